@@ -1,0 +1,79 @@
+package algorithm
+
+import "github.com/headgate/headgate"
+
+// concurrency admits Count units in flight at once. A place is held under a lease until it is given back or, because
+// holders die, until the TTL has passed.
+type concurrency struct{}
+
+// A state of concurrency is its leases, the one that expires first in front: when it expires, in µs, how many units it
+// holds, and its name.
+const leaseWords = 3
+
+// held returns where the first lease that has not expired stands, and the units held from there on.
+func (s State) held(now int64) (first int, units int64) {
+	for first < len(s) && s[first] <= now {
+		first += leaseWords
+	}
+	for i := first; i < len(s); i += leaseWords {
+		units += s[i+1]
+	}
+	return first, units
+}
+
+func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
+	first, used := s.held(now)
+	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity, Remaining: p.capacity - used}
+	if d.Allowed {
+		d.Remaining -= n
+	} else {
+		i := first
+		for room := p.capacity - n; ; i += leaseWords {
+			if used -= s[i+1]; used <= room {
+				break
+			}
+		}
+		d.RetryAfter = micros(s[i] - now)
+	}
+	if first < len(s) {
+		d.ResetAfter = micros(s[len(s)-leaseWords] - now)
+	}
+	return d
+}
+
+func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision) {
+	d := c.decide(p, s, now, n)
+	if !d.Allowed {
+		return s, d
+	}
+	expiry := now + p.period
+	first, _ := s.held(now)
+	s = append(s[:0], s[first:]...)
+	s = append(s, expiry, n, int64(lease))
+	for i := len(s) - leaseWords; i > 0 && s[i-leaseWords] > s[i]; i -= leaseWords {
+		for w := range leaseWords {
+			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]
+		}
+	}
+	d.Receipt = headgate.Receipt{At: now, Units: n, Lease: lease}
+	d.ResetAfter = micros(s[len(s)-leaseWords] - now)
+	return s, d
+}
+
+// charge is never called: Plan.Charge refuses.
+func (c concurrency) charge(p *Plan, s State, now, _ int64) (State, headgate.Decision) {
+	return s, c.decide(p, s, now, 0)
+}
+
+func (concurrency) give(_ *Plan, s State, _, n int64, r headgate.Receipt) State {
+	for i := 0; i < len(s); i += leaseWords {
+		if s[i+2] != int64(r.Lease) {
+			continue
+		}
+		if s[i+1] -= n; s[i+1] <= 0 {
+			s = append(s[:i], s[i+leaseWords:]...)
+		}
+		break
+	}
+	return s
+}

@@ -1,0 +1,163 @@
+package algorithm
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A State is what a store keeps for one key, in words. The empty State is that of a key never seen. A step may change
+// the words of the state it is given and may return a longer one; the one it was given is not used again.
+type State []int64
+
+// steps is what an algorithm has to say. now is in microseconds; n is in units, 0 only to look in decide and at least 1
+// elsewhere. A step finds n at most the capacity of the plan, except in charge.
+type steps interface {
+	// decide tells what a take of n would meet. It changes nothing.
+	decide(p *Plan, s State, now, n int64) headgate.Decision
+	// take is decide, with n units taken if they are allowed. Only concurrency needs lease, a name for the place.
+	take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision)
+	// charge takes n units, allowed or not, up to the plan's deepest debt.
+	charge(p *Plan, s State, now, n int64) (State, headgate.Decision)
+	// give returns n units that were taken with r.
+	give(p *Plan, s State, now, n int64, r headgate.Receipt) State
+}
+
+// A Kind names the shape of a state. Algorithms of one kind understand each other's states, so that a rule may change
+// from one to the other and keep what was consumed. Stores keep different kinds of one key apart.
+type Kind uint8
+
+// The kinds of state.
+const (
+	KindBucket  Kind = iota // anchor, level: token-bucket, gcra, leaky-bucket
+	KindWindow              // start, count: fixed-window
+	KindWindows             // start, current, previous: sliding-window
+	KindBuckets             // width, newest, counts…: sliding-buckets
+	KindLog                 // units, first, latest, (time, units)…: sliding-log
+	KindLeases              // units, (expiry, units, lease)…: concurrency
+	Kinds                   // how many there are
+)
+
+// all is the list of all algorithms.
+var all = [...]struct {
+	kind  Kind
+	steps steps
+}{
+	headgate.TokenBucket:    {KindBucket, tokenBucket{}},
+	headgate.LeakyBucket:    {KindBucket, leakyBucket{}},
+	headgate.GCRA:           {KindBucket, gcra{}},
+	headgate.FixedWindow:    {KindWindow, fixedWindow{}},
+	headgate.SlidingLog:     {KindLog, slidingLog{}},
+	headgate.SlidingWindow:  {KindWindows, slidingWindow{}},
+	headgate.SlidingBuckets: {KindBuckets, slidingBuckets{}},
+	headgate.Concurrency:    {KindLeases, concurrency{}},
+}
+
+// A Plan is a limit made ready for deciding. It is immutable and safe for concurrent use.
+type Plan struct {
+	limit    headgate.Limit
+	kind     Kind
+	steps    steps
+	capacity int64 // the most that can be taken at once
+	deepest  int64 // the most that can ever be consumed, debt included
+	rate     rate
+	period   int64 // µs; the TTL for concurrency
+	buckets  int64
+	width    int64 // µs of one sub-bucket
+}
+
+// NewPlan makes a limit ready. The error is that of limit.Validate.
+func NewPlan(limit headgate.Limit) (*Plan, error) {
+	if err := limit.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		limit:    limit,
+		kind:     all[limit.Algorithm].kind,
+		steps:    all[limit.Algorithm].steps,
+		capacity: limit.Capacity(),
+		period:   limit.Period.Microseconds(),
+	}
+	p.deepest = p.capacity * (1 + headgate.MaxDebt)
+	switch limit.Algorithm {
+	case headgate.Concurrency:
+		p.period = limit.TTL.Microseconds()
+		if p.period == 0 {
+			p.period = headgate.DefaultTTL.Microseconds()
+		}
+		return p, nil
+	case headgate.SlidingBuckets:
+		p.buckets = int64(limit.Buckets)
+		if p.buckets == 0 {
+			p.buckets = headgate.DefaultBuckets
+		}
+		p.width = p.period / p.buckets
+	}
+	p.rate = newRate(limit.Count, p.period)
+	return p, nil
+}
+
+// Limit returns the limit that the plan was made from.
+func (p *Plan) Limit() headgate.Limit { return p.limit }
+
+// Kind returns the shape of the plan's states.
+func (p *Plan) Kind() Kind { return p.kind }
+
+// Decide tells what Take would answer, and changes nothing.
+func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
+	if n > p.capacity {
+		return p.never(p.steps.decide(p, s, now, 0))
+	}
+	return p.steps.decide(p, s, now, n)
+}
+
+// Take takes n units if that is allowed; n = 0 only looks. lease names the place taken under a concurrency limit and is
+// used by no other.
+func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {
+	if n == 0 || n > p.capacity {
+		return s, p.Decide(s, now, n)
+	}
+	return p.steps.take(p, s, now, n, lease)
+}
+
+// Charge takes n units whether that is allowed or not. The error is headgate.ErrUnsupported for concurrency.
+func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
+	if p.kind == KindLeases {
+		return s, headgate.Decision{}, headgate.ErrUnsupported
+	}
+	s, d := p.steps.charge(p, s, now, min(n, p.deepest))
+	d.Receipt.Units = n
+	return s, d, nil
+}
+
+// Give returns n units that were taken with r.
+func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
+	if len(s) == 0 {
+		return s
+	}
+	return p.steps.give(p, s, now, n, r)
+}
+
+// never turns a look into the denial of a cost that cannot pass.
+func (p *Plan) never(d headgate.Decision) headgate.Decision {
+	d.Allowed, d.RetryAfter, d.Delay, d.Receipt = false, headgate.Never, 0, headgate.Receipt{}
+	return d
+}
+
+// Offset returns by how much a key's clock is behind: 0, except for a staggered window, which begins at a moment of the
+// key's own because its store takes the offset from every time it passes to the steps. The offset is less than the
+// period, and the same in every process.
+func (p *Plan) Offset(key string) int64 {
+	if !p.limit.Staggered {
+		return 0
+	}
+	const offsetBasis, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	h := uint64(offsetBasis)
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * prime
+	}
+	h ^= h >> 32
+	return int64(h % uint64(p.period))
+}
+
+func micros(us int64) time.Duration { return time.Duration(min(us, forever)) * time.Microsecond }

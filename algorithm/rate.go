@@ -1,0 +1,55 @@
+package algorithm
+
+import "math/bits"
+
+// A rate is an exact fraction: units per micros, in lowest terms.
+type rate struct {
+	units, micros int64
+}
+
+func newRate(count, periodMicros int64) rate {
+	a, b := count, periodMicros
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return rate{units: count / a, micros: periodMicros / a}
+}
+
+// unitsIn returns how many whole units pass in t microseconds, at most most.
+func (r rate) unitsIn(t, most int64) int64 {
+	return mulDivFloor(t, r.units, r.micros, most)
+}
+
+// timeFor returns the microseconds in which n units pass, rounded up.
+func (r rate) timeFor(n int64) int64 {
+	return mulDivCeil(n, r.micros, r.units, forever)
+}
+
+// forever is longer than any time that a valid limit can ask for, and short enough to be added to a time and turned
+// into nanoseconds.
+const forever = 1 << 53
+
+// mulDivFloor returns a·b/c rounded down, or most if that is less. All are ≥ 0, and c > 0.
+func mulDivFloor(a, b, c, most int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi == 0 {
+		return int64(min(lo/uint64(c), uint64(most)))
+	}
+	if hi >= uint64(c) {
+		return most
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, uint64(most)))
+}
+
+// mulDivCeil returns a·b/c rounded up, or most if that is less. All are ≥ 0, and c > 0.
+func mulDivCeil(a, b, c, most int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	lo, carry := bits.Add64(lo, uint64(c)-1, 0)
+	hi += carry
+	if hi >= uint64(c) {
+		return most
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(q, uint64(most)))
+}

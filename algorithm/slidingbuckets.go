@@ -1,0 +1,165 @@
+package algorithm
+
+import "github.com/headgate/headgate"
+
+// slidingBuckets cuts the period into N buckets on the clock and admits Count units in the current bucket and the N−1
+// before it. That covers the last period but for less than one bucket, so it errs to the lenient side, by at most what
+// passed in the bucket that has just left: never more than Count in any Period·(N−1)/N.
+type slidingBuckets struct{}
+
+// A state of slidingBuckets is the width of a bucket in µs, the number of the newest bucket since 1970, and a ring of
+// counts in which bucket i stands at i modulo N.
+const (
+	ringWidth = iota
+	ringNewest
+	ringCounts
+)
+
+// A ring reads a state as it is at a time, without changing it.
+type ring struct {
+	counts []int64
+	newest int64 // number of the newest bucket that was written
+	now    int64 // number of the bucket that time has come to, newest or later
+}
+
+// ringAt returns the ring at a time. A state that was cut into other buckets is cut anew.
+func (p *Plan) ringAt(s State, now int64) ring {
+	if len(s) == 0 {
+		bucket := floorTo(now, p.width) / p.width
+		return ring{newest: bucket, now: bucket}
+	}
+	if s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets {
+		s = p.recut(s)
+	}
+	r := ring{counts: s[ringCounts:], newest: s[ringNewest]}
+	r.now = max(floorTo(now, p.width)/p.width, r.newest)
+	return r
+}
+
+// recut spreads the counts of a state over this plan's buckets. A count goes to where its bucket ended, so that nothing
+// is forgotten early.
+func (p *Plan) recut(s State) State {
+	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
+	width := s[ringWidth]
+	newest := ((old.newest+1)*width - 1) / p.width
+	cut := p.newRing(newest)
+	for i := old.oldest(); i <= old.newest; i++ {
+		if to := ((i+1)*width - 1) / p.width; to > newest-p.buckets {
+			cut[ringCounts+to%p.buckets] += old.at(i)
+		}
+	}
+	return cut
+}
+
+func (p *Plan) newRing(newest int64) State {
+	s := make(State, ringCounts+p.buckets)
+	s[ringWidth], s[ringNewest] = p.width, newest
+	return s
+}
+
+// oldest returns the number of the first bucket that still counts.
+func (r ring) oldest() int64 { return r.now - int64(len(r.counts)) + 1 }
+
+// at returns what bucket i holds, for i from oldest to newest.
+func (r ring) at(i int64) int64 { return r.counts[i%int64(len(r.counts))] }
+
+func (r ring) used() int64 {
+	var sum int64
+	for i := r.oldest(); i <= r.newest; i++ {
+		sum += r.at(i)
+	}
+	return sum
+}
+
+// admits returns when no more than room units of the ring will count.
+func (r ring) admits(p *Plan, used, room int64) int64 {
+	i := r.oldest()
+	for ; i <= r.newest; i++ {
+		if used -= r.at(i); used <= room {
+			break
+		}
+	}
+	return (i + p.buckets) * p.width
+}
+
+// gone returns when the ring will be empty, or now if it is.
+func (r ring) gone(p *Plan, now int64) int64 {
+	for i := r.newest; i >= r.oldest(); i-- {
+		if r.at(i) > 0 {
+			return (i + p.buckets) * p.width
+		}
+	}
+	return now
+}
+
+func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
+	used := r.used()
+	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
+	switch {
+	case !d.Allowed:
+		d.RetryAfter = micros(r.admits(p, used, p.capacity-n) - now)
+		d.ResetAfter = micros(r.gone(p, now) - now)
+	case n > 0:
+		d.Receipt = headgate.Receipt{At: max(now, r.now*p.width), Units: n}
+		d.ResetAfter = micros((r.now+p.buckets)*p.width - now)
+	default:
+		d.ResetAfter = micros(r.gone(p, now) - now)
+	}
+	d.Remaining = p.capacity - used - n
+	if !d.Allowed {
+		d.Remaining += n
+	}
+	return d
+}
+
+// rollRing makes room in a state for the bucket that time has come to, and forgets those that no longer count.
+func (p *Plan) rollRing(s State, now int64) State {
+	bucket := floorTo(now, p.width) / p.width
+	switch {
+	case len(s) == 0:
+		return p.newRing(bucket)
+	case s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets:
+		s = p.recut(s)
+	}
+	for i := s[ringNewest] + 1; i <= bucket; i++ {
+		if i > s[ringNewest]+p.buckets { // the ring has been emptied
+			break
+		}
+		s[ringCounts+i%p.buckets] = 0
+	}
+	s[ringNewest] = max(s[ringNewest], bucket)
+	return s
+}
+
+func (slidingBuckets) decide(p *Plan, s State, now, n int64) headgate.Decision {
+	return p.ringAt(s, now).describe(p, now, n)
+}
+
+func (slidingBuckets) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+	d := p.ringAt(s, now).describe(p, now, n)
+	if !d.Allowed {
+		return s, d
+	}
+	s = p.rollRing(s, now)
+	s[ringCounts+s[ringNewest]%p.buckets] += n
+	return s, d
+}
+
+func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+	s = p.rollRing(s, now)
+	s[ringCounts+s[ringNewest]%p.buckets] += min(n, max(0, p.deepest-p.ringAt(s, now).used()))
+	d := p.ringAt(s, now).describe(p, now, 0)
+	d.RetryAfter = 0
+	d.Receipt = headgate.Receipt{At: max(now, s[ringNewest]*p.width), Units: n}
+	return s, d
+}
+
+func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
+	s = p.rollRing(s, now)
+	i := floorTo(r.At, p.width) / p.width
+	if newest := s[ringNewest]; i > newest-p.buckets && i <= newest {
+		at := &s[ringCounts+i%p.buckets]
+		*at = max(0, *at-n)
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package algorithm
+
+import "github.com/headgate/headgate"
+
+// slidingLog remembers when each unit was taken and admits Count of them in every period, exactly. What was denied is
+// not in the log, so that a client that keeps trying gets out all the same.
+type slidingLog struct{}
+
+// A state of slidingLog is the sum of its units, the latest time seen, the place of its first live entry, and the
+// entries: a time and how many units were taken then, oldest first.
+const (
+	logUnits = iota
+	logLatest
+	logFirst
+	logEntries
+)
+
+// live returns where the first entry after the time since stands, and the units from there on.
+func (s State) live(since int64) (first int, units int64) {
+	first, units = int(s[logFirst]), s[logUnits]
+	for first < len(s) && s[first] <= since {
+		units -= s[first+1]
+		first += 2
+	}
+	return first, units
+}
+
+func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
+	d := headgate.Decision{Limit: p.capacity}
+	at, first, used := now, logEntries, int64(0)
+	if len(s) > 0 {
+		at = max(now, s[logLatest])
+		first, used = s.live(at - p.period)
+	}
+	if used+n <= p.capacity {
+		d.Allowed = true
+		d.Remaining = p.capacity - used - n
+		if n > 0 {
+			d.Receipt = headgate.Receipt{At: at, Units: n}
+			d.ResetAfter = micros(at + p.period - now)
+			return d
+		}
+	} else {
+		d.Remaining = p.capacity - used
+		i := first
+		for room := p.capacity - n; ; i += 2 {
+			if used -= s[i+1]; used <= room {
+				break
+			}
+		}
+		d.RetryAfter = micros(s[i] + p.period - now)
+	}
+	if first < len(s) {
+		d.ResetAfter = micros(s[len(s)-2] + p.period - now)
+	}
+	return d
+}
+
+// append adds n units at now, or at the latest time seen, after dropping the entries that no longer count.
+func (p *Plan) appendLog(s State, now, n int64) State {
+	if len(s) == 0 {
+		return append(s, n, now, logEntries, now, n)
+	}
+	now = max(now, s[logLatest])
+	first, units := s.live(now - p.period)
+	if first-logEntries > len(s)/2 { // more dead than alive: moving the living costs less than it frees
+		s = append(s[:logEntries], s[first:]...)
+		first = logEntries
+	}
+	s[logUnits], s[logLatest], s[logFirst] = units+n, now, int64(first)
+	if first < len(s) && s[len(s)-2] == now {
+		s[len(s)-1] += n
+		return s
+	}
+	return append(s, now, n)
+}
+
+func (slidingLog) decide(p *Plan, s State, now, n int64) headgate.Decision {
+	return p.describeLog(s, now, n)
+}
+
+func (slidingLog) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+	d := p.describeLog(s, now, n)
+	if !d.Allowed {
+		return s, d
+	}
+	return p.appendLog(s, now, n), d
+}
+
+func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+	used := p.capacity - p.describeLog(s, now, 0).Remaining
+	if room := p.deepest - used; room > 0 {
+		s = p.appendLog(s, now, min(n, room))
+	}
+	d := p.describeLog(s, now, 0)
+	d.RetryAfter = 0
+	d.Receipt = headgate.Receipt{At: max(now, s[logLatest]), Units: n}
+	return s, d
+}
+
+func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
+	first, _ := s.live(max(now, s[logLatest]) - p.period)
+	for i := len(s) - 2; i >= first && s[i] >= r.At; i -= 2 {
+		if s[i] != r.At {
+			continue
+		}
+		back := min(n, s[i+1])
+		s[logUnits] -= back
+		if s[i+1] -= back; s[i+1] == 0 {
+			s = append(s[:i], s[i+2:]...)
+		}
+		break
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+package algorithm
+
+import "github.com/headgate/headgate"
+
+// slidingWindow keeps two counters, of the current window and the one before, and takes what was consumed in the last
+// period for current + previous × (the part of the previous window that the last period still covers). It assumes that
+// the previous window's units were spread evenly: one who sends them all at its end can have almost twice Count within a
+// period.
+type slidingWindow struct{}
+
+// windows is the state: what was consumed in the window that holds start, and in the one before it.
+type windows struct {
+	start             int64 // µs
+	current, previous int64 // units
+}
+
+func windowsOf(s State) windows {
+	if len(s) == 0 {
+		return windows{}
+	}
+	return windows{start: s[0], current: s[1], previous: s[2]}
+}
+
+func (w windows) into(s State) State {
+	if len(s) == 0 {
+		return append(s, w.start, w.current, w.previous)
+	}
+	s[0], s[1], s[2] = w.start, w.current, w.previous
+	return s
+}
+
+// roll brings the windows to now, or leaves them where they are if they are ahead. It returns when the current one began
+// and how far into it now is.
+func (w windows) roll(p *Plan, now int64) (rolled windows, begin, into int64) {
+	now = max(now, w.start)
+	begin = floorTo(now, p.period)
+	switch {
+	case w.start >= begin:
+	case w.start >= begin-p.period:
+		w = windows{start: begin, previous: w.current}
+	default:
+		w = windows{start: begin}
+	}
+	return w, begin, now - begin
+}
+
+// used returns what counts as consumed in the period before, rounded up: units are taken whole.
+func (w windows) used(p *Plan, into int64) int64 {
+	return w.current + mulDivCeil(w.previous, p.period-into, p.period, w.previous)
+}
+
+func (w windows) describe(p *Plan, begin, into, now, n int64) headgate.Decision {
+	used := w.used(p, into)
+	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
+	if d.Allowed {
+		if n > 0 {
+			d.Receipt = headgate.Receipt{At: begin + into, Units: n}
+		}
+		used += n
+		w.current += n
+	} else {
+		d.RetryAfter = micros(w.admits(p, begin, n) - now)
+	}
+	d.Remaining = p.capacity - used
+	d.ResetAfter = micros(w.gone(p, begin, now))
+	return d
+}
+
+// admits returns when n more units will fit if nothing else is taken.
+func (w windows) admits(p *Plan, begin, n int64) int64 {
+	if room := p.capacity - w.current - n; room >= 0 {
+		return begin + p.fades(w.previous, room)
+	}
+	return begin + p.period + p.fades(w.current, p.capacity-n)
+}
+
+// fades returns how far into a window the units of the previous one weigh no more than room.
+func (p *Plan) fades(previous, room int64) int64 {
+	if previous <= room {
+		return 0
+	}
+	return p.period - mulDivFloor(room, p.period, previous, p.period)
+}
+
+// gone returns how long it takes from now until neither window weighs anything.
+func (w windows) gone(p *Plan, begin, now int64) int64 {
+	switch {
+	case w.current > 0:
+		return begin + 2*p.period - now
+	case w.previous > 0:
+		return begin + p.period - now
+	default:
+		return 0
+	}
+}
+
+func (slidingWindow) decide(p *Plan, s State, now, n int64) headgate.Decision {
+	w, begin, into := windowsOf(s).roll(p, now)
+	return w.describe(p, begin, into, now, n)
+}
+
+func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+	w, begin, into := windowsOf(s).roll(p, now)
+	d := w.describe(p, begin, into, now, n)
+	if !d.Allowed {
+		return s, d
+	}
+	w.current += n
+	return w.into(s), d
+}
+
+func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+	w, begin, into := windowsOf(s).roll(p, now)
+	w.current += min(n, max(0, p.deepest-w.used(p, into)))
+	d := w.describe(p, begin, into, now, 0)
+	d.RetryAfter = 0
+	d.Receipt = headgate.Receipt{At: begin + into, Units: n}
+	return w.into(s), d
+}
+
+func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
+	w, begin, _ := windowsOf(s).roll(p, now)
+	switch {
+	case r.At >= begin && r.At < begin+p.period:
+		w.current = max(0, w.current-n)
+	case r.At >= begin-p.period && r.At < begin:
+		w.previous = max(0, w.previous-n)
+	}
+	return w.into(s)
+}

@@ -1,0 +1,230 @@
+package headgate
+
+import (
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// An Algorithm says how a Limit is counted. See the package comment for which to choose.
+type Algorithm uint8
+
+// The algorithms. TokenBucket is the zero value and the default.
+const (
+	TokenBucket Algorithm = iota
+	LeakyBucket
+	GCRA
+	FixedWindow
+	SlidingLog
+	SlidingWindow
+	SlidingBuckets
+	Concurrency
+)
+
+var algorithmNames = [...]string{
+	TokenBucket:    "token-bucket",
+	LeakyBucket:    "leaky-bucket",
+	GCRA:           "gcra",
+	FixedWindow:    "fixed-window",
+	SlidingLog:     "sliding-log",
+	SlidingWindow:  "sliding-window",
+	SlidingBuckets: "sliding-buckets",
+	Concurrency:    "concurrency",
+}
+
+// String returns the algorithm's name as ParseLimit reads it.
+func (a Algorithm) String() string {
+	if int(a) < len(algorithmNames) {
+		return algorithmNames[a]
+	}
+	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
+}
+
+// ParseAlgorithm returns the algorithm of that name.
+func ParseAlgorithm(name string) (Algorithm, error) {
+	for a, n := range algorithmNames {
+		if n == name {
+			return Algorithm(a), nil
+		}
+	}
+	return 0, badLimit("Algorithm", quote(name), algorithmList())
+}
+
+func algorithmList() string {
+	list := "one of "
+	for i, n := range algorithmNames {
+		if i > 0 {
+			list += ", "
+		}
+		list += n
+	}
+	return list
+}
+
+// The domain of limits that is exact in every store, 53-bit Lua included. Validate refuses what lies outside.
+const (
+	// MaxCount is the largest Count and Burst.
+	MaxCount = 1 << 40
+	// MaxPeriod is the longest Period and TTL. The shortest is 1 µs, and both are whole microseconds.
+	MaxPeriod = 366 * 24 * time.Hour
+	// MaxLogCount is the largest Count of a sliding-log and of concurrency, whose memory grows with it.
+	MaxLogCount = 1 << 16
+	// MaxBuckets is the largest number of sub-buckets of sliding-buckets.
+	MaxBuckets = 1000
+)
+
+// Defaults for fields that are zero.
+const (
+	// DefaultBuckets is into how many sub-buckets sliding-buckets cuts its window.
+	DefaultBuckets = 10
+	// DefaultTTL is after how long a concurrency limit takes a holder for dead.
+	DefaultTTL = time.Minute
+)
+
+// A Limit says how much may pass. The zero Limit is invalid; make one with ParseLimit, PerSecond and its like, or as a
+// literal. Limits are comparable and can be copied.
+type Limit struct {
+	// Algorithm is how it is counted. Default TokenBucket.
+	Algorithm Algorithm
+	// Count is how many units may pass in a Period, or be in flight at once. 1 to MaxCount.
+	Count int64
+	// Period is the time in which Count units pass: whole microseconds, 1 µs to MaxPeriod. Zero for concurrency.
+	Period time.Duration
+	// Burst is how many units may be taken at once by token-bucket and gcra, and how many may be waiting in a
+	// leaky-bucket. Default Count. Other algorithms refuse one.
+	Burst int64
+	// Buckets is into how many parts sliding-buckets cuts its window. It must divide the period's microseconds. Default
+	// DefaultBuckets. Other algorithms refuse one.
+	Buckets int
+	// TTL is after how long the place of a concurrency limit is free again if nobody released it. Default DefaultTTL.
+	// Other algorithms refuse one.
+	TTL time.Duration
+	// Staggered lets a fixed-window begin at a moment of its own for every key instead of on the clock's full period,
+	// so that not everybody comes back at the full hour. Other algorithms refuse it.
+	Staggered bool
+}
+
+// Per returns a token-bucket limit of count units a period.
+func Per(count int64, period time.Duration) Limit { return Limit{Count: count, Period: period} }
+
+// PerSecond returns a token-bucket limit of count units a second.
+func PerSecond(count int64) Limit { return Per(count, time.Second) }
+
+// PerMinute returns a token-bucket limit of count units a minute.
+func PerMinute(count int64) Limit { return Per(count, time.Minute) }
+
+// PerHour returns a token-bucket limit of count units an hour.
+func PerHour(count int64) Limit { return Per(count, time.Hour) }
+
+// InFlight returns a concurrency limit of count at once.
+func InFlight(count int64) Limit { return Limit{Algorithm: Concurrency, Count: count} }
+
+// Capacity returns the most that can be taken at once: Burst, else Count.
+func (l Limit) Capacity() int64 {
+	if l.Burst != 0 {
+		return l.Burst
+	}
+	return l.Count
+}
+
+// Validate reports, as an *InputError, why no Limiter takes this limit.
+func (l Limit) Validate() error {
+	if int(l.Algorithm) >= len(algorithmNames) {
+		return badLimit("Algorithm", strconv.Itoa(int(l.Algorithm)), algorithmList())
+	}
+	if err := l.validateCount(); err != nil {
+		return err
+	}
+	if l.Algorithm == Concurrency {
+		if l.Period != 0 {
+			return badLimit("Period", l.Period.String(), "none: concurrency counts what is in flight, not what passes in a time")
+		}
+		if l.TTL != 0 {
+			if err := validateDuration("TTL", l.TTL); err != nil {
+				return err
+			}
+		}
+	} else {
+		if err := validateDuration("Period", l.Period); err != nil {
+			return err
+		}
+		if l.TTL != 0 {
+			return badLimit("TTL", l.TTL.String(), "none: only concurrency has one")
+		}
+		if most := l.longestBurst(); l.Burst > most {
+			return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
+				"at most "+strconv.FormatInt(most, 10)+", which refills in 17 years at this rate")
+		}
+	}
+	return l.validateShape()
+}
+
+func (l Limit) validateCount() error {
+	most := int64(MaxCount)
+	if l.Algorithm == SlidingLog || l.Algorithm == Concurrency {
+		most = MaxLogCount
+	}
+	if l.Count < 1 || l.Count > most {
+		want := "1 to " + strconv.FormatInt(most, 10)
+		if most == MaxLogCount && l.Count > most {
+			want += " for " + l.Algorithm.String() + ", whose memory grows with it"
+		}
+		return badLimit("Count", strconv.FormatInt(l.Count, 10), want)
+	}
+	if l.Burst == 0 {
+		return nil
+	}
+	switch l.Algorithm {
+	case TokenBucket, LeakyBucket, GCRA:
+		if l.Burst < 1 || l.Burst > MaxCount {
+			return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
+		}
+		return nil // that it refills in a lifetime is checked once the Period is known to be right
+	default:
+		return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
+			"none: only token-bucket, gcra and leaky-bucket have one, not "+l.Algorithm.String())
+	}
+}
+
+// longestBurst returns the largest burst that refills within 2^49 µs, so that the repayment of the deepest debt still
+// fits the 53 bits that every store can count.
+func (l Limit) longestBurst() int64 {
+	hi, lo := bits.Mul64(uint64(l.Count), 1<<49)
+	period := uint64(l.Period.Microseconds())
+	if hi >= period {
+		return MaxCount
+	}
+	most, _ := bits.Div64(hi, lo, period)
+	return int64(min(most, MaxCount))
+}
+
+func (l Limit) validateShape() error {
+	if l.Staggered && l.Algorithm != FixedWindow {
+		return badLimit("Staggered", "true", "false: only fixed-window can be staggered, not "+l.Algorithm.String())
+	}
+	if l.Algorithm != SlidingBuckets {
+		if l.Buckets != 0 {
+			return badLimit("Buckets", strconv.Itoa(l.Buckets), "none: only sliding-buckets has them")
+		}
+		return nil
+	}
+	n := l.Buckets
+	if n == 0 {
+		n = DefaultBuckets
+	}
+	if n < 2 || n > MaxBuckets {
+		return badLimit("Buckets", strconv.Itoa(l.Buckets), "2 to "+strconv.Itoa(MaxBuckets))
+	}
+	if us := l.Period.Microseconds(); us%int64(n) != 0 {
+		return badLimit("Buckets", strconv.Itoa(n),
+			"a number that divides the period's "+strconv.FormatInt(us, 10)+" µs")
+	}
+	return nil
+}
+
+func validateDuration(field string, d time.Duration) error {
+	if d < time.Microsecond || d > MaxPeriod || d%time.Microsecond != 0 {
+		return badLimit(field, d.String(), "whole microseconds from 1µs to "+formatPeriod(MaxPeriod))
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package headgate
+
+import "context"
+
+// A Limiter decides checks. It is safe for concurrent use. Most callers want Take.
+//
+// A denial is a Decision; an error means that something broke or that the check was wrong. Neither takes anything.
+type Limiter interface {
+	// Take decides one check and, if it is allowed, takes its cost. A cost of 0 only looks.
+	Take(ctx context.Context, c Check) (Decision, error)
+
+	// TakeAll decides several checks as one: the units of all are taken, or of none. It appends one decision a check to
+	// dst, in order, and returns it; the request is allowed if [Allowed] says so, and [Tightest] is what to report. When
+	// one is denied, each decision says what its check would have met alone, and nothing was taken. A key may stand in it
+	// once, and it takes at most MaxChecks.
+	TakeAll(ctx context.Context, checks []Check, dst []Decision) ([]Decision, error)
+
+	// Charge takes the cost whether or not it is within the limit, to settle what is known only afterwards. What goes
+	// beyond the limit is a debt that time repays; it is cut at MaxDebt times the capacity. Concurrency limits have no
+	// Charge: ErrUnsupported.
+	Charge(ctx context.Context, c Check) (Decision, error)
+
+	// Give returns c.Cost of the units that were taken with the receipt r, or releases the place of a concurrency limit.
+	// It never adds more than time has left to give back: units whose window has rolled or whose bucket has refilled
+	// add nothing. Give each unit back once.
+	Give(ctx context.Context, c Check, r Receipt) error
+
+	// Reset forgets what was consumed under a key, whatever the algorithm.
+	Reset(ctx context.Context, key string) error
+}

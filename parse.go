@@ -1,0 +1,288 @@
+package headgate
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// units are the units of a period, largest first.
+var units = []struct {
+	name string
+	size time.Duration
+}{
+	{"d", day},
+	{"h", time.Hour},
+	{"m", time.Minute},
+	{"s", time.Second},
+	{"ms", time.Millisecond},
+	{"us", time.Microsecond},
+}
+
+// longUnits are other names by which people call the units.
+var longUnits = map[string]string{
+	"day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "minute": "m", "minutes": "m",
+	"sec": "s", "second": "s", "seconds": "s", "µs": "us", "μs": "us",
+}
+
+// ParseLimit reads a limit as people write it: a count and a period, then in any order an algorithm and its settings.
+//
+//	10/s
+//	100/30s burst 20
+//	1000/h sliding-window
+//	5/s leaky-bucket burst 20
+//	100/1h sliding-buckets 12
+//	1000/h fixed-window staggered
+//	50 concurrent ttl 30s
+//
+// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). The error is an
+// *InputError.
+func ParseLimit(s string) (Limit, error) {
+	const most = 256
+	if len(s) > most {
+		return Limit{}, badLimit("text", quote(s), "at most "+strconv.Itoa(most)+" bytes")
+	}
+	p := limitParser{text: s, words: strings.Fields(s)}
+	l, err := p.parse()
+	if err != nil {
+		return Limit{}, err
+	}
+	if err := l.Validate(); err != nil {
+		return Limit{}, err
+	}
+	return l, nil
+}
+
+// MustParseLimit is ParseLimit for limits known to be right, such as those in tests and variables. It panics otherwise.
+func MustParseLimit(s string) Limit {
+	l, err := ParseLimit(s)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+type limitParser struct {
+	text  string
+	words []string
+	seen  [4]bool // algorithm, burst, ttl, staggered
+}
+
+const (
+	seenAlgorithm = iota
+	seenBurst
+	seenTTL
+	seenStaggered
+)
+
+func (p *limitParser) parse() (Limit, error) {
+	var l Limit
+	first, ok := p.next()
+	if !ok {
+		return l, badLimit("text", `""`, `a limit such as "10/s" or "50 concurrent"`)
+	}
+	count, period, rated := strings.Cut(first, "/")
+	n, err := parseCount("Count", count)
+	if err != nil {
+		return l, err
+	}
+	l.Count = n
+	if rated {
+		if l.Period, err = parsePeriod("Period", period); err != nil {
+			return l, err
+		}
+	} else {
+		if word, ok := p.next(); !ok || word != "concurrent" {
+			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`)
+		}
+		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
+	}
+	for {
+		word, ok := p.next()
+		if !ok {
+			return l, nil
+		}
+		if err := p.setting(&l, word); err != nil {
+			return l, err
+		}
+	}
+}
+
+func (p *limitParser) setting(l *Limit, word string) (err error) {
+	switch word {
+	case "burst":
+		if err := p.once(seenBurst, word); err != nil {
+			return err
+		}
+		value, _ := p.next()
+		l.Burst, err = parseCount("Burst", value)
+		return err
+	case "ttl":
+		if err := p.once(seenTTL, word); err != nil {
+			return err
+		}
+		value, _ := p.next()
+		l.TTL, err = parsePeriod("TTL", value)
+		return err
+	case "staggered":
+		l.Staggered = true
+		return p.once(seenStaggered, word)
+	}
+	a, err := ParseAlgorithm(word)
+	if err != nil || a == Concurrency {
+		return badLimit("text", quote(word), `"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList())
+	}
+	l.Algorithm = a
+	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
+		return err
+	}
+	if a == SlidingBuckets && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
+		value, _ := p.next()
+		n, err := parseCount("Buckets", value)
+		if err != nil {
+			return err
+		}
+		if n > MaxBuckets {
+			return badLimit("Buckets", value, "2 to "+strconv.Itoa(MaxBuckets))
+		}
+		l.Buckets = int(n)
+	}
+	return nil
+}
+
+func (p *limitParser) next() (string, bool) {
+	if len(p.words) == 0 {
+		return "", false
+	}
+	word := p.words[0]
+	p.words = p.words[1:]
+	return word, true
+}
+
+func (p *limitParser) once(what int, name string) error {
+	if p.seen[what] {
+		return badLimit("text", quote(p.text), name+" only once")
+	}
+	p.seen[what] = true
+	return nil
+}
+
+// parseCount takes decimal digits only: a sign, a fraction or an exponent is a mistake here.
+func parseCount(field, s string) (int64, error) {
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || n == 0 || n > MaxCount {
+		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10))
+	}
+	return int64(n), nil
+}
+
+func parsePeriod(field, s string) (time.Duration, error) {
+	bad := func() (time.Duration, error) {
+		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d")
+	}
+	if size, ok := unitSize(s); ok {
+		return size, nil
+	}
+	var total time.Duration
+	for rest := s; rest != ""; {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.ParseUint(rest[:digits], 10, 63)
+		if err != nil {
+			return bad()
+		}
+		rest = rest[digits:]
+		name := rest
+		if next := strings.IndexAny(rest, "0123456789"); next >= 0 {
+			name = rest[:next]
+		}
+		size, ok := unitSize(name)
+		if !ok || n > uint64(math.MaxInt64/size) || time.Duration(n)*size > math.MaxInt64-total {
+			return bad()
+		}
+		total += time.Duration(n) * size
+		rest = rest[len(name):]
+	}
+	if total == 0 {
+		return bad()
+	}
+	return total, nil
+}
+
+func unitSize(name string) (time.Duration, bool) {
+	if short, ok := longUnits[name]; ok {
+		name = short
+	}
+	for _, u := range units {
+		if u.name == name {
+			return u.size, true
+		}
+	}
+	return 0, false
+}
+
+// String returns the limit as ParseLimit reads it: for a valid limit, parsing it gives the same limit back.
+func (l Limit) String() string {
+	b := make([]byte, 0, 48)
+	b = strconv.AppendInt(b, l.Count, 10)
+	if l.Algorithm == Concurrency {
+		b = append(b, " concurrent"...)
+	} else {
+		b = append(b, '/')
+		period := formatPeriod(l.Period)
+		if _, one := unitSize(period[1:]); one && period[0] == '1' {
+			period = period[1:] // "10/s", not "10/1s"
+		}
+		b = append(b, period...)
+		if l.Algorithm != TokenBucket {
+			b = append(b, ' ')
+			b = append(b, l.Algorithm.String()...)
+		}
+	}
+	if l.Buckets != 0 {
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, int64(l.Buckets), 10)
+	}
+	if l.Staggered {
+		b = append(b, " staggered"...)
+	}
+	if l.Burst != 0 {
+		b = append(b, " burst "...)
+		b = strconv.AppendInt(b, l.Burst, 10)
+	}
+	if l.TTL != 0 {
+		b = append(b, " ttl "...)
+		b = append(b, formatPeriod(l.TTL)...)
+	}
+	return string(b)
+}
+
+// formatPeriod writes a time in its largest whole unit: 90s, 7d; "1s" for one second.
+func formatPeriod(d time.Duration) string {
+	for _, u := range units {
+		if d >= u.size && d%u.size == 0 {
+			return strconv.FormatInt(int64(d/u.size), 10) + u.name
+		}
+	}
+	return d.String()
+}
+
+// MarshalText writes the limit as String does, and refuses one that is not valid.
+func (l Limit) MarshalText() ([]byte, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText reads a limit as ParseLimit does.
+func (l *Limit) UnmarshalText(text []byte) error {
+	parsed, err := ParseLimit(string(text))
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}

@@ -1,0 +1,60 @@
+package headgate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Wait takes c as soon as l allows it, and then holds for the Decision's Delay. It returns at once, having taken
+// nothing, with an error that wraps context.DeadlineExceeded when ctx would end before that, and with ErrNever when the
+// cost can never pass. Units taken for a Delay that ctx cuts short are given back.
+//
+// Waiters are not queued: when several wait on one key, whoever asks first after units come back takes them. Use package
+// pacer where order matters.
+func Wait(ctx context.Context, l Limiter, c Check) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
+	for {
+		d, err := l.Take(ctx, c)
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
+		}
+		if !d.Allowed {
+			if d.RetryAfter == Never {
+				return fmt.Errorf("wait for %s: cost %d of a limit of %d: %w", quote(c.Key), c.Cost, d.Limit, ErrNever)
+			}
+			if err := sleep(ctx, max(d.RetryAfter, time.Microsecond)); err != nil {
+				return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
+			}
+			continue
+		}
+		if d.Delay <= 0 {
+			return nil
+		}
+		if err := sleep(ctx, d.Delay); err != nil {
+			c.Cost = d.Receipt.Units
+			if giveErr := l.Give(context.WithoutCancel(ctx), c, d.Receipt); giveErr != nil {
+				return fmt.Errorf("wait for %s: %w (giving back: %w)", quote(c.Key), err, giveErr)
+			}
+			return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
+		}
+		return nil
+	}
+}
+
+// sleep waits for d, or returns at once if ctx cannot last that long.
+func sleep(ctx context.Context, d time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+		return fmt.Errorf("%s is needed: %w", d, context.DeadlineExceeded)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
