@@ -11,8 +11,8 @@ type Limiter interface {
 
 	// TakeAll decides several checks as one: the units of all are taken, or of none. It appends one decision a check to
 	// dst, in order, and returns it; the request is allowed if [Allowed] says so, and [Tightest] is what to report. When
-	// one is denied, each decision says what its check would have met alone, and nothing was taken. A key may stand in it
-	// once, and it takes at most MaxChecks.
+	// one is denied nothing is taken, and the decisions that would have allowed say so with what remains untouched, and
+	// without a receipt. A key may stand in it once, and it takes at most MaxChecks.
 	TakeAll(ctx context.Context, checks []Check, dst []Decision) ([]Decision, error)
 
 	// Charge takes the cost whether or not it is within the limit, to settle what is known only afterwards. What goes

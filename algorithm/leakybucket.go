@@ -4,12 +4,12 @@ import "time"
 
 // leakyBucket admits what a token-bucket would, and tells each request how long to wait for its turn, so that what
 // passes is spaced by the rate. As a meter it is the token-bucket: the caller ignores the delay.
-type leakyBucket struct{ tokenBucket }
+type leakyBucket struct{ pairSteps }
 
 // turn returns how long a request that arrives at now waits until all that b holds has flowed out.
-func (p *Plan) turn(b Bucket, now int64) time.Duration {
-	if b.Level == 0 {
+func (p *Plan) turn(b Pair, now int64) time.Duration {
+	if b.Units == 0 {
 		return 0
 	}
-	return micros(max(0, b.Anchor+p.rate.timeFor(b.Level)-now))
+	return micros(max(0, b.Time+p.rate.timeFor(b.Units)-now))
 }

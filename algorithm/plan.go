@@ -29,12 +29,12 @@ type Kind uint8
 
 // The kinds of state.
 const (
-	KindBucket  Kind = iota // anchor, level: token-bucket, gcra, leaky-bucket
-	KindWindow              // start, count: fixed-window
+	KindBucket  Kind = iota // a Pair: token-bucket, gcra, leaky-bucket
+	KindWindow              // a Pair: fixed-window
 	KindWindows             // start, current, previous: sliding-window
 	KindBuckets             // width, newest, counts…: sliding-buckets
-	KindLog                 // units, first, latest, (time, units)…: sliding-log
-	KindLeases              // units, (expiry, units, lease)…: concurrency
+	KindLog                 // units, latest, first, (time, units)…: sliding-log
+	KindLeases              // (expiry, units, lease)…: concurrency
 	Kinds                   // how many there are
 )
 
@@ -102,6 +102,39 @@ func (p *Plan) Limit() headgate.Limit { return p.limit }
 
 // Kind returns the shape of the plan's states.
 func (p *Plan) Kind() Kind { return p.kind }
+
+// Words returns how long a state is at first. Those of sliding-log and concurrency grow with what they remember.
+func (p *Plan) Words() int {
+	switch p.kind {
+	case KindWindows:
+		return 3
+	case KindBuckets:
+		return ringCounts + int(p.buckets)
+	case KindLog:
+		return logEntries + 2
+	case KindLeases:
+		return leaseWords
+	default:
+		return 2
+	}
+}
+
+// MaxUnits returns the most units that a Pair of this plan can hold.
+func (p *Plan) MaxUnits() int64 {
+	if p.kind == KindBucket {
+		return p.deepest + p.rate.units // what has drained since the anchor comes on top
+	}
+	return p.deepest
+}
+
+// Life returns how long a Pair of this plan with that many units is worth remembering after its Time, in µs: later it is
+// as good as none.
+func (p *Plan) Life(units int64) int64 {
+	if p.kind == KindBucket {
+		return p.rate.timeFor(units)
+	}
+	return p.period
+}
 
 // Decide tells what Take would answer, and changes nothing.
 func (p *Plan) Decide(s State, now, n int64) headgate.Decision {

@@ -42,7 +42,7 @@ func (p *Plan) recut(s State) State {
 	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
 	width := s[ringWidth]
 	newest := ((old.newest+1)*width - 1) / p.width
-	cut := p.newRing(newest)
+	cut := p.newRing(nil, newest)
 	for i := old.oldest(); i <= old.newest; i++ {
 		if to := ((i+1)*width - 1) / p.width; to > newest-p.buckets {
 			cut[ringCounts+to%p.buckets] += old.at(i)
@@ -51,8 +51,14 @@ func (p *Plan) recut(s State) State {
 	return cut
 }
 
-func (p *Plan) newRing(newest int64) State {
-	s := make(State, ringCounts+p.buckets)
+// newRing returns an empty ring, in the room that s has if it is enough.
+func (p *Plan) newRing(s State, newest int64) State {
+	if words := p.Words(); cap(s) >= words {
+		s = s[:words]
+		clear(s)
+	} else {
+		s = make(State, words)
+	}
 	s[ringWidth], s[ringNewest] = p.width, newest
 	return s
 }
@@ -117,7 +123,7 @@ func (p *Plan) rollRing(s State, now int64) State {
 	bucket := floorTo(now, p.width) / p.width
 	switch {
 	case len(s) == 0:
-		return p.newRing(bucket)
+		return p.newRing(s, bucket)
 	case s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets:
 		s = p.recut(s)
 	}
