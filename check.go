@@ -61,3 +61,18 @@ func ValidateRefund(n int64, r Receipt) error {
 	}
 	return nil
 }
+
+// ValidateAll reports, as an *InputError, what checks can only have wrong together: too many of them, or a key twice.
+func ValidateAll(checks []Check) error {
+	if len(checks) > MaxChecks {
+		return badCheck("checks", strconv.Itoa(len(checks)), "at most "+strconv.Itoa(MaxChecks)+" at once")
+	}
+	for i := range checks {
+		for j := range i {
+			if checks[i].Key == checks[j].Key {
+				return badCheck("Key", quote(checks[i].Key), "each key once: every limit of a client has a key of its own")
+			}
+		}
+	}
+	return nil
+}

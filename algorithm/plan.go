@@ -100,6 +100,9 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 // Limit returns the limit that the plan was made from.
 func (p *Plan) Limit() headgate.Limit { return p.limit }
 
+// Capacity returns the most that can be taken at once.
+func (p *Plan) Capacity() int64 { return p.capacity }
+
 // Kind returns the shape of the plan's states.
 func (p *Plan) Kind() Kind { return p.kind }
 

@@ -1,0 +1,76 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Each module is built on its own.
+export GOWORK := off
+
+# What the targets take: make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
+GOTEST_FLAGS ?=
+BENCH_FLAGS  ?=
+FUZZTIME     ?= 30s
+FUZZ         ?=
+
+GOLANGCI := go tool -modfile="$(CURDIR)/tools/go.mod" golangci-lint
+
+# -race where this platform and C compiler have it, nothing elsewhere.
+race = $(shell go list -race std >/dev/null 2>&1 && echo -race)
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: need-go
+need-go:
+	@command -v go >/dev/null || { echo "make: the go command is not on the PATH; Headgate needs Go 1.26 or later" >&2; exit 1; }
+
+.PHONY: run
+run: need-go ## Build and run the demonstration
+	go run ./internal/demo
+
+.PHONY: test
+test: need-go ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+	go vet ./...
+	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
+	go test $(race) $(GOTEST_FLAGS) ./...
+	@echo "test: once more without the race detector, what it would distort"
+	go test -run 'Allocates|Memory|Pause' $(GOTEST_FLAGS) ./memstore ./algorithm ./pacer .
+	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && go test $(GOTEST_FLAGS) ./...
+
+.PHONY: lint
+lint: need-go ## Check formatting, code and import rules (the first run builds the linter)
+	$(GOLANGCI) config verify
+	$(GOLANGCI) fmt --diff || { echo "lint: not formatted; run make fmt" >&2; exit 1; }
+	$(GOLANGCI) run ./...
+	cd bench && $(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: need-go ## Format all Go files with gofumpt
+	$(GOLANGCI) fmt
+
+.PHONY: bench
+bench: need-go ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
+	cd bench && go run . $(BENCH_FLAGS)
+
+.PHONY: fuzz
+fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FUZZ
+	@listed=$$(go test -list '^Fuzz.*$(FUZZ)' ./...) || { echo "$$listed"; exit 1; }; \
+	targets=$$(awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' <<<"$$listed"); \
+	[[ -n "$$targets" ]] || { echo "fuzz: no fuzz target matches '$(FUZZ)'" >&2; exit 1; }; \
+	total=$$(wc -l <<<"$$targets"); i=0; failed=(); \
+	while read -r pkg name; do \
+		i=$$((i + 1)); echo "fuzz: $$i/$$total $$name in $$pkg for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" "$$pkg" </dev/null || failed+=("$$name in $$pkg"); \
+	done <<<"$$targets"; \
+	if (( $${#failed[@]} )); then printf 'fuzz: FAILED %s\n' "$${failed[@]}" >&2; exit 1; fi; \
+	echo "fuzz: all $$total passed"
+
+.PHONY: soak
+soak: need-go ## Run the long tests, one package after the other
+	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) ./...
+
+.PHONY: clean
+clean: ## Remove what builds, profiles and coverage leave behind
+	rm -rf bin dist
+	find . \( -name .git -o -name node_modules -o -name testdata \) -prune -o \
+		-type f \( -name '*.test' -o -name '*.prof' -o -name coverage.out -o -name coverage.html \) -exec rm -f {} +

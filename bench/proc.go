@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A footprint is what a process holds at one moment, in bytes.
+type footprint struct {
+	Heap int64 // spans of the heap that are in use
+	RSS  int64
+	Peak int64 // the highest RSS so far
+}
+
+// settle collects the garbage and returns free memory to the system, so that what is left is what is needed.
+func settle() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}
+
+func readFootprint() (footprint, error) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	status, err := readFields("/proc/self/status")
+	if err != nil {
+		return footprint{}, fmt.Errorf("read own memory: %w", err)
+	}
+	rss, err := kilobytes(status["VmRSS"])
+	if err != nil {
+		return footprint{}, fmt.Errorf("read VmRSS: %w", err)
+	}
+	peak, err := kilobytes(status["VmHWM"])
+	if err != nil {
+		return footprint{}, fmt.Errorf("read VmHWM: %w", err)
+	}
+	return footprint{Heap: int64(m.HeapInuse), RSS: rss, Peak: peak}, nil
+}
+
+// readFields reads a file of lines "name: value". Of a name that occurs again, the first value is kept.
+func readFields(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fields := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), ":")
+		name = strings.TrimSpace(name)
+		if _, seen := fields[name]; ok && !seen {
+			fields[name] = strings.TrimSpace(value)
+		}
+	}
+	return fields, lines.Err()
+}
+
+// kilobytes reads "123 kB" and returns bytes.
+func kilobytes(s string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(s, " kB"), 10, 64)
+	return n << 10, err
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("read own processor time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}

@@ -1,0 +1,52 @@
+package main
+
+// sizes say how much is measured.
+type sizes struct {
+	// Rounds is how often every contender is measured in the scenarios of speed and garbage collection.
+	Rounds int
+	// Ops is how many decisions one measurement of speed is, and Picks the length of the sequence they are from, a power
+	// of two.
+	Ops, Picks int
+	// Live is how many keys the keyed scenarios of speed have.
+	Live int
+	// Memory are the numbers of keys at which memory is measured, Table those at which headgate's table is looked at.
+	Memory, Table []int
+	// Huge is how many keys the largest table has, HugeOps one measurement of it, HugeRounds how many there are.
+	Huge, HugeOps, HugeRounds int
+	// Collected is how many keys garbage collection has to pass by.
+	Collected int
+	// Grown is to how many keys a table grows while insertions are timed, GrowthRounds how often.
+	Grown, GrowthRounds int
+}
+
+func fullSizes(rounds int) sizes {
+	const million = 1_000_000
+	return sizes{
+		Rounds: rounds,
+		Ops:    1 << 20, Picks: 1 << 22,
+		Live:   million,
+		Memory: []int{million, 2 * million, 5 * million, 10 * million},
+		Table: []int{
+			million, 5 * million / 4, 3 * million / 2, 7 * million / 4, 2 * million, 5 * million / 2, 3 * million, 7 * million / 2,
+			4 * million, 5 * million, 6 * million, 7 * million, 8 * million, 9 * million, 10 * million,
+			12 * million, 14 * million, 16 * million, 20 * million,
+		},
+		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: 7,
+		Collected: 10 * million,
+		Grown:     10 * million, GrowthRounds: 3,
+	}
+}
+
+// quickSizes are for seeing that everything runs; the numbers mean nothing.
+func quickSizes(rounds int) sizes {
+	return sizes{
+		Rounds: min(rounds, 2),
+		Ops:    1 << 12, Picks: 1 << 13,
+		Live:   5_000,
+		Memory: []int{5_000, 20_000},
+		Table:  []int{5_000, 10_000, 20_000},
+		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: 2,
+		Collected: 20_000,
+		Grown:     20_000, GrowthRounds: 2,
+	}
+}

@@ -1,0 +1,54 @@
+package memstore
+
+import (
+	"hash/maphash"
+
+	"github.com/headgate/headgate"
+)
+
+// A Bound is one limit of a store, made ready: the fastest way to decide many keys by the same limit. It allocates
+// nothing. It is safe for concurrent use, and sees the same counters as the store's own methods.
+type Bound struct {
+	store *Store
+	plan  *plan
+}
+
+// Bind returns the limit, ready to decide. The error is that of limit.Validate.
+func (s *Store) Bind(limit headgate.Limit) (*Bound, error) {
+	p, err := newPlan(limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Bound{store: s, plan: p}, nil
+}
+
+// Limit returns the limit that is bound.
+func (b *Bound) Limit() headgate.Limit { return b.plan.limit }
+
+// Allow takes one unit for the key and tells whether it may pass. Where it cannot tell (no key or one that is too long,
+// a store that is full or closed) it lets pass; Take says why.
+func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
+
+// AllowN is Allow for n units; it also lets pass what is less than 1.
+func (b *Bound) AllowN(key string, n int64) bool {
+	s, p := b.store, b.plan
+	if p.compact && n > 0 && n <= p.Capacity() && key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
+		now := s.now() - p.Offset(key)
+		if _, took := s.takeCompact(p, maphash.String(s.seeds[p.kind], key), now, n); took != absent {
+			return took == yes
+		}
+	}
+	d, err := b.Take(key, n)
+	return err != nil || d.Allowed
+}
+
+// Take decides n units for the key, as Store.Take does; n = 0 only looks.
+func (b *Bound) Take(key string, n int64) (headgate.Decision, error) {
+	if key == "" || len(key) > headgate.MaxKeyBytes || n < 0 {
+		return headgate.Decision{}, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
+	}
+	if b.store.closed.Load() {
+		return headgate.Decision{}, headgate.ErrClosed
+	}
+	return b.store.take(b.plan, key, n)
+}

@@ -1,0 +1,25 @@
+package memstore
+
+import "time"
+
+// A clock tells the time in microseconds since 1970.
+type clock struct {
+	now   func() time.Time // nil for the system's monotonic clock
+	start time.Time
+	base  int64
+}
+
+func newClock(now func() time.Time) clock {
+	if now != nil {
+		return clock{now: now}
+	}
+	start := time.Now()
+	return clock{start: start, base: start.UnixMicro()}
+}
+
+func (c *clock) micros() int64 {
+	if c.now != nil {
+		return c.now().UnixMicro()
+	}
+	return c.base + int64(time.Since(c.start))/int64(time.Microsecond)
+}

@@ -1,0 +1,39 @@
+// Package memstore is the store for one process: sharded, without pointers, and bounded.
+//
+//	store, err := memstore.New(memstore.Options{})
+//	if err != nil { ... }
+//	defer store.Close()
+//	perUser, err := store.Bind(headgate.PerSecond(10))
+//	if err != nil { ... }
+//	if !perUser.Allow(user) {
+//		// too many requests
+//	}
+//
+// # Memory
+//
+// A key of token-bucket, gcra, leaky-bucket and fixed-window takes 16 bytes in an open-addressed table that is 42 to 84 %
+// full: 19 to 38 bytes a key. Its limit must be one of up to 190,000 units that refill within a day, or about that (11
+// times its capacity below 2^21, and worth remembering for less than 12 days); a larger one, and every key of the
+// other algorithms, takes a record of at least 64 bytes and about 32 for finding it.
+//
+// The table has no pointers, so the garbage collector has nothing to scan. It grows by splitting one segment of 1,024
+// entries at a time; no other waits for that. What is dead is swept: an idle token bucket is as good as a new one, so
+// forgetting it loses nothing.
+//
+// # When memory is full
+//
+// Options.MaxBytes is never exceeded. A new key then takes the place of dead ones, else of those in its neighbourhood that
+// have the least left to remember: these start anew, as if they had not been seen, and count as Evictions. A key whose
+// latest decision was a denial is never evicted before its time. If there is nobody else, the new key is refused
+// with headgate.ErrFull and counts as a Refusal; [Bound.Allow] lets it pass.
+//
+// # Keys
+//
+// A key is known by a 64-bit hash, seeded anew in every process so that nobody can choose keys that collide. Among 100
+// million keys about 0.0003 pairs share a hash; such a pair would share a counter.
+//
+// # Time
+//
+// By default the clock is the system's monotonic one, set once to the wall clock: a step of the wall clock neither adds
+// nor takes anything, and windows begin on the full period as the wall clock stood when the store was made.
+package memstore

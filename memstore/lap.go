@@ -1,0 +1,107 @@
+package memstore
+
+import "time"
+
+// A lap is a look at every entry, to forget those that are dead. Entries keep their time modulo 2^41 µs, so laps must
+// not be too far apart: after a lap at a time t, decisions are made for times from t − validBefore to t + validBefore.
+// Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
+// completes a lap every few minutes, so that neither happens unless the clock jumps by days.
+const (
+	validBefore = maxLife / 4 // 3.2 days
+	validSpan   = 2 * validBefore
+
+	sweepEvery = time.Second
+	lapTime    = time.Minute
+)
+
+// now returns the time at which to decide.
+func (s *Store) now() int64 {
+	now := s.clock.micros()
+	if uint64(now-s.from.Load()) < validSpan {
+		return now
+	}
+	return s.nowAfterJump(now)
+}
+
+func (s *Store) nowAfterJump(now int64) int64 {
+	s.laps.Lock()
+	defer s.laps.Unlock()
+	from := s.from.Load()
+	if now < from {
+		return from
+	}
+	if now >= from+validSpan {
+		// The entries are readable by the time of the last lap, not by a time so much later.
+		for n := range s.shards {
+			s.sweepShard(uint8(n), from+validBefore, now)
+		}
+		s.from.Store(now - validBefore)
+	}
+	return now
+}
+
+// janitor goes around the shards, some every second, until the store is closed.
+func (s *Store) janitor() {
+	defer close(s.stopped)
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	const perTick = max(1, (1<<shardBits)*sweepEvery/lapTime)
+	lapStart, next := s.now(), 0
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		for range perTick {
+			now := s.now()
+			s.sweepShard(uint8(next), now, now)
+			if next++; next == len(s.shards) {
+				s.completeLap(lapStart)
+				lapStart, next = now, 0
+			}
+		}
+	}
+}
+
+func (s *Store) completeLap(start int64) {
+	s.laps.Lock()
+	defer s.laps.Unlock()
+	s.from.Store(max(s.from.Load(), start-validBefore))
+}
+
+// sweepShard forgets the dead of a shard, a segment at a time so that nobody waits for more than one.
+func (s *Store) sweepShard(n uint8, ref, now int64) {
+	sh := &s.shards[n]
+	for i := 0; ; i++ {
+		sh.mu.Lock()
+		d := s.dirs[n].Load()
+		if d == nil || i >= len(d.segments) {
+			sh.mu.Unlock()
+			break
+		}
+		g := d.segments[i]
+		if found := g.survey(ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
+			g.tidy(&sieve{ref: ref, now: now, linger: lingerMicros})
+		}
+		if ref == now {
+			s.merge(d, i, now)
+		}
+		sh.mu.Unlock()
+	}
+	s.sweepWide(sh, now)
+}
+
+// sweepWide forgets the dead among a shard's records, some at a time.
+func (s *Store) sweepWide(sh *shard, now int64) {
+	const some = 128
+	for more, done := true, uint32(0); more; done += some {
+		sh.mu.Lock()
+		s.sweepRecords(&sh.wide, some, now)
+		more = false
+		for i := range sh.wide.classes {
+			more = more || sh.wide.classes[i].made > done+some
+		}
+		sh.mu.Unlock()
+	}
+}

@@ -1,0 +1,212 @@
+package memstore
+
+import (
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// records keeps the states that do not fit a state word: in pages of words, without pointers, found through a map
+// without pointers. A record is
+//
+//	word 0   the key's hash
+//	word 1   how long the state is
+//	word 2   when the state is as good as none, in µs
+//	word 3   1 if the latest decision was a denial
+//	word 4…  the state
+//
+// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, and −1 in
+// word 1.
+type records struct {
+	index   map[uint64]place
+	classes [maxClass + 1]class
+}
+
+const (
+	recordHash = iota
+	recordWords
+	recordUntil
+	recordDenied
+	recordState
+
+	freeRecord = -1
+
+	minRecord   = 8 // words
+	maxClass    = 19
+	pageWords   = 512
+	indexBytes  = 32 // of the map, for one record
+	evictSample = 64
+)
+
+// A place is where a record is: its class and its number there.
+type place struct {
+	class  uint8
+	number uint32
+}
+
+// A class holds records of one size.
+type class struct {
+	pages [][]int64
+	made  uint32 // records that the pages have room for
+	free  uint32 // number of the first free record, plus 1
+	live  uint32
+	hand  uint32 // where eviction and sweeping look next
+}
+
+func classFor(words int) uint8 {
+	c := uint8(0)
+	for minRecord<<c < words {
+		c++
+	}
+	return c
+}
+
+func perPage(c uint8) uint32 { return max(1, uint32(pageWords/(minRecord<<c))) }
+
+func (c *class) at(size uint8, number uint32) []int64 {
+	words, per := uint32(minRecord)<<size, perPage(size)
+	from := number % per * words
+	return c.pages[number/per][from : from+words : from+words]
+}
+
+func (r *records) at(p place) []int64 { return r.classes[p.class].at(p.class, p.number) }
+
+// stateOf returns the state in a record, with the record's whole room as its capacity.
+func stateOf(record []int64) algorithm.State {
+	return record[recordState : recordState+record[recordWords]]
+}
+
+// lookup returns the record of a key, or nil.
+func (r *records) lookup(hash uint64) []int64 {
+	if p, ok := r.index[hash]; ok {
+		return r.at(p)
+	}
+	return nil
+}
+
+// fit returns the record of a key with room for a state of that many words: the one that is there, a larger one with the
+// same state, or a new one with an empty state.
+func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, error) {
+	size := classFor(recordState + words)
+	old, exists := r.index[hash]
+	if exists && old.class >= size {
+		return r.at(old), nil
+	}
+	if !exists && !s.reserve(indexBytes) {
+		return nil, headgate.ErrFull
+	}
+	number, ok := s.allocate(r, size, hash, now)
+	if !ok {
+		if !exists {
+			s.bytes.Add(-indexBytes)
+		}
+		return nil, headgate.ErrFull
+	}
+	record := r.classes[size].at(size, number)
+	record[recordHash] = int64(hash)
+	if exists {
+		was := r.at(old)
+		copy(record[1:], was[1:recordState+was[recordWords]])
+		r.release(old)
+	} else {
+		clear(record[1:recordState])
+	}
+	if r.index == nil {
+		r.index = make(map[uint64]place)
+	}
+	r.index[hash] = place{size, number}
+	return record, nil
+}
+
+// allocate returns a free record of a class, if need be by adding a page or, where memory does not allow that, by evicting
+// a record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and
+// those whose latest decision was a denial.
+func (s *Store) allocate(r *records, size uint8, asks uint64, now int64) (uint32, bool) {
+	c := &r.classes[size]
+	if c.free == 0 && !s.addPage(c, size) && !s.evictRecord(r, size, asks, now) {
+		return 0, false
+	}
+	number := c.free - 1
+	c.free = uint32(c.at(size, number)[recordHash])
+	c.live++
+	return number, true
+}
+
+func (s *Store) addPage(c *class, size uint8) bool {
+	per := perPage(size)
+	words := int(per) * minRecord << size
+	if !s.reserve(int64(words) * 8) {
+		return false
+	}
+	c.pages = append(c.pages, make([]int64, words))
+	for range per {
+		record := c.at(size, c.made)
+		record[recordHash], record[recordWords] = int64(c.free), freeRecord
+		c.made++
+		c.free = c.made
+	}
+	return true
+}
+
+func (s *Store) evictRecord(r *records, size uint8, asks uint64, now int64) bool {
+	c := &r.classes[size]
+	victim, least := uint32(0), int64(0)
+	for range min(evictSample, c.made) {
+		c.hand = (c.hand + 1) % c.made
+		record := c.at(size, c.hand)
+		if record[recordWords] == freeRecord || uint64(record[recordHash]) == asks {
+			continue
+		}
+		until := record[recordUntil]
+		if until > now && record[recordDenied] != 0 {
+			continue
+		}
+		if victim == 0 || until < least {
+			victim, least = c.hand+1, until
+		}
+	}
+	if victim == 0 {
+		return false
+	}
+	if least > now {
+		s.evictions.Add(1)
+	}
+	s.drop(r, uint64(c.at(size, victim-1)[recordHash]))
+	return true
+}
+
+// release puts a record back into its class.
+func (r *records) release(p place) {
+	c := &r.classes[p.class]
+	record := r.at(p)
+	record[recordHash], record[recordWords] = int64(c.free), freeRecord
+	c.free = p.number + 1
+	c.live--
+}
+
+// drop forgets a key.
+func (s *Store) drop(r *records, hash uint64) {
+	if p, ok := r.index[hash]; ok {
+		delete(r.index, hash)
+		r.release(p)
+		s.bytes.Add(-indexBytes)
+	}
+}
+
+// sweepRecords drops the dead among the next records of each class, most of them at the most, and gives back the pages of
+// a class that has none left.
+func (s *Store) sweepRecords(r *records, most int, now int64) {
+	for size := range r.classes {
+		c := &r.classes[size]
+		for range min(uint32(most), c.made) {
+			c.hand = (c.hand + 1) % c.made
+			record := c.at(uint8(size), c.hand)
+			if record[recordWords] != freeRecord && record[recordUntil] <= now {
+				s.drop(r, uint64(record[recordHash]))
+			}
+		}
+		if c.live == 0 && c.made > 0 {
+			s.bytes.Add(-int64(c.made) * int64(minRecord<<size) * 8)
+			*c = class{}
+		}
+	}
+}

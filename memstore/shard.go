@@ -1,0 +1,137 @@
+package memstore
+
+import (
+	"sync"
+
+	"github.com/headgate/headgate"
+)
+
+const shardBits = 8
+
+// A shard owns the keys whose hashes begin with its number. Its lock is needed to add, move or drop entries, and for
+// everything about wide records; not to decide on an entry that is there.
+type shard struct {
+	mu   sync.Mutex
+	wide records
+	_    [64]byte // keep one shard's lock off its neighbour's line
+}
+
+// room returns a segment with a free place for the tag, growing, sweeping or evicting as need be. The shard is locked.
+func (s *Store) room(n uint8, tag uint64, now int64) (*segment, error) {
+	for {
+		d := s.dirs[n].Load()
+		if d == nil {
+			if !s.reserve(minSlots * slotBytes) {
+				return nil, headgate.ErrFull
+			}
+			d = newDirectory(0, minSlots)
+			d.set(0, newSegment(minSlots, 0))
+			s.dirs[n].Store(d)
+		}
+		g := d.segments[tag>>d.shift]
+		if !g.full() {
+			return g, nil
+		}
+		if err := s.makeRoom(n, d, g, tag, now); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// makeRoom sees that a full segment is full no longer: it drops what is dead if that is worth it, else it grows, and if
+// memory does not allow that, it evicts the entries that have the least left to remember. Keys whose latest decision
+// was a denial stay; if nothing else is there, the new key is refused.
+func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
+	batch := max(1, len(g.slots)/32)
+	found := g.survey(now, now, batch)
+	if found.idle >= 4*batch {
+		g.tidy(&sieve{ref: now, now: now, linger: lingerMicros})
+		return nil
+	}
+	if s.grow(n, d, g, tag, now) {
+		return nil
+	}
+	sift := sieve{ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
+	g.tidy(&sift)
+	s.evictions.Add(int64(sift.evicted))
+	if g.full() {
+		return headgate.ErrFull
+	}
+	return nil
+}
+
+// grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
+func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
+	sift := sieve{ref: now, now: now, linger: lingerMicros}
+	if len(g.slots) < maxSlots {
+		if !s.reserve(g.bytes()) {
+			return false
+		}
+		sift.into, sift.bit = newSegment(2*len(g.slots), 0), ^uint64(0)
+		g.tidy(&sift)
+		grown := newDirectory(0, len(sift.into.slots))
+		grown.set(0, sift.into)
+		s.dirs[n].Store(grown)
+		return true
+	}
+	cost := g.bytes()
+	deeper := int(g.depth) == depthOf(d)
+	if deeper {
+		cost += d.bytes()
+	}
+	if !s.reserve(cost) {
+		return false
+	}
+	sift.into = newSegment(maxSlots, g.depth+1)
+	sift.bit = 1 << (64 - lifeBits - 1 - g.depth)
+	g.tidy(&sift)
+	g.depth++
+	if deeper {
+		doubled := newDirectory(g.depth, maxSlots)
+		for i := range doubled.segments {
+			doubled.set(i, d.segments[i/2])
+		}
+		doubled.set(int(tag>>doubled.shift)|1, sift.into)
+		s.dirs[n].Store(doubled)
+		return true
+	}
+	// The segment's numbers in the directory share its first depth bits; those whose next bit is set are now the other's.
+	span := 1 << (depthOf(d) - int(g.depth))
+	from := (int(tag>>d.shift)/(2*span))*2*span + span
+	for i := from; i < from+span; i++ {
+		d.set(i, sift.into)
+	}
+	return true
+}
+
+// merge joins the segment at i with its other half when both have become so empty that they will not have to be split
+// again soon. The shard is locked.
+func (s *Store) merge(d *directory, i int, now int64) {
+	g := d.segments[i]
+	if g.depth == 0 {
+		return
+	}
+	span := 1 << (depthOf(d) - int(g.depth))
+	first := i / span * span
+	other := d.segments[first^span]
+	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
+		return
+	}
+	other.tidy(&sieve{ref: now, now: now, linger: lingerMicros, into: g, shared: true, bit: ^uint64(0)})
+	g.depth--
+	for j := first ^ span; j < first^span+span; j++ {
+		d.set(j, g)
+	}
+	s.bytes.Add(-other.bytes())
+}
+
+func depthOf(d *directory) int { return 64 - lifeBits - int(d.shift) }
+
+// reserve takes bytes of the store's memory limit, or none.
+func (s *Store) reserve(bytes int64) bool {
+	if s.bytes.Add(bytes) > s.maxBytes {
+		s.bytes.Add(-bytes)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,266 @@
+package memstore
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A slot is one entry of a table: whose, and its state.
+//
+// Who reads: anyone, without a lock, tag first, then state, then the tag once more. Who writes: anyone may swap the
+// state of an entry that is not held; only the holder of the shard's lock may set held, write a tag, or move an entry.
+// An entry is moved by holding it, writing it elsewhere, and freeing its tag, so a decision that was under way on the
+// old place fails to swap and looks again. Should the place have got a new owner with the very same state word, the swap
+// succeeds, and the tag, read again, tells: the decision is made anew, and the other key has been charged once too often,
+// which is the safe side of what will hardly ever happen.
+type slot struct {
+	tag, state uint64
+}
+
+const (
+	slotBytes = 16
+	// A segment is split or swept when it is this full, in 1/64; beyond that, probes get long.
+	fullIn64 = 54
+	minSlots = 32
+	maxSlots = 1024
+
+	// A key that has drained will often be asked for again soon. It stays for so long, unless memory is full: adding it
+	// anew costs more than finding it.
+	lingerMicros = 4_000_000
+)
+
+// A segment is an open-addressed table of a part of a shard's keys: those whose tags begin with the same depth bits.
+type segment struct {
+	slots []slot
+	used  int // slots that are not free
+	depth uint8
+}
+
+func newSegment(slots int, depth uint8) *segment {
+	return &segment{slots: make([]slot, slots), depth: depth}
+}
+
+func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
+func (g *segment) full() bool  { return g.used*64 >= len(g.slots)*fullIn64 }
+func (g *segment) bytes() int64 {
+	return int64(len(g.slots)) * slotBytes
+}
+
+// A directory finds the segment of a tag by its first bits. Its first half, all that a decision needs, is what is
+// published: where each segment's slots begin, and how many slots every segment has. Segments are smaller than
+// maxSlots only while there is but one.
+type directory struct {
+	shift uint8  // tag >> shift is the segment's number
+	mask  uint64 // slots of a segment − 1
+	bases []atomic.Pointer[slot]
+
+	segments []*segment // for holders of the shard's lock
+}
+
+func newDirectory(depth uint8, slots int) *directory {
+	return &directory{
+		shift:    64 - lifeBits - depth,
+		mask:     uint64(slots - 1),
+		bases:    make([]atomic.Pointer[slot], 1<<depth),
+		segments: make([]*segment, 1<<depth),
+	}
+}
+
+func (d *directory) set(i int, g *segment) {
+	d.segments[i] = g
+	d.bases[i].Store(g.base())
+}
+
+func (d *directory) bytes() int64 { return int64(len(d.bases)) * 16 }
+
+// at returns the slot i of those that begin at base; i is below their number.
+func at(base *slot, i uint64) *slot {
+	return (*slot)(unsafe.Add(unsafe.Pointer(base), i*slotBytes))
+}
+
+// find returns the slot that holds tag, or nil. Without the shard's lock, nil means only that it is not where it was
+// looked for.
+func (d *directory) find(tag uint64) *slot {
+	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
+	mask := d.mask
+	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
+		e := at(base, i)
+		switch word := atomic.LoadUint64(&e.tag); {
+		case word>>lifeBits == tag:
+			return e
+		case word == 0:
+			return nil
+		}
+	}
+	return nil
+}
+
+// add puts a new entry into the segment, which must not be full.
+func (g *segment) add(tagWord, state uint64) *slot {
+	e := g.free(tagWord >> lifeBits)
+	atomic.StoreUint64(&e.state, state)
+	atomic.StoreUint64(&e.tag, tagWord)
+	g.used++
+	return e
+}
+
+// free returns the first free slot for a tag.
+func (g *segment) free(tag uint64) *slot {
+	mask := uint64(len(g.slots) - 1)
+	for i := tag & mask; ; i = (i + 1) & mask {
+		if e := &g.slots[i]; atomic.LoadUint64(&e.tag) == 0 {
+			return e
+		}
+	}
+}
+
+// A sieve decides what happens to each entry when a segment is tidied.
+type sieve struct {
+	ref, now int64
+	linger   int64    // how long, in µs, entries stay after they died
+	into     *segment // where entries with the bit go; nil if none do
+	shared   bool     // into is published already
+	bit      uint64   // of the tag
+	evict    int64    // entries with at most this left are dropped, unless they are denied
+	evicting int      // how many may be evicted
+	evicted  int
+}
+
+// tidy goes once around the segment: dead entries are dropped, those that the sieve sends elsewhere go, and those that
+// stay move up to where a probe finds them soonest. It begins behind a free slot, so that every entry meets only
+// places that are final. Only the shard's lock holder may call it.
+func (g *segment) tidy(s *sieve) {
+	mask := uint64(len(g.slots) - 1)
+	var first uint64
+	for atomic.LoadUint64(&g.slots[first].tag) != 0 {
+		first++
+	}
+	for k := uint64(1); k <= mask; k++ {
+		i := (first + k) & mask
+		e := &g.slots[i]
+		tagWord := atomic.LoadUint64(&e.tag)
+		if tagWord == 0 {
+			continue
+		}
+		tag := tagWord >> lifeBits
+		if s.drops(e, tagWord) {
+			g.clear(e)
+			continue
+		}
+		if s.into != nil && tag&s.bit != 0 {
+			state := e.hold()
+			if s.shared {
+				s.into.add(tagWord, state)
+			} else {
+				to := s.into.free(tag)
+				to.state, to.tag = state, tagWord
+				s.into.used++
+			}
+			g.clear(e)
+			continue
+		}
+		if to := g.freeUpTo(tag, i); to != e {
+			state := e.hold()
+			atomic.StoreUint64(&to.state, state)
+			atomic.StoreUint64(&to.tag, tagWord)
+			atomic.StoreUint64(&e.tag, 0)
+		}
+	}
+}
+
+// clear frees a slot. Its state stays held for those that still look at it, until it gets a new owner.
+func (g *segment) clear(e *slot) {
+	atomic.StoreUint64(&e.tag, 0)
+	g.used--
+}
+
+// freeUpTo returns the first slot for a tag that is free or is slot i.
+func (g *segment) freeUpTo(tag, i uint64) *slot {
+	mask := uint64(len(g.slots) - 1)
+	for j := tag & mask; ; j = (j + 1) & mask {
+		if e := &g.slots[j]; j == i || atomic.LoadUint64(&e.tag) == 0 {
+			return e
+		}
+	}
+}
+
+// hold sets held and returns the state as it was. An entry that the same lock holder holds already stays held in what is
+// returned.
+func (e *slot) hold() uint64 {
+	for {
+		state := atomic.LoadUint64(&e.state)
+		if state&held != 0 || atomic.CompareAndSwapUint64(&e.state, state, state|held) {
+			return state
+		}
+	}
+}
+
+// drops tells whether the entry is to be forgotten, and if so has held it.
+func (s *sieve) drops(e *slot, tagWord uint64) bool {
+	if tagWord>>lifeBits == gone {
+		return true
+	}
+	for {
+		state := atomic.LoadUint64(&e.state)
+		if state&held != 0 {
+			return false // by ourselves, for the check under way
+		}
+		rest := left(state, uint8(tagWord&lifeMask), s.ref, s.now)
+		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
+		if rest > -s.linger && !evict {
+			return false
+		}
+		if atomic.CompareAndSwapUint64(&e.state, state, state|held) {
+			if evict {
+				s.evicted++
+			}
+			return true
+		}
+	}
+}
+
+// A census is what is in a segment.
+type census struct {
+	dead  int   // entries that are as good as none
+	idle  int   // those of them that have been for so long that they will hardly be asked for again
+	stale bool  // some of them are so old that they must be dropped soon, or their time will be taken for a later one
+	evict int64 // at least as many as were wanted have no more than this left, of those that may be evicted
+}
+
+func (g *segment) survey(ref, now int64, want int) census {
+	var c census
+	var byLength [65]int
+	for i := range g.slots {
+		e := &g.slots[i]
+		tagWord := atomic.LoadUint64(&e.tag)
+		if tagWord == 0 {
+			continue
+		}
+		state := atomic.LoadUint64(&e.state)
+		if tagWord>>lifeBits == gone {
+			c.dead++
+			c.idle++
+		} else if state&held == 0 {
+			if rest := left(state, uint8(tagWord&lifeMask), ref, now); rest <= 0 {
+				c.dead++
+				if rest <= -lingerMicros {
+					c.idle++
+				}
+				c.stale = c.stale || rest < -maxLife/4
+			} else if state&denied == 0 {
+				byLength[bits.Len64(uint64(rest))]++
+			}
+		}
+	}
+	for length, n := range byLength {
+		if n == 0 {
+			continue
+		}
+		c.evict = int64(1)<<length - 1
+		if want -= n; want <= 0 {
+			break
+		}
+	}
+	return c
+}

@@ -1,0 +1,104 @@
+package memstore
+
+import (
+	"math/bits"
+
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A state word holds an algorithm.Pair in 64 bits, so that one compare-and-swap is a decision:
+//
+//	bit 63      held: a holder of the shard's lock is about to change or move the entry
+//	bit 62      denied: the latest decision was a denial; such a key is not evicted
+//	bits 21–61  time in µs, modulo 2^41 (25 days)
+//	bits 0–20   units
+//
+// A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because every
+// entry is looked at once in maxLife/4 (see lap.go).
+const (
+	held   = 1 << 63
+	denied = 1 << 62
+
+	unitBits = 21
+	timeBits = 41
+	unitMask = 1<<unitBits - 1
+	timeMask = 1<<timeBits - 1
+
+	maxLife  = 1 << (timeBits - 1) // µs, 12.7 days
+	maxAhead = 1 << (timeBits - 2) // µs by which a time may be after now
+)
+
+func pack(p algorithm.Pair) uint64 {
+	return uint64(p.Time)&timeMask<<unitBits | uint64(p.Units)
+}
+
+// unpack returns the pair in a word, whose time is less than maxAhead after now and less than 2^41 − maxAhead before. A
+// pair without units is that of a key never seen, however old.
+func unpack(word uint64, now int64) algorithm.Pair {
+	units := int64(word & unitMask)
+	if units == 0 {
+		return algorithm.Pair{}
+	}
+	return algorithm.Pair{Time: now - age(word, now), Units: units}
+}
+
+// age returns how long before now the word's time is; negative if it is after.
+func age(word uint64, now int64) int64 {
+	return int64((uint64(now)-word>>unitBits+maxAhead)&timeMask) - maxAhead
+}
+
+// A tag word names the key of an entry: 56 bits of its hash, and in the low byte how long the entry lives. The other 8
+// bits of the hash are the number of the shard. A tag word of 0 is a free entry.
+//
+// The life byte is an exponent of two, in µs: for a bucket of the time in which one unit drains, for a window (bit 7
+// set) of its period. It is rounded up, and only ever raised: it decides when an entry may be forgotten, never what is
+// decided.
+const (
+	lifeBits  = 8
+	lifeMask  = 1<<lifeBits - 1
+	windowBit = 1 << (lifeBits - 1)
+
+	// gone is the tag of an entry that moved to the wide records. No key has it: tagOf never returns all ones.
+	gone = 1<<(64-lifeBits) - 1
+)
+
+// tagOf returns the part of a hash that is in the tag word, never 0 nor gone.
+func tagOf(hash uint64) uint64 {
+	tag := hash & gone
+	if tag == 0 || tag == gone {
+		return 1
+	}
+	return tag
+}
+
+// lifeOf returns the life byte of a plan's entries, and false if they do not fit a state word.
+func lifeOf(p *algorithm.Plan) (life uint8, fits bool) {
+	if !p.IsPair() || p.MaxUnits() > unitMask {
+		return 0, false
+	}
+	exponent := func(us int64) uint { return uint(bits.Len64(uint64(us - 1))) } // us ≤ 2^exponent
+	if p.Kind() == algorithm.KindWindow {
+		lives := p.Life(1)
+		if p.Limit().Staggered {
+			lives *= 2 // its times are behind by up to a period
+		}
+		e := exponent(lives)
+		return windowBit | uint8(e), int64(1)<<e <= maxLife
+	}
+	e := exponent(p.Life(1))
+	return uint8(e), e < timeBits && p.MaxUnits()<<e <= maxLife
+}
+
+// left returns how long the entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how long it has been. The
+// word's time is told by ref, a time at which the entry was known to be readable.
+func left(word uint64, life uint8, ref, now int64) int64 {
+	units := int64(word & unitMask)
+	if units == 0 {
+		return -lingerMicros
+	}
+	lives := int64(1) << (life &^ windowBit)
+	if life&windowBit == 0 {
+		lives *= units
+	}
+	return min(lives, maxLife) - (age(word, ref) + now - ref)
+}

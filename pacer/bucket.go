@@ -1,0 +1,61 @@
+package pacer
+
+import "math/bits"
+
+// bucket is the schedule in which every permit takes the same time, and idle time is saved up to a bound and is then
+// worth as much. A permit takes perPermit/den nanoseconds.
+type bucket struct {
+	perPermit uint64
+	den       uint64
+	// room is the most idle time that is saved.
+	room span
+	// prepaid permits may be used when their time has passed. Otherwise they may be used when that of the permits
+	// before them has: a caller waits for what its predecessors took, never for what it takes itself.
+	prepaid bool
+}
+
+// newBucket returns the bucket of a valid rate; the caller sets the room.
+func newBucket(r Rate) bucket {
+	permits, nanos := r.reduced()
+	return bucket{perPermit: nanos, den: permits}
+}
+
+// roomFor returns the idle time that is worth n permits.
+func (b *bucket) roomFor(n int64) span { return spanOf(n, b.perPermit, b.den) }
+
+// permitsIn returns how many whole permits an idle time is worth.
+func (b *bucket) permitsIn(s span) int64 {
+	hi, lo := bits.Mul64(uint64(s.ns), b.den)
+	lo, carry := bits.Add64(lo, s.frac, 0)
+	n, _ := bits.Div64(hi+carry, lo, b.perPermit)
+	return int64(n)
+}
+
+func (b *bucket) advance(s state, at int64) state {
+	now := span{ns: at}
+	if !s.free.less(now) {
+		return s
+	}
+	s.saved = s.saved.plus(now.minus(s.free, b.den), b.den)
+	if b.room.less(s.saved) {
+		s.saved = b.room
+	}
+	s.free = now
+	return s
+}
+
+func (b *bucket) take(s state, at, n int64) (after state, grant int64) {
+	s = b.advance(s, at)
+	before := s.free
+	cost := b.roomFor(n)
+	if s.saved.less(cost) {
+		s.free = s.free.plus(cost.minus(s.saved, b.den), b.den)
+		s.saved = span{}
+	} else {
+		s.saved = s.saved.minus(cost, b.den)
+	}
+	if b.prepaid {
+		return s, max(at, s.free.ceil())
+	}
+	return s, max(at, before.ceil())
+}

@@ -1,0 +1,65 @@
+package pacer
+
+import "math/bits"
+
+// farFuture is where time ends: 2^61 ns, 73 years after a pacer was made. What would come later never comes. Two spans
+// that end before it can be added without overflow.
+const farFuture int64 = 1 << 61
+
+// span is an exact length of time, or instant since a pacer was made: ns + frac/den nanoseconds, with 0 <= frac < den.
+// The denominator belongs to the schedule that the span is part of. It is what lets 300 per second, a permit every
+// 3333333⅓ ns, run for years and stay on time.
+type span struct {
+	ns   int64
+	frac uint64
+}
+
+// spanOf returns count·num/den nanoseconds, or farFuture if that is less.
+func spanOf(count int64, num, den uint64) span {
+	hi, lo := bits.Mul64(uint64(count), num)
+	if hi >= den {
+		return span{ns: farFuture}
+	}
+	ns, frac := bits.Div64(hi, lo, den)
+	if ns >= uint64(farFuture) {
+		return span{ns: farFuture}
+	}
+	return span{ns: int64(ns), frac: frac}
+}
+
+// plus returns a + b, or farFuture if that is less.
+func (a span) plus(b span, den uint64) span {
+	a.ns += b.ns
+	a.frac += b.frac
+	if a.frac >= den {
+		a.frac -= den
+		a.ns++
+	}
+	if a.ns >= farFuture {
+		return span{ns: farFuture}
+	}
+	return a
+}
+
+// minus returns a − b, which must not be negative.
+func (a span) minus(b span, den uint64) span {
+	a.ns -= b.ns
+	if a.frac < b.frac {
+		a.frac += den
+		a.ns--
+	}
+	a.frac -= b.frac
+	return a
+}
+
+func (a span) less(b span) bool {
+	return a.ns < b.ns || a.ns == b.ns && a.frac < b.frac
+}
+
+// ceil returns the first whole nanosecond that is not before a.
+func (a span) ceil() int64 {
+	if a.frac > 0 {
+		return a.ns + 1
+	}
+	return a.ns
+}

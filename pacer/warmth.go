@@ -1,0 +1,79 @@
+package pacer
+
+import (
+	"math/bits"
+	"time"
+)
+
+// warmth is the schedule of a WarmingUp pacer. A permit takes the stable interval, and more while the pacer is cold.
+//
+// What is saved is idle time, from 0 (warm) to the whole warm-up period (cold), so a pacer cools down by as many
+// nanoseconds as it idles. Let the cold factor be k = cold/scale, the warm-up period W and the stable interval s. Saved
+// time is worth permits at W/max each, where max = W/2s + 2W/(s+ks). The price of a permit is s up to the threshold
+// W/2s, and rises from there in a straight line to ks at max: the area of that trapezoid is W, the time from cold to warm.
+//
+// Everything is in integers. A nanosecond has den parts, and the price is cut in two: s for every permit, an exact
+// fraction, and above that the triangle over the threshold, as the difference of its area before and after. Rounding the
+// area therefore moves one grant by less than 2 ns and cancels out over a series: from cold to warm, in however many
+// steps, takes W and not a nanosecond more or less.
+type warmth struct {
+	bucket
+	// coolPerPermit is how much saved time a stored permit is, in parts: W/max.
+	coolPerPermit uint64
+	// permits is the rate's reduced numerator.
+	permits uint64
+	warmUp  uint64
+	scale   uint64
+	cold    uint64
+}
+
+// newWarmth returns the schedule of a valid rate, warm-up period and cold factor (in hundredths), and false if the three
+// together leave 62 bits.
+func newWarmth(r Rate, warmUp time.Duration, hundredths uint64) (*warmth, bool) {
+	permits, nanos := r.reduced()
+	d := gcd(hundredths, 100)
+	w := &warmth{permits: permits, warmUp: uint64(warmUp), cold: hundredths / d, scale: 100 / d}
+	fits := true
+	mul := func(a, b uint64) uint64 {
+		hi, lo := bits.Mul64(a, b)
+		fits = fits && hi == 0 && lo < 1<<62
+		return lo
+	}
+	w.den = mul(permits, 5*w.scale+w.cold)
+	w.perPermit = mul(nanos, 5*w.scale+w.cold)
+	w.coolPerPermit = mul(nanos, 2*(w.scale+w.cold))
+	mul(w.warmUp, 5*w.scale+w.cold)
+	w.room = span{ns: int64(warmUp)}
+	return w, fits
+}
+
+func (w *warmth) take(s state, at, n int64) (after state, grant int64) {
+	s = w.advance(s, at)
+	before := s.free
+	surcharge := w.surcharge(s.saved)
+	if stored := spanOf(n, w.coolPerPermit, w.den); stored.less(s.saved) {
+		s.saved = s.saved.minus(stored, w.den)
+	} else {
+		s.saved = span{}
+	}
+	surcharge -= w.surcharge(s.saved)
+	s.free = s.free.plus(w.roomFor(n), w.den).plus(span{ns: surcharge}, w.den)
+	return s, max(at, before.ceil())
+}
+
+// surcharge returns what the permits in saved cost above the stable price, in nanoseconds rounded down: the triangle's
+// area up to there. It never falls when saved grows.
+func (w *warmth) surcharge(saved span) int64 {
+	// In units of 1/(5·scale+cold) of a nanosecond saved, the threshold is at W·(scale+cold) and the top 4·W·scale above.
+	above := uint64(saved.ns)*(5*w.scale+w.cold) + saved.frac/w.permits
+	threshold := w.warmUp * (w.scale + w.cold)
+	if above <= threshold {
+		return 0
+	}
+	above -= threshold
+	hi, lo := bits.Mul64(above, above)
+	square, _ := bits.Div64(hi, lo, 4*w.warmUp*w.scale)
+	hi, lo = bits.Mul64(square, w.cold-w.scale)
+	area, _ := bits.Div64(hi, lo, 4*w.scale*(w.scale+w.cold))
+	return int64(area)
+}

@@ -1,0 +1,27 @@
+package pacer
+
+// window is the schedule of an Allowance: so many permits in each period, periods end to end. Those who find too few
+// left have the next period, or the one after; later callers never get into an earlier one.
+type window struct {
+	// period is in nanoseconds.
+	period int64
+	limit  int64
+}
+
+func (w *window) advance(s state, at int64) state {
+	if periods := (at - s.free.ns) / w.period; periods > 0 {
+		s.free.ns += periods * w.period
+		s.used = 0
+	}
+	return s
+}
+
+func (w *window) take(s state, at, n int64) (after state, grant int64) {
+	s = w.advance(s, at)
+	if n > w.limit-s.used {
+		s.free.ns = min(s.free.ns+w.period, farFuture)
+		s.used = 0
+	}
+	s.used += n
+	return s, max(at, s.free.ns)
+}
