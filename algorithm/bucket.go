@@ -81,10 +81,11 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket returns n units taken at a time: as many as the bucket would not have drained since.
+// giveBucket returns n units taken at a time: as many as the bucket would not have drained since, by the bucket's own
+// time if that is ahead.
 func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
 	b, drained := b.slide(p.rate, now)
-	held := max(0, now-at)
+	held := max(0, max(now, b.Time)-at)
 	back := n - mulDivCeil(held, p.rate.units, p.rate.micros, n)
 	if b.Units-drained <= back {
 		return Pair{Time: max(now, b.Time)}
@@ -96,7 +97,8 @@ func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
 // chargeBucket takes n units whatever the level, up to the deepest debt.
 func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	b, drained := b.slide(p.rate, now)
-	b.Units += min(n, max(0, p.deepest-(b.Units-drained)))
+	n = min(n, max(0, p.deepest-(b.Units-drained)))
+	b.Units += n
 	d := p.decideBucket(b, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: max(now, b.Time), Units: n}

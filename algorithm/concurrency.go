@@ -6,27 +6,40 @@ import "github.com/headgate/headgate"
 // holders die, until the TTL has passed.
 type concurrency struct{}
 
-// A state of concurrency is its leases, the one that expires first in front: when it expires, in µs, how many units it
-// holds, and its name.
-const leaseWords = 3
+// A state of concurrency is the latest time at which a place was taken, and its leases, the one that expires first in
+// front: when it expires, in µs, how many units it holds, and its name.
+const (
+	leaseLatest = iota
+	leaseFirst
 
-// held returns where the first lease that has not expired stands, and the units held from there on.
-func (s State) held(now int64) (first int, units int64) {
-	for first < len(s) && s[first] <= now {
+	leaseWords = 3
+)
+
+// held returns the time that the state has come to, where the first lease that has not expired by then stands, and the
+// units held from there on.
+func (s State) held(now int64) (at int64, first int, units int64) {
+	at, first = now, leaseFirst
+	if len(s) > 0 {
+		at = max(now, s[leaseLatest])
+	}
+	for first < len(s) && s[first] <= at {
 		first += leaseWords
 	}
 	for i := first; i < len(s); i += leaseWords {
 		units += s[i+1]
 	}
-	return first, units
+	return at, first, units
 }
 
 func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	first, used := s.held(now)
+	at, first, used := s.held(now)
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity, Remaining: p.capacity - used}
-	if d.Allowed {
-		d.Remaining -= n
-	} else {
+	reset := now
+	if first < len(s) {
+		reset = s[len(s)-leaseWords]
+	}
+	switch {
+	case !d.Allowed:
 		i := first
 		for room := p.capacity - n; ; i += leaseWords {
 			if used -= s[i+1]; used <= room {
@@ -34,10 +47,11 @@ func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
 			}
 		}
 		d.RetryAfter = micros(s[i] - now)
+	case n > 0:
+		d.Remaining -= n
+		reset = max(reset, at+p.period)
 	}
-	if first < len(s) {
-		d.ResetAfter = micros(s[len(s)-leaseWords] - now)
-	}
+	d.ResetAfter = micros(reset - now)
 	return d
 }
 
@@ -46,17 +60,20 @@ func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, 
 	if !d.Allowed {
 		return s, d
 	}
-	expiry := now + p.period
-	first, _ := s.held(now)
-	s = append(s[:0], s[first:]...)
-	s = append(s, expiry, n, int64(lease))
-	for i := len(s) - leaseWords; i > 0 && s[i-leaseWords] > s[i]; i -= leaseWords {
+	at, first, _ := s.held(now)
+	if len(s) == 0 {
+		s = append(s, at)
+	} else {
+		s = append(s[:leaseFirst], s[first:]...)
+		s[leaseLatest] = at
+	}
+	s = append(s, at+p.period, n, int64(lease))
+	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords] > s[i]; i -= leaseWords {
 		for w := range leaseWords {
 			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]
 		}
 	}
-	d.Receipt = headgate.Receipt{At: now, Units: n, Lease: lease}
-	d.ResetAfter = micros(s[len(s)-leaseWords] - now)
+	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
 	return s, d
 }
 
@@ -66,7 +83,7 @@ func (c concurrency) charge(p *Plan, s State, now, _ int64) (State, headgate.Dec
 }
 
 func (concurrency) give(_ *Plan, s State, _, n int64, r headgate.Receipt) State {
-	for i := 0; i < len(s); i += leaseWords {
+	for i := leaseFirst; i < len(s); i += leaseWords {
 		if s[i+2] != int64(r.Lease) {
 			continue
 		}

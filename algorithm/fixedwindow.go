@@ -72,7 +72,8 @@ func (p *Plan) describeWindow(w Pair, end, now, n int64, allowed bool) headgate.
 // chargeWindow takes n units whatever the count, up to the deepest debt.
 func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
 	w, end := p.roll(w, now)
-	w.Units += min(n, max(0, p.deepest-w.Units))
+	n = min(n, max(0, p.deepest-w.Units))
+	w.Units += n
 	d := p.describeWindow(w, end, now, 0, w.Units <= p.capacity)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: max(now, w.Time), Units: n}

@@ -44,15 +44,10 @@ func (p *Plan) DescribeTaken(s Pair, now, n int64) headgate.Decision {
 
 // ChargePair is Charge for a Pair.
 func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
-	n, asked := min(n, p.deepest), n
-	var d headgate.Decision
 	if p.kind == KindWindow {
-		s, d = p.chargeWindow(s, now, n)
-	} else {
-		s, d = p.chargeBucket(s, now, n)
+		return p.chargeWindow(s, now, n)
 	}
-	d.Receipt.Units = asked
-	return s, d
+	return p.chargeBucket(s, now, n)
 }
 
 // GivePair is Give for a Pair.

@@ -34,7 +34,7 @@ const (
 	KindWindows             // start, current, previous: sliding-window
 	KindBuckets             // width, newest, counts…: sliding-buckets
 	KindLog                 // units, latest, first, (time, units)…: sliding-log
-	KindLeases              // (expiry, units, lease)…: concurrency
+	KindLeases              // latest, (expiry, units, lease)…: concurrency
 	Kinds                   // how many there are
 )
 
@@ -116,7 +116,7 @@ func (p *Plan) Words() int {
 	case KindLog:
 		return logEntries + 2
 	case KindLeases:
-		return leaseWords
+		return leaseFirst + leaseWords
 	default:
 		return 2
 	}
@@ -156,13 +156,13 @@ func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decisi
 	return p.steps.take(p, s, now, n, lease)
 }
 
-// Charge takes n units whether that is allowed or not. The error is headgate.ErrUnsupported for concurrency.
+// Charge takes n units whether that is allowed or not; the receipt says how many of them, if the debt is at its deepest.
+// The error is headgate.ErrUnsupported for concurrency.
 func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
 	if p.kind == KindLeases {
 		return s, headgate.Decision{}, headgate.ErrUnsupported
 	}
-	s, d := p.steps.charge(p, s, now, min(n, p.deepest))
-	d.Receipt.Units = n
+	s, d := p.steps.charge(p, s, now, n)
 	return s, d, nil
 }
 

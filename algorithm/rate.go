@@ -53,3 +53,13 @@ func mulDivCeil(a, b, c, most int64) int64 {
 	q, _ := bits.Div64(hi, lo, uint64(c))
 	return int64(min(q, uint64(most)))
 }
+
+// mulDivNear returns a·b/c rounded to the nearest, a half rounded down. All are ≥ 0, and b ≤ c.
+func mulDivNear(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, rest := bits.Div64(hi, lo, uint64(c))
+	if 2*rest > uint64(c) {
+		q++
+	}
+	return int64(q)
+}

@@ -41,11 +41,13 @@ func (p *Plan) ringAt(s State, now int64) ring {
 func (p *Plan) recut(s State) State {
 	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
 	width := s[ringWidth]
-	newest := ((old.newest+1)*width - 1) / p.width
+	newest := floorTo((old.newest+1)*width-1, p.width) / p.width
+	dead := old.newest*width - p.period // what was taken until then does not count, whenever in its newest bucket it is
 	cut := p.newRing(nil, newest)
 	for i := old.oldest(); i <= old.newest; i++ {
-		if to := ((i+1)*width - 1) / p.width; to > newest-p.buckets {
-			cut[ringCounts+to%p.buckets] += old.at(i)
+		if end := (i+1)*width - 1; end > dead {
+			to := max(floorTo(end, p.width)/p.width, newest-p.buckets+1)
+			cut[ringCounts+place(to, p.buckets)] += old.at(i)
 		}
 	}
 	return cut
@@ -67,7 +69,16 @@ func (p *Plan) newRing(s State, newest int64) State {
 func (r ring) oldest() int64 { return r.now - int64(len(r.counts)) + 1 }
 
 // at returns what bucket i holds, for i from oldest to newest.
-func (r ring) at(i int64) int64 { return r.counts[i%int64(len(r.counts))] }
+func (r ring) at(i int64) int64 { return r.counts[place(i, int64(len(r.counts)))] }
+
+// place returns i modulo n. Buckets from before 1970 have negative numbers, and the first ones after it have such before
+// them.
+func place(i, n int64) int64 {
+	if i %= n; i < 0 {
+		i += n
+	}
+	return i
+}
 
 func (r ring) used() int64 {
 	var sum int64
@@ -131,7 +142,7 @@ func (p *Plan) rollRing(s State, now int64) State {
 		if i > s[ringNewest]+p.buckets { // the ring has been emptied
 			break
 		}
-		s[ringCounts+i%p.buckets] = 0
+		s[ringCounts+place(i, p.buckets)] = 0
 	}
 	s[ringNewest] = max(s[ringNewest], bucket)
 	return s
@@ -147,13 +158,14 @@ func (slidingBuckets) take(p *Plan, s State, now, n int64, _ uint64) (State, hea
 		return s, d
 	}
 	s = p.rollRing(s, now)
-	s[ringCounts+s[ringNewest]%p.buckets] += n
+	s[ringCounts+place(s[ringNewest], p.buckets)] += n
 	return s, d
 }
 
 func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	s = p.rollRing(s, now)
-	s[ringCounts+s[ringNewest]%p.buckets] += min(n, max(0, p.deepest-p.ringAt(s, now).used()))
+	n = min(n, max(0, p.deepest-p.ringAt(s, now).used()))
+	s[ringCounts+place(s[ringNewest], p.buckets)] += n
 	d := p.ringAt(s, now).describe(p, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: max(now, s[ringNewest]*p.width), Units: n}
@@ -164,7 +176,7 @@ func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) S
 	s = p.rollRing(s, now)
 	i := floorTo(r.At, p.width) / p.width
 	if newest := s[ringNewest]; i > newest-p.buckets && i <= newest {
-		at := &s[ringCounts+i%p.buckets]
+		at := &s[ringCounts+place(i, p.buckets)]
 		*at = max(0, *at-n)
 	}
 	return s

@@ -56,7 +56,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	return d
 }
 
-// append adds n units at now, or at the latest time seen, after dropping the entries that no longer count.
+// appendLog adds n units at now, or at the latest time seen, after dropping the entries that no longer count.
 func (p *Plan) appendLog(s State, now, n int64) State {
 	if len(s) == 0 {
 		return append(s, n, now, logEntries, now, n)
@@ -89,8 +89,8 @@ func (slidingLog) take(p *Plan, s State, now, n int64, _ uint64) (State, headgat
 
 func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	used := p.capacity - p.describeLog(s, now, 0).Remaining
-	if room := p.deepest - used; room > 0 {
-		s = p.appendLog(s, now, min(n, room))
+	if n = min(n, max(0, p.deepest-used)); n > 0 {
+		s = p.appendLog(s, now, n)
 	}
 	d := p.describeLog(s, now, 0)
 	d.RetryAfter = 0

@@ -44,9 +44,11 @@ func (w windows) roll(p *Plan, now int64) (rolled windows, begin, into int64) {
 	return w, begin, now - begin
 }
 
-// used returns what counts as consumed in the period before, rounded up: units are taken whole.
+// used returns what counts as consumed in the period before. The previous window weighs in to the nearest whole unit, a
+// half rounded down: rounded up, its last unit would weigh until it ends, and a busy key would get a unit less than Count
+// in every window.
 func (w windows) used(p *Plan, into int64) int64 {
-	return w.current + mulDivCeil(w.previous, p.period-into, p.period, w.previous)
+	return w.current + mulDivNear(w.previous, p.period-into, p.period)
 }
 
 func (w windows) describe(p *Plan, begin, into, now, n int64) headgate.Decision {
@@ -79,19 +81,15 @@ func (p *Plan) fades(previous, room int64) int64 {
 	if previous <= room {
 		return 0
 	}
-	return p.period - mulDivFloor(room, p.period, previous, p.period)
+	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // where room + ½ are left of it
 }
 
 // gone returns how long it takes from now until neither window weighs anything.
 func (w windows) gone(p *Plan, begin, now int64) int64 {
-	switch {
-	case w.current > 0:
-		return begin + 2*p.period - now
-	case w.previous > 0:
-		return begin + p.period - now
-	default:
-		return 0
+	if w.current > 0 {
+		return begin + p.period + p.fades(w.current, 0) - now
 	}
+	return max(0, begin+p.fades(w.previous, 0)-now)
 }
 
 func (slidingWindow) decide(p *Plan, s State, now, n int64) headgate.Decision {
@@ -111,7 +109,8 @@ func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, head
 
 func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	w, begin, into := windowsOf(s).roll(p, now)
-	w.current += min(n, max(0, p.deepest-w.used(p, into)))
+	n = min(n, max(0, p.deepest-w.used(p, into)))
+	w.current += n
 	d := w.describe(p, begin, into, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: begin + into, Units: n}

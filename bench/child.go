@@ -138,7 +138,7 @@ func newServer(e entry, q quota, work *workload) (*server, filling, error) {
 			visit(key)
 		}
 	} else {
-		eachKey(0, work.total, e.keepsKeys, visit)
+		eachKey(work.total, e.keepsKeys, visit)
 	}
 	filled.Seconds = time.Since(start).Seconds()
 	if denied > 0 {

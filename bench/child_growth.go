@@ -24,7 +24,7 @@ func grow(e entry, q quota, keys int) (growth, error) {
 	var h histogram
 	start := time.Now()
 	denied := 0
-	eachKey(0, keys, e.keepsKeys, func(key string) {
+	eachKey(keys, e.keepsKeys, func(key string) {
 		from := time.Since(start)
 		ok := c.Allow(key)
 		h.record(int64(time.Since(start) - from))
@@ -77,7 +77,7 @@ func growTable(e entry, q quota, keys int, at string) (tableGrowth, error) {
 	}
 	var g tableGrowth
 	n, next := 0, stops[0]
-	eachKey(0, keys, e.keepsKeys, func(key string) {
+	eachKey(keys, e.keepsKeys, func(key string) {
 		c.Allow(key)
 		if n++; n < next {
 			return

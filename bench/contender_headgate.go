@@ -49,9 +49,9 @@ func (h *headgateStore) Allow(key string) bool { return h.bound.Allow(key) }
 func (h *headgateStore) table() tableSize {
 	stats := h.store.Stats()
 	return tableSize{
-		Keys:  int64(stats.Keys),
-		Bytes: int64(stats.Bytes),
-		Lost:  int64(stats.Evictions) + int64(stats.Refusals),
+		Keys:  stats.Keys,
+		Bytes: stats.Bytes,
+		Lost:  stats.Evictions + stats.Refusals,
 	}
 }
 

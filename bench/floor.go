@@ -23,9 +23,10 @@ func newGCRA(q quota) gcra {
 	}
 }
 
-// take decides on one word by compare-and-swap, with one reading of the clock.
-func (g *gcra) take(word *uint64) bool {
-	now := int64(time.Since(g.start))
+func (g *gcra) now() int64 { return int64(time.Since(g.start)) }
+
+// take decides on one word by compare-and-swap.
+func (g *gcra) take(word *uint64, now int64) bool {
 	for {
 		old := atomic.LoadUint64(word)
 		next := max(int64(old), now) + g.interval
@@ -48,7 +49,7 @@ type floorSingle struct {
 
 func newFloorSingle(q quota, _ int) (contender, error) { return &floorSingle{gcra: newGCRA(q)}, nil }
 
-func (f *floorSingle) Allow(string) bool { return f.take(&f.word) }
+func (f *floorSingle) Allow(string) bool { return f.take(&f.word, f.now()) }
 
 // floorTable is the least that an exact keyed limiter with an open-addressed table can cost: one seeded hash, one probe
 // into a flat table that never grows and never forgets, one clock, one compare-and-swap. Entry i is the words 2i, its
@@ -74,6 +75,7 @@ func (f *floorTable) Allow(key string) bool {
 	if hash == 0 {
 		hash = 1
 	}
+	now := f.now() // before the probe: reading the clock waits for loads under way, and the probe is the slow one
 	for i := hash & f.mask; ; i = (i + 1) & f.mask {
 		tag := &f.words[2*i]
 		found := atomic.LoadUint64(tag)
@@ -85,7 +87,7 @@ func (f *floorTable) Allow(key string) bool {
 			}
 		}
 		if found == hash {
-			return f.take(&f.words[2*i+1])
+			return f.take(&f.words[2*i+1], now)
 		}
 	}
 }

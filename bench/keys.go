@@ -19,12 +19,12 @@ func putKey(buf *[keyBytes]byte, i int) {
 	}
 }
 
-// eachKey calls visit with n keys, beginning with key from, that were not in memory before: fresh strings for those that
+// eachKey calls visit with n keys that were not in memory before: fresh strings for those that
 // keep them, and for the others one buffer that is used again.
-func eachKey(from, n int, keep bool, visit func(key string)) {
+func eachKey(n int, keep bool, visit func(key string)) {
 	var buf [keyBytes]byte
 	shared := unsafe.String(&buf[0], keyBytes)
-	for i := from; i < from+n; i++ {
+	for i := range n {
 		putKey(&buf, i)
 		if keep {
 			visit(string(buf[:]))

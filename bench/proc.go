@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"runtime"
@@ -45,21 +44,19 @@ func readFootprint() (footprint, error) {
 
 // readFields reads a file of lines "name: value". Of a name that occurs again, the first value is kept.
 func readFields(path string) (map[string]string, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	fields := map[string]string{}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), ":")
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, ":")
 		name = strings.TrimSpace(name)
 		if _, seen := fields[name]; ok && !seen {
 			fields[name] = strings.TrimSpace(value)
 		}
 	}
-	return fields, lines.Err()
+	return fields, nil
 }
 
 // kilobytes reads "123 kB" and returns bytes.

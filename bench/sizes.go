@@ -31,9 +31,9 @@ func fullSizes(rounds int) sizes {
 			4 * million, 5 * million, 6 * million, 7 * million, 8 * million, 9 * million, 10 * million,
 			12 * million, 14 * million, 16 * million, 20 * million,
 		},
-		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: 7,
+		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: min(rounds, 7),
 		Collected: 10 * million,
-		Grown:     10 * million, GrowthRounds: 3,
+		Grown:     10 * million, GrowthRounds: min(rounds, 3),
 	}
 }
 
@@ -45,8 +45,8 @@ func quickSizes(rounds int) sizes {
 		Live:   5_000,
 		Memory: []int{5_000, 20_000},
 		Table:  []int{5_000, 10_000, 20_000},
-		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: 2,
+		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: min(rounds, 2),
 		Collected: 20_000,
-		Grown:     20_000, GrowthRounds: 2,
+		Grown:     20_000, GrowthRounds: min(rounds, 2),
 	}
 }

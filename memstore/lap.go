@@ -7,8 +7,12 @@ import "time"
 // Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
 // completes a lap every few minutes, so that neither happens unless the clock jumps by days.
 const (
-	validBefore = maxLife / 4 // 3.2 days
+	validBefore = maxAhead / 2 // 1.6 days
 	validSpan   = 2 * validBefore
+
+	// What is dead may have been so for maxDeath when a lap leaves it, and is looked at again by the end of the range. It is
+	// readable until then.
+	_ = uint(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
 
 	sweepEvery = time.Second
 	lapTime    = time.Minute

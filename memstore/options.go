@@ -8,12 +8,12 @@ import (
 // DefaultMaxBytes is how much a store keeps for its counters unless told otherwise.
 const DefaultMaxBytes = 1 << 30
 
-// minBytes lets every shard have its first table.
-const minBytes = 1 << 20
+// minBytes lets every shard have some tables and records.
+const minBytes = 8 << 20
 
 // Options are the settings of a Store. The zero Options are good.
 type Options struct {
-	// MaxBytes is the most memory that counters may take. At least 1 MiB. Default DefaultMaxBytes, which is room for 25
+	// MaxBytes is the most memory that counters may take. At least 8 MiB. Default DefaultMaxBytes, which is room for 25
 	// to 50 million token buckets.
 	MaxBytes int64
 	// Now is the clock. Default the system's monotonic clock, set to its wall clock when the store is made. A clock that

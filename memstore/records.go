@@ -91,14 +91,8 @@ func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, err
 	if exists && old.class >= size {
 		return r.at(old), nil
 	}
-	if !exists && !s.reserve(indexBytes) {
-		return nil, headgate.ErrFull
-	}
 	number, ok := s.allocate(r, size, hash, now)
 	if !ok {
-		if !exists {
-			s.bytes.Add(-indexBytes)
-		}
 		return nil, headgate.ErrFull
 	}
 	record := r.classes[size].at(size, number)
@@ -106,7 +100,7 @@ func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, err
 	if exists {
 		was := r.at(old)
 		copy(record[1:], was[1:recordState+was[recordWords]])
-		r.release(old)
+		s.release(r, old)
 	} else {
 		clear(record[1:recordState])
 	}
@@ -117,12 +111,18 @@ func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, err
 	return record, nil
 }
 
-// allocate returns a free record of a class, if need be by adding a page or, where memory does not allow that, by evicting
-// a record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and
-// those whose latest decision was a denial.
+// allocate returns a free record of a class. If need be it adds a page or, where memory does not allow that, evicts a
+// record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and those
+// whose latest decision was a denial.
 func (s *Store) allocate(r *records, size uint8, asks uint64, now int64) (uint32, bool) {
 	c := &r.classes[size]
+	for !s.reserveRecord(indexBytes) {
+		if !s.evictRecord(r, size, asks, now) {
+			return 0, false
+		}
+	}
 	if c.free == 0 && !s.addPage(c, size) && !s.evictRecord(r, size, asks, now) {
+		s.budget.records.Add(-indexBytes)
 		return 0, false
 	}
 	number := c.free - 1
@@ -131,10 +131,12 @@ func (s *Store) allocate(r *records, size uint8, asks uint64, now int64) (uint32
 	return number, true
 }
 
+func (s *Store) reserveRecord(bytes int64) bool { return s.budget.reserve(&s.budget.records, bytes) }
+
 func (s *Store) addPage(c *class, size uint8) bool {
 	per := perPage(size)
 	words := int(per) * minRecord << size
-	if !s.reserve(int64(words) * 8) {
+	if !s.reserveRecord(int64(words) * 8) {
 		return false
 	}
 	c.pages = append(c.pages, make([]int64, words))
@@ -175,7 +177,8 @@ func (s *Store) evictRecord(r *records, size uint8, asks uint64, now int64) bool
 }
 
 // release puts a record back into its class.
-func (r *records) release(p place) {
+func (s *Store) release(r *records, p place) {
+	s.budget.records.Add(-indexBytes)
 	c := &r.classes[p.class]
 	record := r.at(p)
 	record[recordHash], record[recordWords] = int64(c.free), freeRecord
@@ -187,8 +190,7 @@ func (r *records) release(p place) {
 func (s *Store) drop(r *records, hash uint64) {
 	if p, ok := r.index[hash]; ok {
 		delete(r.index, hash)
-		r.release(p)
-		s.bytes.Add(-indexBytes)
+		s.release(r, p)
 	}
 }
 
@@ -205,7 +207,7 @@ func (s *Store) sweepRecords(r *records, most int, now int64) {
 			}
 		}
 		if c.live == 0 && c.made > 0 {
-			s.bytes.Add(-int64(c.made) * int64(minRecord<<size) * 8)
+			s.budget.records.Add(-int64(c.made) * int64(minRecord<<size) * 8)
 			*c = class{}
 		}
 	}

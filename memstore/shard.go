@@ -21,7 +21,7 @@ func (s *Store) room(n uint8, tag uint64, now int64) (*segment, error) {
 	for {
 		d := s.dirs[n].Load()
 		if d == nil {
-			if !s.reserve(minSlots * slotBytes) {
+			if !s.reserveTable(minSlots * slotBytes) {
 				return nil, headgate.ErrFull
 			}
 			d = newDirectory(0, minSlots)
@@ -64,7 +64,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
 	sift := sieve{ref: now, now: now, linger: lingerMicros}
 	if len(g.slots) < maxSlots {
-		if !s.reserve(g.bytes()) {
+		if !s.reserveTable(g.bytes()) {
 			return false
 		}
 		sift.into, sift.bit = newSegment(2*len(g.slots), 0), ^uint64(0)
@@ -79,7 +79,7 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 	if deeper {
 		cost += d.bytes()
 	}
-	if !s.reserve(cost) {
+	if !s.reserveTable(cost) {
 		return false
 	}
 	sift.into = newSegment(maxSlots, g.depth+1)
@@ -122,16 +122,9 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	for j := first ^ span; j < first^span+span; j++ {
 		d.set(j, g)
 	}
-	s.bytes.Add(-other.bytes())
+	s.budget.tables.Add(-other.bytes())
 }
 
 func depthOf(d *directory) int { return 64 - lifeBits - int(d.shift) }
 
-// reserve takes bytes of the store's memory limit, or none.
-func (s *Store) reserve(bytes int64) bool {
-	if s.bytes.Add(bytes) > s.maxBytes {
-		s.bytes.Add(-bytes)
-		return false
-	}
-	return true
-}
+func (s *Store) reserveTable(bytes int64) bool { return s.budget.reserve(&s.budget.tables, bytes) }

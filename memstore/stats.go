@@ -15,7 +15,7 @@ type Stats struct {
 // Stats returns the figures as they are now. It visits every segment; call it at the pace of a scrape.
 func (s *Store) Stats() Stats {
 	stats := Stats{
-		Bytes: s.bytes.Load(), MaxBytes: s.maxBytes,
+		Bytes: s.budget.used(), MaxBytes: s.budget.most,
 		Evictions: s.evictions.Load(), Refusals: s.refusals.Load(),
 	}
 	for n := range s.shards {

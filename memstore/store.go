@@ -25,10 +25,9 @@ type Store struct {
 	dirs   [1 << shardBits]atomic.Pointer[directory]
 	plans  plans
 
-	maxBytes int64
-	shards   [1 << shardBits]shard
+	shards [1 << shardBits]shard
 
-	bytes     atomic.Int64
+	budget    budget
 	evictions atomic.Int64
 	refusals  atomic.Int64
 
@@ -43,11 +42,11 @@ func New(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		clock:    newClock(o.Now),
-		maxBytes: o.MaxBytes,
-		stop:     make(chan struct{}),
-		stopped:  make(chan struct{}),
+		clock:   newClock(o.Now),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
 	}
+	s.budget.most = o.MaxBytes
 	for kind := range s.seeds {
 		s.seeds[kind] = maphash.MakeSeed()
 	}

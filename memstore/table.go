@@ -247,7 +247,7 @@ func (g *segment) survey(ref, now int64, want int) census {
 				if rest <= -lingerMicros {
 					c.idle++
 				}
-				c.stale = c.stale || rest < -maxLife/4
+				c.stale = c.stale || rest < -maxDeath
 			} else if state&denied == 0 {
 				byLength[bits.Len64(uint64(rest))]++
 			}

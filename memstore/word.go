@@ -1,10 +1,6 @@
 package memstore
 
-import (
-	"math/bits"
-
-	"github.com/headgate/headgate/algorithm"
-)
+import "github.com/headgate/headgate/algorithm"
 
 // A state word holds an algorithm.Pair in 64 bits, so that one compare-and-swap is a decision:
 //
@@ -13,8 +9,8 @@ import (
 //	bits 21–61  time in µs, modulo 2^41 (25 days)
 //	bits 0–20   units
 //
-// A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because every
-// entry is looked at once in maxLife/4 (see lap.go).
+// A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because what is
+// dead is found and dropped in time (see lap.go).
 const (
 	held   = 1 << 63
 	denied = 1 << 62
@@ -24,8 +20,9 @@ const (
 	unitMask = 1<<unitBits - 1
 	timeMask = 1<<timeBits - 1
 
-	maxLife  = 1 << (timeBits - 1) // µs, 12.7 days
-	maxAhead = 1 << (timeBits - 2) // µs by which a time may be after now
+	maxAhead = 1 << (timeBits - 3) // µs by which a time may be after now: 3.2 days
+	maxLife  = 3 << (timeBits - 2) // µs: 19 days
+	maxDeath = 1 << (timeBits - 5) // µs for which a dead entry may stay: 19 hours
 )
 
 func pack(p algorithm.Pair) uint64 {
@@ -50,9 +47,9 @@ func age(word uint64, now int64) int64 {
 // A tag word names the key of an entry: 56 bits of its hash, and in the low byte how long the entry lives. The other 8
 // bits of the hash are the number of the shard. A tag word of 0 is a free entry.
 //
-// The life byte is an exponent of two, in µs: for a bucket of the time in which one unit drains, for a window (bit 7
-// set) of its period. It is rounded up, and only ever raised: it decides when an entry may be forgotten, never what is
-// decided.
+// The life byte is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket
+// the time in which one unit drains, for a window (bit 7 set) its period. It is rounded up, and only ever raised: it
+// tells when an entry may be forgotten, never what is decided.
 const (
 	lifeBits  = 8
 	lifeMask  = 1<<lifeBits - 1
@@ -76,17 +73,26 @@ func lifeOf(p *algorithm.Plan) (life uint8, fits bool) {
 	if !p.IsPair() || p.MaxUnits() > unitMask {
 		return 0, false
 	}
-	exponent := func(us int64) uint { return uint(bits.Len64(uint64(us - 1))) } // us ≤ 2^exponent
+	us := p.Life(1)
 	if p.Kind() == algorithm.KindWindow {
-		lives := p.Life(1)
 		if p.Limit().Staggered {
-			lives *= 2 // its times are behind by up to a period
+			us *= 2 // its times are behind by up to a period
 		}
-		e := exponent(lives)
-		return windowBit | uint8(e), int64(1)<<e <= maxLife
+		life = windowBit
 	}
-	e := exponent(p.Life(1))
-	return uint8(e), e < timeBits && p.MaxUnits()<<e <= maxLife
+	for life&^windowBit < 2*timeBits && lifeTime(life) < us {
+		life++
+	}
+	if p.Kind() == algorithm.KindBucket {
+		return life, lifeTime(life)*p.MaxUnits() <= maxLife
+	}
+	return life, lifeTime(life) <= maxLife
+}
+
+// lifeTime returns the time in a life byte, in µs.
+func lifeTime(life uint8) int64 {
+	life &^= windowBit
+	return (2 + int64(life&1)) << (life >> 1) >> 1
 }
 
 // left returns how long the entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how long it has been. The
@@ -96,7 +102,7 @@ func left(word uint64, life uint8, ref, now int64) int64 {
 	if units == 0 {
 		return -lingerMicros
 	}
-	lives := int64(1) << (life &^ windowBit)
+	lives := lifeTime(life)
 	if life&windowBit == 0 {
 		lives *= units
 	}

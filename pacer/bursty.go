@@ -53,7 +53,7 @@ func (o BurstyOptions) bucket() (*bucket, error) {
 	default:
 		if b.room = b.roomFor(o.MaxBurst); b.room.ns >= farFuture {
 			return nil, badOption("MaxBurst", decimal(o.MaxBurst),
-				"what "+o.Rate.String()+" makes in less than "+time.Duration(farFuture).String())
+				"what "+o.Rate.String()+" makes in less than 73 years")
 		}
 	}
 	return &b, nil

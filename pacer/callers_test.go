@@ -85,7 +85,7 @@ func newQueue(t testing.TB, r Rate, capacity int64) *Queue {
 	t.Helper()
 	made, err := NewQueue(QueueOptions{Rate: r, Capacity: capacity})
 	must(t, made, err)
-	t.Cleanup(func() { made.Close() })
+	t.Cleanup(made.Close)
 	return made
 }
 
@@ -94,7 +94,7 @@ func newTokenQueue(t testing.TB, o TokenQueueOptions) *TokenQueue {
 	t.Helper()
 	made, err := NewTokenQueue(o)
 	must(t, made, err)
-	t.Cleanup(func() { made.Close() })
+	t.Cleanup(made.Close)
 	return made
 }
 

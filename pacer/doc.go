@@ -8,7 +8,7 @@
 //
 //	I want                                              use           a caller waits for
 //	a steady rate, with bursts after a quiet time       Bursty        what those before it took
-//	a steady rate without bursts, n at a time           Bursty with NoBurst
+//	a steady rate, evenly spaced                        Bursty        the same; set MaxBurst to NoBurst
 //	a rate that starts low and rises under load         WarmingUp     what those before it took
 //	a constant outflow and a bound on what is waiting   Queue         its turn; full is an error at once
 //	to hand work over and have it run at a steady rate  Queue.Submit  nothing

@@ -36,14 +36,14 @@ func (k *keeper) watch(p *place) {
 }
 
 // run runs the job unless its context or the keeper's has ended, reports the result, and returns how long it took.
-func (j *job) run(running context.Context, l *line) time.Duration {
+func (j *job) run(running context.Context, l *line, size int64) time.Duration {
 	j.unwatch()
 	switch {
 	case running.Err() != nil:
 		j.result <- ErrClosed
 		return 0
 	case j.ctx.Err() != nil:
-		j.result <- context.Cause(j.ctx)
+		j.result <- gaveUp(j.ctx, size)
 		return 0
 	}
 	ctx, cancel := context.WithCancel(j.ctx)

@@ -61,7 +61,7 @@ func (k *keeper) hand(p *place) {
 // run runs one job. Its turn lasts as long as its size says, and if the job takes longer, as long as that: the time it
 // overran is lost to the queue, not made up for by sending the next ones closer together.
 func (k *keeper) run(p *place) {
-	took := p.job.run(k.running, k.line)
+	took := p.job.run(k.running, k.line, p.n)
 
 	l := k.line
 	l.mu.Lock()
@@ -75,10 +75,10 @@ func (k *keeper) run(p *place) {
 }
 
 // close sends everybody in line away, stops the keeper and waits for it. A line without a keeper has nothing to close.
-func (l *line) close() error {
+func (l *line) close() {
 	k := l.keeper
 	if k == nil {
-		return ErrUninitialized
+		return
 	}
 	l.mu.Lock()
 	l.closed = true
@@ -95,5 +95,4 @@ func (l *line) close() error {
 	default:
 	}
 	k.watches.Wait()
-	return nil
 }

@@ -26,7 +26,8 @@ type line struct {
 	first, last *place
 	waiting     int // those in line who are not promised anything
 	// moved is when those in line last moved up. Nobody in line can have been granted before.
-	moved int64
+	moved  int64
+	shifts uint64 // how often they did
 	// lead is who was last told to keep the time.
 	lead *place
 
@@ -43,6 +44,9 @@ type place struct {
 	at       int64
 	promised bool
 	inLine   bool
+	// before is the line's tail before p joined, worth something until there is another shift.
+	before state
+	shifts uint64
 	// err is why a waiter was sent away; it may be read once done is closed.
 	err error
 	// done is closed when a waiter is granted or sent away; nil for reservations and jobs.
@@ -88,7 +92,7 @@ func (l *line) ask(now, n int64) (after state, grant int64, err error) {
 		l.tail, l.stale = s, false
 	}
 	if after, grant = l.sched.take(l.tail, now, n); after.full() {
-		return after, grant, never(n, "so few that the turn comes within "+time.Duration(farFuture).String())
+		return after, grant, never(n, "so few that they are paid off within 73 years")
 	}
 	return after, grant, nil
 }
@@ -103,6 +107,7 @@ func (l *line) pass(after state) { l.head, l.tail = after, after }
 
 // join puts p at the end of the line, with what ask returned.
 func (l *line) join(p *place, after state) {
+	p.before, p.shifts = l.tail, l.shifts
 	l.tail = after
 	l.units += p.n
 	if !p.promised {
@@ -155,8 +160,14 @@ func (l *line) leave(p *place, now int64) bool {
 	if !p.inLine {
 		return false
 	}
+	last := p == l.last
 	l.unlink(p)
-	l.shift(now)
+	if last && p.shifts == l.shifts { // nobody moves up, so there is nothing to work out
+		l.tail = p.before
+		l.appoint()
+	} else {
+		l.shift(now)
+	}
 	return true
 }
 
@@ -175,6 +186,7 @@ func (l *line) dismiss(p *place, err error) {
 // shift works out anew when those in line may go, after something in front of them has changed.
 func (l *line) shift(moved int64) {
 	l.moved = max(l.moved, moved)
+	l.shifts++
 	l.stale = true
 	l.lead = nil
 	l.settle(moved)

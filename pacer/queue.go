@@ -57,7 +57,8 @@ func (q *Queue) Wait(ctx context.Context, size int64) (waited time.Duration, err
 //
 // The channel delivers one error and needs no reader: what the job returned, ErrClosed if the queue was closed before
 // its turn, or ctx's error if that was cancelled before. The job's context is ctx, cancelled as well by Close. A job that
-// takes longer than its size flows out holds up those behind it, and they are not sent closer together afterwards.
+// takes longer than its size flows out holds up those behind it, and they are not sent closer together afterwards. A job
+// may submit to its own queue, but must not wait for it: it would wait for itself.
 func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Context) error) (<-chan error, error) {
 	if ctx == nil {
 		return nil, ErrNilContext
@@ -100,8 +101,8 @@ func (q *Queue) Waiting() int64 {
 
 // Close refuses new items, sends those that are waiting away with ErrClosed, cancels the context of a job that is
 // running, and returns when the queue's goroutine has ended. A job must not close its own queue: Close would wait for
-// it. Closing again is fine and waits as well.
-func (q *Queue) Close() error { return q.line.close() }
+// it. Closing again is fine and waits as well; closing the zero Queue does nothing.
+func (q *Queue) Close() { q.line.close() }
 
 // validCapacity checks the number of permits that a bucket is to hold.
 func validCapacity(b *bucket, capacity int64, r Rate) error {
@@ -110,7 +111,7 @@ func validCapacity(b *bucket, capacity int64, r Rate) error {
 	}
 	if b.roomFor(capacity).ns >= farFuture {
 		return badOption("Capacity", decimal(capacity),
-			"what "+r.String()+" makes in less than "+time.Duration(farFuture).String())
+			"what "+r.String()+" makes in less than 73 years")
 	}
 	return nil
 }

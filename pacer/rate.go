@@ -28,7 +28,7 @@ func (r Rate) validate() error {
 	case r.Per < 1:
 		return badOption("Rate.Per", r.Per.String(), "a positive duration, such as time.Second")
 	case int64(r.Per) >= farFuture:
-		return badOption("Rate.Per", r.Per.String(), "less than "+time.Duration(farFuture).String())
+		return badOption("Rate.Per", r.Per.String(), "less than 73 years")
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 
 // TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed rate,
 // consumers take them out, and those who find too few wait in line. While the queue is full nothing is produced. In any
-// length of time t consumers get at most capacity + rate·t tokens, and, other than with [Bursty], nobody gets tokens
-// that have not been produced yet.
+// length of time t consumers get at most capacity + rate·t tokens, and, unlike with [Bursty], nobody gets tokens that
+// have not been produced yet.
 //
 // The producer goes by the time that has passed, not by counting ticks: one that wakes late produces what it missed, and
 // it sleeps while nobody waits.
@@ -79,5 +79,5 @@ func (q *TokenQueue) Available() int64 {
 }
 
 // Close stops the producer, sends those who wait away with ErrClosed, and returns when the producer has ended. Closing
-// again is fine and waits as well.
-func (q *TokenQueue) Close() error { return q.line.close() }
+// again is fine and waits as well; closing the zero TokenQueue does nothing.
+func (q *TokenQueue) Close() { q.line.close() }

@@ -14,8 +14,8 @@ import (
 //
 // Everything is in integers. A nanosecond has den parts, and the price is cut in two: s for every permit, an exact
 // fraction, and above that the triangle over the threshold, as the difference of its area before and after. Rounding the
-// area therefore moves one grant by less than 2 ns and cancels out over a series: from cold to warm, in however many
-// steps, takes W and not a nanosecond more or less.
+// area therefore moves one grant by less than 2 ns and cancels out over a series: from cold to warm takes W to the
+// nanosecond, in however many steps.
 type warmth struct {
 	bucket
 	// coolPerPermit is how much saved time a stored permit is, in parts: W/max.

@@ -238,7 +238,7 @@ func TestWarmingUpSteps(t *testing.T) {
 func TestWarmingUpSurchargeNeverFallsWhileCooling(t *testing.T) {
 	w := warmCore(t, PerSecond(7), time.Microsecond, 2.75)
 	last := int64(0)
-	for ns := range int64(w.room.ns) {
+	for ns := range w.room.ns {
 		for frac := uint64(0); frac < w.den; frac += 3 {
 			got := w.surcharge(span{ns: ns, frac: frac})
 			if got < last {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// flags are the command line.
+type flags struct {
+	rounds int
+	only   string
+	quick  bool
+	out    string
+	json   string
+	child  childFlags
+}
+
+func parseFlags(args []string, stderr io.Writer) (flags, error) {
+	var f flags
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.SetOutput(stderr)
+	set.IntVar(&f.rounds, "rounds", 11, "measure everybody this `often`")
+	set.StringVar(&f.only, "only", "", "run the scenarios that match this `pattern`")
+	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
+	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
+	set.StringVar(&f.json, "json", "", "write the numbers to this `file` as well")
+	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table or growth (the benchmark starts these itself)")
+	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
+	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
+	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")
+	set.IntVar(&f.child.picks, "picks", 1<<22, "the length of the child's sequences, a power of two")
+	set.StringVar(&f.child.at, "at", "", "the sizes at which a table child looks")
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	if set.NArg() > 0 {
+		return f, fmt.Errorf("argument %q: want only flags", set.Arg(0))
+	}
+	if f.rounds < 1 {
+		return f, fmt.Errorf("-rounds %d: want at least 1", f.rounds)
+	}
+	if f.out == "" {
+		f.out = "RESULTS.md"
+		if f.quick || f.only != "" {
+			f.out = "-" // part of a report does not replace a whole one
+		}
+	}
+	return f, nil
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, stderr *os.File) error {
+	f, err := parseFlags(args, stderr)
+	if err != nil {
+		return err
+	}
+	if f.child.mode != "" {
+		return runChild(f.child, stdin, stdout)
+	}
+	var only *regexp.Regexp
+	if f.only != "" {
+		if only, err = regexp.Compile(f.only); err != nil {
+			return fmt.Errorf("-only: %w", err)
+		}
+	}
+	list, err := chosen(only)
+	if err != nil {
+		return err
+	}
+	r, err := measure(ctx, f, list, stderr)
+	if err != nil {
+		return err
+	}
+	if err := write(f, r, stdout); err != nil {
+		return err
+	}
+	if n := len(r.Failures); n > 0 {
+		return fmt.Errorf("%d scenarios failed; the first: %s", n, r.Failures[0])
+	}
+	return nil
+}
+
+// measure runs the scenarios and shows how far it is.
+func measure(ctx context.Context, f flags, list []scenario, stderr *os.File) (*results, error) {
+	size := fullSizes(f.rounds)
+	if f.quick {
+		size = quickSizes(f.rounds)
+	}
+	var seconds float64
+	for _, s := range list {
+		seconds += s.seconds
+	}
+	b := &bench{
+		sizes: size,
+		results: &results{
+			Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
+			Machine: thisMachine(), Versions: versionsOf(entries()),
+		},
+		progress: newProgress(stderr, isTerminal(stderr), time.Now, seconds),
+	}
+	defer b.progress.end()
+	if err := b.runAll(ctx, list); err != nil {
+		return nil, err
+	}
+	return b.results, nil
+}
+
+// write writes the report, and the numbers if they are wanted.
+func write(f flags, r *results, stdout io.Writer) error {
+	report := reportOf(r)
+	if f.out == "-" {
+		if _, err := io.WriteString(stdout, report); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	} else if err := os.WriteFile(f.out, []byte(report), 0o644); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if f.json == "" {
+		return nil
+	}
+	numbers, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return fmt.Errorf("write numbers: %w", err)
+	}
+	if err := os.WriteFile(f.json, append(numbers, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write numbers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the test binary be its own child, as the program is.
+func TestMain(m *testing.M) {
+	if os.Getenv("GORACE") == "" {
+		// A child of a race-enabled test would otherwise sleep a second before it ends.
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
+	}
+	if os.Getenv(childEnv) != "" {
+		if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestQuickRunAnswersEveryScenario(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process for every contender and scenario")
+	}
+	dir := t.TempDir()
+	numbers := filepath.Join(dir, "numbers.json")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-quick", "-json", numbers}, strings.NewReader(""), &out, log); err != nil {
+		t.Fatal(err)
+	}
+
+	text, err := os.ReadFile(numbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r results
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range r.Bars {
+		if b.Verdict == notMeasured {
+			t.Errorf("bar %q, %q was not measured", b.What, b.Want)
+		}
+	}
+	for _, e := range entries() {
+		checkTakesPart(t, &r, e)
+	}
+	if len(r.GC) != 1+len(collected) || len(r.Growth) != 4 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
+		t.Errorf("got %d rows of collections, %d of growth and the table %+v", len(r.GC), len(r.Growth), r.Table)
+	}
+	if !strings.Contains(out.String(), "toy sizes") || !strings.Contains(out.String(), "## Bars") {
+		t.Errorf("the report lacks its warning or its bars:\n%s", out.String())
+	}
+	if lines, err := os.ReadFile(log.Name()); err != nil || !bytes.Contains(lines, []byte("growth, round 1 of")) || bytes.Contains(lines, []byte("\r")) {
+		t.Errorf("the log of a run without a terminal is not a line for each stage: %v\n%s", err, lines)
+	}
+}
+
+// checkTakesPart looks whether a contender is in every table it belongs in, with sane numbers.
+func checkTakesPart(t *testing.T, r *results, e entry) {
+	t.Helper()
+	for _, g := range speedGroups() {
+		for _, c := range g.cases {
+			row := r.speed(c.id).row(e.name)
+			if (row != nil) != g.takesPart(e) {
+				t.Errorf("%s is in %s: %v, want %v", e.name, c.id, row != nil, g.takesPart(e))
+			}
+			if row == nil {
+				continue
+			}
+			if len(row.Samples) != r.Sizes.Rounds || row.Spread.Median <= 0 {
+				t.Errorf("%s, %s: samples %v, want %d above 0", c.id, e.name, row.Samples, r.Sizes.Rounds)
+			}
+			// A goroutine that is held up between clock and decision may find others far ahead of it.
+			if (g.name == "hot-allowed" || g.name == "uniform") && row.Admitted < 0.99 {
+				t.Errorf("%s, %s: admitted %v of the requests, want all, or nearly", c.id, e.name, row.Admitted)
+			}
+			if g.name == "hot-denied" && row.Admitted > 0.1 && e.role != loop {
+				t.Errorf("%s, %s: admitted %v of the requests, want next to none", c.id, e.name, row.Admitted)
+			}
+		}
+	}
+}
+
+func TestPartOfAReportDoesNotReplaceAWholeOne(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "RESULTS.md"},
+		{[]string{"-rounds", "3"}, "RESULTS.md"},
+		{[]string{"-quick"}, "-"},
+		{[]string{"-only", "gc"}, "-"},
+		{[]string{"-only", "gc", "-out", "gc.md"}, "gc.md"},
+	} {
+		f, err := parseFlags(test.args, os.Stderr)
+		if err != nil || f.out != test.want {
+			t.Errorf("parseFlags(%q) writes to %q, %v, want %q", test.args, f.out, err, test.want)
+		}
+	}
+}
+
+func TestCommandLineThatMakesNoSense(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-rounds", "0"}, "-rounds 0"},
+		{[]string{"uniform"}, `argument "uniform"`},
+		{[]string{"-only", "("}, "-only"},
+		{[]string{"-only", "nothing"}, "matches none"},
+		{[]string{"-child", "mem", "-contender", "nobody"}, `"nobody"`},
+		{[]string{"-child", "mem", "-quota", "none"}, `"none"`},
+		{[]string{"-child", "sleep"}, `"sleep"`},
+	} {
+		err := run(t.Context(), test.args, strings.NewReader(""), &bytes.Buffer{}, os.Stderr)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("run(%q) = %v, want an error with %q", test.args, err, test.want)
+		}
+	}
+}

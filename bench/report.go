@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// reportOf writes the results in Markdown.
+func reportOf(r *results) string {
+	var b strings.Builder
+	reportHead(&b, r)
+	reportMethod(&b, r)
+	if len(r.Speed) > 0 {
+		b.WriteString("\n## Speed\n")
+		for i := range r.Speed {
+			reportSpeed(&b, &r.Speed[i])
+		}
+		reportThroughput(&b, r)
+	}
+	reportMemory(&b, r)
+	reportTable(&b, r)
+	reportHuge(&b, r)
+	reportGC(&b, r)
+	reportGrowth(&b, r)
+	reportBars(&b, r)
+	return b.String()
+}
+
+func reportHead(b *strings.Builder, r *results) {
+	b.WriteString("# Results\n\nWritten by `make bench`; do not edit.\n")
+	if r.Quick {
+		b.WriteString("\n**A quick run at toy sizes: it shows that everything runs, and the numbers mean nothing.**\n")
+	}
+	if r.Only != "" {
+		fmt.Fprintf(b, "\nOnly the scenarios that match `%s` were run.\n", r.Only)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(b, "\n**Failed:** %s\n", f)
+	}
+	m := r.Machine
+	b.WriteString("\n| | |\n|---|---|\n")
+	fmt.Fprintf(b, "| date | %s, took %s |\n", r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Took)
+	fmt.Fprintf(b, "| processor | %s, %d cores |\n", m.CPU, m.Cores)
+	fmt.Fprintf(b, "| memory | %.1f GiB, transparent huge pages: %s |\n", gib(m.Memory), m.HugePages)
+	fmt.Fprintf(b, "| kernel | %s |\n| Go | %s |\n", m.Kernel, m.Go)
+	fmt.Fprintf(b, "| quiet? | load %.2f at the start; %.2f %% of the time went to other virtual machines |\n", m.Load, 100*m.Steal)
+	b.WriteString("\n| peer | version |\n|---|---|\n")
+	for _, v := range r.Versions {
+		fmt.Fprintf(b, "| %s | %s |\n", v.Module, v.Version)
+	}
+}
+
+func reportMethod(b *strings.Builder, r *results) {
+	s := r.Sizes
+	fmt.Fprintf(b, `
+## Method
+
+- Every contender is in a process of its own, so that each pays for its own garbage and nobody for another's. All are
+  filled first and stay alive; they take turns, %[1]d rounds after one that only warms, in a new random order every round,
+  each after a collection of its garbage. Those that wait sleep. Tables show medians over the rounds and the quartiles.
+- One measurement is %[2]s decisions, from a sequence of %[3]s picks made beforehand and the same for all.
+  ns/decision is wall time divided by the decisions of all goroutines together.
+- The limit is %[4]s, all of which may come at once. One unit comes back in %[5]s, so during a run no key falls
+  idle, no window ends and nothing is due to be forgotten. A hot key that is always admitted has %[6]s instead;
+  go-limiter, which refills too little at that rate, has more tokens than the run can use.
+- Keys are %[7]d bytes. They are asked for by the very strings that the tables were filled with, which spares a map of strings
+  a look at its own copy. The random reading of the keys is part of everyone's time; "the loop alone" says how much it is.
+  Zipf is with s = %[8]g.
+- The floor is a table of fixed size that neither grows nor forgets: one seeded hash, one probe, one clock, one
+  compare-and-swap. It is the least that an exact limiter with a table can cost here; "one counter" is that without the table.
+- Peers are asked for a decision by their shortest way and run without extras: throttled without its LRU, httprate
+  without a request and its headers, tollbooth by key. x/time/rate and juju/ratelimit know no keys and are kept in maps.
+  uber/ratelimit makes callers wait and is measured where nobody has to.
+`,
+		s.Rounds, grouped(fmt.Sprint(s.Ops)), grouped(fmt.Sprint(s.Picks)),
+		describe(quotas["steady"]), quotas["steady"].interval(), describe(quotas["open"]), keyBytes, zipfExponent)
+}
+
+func describe(q quota) string {
+	period := q.period.String()
+	period = strings.TrimSuffix(strings.TrimSuffix(period, "0s"), "0m")
+	return fmt.Sprintf("%s in %s", grouped(fmt.Sprint(q.count)), period)
+}
+
+func bySpeed(x, y speedRow) int { return cmp.Compare(x.Spread.Median, y.Spread.Median) }
+
+func reportSpeed(b *strings.Builder, t *speedTable) {
+	fmt.Fprintf(b, "\n### %s\n\n", t.Title)
+	b.WriteString("| limiter | ns/decision | quartiles | speed, fastest peer = 1 | time, floor = 1 | allocs | admitted |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|\n")
+	them, least := t.fastest(peer), t.fastest(floor)
+	for _, row := range slices.SortedFunc(slices.Values(t.Rows), bySpeed) {
+		ns := row.Spread.Median
+		against, over := "", ""
+		if them != nil && row.Role != loop {
+			against = fmt.Sprintf("%.2f", them.Spread.Median/ns)
+		}
+		if least != nil && row.Role != loop {
+			over = fmt.Sprintf("%.2f", ns/least.Spread.Median)
+		}
+		admitted := fmt.Sprintf("%.1f %%", 100*row.Admitted)
+		if row.Role == loop {
+			admitted = ""
+		}
+		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s |\n", row.Title, humanNs(ns),
+			humanNs(row.Spread.Q1), humanNs(row.Spread.Q3), against, over, humanAllocs(row.Allocs), admitted)
+	}
+}
+
+// reportThroughput says the Zipf case once more, as a rate.
+func reportThroughput(b *strings.Builder, r *results) {
+	t := r.speed("zipf-2")
+	us, least := t.row("headgate"), t.fastest(floor)
+	if us == nil || least == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n### Throughput: %s\n\n| limiter | decisions/s | of the floor's |\n|---|--:|--:|\n", t.Title)
+	rows := []*speedRow{us, least}
+	if them := t.fastest(peer); them != nil {
+		rows = append(rows, them)
+	}
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s | %.1f M | %.2f |\n", row.Title, 1e3/row.Spread.Median, least.Spread.Median/row.Spread.Median)
+	}
+}
+
+func reportBars(b *strings.Builder, r *results) {
+	b.WriteString("\n## Bars\n\n| what | bar | measured | |\n|---|---|---|---|\n")
+	for _, bar := range r.Bars {
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", bar.What, bar.Want, bar.Measured, bar.Verdict)
+	}
+}

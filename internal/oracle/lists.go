@@ -1,0 +1,99 @@
+package oracle
+
+import (
+	"math/big"
+
+	"github.com/headgate/headgate"
+)
+
+// slidingLog lists what was consumed when. It counts for a period.
+type slidingLog []struct{ at, units int64 }
+
+func (s *slidingLog) units(l headgate.Limit, t int64) int64 {
+	var sum int64
+	for _, e := range *s {
+		if e.at > t-l.Period.Microseconds() {
+			sum += e.units
+		}
+	}
+	return sum
+}
+
+func (s *slidingLog) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
+
+// first tries the times at which something leaves the log.
+func (s *slidingLog) first(l headgate.Limit, now, room int64) int64 {
+	if s.units(l, now) <= room {
+		return now
+	}
+	for _, e := range *s { // oldest first
+		if leaves := e.at + l.Period.Microseconds(); leaves > now && s.units(l, leaves) <= room {
+			return leaves
+		}
+	}
+	return 1<<63 - 1
+}
+
+func (s *slidingLog) add(_ headgate.Limit, now, n int64, _ uint64) {
+	*s = append(*s, struct{ at, units int64 }{now, n})
+}
+
+func (s *slidingLog) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
+	for i := range *s {
+		if e := &(*s)[i]; e.at == r.At {
+			back := min(n, e.units)
+			e.units -= back
+			n -= back
+		}
+	}
+}
+
+// concurrency lists who holds how much until when.
+type concurrency []lease
+
+type lease struct {
+	until, units int64
+	name         uint64
+}
+
+func (c *concurrency) units(t int64) int64 {
+	var sum int64
+	for _, held := range *c {
+		if held.until > t {
+			sum += held.units
+		}
+	}
+	return sum
+}
+
+func (c *concurrency) used(_ headgate.Limit, t int64) *big.Rat { return whole(c.units(t)) }
+
+// first tries the times at which a lease runs out.
+func (c *concurrency) first(_ headgate.Limit, now, room int64) int64 {
+	if c.units(now) <= room {
+		return now
+	}
+	var first int64 = 1<<63 - 1
+	for _, held := range *c {
+		if held.until > now && held.until < first && c.units(held.until) <= room {
+			first = held.until
+		}
+	}
+	return first
+}
+
+func (c *concurrency) add(l headgate.Limit, now, n int64, name uint64) {
+	ttl := l.TTL
+	if ttl == 0 {
+		ttl = headgate.DefaultTTL
+	}
+	*c = append(*c, lease{now + ttl.Microseconds(), n, name})
+}
+
+func (c *concurrency) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
+	for i := range *c {
+		if held := &(*c)[i]; held.name == r.Lease {
+			held.units = max(0, held.units-n)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package oracle
+
+import (
+	"math/big"
+
+	"github.com/headgate/headgate"
+)
+
+// counts are what was consumed in each window of the clock, by its number.
+type counts map[int64]int64
+
+func (c counts) give(window, n int64) { c[window] = max(0, c[window]-n) }
+
+func windowOf(l headgate.Limit, t int64) int64 { return floorDiv(t, l.Period.Microseconds()) }
+
+// fixedWindow counts what was consumed in the window that holds the time.
+type fixedWindow counts
+
+func (f fixedWindow) used(l headgate.Limit, t int64) *big.Rat { return whole(f[windowOf(l, t)]) }
+
+func (f fixedWindow) first(l headgate.Limit, now, room int64) int64 {
+	if f[windowOf(l, now)] <= room {
+		return now
+	}
+	return (windowOf(l, now) + 1) * l.Period.Microseconds()
+}
+
+func (f fixedWindow) add(l headgate.Limit, now, n int64, _ uint64) { f[windowOf(l, now)] += n }
+
+func (f fixedWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
+	counts(f).give(windowOf(l, r.At), n)
+}
+
+// slidingWindow adds to the current window's count the previous one's, weighted by the part of it that lies within the
+// last period, to the nearest unit, a half down.
+type slidingWindow counts
+
+func (s slidingWindow) units(l headgate.Limit, t int64) int64 {
+	period, window := l.Period.Microseconds(), windowOf(l, t)
+	current, previous := s[window], s[window-1]
+	covered := (window+1)*period - t // of the previous window, in µs
+	if previous < 1<<62/period {
+		return current + nearest(previous*covered, period)
+	}
+	weight := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(previous), big.NewInt(covered)), big.NewInt(period))
+	return current + ceil(weight.Sub(weight, big.NewRat(1, 2)))
+}
+
+// nearest returns a/b to the nearest, a half down.
+func nearest(a, b int64) int64 {
+	q, rest := a/b, a%b
+	if rest > b-rest {
+		q++
+	}
+	return q
+}
+
+func (s slidingWindow) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
+
+// first searches: what is used never grows with time, and after two periods it is nothing.
+func (s slidingWindow) first(l headgate.Limit, now, room int64) int64 {
+	before, after := now-1, now+2*l.Period.Microseconds()
+	for after-before > 1 {
+		if middle := before + (after-before)/2; s.units(l, middle) <= room {
+			after = middle
+		} else {
+			before = middle
+		}
+	}
+	return after
+}
+
+func (s slidingWindow) add(l headgate.Limit, now, n int64, _ uint64) { s[windowOf(l, now)] += n }
+
+func (s slidingWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
+	counts(s).give(windowOf(l, r.At), n)
+}
+
+// slidingBuckets counts what was consumed in the bucket that holds the time and the N−1 before it.
+type slidingBuckets counts
+
+func cut(l headgate.Limit) (n, width int64) {
+	n = int64(l.Buckets)
+	if n == 0 {
+		n = headgate.DefaultBuckets
+	}
+	return n, l.Period.Microseconds() / n
+}
+
+func (s slidingBuckets) units(l headgate.Limit, t int64) int64 {
+	n, width := cut(l)
+	last := floorDiv(t, width)
+	var sum int64
+	for bucket, units := range s {
+		if bucket > last-n && bucket <= last {
+			sum += units
+		}
+	}
+	return sum
+}
+
+func (s slidingBuckets) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
+
+// first tries the times at which a bucket leaves.
+func (s slidingBuckets) first(l headgate.Limit, now, room int64) int64 {
+	if s.units(l, now) <= room {
+		return now
+	}
+	n, width := cut(l)
+	var first int64 = 1<<63 - 1
+	for bucket := range s {
+		if leaves := (bucket + n) * width; leaves > now && leaves < first && s.units(l, leaves) <= room {
+			first = leaves
+		}
+	}
+	return first
+}
+
+func (s slidingBuckets) add(l headgate.Limit, now, n int64, _ uint64) {
+	_, width := cut(l)
+	s[floorDiv(now, width)] += n
+}
+
+func (s slidingBuckets) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
+	_, width := cut(l)
+	counts(s).give(floorDiv(r.At, width), n)
+}

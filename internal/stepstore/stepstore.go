@@ -1,0 +1,169 @@
+// Package stepstore is the simplest Limiter there is: a map of states behind one mutex, moved by the pure steps of
+// package algorithm. It never forgets and is not fast; it is what the steps are tested through, and what a faster store
+// can be held against.
+package stepstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+var _ headgate.Limiter = (*Store)(nil)
+
+// A Store is a headgate.Limiter. Make one with New. It is safe for concurrent use.
+type Store struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	plans  map[headgate.Limit]*algorithm.Plan
+	states map[stateKey]algorithm.State
+	leases uint64
+}
+
+type stateKey struct {
+	kind algorithm.Kind
+	key  string
+}
+
+// New returns an empty store that lives by the clock now.
+func New(now func() time.Time) *Store {
+	return &Store{
+		now:    now,
+		plans:  make(map[headgate.Limit]*algorithm.Plan),
+		states: make(map[stateKey]algorithm.State),
+	}
+}
+
+// Take decides one check.
+func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := admit(ctx, c); err != nil {
+		return headgate.Decision{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open(c, s.now()).take(c.Cost), nil
+}
+
+// TakeAll takes all or none.
+func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if err := admit(ctx, checks...); err != nil {
+		return dst, err
+	}
+	if err := headgate.ValidateAll(checks); err != nil {
+		return dst, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, before := s.now(), len(dst)
+	for _, c := range checks {
+		a := s.open(c, now)
+		dst = append(dst, a.plan.Decide(a.state(), a.now, c.Cost))
+	}
+	allowed := headgate.Allowed(dst[before:])
+	for i, c := range checks {
+		a, d := s.open(c, now), &dst[before+i]
+		switch {
+		case allowed:
+			*d = a.take(c.Cost)
+		case d.Allowed:
+			*d = a.plan.Decide(a.state(), a.now, 0)
+		}
+	}
+	return dst, nil
+}
+
+// Charge takes the cost whatever the limit says.
+func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := admit(ctx, c); err != nil {
+		return headgate.Decision{}, err
+	}
+	if err := headgate.ValidateUnits(c.Cost); err != nil {
+		return headgate.Decision{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.open(c, s.now())
+	state, d, err := a.plan.Charge(a.state(), a.now, c.Cost)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	s.states[a.key] = state
+	return d, nil
+}
+
+// Give returns units that were taken.
+func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := admit(ctx, c); err != nil {
+		return err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.open(c, s.now())
+	s.states[a.key] = a.plan.Give(a.state(), a.now, c.Cost, r)
+	return nil
+}
+
+// Reset forgets what was consumed under a key.
+func (s *Store) Reset(ctx context.Context, key string) error {
+	if err := admit(ctx); err != nil {
+		return err
+	}
+	if err := headgate.ValidateKey(key); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for kind := range algorithm.Kinds {
+		delete(s.states, stateKey{kind, key})
+	}
+	return nil
+}
+
+func admit(ctx context.Context, checks ...headgate.Check) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, c := range checks {
+		if err := c.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An account is one key under one plan at one time. The store is locked while there is one.
+type account struct {
+	store *Store
+	plan  *algorithm.Plan
+	key   stateKey
+	now   int64 // by the key's clock
+}
+
+// open returns the account of a check that is known to be valid.
+func (s *Store) open(c headgate.Check, now time.Time) account {
+	plan := s.plans[c.Limit]
+	if plan == nil {
+		plan, _ = algorithm.NewPlan(c.Limit)
+		s.plans[c.Limit] = plan
+	}
+	return account{s, plan, stateKey{plan.Kind(), c.Key}, now.UnixMicro() - plan.Offset(c.Key)}
+}
+
+func (a account) state() algorithm.State { return a.store.states[a.key] }
+
+func (a account) take(n int64) headgate.Decision {
+	a.store.leases++
+	state, d := a.plan.Take(a.state(), a.now, n, a.store.leases)
+	a.store.states[a.key] = state
+	return d
+}

@@ -1,0 +1,108 @@
+package limittest
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// answerChecks prove that the fields of a decision are true to what happens next.
+func answerChecks() []check {
+	return append(append(
+		forEach("answers", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
+		forEach("answers", "remaining can be taken", allLimits, func(tr *trial, l headgate.Limit) { tr.remainingIsThere(l) })...),
+		forEach("answers", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
+}
+
+// wander does something random to a key, and lets time pass before. A history that has gone too far for a Duration
+// begins anew.
+func (tr *trial) wander(l headgate.Limit) {
+	tr.Helper()
+	if tr.at() > longest {
+		tr.goTo(0)
+		tr.limiter = tr.maker(tr.TB, tr.Now)
+	}
+	tr.Advance(pause(tr.rng, l, tr.at()))
+	n := cost(tr.rng, l)
+	if l.Algorithm != headgate.Concurrency && tr.rng.IntN(10) == 0 {
+		tr.charge("alice", l, n)
+		return
+	}
+	if d := tr.take("alice", l, n); d.Allowed && tr.rng.IntN(10) == 0 {
+		tr.give("alice", l, 1+tr.rng.Int64N(n), d.Receipt)
+	}
+}
+
+// retryIsExact comes back after RetryAfter, and a microsecond before.
+func (tr *trial) retryIsExact(l headgate.Limit) {
+	denied := 0
+	for range tr.Steps {
+		tr.wander(l)
+		n := cost(tr.rng, l)
+		if tr.rng.IntN(10) == 0 {
+			n = 0 // denied while in debt
+		}
+		first := tr.take("alice", l, n)
+		if first.Allowed {
+			continue
+		}
+		denied++
+		tr.Advance(first.RetryAfter - time.Microsecond)
+		if d := tr.take("alice", l, n); d.Allowed {
+			tr.Fatalf("%s: cost %d, told to retry after %v, was allowed 1µs before", l, n, first.RetryAfter)
+		} else if d.RetryAfter != time.Microsecond {
+			tr.Fatalf("%s: cost %d, 1µs before RetryAfter: got another %v", l, n, d.RetryAfter)
+		}
+		tr.Advance(time.Microsecond)
+		if d := tr.take("alice", l, n); !d.Allowed {
+			tr.Fatalf("%s: cost %d, told to retry after %v, was denied then: %+v", l, n, first.RetryAfter, d)
+		}
+	}
+	if denied == 0 {
+		tr.Fatalf("%s: nothing was denied", l)
+	}
+}
+
+// remainingIsThere takes what remains, and one unit more.
+func (tr *trial) remainingIsThere(l headgate.Limit) {
+	for range tr.Steps {
+		tr.wander(l)
+		d := tr.peek("alice", l)
+		if more := max(d.Remaining, 0) + 1; more <= d.Limit {
+			over := tr.take("alice", l, more)
+			if over.Allowed {
+				tr.Fatalf("%s: %d units were allowed with %d remaining", l, more, d.Remaining)
+			}
+			if over.Remaining != d.Remaining {
+				tr.Fatalf("%s: %d remaining after a denial, %d before", l, over.Remaining, d.Remaining)
+			}
+		}
+		if d.Remaining <= 0 || tr.rng.IntN(4) > 0 {
+			continue
+		}
+		if all := tr.take("alice", l, d.Remaining); !all.Allowed || all.Remaining != 0 {
+			tr.Fatalf("%s: took the %d that remained: got %s with %d remaining", l, d.Remaining, outcome(all.Allowed), all.Remaining)
+		}
+	}
+}
+
+// resetIsExact waits until a key is as good as new.
+func (tr *trial) resetIsExact(l headgate.Limit) {
+	for range max(1, tr.Steps/10) {
+		for range 1 + tr.rng.IntN(20) {
+			tr.wander(l)
+		}
+		d := tr.peek("alice", l)
+		if d.ResetAfter > 0 {
+			tr.Advance(d.ResetAfter - time.Microsecond)
+			if before := tr.peek("alice", l); before.ResetAfter != time.Microsecond {
+				tr.Fatalf("%s: told as new after %v, and 1µs before that after %v", l, d.ResetAfter, before.ResetAfter)
+			}
+			tr.Advance(time.Microsecond)
+		}
+		tr.asNew("alice", l, "after ResetAfter")
+		if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.Remaining != 0 {
+			tr.Fatalf("%s: after ResetAfter its capacity met %+v", l, d)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package limittest
+
+import "github.com/headgate/headgate"
+
+// changeChecks prove what happens to a key when its limit changes, when it is charged, and when it is reset.
+func changeChecks() []check {
+	return append(append(append(
+		forEach("change", "raised", allLimits, func(tr *trial, l headgate.Limit) { tr.raised(l) }),
+		forEach("change", "any time", allLimits, func(tr *trial, l headgate.Limit) { tr.changed(l) })...),
+		forEach("change", "charged", timedLimits, func(tr *trial, l headgate.Limit) { tr.charged(l) })...),
+		forEach("change", "reset", allLimits, func(tr *trial, l headgate.Limit) { tr.resets(l) })...)
+}
+
+// larger returns a limit that gives as much again, as far as there is such.
+func larger(l headgate.Limit) headgate.Limit {
+	l.Count = min(2*l.Count, headgate.MaxCount)
+	if l.Burst != 0 {
+		l.Burst *= 2
+	}
+	return l
+}
+
+// raised exhausts a key, raises its limit, exhausts it again and lowers the limit to what it was.
+func (tr *trial) raised(l headgate.Limit) {
+	high := larger(l)
+	added := high.Capacity() - l.Capacity()
+	if d := tr.take("alice", l, l.Capacity()); !d.Allowed {
+		tr.Fatalf("%s: a new key was denied: %+v", l, d)
+	}
+	if d := tr.peek("alice", high); d.Remaining != added {
+		tr.Fatalf("%s raised to %s: got %d remaining, want the %d that were added", l, high, d.Remaining, added)
+	}
+	if added > 0 {
+		if d := tr.take("alice", high, added); !d.Allowed {
+			tr.Fatalf("%s raised to %s: cost %d: got %+v", l, high, added, d)
+		}
+	}
+	if d := tr.take("alice", l, 1); d.Allowed || d.Remaining != -added {
+		tr.Fatalf("%s lowered to %s: got %+v, want denied with %d remaining", high, l, d, -added)
+	}
+	if d := tr.peek("alice", high); d.Remaining != 0 {
+		tr.Fatalf("%s raised again to %s: got %d remaining, want 0", l, high, d.Remaining)
+	}
+}
+
+// changed alters what a limit gives, but not how fast a bucket drains, in the midst of a history: what remains must
+// change by the difference.
+func (tr *trial) changed(l headgate.Limit) {
+	high := larger(l)
+	if isBucket(l) {
+		high.Count = l.Count
+		high.Burst = min(2*l.Capacity(), headgate.MaxCount)
+	}
+	now, other := l, high
+	for range tr.Steps {
+		tr.wander(now)
+		if tr.rng.IntN(4) > 0 {
+			continue
+		}
+		before, after := tr.peek("alice", now), tr.peek("alice", other)
+		if got, want := after.Remaining-before.Remaining, other.Capacity()-now.Capacity(); got != want {
+			tr.Fatalf("%s became %s: %d remaining became %d, want a difference of %d",
+				now, other, before.Remaining, after.Remaining, want)
+		}
+		if before.ResetAfter != after.ResetAfter {
+			tr.Fatalf("%s became %s: reset after %v became %v", now, other, before.ResetAfter, after.ResetAfter)
+		}
+		now, other = other, now
+	}
+}
+
+// charged charges beyond the limit, up to the deepest debt and then more.
+func (tr *trial) charged(l headgate.Limit) {
+	capacity := l.Capacity()
+	if d := tr.charge("alice", l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {
+		tr.Fatalf("%s: charged its capacity: got %+v", l, d)
+	}
+	if d := tr.charge("alice", l, 1); d.Allowed || d.Remaining != -1 || d.Receipt.Units != 1 {
+		tr.Fatalf("%s: charged 1 beyond: got %+v", l, d)
+	}
+	deepest := -headgate.MaxDebt * capacity
+	for range headgate.MaxDebt + 2 {
+		tr.charge("alice", l, min(3*capacity, headgate.MaxCount))
+	}
+	d := tr.charge("alice", l, headgate.MaxCount)
+	if d.Remaining != deepest || d.Receipt.Units != 0 {
+		tr.Fatalf("%s: charged without end: got %+v, want %d remaining and nothing charged", l, d, deepest)
+	}
+	look := tr.peek("alice", l)
+	if look.Allowed || look.Remaining != deepest {
+		tr.Fatalf("%s: in the deepest debt: got %+v", l, look)
+	}
+	tr.Advance(look.RetryAfter)
+	if d := tr.peek("alice", l); !d.Allowed || d.Remaining < 0 {
+		tr.Fatalf("%s: after %v the debt is repaid, got %+v", l, look.RetryAfter, d)
+	}
+}
+
+// resets forgets under every algorithm at once.
+func (tr *trial) resets(l headgate.Limit) {
+	tr.take("alice", l, l.Capacity())
+	for _, other := range allLimits {
+		if other.Algorithm != l.Algorithm {
+			tr.take("alice", other, 1)
+		}
+	}
+	tr.reset("alice")
+	tr.asNew("alice", l, "after a reset")
+	for _, other := range allLimits {
+		tr.asNew("alice", other, "after a reset")
+	}
+	if d := tr.take("alice", l, l.Capacity()); !d.Allowed {
+		tr.Errorf("%s: denied its capacity after a reset: %+v", l, d)
+	}
+	tr.reset("nobody")
+}

@@ -1,0 +1,176 @@
+package limittest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// crowdChecks prove that many who ask at once get what one after the other would get.
+func crowdChecks() []check {
+	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window", "100/h fixed-window staggered",
+		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
+	buckets := parseLimits("300/s burst 40", "7/s gcra burst 30", "10/s leaky-bucket")
+	return append(append(append(append(
+		forEach("crowd", "takes all there is", small, func(tr *trial, l headgate.Limit) { tr.rush(l) }),
+		forEach("crowd", "takes what comes back", buckets, func(tr *trial, l headgate.Limit) { tr.rushes(l) })...),
+		forEach("crowd", "while the clock runs wild", buckets, func(tr *trial, l headgate.Limit) { tr.wild(l) })...),
+		forEach("crowd", "takes and gives", small, func(tr *trial, l headgate.Limit) { tr.market(l) })...),
+		check{"crowd", "takes several at once", func(tr *trial) { tr.baskets() }})
+}
+
+// together runs do in many goroutines that start at once, each with its own source of chance, and fails the test with
+// the first error.
+func (tr *trial) together(do func(rng *rand.Rand) error) {
+	tr.Helper()
+	var ready, done sync.WaitGroup
+	var failed atomic.Pointer[error]
+	start := make(chan struct{})
+	ready.Add(tr.Goroutines)
+	for i := range tr.Goroutines {
+		done.Go(func() {
+			rng := rand.New(rand.NewPCG(tr.Seed, uint64(i)))
+			ready.Done()
+			<-start
+			if err := do(rng); err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	ready.Wait()
+	close(start)
+	done.Wait()
+	if err := failed.Load(); err != nil {
+		tr.Fatal(*err)
+	}
+}
+
+// rush lets everybody take as much as he can of one key, and returns how many units that were.
+func (tr *trial) rush(l headgate.Limit) int64 {
+	tr.Helper()
+	before := tr.peek("alice", l).Remaining
+	var taken atomic.Int64
+	tries := max(2, 2*int(l.Capacity())/tr.Goroutines)
+	tr.together(func(*rand.Rand) error {
+		for range tries {
+			d, err := tr.limiter.Take(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
+			if err != nil {
+				return err
+			}
+			if d.Allowed {
+				taken.Add(1)
+			}
+		}
+		return nil
+	})
+	if got := taken.Load(); got != before {
+		tr.Fatalf("%s: %d goroutines took %d units of the %d there were", l, tr.Goroutines, got, before)
+	}
+	return before
+}
+
+// rushes lets everybody take what comes back in a few moments: not a unit may be lost or won.
+func (tr *trial) rushes(l headgate.Limit) {
+	taken := tr.rush(l)
+	for range 5 {
+		tr.Advance(draw(tr.rng, l.Period*time.Duration(l.Capacity())/time.Duration(2*l.Count)))
+		taken += tr.rush(l)
+		elapsed := tr.at().Microseconds()
+		if want := l.Capacity() + l.Count*elapsed/l.Period.Microseconds(); taken != want {
+			tr.Fatalf("%s: %d units taken in %dµs, want %d", l, taken, elapsed, want)
+		}
+	}
+}
+
+// wild lets everybody set the clock forward and back between his takes.
+func (tr *trial) wild(l headgate.Limit) {
+	const longest = 10 * time.Second
+	var taken atomic.Int64
+	tr.together(func(rng *rand.Rand) error {
+		for range 5 {
+			tr.goTo(draw(rng, longest))
+			d, err := tr.limiter.Take(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
+			if err != nil {
+				return err
+			}
+			if d.Allowed {
+				taken.Add(1)
+			}
+		}
+		return nil
+	})
+	most := l.Capacity() + l.Count*longest.Microseconds()/l.Period.Microseconds()
+	if got := taken.Load(); got > most || got < l.Capacity() && got < int64(5*tr.Goroutines) {
+		tr.Fatalf("%s: %d units taken in %v, want %d to %d", l, got, longest, l.Capacity(), most)
+	}
+}
+
+// market lets everybody take and give back while the clock stands still. In the end everything is where it belongs.
+func (tr *trial) market(l headgate.Limit) {
+	var held atomic.Int64
+	tr.together(func(rng *rand.Rand) error {
+		c := headgate.Check{Key: "alice", Limit: l}
+		for range 4 {
+			c.Cost = 1 + rng.Int64N(5)
+			d, err := tr.limiter.Take(context.Background(), c)
+			if err != nil {
+				return err
+			}
+			if !d.Allowed {
+				continue
+			}
+			if now := held.Add(c.Cost); now > l.Capacity() {
+				return fmt.Errorf("%s: %d units held at once", l, now)
+			}
+			if c.Cost = rng.Int64N(c.Cost + 1); c.Cost == 0 {
+				continue
+			}
+			held.Add(-c.Cost) // before it is given, since afterwards somebody else may have it
+			if err := tr.limiter.Give(context.Background(), c, d.Receipt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if got, want := tr.peek("alice", l).Remaining, l.Capacity()-held.Load(); got != want {
+		tr.Fatalf("%s: %d remaining after %d were kept, want %d", l, got, held.Load(), want)
+	}
+}
+
+// baskets lets everybody take from several keys at once, in any order. What each key has lost is what was admitted.
+func (tr *trial) baskets() {
+	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
+		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")
+	taken := make([]atomic.Int64, len(limits))
+	key := func(i int) string { return fmt.Sprint("key", i) }
+	tr.together(func(rng *rand.Rand) error {
+		for range 3 {
+			order := rng.Perm(len(limits))[:1+rng.IntN(4)]
+			checks := make([]headgate.Check, len(order))
+			for j, i := range order {
+				checks[j] = headgate.Check{Key: key(i), Limit: limits[i], Cost: rng.Int64N(4)}
+			}
+			ds, err := tr.limiter.TakeAll(context.Background(), checks, nil)
+			if err != nil {
+				return err
+			}
+			if !headgate.Allowed(ds) {
+				continue
+			}
+			for j, i := range order {
+				taken[i].Add(checks[j].Cost)
+			}
+		}
+		return nil
+	})
+	for i, l := range limits {
+		if got, want := tr.peek(key(i), l).Remaining, l.Capacity()-taken[i].Load(); got != want {
+			tr.Errorf("%s: %d remaining after %d were taken, want %d", l, got, taken[i].Load(), want)
+		}
+	}
+}

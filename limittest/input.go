@@ -1,0 +1,256 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// inputChecks prove that what cannot be right is refused with an error that says so, and changes nothing.
+func inputChecks() []check {
+	return []check{
+		{"input", "limits", func(tr *trial) { tr.refusesLimits() }},
+		{"input", "keys", func(tr *trial) { tr.refusesKeys() }},
+		{"input", "costs", func(tr *trial) { tr.refusesCosts() }},
+		{"input", "refunds", func(tr *trial) { tr.refusesRefunds() }},
+		{"input", "contexts", func(tr *trial) { tr.refusesContexts() }},
+		{"input", "lists", func(tr *trial) { tr.refusesLists() }},
+		{"input", "charge of concurrency", func(tr *trial) { tr.refusesCharge() }},
+	}
+}
+
+// A call is one way to ask a limiter about a check.
+type call struct {
+	name string
+	do   func(ctx context.Context, l headgate.Limiter, c headgate.Check) error
+}
+
+var (
+	callTake = call{"Take", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		d, err := l.Take(ctx, c)
+		return mustBeZero(d, err)
+	}}
+	callTakeAll = call{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		good := headgate.Check{Key: "bystander", Limit: headgate.PerSecond(10), Cost: 1}
+		_, err := l.TakeAll(ctx, []headgate.Check{good, c, {Key: "other", Limit: good.Limit, Cost: 1}}, nil)
+		return err
+	}}
+	callTakeAllOne = call{"TakeAll of one", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		_, err := l.TakeAll(ctx, []headgate.Check{c}, nil)
+		return err
+	}}
+	callCharge = call{"Charge", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		d, err := l.Charge(ctx, c)
+		return mustBeZero(d, err)
+	}}
+	callGive = call{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
+	}}
+	callReset = call{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		return l.Reset(ctx, c.Key)
+	}}
+)
+
+// mustBeZero hides an error that came with a decision, which it must not.
+func mustBeZero(d headgate.Decision, err error) error {
+	if err != nil && d != (headgate.Decision{}) {
+		return fmt.Errorf("decision %+v beside the error %s", d, err.Error())
+	}
+	return err
+}
+
+// refuses expects an *InputError that wraps want from every call.
+func (tr *trial) refuses(what string, want error, c headgate.Check, calls ...call) {
+	tr.Helper()
+	for _, call := range calls {
+		err := call.do(context.Background(), tr.limiter, c)
+		var input *headgate.InputError
+		if !errors.As(err, &input) || !errors.Is(err, want) {
+			tr.Errorf("%s of %s: got error %v, want an InputError that wraps %q", call.name, what, err, want)
+		}
+	}
+}
+
+// unchanged takes one unit each of a few keys, and returns a function that fails the test if they change.
+func (tr *trial) unchanged() (check func()) {
+	l := headgate.PerSecond(10)
+	keys := []string{"alice", "bystander", "other"}
+	for _, key := range keys {
+		tr.take(key, l, 1)
+	}
+	return func() {
+		tr.Helper()
+		for _, key := range keys {
+			if d := tr.peek(key, l); d.Remaining != 9 {
+				tr.Errorf("%d remaining to %s after bad input, want 9", d.Remaining, key)
+			}
+		}
+	}
+}
+
+func (tr *trial) refusesLimits() {
+	defer tr.unchanged()()
+	type limit = headgate.Limit
+	second := time.Second
+	for _, l := range []limit{
+		{},
+		{Count: 0, Period: second},
+		{Count: -1, Period: second},
+		{Count: headgate.MaxCount + 1, Period: second},
+		{Count: math.MaxInt64, Period: second},
+		{Count: math.MinInt64, Period: second},
+		{Count: 10},
+		{Count: 10, Period: -second},
+		{Count: 10, Period: 1},
+		{Count: 10, Period: 1500 * time.Nanosecond},
+		{Count: 10, Period: headgate.MaxPeriod + time.Microsecond},
+		{Count: 10, Period: math.MaxInt64},
+		{Count: 10, Period: second, Burst: -1},
+		{Count: 10, Period: second, Burst: headgate.MaxCount + 1},
+		{Count: 10, Period: second, Burst: math.MaxInt64},
+		{Count: 1, Period: headgate.MaxPeriod, Burst: headgate.MaxCount},
+		{Count: 10, Period: second, Buckets: 10},
+		{Count: 10, Period: second, TTL: second},
+		{Count: 10, Period: second, Staggered: true},
+		{Algorithm: 8, Count: 10, Period: second},
+		{Algorithm: 255, Count: 10, Period: second},
+		{Algorithm: headgate.FixedWindow, Count: 10, Period: second, Burst: 20},
+		{Algorithm: headgate.SlidingWindow, Count: 10, Period: second, Burst: 20},
+		{Algorithm: headgate.SlidingWindow, Count: 10, Period: second, Staggered: true},
+		{Algorithm: headgate.SlidingLog, Count: headgate.MaxLogCount + 1, Period: second},
+		{Algorithm: headgate.SlidingLog, Count: 10, Period: second, Burst: 20},
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 1},
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: -1},
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: headgate.MaxBuckets + 1},
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 7}, // does not divide it
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: 5 * time.Microsecond},
+		{Algorithm: headgate.Concurrency, Count: headgate.MaxLogCount + 1},
+		{Algorithm: headgate.Concurrency, Count: 10, Period: second},
+		{Algorithm: headgate.Concurrency, Count: 10, Burst: 20},
+		{Algorithm: headgate.Concurrency, Count: 10, TTL: -second},
+		{Algorithm: headgate.Concurrency, Count: 10, TTL: 1},
+		{Algorithm: headgate.Concurrency, Count: 10, TTL: headgate.MaxPeriod + time.Microsecond},
+	} {
+		c := headgate.Check{Key: "alice", Limit: l, Cost: 1}
+		tr.refuses(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
+			callTake, callTakeAll, callTakeAllOne, callCharge, callGive)
+	}
+}
+
+func (tr *trial) refusesKeys() {
+	defer tr.unchanged()()
+	for _, l := range allLimits {
+		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
+			c := headgate.Check{Key: key, Limit: l, Cost: 1}
+			tr.refuses(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
+				callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callReset)
+		}
+	}
+	longest := strings.Repeat("k", headgate.MaxKeyBytes)
+	l := headgate.PerSecond(10)
+	tr.take(longest, l, 1)
+	tr.asNew(longest[1:], l, "the longest key without its first byte")
+	if d := tr.peek(longest, l); d.Remaining != 9 {
+		tr.Errorf("longest key: got %d remaining, want 9", d.Remaining)
+	}
+	odd := "\xff\x00 \n{}:*é"
+	if tr.take(odd, l, 1); tr.peek(odd, l).Remaining != 9 {
+		tr.Errorf("key %q: got %d remaining, want 9", odd, tr.peek(odd, l).Remaining)
+	}
+}
+
+func (tr *trial) refusesCosts() {
+	defer tr.unchanged()()
+	for _, l := range allLimits {
+		for _, n := range []int64{-1, math.MinInt64} {
+			tr.refuses(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
+				headgate.Check{Key: "bad", Limit: l, Cost: n}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive)
+		}
+		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
+			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
+				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive)
+		}
+		tr.asNew("bad", l, "after bad costs")
+	}
+}
+
+func (tr *trial) refusesRefunds() {
+	for _, l := range allLimits {
+		d := tr.take("alice", l, 1)
+		before := tr.peek("alice", l)
+		c := headgate.Check{Key: "alice", Limit: l, Cost: 2}
+		give := func(r headgate.Receipt) call {
+			return call{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+				return l.Give(ctx, c, r)
+			}}
+		}
+		tr.refuses("2 units of 1", headgate.ErrInvalidCheck, c, give(d.Receipt))
+		c.Cost = 1
+		tr.refuses("units of an empty receipt", headgate.ErrInvalidCheck, c, give(headgate.Receipt{}))
+		if after := tr.peek("alice", l); after != before {
+			tr.Errorf("%s: bad refunds changed %+v to %+v", l, before, after)
+		}
+		tr.reset("alice")
+	}
+}
+
+func (tr *trial) refusesContexts() {
+	defer tr.unchanged()()
+	var none context.Context
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	for _, call := range []call{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callReset} {
+		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
+		for _, x := range []struct {
+			ctx  context.Context
+			want error
+		}{{none, headgate.ErrNilContext}, {cancelled, context.Canceled}, {expired, context.DeadlineExceeded}} {
+			if err := call.do(x.ctx, tr.limiter, c); !errors.Is(err, x.want) {
+				tr.Errorf("%s: got error %v, want %v", call.name, err, x.want)
+			}
+		}
+	}
+}
+
+func (tr *trial) refusesLists() {
+	defer tr.unchanged()()
+	l := headgate.PerSecond(10)
+	many := make([]headgate.Check, headgate.MaxChecks+1)
+	for i := range many {
+		many[i] = headgate.Check{Key: fmt.Sprint("key", i), Limit: l, Cost: 1}
+	}
+	many[0].Key = "alice"
+	for what, checks := range map[string][]headgate.Check{
+		"too many checks": many,
+		"a key twice":     {{Key: "alice", Limit: l, Cost: 1}, {Key: "other", Limit: l, Cost: 1}, {Key: "alice", Limit: l, Cost: 1}},
+		"a key twice with other limits": {
+			{Key: "alice", Limit: l, Cost: 1},
+			{Key: "alice", Limit: headgate.MustParseLimit("10/h fixed-window"), Cost: 1},
+		},
+	} {
+		_, err := tr.limiter.TakeAll(context.Background(), checks, nil)
+		var input *headgate.InputError
+		if !errors.As(err, &input) || !errors.Is(err, headgate.ErrInvalidCheck) {
+			tr.Errorf("TakeAll of %s: got error %v, want an InputError that wraps %q", what, err, headgate.ErrInvalidCheck)
+		}
+	}
+}
+
+func (tr *trial) refusesCharge() {
+	l := headgate.InFlight(3)
+	tr.take("alice", l, 1)
+	_, err := tr.limiter.Charge(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
+	if !errors.Is(err, headgate.ErrUnsupported) {
+		tr.Errorf("got error %v, want %v", err, headgate.ErrUnsupported)
+	}
+	if d := tr.peek("alice", l); d.Remaining != 2 {
+		tr.Errorf("got %d remaining after a refused charge, want 2", d.Remaining)
+	}
+}

@@ -1,0 +1,105 @@
+package limittest
+
+import (
+	"container/heap"
+	"math"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// ladderChecks prove that a limit of 20 a second lets pass what is offered up to 20 a second, and 20 a second of what
+// is offered beyond: nobody is throttled without cause.
+func ladderChecks() []check {
+	limits := parseLimits("20/s", "20/s gcra", "20/s leaky-bucket", "20/s fixed-window",
+		"20/s sliding-log", "20/s sliding-window", "20/s sliding-buckets", "20 concurrent ttl 1s")
+	return forEach("ladder", "20 a second", limits, func(tr *trial, l headgate.Limit) {
+		for _, offered := range []int64{1, 2, 5, 10, 20, 25, 50, 100} {
+			tr.rung(l, offered)
+		}
+	})
+}
+
+// rung offers requests for ten seconds, evenly, each of which comes back after RetryAfter until it is admitted.
+//
+// When more is offered than the limit, what passes until a time T is limit·T for the windows, for a leaky-bucket whose
+// delays are kept, and for concurrency, which here is 20 places held for a second each; a token-bucket or gcra has its
+// burst on top of that. Whole seconds T are looked at, so that a window is not cut, up to the last in which requests
+// were still waiting.
+func (tr *trial) rung(l headgate.Limit, offered int64) {
+	const seconds, limit = 10, 20
+	tr.goTo(0)
+	tr.limiter = tr.maker(tr.TB, tr.Now)
+	passed := tr.offer(l, offered, seconds*offered)
+	end := int64(seconds)
+	want, burst := float64(offered), 0.0
+	if offered > limit {
+		end = int64(passed[len(passed)-1] / time.Second)
+		want = limit
+		if l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA {
+			burst = float64(l.Capacity())
+		}
+	}
+	var count float64
+	for _, at := range passed {
+		if at < time.Duration(end)*time.Second {
+			count++
+		}
+	}
+	if got := (count - burst) / float64(end); math.Abs(got-want) > want/100 {
+		tr.Errorf("%s: %d offered at %d a second: %.3f a second passed in %d s beyond a burst of %v, want %v",
+			l, seconds*offered, offered, got, end, burst, want)
+	}
+}
+
+// offer has total requests arrive at a rate, and returns when each passed, in order.
+func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
+	var waiting queue
+	for i := range total {
+		heap.Push(&waiting, request{at: time.Duration(i) * time.Second / time.Duration(perSecond), number: i})
+	}
+	var passed queue
+	for waiting.Len() > 0 {
+		r := heap.Pop(&waiting).(request)
+		tr.goTo(r.at)
+		d := tr.take("alice", l, 1)
+		if !d.Allowed {
+			r.at += d.RetryAfter
+			heap.Push(&waiting, r)
+			continue
+		}
+		r.at += d.Delay
+		heap.Push(&passed, r)
+	}
+	times := make([]time.Duration, 0, total)
+	for passed.Len() > 0 {
+		times = append(times, heap.Pop(&passed).(request).at)
+	}
+	return times
+}
+
+// A request comes at a time, or again.
+type request struct {
+	at     time.Duration
+	number int64
+}
+
+// A queue has the earliest request first, and of several at once the one that came first.
+type queue []request
+
+func (q queue) Len() int { return len(q) }
+
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+}
+
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+func (q *queue) Push(x any) { *q = append(*q, x.(request)) }
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	r := (*q)[last]
+	*q = (*q)[:last]
+	return r
+}

@@ -1,0 +1,134 @@
+package limittest
+
+import (
+	"fmt"
+	"math/big"
+	"sort"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A ledger is what was admitted to one key, in the order in which it was decided.
+//
+// A limiter whose clock goes back decides at the latest time that it knows of, so an admission is booked at the latest
+// time of any admission until then. What could have passed between two admissions is bounded by the time between those.
+type ledger struct {
+	entries []entry
+	latest  int64 // of all that was asked, admitted or not
+}
+
+type entry struct {
+	at    int64 // µs since Start, never less than the entry before
+	asked int64 // µs since Start, the latest time asked about until then
+	units int64 // less those given back
+}
+
+// ask notes that the limiter was asked at a time.
+func (b *ledger) ask(now time.Duration) { b.latest = max(b.latest, now.Microseconds()) }
+
+// admit books units admitted at a time and returns their place.
+func (b *ledger) admit(now time.Duration, units int64) int {
+	b.ask(now)
+	at := now.Microseconds()
+	if n := len(b.entries); n > 0 {
+		at = max(at, b.entries[n-1].at)
+	}
+	b.entries = append(b.entries, entry{at: at, asked: b.latest, units: units})
+	return len(b.entries) - 1
+}
+
+// giveBack takes units out of the entry at place i.
+func (b *ledger) giveBack(i int, units int64) { b.entries[i].units -= units }
+
+// An envelope is the most that may be admitted in any time t: burst + count/period·t.
+type envelope struct {
+	burst, count, period int64 // units, units, µs
+}
+
+// withinEnvelope checks that from any admission to any later one no more was admitted than the envelope allows for the
+// time between them: the times booked, or for the later one, if loosely, the latest time asked about until then.
+//
+// With A(k) for what was admitted up to k, it asks of all i ≤ j that A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)), that is
+// f(j) − g(i) ≤ burst, and so only of the least g so far. Times the period it is a comparison of whole numbers.
+func (b *ledger) withinEnvelope(e envelope, loosely bool) error {
+	var least *big.Int
+	var leastAt int
+	burst := product(e.burst, e.period)
+	var before int64 // A(i−1)
+	for j, entry := range b.entries {
+		g := new(big.Int).Sub(product(before, e.period), product(entry.at, e.count))
+		if least == nil || g.Cmp(least) < 0 {
+			least, leastAt = g, j
+		}
+		before += entry.units
+		end := entry.at
+		if loosely {
+			end = entry.asked
+		}
+		f := new(big.Int).Sub(product(before, e.period), product(end, e.count))
+		if f.Sub(f, least).Cmp(burst) > 0 {
+			return fmt.Errorf("%d units admitted from %dµs to %dµs: want at most %d + %d a %dµs",
+				b.sum(leastAt, j), b.entries[leastAt].at, end, e.burst, e.count, e.period)
+		}
+	}
+	return nil
+}
+
+func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+
+func (b *ledger) sum(from, to int) int64 {
+	var sum int64
+	for _, e := range b.entries[from : to+1] {
+		sum += e.units
+	}
+	return sum
+}
+
+// withinAny checks that no more than most units were admitted within any time shorter than width.
+func (b *ledger) withinAny(width time.Duration, most int64) error {
+	first, sum := 0, int64(0)
+	for j, e := range b.entries {
+		sum += e.units
+		for e.at-b.entries[first].at >= width.Microseconds() {
+			sum -= b.entries[first].units
+			first++
+		}
+		if sum > most {
+			return fmt.Errorf("%d units admitted from %dµs to %dµs, which is less than %v: want at most %d",
+				b.sum(first, j), b.entries[first].at, e.at, width, most)
+		}
+	}
+	return nil
+}
+
+// withinEach checks that no more than most units were admitted within any window of the clock, which is behind by offset.
+func (b *ledger) withinEach(width, offset time.Duration, most int64) error {
+	sums := make(map[int64]int64)
+	for _, e := range b.entries {
+		sums[(Start.UnixMicro()+e.at-offset.Microseconds())/width.Microseconds()] += e.units
+	}
+	windows := make([]int64, 0, len(sums))
+	for w := range sums {
+		windows = append(windows, w)
+	}
+	sort.Slice(windows, func(i, j int) bool { return windows[i] < windows[j] })
+	for _, w := range windows {
+		if sums[w] > most {
+			return fmt.Errorf("%d units admitted in window %d of %v: want at most %d", sums[w], w, width, most)
+		}
+	}
+	return nil
+}
+
+// envelopeOf returns what a limit of any algorithm but concurrency keeps to.
+func envelopeOf(l headgate.Limit) envelope {
+	e := envelope{burst: l.Capacity(), count: l.Count, period: l.Period.Microseconds()}
+	switch l.Algorithm {
+	case headgate.FixedWindow, headgate.SlidingWindow:
+		e.burst, e.count = 2*e.burst, 2*e.count
+	case headgate.SlidingBuckets: // Count in any period but one bucket
+		e.period -= grain(l).Microseconds()
+	}
+	return e
+}

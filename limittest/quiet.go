@@ -1,0 +1,63 @@
+package limittest
+
+import "github.com/headgate/headgate"
+
+// quietChecks prove that looking and being denied change nothing, and that keys do not touch each other.
+func quietChecks() []check {
+	return append(append(
+		forEach("quiet", "looks and denials change nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.noiseIsHarmless(l) }),
+		forEach("quiet", "never passes", allLimits, func(tr *trial, l headgate.Limit) { tr.neverPasses(l) })...),
+		forEach("quiet", "keys are apart", allLimits, func(tr *trial, l headgate.Limit) { tr.keysAreApart(l) })...)
+}
+
+// noiseIsHarmless runs one history on two limiters, one of which is asked in vain now and then.
+func (tr *trial) noiseIsHarmless(l headgate.Limit) {
+	other := tr.twin()
+	for range tr.Steps {
+		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.noise(l)
+		n := cost(tr.rng, l)
+		got, want := tr.take("alice", l, n), other.take("alice", l, n)
+		if !same(got, want) {
+			tr.Fatalf("%s: cost %d: got %+v after looks and denials, %+v without", l, n, got, want)
+		}
+	}
+}
+
+// noise asks what cannot pass.
+func (tr *trial) noise(l headgate.Limit) {
+	d := tr.peek("alice", l)
+	if again := tr.peek("alice", l); again != d {
+		tr.Fatalf("%s: two looks: %+v, then %+v", l, d, again)
+	}
+	if d.Remaining < d.Limit {
+		for range tr.rng.IntN(3) {
+			tr.take("alice", l, max(d.Remaining, 0)+1)
+		}
+	}
+	if tr.rng.IntN(4) == 0 {
+		tr.take("alice", l, d.Limit+1)
+	}
+}
+
+// neverPasses asks for more than the limit ever gives.
+func (tr *trial) neverPasses(l headgate.Limit) {
+	for _, n := range []int64{l.Capacity() + 1, headgate.MaxCount + 1, 1<<63 - 1} {
+		if d := tr.take("alice", l, n); d.Allowed || d.RetryAfter != headgate.Never || d.Remaining != l.Capacity() {
+			tr.Errorf("%s: cost %d: got %+v, want Never", l, n, d)
+		}
+	}
+	tr.asNew("alice", l, "after costs that never pass")
+}
+
+func (tr *trial) keysAreApart(l headgate.Limit) {
+	tr.take("alice", l, l.Capacity())
+	for _, key := range []string{"alice ", "Alice", "alic", "alice\x00", "alicf", " alice", "a"} {
+		tr.asNew(key, l, "another key")
+	}
+	tr.take("a", l, l.Capacity())
+	tr.reset("a")
+	if d := tr.peek("alice", l); d.Remaining != 0 {
+		tr.Errorf("%s: %d remaining after another key was reset, want 0", l, d.Remaining)
+	}
+}

@@ -1,0 +1,153 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// caseChecks returns one check for every case of the scripts of package algorithm.
+func caseChecks() ([]check, error) {
+	files, err := fs.Glob(algorithm.Cases, "testdata/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	var checks []check
+	for _, file := range files {
+		text, err := fs.ReadFile(algorithm.Cases, file)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parseScript(file, string(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range s.cases {
+			checks = append(checks, check{
+				group: "cases",
+				name:  strings.TrimSuffix(path.Base(file), ".txt") + "/" + c.name,
+				run:   func(tr *trial) { tr.replay(c) },
+			})
+		}
+	}
+	return checks, nil
+}
+
+func (tr *trial) replay(c scriptCase) {
+	receipts := make(map[string]headgate.Receipt)
+	for _, s := range c.steps {
+		tr.goTo(s.at)
+		if err := s.play(tr.limiter, receipts); err != nil {
+			tr.Errorf("%s: %s\n\t%s", s.pos, s.text, strings.ReplaceAll(err.Error(), "\n", "\n\t"))
+		}
+	}
+}
+
+func (s step) play(l headgate.Limiter, receipts map[string]headgate.Receipt) error {
+	var decisions []headgate.Decision
+	err := s.call(l, receipts, &decisions)
+	if len(s.wants) > 0 && s.wants[0].err != nil {
+		if !errors.Is(err, s.wants[0].err) {
+			return fmt.Errorf("got error %v, want %v", err, s.wants[0].err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(decisions) != len(s.wants) {
+		return fmt.Errorf("got %d decisions, want %d", len(decisions), len(s.wants))
+	}
+	var wrong []error
+	all := headgate.Allowed(decisions)
+	for i, d := range decisions {
+		if err := s.wants[i].match(d); err != nil {
+			wrong = append(wrong, err)
+		}
+		if s.verb != "charge" {
+			if err := plausible(s.checks[i].Check, d, all); err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+		if s.checks[i].as != "" {
+			receipts[s.checks[i].as] = d.Receipt
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, decisions *[]headgate.Decision) error {
+	ctx, c := context.Background(), s.checks[0]
+	var d headgate.Decision
+	var err error
+	switch s.verb {
+	case "give":
+		return l.Give(ctx, c.Check, receipts[c.of])
+	case "reset":
+		return l.Reset(ctx, c.Key)
+	case "takeall":
+		all := make([]headgate.Check, len(s.checks))
+		for i := range all {
+			all[i] = s.checks[i].Check
+		}
+		*decisions, err = l.TakeAll(ctx, all, nil)
+		return err
+	case "charge":
+		d, err = l.Charge(ctx, c.Check)
+	default: // take, and peek, whose cost is 0
+		d, err = l.Take(ctx, c.Check)
+	}
+	*decisions = append(*decisions, d)
+	return err
+}
+
+// plausible checks what goes without saying of a decision about a check that was taken if all is true.
+func plausible(c headgate.Check, d headgate.Decision, all bool) error {
+	var wrong []error
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if want := c.Limit.Capacity(); d.Limit != want {
+		complain("got limit %d, want %d", d.Limit, want)
+	}
+	if d.Degraded {
+		complain("got a degraded decision")
+	}
+	if d.Allowed != (d.RetryAfter == 0) || d.RetryAfter < 0 {
+		complain("got %s with retry %v", outcome(d.Allowed), d.RetryAfter)
+	}
+	if (d.RetryAfter == headgate.Never) != (c.Cost > d.Limit) {
+		complain("got retry %v for a cost of %d of %d", d.RetryAfter, c.Cost, d.Limit)
+	}
+	if d.ResetAfter < 0 || d.Delay < 0 {
+		complain("got reset %v, delay %v: want none below zero", d.ResetAfter, d.Delay)
+	}
+	if d.Delay != 0 && (!d.Allowed || c.Cost == 0 || c.Limit.Algorithm != headgate.LeakyBucket) {
+		complain("got delay %v where nothing is to be delayed", d.Delay)
+	}
+	if d.Remaining > d.Limit || d.Allowed && d.Remaining < 0 {
+		complain("got %s with %d remaining of %d", outcome(d.Allowed), d.Remaining, d.Limit)
+	}
+	if taken := all && c.Cost > 0; taken {
+		if d.Receipt.Units != c.Cost || (d.Receipt.Lease != 0) != (c.Limit.Algorithm == headgate.Concurrency) {
+			complain("got receipt %+v for %d units taken", d.Receipt, c.Cost)
+		}
+	} else if d.Receipt != (headgate.Receipt{}) {
+		complain("got receipt %+v though nothing was taken", d.Receipt)
+	}
+	return errors.Join(wrong...)
+}
+
+// decided fails the test if a decision is not plausible, and returns it.
+func decided(t testing.TB, c headgate.Check, d headgate.Decision) headgate.Decision {
+	t.Helper()
+	if err := plausible(c, d, d.Allowed); err != nil {
+		t.Fatalf("%s, cost %d: %v", c.Limit, c.Cost, err)
+	}
+	return d
+}

@@ -1,0 +1,120 @@
+package limittest
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Options say how much the suite does. The zero Options are good for a store in memory.
+type Options struct {
+	// Steps is how long a random history is. Default 500. A store behind a network may want fewer.
+	Steps int
+	// Goroutines is how many ask at once. Default 1000.
+	Goroutines int
+	// Seed is what every random history is drawn from. Default 1.
+	Seed uint64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Steps == 0 {
+		o.Steps = 500
+	}
+	if o.Goroutines == 0 {
+		o.Goroutines = 1000
+	}
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	return o
+}
+
+// A Maker returns a limiter that has never seen a key and takes the time from now. It may use t to clean up.
+type Maker = func(t testing.TB, now func() time.Time) headgate.Limiter
+
+// Run checks that a Limiter keeps what every Limiter promises. It calls newLimiter for each of a few hundred subtests,
+// for some of them twice.
+func Run(t *testing.T, newLimiter Maker) { RunOptions(t, newLimiter, Options{}) }
+
+// RunOptions is Run with as much work as o says.
+func RunOptions(t *testing.T, newLimiter Maker, o Options) {
+	all, err := checks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = o.withDefaults()
+	for _, group := range groups(all) {
+		t.Run(group, func(t *testing.T) {
+			t.Logf("seed %d", o.Seed)
+			for _, c := range all {
+				if c.group == group {
+					t.Run(c.name, func(t *testing.T) { c.run(newTrial(t, c, newLimiter, o)) })
+				}
+			}
+		})
+	}
+}
+
+// A check is one thing that is proved of a limiter.
+type check struct {
+	group string
+	name  string
+	run   func(*trial)
+}
+
+// checks returns the whole suite.
+func checks() ([]check, error) {
+	all, err := caseChecks()
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range [][]check{
+		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), changeChecks(), takeAllChecks(),
+		inputChecks(), ladderChecks(),
+	} {
+		all = append(all, part...)
+	}
+	return all, nil
+}
+
+// groups returns the groups of checks in the order in which they first occur.
+func groups(all []check) []string {
+	var names []string
+	seen := make(map[string]bool)
+	for _, c := range all {
+		if !seen[c.group] {
+			seen[c.group] = true
+			names = append(names, c.group)
+		}
+	}
+	return names
+}
+
+// A trial is one limiter on trial, with its clock.
+type trial struct {
+	testing.TB
+	*Clock
+	Options
+	limiter headgate.Limiter
+	maker   Maker
+	rng     *rand.Rand
+}
+
+func newTrial(t testing.TB, c check, newLimiter Maker, o Options) *trial {
+	h := fnv.New64a()
+	h.Write([]byte(c.group + "/" + c.name))
+	tr := &trial{TB: t, Clock: NewClock(), Options: o, maker: newLimiter}
+	tr.rng = rand.New(rand.NewPCG(o.Seed, h.Sum64()))
+	tr.limiter = newLimiter(t, tr.Now)
+	return tr
+}
+
+// twin returns a trial of a second limiter that lives by the same clock and draws from the same source.
+func (tr *trial) twin() *trial {
+	other := *tr
+	other.limiter = tr.maker(tr.TB, tr.Now)
+	return &other
+}

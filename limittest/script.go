@@ -1,0 +1,245 @@
+package limittest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A script is what a case file says.
+type script struct {
+	cases []scriptCase
+}
+
+type scriptCase struct {
+	name  string
+	steps []step
+}
+
+// A step is one line of a case that does something.
+type step struct {
+	pos    string // file:line
+	text   string
+	at     time.Duration // since Start
+	verb   string
+	checks []scriptCheck
+	wants  []want // one a check, or one error for all
+}
+
+type scriptCheck struct {
+	headgate.Check
+	as string // the name under which to keep the receipt
+	of string // the name of the receipt to give back
+}
+
+// parseScript reads a script. The error says where and what is wrong.
+func parseScript(file, text string) (script, error) {
+	p := scriptParser{file: file}
+	for i, line := range strings.Split(text, "\n") {
+		p.line = i + 1
+		line = strings.TrimSpace(uncomment(line))
+		if line == "" {
+			continue
+		}
+		if err := p.parseLine(line); err != nil {
+			return script{}, fmt.Errorf("%s: %w", p.pos(), err)
+		}
+	}
+	if len(p.script.cases) == 0 {
+		return script{}, fmt.Errorf("%s: no case", file)
+	}
+	return p.script, nil
+}
+
+func uncomment(line string) string {
+	if strings.HasPrefix(line, "#") {
+		return ""
+	}
+	before, _, _ := strings.Cut(line, " #")
+	return before
+}
+
+type scriptParser struct {
+	file     string
+	line     int
+	script   script
+	names    map[string]bool           // of cases
+	limits   map[string]headgate.Limit // of the case; the unnamed one is ""
+	receipts map[string]bool           // of the case
+}
+
+func (p *scriptParser) pos() string { return p.file + ":" + strconv.Itoa(p.line) }
+
+func (p *scriptParser) parseLine(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	if word != "case" && len(p.script.cases) == 0 {
+		return fmt.Errorf("%q before the first case", word)
+	}
+	switch word {
+	case "case":
+		return p.parseCase(rest)
+	case "limit":
+		return p.parseLimit(rest)
+	case "at":
+		return p.parseStep(line, rest)
+	default:
+		return fmt.Errorf("unknown word %q: want case, limit or at", word)
+	}
+}
+
+func (p *scriptParser) parseCase(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("case without a name")
+	case p.names[name]:
+		return fmt.Errorf("second case with the name %q", name)
+	case p.names == nil:
+		p.names = make(map[string]bool)
+	}
+	p.names[name] = true
+	p.script.cases = append(p.script.cases, scriptCase{name: name})
+	p.limits = make(map[string]headgate.Limit)
+	p.receipts = make(map[string]bool)
+	return nil
+}
+
+func (p *scriptParser) parseLimit(text string) error {
+	name := ""
+	if before, after, named := strings.Cut(text, "="); named {
+		if name, text = strings.TrimSpace(before), after; name == "" {
+			return fmt.Errorf("no name before =")
+		}
+	}
+	l, err := headgate.ParseLimit(text)
+	if err != nil {
+		return err
+	}
+	p.limits[name] = l
+	return nil
+}
+
+func (p *scriptParser) parseStep(line, rest string) error {
+	does, expects, expected := strings.Cut(rest, " -> ")
+	w := words(strings.Fields(does))
+	s := step{pos: p.pos(), text: line}
+	var err error
+	if s.at, err = parseTime(w.next()); err != nil {
+		return err
+	}
+	s.verb = w.next()
+	takesChecks := false
+	switch s.verb {
+	case "take", "charge", "takeall":
+		takesChecks = true
+	case "peek", "give", "reset":
+	default:
+		return fmt.Errorf("unknown verb %q: want take, peek, charge, give, reset or takeall", s.verb)
+	}
+	for more := true; more; {
+		c, err := p.parseCheck(s.verb, &w, takesChecks)
+		if err != nil {
+			return err
+		}
+		s.checks = append(s.checks, c)
+		more = s.verb == "takeall" && w.accept("and")
+	}
+	if len(w) > 0 {
+		return fmt.Errorf("unexpected %q", w[0])
+	}
+	if s.wants, err = parseWants(expects, expected, &s); err != nil {
+		return err
+	}
+	c := &p.script.cases[len(p.script.cases)-1]
+	c.steps = append(c.steps, s)
+	return nil
+}
+
+// parseCheck reads KEY [COST] [of RECEIPT] [under NAME] [as RECEIPT], as far as the verb has them.
+func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptCheck, error) {
+	var c scriptCheck
+	if c.Key = w.next(); c.Key == "" {
+		return c, fmt.Errorf("%s whose key?", verb)
+	}
+	if verb == "reset" {
+		return c, nil
+	}
+	if takes || verb == "give" {
+		text := w.next()
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return c, fmt.Errorf("cost %q: want a whole number", text)
+		}
+		c.Cost = n
+	}
+	if verb == "give" {
+		if !w.accept("of") {
+			return c, fmt.Errorf(`give of which receipt? want "of NAME"`)
+		}
+		if c.of = w.next(); !p.receipts[c.of] {
+			return c, fmt.Errorf("unknown receipt %q", c.of)
+		}
+	}
+	name := ""
+	if w.accept("under") {
+		name = w.next()
+	}
+	limit, ok := p.limits[name]
+	switch {
+	case !ok && name == "":
+		return c, fmt.Errorf("no limit yet")
+	case !ok:
+		return c, fmt.Errorf("unknown limit %q", name)
+	}
+	c.Limit = limit
+	if takes && w.accept("as") {
+		if c.as = w.next(); c.as == "" {
+			return c, fmt.Errorf("as what?")
+		}
+		p.receipts[c.as] = true
+	}
+	return c, nil
+}
+
+// words are those of a line that are still to be read.
+type words []string
+
+// next takes the next word, or returns "" at the end.
+func (w *words) next() string {
+	if len(*w) == 0 {
+		return ""
+	}
+	word := (*w)[0]
+	*w = (*w)[1:]
+	return word
+}
+
+// accept takes the next word if it is this one.
+func (w *words) accept(word string) bool {
+	if len(*w) == 0 || (*w)[0] != word {
+		return false
+	}
+	*w = (*w)[1:]
+	return true
+}
+
+// parseTime reads durations that are added and subtracted: 1.5s, -2m, 1h-1us.
+func parseTime(text string) (time.Duration, error) {
+	var sum time.Duration
+	for rest := text; rest != "" || text == ""; {
+		end := len(rest)
+		if i := strings.IndexAny(rest[min(1, len(rest)):], "+-"); i >= 0 {
+			end = i + 1
+		}
+		d, err := time.ParseDuration(rest[:end])
+		if err != nil {
+			return 0, fmt.Errorf("time %q: want one such as 1.5s or 1m-1us", text)
+		}
+		sum += d
+		rest = rest[end:]
+	}
+	return sum, nil
+}

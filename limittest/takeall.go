@@ -1,0 +1,132 @@
+package limittest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/headgate/headgate"
+)
+
+// takeAllChecks prove that several checks are taken as one.
+func takeAllChecks() []check {
+	return []check{
+		{"takeall", "all or none, as if one by one", func(tr *trial) { tr.allOrNone() }},
+		{"takeall", "appends to what it is given", func(tr *trial) { tr.appends() }},
+		{"takeall", "of none is nothing", func(tr *trial) { tr.takesNone() }},
+		{"takeall", "of as many as may be", func(tr *trial) { tr.takesMost() }},
+	}
+}
+
+// allOrNone runs one history on two limiters: one takes all at once; the other is asked first for each check, and then
+// takes one by one if all would pass.
+func (tr *trial) allOrNone() {
+	other := tr.twin()
+	var allowed, denied int
+	for range tr.Steps {
+		l := timedLimits[tr.rng.IntN(len(timedLimits))]
+		tr.Advance(min(pause(tr.rng, l, tr.at()), span(l)))
+		checks := tr.basket()
+		got := tr.takeAll(checks)
+		want := other.oneByOne(checks)
+		for i := range checks {
+			if !same(got[i], want[i]) {
+				tr.Fatalf("check %d of %d, %s, cost %d: got %+v, want %+v",
+					i+1, len(checks), checks[i].Limit, checks[i].Cost, got[i], want[i])
+			}
+		}
+		if headgate.Allowed(got) {
+			allowed++
+			continue
+		}
+		denied++
+		for i, c := range checks {
+			if a, b := tr.peek(c.Key, c.Limit), other.peek(c.Key, c.Limit); a != b {
+				tr.Fatalf("check %d of %d was denied and %s is %+v, want %+v", i+1, len(checks), c.Limit, a, b)
+			}
+		}
+	}
+	if tr.Steps >= 100 && (allowed == 0 || denied == 0) {
+		tr.Fatalf("%d allowed, %d denied: want some of both", allowed, denied)
+	}
+}
+
+// basket draws checks of several limits, each under a key of its own.
+func (tr *trial) basket() []headgate.Check {
+	order := tr.rng.Perm(len(allLimits))[:1+tr.rng.IntN(5)]
+	checks := make([]headgate.Check, len(order))
+	for i, n := range order {
+		l := allLimits[n]
+		checks[i] = headgate.Check{Key: fmt.Sprint("alice/", n), Limit: l, Cost: cost(tr.rng, l)}
+		switch tr.rng.IntN(12) {
+		case 0:
+			checks[i].Cost = 0
+		case 1:
+			checks[i].Cost = l.Capacity() + 1
+		case 2, 3, 4, 5, 6, 7:
+			checks[i].Cost = 1
+		}
+	}
+	return checks
+}
+
+// oneByOne does what TakeAll is to do.
+func (tr *trial) oneByOne(checks []headgate.Check) []headgate.Decision {
+	all := true
+	for _, c := range checks {
+		look := tr.peek(c.Key, c.Limit)
+		all = all && look.Allowed && look.Remaining >= c.Cost
+	}
+	ds := make([]headgate.Decision, len(checks))
+	for i, c := range checks {
+		look := tr.peek(c.Key, c.Limit)
+		if passes := look.Allowed && look.Remaining >= c.Cost; !all && passes {
+			ds[i] = look
+			continue
+		}
+		ds[i] = tr.take(c.Key, c.Limit, c.Cost)
+	}
+	return ds
+}
+
+func (tr *trial) appends() {
+	l := headgate.PerSecond(10)
+	before := headgate.Decision{Limit: 42}
+	checks := []headgate.Check{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 2}}
+	for _, checks := range [][]headgate.Check{checks, checks[:1]} {
+		ds, err := tr.limiter.TakeAll(context.Background(), checks, []headgate.Decision{before})
+		if err != nil || len(ds) != 1+len(checks) || ds[0] != before || !ds[1].Allowed {
+			tr.Errorf("%d checks: got %+v, %v", len(checks), ds, err)
+		}
+	}
+	if a, b := tr.peek("a", l).Remaining, tr.peek("b", l).Remaining; a != 8 || b != 8 {
+		tr.Errorf("got %d and %d remaining, want 8 and 8", a, b)
+	}
+}
+
+func (tr *trial) takesNone() {
+	dst := []headgate.Decision{{Limit: 42}}
+	ds, err := tr.limiter.TakeAll(context.Background(), nil, dst)
+	if err != nil || len(ds) != 1 || ds[0] != dst[0] {
+		tr.Errorf("got %+v, %v, want what was given", ds, err)
+	}
+}
+
+func (tr *trial) takesMost() {
+	checks := make([]headgate.Check, headgate.MaxChecks)
+	for i := range checks {
+		checks[i] = headgate.Check{Key: fmt.Sprint("key", i), Limit: allLimits[i%len(allLimits)], Cost: 1}
+	}
+	if !headgate.Allowed(tr.takeAll(checks)) {
+		tr.Fatal("new keys were denied")
+	}
+	last := &checks[len(checks)-1]
+	last.Cost = last.Limit.Capacity() + 1
+	if headgate.Allowed(tr.takeAll(checks)) {
+		tr.Fatal("a cost above its capacity was allowed")
+	}
+	for _, c := range checks {
+		if got, want := tr.peek(c.Key, c.Limit).Remaining, c.Limit.Capacity()-1; got != want {
+			tr.Errorf("%s: %d remaining after one was taken and one denied, want %d", c.Limit, got, want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package memstore
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A fakeClock is a clock that tests set. The zero fakeClock is at 2026-01-01.
+type fakeClock struct{ offset atomic.Int64 } // µs
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c *fakeClock) Now() time.Time {
+	return epoch.Add(time.Duration(c.offset.Load()) * time.Microsecond)
+}
+
+func (c *fakeClock) advance(d time.Duration) { c.offset.Add(d.Microseconds()) }
+
+func newStore(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && err != headgate.ErrClosed {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func bind(t testing.TB, s *Store, limit string) *Bound {
+	t.Helper()
+	b, err := s.Bind(headgate.MustParseLimit(limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func take(t testing.TB, s *Store, key, limit string, cost int64) headgate.Decision {
+	t.Helper()
+	d, err := s.Take(context.Background(), headgate.Check{Key: key, Limit: headgate.MustParseLimit(limit), Cost: cost})
+	if err != nil {
+		t.Fatalf("take %d of %s for %s: %v", cost, limit, key, err)
+	}
+	return d
+}
+
+func key(i int) string { return "client-" + strconv.Itoa(i) }
+
+// everyAlgorithm has one limit a kind of state, and those of the compact kinds once more too large to be compact.
+var everyAlgorithm = []string{
+	"5/h", "5/h gcra", "5/h leaky-bucket", "5/d fixed-window", "5/d fixed-window staggered",
+	"5/h sliding-window", "5/h sliding-buckets 6", "5/h sliding-log", "5 concurrent ttl 10h",
+	"5/h burst 300000", "300000/30d fixed-window",
+}

@@ -1,0 +1,147 @@
+package memstore
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+func TestWordKeepsPair(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		now := epoch.UnixMicro() + r.Int64N(1<<50)
+		want := algorithm.Pair{Time: now - r.Int64N(maxLife), Units: 1 + r.Int64N(unitMask)}
+		if r.IntN(4) == 0 {
+			want.Time = now + r.Int64N(maxAhead)
+		}
+		if got := unpack(pack(want)|held|denied, now); got != want {
+			t.Fatalf("unpack(pack(%+v)) = %+v at %d", want, got, now)
+		}
+	}
+	if got := unpack(pack(algorithm.Pair{Time: 12345}), 1<<50); got != (algorithm.Pair{}) {
+		t.Errorf("a pair without units is %+v, want that of a new key", got)
+	}
+}
+
+func TestLifeCoversTheLimit(t *testing.T) {
+	tests := []struct {
+		limit string
+		fits  bool
+	}{
+		{"10/s", true}, {"300/s", true}, {"1000000/s", false}, {"190000/s burst 100000", true}, {"1/us", true},
+		{"1000/h", true}, {"1000/d", true}, {"1000/30d", false}, {"1/d", true}, {"1/s burst 190000", false},
+		{"100/d fixed-window", true}, {"100/30d fixed-window", false}, {"1000000/s fixed-window", false},
+		{"100/7d fixed-window staggered", true}, {"100/10d fixed-window staggered", false},
+		{"10/s sliding-window", false}, {"10 concurrent", false},
+	}
+	for _, test := range tests {
+		p, err := newPlan(headgate.MustParseLimit(test.limit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.compact != test.fits {
+			t.Errorf("%s is compact: %v, want %v", test.limit, p.compact, test.fits)
+		}
+		if !p.compact {
+			continue
+		}
+		for _, units := range []int64{1, p.Capacity(), p.MaxUnits()} {
+			word := pack2(0, units)
+			lives := p.Life(units)
+			if left(word, p.life, 0, lives-1) <= 0 {
+				t.Errorf("%s: %d units are forgotten before their %d µs", test.limit, units, lives)
+			}
+			if left(word, p.life, 0, 4*lives+4) > 0 {
+				t.Errorf("%s: %d units are kept for more than 4 times their %d µs", test.limit, units, lives)
+			}
+		}
+	}
+}
+
+// The table keeps times modulo 25 days; no jump of the clock may make an old one look new, nor lock a key out.
+func TestClockJumps(t *testing.T) {
+	day := 24 * time.Hour
+	jumps := []time.Duration{
+		time.Hour, 3 * day, 4 * day, 12 * day, 13 * day, 19 * day, 25 * day, 26 * day, 50 * day, 51 * day, 400 * day, 4000 * day,
+	}
+	for _, limit := range []string{"10/s", "10/s fixed-window", "10/s sliding-window"} {
+		for _, jump := range jumps {
+			clock := &fakeClock{}
+			s := newStore(t, Options{Now: clock.Now})
+			b := bind(t, s, limit)
+			take(t, s, "alice", limit, 10)
+			clock.advance(jump)
+			if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+				t.Errorf("%s: after a jump of %s ahead: %+v, %v; want it allowed", limit, jump, d, err)
+			}
+			if b.Allow("alice") {
+				t.Errorf("%s: after a jump of %s ahead: admits more than the burst", limit, jump)
+			}
+			clock.advance(-jump)
+			if b.Allow("alice") {
+				t.Errorf("%s: after a jump of %s back: admits more than the burst", limit, jump)
+			}
+			clock.advance(jump + 2*time.Second)
+			if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+				t.Errorf("%s: 2 s after a jump of %s and back: %+v, %v; want it allowed", limit, jump, d, err)
+			}
+		}
+	}
+}
+
+// What is dead is dropped before its time could be taken for a later one, however few there are.
+func TestDeadEntriesDoNotComeBack(t *testing.T) {
+	clock := &fakeClock{}
+	s := newStore(t, Options{Now: clock.Now})
+	b := bind(t, s, "10/s")
+	take(t, s, "alice", "10/s", 10)
+	for range 60 {
+		clock.advance(12 * time.Hour)
+		s.sweepAll()
+	}
+	if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+		t.Errorf("after 30 days: %+v, %v; want it allowed", d, err)
+	}
+	if got := s.Stats().Keys; got != 1 {
+		t.Errorf("Keys = %d, want 1", got)
+	}
+}
+
+func TestLimitThatOutgrowsItsWordKeepsWhatWasConsumed(t *testing.T) {
+	clock := &fakeClock{}
+	for _, limits := range [][2]string{
+		{"10/h", "1000000/h"},
+		{"10/d fixed-window", "1000000/d fixed-window"},
+	} {
+		s := newStore(t, Options{Now: clock.Now})
+		small, large := limits[0], limits[1]
+		take(t, s, "alice", small, 8)
+		if d := take(t, s, "alice", large, 1); d.Remaining != 1_000_000-9 {
+			t.Errorf("%s raised to %s: %d remain, want %d", small, large, d.Remaining, 1_000_000-9)
+		}
+		if d := take(t, s, "alice", small, 1); d.Remaining != 0 || !d.Allowed {
+			t.Errorf("%s lowered to %s: %+v, want the last unit allowed", large, small, d)
+		}
+		if d := take(t, s, "alice", small, 1); d.Allowed {
+			t.Errorf("%s lowered to %s: %+v, want a denial", large, small, d)
+		}
+		if got := s.Stats(); got.Keys > 2 {
+			t.Errorf("%d keys, want the one and at most a place to be swept", got.Keys)
+		}
+	}
+}
+
+func TestLifeIsRaisedWithTheLimit(t *testing.T) {
+	clock := &fakeClock{}
+	s := newStore(t, Options{Now: clock.Now})
+	take(t, s, "alice", "10/s", 1)
+	take(t, s, "alice", "10/h", 9)
+	clock.advance(time.Minute) // by the first limit it would be dead
+	s.sweepAll()
+	if d := take(t, s, "alice", "10/h", 1); d.Allowed {
+		t.Errorf("%+v, want a denial: what was consumed was forgotten", d)
+	}
+}
