@@ -17,6 +17,7 @@ type childFlags struct {
 	keys      int
 	picks     int
 	at        string
+	seconds   float64
 }
 
 // The modes of a child.
@@ -65,7 +66,7 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		}
 		return printed.Encode(points)
 	case childGrowth:
-		g, err := grow(e, q, f.keys)
+		g, err := grow(e, q, f.keys, f.seconds)
 		if err != nil {
 			return err
 		}

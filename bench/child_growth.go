@@ -10,13 +10,15 @@ import (
 // A growth is how long single insertions took while a table grew from nothing, in nanoseconds.
 type growth struct {
 	Keys                       int
+	Seconds                    float64 // from the first to the last
 	P50, P99, P999, P9999, Max int64
 	Mean                       float64
 	Above100us                 int64
 }
 
-// grow times every first decision on so many fresh keys. The time includes two halves of a reading of the clock.
-func grow(e entry, q quota, keys int) (growth, error) {
+// grow times every first decision on so many fresh keys. The time includes two halves of a reading of the clock. The
+// loop alone goes on until as many seconds have passed as a contender needed, so that it is held up as often.
+func grow(e entry, q quota, keys int, seconds float64) (growth, error) {
 	c, err := e.make(q, keys)
 	if err != nil {
 		return growth{}, fmt.Errorf("make %s: %w", e.name, err)
@@ -24,19 +26,24 @@ func grow(e entry, q quota, keys int) (growth, error) {
 	var h histogram
 	start := time.Now()
 	denied := 0
-	eachKey(keys, e.keepsKeys, func(key string) {
+	visit := func(key string) {
 		from := time.Since(start)
 		ok := c.Allow(key)
 		h.record(int64(time.Since(start) - from))
 		if !ok {
 			denied++
 		}
-	})
+	}
+	eachKey(keys, e.keepsKeys, visit)
+	for e.role == loop && time.Since(start).Seconds() < seconds {
+		eachKey(1000, e.keepsKeys, visit)
+	}
+	took := time.Since(start).Seconds()
 	if denied > 0 {
 		return growth{}, fmt.Errorf("grow %s: the first request of %d keys was denied", e.name, denied)
 	}
 	return growth{
-		Keys: keys, Mean: h.mean(), Max: h.max, Above100us: h.above(int64(100 * time.Microsecond)),
+		Keys: keys, Seconds: took, Mean: h.mean(), Max: h.max, Above100us: h.above(int64(100 * time.Microsecond)),
 		P50: h.quantile(0.5), P99: h.quantile(0.99), P999: h.quantile(0.999), P9999: h.quantile(0.9999),
 	}, nil
 }

@@ -48,6 +48,7 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")
 	set.IntVar(&f.child.picks, "picks", 1<<22, "the length of the child's sequences, a power of two")
 	set.StringVar(&f.child.at, "at", "", "the sizes at which a table child looks")
+	set.Float64Var(&f.child.seconds, "seconds", 0, "how long a growth child of the loop alone goes on at least")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}

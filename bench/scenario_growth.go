@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// growers returns who grows beside headgate: the loop alone and the two fastest peers of the uniform scenario, or two
-// that are fast as a rule if that was not run.
+// growers returns who grows: headgate, the two fastest peers of the uniform scenario, or two that are fast as a rule if
+// that was not run, and last the loop alone, which has to know how long headgate took.
 func growers(r *results) []string {
 	peers := []string{"throttled", "go-limiter"}
 	if t := r.speed("uniform-1"); t != nil {
@@ -18,7 +18,7 @@ func growers(r *results) []string {
 			peers = append(peers, row.Contender)
 		}
 	}
-	return append([]string{"loop", "headgate"}, peers...)
+	return append(append([]string{"headgate"}, peers...), "loop")
 }
 
 // runGrowth times every insertion while tables grow from nothing, everyone once a round and each time in a new process.
@@ -27,6 +27,7 @@ func runGrowth(ctx context.Context, b *bench) error {
 	rows := make([]growthRow, len(names))
 	steps, step := len(names)*b.sizes.GrowthRounds, 0
 	for round := range b.sizes.GrowthRounds {
+		var seconds float64
 		for i, name := range names {
 			e, err := entryNamed(name)
 			if err != nil {
@@ -34,9 +35,12 @@ func runGrowth(ctx context.Context, b *bench) error {
 			}
 			b.progress.at(float64(step)/float64(steps), fmt.Sprintf("growth, round %d of %d", round+1, b.sizes.GrowthRounds), name)
 			step++
-			g, err := ask[growth](ctx, childFlags{mode: childGrowth, contender: name, quota: "steady", keys: b.sizes.Grown})
+			g, err := ask[growth](ctx, childFlags{mode: childGrowth, contender: name, quota: "steady", keys: b.sizes.Grown, seconds: seconds})
 			if err != nil {
 				return err
+			}
+			if e.role == ours {
+				seconds = g.Seconds
 			}
 			rows[i].Contender, rows[i].Title, rows[i].Role = e.name, e.title, e.role
 			rows[i].Runs = append(rows[i].Runs, g)

@@ -1,10 +1,6 @@
 package memstore
 
-import (
-	"hash/maphash"
-
-	"github.com/headgate/headgate"
-)
+import "github.com/headgate/headgate"
 
 // A Bound is one limit of a store, made ready: the fastest way to decide many keys by the same limit. It allocates
 // nothing. It is safe for concurrent use, and sees the same counters as the store's own methods.
@@ -32,10 +28,12 @@ func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 // AllowN is Allow for n units; it also lets pass what is less than 1.
 func (b *Bound) AllowN(key string, n int64) bool {
 	s, p := b.store, b.plan
-	if p.compact && n > 0 && n <= p.Capacity() && key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
-		now := s.now() - p.Offset(key)
-		if _, took := s.takeCompact(p, maphash.String(s.seeds[p.kind], key), now, n); took != absent {
-			return took == yes
+	if p.compact && key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
+		a := s.ask(p, key, n, s.now())
+		if a.takes() {
+			if _, took := s.takeCompact(&a); took != absent {
+				return took == yes
+			}
 		}
 	}
 	d, err := b.Take(key, n)

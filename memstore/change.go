@@ -21,46 +21,44 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if p.kind == algorithm.KindLeases {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	now := s.now() - p.Offset(c.Key)
-	hash := maphash.String(s.seeds[p.kind], c.Key)
-	shardNo := uint8(hash >> (64 - shardBits))
-	sh := &s.shards[shardNo]
+	a := s.ask(p, c.Key, c.Cost, s.now())
+	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if p.compact && sh.wide.lookup(hash) == nil {
-		return s.chargeCompact(p, shardNo, hash, now, c.Cost)
+	if p.compact && sh.wide.lookup(a.hash) == nil {
+		return s.chargeCompact(&a)
 	}
-	if err := s.widen(p, sh, hash, now); err != nil {
+	if err := s.widen(sh, &a); err != nil {
 		return headgate.Decision{}, err
 	}
-	record, err := s.roomWide(p, sh, hash, now)
+	record, err := s.roomWide(sh, &a)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	state, d, err := p.Charge(stateOf(record), now, c.Cost)
+	state, d, err := p.Charge(stateOf(record), a.now, a.n)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	s.settle(p, record, state, now, d.ResetAfter)
+	a.settle(record, state, d.ResetAfter)
 	return d, nil
 }
 
-func (s *Store) chargeCompact(p *plan, shardNo uint8, hash uint64, now, n int64) (headgate.Decision, error) {
+func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
 	var d headgate.Decision
-	found := s.change(hash, now, p.life, func(pair algorithm.Pair) algorithm.Pair {
-		pair, d = p.ChargePair(pair, now, n)
+	found := s.change(a.hash, a.now, a.plan.life, func(pair algorithm.Pair) algorithm.Pair {
+		pair, d = a.plan.ChargePair(pair, a.now, a.n)
 		return pair
 	})
 	if found {
 		return d, nil
 	}
-	g, err := s.room(shardNo, tagOf(hash), now)
+	g, err := s.room(a)
 	if err != nil {
 		s.refusals.Add(1)
 		return headgate.Decision{}, err
 	}
-	pair, d := p.ChargePair(algorithm.Pair{}, now, n)
-	g.add(tagOf(hash)<<lifeBits|uint64(p.life), pack(pair))
+	pair, d := a.plan.ChargePair(algorithm.Pair{}, a.now, a.n)
+	g.add(a.tagWord(), pack(pair))
 	return d, nil
 }
 
@@ -80,11 +78,11 @@ func (s *Store) change(hash uint64, now int64, life uint8, to func(algorithm.Pai
 	}
 }
 
-// live raises the entry's life byte to at least life. The shard is locked.
+// live raises the entry's life byte to at least life, before a state that needs it is stored.
 func (e *slot) live(life uint8) {
 	for {
 		tagWord := atomic.LoadUint64(&e.tag)
-		if uint8(tagWord) >= life ||
+		if tagWord == 0 || uint8(tagWord) >= life ||
 			atomic.CompareAndSwapUint64(&e.tag, tagWord, tagWord&^lifeMask|uint64(life)) {
 			return
 		}
@@ -100,19 +98,18 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
 		return err
 	}
-	now := s.now() - p.Offset(c.Key)
-	hash := maphash.String(s.seeds[p.kind], c.Key)
-	sh := &s.shards[hash>>(64-shardBits)]
+	a := s.ask(p, c.Key, c.Cost, s.now())
+	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if record := sh.wide.lookup(hash); record != nil {
-		state := p.Give(stateOf(record), now, c.Cost, r)
-		s.settle(p, record, state, now, p.Decide(state, now, 0).ResetAfter)
+	if record := sh.wide.lookup(a.hash); record != nil {
+		state := p.Give(stateOf(record), a.now, a.n, r)
+		a.settle(record, state, p.Decide(state, a.now, 0).ResetAfter)
 		return nil
 	}
 	if p.IsPair() {
-		s.change(hash, now, 0, func(pair algorithm.Pair) algorithm.Pair {
-			return p.GivePair(pair, now, c.Cost, r)
+		s.change(a.hash, a.now, 0, func(pair algorithm.Pair) algorithm.Pair {
+			return p.GivePair(pair, a.now, a.n, r)
 		})
 	}
 	return nil

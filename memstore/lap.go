@@ -86,6 +86,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		}
 		g := d.segments[i]
 		if found := g.survey(ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
+			sh.sweptAt(now)
 			g.tidy(&sieve{ref: ref, now: now, linger: lingerMicros})
 		}
 		if ref == now {
@@ -101,6 +102,7 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 	const some = 128
 	for more, done := true, uint32(0); more; done += some {
 		sh.mu.Lock()
+		sh.sweptAt(now)
 		s.sweepRecords(&sh.wide, some, now)
 		more = false
 		for i := range sh.wide.classes {

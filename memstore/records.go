@@ -85,15 +85,20 @@ func (r *records) lookup(hash uint64) []int64 {
 
 // fit returns the record of a key with room for a state of that many words: the one that is there, a larger one with the
 // same state, or a new one with an empty state.
-func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, error) {
+func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
+	r, hash := &sh.wide, a.hash
 	size := classFor(recordState + words)
 	old, exists := r.index[hash]
 	if exists && old.class >= size {
 		return r.at(old), nil
 	}
-	number, ok := s.allocate(r, size, hash, now)
+	number, ok := s.allocate(sh, size, a)
 	if !ok {
+		s.refusals.Add(1)
 		return nil, headgate.ErrFull
+	}
+	if !exists {
+		sh.begin(a)
 	}
 	record := r.classes[size].at(size, number)
 	record[recordHash] = int64(hash)
@@ -114,14 +119,14 @@ func (s *Store) fit(r *records, hash uint64, words int, now int64) ([]int64, err
 // allocate returns a free record of a class. If need be it adds a page or, where memory does not allow that, evicts a
 // record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and those
 // whose latest decision was a denial.
-func (s *Store) allocate(r *records, size uint8, asks uint64, now int64) (uint32, bool) {
-	c := &r.classes[size]
+func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
+	c := &sh.wide.classes[size]
 	for !s.reserveRecord(indexBytes) {
-		if !s.evictRecord(r, size, asks, now) {
+		if !s.evictRecord(sh, size, a) {
 			return 0, false
 		}
 	}
-	if c.free == 0 && !s.addPage(c, size) && !s.evictRecord(r, size, asks, now) {
+	if c.free == 0 && !s.addPage(c, size) && !s.evictRecord(sh, size, a) {
 		s.budget.records.Add(-indexBytes)
 		return 0, false
 	}
@@ -149,13 +154,13 @@ func (s *Store) addPage(c *class, size uint8) bool {
 	return true
 }
 
-func (s *Store) evictRecord(r *records, size uint8, asks uint64, now int64) bool {
-	c := &r.classes[size]
+func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
+	c, now := &sh.wide.classes[size], a.now+a.behind
 	victim, least := uint32(0), int64(0)
 	for range min(evictSample, c.made) {
 		c.hand = (c.hand + 1) % c.made
 		record := c.at(size, c.hand)
-		if record[recordWords] == freeRecord || uint64(record[recordHash]) == asks {
+		if record[recordWords] == freeRecord || uint64(record[recordHash]) == a.hash {
 			continue
 		}
 		until := record[recordUntil]
@@ -172,7 +177,8 @@ func (s *Store) evictRecord(r *records, size uint8, asks uint64, now int64) bool
 	if least > now {
 		s.evictions.Add(1)
 	}
-	s.drop(r, uint64(c.at(size, victim-1)[recordHash]))
+	sh.sweptAt(now)
+	s.drop(&sh.wide, uint64(c.at(size, victim-1)[recordHash]))
 	return true
 }
 

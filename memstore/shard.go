@@ -13,11 +13,21 @@ const shardBits = 8
 type shard struct {
 	mu   sync.Mutex
 	wide records
-	_    [64]byte // keep one shard's lock off its neighbour's line
+
+	// swept is the latest time at which a dead key was forgotten. A key is added at no earlier time: had it been there
+	// before, its state would not have gone back either.
+	swept int64
+	_     [64]byte // keep one shard's lock off its neighbour's line
 }
 
-// room returns a segment with a free place for the tag, growing, sweeping or evicting as need be. The shard is locked.
-func (s *Store) room(n uint8, tag uint64, now int64) (*segment, error) {
+func (sh *shard) sweptAt(now int64) { sh.swept = max(sh.swept, now) }
+
+// begin sets the time of an ask for a key that is not there.
+func (sh *shard) begin(a *ask) { a.now = max(a.now, sh.swept-a.behind) }
+
+// room returns a segment with a free place for the key, growing, sweeping or evicting as need be. The shard is locked.
+func (s *Store) room(a *ask) (*segment, error) {
+	n, tag, now := a.shard(), a.tag(), a.now+a.behind
 	for {
 		d := s.dirs[n].Load()
 		if d == nil {
@@ -30,8 +40,10 @@ func (s *Store) room(n uint8, tag uint64, now int64) (*segment, error) {
 		}
 		g := d.segments[tag>>d.shift]
 		if !g.full() {
+			s.shards[n].begin(a)
 			return g, nil
 		}
+		s.shards[n].sweptAt(now)
 		if err := s.makeRoom(n, d, g, tag, now); err != nil {
 			return nil, err
 		}

@@ -100,54 +100,77 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	return p, nil
 }
 
+// An ask is one check on its way through the store.
+type ask struct {
+	plan   *plan
+	hash   uint64
+	now    int64 // by the key's clock, in µs
+	behind int64 // by how much the key's clock is behind the store's, in µs
+	n      int64
+}
+
+// ask returns what a check asks, at the store's time now.
+func (s *Store) ask(p *plan, key string, n, now int64) ask {
+	behind := p.Offset(key)
+	return ask{plan: p, hash: maphash.String(s.seeds[p.kind], key), now: now - behind, behind: behind, n: n}
+}
+
+func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
+func (a *ask) tag() uint64  { return tagOf(a.hash) }
+
+// takes tells whether the units asked for could be taken at all.
+func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
+
+// tagWord returns the tag word of the key's entry.
+func (a *ask) tagWord() uint64 { return a.tag()<<lifeBits | uint64(a.plan.life) }
+
 func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
-	now := s.now() - p.Offset(key)
-	hash := maphash.String(s.seeds[p.kind], key)
+	a := s.ask(p, key, n, s.now())
 	if !p.compact {
-		return s.takeWide(p, hash, now, n)
+		return s.takeWide(&a)
 	}
-	if n == 0 || n > p.Capacity() {
-		return s.look(p, hash, now, n)
+	if !a.takes() {
+		return s.look(&a)
 	}
-	pair, took := s.takeCompact(p, hash, now, n)
+	pair, took := s.takeCompact(&a)
 	switch took {
 	case yes:
-		return p.DescribeTaken(pair, now, n), nil
+		return p.DescribeTaken(pair, a.now, n), nil
 	case no:
-		return p.DecidePair(pair, now, n), nil
+		return p.DecidePair(pair, a.now, n), nil
 	default:
-		return s.takeAbsent(p, hash, now, n)
+		return s.takeAbsent(&a)
 	}
 }
 
 // look decides without taking.
-func (s *Store) look(p *plan, hash uint64, now, n int64) (headgate.Decision, error) {
-	if pair, found := s.read(hash, now); found {
-		return p.DecidePair(pair, now, n), nil
+func (s *Store) look(a *ask) (headgate.Decision, error) {
+	if pair, found := s.read(a); found {
+		return a.plan.DecidePair(pair, a.now, a.n), nil
 	}
-	sh := &s.shards[hash>>(64-shardBits)]
+	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if e := s.entry(hash); e != nil {
-		return p.DecidePair(unpack(atomic.LoadUint64(&e.state), now), now, n), nil
+	if e := s.entry(a.hash); e != nil {
+		return a.plan.DecidePair(unpack(atomic.LoadUint64(&e.state), a.now), a.now, a.n), nil
 	}
-	if record := sh.wide.lookup(hash); record != nil {
-		return p.Decide(stateOf(record), now, n), nil
+	if record := sh.wide.lookup(a.hash); record != nil {
+		return a.plan.Decide(stateOf(record), a.now, a.n), nil
 	}
-	return p.Decide(nil, now, n), nil
+	return a.plan.Decide(nil, a.now, a.n), nil
 }
 
 // read returns the pair of a key if it is found without a lock.
-func (s *Store) read(hash uint64, now int64) (algorithm.Pair, bool) {
-	e := s.entry(hash)
+func (s *Store) read(a *ask) (algorithm.Pair, bool) {
+	e := s.entry(a.hash)
 	if e == nil {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
-	if word&held != 0 || atomic.LoadUint64(&e.tag)>>lifeBits != tagOf(hash) {
+	if word&held != 0 || atomic.LoadUint64(&e.tag)>>lifeBits != a.tag() {
 		return algorithm.Pair{}, false
 	}
-	return unpack(word, now), true
+	return unpack(word, a.now), true
 }
 
 // entry returns where the entry of a key is, or nil. Only with the shard's lock is it sure to stay there, and nil sure
@@ -171,10 +194,10 @@ const (
 
 // takeCompact is the way of almost every decision: find the entry, decide, swap. It returns the pair after a take, or the
 // pair that denied it.
-func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
-	tag := tagOf(hash)
+func (s *Store) takeCompact(a *ask) (algorithm.Pair, took) {
+	tag := a.tag()
 	for spins := 0; ; spins++ {
-		e := s.entry(hash)
+		e := s.entry(a.hash)
 		if e == nil {
 			return algorithm.Pair{}, absent
 		}
@@ -184,15 +207,15 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			pause(spins)
 			continue
 		}
-		pair, ok := p.TakePair(unpack(word, now), now, n)
+		pair, ok := a.plan.TakePair(unpack(word, a.now), a.now, a.n)
 		if !ok {
 			if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
 				continue
 			}
 			return pair, no
 		}
-		if uint8(tagWord) < p.life {
-			atomic.CompareAndSwapUint64(&e.tag, tagWord, tagWord&^lifeMask|uint64(p.life))
+		if uint8(tagWord) < a.plan.life {
+			e.live(a.plan.life)
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)) && atomic.LoadUint64(&e.tag)>>lifeBits == tag {
@@ -209,30 +232,29 @@ func pause(spins int) {
 }
 
 // takeAbsent takes for a key that takeCompact did not find.
-func (s *Store) takeAbsent(p *plan, hash uint64, now, n int64) (headgate.Decision, error) {
-	shardNo := uint8(hash >> (64 - shardBits))
-	sh := &s.shards[shardNo]
+func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
+	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.wide.lookup(hash) != nil {
-		return s.stepWide(p, sh, hash, now, n)
+	if sh.wide.lookup(a.hash) != nil {
+		return s.stepWide(sh, a)
 	}
 	// Nobody else can add, move or drop it now, so it is found if it is there.
-	pair, took := s.takeCompact(p, hash, now, n)
+	pair, took := s.takeCompact(a)
 	switch took {
 	case yes:
-		return p.DescribeTaken(pair, now, n), nil
+		return a.plan.DescribeTaken(pair, a.now, a.n), nil
 	case no:
-		return p.DecidePair(pair, now, n), nil
+		return a.plan.DecidePair(pair, a.now, a.n), nil
 	}
-	g, err := s.room(shardNo, tagOf(hash), now)
+	g, err := s.room(a)
 	if err != nil {
 		s.refusals.Add(1)
 		return headgate.Decision{}, err
 	}
-	pair, _ = p.TakePair(algorithm.Pair{}, now, n)
-	g.add(tagOf(hash)<<lifeBits|uint64(p.life), pack(pair))
-	return p.DescribeTaken(pair, now, n), nil
+	pair, _ = a.plan.TakePair(algorithm.Pair{}, a.now, a.n)
+	g.add(a.tagWord(), pack(pair))
+	return a.plan.DescribeTaken(pair, a.now, a.n), nil
 }
 
 // newLease returns a name that nobody can guess, within the 53 bits that every store can keep.

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"hash/maphash"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -13,17 +12,12 @@ import (
 
 // A part is one check of a TakeAll.
 type part struct {
-	plan  *plan
-	hash  uint64
-	now   int64 // by the key's clock
-	n     int64
+	ask
 	slot  *slot // the key's entry, held meanwhile; nil if it has a record or nothing
 	word  uint64
 	pair  algorithm.Pair
 	fresh bool // the key's record was made for this
 }
-
-func (p *part) shard() uint8 { return uint8(p.hash >> (64 - shardBits)) }
 
 // TakeAll takes all or none. See [headgate.Limiter].
 //
@@ -52,9 +46,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		if err != nil {
 			return dst, err
 		}
-		parts = append(parts, part{
-			plan: p, hash: maphash.String(s.seeds[p.kind], c.Key), now: now - p.Offset(c.Key), n: c.Cost,
-		})
+		parts = append(parts, part{ask: s.ask(p, c.Key, c.Cost, now)})
 	}
 	locked := shardsOf(parts)
 	s.lock(&locked)
@@ -98,7 +90,6 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 				s.hold(&parts[j])
 				s.letGo(&parts[j], true)
 			}
-			s.refusals.Add(1)
 			return dst, err
 		}
 	}
@@ -126,7 +117,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 // makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
 // the other parts can evict. An entry that is new is held from the start, so that nobody sees it before its time.
 func (s *Store) makePlace(p *part) error {
-	if p.n == 0 || p.n > p.plan.Capacity() {
+	if !p.takes() {
 		return nil
 	}
 	sh := &s.shards[p.shard()]
@@ -134,18 +125,19 @@ func (s *Store) makePlace(p *part) error {
 		if s.entry(p.hash) != nil {
 			return nil
 		}
-		g, err := s.room(p.shard(), tagOf(p.hash), p.now)
+		g, err := s.room(&p.ask)
 		if err != nil {
+			s.refusals.Add(1)
 			return err
 		}
-		g.add(tagOf(p.hash)<<lifeBits|uint64(p.plan.life), held)
+		g.add(p.tagWord(), held)
 		return nil
 	}
-	if err := s.widen(p.plan, sh, p.hash, p.now); err != nil {
+	if err := s.widen(sh, &p.ask); err != nil {
 		return err
 	}
 	fresh := sh.wide.lookup(p.hash) == nil
-	record, err := s.fit(&sh.wide, p.hash, wordsFor(p.plan, sh, p.hash), p.now)
+	record, err := s.roomWide(sh, &p.ask)
 	if err == nil && fresh {
 		record[recordUntil], record[recordDenied] = math.MaxInt64, 1
 		p.fresh = true
@@ -174,7 +166,7 @@ func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 			return p.plan.DecidePair(p.pair, p.now, n)
 		}
 	}
-	return s.decideWide(p.plan, &s.shards[p.shard()], p.hash, p.now, n)
+	return s.decideWide(&s.shards[p.shard()], &p.ask, n)
 }
 
 // takePart takes what was allowed.
@@ -187,7 +179,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.n > 0:
-		s.commitWide(p.plan, &s.shards[p.shard()], p.hash, p.now, p.n, d)
+		*d = s.commitWide(&s.shards[p.shard()], &p.ask)
 	}
 }
 

@@ -238,7 +238,7 @@ func TestReservationsAgreeWithALedger(t *testing.T) {
 						entry ledgerEntry
 					}
 					var all []held
-					for i := range 300 {
+					for i := range 200 {
 						switch rng.IntN(4) {
 						case 0:
 							time.Sleep(time.Duration(rng.Int64N(20 * interval)))

@@ -163,7 +163,7 @@ func TestWarmingUpReachesItsRateAndStays(t *testing.T) {
 			s := coldOf(w)
 			var now, last int64
 			first := int64(0)
-			for k := range int64(1_000_000) {
+			for k := range int64(300_000) {
 				last = now
 				s, now = w.take(s, now, 1)
 				switch gap := now - last; {

@@ -6,48 +6,64 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// bucket is a level that drains at Count a Period until it is empty.
+// bucket is a level that drains at Count a Period until it is empty. The level is kept in parts of which a unit has as
+// many as the period has microseconds: so Count of them drain in every microsecond.
 type bucket struct {
-	level *big.Rat // units at the time at
+	level *big.Int // parts at the time at
 	at    int64
 }
 
-func newBucket() *bucket { return &bucket{level: new(big.Rat)} }
+func newBucket() *bucket { return &bucket{level: new(big.Int)} }
 
-func rate(l headgate.Limit) *big.Rat { return big.NewRat(l.Count, l.Period.Microseconds()) }
+// parts returns how many parts n units are.
+func parts(l headgate.Limit, n int64) *big.Int { return product(n, l.Period.Microseconds()) }
 
-// in returns how much drains in t microseconds.
-func in(l headgate.Limit, t int64) *big.Rat { return new(big.Rat).Mul(rate(l), whole(t)) }
+// units returns how many units that many parts are, a started unit counted whole.
+func units(l headgate.Limit, parts *big.Int) int64 { return ceilDiv(parts, l.Period.Microseconds()) }
 
-func (b *bucket) used(l headgate.Limit, t int64) *big.Rat {
-	level := new(big.Rat).Sub(b.level, in(l, t-b.at))
-	if level.Sign() < 0 {
+// drains returns how many parts drain in t microseconds.
+func drains(l headgate.Limit, t int64) *big.Int { return product(t, l.Count) }
+
+// levelAt returns the level at t.
+func (b *bucket) levelAt(l headgate.Limit, t int64) *big.Int {
+	level := drains(l, t-b.at)
+	if level.Sub(b.level, level); level.Sign() < 0 {
 		level.SetInt64(0)
 	}
 	return level
 }
 
+func (b *bucket) used(l headgate.Limit, t int64) int64 { return units(l, b.levelAt(l, t)) }
+
 func (b *bucket) first(l headgate.Limit, now, room int64) int64 {
-	excess := b.used(l, now)
-	if excess.Sub(excess, whole(room)).Sign() <= 0 {
+	excess := b.levelAt(l, now)
+	if excess.Sub(excess, parts(l, room)).Sign() <= 0 {
 		return now
 	}
-	return now + ceil(excess.Quo(excess, rate(l)))
+	return now + ceilDiv(excess, l.Count)
 }
 
 func (b *bucket) add(l headgate.Limit, now, n int64, _ uint64) {
-	b.level, b.at = b.used(l, now), now
-	b.level.Add(b.level, whole(n))
+	b.level, b.at = b.levelAt(l, now), now
+	b.level.Add(b.level, parts(l, n))
 }
 
 // remove returns the units less what the bucket drained while they were in it, a started unit counted whole.
 func (b *bucket) remove(l headgate.Limit, now, n int64, r headgate.Receipt) {
-	back := n - ceil(in(l, now-r.At))
-	if back <= 0 {
+	drained := drains(l, now-r.At)
+	if drained.Cmp(parts(l, n)) >= 0 {
 		return
 	}
-	b.level, b.at = b.used(l, now), now
-	if b.level.Sub(b.level, whole(back)); b.level.Sign() < 0 {
+	b.level, b.at = b.levelAt(l, now), now
+	if b.level.Sub(b.level, parts(l, n-units(l, drained))); b.level.Sign() < 0 {
 		b.level.SetInt64(0)
 	}
+}
+
+func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+
+// ceilDiv returns a/b rounded up, for a ≥ 0 and b > 0.
+func ceilDiv(a *big.Int, b int64) int64 {
+	q := new(big.Int).Add(a, big.NewInt(b-1))
+	return q.Quo(q, big.NewInt(b)).Int64()
 }

@@ -1,15 +1,11 @@
 package oracle
 
-import (
-	"math/big"
-
-	"github.com/headgate/headgate"
-)
+import "github.com/headgate/headgate"
 
 // slidingLog lists what was consumed when. It counts for a period.
 type slidingLog []struct{ at, units int64 }
 
-func (s *slidingLog) units(l headgate.Limit, t int64) int64 {
+func (s *slidingLog) used(l headgate.Limit, t int64) int64 {
 	var sum int64
 	for _, e := range *s {
 		if e.at > t-l.Period.Microseconds() {
@@ -19,15 +15,13 @@ func (s *slidingLog) units(l headgate.Limit, t int64) int64 {
 	return sum
 }
 
-func (s *slidingLog) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
-
 // first tries the times at which something leaves the log.
 func (s *slidingLog) first(l headgate.Limit, now, room int64) int64 {
-	if s.units(l, now) <= room {
+	if s.used(l, now) <= room {
 		return now
 	}
 	for _, e := range *s { // oldest first
-		if leaves := e.at + l.Period.Microseconds(); leaves > now && s.units(l, leaves) <= room {
+		if leaves := e.at + l.Period.Microseconds(); leaves > now && s.used(l, leaves) <= room {
 			return leaves
 		}
 	}
@@ -56,7 +50,7 @@ type lease struct {
 	name         uint64
 }
 
-func (c *concurrency) units(t int64) int64 {
+func (c *concurrency) used(_ headgate.Limit, t int64) int64 {
 	var sum int64
 	for _, held := range *c {
 		if held.until > t {
@@ -66,16 +60,14 @@ func (c *concurrency) units(t int64) int64 {
 	return sum
 }
 
-func (c *concurrency) used(_ headgate.Limit, t int64) *big.Rat { return whole(c.units(t)) }
-
 // first tries the times at which a lease runs out.
-func (c *concurrency) first(_ headgate.Limit, now, room int64) int64 {
-	if c.units(now) <= room {
+func (c *concurrency) first(l headgate.Limit, now, room int64) int64 {
+	if c.used(l, now) <= room {
 		return now
 	}
 	var first int64 = 1<<63 - 1
 	for _, held := range *c {
-		if held.until > now && held.until < first && c.units(held.until) <= room {
+		if held.until > now && held.until < first && c.used(l, held.until) <= room {
 			first = held.until
 		}
 	}

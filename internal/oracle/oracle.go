@@ -1,10 +1,9 @@
 // Package oracle decides like package algorithm, slowly and so that one can see that it is right: it keeps the history of
-// a key and works out every answer from the definition of the algorithm, in fractions without bounds. Tests hold the
+// a key and works out every answer from the definition of the algorithm, in whole numbers without bounds. Tests hold the
 // steps against it.
 package oracle
 
 import (
-	"math/big"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -18,8 +17,9 @@ type Oracle struct {
 
 // usage is what an algorithm says of a history.
 type usage interface {
-	// used returns what counts as consumed at t, which is not before anything in the history.
-	used(l headgate.Limit, t int64) *big.Rat
+	// used returns what counts as consumed at t, which is not before anything in the history. A part of a unit counts
+	// whole, for it cannot be taken.
+	used(l headgate.Limit, t int64) int64
 	// first returns the first time from now on at which no more than room counts as consumed, if nothing is added.
 	first(l headgate.Limit, now, room int64) int64
 	// add notes n units consumed at now.
@@ -81,16 +81,13 @@ func (o *Oracle) Take(now, n int64, lease uint64) headgate.Decision {
 func (o *Oracle) Fits(now, n int64) bool { return n <= o.limit.Capacity() && o.fits(now, n) }
 
 func (o *Oracle) fits(now, n int64) bool {
-	after := o.usage.used(o.limit, now)
-	after.Add(after, whole(n))
-	return after.Cmp(whole(o.limit.Capacity())) <= 0
+	return o.usage.used(o.limit, now)+n <= o.limit.Capacity()
 }
 
 // Charge takes n units at now, or as many as the deepest debt leaves room for.
 func (o *Oracle) Charge(now, n int64) headgate.Decision {
-	deepest := whole(o.limit.Capacity() * (1 + headgate.MaxDebt))
-	room := floor(deepest.Sub(deepest, o.usage.used(o.limit, now)))
-	n = max(0, min(n, room))
+	deepest := o.limit.Capacity() * (1 + headgate.MaxDebt)
+	n = max(0, min(n, deepest-o.usage.used(o.limit, now)))
 	o.usage.add(o.limit, now, n, 0)
 	d := headgate.Decision{Allowed: o.fits(now, 0), Receipt: headgate.Receipt{At: now, Units: n}}
 	o.describe(&d, now)
@@ -103,8 +100,7 @@ func (o *Oracle) Give(now, n int64, r headgate.Receipt) { o.usage.remove(o.limit
 // describe fills in what is the same for all decisions.
 func (o *Oracle) describe(d *headgate.Decision, now int64) {
 	d.Limit = o.limit.Capacity()
-	left := whole(d.Limit)
-	d.Remaining = floor(left.Sub(left, o.usage.used(o.limit, now)))
+	d.Remaining = d.Limit - o.usage.used(o.limit, now)
 	d.ResetAfter = o.until(now, 0)
 }
 
@@ -112,15 +108,6 @@ func (o *Oracle) describe(d *headgate.Decision, now int64) {
 func (o *Oracle) until(now, room int64) time.Duration {
 	return time.Duration(o.usage.first(o.limit, now, room)-now) * time.Microsecond
 }
-
-func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-
-func floor(r *big.Rat) int64 {
-	q := new(big.Int)
-	return q.Div(r.Num(), r.Denom()).Int64() // rounds down, as the denominator is positive
-}
-
-func ceil(r *big.Rat) int64 { return -floor(new(big.Rat).Neg(r)) }
 
 // floorDiv returns a/b rounded down, for b > 0.
 func floorDiv(a, b int64) int64 {

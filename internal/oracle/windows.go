@@ -16,7 +16,7 @@ func windowOf(l headgate.Limit, t int64) int64 { return floorDiv(t, l.Period.Mic
 // fixedWindow counts what was consumed in the window that holds the time.
 type fixedWindow counts
 
-func (f fixedWindow) used(l headgate.Limit, t int64) *big.Rat { return whole(f[windowOf(l, t)]) }
+func (f fixedWindow) used(l headgate.Limit, t int64) int64 { return f[windowOf(l, t)] }
 
 func (f fixedWindow) first(l headgate.Limit, now, room int64) int64 {
 	if f[windowOf(l, now)] <= room {
@@ -35,15 +35,18 @@ func (f fixedWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
 // last period, to the nearest unit, a half down.
 type slidingWindow counts
 
-func (s slidingWindow) units(l headgate.Limit, t int64) int64 {
+func (s slidingWindow) used(l headgate.Limit, t int64) int64 {
 	period, window := l.Period.Microseconds(), windowOf(l, t)
 	current, previous := s[window], s[window-1]
 	covered := (window+1)*period - t // of the previous window, in µs
 	if previous < 1<<62/period {
 		return current + nearest(previous*covered, period)
 	}
-	weight := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(previous), big.NewInt(covered)), big.NewInt(period))
-	return current + ceil(weight.Sub(weight, big.NewRat(1, 2)))
+	q, rest := new(big.Int).QuoRem(product(previous, covered), big.NewInt(period), new(big.Int))
+	if rest.Int64() > period-rest.Int64() {
+		q.Add(q, big.NewInt(1))
+	}
+	return current + q.Int64()
 }
 
 // nearest returns a/b to the nearest, a half down.
@@ -55,13 +58,11 @@ func nearest(a, b int64) int64 {
 	return q
 }
 
-func (s slidingWindow) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
-
 // first searches: what is used never grows with time, and after two periods it is nothing.
 func (s slidingWindow) first(l headgate.Limit, now, room int64) int64 {
 	before, after := now-1, now+2*l.Period.Microseconds()
 	for after-before > 1 {
-		if middle := before + (after-before)/2; s.units(l, middle) <= room {
+		if middle := before + (after-before)/2; s.used(l, middle) <= room {
 			after = middle
 		} else {
 			before = middle
@@ -87,7 +88,7 @@ func cut(l headgate.Limit) (n, width int64) {
 	return n, l.Period.Microseconds() / n
 }
 
-func (s slidingBuckets) units(l headgate.Limit, t int64) int64 {
+func (s slidingBuckets) used(l headgate.Limit, t int64) int64 {
 	n, width := cut(l)
 	last := floorDiv(t, width)
 	var sum int64
@@ -99,17 +100,15 @@ func (s slidingBuckets) units(l headgate.Limit, t int64) int64 {
 	return sum
 }
 
-func (s slidingBuckets) used(l headgate.Limit, t int64) *big.Rat { return whole(s.units(l, t)) }
-
 // first tries the times at which a bucket leaves.
 func (s slidingBuckets) first(l headgate.Limit, now, room int64) int64 {
-	if s.units(l, now) <= room {
+	if s.used(l, now) <= room {
 		return now
 	}
 	n, width := cut(l)
 	var first int64 = 1<<63 - 1
 	for bucket := range s {
-		if leaves := (bucket + n) * width; leaves > now && leaves < first && s.units(l, leaves) <= room {
+		if leaves := (bucket + n) * width; leaves > now && leaves < first && s.used(l, leaves) <= room {
 			first = leaves
 		}
 	}

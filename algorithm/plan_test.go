@@ -1,0 +1,215 @@
+package algorithm_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+func mustPlan(t testing.TB, text string) *algorithm.Plan {
+	t.Helper()
+	p, err := algorithm.NewPlan(headgate.MustParseLimit(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestNewPlanRefusesWhatLimitRefuses(t *testing.T) {
+	if _, err := algorithm.NewPlan(headgate.Limit{}); !errors.Is(err, headgate.ErrInvalidLimit) {
+		t.Errorf("got error %v, want %v", err, headgate.ErrInvalidLimit)
+	}
+}
+
+// TestDecideIsTakeThatTakesNothing compares what Decide says with what Take then does.
+func TestDecideIsTakeThatTakesNothing(t *testing.T) {
+	for _, a := range algorithms() {
+		t.Run(a.String(), func(t *testing.T) {
+			from := &chance{Rand: rand.New(rand.NewPCG(seed, uint64(a)))}
+			for range 200 {
+				h, err := newHistory(from, drawLimit(from, a))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range historySteps {
+					h.now += h.pause()
+					n := h.cost()
+					before := fmt.Sprint(h.state)
+					want := h.plan.Decide(h.state, h.now, n)
+					if after := fmt.Sprint(h.state); after != before {
+						t.Fatalf("%s: Decide changed %s to %s", h.limit, before, after)
+					}
+					var got headgate.Decision
+					h.state, got = h.plan.Take(h.state, h.now, n, 1)
+					if a == headgate.Concurrency {
+						got.Receipt = headgate.Receipt{} // nobody has a lease before he takes
+					}
+					if got != want {
+						t.Fatalf("%s: cost %d: Take %+v, Decide %+v", h.limit, n, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPairsAreStates runs the same history on a Pair and on a State.
+func TestPairsAreStates(t *testing.T) {
+	for _, a := range []headgate.Algorithm{headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket, headgate.FixedWindow} {
+		t.Run(a.String(), func(t *testing.T) {
+			from := &chance{Rand: rand.New(rand.NewPCG(seed, uint64(a)))}
+			for range 500 {
+				h, err := newHistory(from, drawLimit(from, a))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !h.plan.IsPair() || h.plan.Words() != 2 {
+					t.Fatalf("%s: not a pair", h.limit)
+				}
+				var pair algorithm.Pair
+				for range historySteps {
+					var got headgate.Decision
+					pair, got = stepBoth(t, h, pair)
+					if want := (algorithm.State{pair.Time, pair.Units}); len(h.state) > 0 && fmt.Sprint(h.state) != fmt.Sprint(want) {
+						t.Fatalf("%s: got state %v, pair %v", h, h.state, pair)
+					}
+					if pair.Units > h.plan.MaxUnits() {
+						t.Fatalf("%s: %d units, MaxUnits says %d", h, pair.Units, h.plan.MaxUnits())
+					}
+					if dead := pair.Time + h.plan.Life(pair.Units); dead >= h.now {
+						if d := h.plan.DecidePair(pair, dead, 0); d.ResetAfter != 0 || d.Remaining != d.Limit {
+							t.Fatalf("%s: after its life: %+v", h, d)
+						}
+					}
+					_ = got
+				}
+			}
+		})
+	}
+}
+
+// stepBoth takes, charges or gives with the State of a history and with a Pair, and compares.
+func stepBoth(t *testing.T, h *history, pair algorithm.Pair) (algorithm.Pair, headgate.Decision) {
+	t.Helper()
+	h.now += h.pause()
+	n := h.cost()
+	var got, want headgate.Decision
+	switch h.from.upTo(5) {
+	case 0:
+		n = min(n, headgate.MaxCount)
+		h.state, want, _ = h.plan.Charge(h.state, h.now, n)
+		pair, got = h.plan.ChargePair(pair, h.now, n)
+	case 1:
+		if len(h.open) == 0 {
+			return pair, got
+		}
+		r := h.open[len(h.open)-1]
+		h.open = h.open[:len(h.open)-1]
+		h.state = h.plan.Give(h.state, h.now, r.Units, r)
+		pair = h.plan.GivePair(pair, h.now, r.Units, r)
+		return pair, got
+	default:
+		h.state, want = h.plan.Take(h.state, h.now, n, 0)
+		if n > h.plan.Capacity() {
+			got = h.plan.DecidePair(pair, h.now, n)
+			break
+		}
+		after, ok := h.plan.TakePair(pair, h.now, n)
+		if !ok {
+			got = h.plan.DecidePair(pair, h.now, n)
+			break
+		}
+		pair = after
+		got = h.plan.DescribeTaken(pair, h.now, n)
+	}
+	h.keep(got)
+	if got != want {
+		t.Fatalf("%s at %d, %d units:\npair  %+v\nstate %+v", h.limit, h.now, n, got, want)
+	}
+	return pair, got
+}
+
+// TestRecutForgetsNothingEarly changes the number of buckets, and the period for a shorter one, in the midst of a
+// history. Whatever was taken counts until it has left the ring of a limit under which something was taken later.
+func TestRecutForgetsNothingEarly(t *testing.T) {
+	t.Logf("seed %d", seed)
+	from := &chance{Rand: rand.New(rand.NewPCG(seed, 0))}
+	for range histories() {
+		l := headgate.Limit{Algorithm: headgate.SlidingBuckets, Count: 20, Period: 720 * time.Second, Buckets: 10}
+		h, err := newHistory(from, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type taking struct{ at, units int64 }
+		var taken []taking
+		for range historySteps {
+			if from.upTo(3) == 0 {
+				l.Buckets = oneOf(from, 2, 3, 4, 5, 6, 10, 12, 60, 90)
+				l.Period = oneOf(from, l.Period, l.Period, l.Period, max(l.Period/2, time.Second))
+				if h.plan, err = algorithm.NewPlan(l); err != nil {
+					t.Fatal(err)
+				}
+				h.limit = l
+			}
+			h.now += h.pause()
+			n := 1 + from.upTo(9)
+			var d headgate.Decision
+			if h.state, d = h.plan.Take(h.state, h.now, n, 0); !d.Allowed {
+				continue
+			}
+			width := l.Period.Microseconds() / int64(l.Buckets)
+			kept, sum := taken[:0], n
+			for _, x := range taken {
+				if x.at/width > h.now/width-int64(l.Buckets) {
+					kept = append(kept, x)
+					sum += x.units
+				}
+			}
+			if taken = append(kept, taking{h.now, n}); sum > l.Count {
+				t.Fatalf("%s: %d units in its buckets at %d: %v", l, sum, h.now, taken)
+			}
+		}
+	}
+}
+
+func TestOffsetsSpreadOverThePeriod(t *testing.T) {
+	p := mustPlan(t, "100/h fixed-window staggered")
+	var tenths [10]int
+	for i := range 10000 {
+		key := fmt.Sprint("client-", i)
+		offset := p.Offset(key)
+		if offset < 0 || offset >= time.Hour.Microseconds() || offset != p.Offset(key) {
+			t.Fatalf("key %s: offset %d", key, offset)
+		}
+		tenths[offset*10/time.Hour.Microseconds()]++
+	}
+	for i, n := range tenths {
+		if n < 850 || n > 1150 { // five standard deviations
+			t.Errorf("%d of 10000 keys in tenth %d of the period, want about 1000", n, i)
+		}
+	}
+	if got := mustPlan(t, "100/h fixed-window").Offset("alice"); got != 0 {
+		t.Errorf("aligned window: offset %d, want 0", got)
+	}
+}
+
+func TestStepsAllocateNothing(t *testing.T) {
+	for _, text := range []string{"10/s burst 20", "10/s gcra", "10/s leaky-bucket", "10/s fixed-window", "10/s sliding-window",
+		"10/s sliding-buckets", "10/s sliding-log", "10 concurrent ttl 1s"} {
+		p := mustPlan(t, text)
+		state := make(algorithm.State, 0, 200)
+		now := int64(start)
+		if got := testing.AllocsPerRun(1000, func() {
+			now += 50_000
+			state, _ = p.Take(state, now, 1, uint64(now))
+			p.Decide(state, now, 3)
+		}); got != 0 {
+			t.Errorf("%s: %v allocations a step, want none", text, got)
+		}
+	}
+}
