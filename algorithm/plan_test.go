@@ -150,7 +150,7 @@ func TestRecutForgetsNothingEarly(t *testing.T) {
 		for range historySteps {
 			if from.upTo(3) == 0 {
 				l.Buckets = oneOf(from, 2, 3, 4, 5, 6, 10, 12, 60, 90)
-				l.Period = oneOf(from, l.Period, l.Period, l.Period, max(l.Period/2, time.Second))
+				l.Period = oneOf(from, l.Period, l.Period, l.Period, max(l.Period/2, 45*time.Second))
 				if h.plan, err = algorithm.NewPlan(l); err != nil {
 					t.Fatal(err)
 				}

@@ -29,24 +29,23 @@ func (p *Plan) ringAt(s State, now int64) ring {
 		return ring{newest: bucket, now: bucket}
 	}
 	if s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets {
-		s = p.recut(s)
+		s = p.recut(s, now)
 	}
 	r := ring{counts: s[ringCounts:], newest: s[ringNewest]}
 	r.now = max(floorTo(now, p.width)/p.width, r.newest)
 	return r
 }
 
-// recut spreads the counts of a state over this plan's buckets. A count goes to where its bucket ended, so that nothing
-// is forgotten early.
-func (p *Plan) recut(s State) State {
+// recut spreads the counts of a state over this plan's buckets, at a time. A count goes to where its bucket ended, or to
+// the time if that is within the bucket, so that nothing is forgotten early.
+func (p *Plan) recut(s State, now int64) State {
 	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
 	width := s[ringWidth]
-	newest := floorTo((old.newest+1)*width-1, p.width) / p.width
-	dead := old.newest*width - p.period // what was taken until then does not count, whenever in its newest bucket it is
+	now = max(now, old.newest*width)
+	newest := floorTo(now, p.width) / p.width
 	cut := p.newRing(nil, newest)
 	for i := old.oldest(); i <= old.newest; i++ {
-		if end := (i+1)*width - 1; end > dead {
-			to := max(floorTo(end, p.width)/p.width, newest-p.buckets+1)
+		if to := floorTo(min((i+1)*width-1, now), p.width) / p.width; to > newest-p.buckets {
 			cut[ringCounts+place(to, p.buckets)] += old.at(i)
 		}
 	}
@@ -136,7 +135,7 @@ func (p *Plan) rollRing(s State, now int64) State {
 	case len(s) == 0:
 		return p.newRing(s, bucket)
 	case s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets:
-		s = p.recut(s)
+		s = p.recut(s, now)
 	}
 	for i := s[ringNewest] + 1; i <= bucket; i++ {
 		if i > s[ringNewest]+p.buckets { // the ring has been emptied

@@ -46,7 +46,7 @@ func (s *Store) nowAfterJump(now int64) int64 {
 
 // janitor goes around the shards, some every second, until the store is closed.
 func (s *Store) janitor() {
-	defer close(s.stopped)
+	defer s.running.Done()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	const perTick = max(1, (1<<shardBits)*sweepEvery/lapTime)

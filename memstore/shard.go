@@ -54,15 +54,16 @@ func (s *Store) room(a *ask) (*segment, error) {
 // memory does not allow that, it evicts the entries that have the least left to remember. Keys whose latest decision
 // was a denial stay; if nothing else is there, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
-	batch := max(1, len(g.slots)/32)
-	found := g.survey(now, now, batch)
-	if found.idle >= 4*batch {
-		g.tidy(&sieve{ref: now, now: now, linger: lingerMicros})
-		return nil
+	if g.idles(now) {
+		if g.tidy(&sieve{ref: now, now: now, linger: lingerMicros}); !g.full() {
+			return nil
+		}
 	}
 	if s.grow(n, d, g, tag, now) {
 		return nil
 	}
+	batch := max(1, len(g.slots)/32)
+	found := g.survey(now, now, batch)
 	sift := sieve{ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
 	g.tidy(&sift)
 	s.evictions.Add(int64(sift.evicted))
@@ -86,15 +87,16 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		s.dirs[n].Store(grown)
 		return true
 	}
-	cost := g.bytes()
 	deeper := int(g.depth) == depthOf(d)
-	if deeper {
-		cost += d.bytes()
-	}
-	if !s.reserveTable(cost) {
+	if deeper && !s.reserveTable(d.bytes()) {
 		return false
 	}
-	sift.into = newSegment(maxSlots, g.depth+1)
+	if sift.into = s.newLargeSegment(g.depth + 1); sift.into == nil {
+		if deeper {
+			s.budget.tables.Add(-d.bytes())
+		}
+		return false
+	}
 	sift.bit = 1 << (64 - lifeBits - 1 - g.depth)
 	g.tidy(&sift)
 	g.depth++

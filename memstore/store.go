@@ -31,27 +31,31 @@ type Store struct {
 	evictions atomic.Int64
 	refusals  atomic.Int64
 
-	laps    sync.Mutex // held by whoever completes a lap
+	stock stock
+	laps  sync.Mutex // held by whoever completes a lap
+
 	stop    chan struct{}
-	stopped chan struct{}
+	running sync.WaitGroup
 }
 
-// New returns an empty store. It runs a goroutine that sweeps; Close ends it.
+// New returns an empty store. It runs goroutines that sweep and that prepare memory; Close ends them.
 func New(o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		clock:   newClock(o.Now),
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
+		clock: newClock(o.Now),
+		stock: newStock(),
+		stop:  make(chan struct{}),
 	}
 	s.budget.most = o.MaxBytes
 	for kind := range s.seeds {
 		s.seeds[kind] = maphash.MakeSeed()
 	}
 	s.from.Store(s.clock.micros() - validBefore)
+	s.running.Add(2)
 	go s.janitor()
+	go s.keepStock()
 	return s, nil
 }
 
@@ -61,7 +65,7 @@ func (s *Store) Close() error {
 		return headgate.ErrClosed
 	}
 	close(s.stop)
-	<-s.stopped
+	s.running.Wait()
 	return nil
 }
 

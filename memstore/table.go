@@ -23,7 +23,7 @@ const (
 	// A segment is split or swept when it is this full, in 1/64; beyond that, probes get long.
 	fullIn64 = 54
 	minSlots = 32
-	maxSlots = 1024
+	maxSlots = 512
 
 	// A key that has drained will often be asked for again soon. It stays for so long, unless memory is full: adding it
 	// anew costs more than finding it.
@@ -218,6 +218,20 @@ func (s *sieve) drops(e *slot, tagWord uint64) bool {
 			return true
 		}
 	}
+}
+
+// idles tells, by a sample, whether so many entries have been dead for long that dropping them is worth it.
+func (g *segment) idles(now int64) bool {
+	idle := 0
+	for i := range min(64, len(g.slots)) {
+		e := &g.slots[i]
+		if tagWord := atomic.LoadUint64(&e.tag); tagWord != 0 {
+			if left(atomic.LoadUint64(&e.state), uint8(tagWord&lifeMask), now, now) <= -lingerMicros {
+				idle++
+			}
+		}
+	}
+	return idle*8 >= min(64, len(g.slots))
 }
 
 // A census is what is in a segment.
