@@ -77,7 +77,7 @@ func (s *Store) completeLap(start int64) {
 // sweepShard forgets the dead of a shard, a segment at a time so that nobody waits for more than one.
 func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
-	for i := 0; ; i++ {
+	for i := 0; ; { // a directory that doubles meanwhile has what comes next behind i, and some of what was seen
 		sh.mu.Lock()
 		d := s.dirs[n].Load()
 		if d == nil || i >= len(d.segments) {
@@ -92,6 +92,8 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		if ref == now {
 			s.merge(d, i, now)
 		}
+		span := 1 << (depthOf(d) - int(g.depth))
+		i = (i/span + 1) * span
 		sh.mu.Unlock()
 	}
 	s.sweepWide(sh, now)

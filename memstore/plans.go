@@ -33,6 +33,9 @@ type plans [256]atomic.Pointer[plan]
 func (c *plans) get(limit *headgate.Limit) (*plan, error) {
 	h := uint64(limit.Count)*0x9E3779B97F4A7C15 ^ uint64(limit.Period)*0xC2B2AE3D27D4EB4F ^
 		uint64(limit.Burst)*0x165667B19E3779F9 ^ uint64(limit.Algorithm)<<32 ^ uint64(limit.TTL) ^ uint64(limit.Buckets)<<40
+	if limit.Staggered {
+		h = ^h
+	}
 	place := &c[(h^h>>29)*0x9E3779B97F4A7C15>>56]
 	if p := place.Load(); p != nil && p.limit == *limit {
 		return p, nil

@@ -115,7 +115,10 @@ type ask struct {
 
 // ask returns what a check asks, at the store's time now.
 func (s *Store) ask(p *plan, key string, n, now int64) ask {
-	behind := p.Offset(key)
+	var behind int64
+	if p.limit.Staggered {
+		behind = p.Offset(key)
+	}
 	return ask{plan: p, hash: maphash.String(s.seeds[p.kind], key), now: now - behind, behind: behind, n: n}
 }
 

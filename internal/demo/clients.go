@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// perClient is the limit of every client in the first scene.
+var perClient = headgate.MustParseLimit("10/s burst 20")
+
+// cells is into how many parts the time of the first scene is cut for its bars.
+const cells = 32
+
+// A client sends requests: batch of them at once, every so often, from each of its senders.
+type client struct {
+	name    string
+	senders int
+	every   time.Duration
+	batch   int
+
+	parts  [cells]tally
+	backAt atomic.Int64 // when the latest denial said to come back, in ns since the start; 0 if the latest passed
+}
+
+// A tally counts decisions.
+type tally struct{ allowed, denied atomic.Int64 }
+
+// A count is what a tally has come to.
+type count struct{ allowed, denied int64 }
+
+func (c count) asked() int64 { return c.allowed + c.denied }
+
+func (c count) minus(o count) count { return count{c.allowed - o.allowed, c.denied - o.denied} }
+
+func (t *tally) count() count { return count{t.allowed.Load(), t.denied.Load()} }
+
+// total returns what all parts have come to.
+func (c *client) total() count {
+	var sum count
+	for i := range c.parts {
+		part := c.parts[i].count()
+		sum.allowed += part.allowed
+		sum.denied += part.denied
+	}
+	return sum
+}
+
+// neighbours returns one client who asks for 50 times what it may have, and three who stay below their limit in ways of
+// their own.
+func neighbours() []*client {
+	return []*client{
+		{name: "noisy", senders: 5, every: 10 * time.Millisecond, batch: 1},
+		{name: "alice", senders: 1, every: time.Second / 8, batch: 1},
+		{name: "bob", senders: 1, every: time.Second / 5, batch: 1},
+		{name: "carol", senders: 1, every: 2 * time.Second, batch: 12},
+	}
+}
+
+// A flood is clients who send to one limiter at the same time.
+type flood struct {
+	clients []*client
+	limiter headgate.Limiter
+	lasts   time.Duration
+	start   time.Time
+	elapsed time.Duration // how long it took, once run has returned
+}
+
+// run lets every sender send, from goroutines of their own, until the flood is over or ctx is done. It returns when all
+// have stopped, with the first error of a decision.
+func (f *flood) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ctx, stop := context.WithTimeout(ctx, f.lasts)
+	defer stop()
+	f.start = time.Now()
+	var senders sync.WaitGroup
+	for _, c := range f.clients {
+		for range c.senders {
+			senders.Go(func() {
+				if err := f.send(ctx, c); err != nil && ctx.Err() == nil {
+					cancel(err)
+				}
+			})
+		}
+	}
+	senders.Wait()
+	f.elapsed = time.Since(f.start)
+	if err := context.Cause(ctx); err != context.DeadlineExceeded { //nolint:errorlint // the flood's own end, and nothing that wraps it
+		return err
+	}
+	return nil
+}
+
+func (f *flood) send(ctx context.Context, c *client) error {
+	ticker := time.NewTicker(c.every)
+	defer ticker.Stop()
+	check := headgate.Check{Key: c.name, Limit: perClient, Cost: 1}
+	for {
+		for range c.batch {
+			d, err := f.limiter.Take(ctx, check)
+			if err != nil {
+				return err
+			}
+			c.note(d, time.Since(f.start), f.lasts)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// note counts a decision that was made at a time since the start of what lasts so long.
+func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
+	part := &c.parts[min(int(cells*at/lasts), cells-1)]
+	if d.Allowed {
+		part.allowed.Add(1)
+		c.backAt.Store(0)
+		return
+	}
+	part.denied.Add(1)
+	c.backAt.Store(int64(at + d.RetryAfter))
+}

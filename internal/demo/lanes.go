@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+)
+
+// slot is the time that one column of a timeline stands for, and slots how many there are.
+const (
+	slot  = 50 * time.Millisecond
+	slots = 48
+)
+
+// arrivals are when the second scene's client asks, once in each slot: around the border of two windows, then again
+// after a rest, and once alone.
+func arrivals(n int) bool {
+	return n >= 14 && n < 28 || n >= 36 && n < 45
+}
+
+// holds is how long a request of the concurrency lane is in flight.
+const holds = 300 * time.Millisecond
+
+// A lane is one algorithm's view of the arrivals.
+type lane struct {
+	name  string
+	limit headgate.Limit
+	at    []time.Duration // when those that passed came
+	goAt  []time.Duration // when a leaky bucket let them go
+	asked [slots]bool
+	holds []hold
+}
+
+// A hold is a place under a concurrency limit that is given back at a time.
+type hold struct {
+	until   time.Duration
+	receipt headgate.Receipt
+}
+
+func lanes() []*lane {
+	var all []*lane
+	for _, limit := range []string{
+		"5/s", "5/s gcra", "5/s leaky-bucket", "5/s fixed-window", "5/s sliding-log", "5/s sliding-window",
+		"5/s sliding-buckets", "5 concurrent",
+	} {
+		l := headgate.MustParseLimit(limit)
+		all = append(all, &lane{name: l.Algorithm.String(), limit: l})
+	}
+	return all
+}
+
+// runLanes lets the arrivals pass through every lane, in virtual time.
+func runLanes(ctx context.Context) ([]*lane, error) {
+	midnight := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	var sinceMidnight atomic.Int64 // the store looks at its clock from a goroutine of its own, too
+	store, err := memstore.New(memstore.Options{
+		Now: func() time.Time { return midnight.Add(time.Duration(sinceMidnight.Load())) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	all := lanes()
+	for n := range slots {
+		now := time.Duration(n) * slot
+		sinceMidnight.Store(int64(now))
+		for _, l := range all {
+			if err := l.step(ctx, store, n, now); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// step ends what is no longer in flight and asks, if it is time to.
+func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now time.Duration) error {
+	check := headgate.Check{Key: l.name, Limit: l.limit, Cost: 1}
+	for len(l.holds) > 0 && l.holds[0].until <= now {
+		if err := limiter.Give(ctx, check, l.holds[0].receipt); err != nil {
+			return err
+		}
+		l.holds = l.holds[1:]
+	}
+	if !arrivals(n) {
+		return nil
+	}
+	l.asked[n] = true
+	d, err := limiter.Take(ctx, check)
+	if err != nil || !d.Allowed {
+		return err
+	}
+	l.at = append(l.at, now)
+	switch l.limit.Algorithm {
+	case headgate.LeakyBucket:
+		l.goAt = append(l.goAt, now+d.Delay)
+	case headgate.Concurrency:
+		l.holds = append(l.holds, hold{now + holds, d.Receipt})
+	}
+	return nil
+}
+
+// most returns how many of these times lie within the length of a window, at the most.
+func most(times []time.Duration, window time.Duration) int {
+	best := 0
+	for i, from := range times {
+		n := 0
+		for _, t := range times[i:] {
+			if t < from+window {
+				n++
+			}
+		}
+		best = max(best, n)
+	}
+	return best
+}

@@ -1,0 +1,117 @@
+// Command demo shows what Headgate does: a noisy neighbour that is held to its limit while the others don't notice, one
+// burst through every algorithm, and how many decisions a second this machine makes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+const usage = `Usage: go run ./internal/demo [-for 6s]
+
+Shows the library at work, with a real store:
+  1  a noisy neighbour: one client floods, three behave; real time, real goroutines
+  2  one burst through every algorithm: what passes and what doesn't; virtual time
+  3  how many decisions a second this machine makes
+
+  -for TIME   how long the noisy neighbour keeps at it (default 6s)
+  -h, --help  this text
+
+In a terminal the view is live and in colour. Piped, or with NO_COLOR set, it is
+plain lines. Ctrl-C ends it at once.
+`
+
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C need not wait for anything
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, isTerminal(os.Stdout)))
+}
+
+// run is main with its surroundings passed in; live tells that stdout redraws and has colours.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool) int {
+	d := demo{
+		screen:  &screen{w: stdout, live: live},
+		keys:    1_000_000,
+		measure: time.Second,
+	}
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.DurationVar(&d.flood, "for", 6*time.Second, "")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "demo: %v\n\n%s", err, usage)
+		return exitUsage
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "demo: unexpected %q\n\n%s", flags.Arg(0), usage)
+		return exitUsage
+	case d.flood <= 0:
+		fmt.Fprintf(stderr, "demo: -for %v: want a time such as 6s\n", d.flood)
+		return exitUsage
+	}
+	switch err := d.show(ctx); {
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(stderr, "demo:", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// A demo is what is shown, and where.
+type demo struct {
+	*screen
+	flood   time.Duration // how long the noisy neighbour floods
+	keys    int           // over how many keys decisions are measured
+	measure time.Duration // and for how long
+}
+
+// show plays the scenes one after the other, until the end or until ctx is done.
+func (d *demo) show(ctx context.Context) error {
+	for _, scene := range []func(context.Context) error{
+		d.showNeighbour, d.showAlgorithms, d.showSpeed, d.showNext,
+	} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryIt is the library in five lines; README.md has them in a whole program.
+var tryIt = []string{
+	`store, err := memstore.New(memstore.Options{})`,
+	`perUser, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
+	`if !perUser.Allow(user) {`,
+	`	http.Error(w, "too many requests", http.StatusTooManyRequests)`,
+	`}`,
+}
+
+func (d *demo) showNext(context.Context) error {
+	d.title("Now yours")
+	for _, line := range tryIt {
+		d.line("    " + d.paint(cyan, tabs.Replace(line)))
+	}
+	d.line("")
+	d.line("  README.md has the whole program, docs/algorithms.md says which algorithm when.")
+	return nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// A style is how a terminal shows a text, as the parameters of its SGR sequence.
+type style string
+
+const (
+	bold  style = "1"
+	dim   style = "2"
+	green style = "32"
+	red   style = "31"
+	cyan  style = "36"
+	mixed style = "32;41" // green before red: a block shows both
+)
+
+// A screen is where the demonstration is shown. Nothing on it is wider than 80 columns.
+type screen struct {
+	w     io.Writer
+	live  bool // it has colours and can be drawn over
+	drawn int  // how many lines of the frame can be drawn over
+}
+
+var tabs = strings.NewReplacer("\t", "    ")
+
+// isTerminal tells whether f is a terminal that draws over lines and whose owner wants to see colours.
+func isTerminal(f *os.File) bool {
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// paint returns the text in a style, where there are any.
+func (s *screen) paint(as style, text string) string {
+	if !s.live || text == "" {
+		return text
+	}
+	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
+}
+
+// line writes a line that stays.
+func (s *screen) line(text string) {
+	s.drawn = 0
+	io.WriteString(s.w, text+"\n")
+}
+
+// title begins a scene.
+func (s *screen) title(text string) {
+	s.line("")
+	s.line(s.paint(bold, text))
+	s.line("")
+}
+
+// draw writes a frame over the one before, in one write so that it does not flicker. Only a live screen is drawn on.
+func (s *screen) draw(frame []string) {
+	var b strings.Builder
+	if s.drawn > 0 {
+		b.WriteString("\x1b[" + strconv.Itoa(s.drawn) + "A")
+	}
+	for _, line := range frame {
+		b.WriteString(line + "\x1b[K\n")
+	}
+	s.drawn = len(frame)
+	io.WriteString(s.w, b.String())
+}
+
+// still hides the cursor and keeps lines that are too wide for the terminal from wrapping, until the returned function
+// is called.
+func (s *screen) still() (restore func()) {
+	if !s.live {
+		return func() {}
+	}
+	io.WriteString(s.w, "\x1b[?25l\x1b[?7l")
+	return func() { io.WriteString(s.w, "\x1b[?7h\x1b[?25h") }
+}

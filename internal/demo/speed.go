@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+)
+
+// showSpeed is the third scene: how many decisions a second.
+func (d *demo) showSpeed(ctx context.Context) error {
+	d.title("3  Decisions")
+	if d.live {
+		d.draw([]string{d.paint(dim, "  measuring …")})
+	}
+	s, err := measure(ctx, d.keys, d.measure)
+	if err != nil {
+		return err
+	}
+	result := fmt.Sprintf("  %s decisions/s on %d cores, over %s keys, %.0f bytes a key",
+		d.paint(bold, millions(s.perSecond)), s.cores, grouped(int64(d.keys)), s.bytesPerKey)
+	if d.live {
+		d.draw([]string{result})
+	} else {
+		d.line(result)
+	}
+	return nil
+}
+
+// A speed is what measure found.
+type speed struct {
+	perSecond   float64
+	cores       int
+	bytesPerKey float64
+}
+
+// measure asks a store about that many keys, in no order, on all cores, for a time. Every key is there already.
+func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		return speed{}, err
+	}
+	defer store.Close()
+	limit, err := store.Bind(headgate.PerHour(100))
+	if err != nil {
+		return speed{}, err
+	}
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = "client-" + strconv.Itoa(i)
+		limit.Allow(names[i])
+	}
+	s := speed{cores: runtime.GOMAXPROCS(0)}
+	var decisions atomic.Int64
+	var workers sync.WaitGroup
+	start := time.Now()
+	for i := range s.cores {
+		workers.Go(func() { decisions.Add(ask(ctx, limit, names, uint64(i)+1, start.Add(lasts))) })
+	}
+	workers.Wait()
+	s.perSecond = float64(decisions.Load()) / time.Since(start).Seconds()
+	stats := store.Stats()
+	s.bytesPerKey = float64(stats.Bytes) / float64(stats.Keys)
+	return s, ctx.Err()
+}
+
+// ask asks about one name after the other, drawn from seed, until the time has come, and returns how often it did.
+func ask(ctx context.Context, limit *memstore.Bound, names []string, seed uint64, until time.Time) (n int64) {
+	const batch = 1000
+	for time.Now().Before(until) && ctx.Err() == nil {
+		for range batch {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			i, _ := bits.Mul64(seed, uint64(len(names)))
+			limit.Allow(names[i])
+		}
+		n += batch
+	}
+	return n
+}
+
+// millions writes a number of millions with as many digits as it is worth.
+func millions(n float64) string {
+	if n >= 10e6 {
+		return fmt.Sprintf("%.0f million", n/1e6)
+	}
+	return fmt.Sprintf("%.1f million", n/1e6)
+}

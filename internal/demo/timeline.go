@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// showAlgorithms is the second scene: the same burst through every algorithm.
+func (d *demo) showAlgorithms(ctx context.Context) error {
+	all, err := runLanes(ctx)
+	if err != nil {
+		return err
+	}
+	d.title("2  One burst, every algorithm")
+	d.line("  The same requests and the limit of 5/s (concurrency: 5 at once, each 300 ms).")
+	d.line("  " + d.paint(green, passed) + " passes, " + d.paint(red, denied) + " is denied; on the right, the most that passed within one second.")
+	d.line("")
+	for _, line := range d.timeline(all) {
+		d.line(line)
+	}
+	return nil
+}
+
+const (
+	passed = "█"
+	denied = "·"
+	border = "┊" // of a whole second, where nothing else is
+	laneAt = "  %-15s %s  %s"
+)
+
+// timeline returns a picture of lanes.
+func (d *demo) timeline(all []*lane) []string {
+	lines := []string{
+		d.paint(dim, fmt.Sprintf(laneAt, "", ruler(), "")),
+		fmt.Sprintf(laneAt, "asked", d.strip(func(n int) string {
+			if arrivals(n) {
+				return "▪"
+			}
+			return " "
+		}), ""),
+	}
+	for _, l := range all {
+		at := columns(l.at)
+		lines = append(lines, fmt.Sprintf(laneAt, l.name, d.strip(func(n int) string {
+			switch {
+			case at[n]:
+				return d.paint(green, passed)
+			case l.asked[n]:
+				return d.paint(red, denied)
+			}
+			return " "
+		}), l.verdict()))
+		if l.goAt != nil {
+			gone := columns(l.goAt)
+			lines = append(lines, fmt.Sprintf(laneAt, "  and lets go", d.strip(func(n int) string {
+				if gone[n] {
+					return d.paint(cyan, passed)
+				}
+				return " "
+			}), fmt.Sprintf("%2d in 1 s", most(l.goAt, time.Second))))
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// verdict tells what to see in a lane.
+func (l *lane) verdict() string {
+	if l.limit.Period == 0 {
+		return fmt.Sprintf("%2d at once", most(l.at, holds))
+	}
+	return fmt.Sprintf("%2d in 1 s", most(l.at, l.limit.Period))
+}
+
+// ruler returns a scale with a mark at every second.
+func ruler() string {
+	var b strings.Builder
+	for n := 0; n < slots; n += int(time.Second / slot) {
+		fmt.Fprintf(&b, "%-*s", int(time.Second/slot), fmt.Sprintf("│%d s", n*int(slot/time.Millisecond)/1000))
+	}
+	return b.String()[:slots+2*(1+slots/int(time.Second/slot))]
+}
+
+// strip returns what of tells of every slot, with the borders of the seconds shown through.
+func (d *demo) strip(of func(n int) string) string {
+	var b strings.Builder
+	for n := range slots {
+		cell := of(n)
+		if cell == " " && n%int(time.Second/slot) == 0 {
+			cell = d.paint(dim, border)
+		}
+		b.WriteString(cell)
+	}
+	return b.String()
+}
+
+// columns returns in which slots times lie; what is beyond the last one is not shown.
+func columns(times []time.Duration) [slots]bool {
+	var in [slots]bool
+	for _, t := range times {
+		if n := int(t / slot); n < slots {
+			in[n] = true
+		}
+	}
+	return in
+}
