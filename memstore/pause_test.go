@@ -28,7 +28,9 @@ func TestPauseOfASplitIsShort(t *testing.T) {
 		}
 		start := time.Now()
 		found := g.survey(s.now(), s.now(), 32)
-		g.tidy(&sieve{ref: s.now(), now: s.now(), into: newSegment(maxSlots, 1), bit: 1 << 55})
+		sift := sieve{ref: s.now(), now: s.now(), bit: 1 << 55}
+		g.tidy(&sift)
+		newSegment(maxSlots, 1).fill(sift.moved)
 		took = append(took, time.Since(start))
 		if found.dead != 0 {
 			t.Fatalf("%d entries are dead, want none", found.dead)

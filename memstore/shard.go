@@ -75,15 +75,18 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 
 // grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
 func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
-	sift := sieve{ref: now, now: now, linger: lingerMicros}
+	sift := sieve{ref: now, now: now, linger: lingerMicros, moved: s.scratch.get()}
+	defer func() { s.scratch.put(sift.moved) }()
 	if len(g.slots) < maxSlots {
 		if !s.reserveTable(g.bytes()) {
 			return false
 		}
-		sift.into, sift.bit = newSegment(2*len(g.slots), 0), ^uint64(0)
+		sift.bit = ^uint64(0)
 		g.tidy(&sift)
-		grown := newDirectory(0, len(sift.into.slots))
-		grown.set(0, sift.into)
+		larger := newSegment(2*len(g.slots), 0)
+		larger.fill(sift.moved)
+		grown := newDirectory(0, len(larger.slots))
+		grown.set(0, larger)
 		s.dirs[n].Store(grown)
 		return true
 	}
@@ -91,7 +94,8 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 	if deeper && !s.reserveTable(d.bytes()) {
 		return false
 	}
-	if sift.into = s.newLargeSegment(g.depth + 1); sift.into == nil {
+	other := s.newLargeSegment(g.depth + 1)
+	if other == nil {
 		if deeper {
 			s.budget.tables.Add(-d.bytes())
 		}
@@ -100,12 +104,13 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 	sift.bit = 1 << (64 - lifeBits - 1 - g.depth)
 	g.tidy(&sift)
 	g.depth++
+	other.fill(sift.moved)
 	if deeper {
 		doubled := newDirectory(g.depth, maxSlots)
 		for i := range doubled.segments {
 			doubled.set(i, d.segments[i/2])
 		}
-		doubled.set(int(tag>>doubled.shift)|1, sift.into)
+		doubled.set(int(tag>>doubled.shift)|1, other)
 		s.dirs[n].Store(doubled)
 		return true
 	}
@@ -113,7 +118,7 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 	span := 1 << (depthOf(d) - int(g.depth))
 	from := (int(tag>>d.shift)/(2*span))*2*span + span
 	for i := from; i < from+span; i++ {
-		d.set(i, sift.into)
+		d.set(i, other)
 	}
 	return true
 }
@@ -131,7 +136,12 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
 		return
 	}
-	other.tidy(&sieve{ref: now, now: now, linger: lingerMicros, into: g, shared: true, bit: ^uint64(0)})
+	sift := sieve{ref: now, now: now, linger: lingerMicros, bit: ^uint64(0), moved: s.scratch.get()}
+	other.tidy(&sift)
+	for _, entry := range sift.moved {
+		g.add(entry.tag, entry.state)
+	}
+	s.scratch.put(sift.moved)
 	g.depth--
 	for j := first ^ span; j < first^span+span; j++ {
 		d.set(j, g)

@@ -1,5 +1,7 @@
 package memstore
 
+import "sync"
+
 // A stock keeps empty segments ready. The first touch of new memory is a page fault, which takes longer than all the rest
 // of a split; so a goroutine of the store takes it, and not the caller whose key is one too many.
 type stock struct {
@@ -50,3 +52,15 @@ func (s *Store) keepStock() {
 		}
 	}
 }
+
+// A scratch lends room for the entries that a split moves.
+type scratch struct{ pool sync.Pool }
+
+func (s *scratch) get() []slot {
+	if lent, ok := s.pool.Get().(*[]slot); ok {
+		return (*lent)[:0]
+	}
+	return make([]slot, 0, maxSlots)
+}
+
+func (s *scratch) put(room []slot) { s.pool.Put(&room) }

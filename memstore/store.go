@@ -31,8 +31,9 @@ type Store struct {
 	evictions atomic.Int64
 	refusals  atomic.Int64
 
-	stock stock
-	laps  sync.Mutex // held by whoever completes a lap
+	stock   stock
+	scratch scratch
+	laps    sync.Mutex // held by whoever completes a lap
 
 	stop    chan struct{}
 	running sync.WaitGroup

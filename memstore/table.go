@@ -118,55 +118,63 @@ func (g *segment) free(tag uint64) *slot {
 // A sieve decides what happens to each entry when a segment is tidied.
 type sieve struct {
 	ref, now int64
-	linger   int64    // how long, in µs, entries stay after they died
-	into     *segment // where entries with the bit go; nil if none do
-	shared   bool     // into is published already
-	bit      uint64   // of the tag
-	evict    int64    // entries with at most this left are dropped, unless they are denied
-	evicting int      // how many may be evicted
-	evicted  int
+	linger   int64  // how long, in µs, entries stay after they died
+	bit      uint64 // of the tag: entries that have it go elsewhere
+	evict    int64  // entries with at most this left are dropped, unless they are denied
+	evicting int    // how many may be evicted
+
+	evicted int
+	moved   []slot // those that go elsewhere
 }
 
-// tidy goes once around the segment: dead entries are dropped, those that the sieve sends elsewhere go, and those that
-// stay move up to where a probe finds them soonest. It begins behind a free slot, so that every entry meets only
-// places that are final. Only the shard's lock holder may call it.
+// tidy goes once around the segment: dead entries are dropped, those that the sieve sends elsewhere are handed to it, and
+// those that stay move up to where a probe finds them soonest. It begins behind a free slot, so that every entry
+// meets only places that are final. Only the shard's lock holder may call it.
 func (g *segment) tidy(s *sieve) {
 	mask := uint64(len(g.slots) - 1)
+	base := g.base()
 	var first uint64
-	for atomic.LoadUint64(&g.slots[first].tag) != 0 {
+	for atomic.LoadUint64(&at(base, first).tag) != 0 {
 		first++
 	}
 	for k := uint64(1); k <= mask; k++ {
 		i := (first + k) & mask
-		e := &g.slots[i]
+		e := at(base, i)
 		tagWord := atomic.LoadUint64(&e.tag)
 		if tagWord == 0 {
 			continue
 		}
 		tag := tagWord >> lifeBits
+		if tag&s.bit != 0 && tag != gone {
+			s.moved = append(s.moved, slot{tag: tagWord, state: e.hold()})
+			g.clear(e)
+			continue
+		}
 		if s.drops(e, tagWord) {
 			g.clear(e)
 			continue
 		}
-		if s.into != nil && tag&s.bit != 0 {
-			state := e.hold()
-			if s.shared {
-				s.into.add(tagWord, state)
-			} else {
-				to := s.into.free(tag)
-				to.state, to.tag = state, tagWord
-				s.into.used++
-			}
-			g.clear(e)
-			continue
-		}
-		if to := g.freeUpTo(tag, i); to != e {
+		if to := freeUpTo(base, mask, tag, i); to != e {
 			state := e.hold()
 			atomic.StoreUint64(&to.state, state)
 			atomic.StoreUint64(&to.tag, tagWord)
 			atomic.StoreUint64(&e.tag, 0)
 		}
 	}
+}
+
+// fill puts entries into a segment that is not published yet. No atomic operation comes between one write and the next,
+// so that they need not wait for each other's cache lines.
+func (g *segment) fill(entries []slot) {
+	mask, base := uint64(len(g.slots)-1), g.base()
+	for _, entry := range entries {
+		i := entry.tag >> lifeBits & mask
+		for at(base, i).tag != 0 {
+			i = (i + 1) & mask
+		}
+		*at(base, i) = entry
+	}
+	g.used += len(entries)
 }
 
 // clear frees a slot. Its state stays held for those that still look at it, until it gets a new owner.
@@ -176,10 +184,9 @@ func (g *segment) clear(e *slot) {
 }
 
 // freeUpTo returns the first slot for a tag that is free or is slot i.
-func (g *segment) freeUpTo(tag, i uint64) *slot {
-	mask := uint64(len(g.slots) - 1)
+func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	for j := tag & mask; ; j = (j + 1) & mask {
-		if e := &g.slots[j]; j == i || atomic.LoadUint64(&e.tag) == 0 {
+		if e := at(base, j); j == i || atomic.LoadUint64(&e.tag) == 0 {
 			return e
 		}
 	}

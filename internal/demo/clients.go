@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,12 +14,13 @@ import (
 var perClient = headgate.MustParseLimit("10/s burst 20")
 
 // cells is into how many parts the time of the first scene is cut for its bars.
-const cells = 32
+const cells = 24
 
 // A client sends requests: batch of them at once, every so often, from each of its senders.
 type client struct {
 	name    string
 	senders int
+	after   time.Duration // when it begins
 	every   time.Duration
 	batch   int
 
@@ -33,8 +35,6 @@ type tally struct{ allowed, denied atomic.Int64 }
 type count struct{ allowed, denied int64 }
 
 func (c count) asked() int64 { return c.allowed + c.denied }
-
-func (c count) minus(o count) count { return count{c.allowed - o.allowed, c.denied - o.denied} }
 
 func (t *tally) count() count { return count{t.allowed.Load(), t.denied.Load()} }
 
@@ -53,7 +53,7 @@ func (c *client) total() count {
 // their own.
 func neighbours() []*client {
 	return []*client{
-		{name: "noisy", senders: 5, every: 10 * time.Millisecond, batch: 1},
+		{name: "noisy", senders: 5, after: 60 * time.Millisecond, every: 10 * time.Millisecond, batch: 1},
 		{name: "alice", senders: 1, every: time.Second / 8, batch: 1},
 		{name: "bob", senders: 1, every: time.Second / 5, batch: 1},
 		{name: "carol", senders: 1, every: 2 * time.Second, batch: 12},
@@ -69,6 +69,11 @@ type flood struct {
 	elapsed time.Duration // how long it took, once run has returned
 }
 
+// newFlood returns a flood that starts now.
+func newFlood(limiter headgate.Limiter, lasts time.Duration) *flood {
+	return &flood{clients: neighbours(), limiter: limiter, lasts: lasts, start: time.Now()}
+}
+
 // run lets every sender send, from goroutines of their own, until the flood is over or ctx is done. It returns when all
 // have stopped, with the first error of a decision.
 func (f *flood) run(ctx context.Context) error {
@@ -76,12 +81,12 @@ func (f *flood) run(ctx context.Context) error {
 	defer cancel(nil)
 	ctx, stop := context.WithTimeout(ctx, f.lasts)
 	defer stop()
-	f.start = time.Now()
 	var senders sync.WaitGroup
 	for _, c := range f.clients {
-		for range c.senders {
+		for i := range c.senders {
+			after := c.after + time.Duration(i)*c.every/time.Duration(c.senders)
 			senders.Go(func() {
-				if err := f.send(ctx, c); err != nil && ctx.Err() == nil {
+				if err := f.send(ctx, c, after); err != nil && ctx.Err() == nil {
 					cancel(err)
 				}
 			})
@@ -95,7 +100,12 @@ func (f *flood) run(ctx context.Context) error {
 	return nil
 }
 
-func (f *flood) send(ctx context.Context, c *client) error {
+func (f *flood) send(ctx context.Context, c *client, after time.Duration) error {
+	select {
+	case <-time.After(after):
+	case <-ctx.Done():
+		return nil
+	}
 	ticker := time.NewTicker(c.every)
 	defer ticker.Stop()
 	check := headgate.Check{Key: c.name, Limit: perClient, Cost: 1}
@@ -117,7 +127,7 @@ func (f *flood) send(ctx context.Context, c *client) error {
 
 // note counts a decision that was made at a time since the start of what lasts so long.
 func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
-	part := &c.parts[min(int(cells*at/lasts), cells-1)]
+	part := &c.parts[partAt(at, lasts)]
 	if d.Allowed {
 		part.allowed.Add(1)
 		c.backAt.Store(0)
@@ -125,4 +135,33 @@ func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
 	}
 	part.denied.Add(1)
 	c.backAt.Store(int64(at + d.RetryAfter))
+}
+
+// partAt returns the part of what lasts so long that a time since its start belongs to.
+func partAt(at, lasts time.Duration) int { return int(min(cells*at/lasts, cells-1)) }
+
+// A sample is what every client's tallies had come to at a time since the start.
+type sample struct {
+	at     time.Duration
+	counts []count
+}
+
+func (f *flood) sample() sample {
+	s := sample{at: time.Since(f.start), counts: make([]count, len(f.clients))}
+	for i, c := range f.clients {
+		s.counts[i] = c.total()
+	}
+	return s
+}
+
+// perSecond returns at what rate client i got its decisions since an earlier sample.
+func (s sample) perSecond(i int, earlier sample) count {
+	span := max(s.at-earlier.at, time.Millisecond)
+	rate := func(now, before int64) int64 {
+		return int64(math.Round(float64(now-before) / span.Seconds()))
+	}
+	return count{
+		allowed: rate(s.counts[i].allowed, earlier.counts[i].allowed),
+		denied:  rate(s.counts[i].denied, earlier.counts[i].denied),
+	}
 }

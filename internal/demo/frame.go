@@ -7,25 +7,31 @@ import (
 	"time"
 )
 
-// frame returns the live view of a flood: a bar for each client, and what it got in the last second.
-func (d *demo) frame(f *flood, lately []count) []string {
-	head := fmt.Sprintf("  %-8s %-*s %10s %9s   %s", "", cells, "", "allowed/s", "denied/s", "may come back")
-	lines := []string{d.paint(dim, head)}
+// frame returns the live view of a flood: for each client a bar, and what it got lately, since an earlier sample.
+func (d *demo) frame(f *flood, now, earlier sample) []string {
+	lines := []string{d.paint(dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
+		"", "asks/s", cells, "", "allowed/s", "denied/s", "may come back"))}
 	for i, c := range f.clients {
-		allowed := d.paint(green, fmt.Sprintf("%10d", lately[i].allowed))
-		denied := fmt.Sprintf("%9d", lately[i].denied)
-		if lately[i].denied > 0 {
+		lately := now.perSecond(i, earlier)
+		allowed, denied := fmt.Sprintf("%9d", lately.allowed), fmt.Sprintf("%9d", lately.denied)
+		if lately.denied > 0 {
 			denied = d.paint(red, denied)
 		}
-		lines = append(lines, fmt.Sprintf("  %-8s %s %s %s   %s", c.name, d.bar(c), allowed, denied, f.comeBack(c)))
+		lines = append(lines, fmt.Sprintf("  %-6s %7d  %s %s %s  %s",
+			c.name, lately.asked(), d.bar(c, now.at, f.lasts), d.paint(green, allowed), denied, f.comeBack(c, now.at)))
 	}
 	return lines
 }
 
-// bar shows one part of the time after the other: green for what was allowed of it, red for what was denied.
-func (d *demo) bar(c *client) string {
+// bar shows one part of the time after the other: green for what was allowed of it, red for what was denied. Parts that
+// are still to come are blank.
+func (d *demo) bar(c *client, now, lasts time.Duration) string {
 	var b strings.Builder
 	for i := range c.parts {
+		if i > partAt(now, lasts) {
+			b.WriteString(" ")
+			continue
+		}
 		b.WriteString(d.cell(c.parts[i].count()))
 	}
 	return b.String()
@@ -48,32 +54,33 @@ func (d *demo) cell(c count) string {
 }
 
 // comeBack says when a client's next request will pass.
-func (f *flood) comeBack(c *client) string {
-	left := time.Duration(c.backAt.Load()) - time.Since(f.start)
+func (f *flood) comeBack(c *client, now time.Duration) string {
+	left := time.Duration(c.backAt.Load()) - now
 	if left <= 0 {
 		return "now"
 	}
 	return fmt.Sprintf("in %d ms", left.Milliseconds()+1)
 }
 
-// logHead returns the head of the table that logLine writes the lines of.
-func logHead(f *flood) []string {
+// logHead is the head of the table whose lines logLine writes.
+func (f *flood) logHead() string {
 	var b strings.Builder
-	b.WriteString("  after")
+	b.WriteString("  passed/denied")
 	for _, c := range f.clients {
-		fmt.Fprintf(&b, "%14s", c.name)
+		fmt.Fprintf(&b, "%10s", c.name)
 	}
-	return []string{"  passed/denied in every second:", "", b.String() + "   noisy back"}
+	return b.String() + "   noisy may come back"
 }
 
-func logLine(f *flood, before, now []count) string {
+// logLine says what clients got since an earlier sample.
+func (f *flood) logLine(now, earlier sample) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%5.0f s", time.Since(f.start).Seconds())
+	fmt.Fprintf(&b, "  %11.0f s", now.at.Seconds())
 	for i := range f.clients {
-		lately := now[i].minus(before[i])
-		fmt.Fprintf(&b, "%14s", fmt.Sprintf("%d/%d", lately.allowed, lately.denied))
+		lately := now.perSecond(i, earlier)
+		fmt.Fprintf(&b, "%10s", fmt.Sprintf("%d/%d", lately.allowed, lately.denied))
 	}
-	return b.String() + "   " + f.comeBack(f.clients[0])
+	return b.String() + "   " + f.comeBack(f.clients[0], now.at)
 }
 
 // grouped writes a number with commas between the thousands.

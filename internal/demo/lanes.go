@@ -15,11 +15,9 @@ const (
 	slots = 48
 )
 
-// arrivals are when the second scene's client asks, once in each slot: around the border of two windows, then again
-// after a rest, and once alone.
-func arrivals(n int) bool {
-	return n >= 14 && n < 28 || n >= 36 && n < 45
-}
+// arrivals tells in which slots the client of the second scene asks: around the border of two windows, and again after
+// a rest.
+func arrivals(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
 
 // holds is how long a request of the concurrency lane is in flight.
 const holds = 300 * time.Millisecond

@@ -17,8 +17,8 @@ import (
 const usage = `Usage: go run ./internal/demo [-for 6s]
 
 Shows the library at work, with a real store:
-  1  a noisy neighbour: one client floods, three behave; real time, real goroutines
-  2  one burst through every algorithm: what passes and what doesn't; virtual time
+  1  a noisy neighbour: one client floods, three behave; in real time
+  2  one burst through every algorithm, and what passes; in virtual time
   3  how many decisions a second this machine makes
 
   -for TIME   how long the noisy neighbour keeps at it (default 6s)
@@ -66,6 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool
 	}
 	switch err := d.show(ctx); {
 	case ctx.Err() != nil:
+		d.wipe()
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "demo:", err)
@@ -84,6 +85,7 @@ type demo struct {
 
 // show plays the scenes one after the other, until the end or until ctx is done.
 func (d *demo) show(ctx context.Context) error {
+	d.line(d.paint(bold, "Headgate") + " decides how much of a service each client may take.")
 	for _, scene := range []func(context.Context) error{
 		d.showNeighbour, d.showAlgorithms, d.showSpeed, d.showNext,
 	} {

@@ -16,14 +16,13 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	f := &flood{clients: neighbours(), limiter: store, lasts: d.flood}
 	d.title("1  A noisy neighbour")
-	d.line("  noisy asks 500 times a second, alice 8 times, bob 5 times, carol 12 times at")
-	d.line("  once every 2 s. Each of them may have " + d.paint(bold, perClient.String()) + ".")
+	d.line("  Each client may have " + d.paint(bold, perClient.String()) + ". noisy asks for 50 times that;")
+	d.line("  alice, bob and carol stay below it, carol with 12 at once every 2 s.")
 	d.line("")
 
+	f := newFlood(store, d.flood)
 	done := make(chan error, 1)
-	f.start = time.Now()
 	go func() { done <- f.run(ctx) }()
 	if d.live {
 		err = d.watch(f, done)
@@ -43,11 +42,11 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 // watch draws the flood over and over until it is done.
 func (d *demo) watch(f *flood, done <-chan error) error {
 	defer d.still()()
-	const frame, framesPerSecond = time.Second / 10, 10
-	ticker := time.NewTicker(frame)
+	const framesPerSecond = 12 // no multiple of the clients' rates, so that frames show all their moments
+	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()
-	var history [framesPerSecond + 1][]count // of the last second
-	for n := 0; ; n++ {
+	lastSecond := []sample{f.sample()} // oldest first
+	for {
 		var err error
 		finished := false
 		select {
@@ -55,47 +54,33 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 			finished = true
 		case <-ticker.C:
 		}
-		now := f.counts()
-		copy(history[1:], history[:])
-		history[0] = now
-		lately := make([]count, len(now))
-		before := history[min(n, framesPerSecond)]
-		for i := range now {
-			lately[i] = now[i].minus(before[i])
-		}
-		d.draw(d.frame(f, lately))
+		now := f.sample()
+		d.draw(d.frame(f, now, lastSecond[0]))
 		if finished {
 			return err
+		}
+		if lastSecond = append(lastSecond, now); len(lastSecond) > framesPerSecond {
+			lastSecond = lastSecond[1:]
 		}
 	}
 }
 
 // log writes a line a second until the flood is done.
 func (d *demo) log(f *flood, done <-chan error) error {
-	for _, line := range logHead(f) {
-		d.line(line)
-	}
+	d.line(f.logHead())
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	before := make([]count, len(f.clients))
+	before := f.sample()
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-ticker.C:
 		}
-		now := f.counts()
-		d.line(logLine(f, before, now))
+		now := f.sample()
+		d.line(f.logLine(now, before))
 		before = now
 	}
-}
-
-func (f *flood) counts() []count {
-	counts := make([]count, len(f.clients))
-	for i, c := range f.clients {
-		counts[i] = c.total()
-	}
-	return counts
 }
 
 // most returns how many units a client can have had at the most, by its limit, in the time that it was there.

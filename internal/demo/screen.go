@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -16,6 +17,7 @@ const (
 	green style = "32"
 	red   style = "31"
 	cyan  style = "36"
+	amber style = "33"
 	mixed style = "32;41" // green before red: a block shows both
 )
 
@@ -48,7 +50,7 @@ func (s *screen) paint(as style, text string) string {
 // line writes a line that stays.
 func (s *screen) line(text string) {
 	s.drawn = 0
-	io.WriteString(s.w, text+"\n")
+	fmt.Fprintln(s.w, text)
 }
 
 // title begins a scene.
@@ -61,6 +63,7 @@ func (s *screen) title(text string) {
 // draw writes a frame over the one before, in one write so that it does not flicker. Only a live screen is drawn on.
 func (s *screen) draw(frame []string) {
 	var b strings.Builder
+	b.WriteString("\r") // over the ^C that a terminal may have echoed
 	if s.drawn > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(s.drawn) + "A")
 	}
@@ -68,7 +71,7 @@ func (s *screen) draw(frame []string) {
 		b.WriteString(line + "\x1b[K\n")
 	}
 	s.drawn = len(frame)
-	io.WriteString(s.w, b.String())
+	fmt.Fprint(s.w, b.String())
 }
 
 // still hides the cursor and keeps lines that are too wide for the terminal from wrapping, until the returned function
@@ -77,6 +80,13 @@ func (s *screen) still() (restore func()) {
 	if !s.live {
 		return func() {}
 	}
-	io.WriteString(s.w, "\x1b[?25l\x1b[?7l")
-	return func() { io.WriteString(s.w, "\x1b[?7h\x1b[?25h") }
+	fmt.Fprint(s.w, "\x1b[?25l\x1b[?7l")
+	return func() { fmt.Fprint(s.w, "\x1b[?7h\x1b[?25h") }
+}
+
+// wipe clears what a terminal has echoed on the line below.
+func (s *screen) wipe() {
+	if s.live {
+		fmt.Fprint(s.w, "\r\x1b[K")
+	}
 }

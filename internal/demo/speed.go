@@ -54,6 +54,9 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 	}
 	names := make([]string, keys)
 	for i := range names {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return speed{}, ctx.Err()
+		}
 		names[i] = "client-" + strconv.Itoa(i)
 		limit.Allow(names[i])
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // showAlgorithms is the second scene: the same burst through every algorithm.
@@ -51,7 +53,7 @@ func (d *demo) timeline(all []*lane) []string {
 				return d.paint(red, denied)
 			}
 			return " "
-		}), l.verdict()))
+		}), d.verdict(l)))
 		if l.goAt != nil {
 			gone := columns(l.goAt)
 			lines = append(lines, fmt.Sprintf(laneAt, "  and lets go", d.strip(func(n int) string {
@@ -59,7 +61,7 @@ func (d *demo) timeline(all []*lane) []string {
 					return d.paint(cyan, passed)
 				}
 				return " "
-			}), fmt.Sprintf("%2d in 1 s", most(l.goAt, time.Second))))
+			}), d.peak(l.goAt, l.limit)))
 		}
 	}
 	for i := range lines {
@@ -69,20 +71,32 @@ func (d *demo) timeline(all []*lane) []string {
 }
 
 // verdict tells what to see in a lane.
-func (l *lane) verdict() string {
-	if l.limit.Period == 0 {
+func (d *demo) verdict(l *lane) string {
+	if l.limit.Algorithm == headgate.Concurrency {
 		return fmt.Sprintf("%2d at once", most(l.at, holds))
 	}
-	return fmt.Sprintf("%2d in 1 s", most(l.at, l.limit.Period))
+	return d.peak(l.at, l.limit)
 }
+
+// peak tells how many of these times lie within one period of the limit, at the most.
+func (d *demo) peak(times []time.Duration, limit headgate.Limit) string {
+	n := most(times, limit.Period)
+	text := fmt.Sprintf("%2d in %.0f s", n, limit.Period.Seconds())
+	if int64(n) > limit.Count {
+		return d.paint(amber, text)
+	}
+	return text
+}
+
+const perSecond = int(time.Second / slot)
 
 // ruler returns a scale with a mark at every second.
 func ruler() string {
 	var b strings.Builder
-	for n := 0; n < slots; n += int(time.Second / slot) {
-		fmt.Fprintf(&b, "%-*s", int(time.Second/slot), fmt.Sprintf("│%d s", n*int(slot/time.Millisecond)/1000))
+	for n := 0; n < slots; n += perSecond {
+		fmt.Fprintf(&b, "%-*s", min(perSecond, slots-n), fmt.Sprintf("│%d s", n/perSecond))
 	}
-	return b.String()[:slots+2*(1+slots/int(time.Second/slot))]
+	return b.String()
 }
 
 // strip returns what of tells of every slot, with the borders of the seconds shown through.
@@ -90,7 +104,7 @@ func (d *demo) strip(of func(n int) string) string {
 	var b strings.Builder
 	for n := range slots {
 		cell := of(n)
-		if cell == " " && n%int(time.Second/slot) == 0 {
+		if cell == " " && n%perSecond == 0 {
 			cell = d.paint(dim, border)
 		}
 		b.WriteString(cell)
