@@ -59,7 +59,10 @@ func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration
 		heap.Push(&waiting, request{at: time.Duration(i) * time.Second / time.Duration(perSecond), number: i})
 	}
 	var passed queue
-	for waiting.Len() > 0 {
+	for tries := int64(0); waiting.Len() > 0; tries++ {
+		if tries > 1000*total {
+			tr.Fatalf("%s: %d of %d requests passed in %d tries", l, len(passed), total, tries)
+		}
 		r := heap.Pop(&waiting).(request)
 		tr.goTo(r.at)
 		d := tr.take("alice", l, 1)

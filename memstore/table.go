@@ -145,12 +145,12 @@ func (g *segment) tidy(s *sieve) {
 			continue
 		}
 		tag := tagWord >> lifeBits
-		if tag&s.bit != 0 && tag != gone {
-			s.moved = append(s.moved, slot{tag: tagWord, state: e.hold()})
+		if s.drops(e, tagWord) {
 			g.clear(e)
 			continue
 		}
-		if s.drops(e, tagWord) {
+		if tag&s.bit != 0 {
+			s.moved = append(s.moved, slot{tag: tagWord, state: e.hold()})
 			g.clear(e)
 			continue
 		}

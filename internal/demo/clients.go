@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -94,7 +95,7 @@ func (f *flood) run(ctx context.Context) error {
 	}
 	senders.Wait()
 	f.elapsed = time.Since(f.start)
-	if err := context.Cause(ctx); err != context.DeadlineExceeded { //nolint:errorlint // the flood's own end, and nothing that wraps it
+	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil
