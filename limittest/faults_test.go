@@ -225,7 +225,7 @@ var faults = []struct {
 		if d.Allowed {
 			d.Remaining += c.Cost
 		}
-	}), []string{"cases/tokenbucket/the worked example", "answers/remaining", "crowd/"}},
+	}), []string{"cases/tokenbucket/the worked example", "answers/remaining"}},
 	{"resets after a period", decidedBy(func(c headgate.Check, d *headgate.Decision) {
 		if d.ResetAfter > 0 {
 			d.ResetAfter = c.Limit.Period

@@ -1,7 +1,6 @@
 package limittest
 
 import (
-	"container/heap"
 	"math"
 	"time"
 
@@ -52,57 +51,23 @@ func (tr *trial) rung(l headgate.Limit, offered int64) {
 	}
 }
 
-// offer has total requests arrive at a rate, and returns when each passed, in order.
+// offer has total requests arrive at a rate, and returns when each passed. A request that finds others waiting waits
+// behind them: it would be denied as they were.
 func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
-	var waiting queue
+	const mostTries = 100
+	passed := make([]time.Duration, 0, total)
 	for i := range total {
-		heap.Push(&waiting, request{at: time.Duration(i) * time.Second / time.Duration(perSecond), number: i})
-	}
-	var passed queue
-	for tries := int64(0); waiting.Len() > 0; tries++ {
-		if tries > 1000*total {
-			tr.Fatalf("%s: %d of %d requests passed in %d tries", l, len(passed), total, tries)
-		}
-		r := heap.Pop(&waiting).(request)
-		tr.goTo(r.at)
+		arrives := time.Duration(i) * time.Second / time.Duration(perSecond)
+		tr.goTo(max(arrives, tr.at()))
 		d := tr.take("alice", l, 1)
-		if !d.Allowed {
-			r.at += d.RetryAfter
-			heap.Push(&waiting, r)
-			continue
+		for tries := 1; !d.Allowed; tries++ {
+			if tries == mostTries {
+				tr.Fatalf("%s: request %d of %d was denied %d times: %+v", l, i, total, tries, d)
+			}
+			tr.Advance(d.RetryAfter)
+			d = tr.take("alice", l, 1)
 		}
-		r.at += d.Delay
-		heap.Push(&passed, r)
+		passed = append(passed, tr.at()+d.Delay)
 	}
-	times := make([]time.Duration, 0, total)
-	for passed.Len() > 0 {
-		times = append(times, heap.Pop(&passed).(request).at)
-	}
-	return times
-}
-
-// A request comes at a time, or again.
-type request struct {
-	at     time.Duration
-	number int64
-}
-
-// A queue has the earliest request first, and of several at once the one that came first.
-type queue []request
-
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
-}
-
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-func (q *queue) Push(x any) { *q = append(*q, x.(request)) }
-
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	r := (*q)[last]
-	*q = (*q)[:last]
-	return r
+	return passed
 }

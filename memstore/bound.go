@@ -29,7 +29,7 @@ func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 func (b *Bound) AllowN(key string, n int64) bool {
 	s, p := b.store, b.plan
 	if p.compact && key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
-		a := s.ask(p, key, n, s.now())
+		a := s.ask(p, key, n)
 		if a.takes() {
 			if _, took := s.takeCompact(&a); took != absent {
 				return took == yes

@@ -21,7 +21,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if p.kind == algorithm.KindLeases {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	a := s.ask(p, c.Key, c.Cost, s.now())
+	a := s.ask(p, c.Key, c.Cost)
 	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
 		return err
 	}
-	a := s.ask(p, c.Key, c.Cost, s.now())
+	a := s.ask(p, c.Key, c.Cost)
 	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -261,40 +261,35 @@ func ExampleStore_Give() {
 	store, clock := example()
 	defer store.Close()
 	ctx := context.Background()
-	check := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 10}
-	left := func() {
-		d, err := store.Take(ctx, headgate.Check{Key: check.Key, Limit: check.Limit})
+	check := func(cost int64) headgate.Check {
+		return headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: cost}
+	}
+	take := func(cost int64) headgate.Receipt {
+		d, err := store.Take(ctx, check(cost))
 		if err != nil {
 			fmt.Println(err)
-			return
 		}
-		fmt.Println(d.Remaining, "left")
+		fmt.Println("took", cost, "and", d.Remaining, "are left")
+		return d.Receipt
 	}
-	taken, err := store.Take(ctx, check)
-	if err != nil {
-		fmt.Println(err)
-		return
+	give := func(cost int64, r headgate.Receipt) {
+		if err := store.Give(ctx, check(cost), r); err != nil {
+			fmt.Println(err)
+		}
 	}
-	left()
-
-	check.Cost = 6
-	if err := store.Give(ctx, check, taken.Receipt); err != nil {
-		fmt.Println(err)
-		return
-	}
-	left()
+	receipt := take(10)
+	give(6, receipt)
+	take(0)
 
 	clock.Advance(time.Second)
-	check.Cost = 4
-	if err := store.Give(ctx, check, taken.Receipt); err != nil { // too late: the bucket is full again
-		fmt.Println(err)
-		return
-	}
-	left()
+	take(10)
+	give(4, receipt) // too late: these have come back by themselves
+	take(0)
 	// Output:
-	// 0 left
-	// 6 left
-	// 10 left
+	// took 10 and 0 are left
+	// took 0 and 6 are left
+	// took 10 and 0 are left
+	// took 0 and 0 are left
 }
 
 // A concurrency limit bounds what is in flight. Give ends it; who never calls it frees the place after the TTL.

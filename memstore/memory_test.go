@@ -50,7 +50,9 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 
 // countBytes counts what Stats().Bytes says anew.
 func (s *Store) countBytes() int64 {
-	sum := int64(len(s.stock.ready)) * maxSlots * slotBytes
+	s.stock.mu.Lock()
+	sum := int64(len(s.stock.ready)) * largeBytes
+	s.stock.mu.Unlock()
 	for n := range s.shards {
 		if d := s.dirs[n].Load(); d != nil {
 			var last *segment

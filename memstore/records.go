@@ -105,7 +105,7 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 	if exists {
 		was := r.at(old)
 		copy(record[1:], was[1:recordState+was[recordWords]])
-		s.release(r, old)
+		s.releaseRecord(r, old)
 	} else {
 		clear(record[1:recordState])
 	}
@@ -182,8 +182,8 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 	return true
 }
 
-// release puts a record back into its class.
-func (s *Store) release(r *records, p place) {
+// releaseRecord puts a record back into its class.
+func (s *Store) releaseRecord(r *records, p place) {
 	s.budget.records.Add(-indexBytes)
 	c := &r.classes[p.class]
 	record := r.at(p)
@@ -196,7 +196,7 @@ func (s *Store) release(r *records, p place) {
 func (s *Store) drop(r *records, hash uint64) {
 	if p, ok := r.index[hash]; ok {
 		delete(r.index, hash)
-		s.release(r, p)
+		s.releaseRecord(r, p)
 	}
 }
 

@@ -146,7 +146,7 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	for j := first ^ span; j < first^span+span; j++ {
 		d.set(j, g)
 	}
-	s.budget.tables.Add(-other.bytes())
+	s.release(other)
 }
 
 func depthOf(d *directory) int { return 64 - lifeBits - int(d.shift) }

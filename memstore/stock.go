@@ -1,39 +1,85 @@
 package memstore
 
-import "sync"
+import (
+	"sync"
+	"unsafe"
+)
 
-// A stock keeps empty segments ready. The first touch of new memory is a page fault, which takes longer than all the rest
-// of a split; so a goroutine of the store takes it, and not the caller whose key is one too many.
+// A stock has the memory of segments: empty ones made ready, and those that merging has left over. The first touch of new
+// memory is a page fault, which takes longer than all the rest of a split; so a goroutine of the store takes it, and not
+// the caller whose key is one too many. It makes segments by the chunk, which the system can back with large pages and
+// the garbage collector sees as one object.
 type stock struct {
-	ready chan []slot
-	want  chan struct{}
+	want chan struct{}
+
+	mu       sync.Mutex
+	ready    []*slot // touched, and counted as used memory
+	released []*slot // given back to the system; they are zero when they are touched again
 }
 
-// stocked is how many segments are kept ready, once the first was asked for.
-const stocked = 32
-
-func newStock() stock {
-	return stock{ready: make(chan []slot, stocked), want: make(chan struct{}, 1)}
-}
+const (
+	largeBytes = maxSlots * slotBytes
+	minChunk   = 8 * largeBytes
+	maxChunk   = 4 << 20
+)
 
 // newLargeSegment returns an empty segment of maxSlots slots, or nil if memory does not allow one.
 func (s *Store) newLargeSegment(depth uint8) *segment {
-	select {
-	case s.stock.want <- struct{}{}:
-	default: // the keeper knows
+	base, few := s.stock.take()
+	if few {
+		select {
+		case s.stock.want <- struct{}{}:
+		default: // the keeper knows
+		}
 	}
-	select {
-	case slots := <-s.stock.ready:
-		return &segment{slots: slots, depth: depth}
-	default:
+	if base == nil {
+		if !s.reserveTable(largeBytes) {
+			return nil
+		}
+		if base = s.stock.reuse(); base == nil {
+			return newSegment(maxSlots, depth)
+		}
 	}
-	if !s.reserveTable(maxSlots * slotBytes) {
-		return nil
-	}
-	return newSegment(maxSlots, depth)
+	return &segment{slots: unsafe.Slice(base, maxSlots), depth: depth}
 }
 
-// keepStock fills the stock whenever something was taken, until the store is closed.
+// take returns a segment's memory from those that are ready, and whether there are few.
+func (t *stock) take() (base *slot, few bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := len(t.ready) - 1
+	if last < 0 {
+		return nil, true
+	}
+	base, t.ready = t.ready[last], t.ready[:last]
+	return base, last < minChunk/largeBytes
+}
+
+// reuse returns memory that was released, or nil.
+func (t *stock) reuse() *slot {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := len(t.released) - 1
+	if last < 0 {
+		return nil
+	}
+	base := t.released[last]
+	t.released = t.released[:last]
+	return base
+}
+
+// release gives the memory of a segment, which holds no entry any more, back to the system.
+func (s *Store) release(g *segment) {
+	s.budget.tables.Add(-g.bytes())
+	if !forget(g.slots) {
+		return // the garbage collector will
+	}
+	s.stock.mu.Lock()
+	defer s.stock.mu.Unlock()
+	s.stock.released = append(s.stock.released, g.base())
+}
+
+// keepStock makes segments ready whenever there are few, until the store is closed.
 func (s *Store) keepStock() {
 	defer s.running.Done()
 	for {
@@ -41,15 +87,47 @@ func (s *Store) keepStock() {
 		case <-s.stop:
 			return
 		case <-s.stock.want:
+			s.restock()
 		}
-		for len(s.stock.ready) < stocked && s.reserveTable(maxSlots*slotBytes) {
-			slots := make([]slot, maxSlots)
-			const pageSlots = 4096 / slotBytes
-			for i := 0; i < len(slots); i += pageSlots {
-				slots[i] = slot{}
-			}
-			s.stock.ready <- slots // only the keeper adds, so there is room
+	}
+}
+
+// restock makes a chunk of segments ready, of a size that is small beside what the tables take already.
+func (s *Store) restock() {
+	bytes := min(max(s.budget.tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
+	for !s.reserveTable(bytes) {
+		if bytes /= 2; bytes < largeBytes {
+			return
 		}
+		bytes = bytes / largeBytes * largeBytes
+	}
+	var bases []*slot
+	for ; bytes > 0; bytes -= largeBytes {
+		base := s.stock.reuse()
+		if base == nil {
+			break
+		}
+		touch(unsafe.Slice(base, maxSlots))
+		bases = append(bases, base)
+	}
+	if bytes > 0 {
+		chunk := make([]slot, bytes/slotBytes)
+		preferLargePages(chunk)
+		touch(chunk)
+		for i := 0; i < len(chunk); i += maxSlots {
+			bases = append(bases, &chunk[i])
+		}
+	}
+	s.stock.mu.Lock()
+	defer s.stock.mu.Unlock()
+	s.stock.ready = append(s.stock.ready, bases...)
+}
+
+// touch lets the system back the memory of empty slots now.
+func touch(slots []slot) {
+	const pageSlots = 4096 / slotBytes
+	for i := 0; i < len(slots); i += pageSlots {
+		slots[i] = slot{}
 	}
 }
 

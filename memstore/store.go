@@ -46,10 +46,10 @@ func New(o Options) (*Store, error) {
 	}
 	s := &Store{
 		clock: newClock(o.Now),
-		stock: newStock(),
 		stop:  make(chan struct{}),
 	}
 	s.budget.most = o.MaxBytes
+	s.stock.want = make(chan struct{}, 1)
 	for kind := range s.seeds {
 		s.seeds[kind] = maphash.MakeSeed()
 	}
@@ -114,13 +114,22 @@ type ask struct {
 	n      int64
 }
 
-// ask returns what a check asks, at the store's time now.
-func (s *Store) ask(p *plan, key string, n, now int64) ask {
-	var behind int64
-	if p.limit.Staggered {
-		behind = p.Offset(key)
+// ask returns what a check asks now. It reads the clock after the key, which may not be in the cache, and before the
+// table, which will not be: reading the clock waits for all reads before it.
+func (s *Store) ask(p *plan, key string, n int64) ask {
+	a := ask{plan: p, hash: s.hash(p, key), n: n}
+	a.at(s.now(), key)
+	return a
+}
+
+func (s *Store) hash(p *plan, key string) uint64 { return maphash.String(s.seeds[p.kind], key) }
+
+// at sets the time of an ask to the store's time now.
+func (a *ask) at(now int64, key string) {
+	if a.plan.limit.Staggered {
+		a.behind = a.plan.Offset(key)
 	}
-	return ask{plan: p, hash: maphash.String(s.seeds[p.kind], key), now: now - behind, behind: behind, n: n}
+	a.now = now - a.behind
 }
 
 func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
@@ -133,7 +142,7 @@ func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 func (a *ask) tagWord() uint64 { return a.tag()<<lifeBits | uint64(a.plan.life) }
 
 func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
-	a := s.ask(p, key, n, s.now())
+	a := s.ask(p, key, n)
 	if !p.compact {
 		return s.takeWide(&a)
 	}

@@ -39,14 +39,17 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	}
 	var few [8]part
 	parts := few[:0]
-	now := s.now()
 	for i := range checks {
 		c := &checks[i]
 		p, err := s.prepare(ctx, c)
 		if err != nil {
 			return dst, err
 		}
-		parts = append(parts, part{ask: s.ask(p, c.Key, c.Cost, now)})
+		parts = append(parts, part{ask: ask{plan: p, hash: s.hash(p, c.Key), n: c.Cost}})
+	}
+	now := s.now()
+	for i := range parts {
+		parts[i].at(now, checks[i].Key)
 	}
 	locked := shardsOf(parts)
 	s.lock(&locked)
