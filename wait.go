@@ -8,13 +8,17 @@ import (
 
 // Wait takes c as soon as l allows it, and then holds for the Decision's Delay. It returns at once, having taken
 // nothing, with an error that wraps context.DeadlineExceeded when ctx would end before that, and with ErrNever when the
-// cost can never pass. Units taken for a Delay that ctx cuts short are given back.
+// cost can never pass. Units taken for a Delay that ctx cuts short are given back. It refuses concurrency limits with
+// ErrUnsupported, since nobody could release the place that it took: Take them, and keep the receipt.
 //
 // Waiters are not queued: when several wait on one key, whoever asks first after units come back takes them. Use package
 // pacer where order matters.
 func Wait(ctx context.Context, l Limiter, c Check) error {
 	if ctx == nil {
 		return ErrNilContext
+	}
+	if c.Limit.Algorithm == Concurrency {
+		return fmt.Errorf("wait for %s: %w", quote(c.Key), ErrUnsupported)
 	}
 	for {
 		d, err := l.Take(ctx, c)

@@ -14,8 +14,8 @@
 //
 // A state holds what was consumed in whole units, and when; never a product of limit and time. That is why a limit may
 // change between two steps on one state. Products of a unit count and a time are formed only inside a step, with 128
-// bits, and nothing is rounded on the way to a decision. Counts are below 2^40 and periods below 2^45 µs, so that 53-bit
-// Lua can do the same by long division, digit by digit.
+// bits, and nothing is rounded on the way to a decision but the weight of a sliding-window, to the nearest unit. Counts
+// are below 2^40 and periods below 2^45 µs, so that 53-bit Lua can do the same by long division, digit by digit.
 //
 // # Adding an algorithm
 //

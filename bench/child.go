@@ -47,11 +47,7 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		}
 		return printed.Encode(filled)
 	case childServe:
-		work := newWorkload(f.keys, f.picks)
-		if work.listed() {
-			work.list()
-		}
-		s, filled, err := newServer(e, q, work)
+		s, filled, err := newServer(e, q, newWorkload(f.keys, f.picks))
 		if err != nil {
 			return err
 		}
@@ -113,9 +109,7 @@ type server struct {
 	work      *workload
 }
 
-// newServer makes a contender and lets it see every key once: as the very strings that will be asked for if they are
-// listed already, so that a map finds its own string and need not look at its bytes, else as strings made on the way, so
-// that the harness's own are not counted.
+// newServer makes a contender and lets it see every key once.
 func newServer(e entry, q quota, work *workload) (*server, filling, error) {
 	filled := filling{Keys: work.total}
 	settle()
@@ -134,13 +128,7 @@ func newServer(e entry, q quota, work *workload) (*server, filling, error) {
 		}
 	}
 	start := time.Now()
-	if work.keys != nil {
-		for _, key := range work.keys {
-			visit(key)
-		}
-	} else {
-		eachKey(work.total, e.keepsKeys, visit)
-	}
+	eachKey(work.total, e.keepsKeys, visit)
 	filled.Seconds = time.Since(start).Seconds()
 	if denied > 0 {
 		return nil, filled, fmt.Errorf("fill %s: the first request of %d keys was denied", e.name, denied)

@@ -65,9 +65,8 @@ func reportMethod(b *strings.Builder, r *results) {
 - The limit is %[4]s, all of which may come at once. One unit comes back in %[5]s, so during a run no key falls
   idle, no window ends and nothing is due to be forgotten. A hot key that is always admitted has %[6]s instead;
   go-limiter, which refills too little at that rate, has more tokens than the run can use.
-- Keys are %[7]d bytes. They are asked for by the very strings that the tables were filled with, which spares a map of strings
-  a look at its own copy. The random reading of the keys is part of everyone's time; "the loop alone" says how much it is.
-  Zipf is with s = %[8]g.
+- Keys are %[7]d bytes. Every request has its own copy of its key, which was read a moment ago, as in a server; a map has to
+  compare it with the copy that it kept. Zipf is with s = %[8]g.
 - The floor is a table of fixed size that neither grows nor forgets: one seeded hash, one probe, one clock, one
   compare-and-swap. It is the least that an exact limiter with a table can cost here; "one counter" is that without the table.
 - Peers are asked for a decision by their shortest way and run without extras: throttled without its LRU, httprate

@@ -1,59 +1,31 @@
 package main
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
 )
 
-// listedKeys is up to how many keys are all held as strings and picked by index. Of more, a sample of this many is.
-const listedKeys = 1 << 22
-
-// A workload is what is asked of a contender in its process: keys, and sequences of picks from them, made outside of
-// timing and the same in every process.
+// A workload is what is asked of a contender in its process: sequences of requests, made outside of timing and the same in
+// every process. Each request has its own copy of its key, in the order in which they are asked, as a server has read it
+// a moment ago.
 type workload struct {
-	total     int      // how many keys the contender knows
-	picks     int      // the length of a sequence, a power of two
-	keys      []string // all of them, or a sample
-	sequences map[string][]uint32
+	total     int // how many keys the contender knows
+	picks     int // the length of a sequence, a power of two
+	sequences map[string][]string
 }
 
 func newWorkload(total, picks int) *workload {
-	return &workload{total: total, picks: picks, sequences: map[string][]uint32{}}
+	return &workload{total: total, picks: picks, sequences: map[string][]string{}}
 }
 
-// listed tells whether all keys are held as strings.
-func (w *workload) listed() bool { return w.total <= listedKeys }
-
-// list makes the strings: all keys, or a random sample in the order in which it will be asked for.
-func (w *workload) list() {
-	if w.keys != nil {
-		return
+func (w *workload) sequence(order string) []string {
+	s := w.sequences[order]
+	if s == nil {
+		picks := newSequence(order, w.total, w.picks)
+		s = keyList(len(picks), func(i int) int { return int(picks[i]) })
+		w.sequences[order] = s
 	}
-	if w.listed() {
-		w.keys = keyList(w.total, func(i int) int { return i })
-		return
-	}
-	rng := rand.New(rand.NewPCG(sequenceSeed, uint64(w.total)))
-	w.keys = keyList(min(listedKeys, w.picks), func(int) int { return rng.IntN(w.total) })
-}
-
-func (w *workload) sequence(order string) []uint32 {
-	if s := w.sequences[order]; s != nil {
-		return s
-	}
-	w.list()
-	var s []uint32
-	if w.listed() {
-		s = newSequence(order, w.total, w.picks)
-	} else {
-		s = make([]uint32, w.picks) // the sample is random already
-		for i := range s {
-			s[i] = uint32(i % len(w.keys))
-		}
-	}
-	w.sequences[order] = s
 	return s
 }
 
@@ -78,7 +50,7 @@ func (w *workload) measure(c contender, order string, goroutines, ops, round int
 		done.Go(func() {
 			ready.Done()
 			<-gate
-			admitted[g] = decide(c, w.keys, sequence, round*ops+g*share, share)
+			admitted[g] = decide(c, sequence, round*ops+g*share, share)
 		})
 	}
 	ready.Wait()
@@ -104,10 +76,10 @@ func (w *workload) measure(c contender, order string, goroutines, ops, round int
 }
 
 // decide asks n times, from a place in the sequence on, and returns how often it was admitted.
-func decide(c contender, keys []string, sequence []uint32, from, n int) (admitted int64) {
+func decide(c contender, sequence []string, from, n int) (admitted int64) {
 	mask := len(sequence) - 1
 	for i := from; i < from+n; i++ {
-		if c.Allow(keys[sequence[i&mask]]) {
+		if c.Allow(sequence[i&mask]) {
 			admitted++
 		}
 	}

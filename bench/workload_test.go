@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 func TestKeysAreDifferent(t *testing.T) {
@@ -51,10 +52,16 @@ func TestMeasureAsksExactlyWhatItReports(t *testing.T) {
 	}
 }
 
-func TestASampleStandsForManyKeys(t *testing.T) {
-	w := newWorkload(listedKeys+1, 1<<10)
-	s := w.sequence(uniform)
-	if len(w.keys) != 1<<10 || len(s) != 1<<10 || s[0] != 0 || s[1] != 1 {
-		t.Errorf("%d keys and %d picks %v…, want a sample of %d in order", len(w.keys), len(s), s[:2], 1<<10)
+func TestRequestsHaveTheirOwnCopiesOfTheKeysPicked(t *testing.T) {
+	const keys, picks = 50, 1 << 10
+	named := keyList(keys, func(i int) int { return i })
+	requests := newWorkload(keys, picks).sequence(uniform)
+	for i, k := range newSequence(uniform, keys, picks) {
+		if requests[i] != named[k] {
+			t.Fatalf("request %d has key %q, want %q", i, requests[i], named[k])
+		}
+		if i > 0 && unsafe.StringData(requests[i]) == unsafe.StringData(requests[i-1]) {
+			t.Fatalf("requests %d and %d share a copy of their key", i-1, i)
+		}
 	}
 }

@@ -199,7 +199,7 @@ var faults = []struct {
 			return f.Limiter.Give(ctx, c, r)
 		}
 	}, []string{"cases/tokenbucket/a late refund", "cases/tokenbucket/a refund returns only", "refund/keeps the bound/10 per s",
-		"refund/too late"}},
+		"refund/too late", "refund/never lifts/10 per s"}},
 	{"gives back more than was taken", func(f *faulty, _ func() time.Time) {
 		f.give = func(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 			if err := f.Limiter.Give(ctx, c, r); err != nil {
@@ -207,7 +207,8 @@ var faults = []struct {
 			}
 			return f.Limiter.Reset(ctx, c.Key)
 		}
-	}, []string{"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "crowd/takes and gives"}},
+	}, []string{"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never lifts",
+		"crowd/takes and gives"}},
 	{"gives nothing back", func(f *faulty, _ func() time.Time) {
 		f.give = func(context.Context, headgate.Check, headgate.Receipt) error { return nil }
 	}, []string{"cases/concurrency/places", "bound/in flight", "refund/at once", "input/refunds"}},

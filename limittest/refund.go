@@ -8,10 +8,11 @@ import (
 
 // refundChecks prove that giving back undoes a take, and never more than that.
 func refundChecks() []check {
-	return append(append(append(
+	return append(append(append(append(
 		forEach("refund", "at once undoes", allLimits, func(tr *trial, l headgate.Limit) { tr.refundUndoes(l) }),
 		forEach("refund", "keeps the bound", timedLimits, func(tr *trial, l headgate.Limit) { tr.refundsKeepBound(l) })...),
 		forEach("refund", "too late adds nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.lateRefund(l) })...),
+		forEach("refund", "never lifts", allLimits, func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
 		forEach("refund", "of a charge", timedLimits, func(tr *trial, l headgate.Limit) { tr.chargeRefund(l) })...)
 }
 
@@ -63,6 +64,31 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 		}
 	}
 	tr.keepsBound(l, book)
+}
+
+// refundNeverLifts runs one history on two limiters, one of which also takes what it gives back sooner or later: it must
+// never have more than the other, which did not.
+func (tr *trial) refundNeverLifts(l headgate.Limit) {
+	other := tr.twin()
+	var open []headgate.Receipt
+	for range tr.Steps {
+		tr.Advance(pause(tr.rng, l, tr.at()))
+		if len(open) > 0 && tr.rng.IntN(2) == 0 {
+			i := tr.rng.IntN(len(open))
+			tr.give("alice", l, open[i].Units, open[i])
+			open = append(open[:i], open[i+1:]...)
+		}
+		if d := tr.take("alice", l, cost(tr.rng, l)); d.Allowed {
+			open = append(open, d.Receipt)
+		}
+		n := cost(tr.rng, l)
+		if tr.take("alice", l, n).Allowed && !other.take("alice", l, n).Allowed {
+			tr.Fatalf("%s: cost %d was allowed after refunds, and denied to one who never took", l, n)
+		}
+		if got, most := tr.peek("alice", l).Remaining, other.peek("alice", l).Remaining; got > most {
+			tr.Fatalf("%s: %d remaining after refunds, %d to one who never took", l, got, most)
+		}
+	}
 }
 
 // lateRefund gives back when time has given back already.
