@@ -162,9 +162,7 @@ func (h *history) step() error {
 		h.open = append(h.open[:i], h.open[i+1:]...)
 		got, want = h.take(0)
 	default:
-		if err := h.change(); err != nil {
-			return err
-		}
+		h.change()
 		got, want = h.take(0)
 	}
 	if got != want {
@@ -192,7 +190,7 @@ func (h *history) keep(d headgate.Decision) {
 }
 
 // change gives the limit another capacity, or what else may change without a doubt about what that means.
-func (h *history) change() error {
+func (h *history) change() {
 	l := h.limit
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
@@ -204,14 +202,11 @@ func (h *history) change() error {
 	default:
 		l.Count = oneOf(h.from, 1, l.Count, l.Count/2+1, 2*l.Count)
 	}
-	plan, err := algorithm.NewPlan(l)
-	if err != nil {
-		return nil // too large for a limit: it stays as it is
+	if plan, err := algorithm.NewPlan(l); err == nil { // else it is too large for a limit, and stays as it is
+		h.tell(event{verb: "limit", limit: l})
+		h.limit, h.plan = l, plan
+		h.oracle.Change(l)
 	}
-	h.tell(event{verb: "limit", limit: l})
-	h.limit, h.plan = l, plan
-	h.oracle.Change(l)
-	return nil
 }
 
 func (h *history) tell(e event) {

@@ -53,7 +53,7 @@ func drawLimit(from source, a headgate.Algorithm) headgate.Limit {
 	case headgate.SlidingBuckets:
 		l.Buckets = oneOf(from, 0, 2, 3, 7, 60, 1000)
 		if l.Validate() != nil { // does not divide the period
-			l.Period = l.Period / time.Microsecond * 60 * time.Microsecond
+			l.Period *= 60
 			l.Buckets = oneOf(from, 2, 3, 60)
 		}
 		l.Period = min(l.Period, 360*24*time.Hour)

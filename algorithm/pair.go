@@ -68,7 +68,7 @@ func pairOf(s State) Pair {
 	return Pair{Time: s[0], Units: s[1]}
 }
 
-func (pair Pair) into(s State) State { return append(s[:0], pair.Time, pair.Units) }
+func (b Pair) into(s State) State { return append(s[:0], b.Time, b.Units) }
 
 func (pairSteps) decide(p *Plan, s State, now, n int64) headgate.Decision {
 	return p.DecidePair(pairOf(s), now, n)

@@ -46,7 +46,9 @@ func mulDivFloor(a, b, c, most int64) int64 {
 func mulDivCeil(a, b, c, most int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(c)-1, 0)
-	hi += carry
+	if hi += carry; hi == 0 {
+		return int64(min(lo/uint64(c), uint64(most)))
+	}
 	if hi >= uint64(c) {
 		return most
 	}

@@ -25,11 +25,11 @@ func (tr *trial) wander(l headgate.Limit) {
 	tr.Advance(pause(tr.rng, l, tr.at()))
 	n := cost(tr.rng, l)
 	if l.Algorithm != headgate.Concurrency && tr.rng.IntN(10) == 0 {
-		tr.charge("alice", l, n)
+		tr.charge(l, n)
 		return
 	}
 	if d := tr.take("alice", l, n); d.Allowed && tr.rng.IntN(10) == 0 {
-		tr.give("alice", l, 1+tr.rng.Int64N(n), d.Receipt)
+		tr.give(l, 1+tr.rng.Int64N(n), d.Receipt)
 	}
 }
 

@@ -23,9 +23,9 @@ func (tr *trial) peek(key string, l headgate.Limit) headgate.Decision {
 	return tr.take(key, l, 0)
 }
 
-func (tr *trial) charge(key string, l headgate.Limit, n int64) headgate.Decision {
+func (tr *trial) charge(l headgate.Limit, n int64) headgate.Decision {
 	tr.Helper()
-	d, err := tr.limiter.Charge(context.Background(), headgate.Check{Key: key, Limit: l, Cost: n})
+	d, err := tr.limiter.Charge(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: n})
 	if err != nil {
 		tr.Fatalf("charge %d of %s: %v", n, l, err)
 	}
@@ -38,9 +38,9 @@ func (tr *trial) charge(key string, l headgate.Limit, n int64) headgate.Decision
 	return d
 }
 
-func (tr *trial) give(key string, l headgate.Limit, n int64, r headgate.Receipt) {
+func (tr *trial) give(l headgate.Limit, n int64, r headgate.Receipt) {
 	tr.Helper()
-	if err := tr.limiter.Give(context.Background(), headgate.Check{Key: key, Limit: l, Cost: n}, r); err != nil {
+	if err := tr.limiter.Give(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: n}, r); err != nil {
 		tr.Fatalf("give %d of %s back: %v", n, l, err)
 	}
 }

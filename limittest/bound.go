@@ -113,7 +113,7 @@ func (tr *trial) keepsInFlight(l headgate.Limit) {
 		held = alive
 		if len(held) > 0 && tr.rng.IntN(3) == 0 {
 			i := tr.rng.IntN(len(held))
-			tr.give("alice", l, held[i].Units, held[i].Receipt)
+			tr.give(l, held[i].Units, held[i].Receipt)
 			inFlight -= held[i].Units
 			held = append(held[:i], held[i+1:]...)
 		}

@@ -72,17 +72,17 @@ func (tr *trial) changed(l headgate.Limit) {
 // charged charges beyond the limit, up to the deepest debt and then more.
 func (tr *trial) charged(l headgate.Limit) {
 	capacity := l.Capacity()
-	if d := tr.charge("alice", l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {
+	if d := tr.charge(l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {
 		tr.Fatalf("%s: charged its capacity: got %+v", l, d)
 	}
-	if d := tr.charge("alice", l, 1); d.Allowed || d.Remaining != -1 || d.Receipt.Units != 1 {
+	if d := tr.charge(l, 1); d.Allowed || d.Remaining != -1 || d.Receipt.Units != 1 {
 		tr.Fatalf("%s: charged 1 beyond: got %+v", l, d)
 	}
 	deepest := -headgate.MaxDebt * capacity
 	for range headgate.MaxDebt + 2 {
-		tr.charge("alice", l, min(3*capacity, headgate.MaxCount))
+		tr.charge(l, min(3*capacity, headgate.MaxCount))
 	}
-	d := tr.charge("alice", l, headgate.MaxCount)
+	d := tr.charge(l, headgate.MaxCount)
 	if d.Remaining != deepest || d.Receipt.Units != 0 {
 		tr.Fatalf("%s: charged without end: got %+v, want %d remaining and nothing charged", l, d, deepest)
 	}

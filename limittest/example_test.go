@@ -19,7 +19,11 @@ func ExampleRun() {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { store.Close() })
+			t.Cleanup(func() {
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 			return store
 		})
 	}
@@ -35,7 +39,6 @@ func ExampleClock() {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
 	daily, err := store.Bind(headgate.MustParseLimit("1/d fixed-window"))
 	if err != nil {
 		fmt.Println(err)
@@ -46,6 +49,9 @@ func ExampleClock() {
 	fmt.Println(clock.Now().Format(time.DateTime), daily.Allow("alice"))
 	clock.Advance(time.Microsecond)
 	fmt.Println(clock.Now().Format(time.DateTime), daily.Allow("alice"))
+	if err := store.Close(); err != nil {
+		fmt.Println(err)
+	}
 	// Output:
 	// 2026-01-01 00:00:00 true
 	// 2026-01-01 23:59:59 false

@@ -122,8 +122,10 @@ var faults = []struct {
 			l.Count, l.Period = 1, time.Duration(1000/l.Count)*time.Millisecond
 		}
 		return l
-	}), []string{"cases/tokenbucket/300 a second", "cases/gcra/300 a second", "cases/leakybucket/300 a second",
-		"bound/clock runs/300 per s", "bound/clock runs/7 per s burst 3"}},
+	}), []string{
+		"cases/tokenbucket/300 a second", "cases/gcra/300 a second", "cases/leakybucket/300 a second",
+		"bound/clock runs/300 per s", "bound/clock runs/7 per s burst 3",
+	}},
 	{"takes the period for whole seconds", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if l.Period > time.Second {
 			l.Period = l.Period.Truncate(time.Minute) + time.Second
@@ -153,8 +155,10 @@ var faults = []struct {
 			d.Remaining = int64(tokens)
 			return d, nil
 		}
-	}, []string{"cases/tokenbucket/a clock", "bound/clock steps back/10 per s", "bound/clock jumps/10 per s burst 20",
-		"answers/retry is exact/7 per s"}},
+	}, []string{
+		"cases/tokenbucket/a clock", "bound/clock steps back/10 per s", "bound/clock jumps/10 per s burst 20",
+		"answers/retry is exact/7 per s",
+	}},
 	{"takes one after the other", func(f *faulty, _ func() time.Time) {
 		f.takeAll = func(ctx context.Context, cs []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 			for _, c := range cs {
@@ -166,8 +170,10 @@ var faults = []struct {
 			}
 			return dst, nil
 		}
-	}, []string{"cases/tokenbucket/take all", "takeall/all or none", "takeall/of as many", "crowd/takes several", "input/lists",
-		"input/limits"}},
+	}, []string{
+		"cases/tokenbucket/take all", "takeall/all or none", "takeall/of as many", "crowd/takes several", "input/lists",
+		"input/limits",
+	}},
 	{"answers in another order", func(f *faulty, _ func() time.Time) {
 		f.takeAll = func(ctx context.Context, cs []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 			ds, err := f.Limiter.TakeAll(ctx, cs, nil)
@@ -198,8 +204,10 @@ var faults = []struct {
 			r.At = now().UnixMicro()
 			return f.Limiter.Give(ctx, c, r)
 		}
-	}, []string{"cases/tokenbucket/a late refund", "cases/tokenbucket/a refund returns only", "refund/keeps the bound/10 per s",
-		"refund/too late", "refund/never lifts/10 per s"}},
+	}, []string{
+		"cases/tokenbucket/a late refund", "cases/tokenbucket/a refund returns only", "refund/keeps the bound/10 per s",
+		"refund/too late", "refund/never lifts/10 per s",
+	}},
 	{"gives back more than was taken", func(f *faulty, _ func() time.Time) {
 		f.give = func(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 			if err := f.Limiter.Give(ctx, c, r); err != nil {
@@ -207,8 +215,10 @@ var faults = []struct {
 			}
 			return f.Limiter.Reset(ctx, c.Key)
 		}
-	}, []string{"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never lifts",
-		"crowd/takes and gives"}},
+	}, []string{
+		"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never lifts",
+		"crowd/takes and gives",
+	}},
 	{"gives nothing back", func(f *faulty, _ func() time.Time) {
 		f.give = func(context.Context, headgate.Check, headgate.Receipt) error { return nil }
 	}, []string{"cases/concurrency/places", "bound/in flight", "refund/at once", "input/refunds"}},
@@ -232,10 +242,14 @@ var faults = []struct {
 			d.ResetAfter = c.Limit.Period
 		}
 	}), []string{"answers/reset"}},
-	{"has no delay", decidedBy(func(_ headgate.Check, d *headgate.Decision) { d.Delay = 0 }),
-		[]string{"cases/leakybucket/delays", "ladder/20 a second/20 per s leaky-bucket"}},
-	{"has a receipt for nothing", decidedBy(func(c headgate.Check, d *headgate.Decision) { d.Receipt.Units = c.Cost }),
-		[]string{"cases/tokenbucket/a bucket of 10", "answers/"}},
+	{
+		"has no delay", decidedBy(func(_ headgate.Check, d *headgate.Decision) { d.Delay = 0 }),
+		[]string{"cases/leakybucket/delays", "ladder/20 a second/20 per s leaky-bucket"},
+	},
+	{
+		"has a receipt for nothing", decidedBy(func(c headgate.Check, d *headgate.Decision) { d.Receipt.Units = c.Cost }),
+		[]string{"cases/tokenbucket/a bucket of 10", "answers/"},
+	},
 	{"takes when it looks", limitedLook(1), []string{"quiet/looks and denials", "cases/tokenbucket/a peek"}},
 	{"throttles by one twentieth", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if l.Count >= 20 && l.Burst == 0 {
@@ -324,8 +338,10 @@ var faults = []struct {
 			mu.Unlock()
 			return f.Limiter.Take(ctx, c)
 		}
-	}, []string{"bound/clock runs/10 per s burst 20", "bound/clock runs/7 per m fixed-window", "bound/clock runs/7 per m sliding-log",
-		"bound/clock runs/7 per m sliding-buckets 60", "bound/in flight", "answers/"}},
+	}, []string{
+		"bound/clock runs/10 per s burst 20", "bound/clock runs/7 per m fixed-window", "bound/clock runs/7 per m sliding-log",
+		"bound/clock runs/7 per m sliding-buckets 60", "bound/in flight", "answers/",
+	}},
 }
 
 // limitedLook returns a fault that takes n units when it is asked to look.

@@ -28,12 +28,12 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 		}
 		part := tr.rng.Int64N(n)
 		if part > 0 {
-			tr.give("alice", l, part, d.Receipt)
+			tr.give(l, part, d.Receipt)
 			if after := tr.peek("alice", l); after.Remaining != before.Remaining-n+part {
 				tr.Fatalf("%s: %d remaining of %d after taking %d and giving %d back", l, after.Remaining, before.Remaining, n, part)
 			}
 		}
-		tr.give("alice", l, n-part, d.Receipt)
+		tr.give(l, n-part, d.Receipt)
 		if after := tr.peek("alice", l); after != before {
 			tr.Fatalf("%s: took %d and gave them back: got %+v, want %+v", l, n, after, before)
 		}
@@ -53,7 +53,7 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 		if len(open) > 0 && tr.rng.IntN(3) == 0 {
 			i := tr.rng.IntN(len(open))
 			n := 1 + tr.rng.Int64N(open[i].Units)
-			tr.give("alice", l, n, open[i].Receipt)
+			tr.give(l, n, open[i].Receipt)
 			book.giveBack(open[i].entry, n)
 			tr.peek("alice", l) // which fails if more remains than the capacity
 			open = append(open[:i], open[i+1:]...)
@@ -75,7 +75,7 @@ func (tr *trial) refundNeverLifts(l headgate.Limit) {
 		tr.Advance(pause(tr.rng, l, tr.at()))
 		if len(open) > 0 && tr.rng.IntN(2) == 0 {
 			i := tr.rng.IntN(len(open))
-			tr.give("alice", l, open[i].Units, open[i])
+			tr.give(l, open[i].Units, open[i])
 			open = append(open[:i], open[i+1:]...)
 		}
 		if d := tr.take("alice", l, cost(tr.rng, l)); d.Allowed {
@@ -103,7 +103,7 @@ func (tr *trial) lateRefund(l headgate.Limit) {
 		tr.Advance(forgets(l, n) + draw(tr.rng, span(l)))
 		tr.take("alice", l, cost(tr.rng, l))
 		before := tr.peek("alice", l)
-		tr.give("alice", l, n, d.Receipt)
+		tr.give(l, n, d.Receipt)
 		if after := tr.peek("alice", l); after != before {
 			tr.Fatalf("%s: %d units given back too late: got %+v, want %+v", l, n, after, before)
 		}
@@ -111,7 +111,7 @@ func (tr *trial) lateRefund(l headgate.Limit) {
 	tr.reset("alice")
 	d := tr.take("alice", l, 1)
 	tr.reset("alice")
-	tr.give("alice", l, 1, d.Receipt)
+	tr.give(l, 1, d.Receipt)
 	tr.asNew("alice", l, "given back after a reset")
 }
 
@@ -136,11 +136,11 @@ func (tr *trial) chargeRefund(l headgate.Limit) {
 	before := tr.peek("alice", l)
 	var receipts []headgate.Receipt
 	for range headgate.MaxDebt + 2 {
-		receipts = append(receipts, tr.charge("alice", l, l.Capacity()).Receipt)
+		receipts = append(receipts, tr.charge(l, l.Capacity()).Receipt)
 	}
 	for _, r := range receipts {
 		if r.Units > 0 {
-			tr.give("alice", l, r.Units, r)
+			tr.give(l, r.Units, r)
 		}
 	}
 	if after := tr.peek("alice", l); after != before {

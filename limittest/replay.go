@@ -55,7 +55,7 @@ func (s step) play(l headgate.Limiter, receipts map[string]headgate.Receipt) err
 	err := s.call(l, receipts, &decisions)
 	if len(s.wants) > 0 && s.wants[0].err != nil {
 		if !errors.Is(err, s.wants[0].err) {
-			return fmt.Errorf("got error %v, want %v", err, s.wants[0].err)
+			return fmt.Errorf("got error %s, want %s", fmt.Sprint(err), s.wants[0].err.Error())
 		}
 		return nil
 	}

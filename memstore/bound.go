@@ -28,12 +28,11 @@ func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 // AllowN is Allow for n units; it also lets pass what is less than 1.
 func (b *Bound) AllowN(key string, n int64) bool {
 	s, p := b.store, b.plan
-	if p.compact && key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
-		a := s.ask(p, key, n)
-		if a.takes() {
-			if _, took := s.takeCompact(&a); took != absent {
-				return took == yes
-			}
+	if p.compact && !p.limit.Staggered && n > 0 && n <= p.Capacity() &&
+		key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
+		hash := s.hash(p, key)
+		if _, took := s.takeCompact(p, hash, s.now(), n); took != absent {
+			return took == yes
 		}
 	}
 	d, err := b.Take(key, n)

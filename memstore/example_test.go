@@ -13,13 +13,17 @@ import (
 
 // example returns a store with a clock that stands still until it is set, so that the outputs below are always the same.
 // A program leaves Options.Now alone.
-func example() (*memstore.Store, *limittest.Clock) {
-	clock := limittest.NewClock()
+func example() (store *memstore.Store, clock *limittest.Clock, done func()) {
+	clock = limittest.NewClock()
 	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}
-	return store, clock
+	return store, clock, func() {
+		if err := store.Close(); err != nil {
+			panic(err)
+		}
+	}
 }
 
 func ExampleNew() {
@@ -30,8 +34,6 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
-
 	d, err := store.Take(context.Background(), headgate.Check{
 		Key:   "search/alice",
 		Limit: headgate.PerSecond(10),
@@ -42,6 +44,9 @@ func ExampleNew() {
 		return
 	}
 	fmt.Println(d.Allowed, d.Remaining)
+	if err := store.Close(); err != nil {
+		fmt.Println(err)
+	}
 	// Output:
 	// true 9
 }
@@ -56,8 +61,8 @@ func ExampleNew_invalid() {
 
 // A denial is an answer, not an error, and says when to come back.
 func ExampleStore_Take() {
-	store, clock := example()
-	defer store.Close()
+	store, clock, done := example()
+	defer done()
 	ctx := context.Background()
 	check := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit("10/s burst 20"), Cost: 15}
 
@@ -82,8 +87,8 @@ func ExampleStore_Take() {
 
 // A cost of 0 only looks.
 func ExampleStore_Take_look() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	ctx := context.Background()
 	check := headgate.Check{Key: "alice", Limit: headgate.PerMinute(100)}
 	for range 2 {
@@ -101,8 +106,8 @@ func ExampleStore_Take_look() {
 
 // A check that makes no sense is an error, which says what would be right.
 func ExampleStore_Take_invalid() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	_, err := store.Take(context.Background(), headgate.Check{
 		Key:   "alice",
 		Limit: headgate.Limit{Count: 10, Period: time.Second, TTL: time.Minute},
@@ -117,8 +122,8 @@ func ExampleStore_Take_invalid() {
 
 // On a hot path a limit is bound once. Allow allocates nothing.
 func ExampleStore_Bind() {
-	store, clock := example()
-	defer store.Close()
+	store, clock, done := example()
+	defer done()
 	perUser, err := store.Bind(headgate.MustParseLimit("2/s"))
 	if err != nil {
 		fmt.Println(err)
@@ -139,8 +144,8 @@ func ExampleStore_Bind() {
 
 // Requests that cost different amounts.
 func ExampleBound_AllowN() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	bytes, err := store.Bind(headgate.MustParseLimit("1000/s burst 5000"))
 	if err != nil {
 		fmt.Println(err)
@@ -157,8 +162,8 @@ func ExampleBound_AllowN() {
 
 // Take says what Allow does not: how much is left, and when to come back.
 func ExampleBound_Take() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	logins, err := store.Bind(headgate.MustParseLimit("3/m sliding-log"))
 	if err != nil {
 		fmt.Println(err)
@@ -181,8 +186,8 @@ func ExampleBound_Take() {
 
 // Several limits at once: all of them are taken, or none. Each has a key of its own.
 func ExampleStore_TakeAll() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	ctx := context.Background()
 	checks := []headgate.Check{
 		{Key: "alice/second", Limit: headgate.PerSecond(10), Cost: 4},
@@ -215,8 +220,8 @@ func ExampleStore_TakeAll() {
 // What a request costs is sometimes known only afterwards. Take an estimate, then settle: Charge what is missing, even
 // beyond the limit, or Give back what is too much.
 func ExampleStore_Charge() {
-	store, clock := example()
-	defer store.Close()
+	store, clock, done := example()
+	defer done()
 	ctx := context.Background()
 	check := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit("100/s"), Cost: 20}
 	d, err := store.Take(ctx, check)
@@ -258,8 +263,8 @@ func ExampleStore_Charge() {
 // A refund gives back what was not used, by the receipt of what was taken. What time has given back already is not given
 // twice.
 func ExampleStore_Give() {
-	store, clock := example()
-	defer store.Close()
+	store, clock, done := example()
+	defer done()
 	ctx := context.Background()
 	check := func(cost int64) headgate.Check {
 		return headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: cost}
@@ -294,8 +299,8 @@ func ExampleStore_Give() {
 
 // A concurrency limit bounds what is in flight. Give ends it; who never calls it frees the place after the TTL.
 func ExampleStore_Give_concurrency() {
-	store, clock := example()
-	defer store.Close()
+	store, clock, done := example()
+	defer done()
 	ctx := context.Background()
 	check := headgate.Check{Key: "reports/alice", Limit: headgate.MustParseLimit("2 concurrent ttl 30s"), Cost: 1}
 	begin := func(name string) headgate.Receipt {
@@ -325,8 +330,8 @@ func ExampleStore_Give_concurrency() {
 
 // Reset forgets what was consumed under a key.
 func ExampleStore_Reset() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	ctx := context.Background()
 	perDay, err := store.Bind(headgate.MustParseLimit("1/d fixed-window"))
 	if err != nil {
@@ -347,8 +352,8 @@ func ExampleStore_Reset() {
 }
 
 func ExampleStore_Stats() {
-	store, _ := example()
-	defer store.Close()
+	store, _, done := example()
+	defer done()
 	perUser, err := store.Bind(headgate.PerSecond(10))
 	if err != nil {
 		fmt.Println(err)

@@ -9,7 +9,7 @@ import (
 
 // A plan is a limit made ready for this store.
 type plan struct {
-	*algorithm.Plan
+	algorithm.Plan
 	limit   headgate.Limit
 	kind    algorithm.Kind
 	compact bool  // its state fits a state word
@@ -21,7 +21,7 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &plan{Plan: p, limit: limit, kind: p.Kind()}
+	made := &plan{Plan: *p, limit: limit, kind: p.Kind()}
 	made.life, made.compact = lifeOf(p)
 	return made, nil
 }

@@ -149,7 +149,7 @@ func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
 	if !a.takes() {
 		return s.look(&a)
 	}
-	pair, took := s.takeCompact(&a)
+	pair, took := s.takeCompact(p, a.hash, a.now, n)
 	switch took {
 	case yes:
 		return p.DescribeTaken(pair, a.now, n), nil
@@ -211,10 +211,10 @@ const (
 
 // takeCompact is the way of almost every decision: find the entry, decide, swap. It returns the pair after a take, or the
 // pair that denied it.
-func (s *Store) takeCompact(a *ask) (algorithm.Pair, took) {
-	tag := a.tag()
+func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
+	tag := tagOf(hash)
 	for spins := 0; ; spins++ {
-		e := s.entry(a.hash)
+		e := s.entry(hash)
 		if e == nil {
 			return algorithm.Pair{}, absent
 		}
@@ -224,15 +224,15 @@ func (s *Store) takeCompact(a *ask) (algorithm.Pair, took) {
 			pause(spins)
 			continue
 		}
-		pair, ok := a.plan.TakePair(unpack(word, a.now), a.now, a.n)
+		pair, ok := p.TakePair(unpack(word, now), now, n)
 		if !ok {
 			if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
 				continue
 			}
 			return pair, no
 		}
-		if uint8(tagWord) < a.plan.life {
-			e.live(a.plan.life)
+		if uint8(tagWord) < p.life {
+			e.live(p.life)
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)) && atomic.LoadUint64(&e.tag)>>lifeBits == tag {
@@ -257,7 +257,7 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 		return s.stepWide(sh, a)
 	}
 	// Nobody else can add, move or drop it now, so it is found if it is there.
-	pair, took := s.takeCompact(a)
+	pair, took := s.takeCompact(a.plan, a.hash, a.now, a.n)
 	switch took {
 	case yes:
 		return a.plan.DescribeTaken(pair, a.now, a.n), nil

@@ -83,7 +83,14 @@ func at(base *slot, i uint64) *slot {
 // looked for.
 func (d *directory) find(tag uint64) *slot {
 	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
-	mask := d.mask
+	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>lifeBits == tag {
+		return e
+	}
+	return probe(base, d.mask, tag)
+}
+
+// probe goes on where the first look of find did not find tag.
+func probe(base *slot, mask, tag uint64) *slot {
 	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
 		e := at(base, i)
 		switch word := atomic.LoadUint64(&e.tag); {

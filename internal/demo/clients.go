@@ -147,8 +147,12 @@ type sample struct {
 	counts []count
 }
 
+// nothing is the sample of the start.
+func (f *flood) nothing() sample { return sample{counts: make([]count, len(f.clients))} }
+
 func (f *flood) sample() sample {
-	s := sample{at: time.Since(f.start), counts: make([]count, len(f.clients))}
+	s := f.nothing()
+	s.at = time.Since(f.start)
 	for i, c := range f.clients {
 		s.counts[i] = c.total()
 	}

@@ -60,7 +60,7 @@ func runLanes(ctx context.Context) ([]*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer store.Close()
+	defer closeStore(store)
 	all := lanes()
 	for n := range slots {
 		now := time.Duration(n) * slot

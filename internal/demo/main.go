@@ -99,12 +99,13 @@ func (d *demo) show(ctx context.Context) error {
 	return nil
 }
 
-// tryIt is the library in five lines; README.md has them in a whole program.
+// tryIt is the library in a few lines; README.md has them in a whole program.
 var tryIt = []string{
 	`store, err := memstore.New(memstore.Options{})`,
 	`perUser, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
 	`if !perUser.Allow(user) {`,
 	`	http.Error(w, "too many requests", http.StatusTooManyRequests)`,
+	`	return`,
 	`}`,
 }
 
@@ -117,3 +118,6 @@ func (d *demo) showNext(context.Context) error {
 	d.line("  README.md has the whole program, docs/algorithms.md says which algorithm when.")
 	return nil
 }
+
+// closeStore ends a store. That fails only for one that was closed already.
+func closeStore(s io.Closer) { s.Close() }

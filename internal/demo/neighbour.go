@@ -15,7 +15,7 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer closeStore(store)
 	d.title("1  A noisy neighbour")
 	d.line("  Each client may have " + d.paint(bold, perClient.String()) + ". noisy asks for 50 times that;")
 	d.line("  alice, bob and carol stay below it, carol with 12 at once every 2 s.")
@@ -45,7 +45,7 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 	const framesPerSecond = 12 // no multiple of the clients' rates, so that frames show all their moments
 	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()
-	lastSecond := []sample{f.sample()} // oldest first
+	lastSecond := []sample{f.nothing()} // oldest first
 	for {
 		var err error
 		finished := false
@@ -70,7 +70,7 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	d.line(f.logHead())
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	before := f.sample()
+	before := f.nothing()
 	for {
 		select {
 		case err := <-done:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,7 @@ func TestTheNoisyNeighbourIsHeldToItsLimitAndTheOthersAreLeftAlone(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		defer closeStore(store)
 		f := newFlood(store, 6*time.Second-time.Millisecond)
 		if err := f.run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -56,9 +57,9 @@ func TestAFailingLimiterEndsTheFlood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store.Close()
+		closeStore(store)
 		f := newFlood(store, time.Second)
-		if err := f.run(t.Context()); err != headgate.ErrClosed {
+		if err := f.run(t.Context()); !errors.Is(err, headgate.ErrClosed) {
 			t.Errorf("got error %v, want %v", err, headgate.ErrClosed)
 		}
 	})
@@ -73,9 +74,9 @@ func TestThePlainViewIsALineASecond(t *testing.T) {
 		}
 		wants(t, out.String(),
 			`(?m)^  passed/denied     noisy     alice       bob     carol   noisy may come back\n`+
-				` +1 s    29/44\d +[89]/0 +[56]/0 +12/0   in [56]\d ms\n`+
-				` +2 s    10/49\d .*\n`+
-				` +3 s    10/49\d .*\n\n`+
+				` +1 s    29/44\d +[89]/0 +[56]/0 +12/0   in 6\d ms\n`+
+				` +2 s    10/4[89]\d .*\n`+
+				` +3 s    10/4[89]\d .*\n\n`+
 				`  noisy asked 1,7\d\d times in 3\.4 s: 54 passed, 1,6\d\d denied\.\n`+
 				`  Its limit, 20 at once and 10 a second, lets 54 pass in that time\.$`)
 	})
@@ -96,7 +97,7 @@ func TestTheLiveViewDrawsOverItselfAndLeavesTheTerminalAsItWas(t *testing.T) {
 		if hide < 0 || show < hide {
 			t.Errorf("got the cursor hidden at byte %d and shown at byte %d", hide, show)
 		}
-		wants(t, out.String(), "  noisy +5\\d\\d  .*\x1b\\[31m +49\\d\x1b\\[0m  in \\d+ ms", "  alice +[789]  .* 0  now")
+		wants(t, out.String(), "  noisy +(49|50)\\d  .*\x1b\\[31m +4[89]\\d\x1b\\[0m  in \\d+ ms", "  alice +[789]  .* 0  now")
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -33,12 +34,12 @@ func TestMeasureCountsDecisions(t *testing.T) {
 func TestMeasureEndsWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := measure(ctx, 10, time.Hour); err != context.Canceled {
+	if _, err := measure(ctx, 10, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v while filling, want %v", err, context.Canceled)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if _, err := measure(ctx, 10, time.Hour); err != context.Canceled {
+	if _, err := measure(ctx, 10, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v while measuring, want %v", err, context.Canceled)
 	}
 }

@@ -1,0 +1,54 @@
+package doccheck
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	links    = regexp.MustCompile(`\]\(([^)]+)\)`)
+	headings = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
+)
+
+// written are files that a command writes, which may be missing.
+var written = map[string]bool{"bench/RESULTS.md": true}
+
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+	for _, path := range documents(t) {
+		text := read(t, path)
+		for _, m := range links.FindAllStringSubmatch(text, -1) {
+			if strings.HasPrefix(m[1], "https://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if written[target] {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s: link to %s: %v", path, m[1], err)
+				continue
+			}
+			if anchor != "" && !anchors(read(t, target))[anchor] {
+				t.Errorf("%s: link to %s: no such heading", path, m[1])
+			}
+		}
+	}
+}
+
+// anchors returns the names by which the headings of a document are linked to.
+func anchors(text string) map[string]bool {
+	names := make(map[string]bool)
+	for _, m := range headings.FindAllStringSubmatch(text, -1) {
+		name := noAnchor.ReplaceAllString(strings.ToLower(m[1]), "")
+		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return names
+}

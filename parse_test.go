@@ -1,0 +1,193 @@
+package headgate_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+func TestParseLimit(t *testing.T) {
+	type limit = headgate.Limit
+	second, hour, day := time.Second, time.Hour, 24*time.Hour
+	for text, want := range map[string]limit{
+		"10/s":                               {Count: 10, Period: second},
+		"  10/s  ":                           {Count: 10, Period: second},
+		"010/s":                              {Count: 10, Period: second},
+		"10/1s":                              {Count: 10, Period: second},
+		"10/second":                          {Count: 10, Period: second},
+		"10/min":                             {Count: 10, Period: time.Minute},
+		"10/us":                              {Count: 10, Period: time.Microsecond},
+		"10/µs":                              {Count: 10, Period: time.Microsecond},
+		"10/30s":                             {Count: 10, Period: 30 * second},
+		"10/1h30m":                           {Count: 10, Period: 90 * time.Minute},
+		"10/7d":                              {Count: 10, Period: 7 * day},
+		"10/2days":                           {Count: 10, Period: 2 * day},
+		"10/366d":                            {Count: 10, Period: headgate.MaxPeriod},
+		"1099511627776/s":                    {Count: headgate.MaxCount, Period: second},
+		"10/s burst 20":                      {Count: 10, Period: second, Burst: 20},
+		"10/s\tburst\n20":                    {Count: 10, Period: second, Burst: 20},
+		"10/s token-bucket burst 20":         {Count: 10, Period: second, Burst: 20},
+		"10/s burst 20 gcra":                 {Algorithm: headgate.GCRA, Count: 10, Period: second, Burst: 20},
+		"5/s leaky-bucket burst 20":          {Algorithm: headgate.LeakyBucket, Count: 5, Period: second, Burst: 20},
+		"1000/h fixed-window":                {Algorithm: headgate.FixedWindow, Count: 1000, Period: hour},
+		"1000/h staggered fixed-window":      {Algorithm: headgate.FixedWindow, Count: 1000, Period: hour, Staggered: true},
+		"1000/h sliding-log":                 {Algorithm: headgate.SlidingLog, Count: 1000, Period: hour},
+		"1000/h sliding-window":              {Algorithm: headgate.SlidingWindow, Count: 1000, Period: hour},
+		"100/1h sliding-buckets":             {Algorithm: headgate.SlidingBuckets, Count: 100, Period: hour},
+		"100/1h sliding-buckets 12":          {Algorithm: headgate.SlidingBuckets, Count: 100, Period: hour, Buckets: 12},
+		"50 concurrent":                      {Algorithm: headgate.Concurrency, Count: 50},
+		"50 concurrent ttl 30s":              {Algorithm: headgate.Concurrency, Count: 50, TTL: 30 * second},
+		"50 concurrent ttl h":                {Algorithm: headgate.Concurrency, Count: 50, TTL: hour},
+		"1/1000000us":                        {Count: 1, Period: second},
+		"100/1d1h1m1s1ms1us":                 {Count: 100, Period: day + hour + time.Minute + second + time.Millisecond + time.Microsecond},
+		"100/86400s fixed-window staggered ": {Algorithm: headgate.FixedWindow, Count: 100, Period: day, Staggered: true},
+	} {
+		got, err := headgate.ParseLimit(text)
+		if err != nil || got != want {
+			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestParseLimitRefuses(t *testing.T) {
+	for text, field := range map[string]string{
+		"":                                "text",
+		"   ":                             "text",
+		"10":                              "text",
+		"/s":                              "Count",
+		"ten/s":                           "Count",
+		"0/s":                             "Count",
+		"-1/s":                            "Count",
+		"+1/s":                            "Count",
+		"1.5/s":                           "Count",
+		"1e3/s":                           "Count",
+		"1_000/s":                         "Count",
+		"1099511627777/s":                 "Count",
+		"99999999999999999999/s":          "Count",
+		"10/":                             "Period",
+		"10/0s":                           "Period",
+		"10/x":                            "Period",
+		"10/5":                            "Period",
+		"10/-1s":                          "Period",
+		"10/1.5s":                         "Period",
+		"10/1ns":                          "Period",
+		"10/s/s":                          "Period",
+		"10/367d":                         "Period",
+		"10/9223372036854775807d":         "Period",
+		"10/106751d106751d":               "Period",
+		"10 / s":                          "text",
+		"10/s burst":                      "Burst",
+		"10/s burst 0":                    "Burst",
+		"10/s burst -1":                   "Burst",
+		"10/s burst 1 burst 1":            "text",
+		"10/s gcra gcra":                  "text",
+		"10/s gcra token-bucket":          "text",
+		"10/s fast":                       "text",
+		"10/s concurrency":                "text",
+		"10/s ttl 5s":                     "TTL",
+		"10/s staggered":                  "Staggered",
+		"10/s fixed-window burst 20":      "Burst",
+		"10/s sliding-buckets 0":          "Buckets",
+		"10/s sliding-buckets 1":          "Buckets",
+		"10/s sliding-buckets 1001":       "Buckets",
+		"10/s sliding-buckets 7":          "Buckets",
+		"10/s gcra 7":                     "text",
+		"10 concurrent burst 5":           "Burst",
+		"10 concurrent gcra":              "text",
+		"10 concurrent ttl":               "TTL",
+		"10 concurrent ttl 0s":            "TTL",
+		"10 concurrent ttl 1s ttl 1s":     "text",
+		"10 concurrent staggered":         "Staggered",
+		"70000 concurrent":                "Count",
+		"70000/h sliding-log":             "Count",
+		"1/366d burst 1099511627776":      "Burst",
+		"10/s" + strings.Repeat(" ", 256): "text",
+	} {
+		l, err := headgate.ParseLimit(text)
+		if err == nil || l != (headgate.Limit{}) {
+			t.Errorf("%q: got %+v, %v", text, l, err)
+			continue
+		}
+		inputError(t, err, headgate.ErrInvalidLimit, field)
+	}
+}
+
+func TestLimitStringIsShortest(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/1s":                        "10/s",
+		"10/60s":                       "10/m",
+		"10/90s":                       "10/90s",
+		"10/24h":                       "10/d",
+		"10/1500ms":                    "10/1500ms",
+		"10/1000us":                    "10/ms",
+		"10/s token-bucket":            "10/s",
+		"10/s burst 10":                "10/s burst 10",
+		"100/h staggered fixed-window": "100/h fixed-window staggered",
+		"10 concurrent ttl 60s":        "10 concurrent ttl 1m",
+		"100/h sliding-buckets 12":     "100/h sliding-buckets 12",
+		"5/s burst 20 leaky-bucket":    "5/s leaky-bucket burst 20",
+		"100/1us":                      "100/us",
+		"100/1001001us fixed-window":   "100/1001001us fixed-window",
+	} {
+		if got := headgate.MustParseLimit(text).String(); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestLimitInJSON(t *testing.T) {
+	type rule struct{ Limits []headgate.Limit }
+	const text = `{"Limits":["10/s burst 20","1000/h sliding-window"]}`
+	var r rule
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(r); err != nil || string(got) != text {
+		t.Errorf("got %s, %v, want %s", got, err, text)
+	}
+	before := r.Limits[0]
+	if err := r.Limits[0].UnmarshalText([]byte("oops")); err == nil || r.Limits[0] != before {
+		t.Errorf("bad text: got %v, %v, want %v as before", r.Limits[0], err, before)
+	}
+}
+
+func TestMustParseLimitPanics(t *testing.T) {
+	defer func() {
+		if err, ok := recover().(error); !ok || err.Error() != `invalid limit: Count "x": want a whole number from 1 to 1099511627776` {
+			t.Errorf("got %v", err)
+		}
+	}()
+	headgate.MustParseLimit("x/s")
+}
+
+func FuzzParseLimit(f *testing.F) {
+	for _, seed := range []string{
+		"10/s", "10/s burst 20", "1000/h sliding-window", "5/s leaky-bucket burst 20", "100/1h sliding-buckets 12",
+		"1000/h fixed-window staggered", "50 concurrent ttl 30s", "1/366d gcra", "10/1h30m sliding-log", "10/µs", "10/0s",
+		"99999999999999999999/s", "10/106751d106751d", "", "/", "1/1us1us", "7 concurrent ttl 1us",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := headgate.ParseLimit(text)
+		if err != nil {
+			if l != (headgate.Limit{}) {
+				t.Fatalf("%q: limit %+v beside the error %v", text, l, err)
+			}
+			return
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatalf("%q: parsed, but %v", text, err)
+		}
+		again, err := headgate.ParseLimit(l.String())
+		if err != nil || again != l {
+			t.Fatalf("%q: %+v is written %q, which is read as %+v, %v", text, l, l.String(), again, err)
+		}
+		if l.Capacity() < 1 {
+			t.Fatalf("%q: capacity %d", text, l.Capacity())
+		}
+	})
+}
