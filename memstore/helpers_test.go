@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ func newStore(t testing.TB, o Options) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil && err != headgate.ErrClosed {
+		if err := s.Close(); err != nil && !errors.Is(err, headgate.ErrClosed) {
 			t.Error(err)
 		}
 	})

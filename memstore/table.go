@@ -104,12 +104,11 @@ func probe(base *slot, mask, tag uint64) *slot {
 }
 
 // add puts a new entry into the segment, which must not be full.
-func (g *segment) add(tagWord, state uint64) *slot {
+func (g *segment) add(tagWord, state uint64) {
 	e := g.free(tagWord >> lifeBits)
 	atomic.StoreUint64(&e.state, state)
 	atomic.StoreUint64(&e.tag, tagWord)
 	g.used++
-	return e
 }
 
 // free returns the first free slot for a tag.

@@ -31,11 +31,23 @@ func TestLifeCoversTheLimit(t *testing.T) {
 		limit string
 		fits  bool
 	}{
-		{"10/s", true}, {"300/s", true}, {"1000000/s", false}, {"190000/s burst 100000", true}, {"1/us", true},
-		{"1000/h", true}, {"1000/d", true}, {"1000/30d", false}, {"1/d", true}, {"1/s burst 190000", false},
-		{"100/d fixed-window", true}, {"100/30d fixed-window", false}, {"1000000/s fixed-window", false},
-		{"100/7d fixed-window staggered", true}, {"100/10d fixed-window staggered", false},
-		{"10/s sliding-window", false}, {"10 concurrent", false},
+		{"10/s", true},
+		{"300/s", true},
+		{"1000000/s", false},
+		{"190000/s burst 100000", true},
+		{"1/us", true},
+		{"1000/h", true},
+		{"1000/d", true},
+		{"1000/30d", false},
+		{"1/d", true},
+		{"1/s burst 190000", false},
+		{"100/d fixed-window", true},
+		{"100/30d fixed-window", false},
+		{"1000000/s fixed-window", false},
+		{"100/7d fixed-window staggered", true},
+		{"100/10d fixed-window staggered", false},
+		{"10/s sliding-window", false},
+		{"10 concurrent", false},
 	}
 	for _, test := range tests {
 		p, err := newPlan(headgate.MustParseLimit(test.limit))
