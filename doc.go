@@ -14,19 +14,21 @@
 //
 // All algorithms answer the same questions, so one can be exchanged for another by changing a word of the limit.
 //
-//	name             state a key       what it promises                                    choose it for
-//	token-bucket     16 bytes          never more than burst + rate·t, exactly             almost everything; the default
-//	gcra             16 bytes          the same decisions, by virtual scheduling           what redis-cell users know
-//	leaky-bucket     16 bytes          the same, and Delay spaces what passes evenly       a backend that wants a steady flow
-//	fixed-window     16 bytes          Count per window; twice that across a border        quotas by the clock (a day, a month)
-//	sliding-window   3 words           two counters; about 0.003 % of decisions differ     large windows, when a burst at a
-//	                                   from the exact log on common traffic; an adversary  border would hurt
-//	                                   can get almost 2·Count in some window
-//	sliding-buckets  N+2 words         at most Count in any Period·(N−1)/N; errs to the    the same, with the error chosen by N
-//	                                   lenient side, by what one bucket holds
-//	sliding-log      2·Count+4 words   exact for every window                              low counts that must be exact
-//	concurrency      3·Count+2 words   at most Count in flight; a holder that dies frees   slow calls, connections, jobs
-//	                                   its place after TTL
+//	name             state a key      what it promises                                    choose it for
+//	token-bucket     2 words          never more than burst + rate·t, exactly             almost everything; the default
+//	gcra             2 words          the same decisions, by virtual scheduling           what redis-cell users know
+//	leaky-bucket     2 words          the same, and Delay spaces what passes evenly       a backend that wants a steady flow
+//	fixed-window     2 words          Count per window; twice that across a border        quotas by the clock (an hour, a day)
+//	sliding-window   3 words          two counters; hardly a decision differs from the    large windows, when a burst at a
+//	                                  exact log while most clients are far below their    border would hurt
+//	                                  limit; one who tries can get 2·Count in a Period
+//	sliding-buckets  N+2 words        at most Count in any Period·(N−1)/N; errs to the    the same, with the error chosen by N
+//	                                  lenient side, by what one bucket holds
+//	sliding-log      ≤ 4·Count+3      exact for every window                              low counts that must be exact
+//	concurrency      ≤ 3·Count        at most Count in flight; a holder that dies frees   slow calls, connections, jobs
+//	                                  its place after TTL
+//
+// Package memstore keeps the two words of a common limit in 8 bytes. See docs/algorithms.md for worked numbers.
 //
 // # What every Limiter promises
 //

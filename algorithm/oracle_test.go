@@ -137,18 +137,21 @@ func TestGCRAIsTokenBucket(t *testing.T) {
 	}
 }
 
-// TestTimesNear1970 runs histories from before the first period after 1970, where virtual clocks and boards without a
-// battery begin.
+// TestTimesNear1970 runs histories from the first moments of 1970, where virtual clocks and boards without a battery
+// begin, and from before, as far as an algorithm has no state from which time counts.
 func TestTimesNear1970(t *testing.T) {
 	for _, a := range algorithms() {
 		t.Run(a.String(), func(t *testing.T) {
 			from := &chance{Rand: rand.New(rand.NewPCG(seed, uint64(a)))}
-			for range 100 {
+			for i := range 200 {
 				h, err := newHistory(from, drawLimit(from, a))
 				if err != nil {
 					t.Fatal(err)
 				}
 				h.now = from.upTo(2)
+				if i%2 == 0 && (a == headgate.SlidingBuckets || a == headgate.SlidingLog || a == headgate.Concurrency) {
+					h.now -= from.upTo(10 * h.span())
+				}
 				for range historySteps {
 					if err := h.step(); err != nil {
 						t.Fatal(err)

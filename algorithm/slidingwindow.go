@@ -4,7 +4,7 @@ import "github.com/headgate/headgate"
 
 // slidingWindow keeps two counters, of the current window and the one before, and takes what was consumed in the last
 // period for current + previous × (the part of the previous window that the last period still covers). It assumes that
-// the previous window's units were spread evenly: one who sends them all at its end can have almost twice Count within a
+// the previous window's units were spread evenly: one who sends them all at its end can have twice Count within a
 // period.
 type slidingWindow struct{}
 
