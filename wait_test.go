@@ -85,7 +85,7 @@ func TestWaitGivesUpAtOnceWhenTheDeadlineIsTooNear(t *testing.T) {
 		if err := headgate.Wait(ctx, l, c); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want %v at once", err, time.Since(start), context.DeadlineExceeded)
 		}
-		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel = context.WithTimeout(context.Background(), time.Second+time.Microsecond)
 		defer cancel()
 		if err := headgate.Wait(ctx, l, c); err != nil {
 			t.Errorf("with time enough: %v", err)
