@@ -40,10 +40,10 @@ func TestDecideIsTakeThatTakesNothing(t *testing.T) {
 				for range historySteps {
 					h.now += h.pause()
 					n := h.cost()
-					before := fmt.Sprint(h.state)
+					before := slices.Clone(h.state)
 					want := h.plan.Decide(h.state, h.now, n)
-					if after := fmt.Sprint(h.state); after != before {
-						t.Fatalf("%s: Decide changed %s to %s", h.limit, before, after)
+					if !slices.Equal(h.state, before) {
+						t.Fatalf("%s: Decide changed %v to %v", h.limit, before, h.state)
 					}
 					var got headgate.Decision
 					h.state, got = h.plan.Take(h.state, h.now, n, 1)
@@ -172,6 +172,22 @@ func TestRecutForgetsNothingEarly(t *testing.T) {
 			}
 			if sum > l.Count {
 				t.Fatalf("%s: %d units in its buckets at %d: %v", l, sum, h.now, taken)
+			}
+		}
+	}
+}
+
+// TestWords tells how much room a store needs for a new key.
+func TestWords(t *testing.T) {
+	for _, a := range algorithms() {
+		from := &chance{Rand: rand.New(rand.NewPCG(seed, uint64(a)))}
+		for range 20 {
+			h, err := newHistory(from, drawLimit(from, a))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state, _ := h.plan.Take(nil, h.now, 1, 1); len(state) != h.plan.Words() {
+				t.Errorf("%s: %d words, Words says %d", h.limit, len(state), h.plan.Words())
 			}
 		}
 	}

@@ -79,6 +79,7 @@ func entries() []entry {
 	list := []entry{
 		{name: "loop", title: "the loop alone", role: loop, make: newLoop},
 		{name: "floor", title: "floor", role: floor, make: newFloorTable},
+		{name: "floor-large", title: "floor, large pages", role: floor, variant: true, make: newFloorLargePages},
 		{name: "floor-single", title: "floor, one counter", role: floor, single: true, make: newFloorSingle},
 	}
 	list = append(list, headgateEntries()...)

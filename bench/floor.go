@@ -70,6 +70,15 @@ func newFloorTable(q quota, keys int) (contender, error) {
 	return &floorTable{gcra: newGCRA(q), seed: maphash.MakeSeed(), mask: slots - 1, words: make([]uint64, 2*slots)}, nil
 }
 
+// newFloorLargePages is the floor with a table in large pages, where the system has them: headgate asks for them too.
+func newFloorLargePages(q quota, keys int) (contender, error) {
+	c, err := newFloorTable(q, keys)
+	if err == nil {
+		preferLargePages(c.(*floorTable).words)
+	}
+	return c, err
+}
+
 func (f *floorTable) Allow(key string) bool {
 	hash := maphash.String(f.seed, key)
 	if hash == 0 {

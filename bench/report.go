@@ -68,7 +68,11 @@ func reportMethod(b *strings.Builder, r *results) {
 - Keys are %[7]d bytes. Every request has its own copy of its key, which was read a moment ago, as in a server; a map has to
   compare it with the copy that it kept. Zipf is with s = %[8]g.
 - The floor is a table of fixed size that neither grows nor forgets: one seeded hash, one probe, one clock, one
-  compare-and-swap. It is the least that an exact limiter with a table can cost here; "one counter" is that without the table.
+  compare-and-swap. It is the least that an exact limiter with a plain table in the heap can cost here; "one counter" is that
+  without the table. Headgate asks the system for large pages, so "large pages" is the floor with those. Bars are held
+  against the plain floor.
+- Headgate is asked by its shortest way too, a yes or no; "full answer" is what remains, when to come back and a receipt. It may
+  take 16 GiB, so that it forgets nothing; its default is 1 GiB.
 - Peers are asked for a decision by their shortest way and run without extras: throttled without its LRU, httprate
   without a request and its headers, tollbooth by key. x/time/rate and juju/ratelimit know no keys and are kept in maps.
   uber/ratelimit makes callers wait and is measured where nobody has to.

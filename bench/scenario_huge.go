@@ -2,14 +2,14 @@ package main
 
 import "context"
 
-// runHuge compares headgate with the floor at the largest size, both alive and taking turns.
+// runHuge compares headgate with the floors at the largest size, all alive and taking turns.
 func runHuge(ctx context.Context, b *bench) error {
 	keys := b.sizes.Huge
 	result := &hugeResult{Keys: keys, Fillings: map[string]filling{}}
 	var workers []*worker
 	defer func() { dismissAll(workers) }()
-	for i, name := range []string{"floor", "headgate"} {
-		b.progress.at(0.3*float64(i), "huge, filling "+name, humanCount(keys)+" keys")
+	for i, name := range []string{"headgate", "floor", "floor-large"} {
+		b.progress.at(0.2*float64(i), "huge, filling "+name, humanCount(keys)+" keys")
 		e, err := entryNamed(name)
 		if err != nil {
 			return err
@@ -35,11 +35,11 @@ func runHuge(ctx context.Context, b *bench) error {
 		return err
 	}
 	result.Speed = tables
-	last, err := workers[1].do(request{Do: doTable})
+	last, err := workers[0].do(request{Do: doTable})
 	if err != nil {
 		return err
 	}
 	result.Live = last.Table.Keys
 	b.results.Huge = result
-	return complete(workers[1].entry, last.Table, keys)
+	return complete(workers[0].entry, last.Table, keys)
 }

@@ -31,9 +31,9 @@ func fullSizes(rounds int) sizes {
 			4 * million, 5 * million, 6 * million, 7 * million, 8 * million, 9 * million, 10 * million,
 			12 * million, 14 * million, 16 * million, 20 * million,
 		},
-		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: min(rounds, 7),
+		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: rounds,
 		Collected: 10 * million,
-		Grown:     10 * million, GrowthRounds: min(rounds, 3),
+		Grown:     10 * million, GrowthRounds: min(rounds, 5),
 	}
 }
 
