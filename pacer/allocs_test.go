@@ -29,7 +29,7 @@ func TestFastPathAllocatesNothing(t *testing.T) {
 		{"WarmingUp.TryAcquire", func() bool { return w.TryAcquire(1, time.Second) }},
 		{"WarmingUp.Acquire", func() bool { _, err := w.Acquire(ctx, 1); return err == nil }},
 		{"Allowance.TryAcquire", func() bool { return a.TryAcquire(1, 0) }},
-		{"Queue.Wait", func() bool { _, err := q.Wait(ctx, 1); return err == nil }},
+		{"Queue.Acquire", func() bool { _, err := q.Acquire(ctx, 1); return err == nil }},
 		{"TokenQueue.TryAcquire", func() bool { return tokens.TryAcquire(1, 0) }},
 		{"Bursty.TryAcquire that is refused", func() bool { return !busy.TryAcquire(1, time.Second) }},
 	} {

@@ -20,6 +20,8 @@ type Allowance struct {
 	rate Rate
 }
 
+var _ Pacer = (*Allowance)(nil)
+
 // AllowanceOptions are the options of [NewAllowance].
 type AllowanceOptions struct {
 	// Rate is how many permits there are in each period, and how long a period is. There is no default.
@@ -50,8 +52,12 @@ func (a *Allowance) TryAcquire(n int64, timeout time.Duration) bool {
 	return a.line.tryAcquire(n, timeout)
 }
 
-// Available returns how many permits are left in this period. While somebody waits, a caller who comes now gets none of
-// them.
+// Reserve takes n permits of the first period that has them for those who come now, and doesn't wait for it. See
+// [Reservation] for what is promised. If n is above what a period has it is not OK, with ErrNever.
+func (a *Allowance) Reserve(n int64) Reservation { return a.line.reserve(n) }
+
+// Available returns how many permits are left in this period. While somebody waits, or holds a reservation for a later
+// period, a caller who comes now gets none of them.
 func (a *Allowance) Available() int64 {
 	l := &a.line
 	l.mu.Lock()
@@ -73,8 +79,11 @@ func (a *Allowance) Rate() Rate {
 
 // SetRate changes permits and period at once. What was taken in this period stays taken: of a higher number the rest can
 // be had at once. With another Per the period keeps its start and ends Per after it; if that is already past, periods of
-// the new length are counted from that start up to now. Callers in line who want more than a period now has are sent away
-// with ErrNever.
+// the new length are counted from that start up to now.
+//
+// Callers in line keep their order and go by the new rate, which may make them late for their deadlines. Those who want
+// more than a period now has, or whose period would now come after 73 years, are sent away with ErrNever. Reservations
+// keep their times, and callers behind one wait for it.
 func (a *Allowance) SetRate(r Rate) error {
 	if err := r.validate(); err != nil {
 		return err

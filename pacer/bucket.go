@@ -44,6 +44,12 @@ func (b *bucket) advance(s state, at int64) state {
 	return s
 }
 
+// late lets the gap before at be saved like any idle time.
+func (b *bucket) late(s state, at, n int64, _ state) state {
+	after, _ := b.take(s, at, n)
+	return after
+}
+
 func (b *bucket) take(s state, at, n int64) (after state, grant int64) {
 	s = b.advance(s, at)
 	before := s.free

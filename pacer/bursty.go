@@ -6,13 +6,17 @@ import (
 	"time"
 )
 
-// NoBurst as MaxBurst makes a [Bursty] pacer save nothing: permits are never closer together than the rate says.
+// NoBurst as MaxBurst makes a [Bursty] pacer save nothing: the times for which it schedules permits are never
+// closer together than the rate says. See there for what that means to callers who are late.
 const NoBurst int64 = -1
 
 // Bursty hands out permits at a steady rate and saves those that nobody asks for, up to a bound, for a burst later on.
 // Saved permits cost nothing. Others cost their interval, and the next caller pays: whoever finds the pacer idle goes at
 // once, however many permits it takes, and those behind it wait until they are paid off. In any length of time t the
-// permits handed out are at most MaxBurst + rate·t and the last caller's own.
+// permits scheduled are at most MaxBurst + rate·t and the last caller's own.
+//
+// The schedule is what is exact. Callers who are overdue, because the machine or the process stood still for a while, are
+// not delayed further and all go together, however many they are.
 //
 // It starts with nothing saved. Most callers want [Bursty.Acquire]. The methods of the zero Bursty return
 // ErrUninitialized or false. It is safe for concurrent use, and serves callers in the order in which they come.
@@ -20,6 +24,8 @@ type Bursty struct {
 	line    line
 	options BurstyOptions
 }
+
+var _ Pacer = (*Bursty)(nil)
 
 // BurstyOptions are the options of [NewBursty].
 type BurstyOptions struct {
@@ -73,7 +79,7 @@ func (b *Bursty) TryAcquire(n int64, timeout time.Duration) bool {
 	return b.line.tryAcquire(n, timeout)
 }
 
-// Reserve takes n permits for the time when they are due, and doesn't wait for it.
+// Reserve takes n permits for the time when they are due, and doesn't wait for it. See [Reservation] for what is promised.
 func (b *Bursty) Reserve(n int64) Reservation { return b.line.reserve(n) }
 
 // Rate returns the rate that is in force.
@@ -84,8 +90,13 @@ func (b *Bursty) Rate() Rate {
 }
 
 // SetRate changes the rate at once. What was already taken is paid off at the old rate, so the first in line waits as
-// long as before; those behind it go by the new rate. Reservations keep their times. Of saved permits, as many stay saved
-// if MaxBurst was given, and as many seconds' worth if it was not.
+// long as before. Those behind it are priced anew and go by the new rate, which may make them late for their deadlines;
+// whoever could now only be paid off after 73 years is sent away with ErrNever.
+//
+// Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
+// then. They cost what the new rate says, or nothing if it could not pay them off in 73 years.
+//
+// Of saved permits, as many stay saved if MaxBurst was given, and as many seconds' worth if it was not.
 func (b *Bursty) SetRate(r Rate) error {
 	l := &b.line
 	l.mu.Lock()

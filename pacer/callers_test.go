@@ -290,7 +290,7 @@ func TestQueueCallersWait(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { play(t, newQueue(t, PerSecond(10), 10).Wait, c.callers) })
+			synctest.Test(t, func(t *testing.T) { play(t, newQueue(t, PerSecond(10), 10).Acquire, c.callers) })
 		})
 	}
 }

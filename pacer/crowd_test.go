@@ -21,7 +21,7 @@ func TestAThousandCallersAreSpacedExactly(t *testing.T) {
 			return newBursty(t, BurstyOptions{Rate: PerSecond(300)}).Acquire
 		}, func(i int64) time.Duration { return time.Duration(ceilDiv(i, int64(time.Second), 300)) }},
 		"Queue": {func(t *testing.T) func(context.Context, int64) (time.Duration, error) {
-			return newQueue(t, PerSecond(300), crowd).Wait
+			return newQueue(t, PerSecond(300), crowd).Acquire
 		}, func(i int64) time.Duration { return time.Duration(ceilDiv(i, int64(time.Second), 300)) }},
 		"TokenQueue": {func(t *testing.T) func(context.Context, int64) (time.Duration, error) {
 			return newTokenQueue(t, TokenQueueOptions{Rate: PerSecond(300), Capacity: 1}).Acquire
@@ -73,7 +73,7 @@ func TestAThousandCallersWhoComeAndGo(t *testing.T) {
 	for name, acquire := range map[string]func(context.Context, int64) (time.Duration, error){
 		"Bursty":     newBursty(t, BurstyOptions{Rate: rate, MaxBurst: 10}).Acquire,
 		"WarmingUp":  newWarmingUp(t, WarmingUpOptions{Rate: rate, WarmUp: time.Millisecond}).Acquire,
-		"Queue":      newQueue(t, rate, 200).Wait,
+		"Queue":      newQueue(t, rate, 200).Acquire,
 		"TokenQueue": newTokenQueue(t, TokenQueueOptions{Rate: rate, Capacity: 10}).Acquire,
 		"Allowance":  newAllowance(t, Rate{50, time.Millisecond}).Acquire,
 	} {
@@ -167,7 +167,7 @@ func TestEverythingAtOnce(t *testing.T) {
 						t.Error(err)
 					}
 				case 8:
-					check(q.Wait(ctx, n))
+					check(q.Acquire(ctx, n))
 				case 9:
 					submitted.Add(1)
 					result, err := q.Submit(ctx, n, func(context.Context) error { ran.Add(1); return nil })

@@ -20,6 +20,8 @@
 //
 // # What they have in common
 //
+// Each is a [Pacer]: Acquire waits, TryAcquire waits if it is not for too long, and Reserve takes a time for later.
+//
 // Callers are served in the order in which they come, and one who wants much is not overtaken by those who want little.
 // A context whose deadline comes before the turn would is an error at once ([*DeadlineError]). A caller who gives up has
 // taken nothing and those behind it move up. A nil context, a count below 1, and a count that can never pass are errors
@@ -27,7 +29,8 @@
 //
 // Rates are exact: time is kept in nanoseconds and fractions of them, so that 300 per second is neither 299.9 nor
 // 300.1, after ten million permits as after ten. A wait is rounded up to the nanosecond, and what it was rounded by is
-// not lost. Callers who wake up late, because the machine was busy, do not slow down those behind them.
+// not lost. That is the schedule. Callers who wake up late, because the machine was busy, do not slow down those behind
+// them, and those who are overdue by then go together.
 //
 // All of it is in one process and forgets everything when that ends. For limits that several processes share, see the
 // limiters of the packages around this one.

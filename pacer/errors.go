@@ -14,16 +14,22 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 	// ErrInvalidCount is wrapped when fewer than one permit, token or unit is asked for, and is an [*InputError].
 	ErrInvalidCount = errors.New("invalid count")
-	// ErrNever is wrapped when no amount of waiting lets a count pass, and is an [*InputError].
+	// ErrNever is wrapped when no amount of waiting lets a count pass, and is an [*InputError]: it is above what the pacer
+	// ever has at once, or it and those in line together take more than 73 years. The latter may pass when fewer are in
+	// line. Callers in line get it as well, when a new rate makes it so.
 	ErrNever = errors.New("count can never pass")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
 	// ErrNilJob is returned by [Queue.Submit] when there is nothing to run.
-	ErrNilJob = errors.New("nil job: pass a function, or use Wait")
+	ErrNilJob = errors.New("nil job: pass a function, or use Acquire")
 	// ErrDeadline is what a [*DeadlineError] is: the context's deadline comes before the turn would.
 	ErrDeadline = errors.New("deadline comes before the turn")
 	// ErrQueueFull is wrapped when an item does not fit into the room that is left in a [Queue].
 	ErrQueueFull = errors.New("queue is full")
+	// ErrTooManyReservations is wrapped when a pacer has [MaxReservations] outstanding.
+	ErrTooManyReservations = errors.New("too many reservations")
+	// ErrJobExited is the result of a job that ended its goroutine, with [runtime.Goexit], instead of returning.
+	ErrJobExited = errors.New("job ended its goroutine instead of returning")
 	// ErrClosed is returned by a [Queue] or [TokenQueue] that was closed, also to those who were waiting.
 	ErrClosed = errors.New("closed")
 	// ErrUninitialized is returned by the methods of a pacer that its New function did not make.
@@ -77,6 +83,11 @@ func badCount(n int64) error {
 
 func never(n int64, want string) error {
 	return &InputError{Err: ErrNever, Field: "n", Value: decimal(n), Want: want}
+}
+
+// tooLong is the error of a count that could only be paid off, or of a period that would only come, after the end of time.
+func tooLong(n int64) error {
+	return never(n, "so few that, with those in line, they are paid off within 73 years")
 }
 
 // gaveUp is the error of a wait that ctx ended. It keeps both what the context says and why.

@@ -69,23 +69,6 @@ func ExampleBursty_Acquire_deadline() {
 	// that would take 10m0s
 }
 
-// A reservation that isn't wanted any more gives its time back.
-func ExampleReservation_Cancel() {
-	exports, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.Rate{Permits: 6, Per: time.Hour}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	exports.Reserve(1)
-	large := exports.Reserve(12)
-	fmt.Println("in", large.Delay().Round(time.Minute))
-	large.Cancel()
-	fmt.Println("in", exports.Reserve(1).Delay().Round(time.Minute))
-	// Output:
-	// in 10m0s
-	// in 10m0s
-}
-
 func ExampleBursty_SetRate() {
 	exports, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.Rate{Permits: 6, Per: time.Hour}})
 	if err != nil {
@@ -134,68 +117,6 @@ func ExampleWarmingUp() {
 	// request 161 comes 1m0s after the one before
 }
 
-func ExampleQueue_Wait() {
-	mails, err := pacer.NewQueue(pacer.QueueOptions{Rate: pacer.PerSecond(1000), Capacity: 100})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer mails.Close()
-
-	for _, size := range []int64{1, 20, 1, 101} {
-		_, err := mails.Wait(context.Background(), size)
-		switch {
-		case errors.Is(err, pacer.ErrNever):
-			fmt.Println(size, "is too large for this queue")
-		case err == nil:
-			fmt.Println(size, "sent")
-		}
-	}
-	// Output:
-	// 1 sent
-	// 20 sent
-	// 1 sent
-	// 101 is too large for this queue
-}
-
-// Work is handed over and runs in order, and what doesn't fit is refused at once.
-func ExampleQueue_Submit() {
-	mails, err := pacer.NewQueue(pacer.QueueOptions{Rate: pacer.PerSecond(100), Capacity: 3})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer mails.Close()
-
-	ctx := context.Background()
-	started := make(chan struct{})
-	send := func(name string) func(context.Context) error {
-		return func(context.Context) error {
-			<-started
-			fmt.Println("send", name)
-			return nil
-		}
-	}
-	var last <-chan error
-	for _, name := range []string{"one", "two", "three", "four", "five"} {
-		sent, err := mails.Submit(ctx, 1, send(name))
-		if errors.Is(err, pacer.ErrQueueFull) {
-			fmt.Println("no room for", name)
-			continue
-		}
-		last = sent
-	}
-	close(started)
-	fmt.Println("error:", <-last)
-	// Output:
-	// no room for five
-	// send one
-	// send two
-	// send three
-	// send four
-	// error: <nil>
-}
-
 func ExampleAllowance() {
 	quota, err := pacer.NewAllowance(pacer.AllowanceOptions{Rate: pacer.Rate{Permits: 100, Per: time.Hour}})
 	if err != nil {
@@ -234,9 +155,4 @@ func ExampleTokenQueue() {
 	// consumer 2 true
 	// consumer 3 true
 	// consumer 4 false
-}
-
-func ExamplePerSecond() {
-	fmt.Println(pacer.PerSecond(300))
-	// Output: 300 per 1s
 }

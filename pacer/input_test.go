@@ -95,7 +95,7 @@ func pacers(t *testing.T) map[string]func(context.Context, int64) (time.Duration
 		"Bursty":     newBursty(t, BurstyOptions{Rate: PerSecond(10)}).Acquire,
 		"WarmingUp":  newWarmingUp(t, WarmingUpOptions{Rate: PerSecond(10), WarmUp: time.Second}).Acquire,
 		"Allowance":  newAllowance(t, PerSecond(10)).Acquire,
-		"Queue":      newQueue(t, PerSecond(10), 10).Wait,
+		"Queue":      newQueue(t, PerSecond(10), 10).Acquire,
 		"TokenQueue": newTokenQueue(t, TokenQueueOptions{Rate: PerSecond(10), Capacity: 10, StartFull: true}).Acquire,
 	}
 }
@@ -158,16 +158,20 @@ func TestZeroPacersRefuse(t *testing.T) {
 		"Bursty":     new(Bursty).Acquire,
 		"WarmingUp":  new(WarmingUp).Acquire,
 		"Allowance":  new(Allowance).Acquire,
-		"Queue":      new(Queue).Wait,
+		"Queue":      new(Queue).Acquire,
 		"TokenQueue": new(TokenQueue).Acquire,
 	} {
 		if _, err := acquire(context.Background(), 1); !errors.Is(err, ErrUninitialized) {
 			t.Errorf("%s: got %v, want ErrUninitialized", name, err)
 		}
 	}
-	for name, p := range map[string]trier{
+	for name, p := range map[string]Pacer{
 		"Bursty": new(Bursty), "WarmingUp": new(WarmingUp), "Allowance": new(Allowance), "TokenQueue": new(TokenQueue),
+		"Queue": new(Queue),
 	} {
+		if r := p.Reserve(1); r.OK() || !errors.Is(r.Err(), ErrUninitialized) {
+			t.Errorf("%s: Reserve: OK %v, Err %v, want false, ErrUninitialized", name, r.OK(), r.Err())
+		}
 		if p.TryAcquire(1, time.Hour) {
 			t.Errorf("%s: TryAcquire = true, want false", name)
 		}

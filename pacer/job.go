@@ -35,25 +35,38 @@ func (k *keeper) watch(p *place) {
 	}
 }
 
-// run runs the job unless its context or the keeper's has ended, reports the result, and returns how long it took.
-func (j *job) run(running context.Context, l *line, size int64) time.Duration {
+// run runs the job unless its context or the keeper's has ended, reports the result, and tells over how long it took. A
+// job that exits the goroutine is told of as well, while the goroutine ends. One that panics is not: nobody can recover
+// from that here, and the program crashes with the job's stack as if nobody had looked.
+func (j *job) run(running context.Context, l *line, size int64, over func(took time.Duration, exited bool)) {
 	j.unwatch()
 	switch {
 	case running.Err() != nil:
 		j.result <- ErrClosed
-		return 0
+		over(0, false)
+		return
 	case j.ctx.Err() != nil:
 		j.result <- gaveUp(j.ctx, size)
-		return 0
+		over(0, false)
+		return
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
 	defer cancel()
 	defer context.AfterFunc(running, cancel)()
 	start := l.since(0)
-	err := j.do(ctx)
-	took := l.since(int64(start))
-	j.result <- err
-	return took
+	err, exited := ErrJobExited, true
+	defer func() {
+		if exited {
+			if cause := recover(); cause != nil {
+				panic(cause)
+			}
+		}
+		took := l.since(int64(start))
+		j.result <- err
+		over(took, exited)
+	}()
+	err = j.do(ctx)
+	exited = false
 }
 
 // end reports that the job will not be run.

@@ -16,6 +16,8 @@ type keeper struct {
 	jobs chan *place
 	// busy is set from when a job is due until it has ended. Guarded by the line's mu.
 	busy bool
+	// exited is set when a job ends the keeper's goroutine. Only that goroutine uses it.
+	exited bool
 
 	// running is cancelled by close; it is what the running job's context hears.
 	running context.Context
@@ -34,7 +36,14 @@ func (l *line) keep() {
 }
 
 func (k *keeper) work() {
-	defer close(k.stopped)
+	defer func() {
+		if k.exited { // the job before this is to blame, and those behind it are not
+			k.exited = false
+			go k.work()
+			return
+		}
+		close(k.stopped)
+	}()
 	timer := time.NewTimer(0)
 	timer.Stop() // until there is an alarm to set
 	defer timer.Stop()
@@ -61,13 +70,20 @@ func (k *keeper) hand(p *place) {
 // run runs one job. Its turn lasts as long as its size says, and if the job takes longer, as long as that: the time it
 // overran is lost to the queue, not made up for by sending the next ones closer together.
 func (k *keeper) run(p *place) {
-	took := p.job.run(k.running, k.line, p.n)
+	p.job.run(k.running, k.line, p.n, func(took time.Duration, exited bool) { k.over(p, took, exited) })
+}
 
+// over lets those in line go on when a job has ended.
+func (k *keeper) over(p *place, took time.Duration, exited bool) {
 	l := k.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, now := l.clock()
 	k.busy = false
+	if exited {
+		k.exited = true
+		l.lead = nil // the timer ends with the goroutine; settle sets an alarm for the next one
+	}
 	if end := p.at + int64(took); l.head.free.ns < end {
 		l.shift(end)
 	}

@@ -25,6 +25,7 @@ type line struct {
 	stale       bool
 	first, last *place
 	waiting     int // those in line who are not promised anything
+	promises    int // those who are
 	// moved is when those in line last moved up. Nobody in line can have been granted before.
 	moved  int64
 	shifts uint64 // how often they did
@@ -47,6 +48,8 @@ type place struct {
 	// before is the line's tail before p joined, worth something until there is another shift.
 	before state
 	shifts uint64
+	// after is the state that a reservation was to leave behind when it was made, or last priced anew.
+	after state
 	// err is why a waiter was sent away; it may be read once done is closed.
 	err error
 	// done is closed when a waiter is granted or sent away; nil for reservations and jobs.
@@ -91,8 +94,8 @@ func (l *line) ask(now, n int64) (after state, grant int64, err error) {
 		}
 		l.tail, l.stale = s, false
 	}
-	if after, grant = l.sched.take(l.tail, now, n); after.full() {
-		return after, grant, never(n, "so few that they are paid off within 73 years")
+	if after, grant = l.take(l.tail, now, n); after.full() {
+		return after, grant, tooLong(n)
 	}
 	return after, grant, nil
 }
@@ -107,12 +110,10 @@ func (l *line) pass(after state) { l.head, l.tail = after, after }
 
 // join puts p at the end of the line, with what ask returned.
 func (l *line) join(p *place, after state) {
-	p.before, p.shifts = l.tail, l.shifts
+	p.before, p.shifts, p.after = l.tail, l.shifts, after
 	l.tail = after
 	l.units += p.n
-	if !p.promised {
-		l.waiting++
-	}
+	l.count(p, 1)
 	p.inLine, p.prev = true, l.last
 	if l.last == nil {
 		l.first = p
@@ -125,14 +126,24 @@ func (l *line) join(p *place, after state) {
 
 // book returns the state after p, and when p may go.
 func (l *line) book(s state, p *place) (after state, grant int64) {
-	after, grant = l.sched.take(s, max(p.since, l.moved), p.n)
-	switch {
-	case !p.promised:
+	after, grant = l.take(s, max(p.since, l.moved), p.n)
+	if !p.promised {
 		return after, grant
-	case grant < p.at: // somebody in front has left a gap that p will not fill
-		after, _ = l.sched.take(s, p.at, p.n)
 	}
+	if grant < p.at { // somebody in front has left a gap that p will not fill
+		after = l.sched.late(s, p.at, p.n, p.after)
+	}
+	if after.full() { // only a lower rate does that; what it can never pay off would be in the way for ever
+		after = l.sched.advance(s, p.at)
+	}
+	after.promised = max(s.promised, p.at)
 	return after, p.at
+}
+
+// take books n permits behind all that was promised before them.
+func (l *line) take(s state, at, n int64) (after state, grant int64) {
+	after, grant = l.sched.take(s, at, n)
+	return after, max(grant, s.promised)
 }
 
 // settle grants everybody whose time has come.
@@ -154,10 +165,11 @@ func (l *line) settle(now int64) {
 	l.appoint()
 }
 
-// leave takes p out of the line, if it is still there, and lets those behind move up.
+// leave takes p out of the line, if it is still there, and lets those behind move up. What was promised may have been used
+// once its time has come, even if p still stands behind somebody who waits for a later one.
 func (l *line) leave(p *place, now int64) bool {
 	l.settle(now)
-	if !p.inLine {
+	if !p.inLine || p.promised && p.at <= now {
 		return false
 	}
 	last := p == l.last
@@ -198,14 +210,34 @@ func (l *line) reschedule(now int64, sched schedule, most int64, convert func(st
 	l.settle(now)
 	l.head = convert(l.sched.advance(l.head, now))
 	l.sched, l.most = sched, most
+	l.moved = max(l.moved, now)
+	s := l.head
 	for p := l.first; p != nil; {
 		next := p.next
-		if err := l.refuse(p.n); err != nil && !p.promised {
+		if err := l.reprice(&s, p); err != nil {
 			l.dismiss(p, err)
 		}
 		p = next
 	}
 	l.shift(now)
+}
+
+// reprice books p under a new schedule and moves s on behind it, or returns why p can't stay in line.
+func (l *line) reprice(s *state, p *place) error {
+	if p.promised {
+		// What it was to leave behind went by the old prices.
+		held := *s
+		held.free = span{ns: max(p.at, s.free.ceil())}
+		p.after, _ = l.sched.take(held, p.at, p.n)
+	} else if err := l.refuse(p.n); err != nil {
+		return err
+	}
+	after, _ := l.book(*s, p)
+	if after.full() && !p.promised {
+		return tooLong(p.n)
+	}
+	*s = after
+	return nil
 }
 
 // appoint tells the first who waits, or the keeper, when to call settle.
@@ -243,7 +275,14 @@ func (l *line) unlink(p *place) {
 	}
 	p.prev, p.next, p.inLine = nil, nil, false
 	l.units -= p.n
-	if !p.promised {
-		l.waiting--
+	l.count(p, -1)
+}
+
+// count adds to the number of those in line who are like p.
+func (l *line) count(p *place, by int) {
+	if p.promised {
+		l.promises += by
+	} else {
+		l.waiting += by
 	}
 }

@@ -6,17 +6,22 @@ import (
 )
 
 // Queue is a leaky bucket with a queue: what comes in bursts goes out at a constant rate, strictly in the order in which
-// it came. It is bounded. What doesn't fit is refused at once, so a caller never waits longer than the queue is deep.
+// it came. It is bounded, and what doesn't fit is refused at once. An item waits for the one that went last, which may be as
+// large as the capacity, and for those that are waiting: for less than twice the time in which the capacity flows out.
+// Only jobs that overran and gaps that cancelled reservations left make it longer.
 //
 // An item has a size in units. An item that finds the queue idle goes at once; the next one goes when the units of the
-// items before it have flowed out. Idle time is not saved: there are no bursts. The outflow is exact. Items that went
-// out a little late, because the machine was busy, do not delay those behind them.
+// items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items that went
+// out late, because the machine was busy, do not delay those behind them, so all that are overdue go together; only jobs
+// still run one at a time.
 //
-// Most callers want [Queue.Wait]. One goroutine serves the queue until [Queue.Close]. The methods of the zero Queue
-// return ErrUninitialized. It is safe for concurrent use.
+// Most callers want [Queue.Acquire]. One goroutine serves the queue until [Queue.Close]. The methods of the zero Queue
+// return ErrUninitialized or false. It is safe for concurrent use.
 type Queue struct {
 	line line
 }
+
+var _ Pacer = (*Queue)(nil)
 
 // QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
@@ -40,25 +45,43 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 	return q, nil
 }
 
-// Wait waits for the turn of an item of the given size. It returns how long it waited. It returns at once and takes
+// Acquire waits for the turn of an item of the given size. It returns how long it waited. It returns at once and takes
 // nothing
 //
 //   - with ErrQueueFull, if the item doesn't fit behind those that are waiting,
 //   - with a [*DeadlineError], if the turn comes after ctx's deadline,
 //   - with ErrNever, if size is above the queue's capacity.
 //
-// If ctx is cancelled while the item waits, it leaves the queue, those behind it move up, and Wait returns ctx's error.
-func (q *Queue) Wait(ctx context.Context, size int64) (waited time.Duration, err error) {
+// If ctx is cancelled while the item waits, it leaves the queue, those behind it move up, and Acquire returns ctx's error. If
+// the queue is closed, it returns ErrClosed. With an error it has taken nothing.
+func (q *Queue) Acquire(ctx context.Context, size int64) (waited time.Duration, err error) {
 	return q.line.acquire(ctx, size)
 }
 
+// TryAcquire waits for the turn of an item of the given size, for at most timeout, and returns true. If the wait would be
+// longer it returns false at once and takes nothing, as it does if the item doesn't fit behind those that are waiting, if
+// size is less than 1 or above the capacity, or if the queue is closed.
+func (q *Queue) TryAcquire(size int64, timeout time.Duration) bool {
+	return q.line.tryAcquire(size, timeout)
+}
+
+// Reserve takes the turn of an item of the given size, and doesn't wait for it. See [Reservation] for what is promised.
+// Until its time has come the item is one of those that are waiting, and takes up room. If it doesn't fit it is not OK,
+// with ErrQueueFull; if size is above the capacity, with ErrNever; if the queue is closed, with ErrClosed.
+//
+// The time goes by the sizes of those before. If one of them is a job that overruns, the reservation doesn't wait for it.
+func (q *Queue) Reserve(size int64) Reservation { return q.line.reserve(size) }
+
 // Submit leaves an item in the queue whose job the queue's goroutine will run when its turn comes, one job at a time. It
-// returns at once, with the errors of [Queue.Wait] if it doesn't take the item.
+// returns at once, with the errors of [Queue.Acquire] if it doesn't take the item.
 //
 // The channel delivers one error and needs no reader: what the job returned, ErrClosed if the queue was closed before
 // its turn, or ctx's error if that was cancelled before. The job's context is ctx, cancelled as well by Close. A job that
 // takes longer than its size flows out holds up those behind it, and they are not sent closer together afterwards. A job
 // may submit to its own queue, but must not wait for it: it would wait for itself.
+//
+// A job that panics crashes the program, as in any goroutine. One that calls [runtime.Goexit], perhaps by way of a test's
+// FailNow, ends no more than itself, and its error is ErrJobExited.
 func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Context) error) (<-chan error, error) {
 	if ctx == nil {
 		return nil, ErrNilContext
@@ -86,7 +109,7 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 	return j.result, nil
 }
 
-// Waiting returns how many units are waiting, from 0 to the capacity.
+// Waiting returns how many units are waiting or reserved, from 0 to the capacity.
 func (q *Queue) Waiting() int64 {
 	l := &q.line
 	l.mu.Lock()

@@ -92,9 +92,9 @@ func TestQueueDoesNotMakeUpForAJobThatOverran(t *testing.T) {
 		submit(ctx, t, q, 1, log.job("c", 0))
 		time.Sleep(200 * ms)
 		// A caller who waits behind jobs that are overdue goes at 550 ms.
-		waited, err := q.Wait(ctx, 1)
+		waited, err := q.Acquire(ctx, 1)
 		if want := 350 * ms; err != nil || waited != want {
-			t.Errorf("Wait = %v, %v, want %v, nil", waited, err, want)
+			t.Errorf("Acquire = %v, %v, want %v, nil", waited, err, want)
 		}
 		log.check(t, []jobRun{{"a", 0}, {"b", 350 * ms}, {"c", 450 * ms}})
 	})
@@ -136,7 +136,7 @@ func TestAJobWhoseContextEndsWhileItIsDueIsNotRun(t *testing.T) {
 			t.Errorf("%s: the job ran", c.name)
 			return nil
 		}}
-		j.run(c.running, &line{epoch: time.Now()}, 1)
+		j.run(c.running, &line{epoch: time.Now()}, 1, func(time.Duration, bool) {})
 		if got := <-j.result; !errors.Is(got, c.want) {
 			t.Errorf("%s: result = %v, want %v", c.name, got, c.want)
 		}
@@ -180,7 +180,7 @@ func TestCloseOfAQueueSendsThoseWaitingAwayAndWaits(t *testing.T) {
 		})
 		waiter := make(chan error, 1)
 		go func() {
-			_, err := q.Wait(context.Background(), 1)
+			_, err := q.Acquire(context.Background(), 1)
 			waiter <- err
 		}()
 		time.Sleep(50 * ms)
@@ -194,7 +194,7 @@ func TestCloseOfAQueueSendsThoseWaitingAwayAndWaits(t *testing.T) {
 			})
 		}
 		if err := <-waiter; !errors.Is(err, ErrClosed) {
-			t.Errorf("Wait = %v, want ErrClosed", err)
+			t.Errorf("Acquire = %v, want ErrClosed", err)
 		}
 		if err := <-waiting; !errors.Is(err, ErrClosed) {
 			t.Errorf("result of the waiting job = %v, want ErrClosed", err)
@@ -206,8 +206,8 @@ func TestCloseOfAQueueSendsThoseWaitingAwayAndWaits(t *testing.T) {
 			t.Errorf("result of the running job = %v, want context.Canceled", err)
 		}
 		wg.Wait()
-		if _, err := q.Wait(context.Background(), 1); !errors.Is(err, ErrClosed) {
-			t.Errorf("Wait after Close = %v, want ErrClosed", err)
+		if _, err := q.Acquire(context.Background(), 1); !errors.Is(err, ErrClosed) {
+			t.Errorf("Acquire after Close = %v, want ErrClosed", err)
 		}
 		if _, err := q.Submit(context.Background(), 1, func(context.Context) error { return nil }); !errors.Is(err, ErrClosed) {
 			t.Errorf("Submit after Close = %v, want ErrClosed", err)

@@ -1,14 +1,22 @@
 package pacer
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
 
+// MaxReservations is how many reservations of one pacer may be outstanding: made, not cancelled, and for a time that has
+// not come. More are refused with ErrTooManyReservations. The pacer remembers each of them, and has all whose time has
+// come to book when it is next called, so this bounds its memory and how long a call can take.
+const MaxReservations = 1 << 16
+
 // Reservation is a promise of permits at an instant, for callers who don't want to block: wait for Delay, then go ahead,
-// or Cancel. The time that was promised never changes.
+// or Cancel. The time that was promised never changes, whatever happens to those in front and whatever the rate is set
+// to; nor does Close take it back.
 //
-// A pacer remembers every reservation until its time has come. The zero Reservation is not OK. It is safe for concurrent
+// Reservations stand in line like callers who wait. Who comes later goes later, even if the pacer has become idle before
+// the promised time because somebody in front has left. The zero Reservation is not OK. It is safe for concurrent
 // use, and copies are the same reservation.
 type Reservation struct {
 	line  *line
@@ -37,9 +45,17 @@ func (r Reservation) Delay() time.Duration {
 	return max(0, -r.line.since(r.at))
 }
 
-// Cancel gives the permits back, as if they had not been reserved: callers who wait behind move up, while reservations
-// made later keep the times they were promised and gain nothing. It does nothing once the promised time has come, for
-// the permits may have been used, and nothing the second time.
+// Cancel gives the permits back: callers who wait behind move up, and nobody has to go later than before but for the
+// rounding of a promised time to the nanosecond. It does nothing once the promised time has come, for the permits may
+// have been used, and nothing the second time.
+//
+// Reservations made later keep the times they were promised and gain nothing. Callers behind such a promise move up to it
+// and no further: they wait for it even if the pacer has nothing to do until then. What a pacer makes of that gap is its
+// own affair. [Bursty] and [TokenQueue] save it as far as they save idle time, [Allowance] has those periods' permits go
+// to nobody, and with [WarmingUp] and [Queue] it is lost; WarmingUp does not cool in it.
+//
+// The last one in line is cancelled at no cost. After any other, the next caller works out anew when those in line go,
+// which takes time in proportion to how many they are: some milliseconds if there are MaxReservations.
 func (r Reservation) Cancel() {
 	if r.place == nil {
 		return
@@ -63,7 +79,14 @@ func (l *line) reserve(n int64) Reservation {
 		l.pass(after)
 		return Reservation{line: l, at: grant}
 	}
+	if err := l.roomFor(n); err != nil {
+		return Reservation{err: err}
+	}
+	if l.promises >= MaxReservations {
+		return Reservation{err: fmt.Errorf("%w: %d are outstanding", ErrTooManyReservations, l.promises)}
+	}
 	p := &place{n: n, since: now, at: grant, promised: true}
+	after.promised = grant
 	l.join(p, after)
 	return Reservation{line: l, place: p, at: grant}
 }

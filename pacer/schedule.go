@@ -7,6 +7,9 @@ type schedule interface {
 	// take books n permits that are asked for at an instant, and returns when they may be used: never before at. An
 	// instant before one that the state has seen adds nothing.
 	take(s state, at, n int64) (after state, grant int64)
+	// late books n permits that could be used before the instant for which they were promised, because somebody in front
+	// has left. The state after them was to be promised, and nobody behind may come to be later than after that.
+	late(s state, at, n int64, promised state) state
 	// advance books the time that has passed until at in which nobody asked.
 	advance(s state, at int64) state
 }
@@ -20,6 +23,9 @@ type state struct {
 	saved span
 	// used is how many permits of a window's period are gone.
 	used int64
+	// promised is the latest instant that was promised to anybody; nobody behind goes before it. The line's, not the
+	// schedule's: a period whose length was changed may have started before.
+	promised int64
 }
 
 // full reports whether the state is booked to the end of time.

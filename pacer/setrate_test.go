@@ -214,3 +214,26 @@ func TestSetRateRefusesBadRatesAndChangesNothing(t *testing.T) {
 		t.Errorf("Acquire after refusals: %v", err)
 	}
 }
+
+// With another period a promise may lie in the middle of one. Those behind it wait for it, and nobody spins until then.
+func TestSetRateOfAllowanceKeepsCallersBehindAPromise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAllowance(t, PerSecond(10))
+		a.Reserve(10)
+		promised := a.Reserve(1) // at 1 s
+		if err := a.SetRate(Rate{10, 900 * ms}); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if a.TryAcquire(1, 1000*ms-1) {
+			t.Error("TryAcquire for less than until the promise = true, want false")
+		}
+		if got := time.Since(start); got != 0 {
+			t.Errorf("TryAcquire says so after %v, want at once", got)
+		}
+		waited, err := a.Acquire(context.Background(), 1)
+		if err != nil || waited != time.Second || promised.Delay() != 0 {
+			t.Errorf("Acquire = %v, %v, want 1s, nil, when the promise is due", waited, err)
+		}
+	})
+}

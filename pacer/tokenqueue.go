@@ -7,8 +7,8 @@ import (
 
 // TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed rate,
 // consumers take them out, and those who find too few wait in line. While the queue is full nothing is produced. In any
-// length of time t consumers get at most capacity + rate·t tokens, and, unlike with [Bursty], nobody gets tokens that
-// have not been produced yet.
+// length of time t at most capacity + rate·t tokens are scheduled to be taken, and, unlike with [Bursty], nobody gets
+// tokens that have not been produced yet. Consumers who are overdue, because the machine was busy, go together.
 //
 // The producer goes by the time that has passed, not by counting ticks: one that wakes late produces what it missed, and
 // it sleeps while nobody waits.
@@ -19,6 +19,8 @@ type TokenQueue struct {
 	line   line
 	bucket bucket
 }
+
+var _ Pacer = (*TokenQueue)(nil)
 
 // TokenQueueOptions are the options of [NewTokenQueue].
 type TokenQueueOptions struct {
@@ -65,7 +67,11 @@ func (q *TokenQueue) TryAcquire(n int64, timeout time.Duration) bool {
 	return q.line.tryAcquire(n, timeout)
 }
 
-// Available returns how many tokens are in the queue. While somebody waits, they are for the first in line.
+// Reserve takes n tokens for the time when they are there, and doesn't wait for it. See [Reservation] for what is
+// promised. If n is above the capacity it is not OK, with ErrNever; if the queue is closed, with ErrClosed.
+func (q *TokenQueue) Reserve(n int64) Reservation { return q.line.reserve(n) }
+
+// Available returns how many tokens are in the queue. While somebody is in line, they are for the first there.
 func (q *TokenQueue) Available() int64 {
 	l := &q.line
 	l.mu.Lock()

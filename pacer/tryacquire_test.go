@@ -6,32 +6,21 @@ import (
 	"time"
 )
 
-// trier is a pacer that may be asked to wait for at most so long.
-type trier interface {
-	TryAcquire(n int64, timeout time.Duration) bool
-}
-
-var (
-	_ trier = (*Bursty)(nil)
-	_ trier = (*WarmingUp)(nil)
-	_ trier = (*Allowance)(nil)
-	_ trier = (*TokenQueue)(nil)
-)
-
 func TestTryAcquireWaitsOnlyIfTheTurnComesInTime(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		make func(t *testing.T) trier
+		make func(t *testing.T) Pacer
 		// Ten go at once, and then the next one waits so long.
 		wait time.Duration
 	}{
-		{"Bursty", func(t *testing.T) trier { return newBursty(t, BurstyOptions{Rate: PerSecond(10)}) }, time.Second},
-		{"WarmingUp", func(t *testing.T) trier {
+		{"Bursty", func(t *testing.T) Pacer { return newBursty(t, BurstyOptions{Rate: PerSecond(10)}) }, time.Second},
+		{"WarmingUp", func(t *testing.T) Pacer {
 			// Factor 1 has no surcharge.
 			return newWarmingUp(t, WarmingUpOptions{Rate: PerSecond(10), WarmUp: time.Second, ColdFactor: 1})
 		}, time.Second},
-		{"Allowance", func(t *testing.T) trier { return newAllowance(t, PerSecond(10)) }, time.Second},
-		{"TokenQueue", func(t *testing.T) trier {
+		{"Allowance", func(t *testing.T) Pacer { return newAllowance(t, PerSecond(10)) }, time.Second},
+		{"Queue", func(t *testing.T) Pacer { return newQueue(t, PerSecond(10), 10) }, time.Second},
+		{"TokenQueue", func(t *testing.T) Pacer {
 			return newTokenQueue(t, TokenQueueOptions{Rate: PerSecond(1), Capacity: 10, StartFull: true})
 		}, time.Second},
 	} {

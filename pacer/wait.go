@@ -50,7 +50,7 @@ func (l *line) tryAcquire(n int64, timeout time.Duration) bool {
 		l.mu.Unlock()
 		return true
 	}
-	if err != nil || grant-now > int64(timeout) {
+	if err != nil || grant-now > int64(timeout) || l.roomFor(n) != nil {
 		l.mu.Unlock()
 		return false
 	}

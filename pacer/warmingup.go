@@ -10,7 +10,9 @@ import (
 // WarmingUp hands out permits at a steady rate that it reaches only after a warm-up: for what is behind it needs time to
 // be fast, to fill its caches or open its connections. Cold, permits come ColdFactor times as slowly as at the rate.
 // Under load the interval shrinks in a straight line, and is that of the rate when the warm-up period has passed. Without
-// load the pacer cools down, and is cold again after as long a time.
+// load the pacer cools down, by as much time as it idles. It is cold again after the warm-up period at the latest: that
+// is from as warm as it gets, after a long load. One that has only just become warm gets cold sooner, with the default
+// ColdFactor after half of that period.
 //
 // Like with [Bursty] the next caller pays. But nothing is free: a permit costs the more the colder the pacer is, and
 // never less than the interval of the rate.
@@ -22,11 +24,14 @@ type WarmingUp struct {
 	options WarmingUpOptions
 }
 
+var _ Pacer = (*WarmingUp)(nil)
+
 // WarmingUpOptions are the options of [NewWarmingUp].
 type WarmingUpOptions struct {
 	// Rate is how fast permits come once the pacer is warm. There is no default.
 	Rate Rate
-	// WarmUp is how long it takes under load to get from cold to warm, and idle from warm to cold. There is no default.
+	// WarmUp is how long it takes under load to get from cold to warm, and the longest that it takes idle to get from warm
+	// to cold. There is no default.
 	WarmUp time.Duration
 	// ColdFactor is how many times longer the interval is when the pacer is cold: from 1 to 1000, with at most two
 	// decimals. The default, 0, is 3.
@@ -81,7 +86,7 @@ func (w *WarmingUp) TryAcquire(n int64, timeout time.Duration) bool {
 	return w.line.tryAcquire(n, timeout)
 }
 
-// Reserve takes n permits for the time when they are due, and doesn't wait for it.
+// Reserve takes n permits for the time when they are due, and doesn't wait for it. See [Reservation] for what is promised.
 func (w *WarmingUp) Reserve(n int64) Reservation { return w.line.reserve(n) }
 
 // Rate returns the rate of the warm pacer that is in force.
@@ -92,7 +97,13 @@ func (w *WarmingUp) Rate() Rate {
 }
 
 // SetRate changes the rate at once. What was already taken is paid off at the old rate, so the first in line waits as
-// long as before; those behind it go by the new rate. Reservations keep their times. The pacer stays as warm as it is.
+// long as before. Those behind it are priced anew and go by the new rate, which may make them late for their deadlines;
+// whoever could now only be paid off after 73 years is sent away with ErrNever.
+//
+// Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
+// then. They cost what the new rate says, or nothing if it could not pay them off in 73 years.
+//
+// The pacer stays as warm as it is.
 func (w *WarmingUp) SetRate(r Rate) error {
 	l := &w.line
 	l.mu.Lock()

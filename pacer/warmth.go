@@ -61,6 +61,20 @@ func (w *warmth) take(s state, at, n int64) (after state, grant int64) {
 	return s, max(at, before.ceil())
 }
 
+// late doesn't let the pacer cool in the gap before at, and leaves it no colder than was promised, as if those who left
+// had warmed it. Otherwise permits would cost more than before, and who was told a time by which to go would be late.
+func (w *warmth) late(s state, at, n int64, promised state) state {
+	s.free = span{ns: max(at, s.free.ceil())}
+	after, _ := w.take(s, at, n)
+	if promised.free.less(after.free) {
+		after.free = promised.free
+	}
+	if promised.saved.less(after.saved) {
+		after.saved = promised.saved
+	}
+	return after
+}
+
 // surcharge returns what the permits in saved cost above the stable price, in nanoseconds rounded down: the triangle's
 // area up to there. It never falls when saved grows.
 func (w *warmth) surcharge(saved span) int64 {

@@ -25,3 +25,9 @@ func (w *window) take(s state, at, n int64) (after state, grant int64) {
 	s.used += n
 	return s, max(at, s.free.ns)
 }
+
+// late leaves those who come after what is left of the period at that instant.
+func (w *window) late(s state, at, n int64, _ state) state {
+	after, _ := w.take(s, at, n)
+	return after
+}
