@@ -81,16 +81,24 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket returns n units taken at a time: as many as the bucket would not have drained since, by the bucket's own
-// time if that is ahead.
+// giveBucket returns n units taken at a time, less what the bucket would have drained of them since: by the bucket's own
+// time if that is ahead, and to the part of a unit. Of the time since, whole reduced periods turn into units, and the
+// rest moves the anchor.
 func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
-	b, drained := b.slide(p.rate, now)
-	held := max(0, max(now, b.Time)-at)
-	back := n - mulDivCeil(held, p.rate.units, p.rate.micros, n)
-	if b.Units-drained <= back {
-		return Pair{Time: max(now, b.Time)}
+	b, _ = b.slide(p.rate, now)
+	now = max(now, b.Time)
+	held := max(0, now-at)
+	if p.rate.unitsIn(held, n) >= n {
+		return b // all of them have drained
 	}
-	b.Units -= back
+	b.Units -= n - held/p.rate.micros*p.rate.units
+	if b.Time += held % p.rate.micros; b.Time > now {
+		b.Time -= p.rate.micros
+		b.Units += p.rate.units
+	}
+	if b.Units <= 0 || p.rate.unitsIn(now-b.Time, b.Units) >= b.Units {
+		return Pair{Time: now}
+	}
 	return b
 }
 

@@ -27,11 +27,14 @@ func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 
 // AllowN is Allow for n units; it also lets pass what is less than 1.
 func (b *Bound) AllowN(key string, n int64) bool {
+	if n < 1 {
+		return true
+	}
 	s, p := b.store, b.plan
-	if p.compact && !p.limit.Staggered && n > 0 && n <= p.Capacity() &&
+	if p.compact && !p.limit.Staggered && n <= p.Capacity() &&
 		key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
 		hash := s.hash(p, key)
-		if _, took := s.takeCompact(p, hash, s.now(), n); took != absent {
+		if _, took := s.takeCompact(p, hash, s.now(), n); took <= yes {
 			return took == yes
 		}
 	}

@@ -1,22 +1,27 @@
 package memstore
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A budget is the memory limit of a store: what its tables and its records take. Either may have seven eighths of it, so
 // that a flood of keys of one sort leaves room for the other.
 type budget struct {
 	most            int64
+	mu              sync.Mutex // held to reserve, not to give back
 	tables, records atomic.Int64
 }
 
 func (b *budget) used() int64 { return b.tables.Load() + b.records.Load() }
 
-// reserve adds bytes to part, which is one of the budget's, and tells whether they are within the limits; if not, it adds
-// nothing.
+// reserve adds bytes to part, which is one of the budget's, if they are within the limits, and tells whether they are.
 func (b *budget) reserve(part *atomic.Int64, bytes int64) bool {
-	if part.Add(bytes) > b.most/8*7 || b.used() > b.most {
-		part.Add(-bytes)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if part.Load()+bytes > b.most/8*7 || b.used()+bytes > b.most {
 		return false
 	}
+	part.Add(bytes)
 	return true
 }

@@ -22,8 +22,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	a := s.ask(p, c.Key, c.Cost)
-	sh := &s.shards[a.shard()]
-	sh.mu.Lock()
+	sh := s.lockFor(&a, c.Key)
 	defer sh.mu.Unlock()
 	if p.compact && sh.wide.lookup(a.hash) == nil {
 		return s.chargeCompact(&a)
@@ -45,7 +44,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 
 func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
 	var d headgate.Decision
-	found := s.change(a.hash, a.now, a.plan.life, func(pair algorithm.Pair) algorithm.Pair {
+	found := s.change(a, a.plan.life, func(pair algorithm.Pair) algorithm.Pair {
 		pair, d = a.plan.ChargePair(pair, a.now, a.n)
 		return pair
 	})
@@ -62,27 +61,55 @@ func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
 	return d, nil
 }
 
-// change replaces the pair of a key by what to returns, and tells whether the key was there. The shard is locked, so that
-// the entry stays where it is.
-func (s *Store) change(hash uint64, now int64, life uint8, to func(algorithm.Pair) algorithm.Pair) bool {
-	e := s.entry(hash)
-	if e == nil {
-		return false
-	}
-	e.live(life)
+// lockFor locks the shard of an ask, and sees to it that entries are readable at its time.
+func (s *Store) lockFor(a *ask, key string) *shard {
+	sh := &s.shards[a.shard()]
 	for {
-		word := atomic.LoadUint64(&e.state)
-		if atomic.CompareAndSwapUint64(&e.state, word, word&denied|pack(to(unpack(word, now)))) {
-			return true
+		sh.mu.Lock()
+		if s.valid(a.now) {
+			return sh
 		}
+		sh.mu.Unlock()
+		a.at(s.now(), key)
 	}
 }
 
-// live raises the entry's life byte to at least life, before a state that needs it is stored.
-func (e *slot) live(life uint8) {
+// change replaces the pair of a key by what to returns, and tells whether the key was there. A key that has no units left
+// is forgotten, as if it had been swept. The shard is locked, so that the entry stays where it is.
+func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pair) bool {
+	e := s.entry(a.hash)
+	if e == nil {
+		return false
+	}
+	e.live(a.tag(), life)
+	for {
+		word := atomic.LoadUint64(&e.state)
+		pair := to(unpack(word, a.now))
+		next := word&(denied|parity) | pack(pair)
+		if pair.Units == 0 {
+			next = held
+		}
+		if !atomic.CompareAndSwapUint64(&e.state, word, next) {
+			continue
+		}
+		if pair.Units == 0 {
+			s.forgetEntry(a, e)
+		}
+		return true
+	}
+}
+
+// forgetEntry lets a held entry be nobody's. Its slot is free when the segment is next tidied.
+func (s *Store) forgetEntry(a *ask, e *slot) {
+	atomic.StoreUint64(&e.tag, gone<<lifeBits)
+	s.shards[a.shard()].sweptAt(a.now + a.behind)
+}
+
+// live raises the life byte of a tag's entry to at least life, before a state that needs it is stored.
+func (e *slot) live(tag uint64, life uint8) {
 	for {
 		tagWord := atomic.LoadUint64(&e.tag)
-		if tagWord == 0 || uint8(tagWord) >= life ||
+		if tagWord>>lifeBits != tag || uint8(tagWord) >= life ||
 			atomic.CompareAndSwapUint64(&e.tag, tagWord, tagWord&^lifeMask|uint64(life)) {
 			return
 		}
@@ -99,16 +126,19 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 		return err
 	}
 	a := s.ask(p, c.Key, c.Cost)
-	sh := &s.shards[a.shard()]
-	sh.mu.Lock()
+	sh := s.lockFor(&a, c.Key)
 	defer sh.mu.Unlock()
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if sh.wide.lookup(a.hash) != nil {
+		record, err := s.roomWide(sh, &a) // a limit of more buckets needs a larger one
+		if err != nil {
+			return err
+		}
 		state := p.Give(stateOf(record), a.now, a.n, r)
 		a.settle(record, state, p.Decide(state, a.now, 0).ResetAfter)
 		return nil
 	}
 	if p.IsPair() {
-		s.change(a.hash, a.now, 0, func(pair algorithm.Pair) algorithm.Pair {
+		s.change(&a, 0, func(pair algorithm.Pair) algorithm.Pair {
 			return p.GivePair(pair, a.now, a.n, r)
 		})
 	}
@@ -124,11 +154,14 @@ func (s *Store) Reset(ctx context.Context, key string) error {
 		return err
 	}
 	for _, seed := range s.seeds {
-		hash := maphash.String(seed, key)
-		sh := &s.shards[hash>>(64-shardBits)]
+		a := ask{hash: maphash.String(seed, key), now: s.now()}
+		sh := &s.shards[a.shard()]
 		sh.mu.Lock()
-		s.drop(&sh.wide, hash)
-		s.change(hash, 0, 0, func(algorithm.Pair) algorithm.Pair { return algorithm.Pair{} })
+		if sh.wide.lookup(a.hash) != nil {
+			s.drop(&sh.wide, a.hash)
+			sh.sweptAt(a.now)
+		}
+		s.change(&a, 0, func(algorithm.Pair) algorithm.Pair { return algorithm.Pair{} })
 		sh.mu.Unlock()
 	}
 	return nil

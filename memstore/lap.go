@@ -7,12 +7,12 @@ import "time"
 // Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
 // completes a lap every few minutes, so that neither happens unless the clock jumps by days.
 const (
-	validBefore = maxAhead / 2 // 1.6 days
+	validBefore = maxAhead / 4 // 19 hours
 	validSpan   = 2 * validBefore
 
 	// What is dead may have been so for maxDeath when a lap leaves it, and is looked at again by the end of the range. It is
 	// readable until then.
-	_ = uint(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
+	_ = uint64(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
 
 	sweepEvery = time.Second
 	lapTime    = time.Minute
@@ -21,10 +21,19 @@ const (
 // now returns the time at which to decide.
 func (s *Store) now() int64 {
 	now := s.clock.micros()
-	if uint64(now-s.from.Load()) < validSpan {
+	if s.valid(now) {
 		return now
 	}
 	return s.nowAfterJump(now)
+}
+
+// maxBehind is by how much a time may be before the range: a staggered clock is behind by up to a period. What others
+// have written meanwhile is at most maxAhead after it.
+const maxBehind = maxAhead - validSpan
+
+// valid tells whether entries are readable at a time.
+func (s *Store) valid(now int64) bool {
+	return uint64(now-s.from.Load()+maxBehind) < validSpan+maxBehind
 }
 
 func (s *Store) nowAfterJump(now int64) int64 {

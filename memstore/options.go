@@ -17,7 +17,8 @@ type Options struct {
 	// to 50 million token buckets.
 	MaxBytes int64
 	// Now is the clock. Default the system's monotonic clock, set to its wall clock when the store is made. A clock that
-	// goes back adds no capacity.
+	// goes back adds no capacity; one that goes ahead by mistake, and back, stands still for keys until it has caught up.
+	// It is called by every goroutine that decides and by the store's own.
 	Now func() time.Time
 }
 

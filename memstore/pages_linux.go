@@ -14,7 +14,15 @@ func preferLargePages(slots []slot) { _ = syscall.Madvise(bytesOf(slots), madvis
 
 // forget lets the system have the memory of slots that nobody uses, and tells whether it took it. They read as free ones
 // from then on, also to a decision that is still looking for its key there.
-func forget(slots []slot) bool { return syscall.Madvise(bytesOf(slots), syscall.MADV_DONTNEED) == nil }
+func forget(slots []slot) bool {
+	memory := bytesOf(slots)
+	// The system rounds to whole pages, which may be larger than a segment: then its neighbours would go too.
+	page := uintptr(syscall.Getpagesize())
+	if uintptr(len(memory))%page != 0 || uintptr(unsafe.Pointer(unsafe.SliceData(memory)))%page != 0 {
+		return false
+	}
+	return syscall.Madvise(memory, syscall.MADV_DONTNEED) == nil
+}
 
 func bytesOf(slots []slot) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(slots))), len(slots)*slotBytes)

@@ -27,8 +27,8 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 }
 
 // plans remembers the plans of limits asked for lately, so that a Check with a Limit costs no more than a look. Limits
-// that share a place displace each other.
-type plans [256]atomic.Pointer[plan]
+// that share a place have four each, and displace each other when there are more.
+type plans [128][4]atomic.Pointer[plan]
 
 func (c *plans) get(limit *headgate.Limit) (*plan, error) {
 	h := uint64(limit.Count)*0x9E3779B97F4A7C15 ^ uint64(limit.Period)*0xC2B2AE3D27D4EB4F ^
@@ -36,14 +36,19 @@ func (c *plans) get(limit *headgate.Limit) (*plan, error) {
 	if limit.Staggered {
 		h = ^h
 	}
-	place := &c[(h^h>>29)*0x9E3779B97F4A7C15>>56]
-	if p := place.Load(); p != nil && p.limit == *limit {
-		return p, nil
+	places := &c[(h^h>>29)*0x9E3779B97F4A7C15>>57]
+	for i := range places {
+		if p := places[i].Load(); p != nil && p.limit == *limit {
+			return p, nil
+		}
 	}
 	p, err := newPlan(*limit)
 	if err != nil {
 		return nil, err
 	}
-	place.Store(p)
+	for i := len(places) - 1; i > 0; i-- {
+		places[i].Store(places[i-1].Load())
+	}
+	places[0].Store(p)
 	return p, nil
 }

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"slices"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 )
@@ -18,6 +20,7 @@ import (
 // word 1.
 type records struct {
 	index   map[uint64]place
+	peak    int // how many the index has held
 	classes [maxClass + 1]class
 }
 
@@ -34,6 +37,7 @@ const (
 	maxClass    = 19
 	pageWords   = 512
 	indexBytes  = 32 // of the map, for one record
+	keptIndex   = 64 // records up to which the index keeps its memory when it is empty
 	evictSample = 64
 )
 
@@ -45,9 +49,10 @@ type place struct {
 
 // A class holds records of one size.
 type class struct {
-	pages [][]int64
-	made  uint32 // records that the pages have room for
-	free  uint32 // number of the first free record, plus 1
+	pages [][]int64 // nil for one that was taken away
+	holes int       // how many were
+	made  uint32    // records that the pages have room for
+	free  uint32    // number of the first free record, plus 1
 	live  uint32
 	hand  uint32 // where eviction and sweeping look next
 }
@@ -59,6 +64,11 @@ func classFor(words int) uint8 {
 	}
 	return c
 }
+
+// has tells whether the page of a record is there.
+func (c *class) has(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
+
+func pageBytes(size uint8) int64 { return int64(perPage(size)) * int64(minRecord<<size) * 8 }
 
 func perPage(c uint8) uint32 { return max(1, uint32(pageWords/(minRecord<<c))) }
 
@@ -113,6 +123,7 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 		r.index = make(map[uint64]place)
 	}
 	r.index[hash] = place{size, number}
+	r.peak = max(r.peak, len(r.index))
 	return record, nil
 }
 
@@ -122,13 +133,15 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 	c := &sh.wide.classes[size]
 	for !s.reserveRecord(indexBytes) {
-		if !s.evictRecord(sh, size, a) {
+		if !s.evictRecord(sh, size, a) && !s.reclaimPage(sh, a) {
 			return 0, false
 		}
 	}
-	if c.free == 0 && !s.addPage(c, size) && !s.evictRecord(sh, size, a) {
-		s.budget.records.Add(-indexBytes)
-		return 0, false
+	for c.free == 0 && !s.addPage(c, size) && !s.evictRecord(sh, size, a) {
+		if !s.reclaimPage(sh, a) {
+			s.budget.records.Add(-indexBytes)
+			return 0, false
+		}
 	}
 	number := c.free - 1
 	c.free = uint32(c.at(size, number)[recordHash])
@@ -139,19 +152,89 @@ func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 func (s *Store) reserveRecord(bytes int64) bool { return s.budget.reserve(&s.budget.records, bytes) }
 
 func (s *Store) addPage(c *class, size uint8) bool {
-	per := perPage(size)
-	words := int(per) * minRecord << size
-	if !s.reserveRecord(int64(words) * 8) {
+	if !s.reserveRecord(pageBytes(size)) {
 		return false
 	}
-	c.pages = append(c.pages, make([]int64, words))
-	for range per {
-		record := c.at(size, c.made)
+	page := make([]int64, pageBytes(size)/8)
+	at := uint32(len(c.pages))
+	if c.holes > 0 {
+		at = uint32(slices.IndexFunc(c.pages, func(p []int64) bool { return p == nil }))
+		c.pages[at] = page
+		c.holes--
+	} else {
+		c.pages = append(c.pages, page)
+	}
+	per := perPage(size)
+	c.made = uint32(len(c.pages)) * per
+	for number := at * per; number < (at+1)*per; number++ {
+		record := c.at(size, number)
 		record[recordHash], record[recordWords] = int64(c.free), freeRecord
-		c.made++
-		c.free = c.made
+		c.free = number + 1
 	}
 	return true
+}
+
+// reclaimPage takes a page away from the class of the shard that has most of them, evicting what is on it: so states of one
+// size do not keep out those of another. It spares pages with a record that may not be evicted.
+func (s *Store) reclaimPage(sh *shard, a *ask) bool {
+	var size uint8
+	for i := range sh.wide.classes {
+		if c := &sh.wide.classes[i]; len(c.pages)-c.holes > len(sh.wide.classes[size].pages)-sh.wide.classes[size].holes {
+			size = uint8(i)
+		}
+	}
+	c, per, now := &sh.wide.classes[size], perPage(size), a.now+a.behind
+	for range min(8, len(c.pages)) {
+		c.hand = (c.hand/per*per + per) % c.made
+		first := c.hand
+		if !c.has(size, first) || !c.evictable(size, first, a.hash, now) {
+			continue
+		}
+		for number := first; number < first+per; number++ {
+			if record := c.at(size, number); record[recordWords] != freeRecord {
+				if record[recordUntil] > now {
+					s.evictions.Add(1)
+				}
+				s.drop(&sh.wide, uint64(record[recordHash]))
+			}
+		}
+		sh.sweptAt(now)
+		c.unlink(size, first)
+		s.budget.records.Add(-pageBytes(size))
+		return true
+	}
+	return false
+}
+
+// evictable tells whether all records of the page that begins with first may be evicted for a key.
+func (c *class) evictable(size uint8, first uint32, asks uint64, now int64) bool {
+	for number := first; number < first+perPage(size); number++ {
+		record := c.at(size, number)
+		if record[recordWords] == freeRecord {
+			continue
+		}
+		if uint64(record[recordHash]) == asks || record[recordUntil] > now && record[recordDenied] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unlink takes the page that begins with first, all of whose records are free, out of the class.
+func (c *class) unlink(size uint8, first uint32) {
+	kept := uint32(0)
+	for at := c.free; at != 0; {
+		record := c.at(size, at-1)
+		next := uint32(record[recordHash])
+		if at-1 < first || at-1 >= first+perPage(size) {
+			record[recordHash] = int64(kept)
+			kept = at
+		}
+		at = next
+	}
+	c.free = kept
+	c.pages[first/perPage(size)] = nil
+	c.holes++
 }
 
 func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
@@ -159,6 +242,9 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 	victim, least := uint32(0), int64(0)
 	for range min(evictSample, c.made) {
 		c.hand = (c.hand + 1) % c.made
+		if !c.has(size, c.hand) {
+			continue
+		}
 		record := c.at(size, c.hand)
 		if record[recordWords] == freeRecord || uint64(record[recordHash]) == a.hash {
 			continue
@@ -195,7 +281,9 @@ func (s *Store) releaseRecord(r *records, p place) {
 // drop forgets a key.
 func (s *Store) drop(r *records, hash uint64) {
 	if p, ok := r.index[hash]; ok {
-		delete(r.index, hash)
+		if delete(r.index, hash); len(r.index) == 0 && r.peak > keptIndex {
+			r.index, r.peak = nil, 0 // a map does not give back what it has grown to
+		}
 		s.releaseRecord(r, p)
 	}
 }
@@ -207,13 +295,16 @@ func (s *Store) sweepRecords(r *records, most int, now int64) {
 		c := &r.classes[size]
 		for range min(uint32(most), c.made) {
 			c.hand = (c.hand + 1) % c.made
+			if !c.has(uint8(size), c.hand) {
+				continue
+			}
 			record := c.at(uint8(size), c.hand)
 			if record[recordWords] != freeRecord && record[recordUntil] <= now {
 				s.drop(r, uint64(record[recordHash]))
 			}
 		}
 		if c.live == 0 && c.made > 0 {
-			s.budget.records.Add(-int64(c.made) * int64(minRecord<<size) * 8)
+			s.budget.records.Add(-int64(len(c.pages)-c.holes) * pageBytes(uint8(size)))
 			*c = class{}
 		}
 	}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"runtime"
@@ -149,16 +150,25 @@ func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
 	if !a.takes() {
 		return s.look(&a)
 	}
-	pair, took := s.takeCompact(p, a.hash, a.now, n)
-	switch took {
-	case yes:
-		return p.DescribeTaken(pair, a.now, n), nil
-	case no:
-		return p.DecidePair(pair, a.now, n), nil
-	default:
-		return s.takeAbsent(&a)
+	for {
+		pair, took := s.takeCompact(p, a.hash, a.now, n)
+		switch took {
+		case yes:
+			return p.DescribeTaken(pair, a.now, n), nil
+		case no:
+			return p.DecidePair(pair, a.now, n), nil
+		case absent:
+			d, err := s.takeAbsent(&a)
+			if !errors.Is(err, errLate) {
+				return d, err
+			}
+		}
+		a.at(s.now(), key)
 	}
 }
+
+// errLate tells take to read the clock again; see late.
+var errLate = errors.New("the clock has jumped")
 
 // look decides without taking.
 func (s *Store) look(a *ask) (headgate.Decision, error) {
@@ -207,6 +217,7 @@ const (
 	no took = iota
 	yes
 	absent // the key was not found; only the shard's lock holder can tell whether it is there
+	late   // the clock has jumped so far meanwhile that the entry may not be readable at the time of asking
 )
 
 // takeCompact is the way of almost every decision: find the entry, decide, swap. It returns the pair after a take, or the
@@ -224,6 +235,13 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			pause(spins)
 			continue
 		}
+		if !s.valid(now) {
+			return algorithm.Pair{}, late
+		}
+		if uint8(tagWord) < p.life { // also for a denial: what was consumed now lives as long as this limit says
+			e.live(tag, p.life)
+			continue
+		}
 		pair, ok := p.TakePair(unpack(word, now), now, n)
 		if !ok {
 			if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
@@ -231,11 +249,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			}
 			return pair, no
 		}
-		if uint8(tagWord) < p.life {
-			e.live(p.life)
-			continue
-		}
-		if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)) && atomic.LoadUint64(&e.tag)>>lifeBits == tag {
+		if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)|word&parity) {
 			return pair, yes
 		}
 	}
@@ -263,6 +277,8 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 		return a.plan.DescribeTaken(pair, a.now, a.n), nil
 	case no:
 		return a.plan.DecidePair(pair, a.now, a.n), nil
+	case late:
+		return headgate.Decision{}, errLate
 	}
 	g, err := s.room(a)
 	if err != nil {

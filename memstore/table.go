@@ -11,9 +11,8 @@ import (
 // Who reads: anyone, without a lock, tag first, then state, then the tag once more. Who writes: anyone may swap the
 // state of an entry that is not held; only the holder of the shard's lock may set held, write a tag, or move an entry.
 // An entry is moved by holding it, writing it elsewhere, and freeing its tag, so a decision that was under way on the
-// old place fails to swap and looks again. Should the place have got a new owner with the very same state word, the swap
-// succeeds, and the tag, read again, tells: the decision is made anew, and the other key has been charged once too often,
-// which is the safe side of what will hardly ever happen.
+// old place fails to swap and looks again. It also fails if the place has a new owner meanwhile, even one whose pair is
+// the very same: the parity is not.
 type slot struct {
 	tag, state uint64
 }
@@ -105,10 +104,15 @@ func probe(base *slot, mask, tag uint64) *slot {
 
 // add puts a new entry into the segment, which must not be full.
 func (g *segment) add(tagWord, state uint64) {
-	e := g.free(tagWord >> lifeBits)
-	atomic.StoreUint64(&e.state, state)
-	atomic.StoreUint64(&e.tag, tagWord)
+	g.free(tagWord>>lifeBits).own(tagWord, state)
 	g.used++
+}
+
+// own gives a free slot to a new owner.
+func (e *slot) own(tagWord, state uint64) {
+	other := ^atomic.LoadUint64(&e.state) & parity
+	atomic.StoreUint64(&e.state, state&^parity|other)
+	atomic.StoreUint64(&e.tag, tagWord)
 }
 
 // free returns the first free slot for a tag.
@@ -151,19 +155,19 @@ func (g *segment) tidy(s *sieve) {
 			continue
 		}
 		tag := tagWord >> lifeBits
-		if s.drops(e, tagWord) {
+		if s.drops(e) {
 			g.clear(e)
 			continue
 		}
 		if tag&s.bit != 0 {
-			s.moved = append(s.moved, slot{tag: tagWord, state: e.hold()})
+			state := e.hold() // from now on the life byte stays as well
+			s.moved = append(s.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
 			g.clear(e)
 			continue
 		}
 		if to := freeUpTo(base, mask, tag, i); to != e {
 			state := e.hold()
-			atomic.StoreUint64(&to.state, state)
-			atomic.StoreUint64(&to.tag, tagWord)
+			to.own(atomic.LoadUint64(&e.tag), state)
 			atomic.StoreUint64(&e.tag, 0)
 		}
 	}
@@ -178,7 +182,9 @@ func (g *segment) fill(entries []slot) {
 		for at(base, i).tag != 0 {
 			i = (i + 1) & mask
 		}
-		*at(base, i) = entry
+		e := at(base, i)
+		e.state = entry.state&^parity | ^e.state&parity
+		e.tag = entry.tag
 	}
 	g.used += len(entries)
 }
@@ -210,12 +216,13 @@ func (e *slot) hold() uint64 {
 }
 
 // drops tells whether the entry is to be forgotten, and if so has held it.
-func (s *sieve) drops(e *slot, tagWord uint64) bool {
-	if tagWord>>lifeBits == gone {
-		return true
-	}
+func (s *sieve) drops(e *slot) bool {
 	for {
 		state := atomic.LoadUint64(&e.state)
+		tagWord := atomic.LoadUint64(&e.tag) // after the state: its life is raised before a state that needs it is stored
+		if tagWord>>lifeBits == gone {
+			return true
+		}
 		if state&held != 0 {
 			return false // by ourselves, for the check under way
 		}

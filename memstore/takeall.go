@@ -13,10 +13,12 @@ import (
 // A part is one check of a TakeAll.
 type part struct {
 	ask
-	slot  *slot // the key's entry, held meanwhile; nil if it has a record or nothing
-	word  uint64
-	pair  algorithm.Pair
-	fresh bool // the key's record was made for this
+	slot *slot // the key's entry, held meanwhile; nil if it has a record or nothing
+	word uint64
+	pair algorithm.Pair
+
+	pinned        bool // the key's record cannot be evicted meanwhile; these are what it says otherwise
+	until, denied int64
 }
 
 // TakeAll takes all or none. See [headgate.Limiter].
@@ -47,13 +49,16 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		}
 		parts = append(parts, part{ask: ask{plan: p, hash: s.hash(p, c.Key), n: c.Cost}})
 	}
+	locked := shardsOf(parts)
 	now := s.now()
+	for s.lock(&locked); !s.valid(now); s.lock(&locked) {
+		s.unlock(&locked)
+		now = s.now()
+	}
+	defer s.unlock(&locked)
 	for i := range parts {
 		parts[i].at(now, checks[i].Key)
 	}
-	locked := shardsOf(parts)
-	s.lock(&locked)
-	defer s.unlock(&locked)
 	return s.takeParts(parts, dst)
 }
 
@@ -118,14 +123,15 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 }
 
 // makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
-// the other parts can evict. An entry that is new is held from the start, so that nobody sees it before its time.
+// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time.
 func (s *Store) makePlace(p *part) error {
 	if !p.takes() {
 		return nil
 	}
 	sh := &s.shards[p.shard()]
 	if p.plan.compact && sh.wide.lookup(p.hash) == nil {
-		if s.entry(p.hash) != nil {
+		if e := s.entry(p.hash); e != nil {
+			e.hold()
 			return nil
 		}
 		g, err := s.room(&p.ask)
@@ -139,13 +145,13 @@ func (s *Store) makePlace(p *part) error {
 	if err := s.widen(sh, &p.ask); err != nil {
 		return err
 	}
-	fresh := sh.wide.lookup(p.hash) == nil
 	record, err := s.roomWide(sh, &p.ask)
-	if err == nil && fresh {
-		record[recordUntil], record[recordDenied] = math.MaxInt64, 1
-		p.fresh = true
+	if err != nil {
+		return err
 	}
-	return err
+	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
+	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
+	return nil
 }
 
 // hold holds the entry of a part, if it has one and may take from it, and reads it.
@@ -157,7 +163,7 @@ func (s *Store) hold(p *part) {
 	if e == nil {
 		return
 	}
-	e.live(p.plan.life)
+	e.live(p.tag(), p.plan.life)
 	p.slot, p.word = e, e.hold()&^held
 	p.pair = unpack(p.word, p.now)
 }
@@ -178,7 +184,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	case p.slot != nil:
 		if p.n > 0 {
 			pair, _ := p.plan.TakePair(p.pair, p.now, p.n)
-			p.word = pack(pair)
+			p.word = pack(pair) | p.word&parity
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.n > 0:
@@ -186,15 +192,29 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	}
 }
 
-// letGo leaves a part as it was.
+// letGo leaves a part as it was, but for a denial, which is noted.
 func (s *Store) letGo(p *part, allowed bool) {
 	if p.slot != nil {
 		if !allowed {
 			p.word |= denied
 		}
+		if p.pair.Units == 0 { // it was added for this
+			s.forgetEntry(&p.ask, p.slot)
+			return
+		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	}
-	if p.fresh {
-		s.drop(&s.shards[p.shard()].wide, p.hash)
+	if !p.pinned {
+		return
+	}
+	sh := &s.shards[p.shard()]
+	record := sh.wide.lookup(p.hash)
+	if record[recordWords] == 0 { // it was made for this
+		s.drop(&sh.wide, p.hash)
+		return
+	}
+	record[recordUntil], record[recordDenied] = p.until, p.denied
+	if !allowed {
+		s.decideWide(sh, &p.ask, p.n) // notes the denial
 	}
 }

@@ -8,8 +8,17 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// spare is by how many words a step lets a state grow at the most.
-const spare = 3
+// spare returns by how many words a step may let a state grow.
+func spare(k algorithm.Kind) int {
+	switch k {
+	case algorithm.KindLog:
+		return 2
+	case algorithm.KindLeases:
+		return 3
+	default:
+		return 0
+	}
+}
 
 func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
 	sh := &s.shards[a.shard()]
@@ -41,7 +50,9 @@ func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 	}
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
+		// What was consumed under a limit that has been lowered since lives as long as this one says.
 		record[recordDenied] = 1
+		record[recordUntil] = max(record[recordUntil], a.until(d.ResetAfter))
 	}
 	return d
 }
@@ -59,7 +70,7 @@ func (s *Store) commitWide(sh *shard, a *ask) headgate.Decision {
 func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
-		words = max(words, int(record[recordWords])+spare)
+		words = max(words, int(record[recordWords])+spare(a.plan.kind))
 	}
 	return s.fit(sh, a, words)
 }
@@ -67,7 +78,12 @@ func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 // settle stores the state that a step returned, and until when it is worth remembering.
 func (a *ask) settle(record []int64, state algorithm.State, resetAfter time.Duration) {
 	record[recordWords] = int64(copy(record[recordState:], state))
-	record[recordUntil] = a.now + a.behind + resetAfter.Microseconds()
+	record[recordUntil] = a.until(resetAfter)
+}
+
+// until returns the store's time after which a state is as good as none.
+func (a *ask) until(resetAfter time.Duration) int64 {
+	return a.now + a.behind + resetAfter.Microseconds()
 }
 
 // widen moves the entry of a key to a record, if it has one: a limit has become too large for a state word.

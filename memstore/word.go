@@ -6,16 +6,18 @@ import "github.com/headgate/headgate/algorithm"
 //
 //	bit 63      held: a holder of the shard's lock is about to change or move the entry
 //	bit 62      denied: the latest decision was a denial; such a key is not evicted
-//	bits 21–61  time in µs, modulo 2^41 (25 days)
-//	bits 0–20   units
+//	bit 61      parity: changes when the slot gets a new owner
+//	bits 20–60  time in µs, modulo 2^41 (25 days)
+//	bits 0–19   units
 //
 // A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because what is
 // dead is found and dropped in time (see lap.go).
 const (
 	held   = 1 << 63
 	denied = 1 << 62
+	parity = 1 << 61
 
-	unitBits = 21
+	unitBits = 20
 	timeBits = 41
 	unitMask = 1<<unitBits - 1
 	timeMask = 1<<timeBits - 1
@@ -30,7 +32,7 @@ func pack(p algorithm.Pair) uint64 {
 }
 
 // unpack returns the pair in a word, whose time is less than maxAhead after now and less than 2^41 − maxAhead before. A
-// pair without units is that of a key never seen, however old.
+// word without units is that of an entry that is only just being added.
 func unpack(word uint64, now int64) algorithm.Pair {
 	units := int64(word & unitMask)
 	if units == 0 {
@@ -75,6 +77,9 @@ func lifeOf(p *algorithm.Plan) (life uint8, fits bool) {
 	}
 	us := p.Life(1)
 	if p.Kind() == algorithm.KindWindow {
+		if us > maxBehind {
+			return 0, false
+		}
 		if p.Limit().Staggered {
 			us *= 2 // its times are behind by up to a period
 		}

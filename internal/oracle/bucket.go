@@ -48,14 +48,14 @@ func (b *bucket) add(l headgate.Limit, now, n int64, _ uint64) {
 	b.level.Add(b.level, parts(l, n))
 }
 
-// remove returns the units less what the bucket drained while they were in it, a started unit counted whole.
+// remove returns the units less what the bucket drained while they were in it.
 func (b *bucket) remove(l headgate.Limit, now, n int64, r headgate.Receipt) {
 	drained := drains(l, now-r.At)
 	if drained.Cmp(parts(l, n)) >= 0 {
 		return
 	}
 	b.level, b.at = b.levelAt(l, now), now
-	if b.level.Sub(b.level, parts(l, n-units(l, drained))); b.level.Sign() < 0 {
+	if b.level.Sub(b.level, drained.Sub(parts(l, n), drained)); b.level.Sign() < 0 {
 		b.level.SetInt64(0)
 	}
 }
