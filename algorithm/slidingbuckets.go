@@ -37,7 +37,8 @@ func (p *Plan) ringAt(s State, now int64) ring {
 }
 
 // recut spreads the counts of a state over this plan's buckets, at a time. A count goes to where its bucket ended, or to
-// the time if that is within the bucket, so that nothing is forgotten early.
+// the time if that is within the bucket, so that nothing is forgotten early. Until the next take stores the new cut, a
+// denial's RetryAfter can therefore be too short by less than one of the old buckets.
 func (p *Plan) recut(s State, now int64) State {
 	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
 	width := s[ringWidth]

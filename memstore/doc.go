@@ -13,10 +13,10 @@
 //
 // A key of token-bucket, gcra, leaky-bucket and fixed-window takes 16 bytes in an open-addressed table that is 42 to 84 %
 // full: 19 to 38 bytes a key. Its limit must be one of up to 95,000 units that refill within a day, or about that (11
-// times its capacity below 2^20, and worth remembering for less than 19 days; a window of at most 38 hours); a larger one, and every key of the
-// other algorithms, takes a record of at least 64 bytes and about 32 for finding it.
+// times its capacity below 2^20, and worth remembering for less than 19 days; a window of at most 38 hours). A larger one,
+// and every key of the other algorithms, takes a record of at least 64 bytes and about 32 for finding it.
 //
-// The table has no pointers, so the garbage collector has nothing to scan. It grows by splitting one segment of 1,024
+// The table has no pointers, so the garbage collector has nothing to scan. It grows by splitting one segment of 512
 // entries at a time; no other waits for that. What is dead is swept: an idle token bucket is as good as a new one, so
 // forgetting it loses nothing.
 //

@@ -1,6 +1,9 @@
 package memstore
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A lap is a look at every entry, to forget those that are dead. Entries keep their time modulo 2^41 µs, so laps must
 // not be too far apart: after a lap at a time t, decisions are made for times from t − validBefore to t + validBefore.
@@ -44,7 +47,9 @@ func (s *Store) nowAfterJump(now int64) int64 {
 		return from
 	}
 	if now >= from+validSpan {
-		// The entries are readable by the time of the last lap, not by a time so much later.
+		// The entries are readable by the time of the last lap, not by a time so much later. No time is valid until they
+		// have all been looked at: decisions that are under way wait for us.
+		s.from.Store(math.MaxInt64 / 2)
 		for n := range s.shards {
 			s.sweepShard(uint8(n), from+validBefore, now)
 		}

@@ -267,6 +267,9 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if !s.valid(a.now) {
+		return headgate.Decision{}, errLate
+	}
 	if sh.wide.lookup(a.hash) != nil {
 		return s.stepWide(sh, a)
 	}
