@@ -119,7 +119,6 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 		t.Run(flood, func(t *testing.T) {
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.most /= slower
 			b := bind(t, s, flood)
 			for i := range 500_000 / slower {
 				if _, err := b.Take(key(i), 1); err != nil {
