@@ -41,7 +41,7 @@ func (q quota) perSecond() float64 { return float64(q.count) / q.period.Seconds(
 // is denied.
 var quotas = map[string]quota{
 	"steady": {count: 100, period: 12 * time.Hour},
-	"open":   {count: 100_000, period: time.Millisecond},
+	"open":   {count: 50_000, period: time.Millisecond},
 }
 
 // A role says what a contender stands for in the tables.

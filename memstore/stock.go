@@ -13,6 +13,7 @@ type stock struct {
 	want chan struct{}
 
 	mu       sync.Mutex
+	few      int     // so many are few
 	ready    []*slot // touched, and counted as used memory
 	released []*slot // given back to the system; they are zero when they are touched again
 }
@@ -20,7 +21,10 @@ type stock struct {
 const (
 	largeBytes = maxSlots * slotBytes
 	minChunk   = 8 * largeBytes
-	maxChunk   = 4 << 20
+	maxChunk   = 16 << 20
+
+	// largePage is what a chunk of several of them is aligned to.
+	largePage = 2 << 20
 )
 
 // newLargeSegment returns an empty segment of maxSlots slots, or nil if memory does not allow one.
@@ -52,7 +56,7 @@ func (t *stock) take() (base *slot, few bool) {
 		return nil, true
 	}
 	base, t.ready = t.ready[last], t.ready[:last]
-	return base, last < minChunk/largeBytes
+	return base, last <= t.few
 }
 
 // reuse returns memory that was released, or nil.
@@ -111,8 +115,7 @@ func (s *Store) restock() {
 		bases = append(bases, base)
 	}
 	if bytes > 0 {
-		chunk := make([]slot, bytes/slotBytes)
-		preferLargePages(chunk)
+		chunk := newChunk(int(bytes / slotBytes))
 		touch(chunk)
 		for i := 0; i < len(chunk); i += maxSlots {
 			bases = append(bases, &chunk[i])
@@ -121,6 +124,19 @@ func (s *Store) restock() {
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
 	s.stock.ready = append(s.stock.ready, bases...)
+	s.stock.few = len(bases) / 2
+}
+
+// newChunk returns so many slots, in large pages if they fill some. What lies before and behind is never touched.
+func newChunk(slots int) []slot {
+	if slots*slotBytes < 2*largePage {
+		return make([]slot, slots)
+	}
+	room := make([]slot, slots+largePage/slotBytes)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) % largePage / slotBytes
+	chunk := room[skip:][:slots:slots]
+	preferLargePages(chunk)
+	return chunk
 }
 
 // touch lets the system back the memory of empty slots now.
