@@ -30,7 +30,7 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 		b.Time += periods * r.micros
 		elapsed -= periods * r.micros
 	}
-	if r.units > 1 { // else a unit drains in whole periods only
+	if r.units > 1 && elapsed > 0 { // else units drain in whole periods only
 		if drained = r.unitsIn(elapsed, b.Units); drained >= b.Units {
 			return Pair{Time: now}, 0
 		}
