@@ -30,9 +30,6 @@ func TestMain(m *testing.M) {
 }
 
 func TestQuickRunAnswersEveryScenario(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a process for every contender and scenario")
-	}
 	dir := t.TempDir()
 	numbers := filepath.Join(dir, "numbers.json")
 	log, err := os.Create(filepath.Join(dir, "log"))
