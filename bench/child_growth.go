@@ -14,6 +14,7 @@ type growth struct {
 	P50, P99, P999, P9999, Max int64
 	Mean                       float64
 	Above100us                 int64
+	Steps, LongSteps           int64 // of rehashing and sweeping, as the contender counts them; none if it does not
 }
 
 // grow times every first decision on so many fresh keys. The time includes two halves of a reading of the clock. The
@@ -42,10 +43,14 @@ func grow(e entry, q quota, keys int, seconds float64) (growth, error) {
 	if denied > 0 {
 		return growth{}, fmt.Errorf("grow %s: the first request of %d keys was denied", e.name, denied)
 	}
-	return growth{
+	g := growth{
 		Keys: keys, Seconds: took, Mean: h.mean(), Max: h.max, Above100us: h.above(int64(100 * time.Microsecond)),
 		P50: h.quantile(0.5), P99: h.quantile(0.99), P999: h.quantile(0.999), P9999: h.quantile(0.9999),
-	}, nil
+	}
+	if c, ok := c.(stepping); ok {
+		g.Steps, g.LongSteps = c.steps()
+	}
+	return g, nil
 }
 
 // A tablePoint is how large a table is at a number of keys.

@@ -16,6 +16,11 @@ type counted interface {
 	table() tableSize
 }
 
+// A stepping contender counts the steps in which it rehashes and sweeps, and those of them that took over 100 µs.
+type stepping interface {
+	steps() (all, long int64)
+}
+
 // A tableSize is what a contender says of its own table.
 type tableSize struct {
 	Keys  int64

@@ -55,6 +55,11 @@ func (h *headgateStore) table() tableSize {
 	}
 }
 
+func (h *headgateStore) steps() (all, long int64) {
+	stats := h.store.Stats()
+	return stats.Steps, stats.LongSteps
+}
+
 // headgateTake asks for the whole Decision: what remains, when to come back, a receipt.
 type headgateTake struct{ *headgateStore }
 

@@ -93,6 +93,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
 	for i := 0; ; { // a directory that doubles meanwhile has what comes next behind i, and some of what was seen
 		sh.mu.Lock()
+		start := time.Now()
 		d := s.dirs[n].Load()
 		if d == nil || i >= len(d.segments) {
 			sh.mu.Unlock()
@@ -109,6 +110,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		span := 1 << (depthOf(d) - int(g.depth))
 		i = (i/span + 1) * span
 		sh.mu.Unlock()
+		s.stopwatch.stop(start)
 	}
 	s.sweepWide(sh, now)
 }
@@ -118,6 +120,7 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 	const some = 128
 	for more, done := true, uint32(0); more; done += some {
 		sh.mu.Lock()
+		start := time.Now()
 		sh.sweptAt(now)
 		s.sweepRecords(&sh.wide, some, now)
 		more = false
@@ -125,5 +128,6 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 			more = more || sh.wide.classes[i].made > done+some
 		}
 		sh.mu.Unlock()
+		s.stopwatch.stop(start)
 	}
 }

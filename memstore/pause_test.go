@@ -23,7 +23,7 @@ func TestPauseOfASplitIsShort(t *testing.T) {
 	var took []time.Duration
 	for range 200 {
 		g := newSegment(maxSlots, 0)
-		for !g.full() {
+		for !g.full(int(g.depth)) {
 			g.add(tagOf(rand.Uint64())<<lifeBits|20, pack2(s.now(), 1))
 		}
 		start := time.Now()

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"sync"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -39,12 +40,15 @@ func (s *Store) room(a *ask) (*segment, error) {
 			s.dirs[n].Store(d)
 		}
 		g := d.segments[tag>>d.shift]
-		if !g.full() {
+		if !g.full(depthOf(d)) {
 			s.shards[n].begin(a)
 			return g, nil
 		}
 		s.shards[n].sweptAt(now)
-		if err := s.makeRoom(n, d, g, tag, now); err != nil {
+		start := time.Now()
+		err := s.makeRoom(n, d, g, tag, now)
+		s.stopwatch.stop(start)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +59,7 @@ func (s *Store) room(a *ask) (*segment, error) {
 // was a denial stay; if nothing else is there, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.idles(now) {
-		if g.tidy(&sieve{ref: now, now: now, linger: lingerMicros}); !g.full() {
+		if g.tidy(&sieve{ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
 	}
@@ -67,7 +71,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 	sift := sieve{ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
 	g.tidy(&sift)
 	s.evictions.Add(int64(sift.evicted))
-	if g.full() {
+	if g.full(depthOf(d)) {
 		return headgate.ErrFull
 	}
 	return nil

@@ -31,6 +31,7 @@ type Store struct {
 	budget    budget
 	evictions atomic.Int64
 	refusals  atomic.Int64
+	stopwatch stopwatch
 
 	stock   stock
 	scratch scratch

@@ -21,6 +21,9 @@ const (
 	slotBytes = 16
 	// A segment is split or swept when it is this full, in 1/64; beyond that, probes get long.
 	fullIn64 = 54
+	// It may get so full if splitting it would double its shard's directory. Else the few fullest segments would double all
+	// directories long before the others need it, and a directory that fits the cache is worth more than some probes.
+	brimIn64 = 60
 	minSlots = 32
 	maxSlots = 512
 
@@ -41,7 +44,16 @@ func newSegment(slots int, depth uint8) *segment {
 }
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
-func (g *segment) full() bool  { return g.used*64 >= len(g.slots)*fullIn64 }
+
+// full tells whether there is no place for another entry; deepest is the depth of the segment's directory.
+func (g *segment) full(deepest int) bool {
+	most := fullIn64
+	if int(g.depth) == deepest && len(g.slots) == maxSlots {
+		most = brimIn64
+	}
+	return g.used*64 >= len(g.slots)*most
+}
+
 func (g *segment) bytes() int64 {
 	return int64(len(g.slots)) * slotBytes
 }
