@@ -220,24 +220,24 @@ func growthBars(r *results) []bar {
 }
 
 // stepBar is the bar that no single step of growing takes over 100 µs. The machine takes longer breaks than that by itself,
-// and the clock cannot tell whose a break is, so it is held against an empty loop that ran as long as the growth, of
-// which the steps are but a part.
+// most of all from who works on much memory, and the clock cannot tell whose a break is. So the steps are held against
+// the decisions of the floor, which has no steps and is done sooner.
 func stepBar(r *results, what string) bar {
-	const want = "fewer than the machine's own breaks in an empty loop of that time"
-	var us, empty *growthRow
+	const want = "no more than decisions of the floor, which has no such steps"
+	var us, still *growthRow
 	for i := range r.Growth {
 		switch row := &r.Growth[i]; {
 		case row.Contender == "headgate":
 			us = row
-		case row.Role == loop:
-			empty = row
+		case row.Role == floor:
+			still = row
 		}
 	}
-	if us == nil || empty == nil {
+	if us == nil || still == nil {
 		return unmeasured(what, want)
 	}
 	long := us.median(func(g growth) int64 { return g.LongSteps })
 	all := us.median(func(g growth) int64 { return g.Steps })
-	breaks := empty.median(func(g growth) int64 { return g.Above100us })
+	breaks := still.median(func(g growth) int64 { return g.Above100us })
 	return judged(what, want, fmt.Sprintf("%.0f of %s against %.0f", long, grouped(fmt.Sprintf("%.0f", all)), breaks), long <= breaks)
 }

@@ -58,7 +58,7 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 	for _, e := range entries() {
 		checkTakesPart(t, &r, e)
 	}
-	if len(r.GC) != 1+len(collected) || len(r.Growth) != 4 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
+	if len(r.GC) != 1+len(collected) || len(r.Growth) != 5 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
 		t.Errorf("got %d rows of collections, %d of growth and the table %+v", len(r.GC), len(r.Growth), r.Table)
 	}
 	if !strings.Contains(out.String(), "toy sizes") || !strings.Contains(out.String(), "## Bars") {

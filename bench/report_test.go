@@ -103,9 +103,10 @@ func sampleResults() *results {
 		Growth: []growthRow{
 			{Contender: "loop", Title: "the loop alone", Role: loop, Runs: []growth{{Keys: 10_000_000, Seconds: 2.1, P50: 30, P99: 40, P999: 50, P9999: 4_000, Max: 2_000_000, Mean: 31, Above100us: 40}}},
 			{Contender: "headgate", Title: "**headgate**", Role: ours, Runs: []growth{
-				{Keys: 10_000_000, Seconds: 2, P50: 90, P99: 400, P999: 12_000, P9999: 210_000, Max: 3_000_000, Mean: 180, Above100us: 60},
-				{Keys: 10_000_000, Seconds: 2.2, P50: 94, P99: 500, P999: 14_000, P9999: 230_000, Max: 1_500_000_000, Mean: 190, Above100us: 80},
+				{Keys: 10_000_000, Seconds: 2, P50: 90, P99: 400, P999: 12_000, P9999: 210_000, Max: 3_000_000, Mean: 180, Above100us: 60, Steps: 36_000, LongSteps: 20},
+				{Keys: 10_000_000, Seconds: 2.2, P50: 94, P99: 500, P999: 14_000, P9999: 230_000, Max: 1_500_000_000, Mean: 190, Above100us: 80, Steps: 36_200, LongSteps: 30},
 			}},
+			{Contender: "floor", Title: "floor", Role: floor, Runs: []growth{{Keys: 10_000_000, Seconds: 1.4, P50: 60, P99: 200, P999: 1_000, P9999: 40_000, Max: 2_000_000, Mean: 90, Above100us: 50}}},
 		},
 	}
 	for _, c := range []struct {

@@ -66,7 +66,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 	if s.grow(n, d, g, tag, now) {
 		return nil
 	}
-	batch := max(1, len(g.slots)/32)
+	batch := max(g.over(depthOf(d)), len(g.slots)/32)
 	found := g.survey(now, now, batch)
 	sift := sieve{ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
 	g.tidy(&sift)

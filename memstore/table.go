@@ -45,14 +45,17 @@ func newSegment(slots int, depth uint8) *segment {
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
 
-// full tells whether there is no place for another entry; deepest is the depth of the segment's directory.
-func (g *segment) full(deepest int) bool {
+// over returns by how many entries the segment is too full for another one, 0 or less if it is not; deepest is the depth
+// of its directory.
+func (g *segment) over(deepest int) int {
 	most := fullIn64
 	if int(g.depth) == deepest && len(g.slots) == maxSlots {
 		most = brimIn64
 	}
-	return g.used*64 >= len(g.slots)*most
+	return g.used + 1 - len(g.slots)*most/64
 }
+
+func (g *segment) full(deepest int) bool { return g.over(deepest) > 0 }
 
 func (g *segment) bytes() int64 {
 	return int64(len(g.slots)) * slotBytes
