@@ -18,6 +18,41 @@ type Check struct {
 	Limit Limit
 	// Cost is how many units to take, 0 to only look. A cost above the limit's capacity is denied with RetryAfter Never.
 	Cost int64
+
+	// The rest is for limiters that ask servers; one in memory need not read it.
+
+	// Owner names whose keys belong together: a client with several limits. The keys of one owner are on one server and
+	// are decided in one step. Empty stands for an owner who has but this key. The same key always comes with the same
+	// owner. At most MaxKeyBytes long.
+	Owner string
+	// Split is in how many parts a key is counted that is too hot for one server; 0 and 1 do not split it. At most MaxSplit.
+	Split int
+	// OnFailure says who decides when the server cannot be asked.
+	OnFailure Policy
+	// Safe is the limit that Local goes by, nil for a share of Limit.
+	Safe *Limit
+}
+
+// MaxSplit is the most parts a key may be counted in.
+const MaxSplit = 64
+
+// A Policy says who decides a check whose server cannot be asked. What is decided so is Degraded.
+type Policy uint8
+
+// The policies.
+const (
+	Open   Policy = iota // let pass
+	Closed               // deny
+	Local                // count in this process
+)
+
+var policyNames = [...]string{Open: "open", Closed: "closed", Local: "local"}
+
+func (p Policy) String() string {
+	if int(p) < len(policyNames) {
+		return policyNames[p]
+	}
+	return "policy " + strconv.Itoa(int(p))
 }
 
 // Validate reports, as an *InputError, what is wrong with the check.
@@ -27,6 +62,20 @@ func (c Check) Validate() error {
 	}
 	if c.Cost < 0 {
 		return badCheck("Cost", strconv.FormatInt(c.Cost, 10), "0 (to look) or more; Give returns units")
+	}
+	if len(c.Owner) > MaxKeyBytes {
+		return badCheck("Owner", quote(c.Owner), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash a longer one")
+	}
+	if c.Split < 0 || c.Split > MaxSplit {
+		return badCheck("Split", strconv.Itoa(c.Split), "0 (not split) to "+strconv.Itoa(MaxSplit))
+	}
+	if int(c.OnFailure) >= len(policyNames) {
+		return badCheck("OnFailure", c.OnFailure.String(), "open, closed or local")
+	}
+	if c.Safe != nil {
+		if err := c.Safe.Validate(); err != nil {
+			return err
+		}
 	}
 	return c.Limit.Validate()
 }

@@ -119,7 +119,7 @@ func ExampleLimiter_reset() {
 
 	check := headgate.Check{Key: "alice", Limit: headgate.PerHour(1), Cost: 1}
 	first, _ := store.Take(context.Background(), check)
-	err := store.Reset(context.Background(), "alice")
+	err := store.Reset(context.Background(), headgate.Check{Key: "alice"})
 	second, _ := store.Take(context.Background(), check)
 	fmt.Println(first.Allowed, err, second.Allowed)
 	// Output: true <nil> true

@@ -13,6 +13,10 @@ type Limiter interface {
 	// dst, in order, and returns it; the request is allowed if [Allowed] says so, and [Tightest] is what to report. When
 	// one is denied nothing is taken, and the decisions that would have allowed say so with what remains untouched, and
 	// without a receipt. A key may stand in it once, and it takes at most MaxChecks.
+	//
+	// A limiter whose keys are on several servers decides owner by owner, in the order in which they first occur: one is
+	// asked only if all before allow, and what these took is given back if he denies. The decision of a check that was
+	// not asked says nothing but Allowed: its Limit is 0.
 	TakeAll(ctx context.Context, checks []Check, dst []Decision) ([]Decision, error)
 
 	// Charge takes the cost whether or not it is within the limit, to settle what is known only afterwards. What goes
@@ -25,6 +29,6 @@ type Limiter interface {
 	// add nothing. Give each unit back once.
 	Give(ctx context.Context, c Check, r Receipt) error
 
-	// Reset forgets what was consumed under a key, whatever the algorithm.
-	Reset(ctx context.Context, key string) error
+	// Reset forgets what was consumed under the check's key, whatever the algorithm. Its limit and cost are not read.
+	Reset(ctx context.Context, c Check) error
 }

@@ -47,7 +47,7 @@ func (tr *trial) give(l headgate.Limit, n int64, r headgate.Receipt) {
 
 func (tr *trial) reset(key string) {
 	tr.Helper()
-	if err := tr.limiter.Reset(context.Background(), key); err != nil {
+	if err := tr.limiter.Reset(context.Background(), headgate.Check{Key: key}); err != nil {
 		tr.Fatalf("reset: %v", err)
 	}
 }

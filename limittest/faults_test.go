@@ -19,7 +19,7 @@ type faulty struct {
 	takeAll func(context.Context, []headgate.Check, []headgate.Decision) ([]headgate.Decision, error)
 	charge  func(context.Context, headgate.Check) (headgate.Decision, error)
 	give    func(context.Context, headgate.Check, headgate.Receipt) error
-	reset   func(context.Context, string) error
+	reset   func(context.Context, headgate.Check) error
 }
 
 func (f *faulty) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -50,11 +50,11 @@ func (f *faulty) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return f.Limiter.Give(ctx, c, r)
 }
 
-func (f *faulty) Reset(ctx context.Context, key string) error {
+func (f *faulty) Reset(ctx context.Context, c headgate.Check) error {
 	if f.reset != nil {
-		return f.reset(ctx, key)
+		return f.reset(ctx, c)
 	}
-	return f.Limiter.Reset(ctx, key)
+	return f.Limiter.Reset(ctx, c)
 }
 
 // decidedBy returns a fault that changes what Take decides.
@@ -213,7 +213,7 @@ var faults = []struct {
 			if err := f.Limiter.Give(ctx, c, r); err != nil {
 				return err
 			}
-			return f.Limiter.Reset(ctx, c.Key)
+			return f.Limiter.Reset(ctx, c)
 		}
 	}, []string{
 		"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never lifts",
@@ -290,7 +290,7 @@ var faults = []struct {
 		}
 	}, []string{"input/charge", "cases/concurrency/there is no debt"}},
 	{"does not reset", func(f *faulty, _ func() time.Time) {
-		f.reset = func(context.Context, string) error { return nil }
+		f.reset = func(context.Context, headgate.Check) error { return nil }
 	}, []string{"change/reset", "cases/tokenbucket/a reset", "cases/concurrency/a reset"}},
 	{"mixes keys up", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -332,7 +332,7 @@ var faults = []struct {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			mu.Lock()
 			if t, seen := last[c.Key]; seen && now().Sub(t) > span(c.Limit)/2 {
-				_ = f.Limiter.Reset(context.Background(), c.Key)
+				_ = f.Limiter.Reset(context.Background(), c)
 			}
 			last[c.Key] = now()
 			mu.Unlock()

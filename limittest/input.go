@@ -52,7 +52,7 @@ var (
 		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
 	}}
 	callReset = call{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		return l.Reset(ctx, c.Key)
+		return l.Reset(ctx, c)
 	}}
 )
 

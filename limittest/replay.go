@@ -91,7 +91,7 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	case "give":
 		return l.Give(ctx, c.Check, receipts[c.of])
 	case "reset":
-		return l.Reset(ctx, c.Key)
+		return l.Reset(ctx, c.Check)
 	case "takeall":
 		all := make([]headgate.Check, len(s.checks))
 		for i := range all {

@@ -108,13 +108,13 @@ func newTrial(t testing.TB, c check, newLimiter Maker, o Options) *trial {
 	h.Write([]byte(c.group + "/" + c.name))
 	tr := &trial{TB: t, Clock: NewClock(), Options: o, maker: newLimiter}
 	tr.rng = rand.New(rand.NewPCG(o.Seed, h.Sum64()))
-	tr.limiter = newLimiter(t, tr.Now)
+	tr.limiter = owned{newLimiter(t, tr.Now)}
 	return tr
 }
 
 // twin returns a trial of a second limiter that lives by the same clock and draws from the same source.
 func (tr *trial) twin() *trial {
 	other := *tr
-	other.limiter = tr.maker(tr.TB, tr.Now)
+	other.limiter = owned{tr.maker(tr.TB, tr.Now)}
 	return &other
 }

@@ -33,7 +33,7 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 		}
 		i := 0
 		admit := func() {
-			_ = s.Reset(ctx, "alice")
+			_ = s.Reset(ctx, headgate.Check{Key: "alice"})
 			b.Allow("alice")
 			i++
 		}

@@ -145,16 +145,16 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return nil
 }
 
-// Reset forgets what was consumed under a key. See [headgate.Limiter].
-func (s *Store) Reset(ctx context.Context, key string) error {
+// Reset forgets what was consumed under the check's key. See [headgate.Limiter].
+func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := s.admit(ctx); err != nil {
 		return err
 	}
-	if err := headgate.ValidateKey(key); err != nil {
+	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
 	for _, seed := range s.seeds {
-		a := ask{hash: maphash.String(seed, key), now: s.now()}
+		a := ask{hash: maphash.String(seed, c.Key), now: s.now()}
 		sh := &s.shards[a.shard()]
 		sh.mu.Lock()
 		if sh.wide.lookup(a.hash) != nil {

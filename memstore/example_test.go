@@ -340,7 +340,7 @@ func ExampleStore_Reset() {
 	}
 	fmt.Println(perDay.Allow("alice"))
 	fmt.Println(perDay.Allow("alice"))
-	if err := store.Reset(ctx, "alice"); err != nil {
+	if err := store.Reset(ctx, headgate.Check{Key: "alice"}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -155,7 +155,7 @@ func TestTimeIsKeptWhenNothingIsLeft(t *testing.T) {
 			s := newStore(t, Options{Now: clock.Now})
 			c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit(limit), Cost: 10}
 			d := take(t, s, "alice", limit, 10)
-			err := s.Reset(ctx, "alice")
+			err := s.Reset(ctx, headgate.Check{Key: "alice"})
 			if how == "give" {
 				s = newStore(t, Options{Now: clock.Now})
 				d = take(t, s, "alice", limit, 10)

@@ -110,18 +110,18 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return nil
 }
 
-// Reset forgets what was consumed under a key.
-func (s *Store) Reset(ctx context.Context, key string) error {
+// Reset forgets what was consumed under the check's key.
+func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := admit(ctx); err != nil {
 		return err
 	}
-	if err := headgate.ValidateKey(key); err != nil {
+	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for kind := range algorithm.Kinds {
-		delete(s.states, stateKey{kind, key})
+		delete(s.states, stateKey{kind, c.Key})
 	}
 	return nil
 }

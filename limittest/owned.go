@@ -1,0 +1,41 @@
+package limittest
+
+import (
+	"context"
+
+	"github.com/headgate/headgate"
+)
+
+// An owned limiter has one owner for all keys, so that a limiter on several servers too decides them in one step.
+type owned struct{ headgate.Limiter }
+
+const owner = "limittest"
+
+func (o owned) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	c.Owner = owner
+	return o.Limiter.Take(ctx, c)
+}
+
+func (o owned) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	mine := make([]headgate.Check, len(checks))
+	for i, c := range checks {
+		c.Owner = owner
+		mine[i] = c
+	}
+	return o.Limiter.TakeAll(ctx, mine, dst)
+}
+
+func (o owned) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	c.Owner = owner
+	return o.Limiter.Charge(ctx, c)
+}
+
+func (o owned) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	c.Owner = owner
+	return o.Limiter.Give(ctx, c, r)
+}
+
+func (o owned) Reset(ctx context.Context, c headgate.Check) error {
+	c.Owner = owner
+	return o.Limiter.Reset(ctx, c)
+}
