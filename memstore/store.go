@@ -24,7 +24,7 @@ type Store struct {
 	closed atomic.Bool
 	seeds  [algorithm.Kinds]maphash.Seed
 	dirs   [1 << shardBits]atomic.Pointer[directory]
-	plans  plans
+	plans  algorithm.Cache[*plan]
 
 	shards [1 << shardBits]shard
 
@@ -100,7 +100,7 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	if err := s.admit(ctx); err != nil {
 		return nil, err
 	}
-	p, err := s.plans.get(&c.Limit)
+	p, err := s.plans.Get(&c.Limit, newPlan)
 	if err != nil || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 		return nil, c.Validate()
 	}
@@ -225,14 +225,18 @@ const (
 // pair that denied it.
 func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
 	tag := tagOf(hash)
-	for spins := 0; ; spins++ {
-		e := s.entry(hash)
+	var e *slot
+	for spins := 0; ; {
 		if e == nil {
-			return algorithm.Pair{}, absent
+			if e = s.entry(hash); e == nil {
+				return algorithm.Pair{}, absent
+			}
 		}
 		word := atomic.LoadUint64(&e.state)
 		tagWord := atomic.LoadUint64(&e.tag)
-		if word&held != 0 || tagWord>>lifeBits != tag {
+		if word&held != 0 || tagWord>>lifeBits != tag { // it is being moved, or was
+			e = nil
+			spins++
 			pause(spins)
 			continue
 		}

@@ -1,0 +1,79 @@
+-- The twin of concurrency.go: entries are a lease and how many units it holds; their score is when it expires. a is the
+-- time after which a holder is taken for dead, b the lease, c how many units it took.
+
+local function leaseEntry(lease, units)
+	return struct.pack('>I7I3', lease, units)
+end
+
+-- findLease returns the entry of a lease and its units. It holds as many as it took, unless some were given back already.
+local function findLease(key, lease, took)
+	local entry = leaseEntry(lease, took)
+	if redis.call('ZSCORE', key, entry) then
+		return entry, took
+	end
+	for _, other in ipairs(redis.call('ZRANGE', key, 1, -1)) do
+		local name, units = struct.unpack('>I7I3', other)
+		if name == lease then
+			return other, units
+		end
+	end
+	return nil
+end
+
+local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
+	local head, units, latest = loadList(key)
+	if not head then
+		if units then
+			return nil, units
+		end
+		if op == 'give' then
+			return true, ''
+		end
+		units, latest = 0, now
+	elseif server and latest > now then
+		-- The clock has gone back: no lease lasts longer than it would if it were taken now.
+		if op ~= 'look' then
+			for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + a), '+inf')) do
+				redis.call('ZADD', key, now + a, entry)
+			end
+			saveHead(key, head, units, now)
+			head = 'h' .. struct.pack('>I3I7', units, now)
+		end
+		latest = now
+	end
+	if op == 'give' then
+		local entry, had = findLease(key, b, c)
+		if not entry then
+			return true, ''
+		end
+		return true, '', function()
+			local back = math.min(n, had)
+			local score = redis.call('ZSCORE', key, entry)
+			redis.call('ZREM', key, entry)
+			if had > back then
+				redis.call('ZADD', key, score, leaseEntry(b, had - back))
+			end
+			saveHead(key, head, units - back, latest)
+		end
+	end
+	local time = math.max(now, latest)
+	local dead = redis.call('ZRANGEBYSCORE', key, 0, time)
+	local used = units - unitsOf(dead)
+	local found = ''
+	if head then
+		found = struct.pack('>I7', latest) .. summary(key, time, used, n, capacity)
+	end
+	if used + n > capacity then
+		return false, found
+	elseif n == 0 then
+		return true, found
+	end
+	return true, found, function()
+		if #dead > 0 then
+			redis.call('ZREMRANGEBYSCORE', key, 0, time)
+		end
+		redis.call('ZADD', key, time + a, leaseEntry(b, n))
+		saveHead(key, head, used + n, time)
+		redis.call('PEXPIRE', key, lifeOf(last(key) - now, slack))
+	end
+end

@@ -1,0 +1,142 @@
+package algorithm
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+//go:embed *.lua
+var luaFiles embed.FS
+
+// The files of each algorithm's script, in order, before the one that calls it.
+var luaOf = [...][]string{
+	headgate.TokenBucket:    {"exact", "store", "bucket", "tokenbucket"},
+	headgate.LeakyBucket:    {"exact", "store", "bucket", "leakybucket"},
+	headgate.GCRA:           {"exact", "store", "bucket", "gcra"},
+	headgate.FixedWindow:    {"exact", "store", "fixedwindow"},
+	headgate.SlidingLog:     {"store", "list", "slidinglog"},
+	headgate.SlidingWindow:  {"exact", "store", "slidingwindow"},
+	headgate.SlidingBuckets: {"exact", "store", "slidingbuckets"},
+	headgate.Concurrency:    {"store", "list", "concurrency"},
+}
+
+// Lua returns the steps of an algorithm as a Redis script: its twin, which decides alike. What it is called with and
+// what it answers is written in take.lua; [Plan.Found] reads the answer.
+func Lua(a headgate.Algorithm) string {
+	names := luaOf[a]
+	return lua(append([]string{"clock"}, names...)...) +
+		"local step = " + names[len(names)-1] + "\n" + lua("take")
+}
+
+// LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.
+func LuaAll() string {
+	names := []string{"clock"}
+	have := map[string]bool{}
+	for _, list := range luaOf {
+		for _, name := range list {
+			if !have[name] {
+				have[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return lua(names...) + lua("takeall")
+}
+
+// lua returns files one after the other, without their comments.
+func lua(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		text, err := luaFiles.ReadFile(name + ".lua")
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+				b.WriteString(line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// LuaArgs returns the numbers that the script of a limit's algorithm calls a and b: what it has to know of the plan
+// beside its capacity. offset is by how much the key's clock is behind, lease the name of a place that may be taken.
+func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
+	switch p.kind {
+	case KindBucket:
+		return p.rate.units, p.rate.micros
+	case KindWindow:
+		return p.period, offset
+	case KindBuckets:
+		return p.width, p.buckets
+	case KindLeases:
+		return p.period, int64(lease)
+	default:
+		return p.period, 0
+	}
+}
+
+// LuaReceipt returns the number that the script calls c: what it has to know of a receipt to give back.
+func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
+	if p.kind == KindLeases {
+		return r.Units
+	}
+	return r.At
+}
+
+// Found reads a state as a script found it. It appends to s, which may be nil. ok is false if the script cannot have
+// written that.
+func (p *Plan) Found(packed string, s State) (found State, ok bool) {
+	r := luaReader{rest: packed}
+	if packed == "" {
+		return s, true
+	}
+	switch p.kind {
+	case KindBucket, KindWindow:
+		s = append(s, r.number(7), r.number(6))
+	case KindWindows:
+		s = append(s, r.number(7), r.number(6), r.number(6))
+	case KindBuckets:
+		bytes := int(r.number(1))
+		s = append(s, r.number(6), r.number(7))
+		for r.ok() && r.rest != "" {
+			s = append(s, r.number(max(bytes, 1)))
+		}
+		return s, r.ok() && len(s) > ringCounts && s[ringWidth] > 0
+	case KindLog:
+		s = append(s, r.number(3), r.number(7), logEntries)
+		for r.ok() && r.rest != "" {
+			s = append(s, r.number(7), r.number(3))
+		}
+	case KindLeases:
+		s = append(s, r.number(7))
+		for r.ok() && r.rest != "" {
+			s = append(s, r.number(7), r.number(3), 0)
+		}
+	}
+	return s, r.ok() && r.rest == ""
+}
+
+// A luaReader reads big-endian numbers.
+type luaReader struct {
+	rest  string
+	short bool
+}
+
+func (r *luaReader) ok() bool { return !r.short }
+
+func (r *luaReader) number(bytes int) int64 {
+	if len(r.rest) < bytes {
+		r.short = true
+		return 0
+	}
+	var n int64
+	for i := range bytes {
+		n = n<<8 | int64(r.rest[i])
+	}
+	r.rest = r.rest[bytes:]
+	return n
+}

@@ -1,0 +1,35 @@
+-- What is kept under a key, and for how long.
+
+-- DEBT is how many capacities a charge may go beyond the limit.
+local DEBT = 10
+
+-- A pair is a time and units: 12 bytes, 13 if there are very many units.
+local function loadPair(key)
+	local value = redis.call('GET', key)
+	if not value then
+		return nil
+	end
+	local size = #value
+	if size == 12 then
+		return struct.unpack('>I7I5', value)
+	elseif size == 13 then
+		return struct.unpack('>I7I6', value)
+	end
+	return nil, key
+end
+
+local function savePair(key, time, units, life)
+	local value
+	if units < 1099511627776 then
+		value = struct.pack('>I7I5', time, units)
+	else
+		value = struct.pack('>I7I6', time, units)
+	end
+	redis.call('SET', key, value, 'PX', life)
+end
+
+-- lifeOf returns for how many milliseconds a key is kept that is as good as none after so many microseconds. Expiry is
+-- not what decides, so it comes late, by the slack.
+local function lifeOf(micros, slack)
+	return math.ceil(math.max(micros, 0) / 1000) + slack
+end
