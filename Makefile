@@ -24,12 +24,32 @@ help: ## Show this help
 need-go:
 	@command -v go >/dev/null || { echo "make: the go command is not on the PATH; Headgate needs Go 1.26 or later" >&2; exit 1; }
 
+# The servers that tests start, and what gives one a clock of its own. Debian would run a server as soon as it is installed;
+# policy-rc.d forbids it to.
+.PHONY: need-redis
+need-redis:
+	@missing=(); \
+	command -v redis-server >/dev/null || command -v valkey-server >/dev/null || missing+=(redis-server); \
+	compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || compgen -G '/usr/lib*/faketime/libfaketime.so.1' >/dev/null || \
+		compgen -G '/usr/local/lib*/faketime/libfaketime.so.1' >/dev/null || missing+=(libfaketime); \
+	(( $${#missing[@]} )) || exit 0; \
+	if ! command -v apt-get >/dev/null || (( EUID != 0 )); then \
+		echo "make: the tests need Redis (redis-server or valkey-server on the PATH) and libfaketime; install what is missing here," \
+			"which Debian calls: $${missing[*]}; or run make as root where there is apt-get" >&2; exit 1; \
+	fi; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [[ ! -e $$policy ]]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod 755 $$policy; fi; \
+	echo "make: installing $${missing[*]}"; \
+	apt-get update; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$${missing[@]}"; \
+	if [[ " $${missing[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then systemctl disable --quiet redis-server; fi
+
 .PHONY: run
 run: need-go ## Build and run the demonstration
 	go run ./internal/demo
 
 .PHONY: test
-test: need-go ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+test: need-go need-redis ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	go vet ./...
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
 	go test $(race) $(GOTEST_FLAGS) ./...
@@ -66,7 +86,7 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 	echo "fuzz: all $$total passed"
 
 .PHONY: soak
-soak: need-go ## Run the long tests, one package after the other
+soak: need-go need-redis ## Run the long tests, one package after the other
 	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) ./...
 
 .PHONY: clean

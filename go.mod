@@ -1,3 +1,10 @@
 module github.com/headgate/headgate
 
 go 1.26
+
+require (
+	github.com/redis/rueidis v1.0.79
+	github.com/sony/gobreaker/v2 v2.4.0
+)
+
+require golang.org/x/sys v0.47.0 // indirect

@@ -29,7 +29,7 @@ local function savePair(key, time, units, life)
 end
 
 -- lifeOf returns for how many milliseconds a key is kept that is as good as none after so many microseconds. Expiry is
--- not what decides, so it comes late, by the slack.
+-- not what decides, so it comes late, by the slack; a debt of another limit may last longer than Redis can say.
 local function lifeOf(micros, slack)
-	return math.ceil(math.max(micros, 0) / 1000) + slack
+	return math.ceil(math.min(math.max(micros, 0), 9007199254740992) / 1000) + slack
 end

@@ -1,0 +1,152 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// An ask is one check on its way to the store.
+type ask struct {
+	check *headgate.Check
+	hash  uint64
+	gen   uint32
+	turn  turn
+}
+
+// A standing is how a request came through the line.
+type standing uint8
+
+const (
+	itsTurn   standing = iota
+	isDenied           // by what was learned meanwhile
+	cannotAsk          // the shard is down, or did not answer others
+	hasEnded           // the caller has
+)
+
+// maxRounds is how often a request with several checks lets others go first before it goes all the same.
+const maxRounds = 4
+
+// line waits until it is the turn of all asks, which are for one shard. Who waits holds no other turn, so that no two
+// wait for each other. If one of them is denied meanwhile, it returns which, and its decision.
+func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headgate.Decision, how standing) {
+	if g.denials == nil {
+		return 0, d, itsTurn
+	}
+	var patience *time.Timer
+	defer func() {
+		if patience != nil {
+			patience.Stop()
+		}
+	}()
+	sawFailure := false
+	for round, i := 0, 0; i < len(asks); {
+		a := &asks[i]
+		if a.check.Cost == 0 || a.turn.set != nil {
+			i++
+			continue
+		}
+		t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), round >= maxRounds)
+		if w == nil {
+			if t.set == nil || round >= maxRounds {
+				g.counters.ungated.Add(1)
+			}
+			a.turn = t
+			i++
+			continue
+		}
+		g.leave(asks)
+		if patience == nil {
+			patience = time.NewTimer(g.options.Deadline)
+			g.counters.waits.Add(1)
+		}
+		why, how := g.wait(ctx, s, a.hash, w, patience)
+		a.turn = why.turn
+		sawFailure = sawFailure || why.failed
+		switch {
+		case how == isLate && !sawFailure:
+			round = maxRounds
+		case how == isLate:
+			g.leave(asks)
+			return i, d, cannotAsk
+		case how != itsTurn:
+			g.leave(asks)
+			return i, d, how
+		}
+		if a.turn.set == nil {
+			now := g.clock.micros()
+			if why.shared && why.denial != nil {
+				if d, ok := why.denial.share(a.check.Cost, now); ok {
+					g.counters.shared.Add(1)
+					return i, d, isDenied
+				}
+			}
+			if d, ok := g.denials.lookup(a.hash, a.check, now); ok {
+				g.counters.cacheHits.add()
+				return i, d, isDenied
+			}
+		}
+		if len(asks) > 1 {
+			round++
+		}
+		i = 0
+	}
+	return 0, d, itsTurn
+}
+
+// isLate is the standing of one who has waited long enough.
+const isLate = hasEnded + 1
+
+// wait waits until a waiter is woken.
+func (g *Guard) wait(ctx context.Context, s *shard, hash uint64, w *waiter, patience *time.Timer) (wake, standing) {
+	how := itsTurn
+	select {
+	case why := <-w.woken:
+		return why, itsTurn
+	case <-*s.opened.Load():
+		how = cannotAsk
+	case <-ctx.Done():
+		how = hasEnded
+	case <-patience.C:
+		how = isLate
+	}
+	why, woken := g.gate.giveUp(hash, w)
+	if woken && how == isLate {
+		how = itsTurn
+	}
+	return why, how
+}
+
+// leave gives up the turns of asks for nothing.
+func (g *Guard) leave(asks []ask) {
+	for i := range asks {
+		if asks[i].turn.set != nil {
+			asks[i].turn.leave(answer{}, g.clock.micros())
+		}
+	}
+}
+
+// learn takes in the answers to asks and ends their turns.
+func (g *Guard) learn(asks []ask, asked int64, decisions []headgate.Decision) {
+	if g.denials == nil {
+		return
+	}
+	now := g.clock.micros()
+	for i := range asks {
+		a, d := &asks[i], &decisions[i]
+		if d.Limit == 0 || d.Degraded { // it was not asked, or did not answer itself
+			a.turn.leave(answer{known: d.Degraded, room: unbounded, asked: asked}, now)
+			continue
+		}
+		e := g.denials.learn(a.hash, a.check, asked, a.gen, d)
+		a.turn.leave(answer{known: true, room: d.Remaining, asked: asked, denial: e}, now)
+	}
+}
+
+// fail ends the turns of asks that got no answer.
+func (g *Guard) fail(asks []ask) {
+	for i := range asks {
+		asks[i].turn.leave(answer{failed: true}, g.clock.micros())
+	}
+}

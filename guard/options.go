@@ -1,0 +1,55 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Defaults for Options that are zero.
+const (
+	DefaultDeadline  = 20 * time.Millisecond
+	DefaultDenyCache = time.Second
+)
+
+// Options are the settings of a Guard. The zero Options are good.
+type Options struct {
+	// Deadline is how long a call of the store may take. Default DefaultDeadline.
+	Deadline time.Duration
+	// DenyCache is how long a denial is remembered at most, up to a minute. Default DefaultDenyCache. Below zero nothing is
+	// remembered, and callers of one key do not wait for each other.
+	DenyCache time.Duration
+	// Local decides checks whose policy is headgate.Local when their shard cannot be asked. Default a memstore of the
+	// guard's own, with 64 MiB.
+	Local headgate.Limiter
+	// Nodes returns how many nodes share a limit; it is called for every decision under a share. Default 1.
+	Nodes func() int
+	// OnEvent is told what happens to the store, by one goroutine. Events that it is too slow for are dropped and counted.
+	// Default is to log them with slog at Warn.
+	OnEvent func(Event)
+	// Now is the clock by which denials are remembered. Default the system's monotonic clock. Deadlines and probes go by
+	// the system's in any case.
+	Now func() time.Time
+}
+
+const localBytes = 64 << 20
+
+func (o *Options) validate() error {
+	if o.Deadline == 0 {
+		o.Deadline = DefaultDeadline
+	}
+	if o.Deadline < 0 {
+		return fmt.Errorf("guard: Deadline %v: want more than 0, or 0 for %v", o.Deadline, DefaultDeadline)
+	}
+	if o.DenyCache == 0 {
+		o.DenyCache = DefaultDenyCache
+	}
+	if o.DenyCache > time.Minute || o.DenyCache > 0 && o.DenyCache < time.Microsecond {
+		return fmt.Errorf("guard: DenyCache %v: want 1µs to 1m, 0 for %v, or less for none", o.DenyCache, DefaultDenyCache)
+	}
+	return nil
+}
+
+var errNoStore = errors.New("guard: no store to stand before")

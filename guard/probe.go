@@ -1,0 +1,95 @@
+package guard
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A Prober is a store that can say whether a shard works, without a check. It returns when ctx ends.
+type Prober interface {
+	Probe(ctx context.Context, shard string) error
+}
+
+// The times between probes. They are cut by up to a quarter, so that the nodes of a fleet do not knock all at once.
+const (
+	firstProbe = 100 * time.Millisecond
+	lastProbe  = 500 * time.Millisecond
+)
+
+// idleProbes is how many probes in a row a shard of a Sharded store gets that nobody asks for: about a minute's.
+const idleProbes = 120
+
+// goProbe starts the prober of a shard that went down, which first waits.
+func (g *Guard) goProbe(s *shard, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed.Load() {
+		return
+	}
+	g.running.Go(func() { g.probeUntilUp(s, wait) })
+}
+
+func (g *Guard) probeUntilUp(s *shard, wait time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	idle, told := 0, false
+	for ; ; wait = min(2*wait, lastProbe) {
+		pause := wait - rand.N(wait/4)
+		s.nextProbe.Store(time.Now().Add(pause).UnixNano())
+		timer.Reset(pause)
+		select {
+		case <-timer.C:
+		case <-g.stop:
+			return
+		}
+		if idle++; s.used.Swap(false) {
+			idle = 0
+		}
+		if idle > idleProbes && g.shards.of != nil {
+			g.dropShard(s)
+			g.tell(Event{Kind: Vanished, Shard: s.name, Err: s.lastErr()})
+			return
+		}
+		up, err := g.probe(s)
+		if up {
+			return
+		}
+		if !told && err != nil {
+			told = true
+			g.tell(Event{Kind: StillDown, Shard: s.name, Err: err})
+		}
+	}
+}
+
+// probe asks a shard how it is, with the one leave that its breaker gives, and tells whether that closed the circuit.
+func (g *Guard) probe(s *shard) (up bool, err error) {
+	done, err := s.breaker.Allow()
+	if err != nil {
+		return false, nil
+	}
+	g.counters.probes.Add(1)
+	ctx, cancel := context.WithTimeout(g.life, g.options.Deadline)
+	defer cancel()
+	switch f := s.failed.Load(); {
+	case g.prober != nil:
+		err = g.prober.Probe(ctx, s.name)
+	case f != nil:
+		look := f.check
+		look.Cost = 0
+		_, err = g.inner.Take(ctx, look)
+	}
+	switch judge(g.life, err) {
+	case answered, refused:
+		done(nil)
+		return true, nil
+	case ended:
+		done(errNoMind)
+		return false, nil
+	default:
+		g.counters.probesFailed.Add(1)
+		done(errFailed)
+		return false, err
+	}
+}

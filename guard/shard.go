@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/headgate/headgate"
+)
+
+// When a circuit opens: after so many failures in a row, or when that share of the calls of the last window failed.
+const (
+	tripInRow  = 5
+	tripCalls  = 20
+	tripWindow = 2 * time.Second
+)
+
+// A shard is what fails as one: a server, or the whole store if it does not tell.
+type shard struct {
+	name    string
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+
+	// down is the state of the circuit for everybody but the prober: the breaker's own turns half-open by itself, and
+	// would let a caller through.
+	down   atomic.Bool
+	opened atomic.Pointer[chan struct{}] // closed while it is down
+
+	since     atomic.Int64 // when that last changed, in ns since 1970
+	nextProbe atomic.Int64 // likewise
+	warned    atomic.Int64 // when an event last said that it fails, likewise
+	degraded  atomic.Int64 // decisions since it went down
+	answered  atomic.Bool  // it did at least once
+	backAt    atomic.Int64 // when it last came back, in ns since 1970
+	used      atomic.Bool  // somebody asked for it since the last look
+
+	failed atomic.Pointer[failure]
+}
+
+// A failure is what last went wrong.
+type failure struct {
+	check headgate.Check
+	err   error
+}
+
+// Outcomes that the breaker is told of.
+var (
+	errFailed = errors.New("failed")
+	errNoMind = errors.New("says nothing about the store")
+)
+
+func (g *Guard) newShard(name string) *shard {
+	s := &shard{name: name}
+	opened := make(chan struct{})
+	s.opened.Store(&opened)
+	s.since.Store(time.Now().UnixNano())
+	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:         name,
+		MaxRequests:  1,
+		Interval:     tripWindow,
+		BucketPeriod: tripWindow / 10,
+		Timeout:      1, // the prober decides when to try
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			done := c.TotalFailures + c.TotalSuccesses
+			return c.ConsecutiveFailures >= tripInRow || done >= tripCalls && 2*c.TotalFailures >= done
+		},
+		IsExcluded: func(err error) bool { return errors.Is(err, errNoMind) },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			switch {
+			case from == gobreaker.StateClosed: // it opens
+				g.goDown(s)
+			case to == gobreaker.StateClosed:
+				g.comeUp(s)
+			}
+		},
+	})
+	return s
+}
+
+// goDown is called with the breaker locked.
+func (g *Guard) goDown(s *shard) {
+	now := time.Now()
+	wait := firstProbe
+	if now.UnixNano()-s.backAt.Load() < int64(time.Second) {
+		wait = lastProbe // probes pass and calls fail
+	}
+	s.since.Store(now.UnixNano())
+	s.nextProbe.Store(now.Add(wait).UnixNano())
+	s.degraded.Store(0)
+	s.used.Store(true)
+	s.down.Store(true)
+	close(*s.opened.Load())
+	g.tell(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), Started: !s.answered.Load()})
+	g.goProbe(s, wait)
+}
+
+// comeUp is called with the breaker locked.
+func (g *Guard) comeUp(s *shard) {
+	now := time.Now()
+	down := now.Sub(time.Unix(0, s.since.Load()))
+	opened := make(chan struct{})
+	s.opened.Store(&opened)
+	s.since.Store(now.UnixNano())
+	s.backAt.Store(now.UnixNano())
+	s.down.Store(false)
+	s.answered.Store(true)
+	g.tell(Event{Kind: Recovered, Shard: s.name, Down: down, Degraded: s.degraded.Load()})
+}
+
+// allow asks for leave to call the shard. What came of the call must be told to done.
+func (s *shard) allow() (done func(error), ok bool) {
+	if s.down.Load() {
+		return nil, false
+	}
+	done, err := s.breaker.Allow()
+	if err != nil {
+		return nil, false
+	}
+	if s.down.Load() { // it went down just now, and this may be the leave that is meant for the prober
+		done(errNoMind)
+		return nil, false
+	}
+	return done, true
+}
+
+// blame notes a failure.
+func (s *shard) blame(c *headgate.Check, err error) {
+	s.failed.Store(&failure{check: *c, err: err})
+}
+
+func (s *shard) lastErr() error {
+	if f := s.failed.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// warn tells, once a second, that the shard fails.
+func (g *Guard) warn(s *shard, err error) {
+	now, last := time.Now().UnixNano(), s.warned.Load()
+	if now-last < int64(time.Second) || !s.warned.CompareAndSwap(last, now) {
+		return
+	}
+	g.tell(Event{Kind: Failing, Shard: s.name, Err: err})
+}

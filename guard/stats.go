@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+)
+
+// Stats are a guard's figures since it was made.
+type Stats struct {
+	// Calls is how often the store was called, probes and refunds in the background not among them.
+	Calls int64
+	// Failures is how many of the calls failed, and Timeouts how many of these because of the deadline.
+	Failures, Timeouts int64
+	// Probes is how often a shard was asked how it is, and ProbesFailed how often in vain.
+	Probes, ProbesFailed int64
+	// Open, Closed and Local are how many decisions each policy made. A check of a TakeAll is a decision of its own, if it
+	// was decided.
+	Open, Closed, Local int64
+	// LocalFailures is how many of those of Local were let pass because the local limiter failed.
+	LocalFailures int64
+	// CacheHits is how many requests were denied from memory, and Shared how many by the answer to another caller.
+	CacheHits, Shared int64
+	// Waits is how many requests waited for the answer to another caller, and Ungated how many went to the store because
+	// that took too long or because there was no room to wait.
+	Waits, Ungated int64
+	// ChargesDropped is how many charges were lost, and GivesDropped how many units were given back in vain.
+	ChargesDropped, GivesDropped int64
+	// Refunds is how many checks of a TakeAll were given back because of another, and RefundsDropped how many were to be
+	// and could not.
+	Refunds, RefundsDropped int64
+	// EventsDropped is how many events came too fast for OnEvent.
+	EventsDropped int64
+}
+
+// counters are the figures as they are counted.
+type counters struct {
+	calls, failures, timeouts    atomic.Int64
+	probes, probesFailed         atomic.Int64
+	degraded                     [headgate.Local + 1]atomic.Int64
+	localFailures                atomic.Int64
+	shared, waits, ungated       atomic.Int64
+	chargesDropped, givesDropped atomic.Int64
+	refunds, refundsDropped      atomic.Int64
+	eventsDropped                atomic.Int64
+	cacheHits                    tally
+}
+
+// Stats returns the figures.
+func (g *Guard) Stats() Stats {
+	c := &g.counters
+	return Stats{
+		Calls: c.calls.Load(), Failures: c.failures.Load(), Timeouts: c.timeouts.Load(),
+		Probes: c.probes.Load(), ProbesFailed: c.probesFailed.Load(),
+		Open:          c.degraded[headgate.Open].Load(),
+		Closed:        c.degraded[headgate.Closed].Load(),
+		Local:         c.degraded[headgate.Local].Load(),
+		LocalFailures: c.localFailures.Load(),
+		CacheHits:     c.cacheHits.sum(), Shared: c.shared.Load(),
+		Waits: c.waits.Load(), Ungated: c.ungated.Load(),
+		ChargesDropped: c.chargesDropped.Load(), GivesDropped: c.givesDropped.Load(),
+		Refunds: c.refunds.Load(), RefundsDropped: c.refundsDropped.Load(),
+		EventsDropped: c.eventsDropped.Load(),
+	}
+}
+
+// A tally is a counter that many cores count on at once.
+type tally [32]struct {
+	n atomic.Int64
+	_ [56]byte // a cache line each
+}
+
+func (t *tally) add() { t[rand.Uint32()%uint32(len(t))].n.Add(1) }
+
+func (t *tally) sum() int64 {
+	var sum int64
+	for i := range t {
+		sum += t[i].n.Load()
+	}
+	return sum
+}

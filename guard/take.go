@@ -1,0 +1,80 @@
+package guard
+
+import (
+	"context"
+
+	"github.com/headgate/headgate"
+)
+
+// Take decides one check. See [headgate.Limiter].
+func (g *Guard) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := g.admit(ctx); err != nil {
+		return headgate.Decision{}, err
+	}
+	if err := c.Validate(); err != nil {
+		return headgate.Decision{}, err
+	}
+	return g.take(ctx, &c)
+}
+
+// take decides a check that is valid.
+func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
+	asks := [1]ask{{check: c}}
+	if g.denials != nil {
+		hash := g.denials.hash(c)
+		if d, ok := g.denials.lookup(hash, c, g.clock.micros()); ok {
+			g.counters.cacheHits.add()
+			return d, nil
+		}
+		asks[0].hash = hash
+	}
+	s := g.shardOf(c)
+	if s.down.Load() {
+		return g.degrade(ctx, s, c)
+	}
+	return g.askOne(ctx, s, asks[:])
+}
+
+func (g *Guard) askOne(ctx context.Context, s *shard, asks []ask) (headgate.Decision, error) {
+	c := asks[0].check
+	switch _, d, how := g.line(ctx, s, asks); how {
+	case isDenied:
+		return d, nil
+	case hasEnded:
+		return headgate.Decision{}, ctx.Err()
+	case cannotAsk:
+		return g.degrade(ctx, s, c)
+	}
+	defer g.leave(asks) // unless it has left already, should the store panic
+	k, ok := g.begin(ctx, s)
+	if !ok {
+		g.leave(asks)
+		return g.degrade(ctx, s, c)
+	}
+	asked := g.ready(asks)
+	d, err := g.inner.Take(k.ctx, *c)
+	switch g.end(&k, c, err) {
+	case answered:
+		if err != nil {
+			return headgate.Decision{}, err
+		}
+		g.learn(asks, asked, []headgate.Decision{d})
+		return d, nil
+	case ended:
+		return headgate.Decision{}, ctx.Err()
+	default:
+		g.fail(asks)
+		return g.degrade(ctx, s, c)
+	}
+}
+
+// ready notes how far things are when the store is asked, and returns the time.
+func (g *Guard) ready(asks []ask) int64 {
+	if g.denials == nil {
+		return 0
+	}
+	for i := range asks {
+		asks[i].gen = g.denials.gen(asks[i].hash).Load()
+	}
+	return g.clock.micros()
+}

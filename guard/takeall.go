@@ -1,0 +1,279 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/headgate/headgate"
+)
+
+// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are asked.
+func (g *Guard) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if err := g.admit(ctx); err != nil {
+		return dst, err
+	}
+	if err := headgate.ValidateAll(checks); err != nil {
+		return dst, err
+	}
+	for i := range checks {
+		if err := checks[i].Validate(); err != nil {
+			return dst, err
+		}
+	}
+	switch len(checks) {
+	case 0:
+		return dst, nil
+	case 1:
+		d, err := g.take(ctx, &checks[0])
+		if err != nil {
+			return dst, err
+		}
+		return append(dst, d), nil
+	}
+	before := len(dst)
+	for range checks {
+		dst = append(dst, headgate.Decision{Allowed: true})
+	}
+	b := basket{g: g, ctx: ctx, checks: checks, decisions: dst[before:]}
+	if err := b.take(); err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
+}
+
+// A basket is several checks on their way. A decision that is not made yet allows and has no Limit.
+type basket struct {
+	g         *Guard
+	ctx       context.Context
+	checks    []headgate.Check
+	decisions []headgate.Decision
+
+	asks   []ask
+	shards []*shard // nil once its checks are decided
+	from   []*shard // which took the check's units, nil if none did
+	group  []int    // the checks that are looked at
+}
+
+func (b *basket) take() error {
+	var (
+		asks   [8]ask
+		shards [16]*shard
+		group  [8]int
+	)
+	n := len(b.checks)
+	b.asks, b.group = append(asks[:0], make([]ask, n)...), group[:0]
+	room := append(shards[:0], make([]*shard, 2*n)...)
+	b.shards, b.from = room[:n], room[n:]
+	if b.isDenied() {
+		return nil
+	}
+	for i := range b.checks {
+		b.shards[i] = b.g.shardOf(&b.checks[i])
+	}
+	passes, err := b.settleDown()
+	for i := 0; passes && err == nil && i < n; i++ {
+		if b.shards[i] != nil {
+			passes, err = b.askShard(b.shards[i])
+		}
+	}
+	if !passes || err != nil {
+		b.undo()
+	}
+	return err
+}
+
+// isDenied tells whether one of the checks is known to be denied, and notes all that are.
+func (b *basket) isDenied() bool {
+	for i := range b.checks {
+		b.asks[i].check = &b.checks[i]
+	}
+	cache := b.g.denials
+	if cache == nil {
+		return false
+	}
+	denied := false
+	now := b.g.clock.micros()
+	for i := range b.checks {
+		c := &b.checks[i]
+		b.asks[i].hash = cache.hash(c)
+		if d, ok := cache.lookup(b.asks[i].hash, c, now); ok {
+			b.decisions[i], denied = d, true
+		}
+	}
+	if denied {
+		b.g.counters.cacheHits.add()
+	}
+	return denied
+}
+
+// settleDown lets policies decide the checks whose shards are down, and tells whether they let them pass. It is done
+// before anybody is asked: Closed denies, and Local asks nobody else.
+func (b *basket) settleDown() (passes bool, err error) {
+	b.group = b.group[:0]
+	for i, s := range b.shards {
+		if s.down.Load() {
+			b.group = append(b.group, i)
+		}
+	}
+	return b.settle()
+}
+
+// settle lets policies decide the checks of the group, and tells whether they let them pass.
+func (b *basket) settle() (passes bool, err error) {
+	if len(b.group) == 0 {
+		return true, nil
+	}
+	passes = true
+	var locals []int
+	for _, i := range b.group {
+		c := &b.checks[i]
+		d, denied := b.g.byItself(b.shards[i], c)
+		switch {
+		case denied:
+			passes = false
+			b.decide(i, c.OnFailure, d)
+		case c.OnFailure == headgate.Local:
+			locals = append(locals, i)
+		}
+	}
+	if passes && len(locals) > 0 {
+		if passes, err = b.settleLocal(locals); err != nil {
+			return false, err
+		}
+	}
+	if passes {
+		for _, i := range b.group {
+			if c := &b.checks[i]; c.OnFailure == headgate.Open {
+				b.decide(i, headgate.Open, open(c))
+			}
+		}
+	}
+	for _, i := range b.group {
+		b.shards[i] = nil
+	}
+	return passes, nil
+}
+
+// settleLocal lets the local limiter decide.
+func (b *basket) settleLocal(locals []int) (passes bool, err error) {
+	checks := make([]headgate.Check, len(locals))
+	for j, i := range locals {
+		checks[j] = b.g.localCheck(&b.checks[i])
+	}
+	ds, err := b.g.local.TakeAll(b.ctx, checks, nil)
+	if err == nil && len(ds) != len(checks) {
+		err = fmt.Errorf("guard: the local limiter made %d decisions about %d checks", len(ds), len(checks))
+	}
+	if err != nil {
+		if b.ctx.Err() != nil {
+			return false, b.ctx.Err()
+		}
+		for _, i := range locals {
+			b.g.counters.localFailures.Add(1)
+			b.decide(i, headgate.Local, open(&b.checks[i]))
+		}
+		return true, nil
+	}
+	for j, i := range locals {
+		b.decide(i, headgate.Local, b.g.localDecision(b.shards[i], &b.checks[i], ds[j]))
+	}
+	return headgate.Allowed(ds), nil
+}
+
+// decide notes what a policy decided.
+func (b *basket) decide(i int, p headgate.Policy, d headgate.Decision) {
+	b.decisions[i] = d
+	b.g.count(b.shards[i], p)
+	if d.Allowed {
+		b.from[i] = b.shards[i]
+	}
+}
+
+// askShard decides all checks of a shard, by asking it if it can be, and tells whether they pass.
+func (b *basket) askShard(s *shard) (passes bool, err error) {
+	b.group = b.group[:0]
+	var few [8]ask
+	asks := few[:0]
+	for i := range b.shards {
+		if b.shards[i] == s {
+			b.group = append(b.group, i)
+			asks = append(asks, b.asks[i])
+		}
+	}
+	g := b.g
+	switch at, d, how := g.line(b.ctx, s, asks); how {
+	case isDenied:
+		b.decisions[b.group[at]] = d
+		return false, nil
+	case hasEnded:
+		return false, b.ctx.Err()
+	case cannotAsk:
+		return b.settle()
+	}
+	defer g.leave(asks) // unless they have left already, should the store panic
+	k, ok := g.begin(b.ctx, s)
+	if !ok {
+		g.leave(asks)
+		return b.settle()
+	}
+	asked := g.ready(asks)
+	ds, err := b.call(k.ctx)
+	switch g.end(&k, asks[0].check, err) {
+	case answered:
+		if err != nil {
+			return false, err
+		}
+		g.learn(asks, asked, ds)
+		for j, i := range b.group {
+			b.decisions[i] = ds[j]
+			if ds[j].Receipt.Units > 0 {
+				b.from[i] = s
+			}
+			b.shards[i] = nil
+		}
+		return headgate.Allowed(ds), nil
+	case ended:
+		return false, b.ctx.Err()
+	default:
+		g.fail(asks)
+		return b.settle()
+	}
+}
+
+// call asks the store for the checks of the group.
+func (b *basket) call(ctx context.Context) ([]headgate.Decision, error) {
+	if len(b.group) == 1 {
+		d, err := b.g.inner.Take(ctx, b.checks[b.group[0]])
+		return []headgate.Decision{d}, err
+	}
+	checks := b.checks
+	if len(b.group) < len(b.checks) {
+		checks = make([]headgate.Check, len(b.group))
+		for j, i := range b.group {
+			checks[j] = b.checks[i]
+		}
+	}
+	ds, err := b.g.inner.TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
+	if err == nil && len(ds) != len(checks) {
+		return nil, fmt.Errorf("guard: the store made %d decisions about %d checks", len(ds), len(checks))
+	}
+	return ds, err
+}
+
+// undo gives back what was taken, because not all was.
+func (b *basket) undo() {
+	for i, s := range b.from {
+		d := &b.decisions[i]
+		if s == nil || d.Receipt.Units == 0 {
+			continue
+		}
+		switch {
+		case d.Receipt.At >= 0:
+			b.g.giveLater(s, &b.checks[i], d.Receipt)
+		case d.Receipt.At < takenNowhere:
+			b.g.giveLocally(b.ctx, &b.checks[i], d.Receipt)
+		}
+		d.Remaining += d.Receipt.Units
+		d.Receipt, d.Delay = headgate.Receipt{}, 0
+	}
+}

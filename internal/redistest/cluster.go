@@ -1,0 +1,192 @@
+package redistest
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// ClusterOptions say how a ClusterSet is started. The zero ClusterOptions are good for most tests.
+type ClusterOptions struct {
+	// Server is how each of the servers is started.
+	Server Options
+	// Clocks is how much later than Server.ClockOffset it is for each of Servers. Default 0 for those it does not reach.
+	Clocks []time.Duration
+	// NodeTimeout is for how long a server must not answer before the others begin to take it for down. Default 1.5s.
+	NodeTimeout time.Duration
+}
+
+const (
+	primaries    = 3
+	clusterNodes = 2 * primaries
+)
+
+// A ClusterSet is a Redis Cluster: three primaries with a third of the slots each, and a replica of each.
+type ClusterSet struct {
+	t       testing.TB
+	o       ClusterOptions
+	servers []*Server
+	ids     map[*Server]string
+}
+
+// Cluster starts a ClusterSet and returns when it is complete.
+func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
+	t.Helper()
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = 1500 * time.Millisecond
+	}
+	each, err := o.Server.withClocks(clusterNodes, o.Clocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &ClusterSet{t: t, o: o, ids: make(map[*Server]string)}
+	certs := certificatesFor(t, o.Server)
+	role := []string{
+		"cluster-enabled yes",
+		fmt.Sprintf("cluster-node-timeout %d", o.NodeTimeout.Milliseconds()),
+		// A replica may take over however long it has been without its primary.
+		"cluster-replica-validity-factor 0",
+	}
+	if certs != nil {
+		role = append(role, "tls-cluster yes")
+	}
+	for i, o := range each {
+		c.servers = append(c.servers, newServer(t, fmt.Sprintf("node %d", i), o, certs, role...))
+	}
+	if err := c.form(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// form starts the servers and makes a cluster of them.
+func (c *ClusterSet) form() error {
+	if err := startAll(c.servers...); err != nil {
+		return err
+	}
+	for i, s := range c.servers {
+		id, err := s.Do("CLUSTER", "MYID")
+		if err != nil {
+			return err
+		}
+		c.ids[s] = fmt.Sprint(id)
+		if _, err := s.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1)); err != nil {
+			return err
+		}
+	}
+	for i, s := range c.servers[:primaries] {
+		from, to := Slots*i/primaries, Slots*(i+1)/primaries-1
+		if _, err := s.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to)); err != nil {
+			return err
+		}
+	}
+	// Each meets each: word of mouth would get round too, but takes seconds.
+	for i, s := range c.servers {
+		for _, other := range c.servers[i+1:] {
+			if _, err := s.Do("CLUSTER", "MEET", host, strconv.Itoa(other.port)); err != nil {
+				return err
+			}
+		}
+	}
+	for i, s := range c.servers[primaries:] {
+		replicate := func() error {
+			_, err := s.Do("CLUSTER", "REPLICATE", c.ids[c.servers[i]])
+			return err
+		}
+		if err := waitUntil("replicate", replicate); err != nil {
+			return err
+		}
+	}
+	return waitUntil("form a cluster", c.settled)
+}
+
+// URL returns redis-cluster://HOST:PORT,HOST:PORT,… with all servers, and the default user's password if it has one.
+func (c *ClusterSet) URL() string { return urlOf("redis-cluster", c.o.Server, addrs(c.servers)) }
+
+// Servers returns all servers: at the beginning, three primaries and then their replicas in the same order.
+func (c *ClusterSet) Servers() []*Server { return c.servers }
+
+// PrimaryOf returns the running server that owns the slot of a key.
+func (c *ClusterSet) PrimaryOf(key string) *Server {
+	c.t.Helper()
+	return c.PrimaryOfSlot(SlotOf(key))
+}
+
+// PrimaryOfSlot returns the running server that owns a slot.
+func (c *ClusterSet) PrimaryOfSlot(slot int) *Server {
+	c.t.Helper()
+	s, err := c.owner(slot)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// ReplicaOf returns a running replica of a server.
+func (c *ClusterSet) ReplicaOf(primary *Server) *Server {
+	c.t.Helper()
+	for _, s := range running(c.servers) {
+		if r, err := s.replication(); err == nil && !r.primary && r.of == primary.port {
+			return s
+		}
+	}
+	c.t.Fatalf("redistest: %s has no running replica", primary)
+	return nil
+}
+
+// Failover has a replica take the place of its primary, which works, and returns when the whole cluster knows.
+func (c *ClusterSet) Failover(replica *Server) {
+	c.t.Helper()
+	replica.must("CLUSTER", "FAILOVER")
+	promoted := func() error {
+		r, err := replica.replication()
+		if err == nil && !r.primary {
+			err = fmt.Errorf("%s is a replica still", replica)
+		}
+		if err != nil {
+			return err
+		}
+		return c.settled()
+	}
+	if err := waitUntil("fail over", promoted); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// KillPrimaryOf kills the server that owns the slot of a key, and returns it.
+func (c *ClusterSet) KillPrimaryOf(key string) *Server {
+	c.t.Helper()
+	s := c.PrimaryOf(key)
+	s.Kill()
+	return s
+}
+
+// WaitForFailover returns the server that has taken the place of the old one as the primary of a key, when all servers
+// that run know.
+func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
+	c.t.Helper()
+	var now *Server
+	replaced := func() (err error) {
+		if now, err = c.owner(SlotOf(key)); err != nil {
+			return err
+		}
+		if now == old {
+			return fmt.Errorf("%s is still the primary of %q", old, key)
+		}
+		return c.settled()
+	}
+	if err := waitUntil("fail over", replaced); err != nil {
+		c.t.Fatal(err)
+	}
+	return now
+}
+
+// Settle waits until all servers that run agree on who owns which slot, take requests, and replicate from where they
+// should.
+func (c *ClusterSet) Settle() {
+	c.t.Helper()
+	if err := waitUntil("settle", c.settled); err != nil {
+		c.t.Fatal(err)
+	}
+}

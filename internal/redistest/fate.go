@@ -1,0 +1,69 @@
+package redistest
+
+// Kill ends the server at once, as SIGKILL does. Nothing happens if it is down already.
+func (s *Server) Kill() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return
+	}
+	if err := s.process.kill(); err != nil {
+		s.t.Errorf("redistest: kill %s: %v", s, err)
+	}
+}
+
+// Pause stops the server where it is, as SIGSTOP does. Its connections stay, and the system goes on accepting new ones,
+// but nobody answers.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.pause(true, signalPause)
+}
+
+// Resume lets the server go on after a Pause.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.pause(false, signalResume)
+}
+
+func (s *Server) pause(paused bool, signal func(pid int) error) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil || !s.process.running() {
+		s.t.Errorf("redistest: %s is down; only a running server can pause and resume", s)
+		return
+	}
+	if err := signal(s.process.cmd.Process.Pid); err != nil {
+		s.t.Errorf("redistest: pause or resume %s: %v", s, err)
+		return
+	}
+	s.paused = paused
+}
+
+// Restart kills the server if it runs, starts it again on the same port, and returns when it answers. It has its data
+// still only if Options.Persist says so.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	if err := s.launch(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Running tells whether the server is neither down nor paused.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && s.process.running() && !s.paused
+}
+
+func running(servers []*Server) []*Server {
+	var list []*Server
+	for _, s := range servers {
+		if s.Running() {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,17 @@
+package redistest
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// findServer returns the path of the server's program. It is the sentinel's too.
+func findServer() (string, error) {
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("redistest: neither redis-server nor valkey-server is on the PATH; " +
+		"install the package redis-server, as make need-redis does")
+}

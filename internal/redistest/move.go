@@ -1,0 +1,70 @@
+package redistest
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// A Move is a slot of a cluster on its way from one server to another. Meanwhile the old server answers what is about a
+// key that it does not have with ASK, and with TRYAGAIN if it has some of the keys and not others.
+type Move struct {
+	c        *ClusterSet
+	slot     string
+	from, to *Server
+}
+
+// MoveSlot moves a slot with all its keys to another primary, and returns when the whole cluster knows.
+func (c *ClusterSet) MoveSlot(slot int, to *Server) {
+	c.t.Helper()
+	c.BeginMove(slot, to).Finish()
+}
+
+// BeginMove begins to move a slot to another primary. No key has moved yet.
+func (c *ClusterSet) BeginMove(slot int, to *Server) *Move {
+	c.t.Helper()
+	m := &Move{c: c, slot: strconv.Itoa(slot), from: c.PrimaryOfSlot(slot), to: to}
+	if m.from == to {
+		c.t.Fatalf("redistest: slot %d is at %s already", slot, to)
+	}
+	to.must("CLUSTER", "SETSLOT", m.slot, "IMPORTING", c.ids[m.from])
+	m.from.must("CLUSTER", "SETSLOT", m.slot, "MIGRATING", c.ids[to])
+	return m
+}
+
+// MoveKeys moves any n keys that have not moved yet, or all if there are fewer, and returns how many it moved.
+func (m *Move) MoveKeys(n int) int {
+	m.c.t.Helper()
+	reply, _ := m.from.must("CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(n)).([]any)
+	keys := make([]string, len(reply))
+	for i, key := range reply {
+		keys[i] = fmt.Sprint(key)
+	}
+	m.MoveKey(keys...)
+	return len(keys)
+}
+
+// MoveKey moves these keys. Those that do not exist are left out.
+func (m *Move) MoveKey(keys ...string) {
+	m.c.t.Helper()
+	if len(keys) == 0 {
+		return
+	}
+	migrate := []string{
+		"MIGRATE", host, strconv.Itoa(m.to.port), "", "0", strconv.FormatInt(doTimeout.Milliseconds(), 10),
+		"AUTH2", adminName, adminPassword, "KEYS",
+	}
+	m.from.must(append(migrate, keys...)...)
+}
+
+// Finish moves the keys that are left, and the slot itself, and returns when the whole cluster knows.
+func (m *Move) Finish() {
+	m.c.t.Helper()
+	for m.MoveKeys(100) > 0 {
+		continue
+	}
+	// The new server first: were it the old one, nobody would own the slot until the new one hears of it.
+	for _, s := range []*Server{m.to, m.from} {
+		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
+	}
+	m.c.Settle()
+}

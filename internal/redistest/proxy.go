@@ -1,0 +1,243 @@
+package redistest
+
+import (
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Proxy stands between clients and a server as a network that can be broken. It is safe for concurrent use.
+type Proxy struct {
+	t      testing.TB
+	addr   string
+	target string
+	ended  sync.WaitGroup // all goroutines
+
+	mu       sync.Mutex
+	listener net.Listener // nil while cut
+	links    map[*link]struct{}
+	hole     bool
+	delay    time.Duration
+}
+
+// NewProxy starts a proxy to a server's address that ends with the test.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p := &Proxy{t: t, target: target, links: make(map[*link]struct{})}
+	t.Cleanup(func() {
+		p.Cut()
+		p.ended.Wait()
+	})
+	var err error
+	for range 10 { // somebody else may be quicker to take a free port
+		var port int
+		if port, err = freePort(); err != nil {
+			break
+		}
+		p.addr = address(port)
+		if err = p.heal(); err == nil {
+			return p
+		}
+	}
+	t.Fatalf("redistest: proxy to %s: %v", target, err)
+	return nil
+}
+
+// Addr returns the host and port at which the proxy stands for its target.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Cut breaks all connections and has new ones refused, until Heal.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	for l := range p.links {
+		l.reset()
+	}
+}
+
+// Blackhole swallows whatever is sent either way, until Heal. Connections stay, and new ones are accepted. After a Cut
+// there is nothing to swallow: Heal first.
+func (p *Proxy) Blackhole() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hole = true
+}
+
+// Heal ends Cut and Blackhole. Connections that have lost something are broken: a stream with a gap is what no network
+// delivers.
+func (p *Proxy) Heal() {
+	p.t.Helper()
+	if err := p.heal(); err != nil {
+		p.t.Errorf("redistest: heal the proxy to %s: %v", p.target, err)
+	}
+}
+
+func (p *Proxy) heal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hole = false
+	for l := range p.links {
+		if l.lost {
+			l.reset()
+		}
+	}
+	if p.listener != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.listener = listener
+	p.ended.Go(func() { p.accept(listener) })
+	return nil
+}
+
+// SetDelay delays whatever is sent from now on by d, each way: a round trip takes 2d longer. Heal does not end it.
+func (p *Proxy) SetDelay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+func (p *Proxy) accept(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return // closed by Cut
+		}
+		p.ended.Go(func() { p.serve(client, listener) })
+	}
+}
+
+// serve connects a client with the target until either has enough.
+func (p *Proxy) serve(client net.Conn, listener net.Listener) {
+	defer client.Close()
+	server, err := net.DialTimeout("tcp", p.target, doTimeout)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	l := &link{proxy: p, client: client.(*net.TCPConn), server: server.(*net.TCPConn), broken: make(chan struct{})}
+	if !p.add(l, listener) {
+		return
+	}
+	defer p.remove(l)
+	var ways sync.WaitGroup
+	ways.Go(func() { l.carry(l.client, l.server) })
+	ways.Go(func() { l.carry(l.server, l.client) })
+	ways.Wait()
+}
+
+// add adds a link, unless the proxy was cut since its client came.
+func (p *Proxy) add(l *link, listener net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != listener {
+		l.reset()
+		return false
+	}
+	p.links[l] = struct{}{}
+	return true
+}
+
+func (p *Proxy) remove(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+}
+
+// A link is a client's connection and the one that goes on to the target. The proxy's lock guards it.
+type link struct {
+	proxy          *Proxy
+	client, server *net.TCPConn
+	broken         chan struct{} // closed by reset
+	isBroken, lost bool
+}
+
+// reset breaks the link, so that both ends notice at once.
+func (l *link) reset() {
+	if l.isBroken {
+		return
+	}
+	l.isBroken = true
+	close(l.broken)
+	for _, c := range []*net.TCPConn{l.client, l.server} {
+		_ = c.SetLinger(0)
+		c.Close()
+	}
+}
+
+// A parcel is what was read at once, and when it is due at the other end.
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+// carry brings what one end sends to the other, until either is closed.
+func (l *link) carry(from, to *net.TCPConn) {
+	parcels := make(chan parcel, 1024)
+	var delivered sync.WaitGroup
+	delivered.Go(func() { l.deliver(parcels, to) })
+	defer delivered.Wait()
+	defer close(parcels)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		due, lost := l.post()
+		if n > 0 && !lost {
+			select {
+			case parcels <- parcel{slices.Clone(buffer[:n]), due}:
+			case <-l.broken:
+			}
+		}
+		if err != nil {
+			if lost {
+				<-l.broken // the other end does not hear of this end either
+			}
+			return
+		}
+	}
+}
+
+// post returns when what was just read is due at the other end, or that it never gets there.
+func (l *link) post() (due time.Time, lost bool) {
+	l.proxy.mu.Lock()
+	defer l.proxy.mu.Unlock()
+	if l.proxy.hole {
+		l.lost = true
+		return time.Time{}, true
+	}
+	return time.Now().Add(l.proxy.delay), false
+}
+
+// deliver writes what is due when it is, and passes the end of the stream on.
+func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
+	for p := range parcels {
+		select {
+		case <-time.After(time.Until(p.due)):
+		case <-l.broken:
+			return
+		}
+		if _, err := to.Write(p.data); err != nil {
+			l.abandon()
+			return
+		}
+	}
+	if err := to.CloseWrite(); err != nil {
+		l.abandon()
+	}
+}
+
+// abandon is reset for those who do not hold the proxy's lock.
+func (l *link) abandon() {
+	l.proxy.mu.Lock()
+	defer l.proxy.mu.Unlock()
+	l.reset()
+}

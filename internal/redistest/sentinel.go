@@ -1,0 +1,289 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// PrimaryName is what the sentinels call their primary.
+const PrimaryName = "mymaster"
+
+// SentinelOptions say how a SentinelSet is started. The zero SentinelOptions are good for most tests.
+type SentinelOptions struct {
+	// Server is how the primary and the replicas are started. The sentinels share its TLS, not its users.
+	Server Options
+	// Clocks is how much later than Server.ClockOffset it is for the primary, the first replica and the second. Default 0
+	// for those it does not reach.
+	Clocks []time.Duration
+	// DownAfter is for how long a server must not answer before a sentinel takes it for down. Default 1s.
+	DownAfter time.Duration
+}
+
+// A SentinelSet is a primary, two replicas, and three sentinels of which two must agree that the primary is down.
+type SentinelSet struct {
+	t         testing.TB
+	o         SentinelOptions
+	servers   []*Server
+	sentinels []*Server
+}
+
+// Sentinel starts a SentinelSet and returns when all of its servers know of each other.
+func Sentinel(t testing.TB, o SentinelOptions) *SentinelSet {
+	t.Helper()
+	if o.DownAfter == 0 {
+		o.DownAfter = time.Second
+	}
+	each, err := o.Server.withClocks(3, o.Clocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &SentinelSet{t: t, o: o}
+	certs := certificatesFor(t, o.Server)
+	for i, o := range each {
+		// A failover goes to the replica of the lowest priority, so that a test knows which.
+		s := newServer(t, fmt.Sprintf("server %d", i), o, certs, fmt.Sprintf("replica-priority %d", i+1))
+		set.servers = append(set.servers, s)
+	}
+	for i := range 3 {
+		s := newServer(t, fmt.Sprintf("sentinel %d", i), Options{TLS: o.Server.TLS}, certs)
+		s.admin, s.args = false, []string{"--sentinel"}
+		set.sentinels = append(set.sentinels, s)
+	}
+	if err := set.start(); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func (set *SentinelSet) start() error {
+	primary, replicas := set.servers[0], set.servers[1:]
+	if err := primary.start(); err != nil {
+		return err
+	}
+	for _, s := range replicas {
+		s.role = append(s.role, fmt.Sprintf("replicaof %s %d", host, primary.port))
+	}
+	if err := startAll(replicas...); err != nil {
+		return err
+	}
+	// Sentinels look for new replicas every ten seconds only, so these should be there to be found.
+	for _, s := range replicas {
+		if err := waitUntil("replicate", func() error { return s.replicates(primary) }); err != nil {
+			return err
+		}
+	}
+	for _, s := range set.sentinels {
+		s.role = []string{
+			fmt.Sprintf("sentinel monitor %s %s %d 2", PrimaryName, host, primary.port),
+			fmt.Sprintf("sentinel down-after-milliseconds %s %d", PrimaryName, set.o.DownAfter.Milliseconds()),
+			fmt.Sprintf("sentinel failover-timeout %s 3000", PrimaryName),
+			fmt.Sprintf("sentinel auth-user %s %s", PrimaryName, adminName),
+			fmt.Sprintf("sentinel auth-pass %s %s", PrimaryName, adminPassword),
+		}
+		s.ready = hasten
+	}
+	if err := startAll(set.sentinels...); err != nil {
+		return err
+	}
+	return waitUntil("start sentinels", func() error { return set.settled(nil) })
+}
+
+// hasten makes a sentinel look and tell more often than every other second, or every ten. Before Redis 7 it cannot, and
+// everything takes longer.
+//
+// A sentinel that sees a primary which should be a replica waits for four times the period of publishing before it
+// interferes; by then it must have been told of a failover, which comes to light at the period of INFO.
+func hasten(s *Server) {
+	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "250", "PING-PERIOD", "100")
+}
+
+// URL returns redis-sentinel://HOST:PORT,HOST:PORT,HOST:PORT/mymaster, with the default user's password if it has one.
+func (set *SentinelSet) URL() string {
+	return urlOf("redis-sentinel", set.o.Server, addrs(set.sentinels)) + "/" + PrimaryName
+}
+
+// Servers returns the servers that hold data: at the beginning the first is the primary.
+func (set *SentinelSet) Servers() []*Server { return set.servers }
+
+// Sentinels returns the sentinels.
+func (set *SentinelSet) Sentinels() []*Server { return set.sentinels }
+
+// Primary returns the primary that the sentinels agree on.
+func (set *SentinelSet) Primary() *Server {
+	set.t.Helper()
+	primary, err := set.primary()
+	if err != nil {
+		set.t.Fatal(err)
+	}
+	return primary
+}
+
+// Replicas returns all servers but the primary, also those that are down.
+func (set *SentinelSet) Replicas() []*Server {
+	set.t.Helper()
+	return without(set.servers, set.Primary())
+}
+
+func without(servers []*Server, one *Server) []*Server {
+	var list []*Server
+	for _, s := range servers {
+		if s != one {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Failover has the sentinels replace a primary that works, and returns the new one when all servers follow it. It is the
+// first of Servers that could be.
+func (set *SentinelSet) Failover() *Server {
+	set.t.Helper()
+	old := set.Primary()
+	asked := func() error {
+		for _, s := range running(set.sentinels) {
+			_, err := s.Do("SENTINEL", "FAILOVER", PrimaryName)
+			return err
+		}
+		return errors.New("no sentinel runs")
+	}
+	if err := waitUntil("ask for a failover", asked); err != nil {
+		set.t.Fatal(err)
+	}
+	return set.WaitForFailover(old)
+}
+
+// KillPrimary kills the primary and returns it.
+func (set *SentinelSet) KillPrimary() *Server {
+	set.t.Helper()
+	primary := set.Primary()
+	primary.Kill()
+	return primary
+}
+
+// WaitForFailover returns the primary that has taken the place of the old one, when all servers that run follow it.
+func (set *SentinelSet) WaitForFailover(old *Server) *Server {
+	set.t.Helper()
+	if err := waitUntil("fail over", func() error { return set.settled(old) }); err != nil {
+		set.t.Fatal(err)
+	}
+	return set.Primary()
+}
+
+// Settle waits until all sentinels that run agree on a primary that runs too, and all other servers that run are its
+// replicas.
+func (set *SentinelSet) Settle() {
+	set.t.Helper()
+	if err := waitUntil("settle", func() error { return set.settled(nil) }); err != nil {
+		set.t.Fatal(err)
+	}
+}
+
+// primary asks every sentinel.
+func (set *SentinelSet) primary() (*Server, error) {
+	var agreed *Server
+	for _, sentinel := range running(set.sentinels) {
+		reply, err := sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", PrimaryName)
+		if err != nil {
+			return nil, err
+		}
+		s, err := set.byAddr(reply)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sentinel, err)
+		}
+		if agreed != nil && s != agreed {
+			return nil, fmt.Errorf("the sentinels do not agree on the primary: %s or %s", agreed, s)
+		}
+		agreed = s
+	}
+	if agreed == nil {
+		return nil, errors.New("no sentinel runs")
+	}
+	return agreed, nil
+}
+
+// byAddr returns the server at an address, which sentinels give as a list of host and port.
+func (set *SentinelSet) byAddr(reply any) (*Server, error) {
+	pair, _ := reply.([]any)
+	if len(pair) == 2 {
+		addr := net.JoinHostPort(fmt.Sprint(pair[0]), fmt.Sprint(pair[1]))
+		for _, s := range set.servers {
+			if s.Addr() == addr {
+				return s, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("there is no server at %v", reply)
+}
+
+// settled returns an error unless all is as Settle wants it, with another primary than the old one.
+func (set *SentinelSet) settled(old *Server) error {
+	primary, err := set.primary()
+	if err != nil {
+		return err
+	}
+	if primary == old || !primary.Running() {
+		return fmt.Errorf("%s is still the primary", primary)
+	}
+	r, err := primary.replication()
+	if err != nil {
+		return err
+	}
+	if !r.primary {
+		return fmt.Errorf("%s is a replica still", primary)
+	}
+	for _, s := range running(without(set.servers, primary)) {
+		if err := s.replicates(primary); err != nil {
+			return err
+		}
+	}
+	for _, s := range running(set.sentinels) {
+		if err := set.watches(s, primary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watches returns an error unless the sentinel knows the others, and sees that those servers run which do.
+func (set *SentinelSet) watches(sentinel, primary *Server) error {
+	reply, err := sentinel.Do("SENTINEL", "MASTER", PrimaryName)
+	if err != nil {
+		return err
+	}
+	seen := pairs(reply)
+	if flags := seen["flags"]; flags != "master" {
+		return fmt.Errorf("%s sees the primary as %s; want master", sentinel, flags)
+	}
+	if others, want := seen["num-other-sentinels"], strconv.Itoa(len(set.sentinels)-1); others != want {
+		return fmt.Errorf("%s sees %s other sentinels; want %s", sentinel, others, want)
+	}
+	if reply, err = sentinel.Do("SENTINEL", "REPLICAS", PrimaryName); err != nil {
+		return err
+	}
+	flags := make(map[string]string)
+	list, _ := reply.([]any)
+	for _, replica := range list {
+		seen := pairs(replica)
+		flags[seen["port"]] = seen["flags"]
+	}
+	for _, s := range running(without(set.servers, primary)) {
+		if f := flags[strconv.Itoa(s.port)]; f != "slave" {
+			return fmt.Errorf("%s sees %s as %q; want slave", sentinel, s, f)
+		}
+	}
+	return nil
+}
+
+// pairs reads a list of names and values.
+func pairs(reply any) map[string]string {
+	list, _ := reply.([]any)
+	fields := make(map[string]string)
+	for i := 0; i+1 < len(list); i += 2 {
+		fields[fmt.Sprint(list[i])] = fmt.Sprint(list[i+1])
+	}
+	return fields
+}

@@ -1,0 +1,55 @@
+package redistest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestSentinelsFailOver(t *testing.T) {
+	t.Parallel()
+	set := Sentinel(t, SentinelOptions{Clocks: []time.Duration{0, 10 * time.Second, -10 * time.Second}})
+	servers := set.Servers()
+	if got := set.Primary(); got != servers[0] {
+		t.Errorf("the first primary: got %s, want %s", got, servers[0])
+	}
+	for i, want := range []time.Duration{0, 10 * time.Second, -10 * time.Second} {
+		if got := clockOffset(t, servers[i]); (got - want).Abs() > time.Second {
+			t.Errorf("%s: got a clock %v ahead, want %v", servers[i], got, want)
+		}
+	}
+	if got, want := set.URL(), "redis-sentinel://"+addrs(set.Sentinels())+"/mymaster"; got != want {
+		t.Errorf("URL: got %s, want %s", got, want)
+	}
+
+	servers[0].must("SET", "key", "value")
+	servers[0].must("WAIT", "2", "5000")
+	if got := set.Failover(); got != servers[1] {
+		t.Errorf("after a failover: got %s, want %s", got, servers[1])
+	}
+	expect(t, client(t, "tcp", servers[1].Addr()), "value", "GET", "key")
+	expect(t, client(t, "tcp", servers[0].Addr()), "READONLY", "SET", "key", "value")
+
+	old := set.KillPrimary()
+	if got := set.WaitForFailover(old); got != servers[0] {
+		t.Errorf("after %s was killed: got %s, want %s", old, got, servers[0])
+	}
+	expect(t, client(t, "tcp", servers[0].Addr()), "value", "GET", "key")
+	old.Restart()
+	set.Settle()
+	expect(t, client(t, "tcp", old.Addr()), "value", "GET", "key")
+	if got := fmt.Sprint(set.Replicas()); got != fmt.Sprint(servers[1:]) {
+		t.Errorf("replicas: got %s, want %s", got, servers[1:])
+	}
+}
+
+func TestSentinelsWorkWithPasswordsAndTLS(t *testing.T) {
+	t.Parallel()
+	set := Sentinel(t, SentinelOptions{Server: Options{Password: "secret", TLS: true}})
+	if got, want := set.URL(), "rediss-sentinel://:secret@"+addrs(set.Sentinels())+"/mymaster"; got != want {
+		t.Errorf("URL: got %s, want %s", got, want)
+	}
+	if got, want := set.Failover(), set.Servers()[1]; got != want {
+		t.Errorf("after a failover: got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,32 @@
+package redistest
+
+import "strings"
+
+// Slots is how many slots a cluster has.
+const Slots = 16384
+
+// SlotOf returns the slot of a key. If the key has a hash tag, as in "{alice}:requests", only that counts.
+func SlotOf(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	return int(crc16(key) % Slots)
+}
+
+// crc16 is the one called XMODEM.
+func crc16(s string) uint16 {
+	var sum uint16
+	for i := range len(s) {
+		sum ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := sum&0x8000 != 0
+			sum <<= 1
+			if carry {
+				sum ^= 0x1021
+			}
+		}
+	}
+	return sum
+}

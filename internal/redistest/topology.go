@@ -1,0 +1,177 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A member is a server of a cluster as some server sees it.
+type member struct {
+	id    string
+	flags []string // such as myself, master, fail?
+	epoch int64    // who has the higher one owns a slot that two claim
+	slots []string // ranges such as 0-5460, and single slots
+}
+
+// members returns how a server sees its cluster.
+func (s *Server) members() ([]member, error) {
+	reply, err := s.Do("CLUSTER", "NODES")
+	if err != nil {
+		return nil, err
+	}
+	var list []member
+	for line := range strings.Lines(fmt.Sprint(reply)) {
+		m, err := readMember(line)
+		if err != nil {
+			return nil, fmt.Errorf("CLUSTER NODES of %s: %w", s, err)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// readMember reads ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOT….
+func readMember(line string) (member, error) {
+	fields := strings.Fields(line)
+	if len(fields) < 8 {
+		return member{}, fmt.Errorf("got %q, want eight fields", line)
+	}
+	epoch, err := strconv.ParseInt(fields[6], 10, 64)
+	if err != nil {
+		return member{}, err
+	}
+	return member{id: fields[0], flags: strings.Split(fields[2], ","), epoch: epoch, slots: fields[8:]}, nil
+}
+
+func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
+
+// owns tells whether a slot is among the member's. Those on the move stand in brackets, and do not count.
+func (m member) owns(slot int) bool {
+	for _, r := range m.slots {
+		first, last, isRange := strings.Cut(r, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err == nil && err2 == nil && from <= slot && slot <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// owner returns the running server that says of itself that it owns a slot.
+func (c *ClusterSet) owner(slot int) (*Server, error) {
+	var owner *Server
+	var epoch int64
+	for _, s := range running(c.servers) {
+		list, err := s.members()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range list {
+			if m.is("myself") && m.is("master") && m.owns(slot) && (owner == nil || m.epoch > epoch) {
+				owner, epoch = s, m.epoch
+			}
+		}
+	}
+	if owner == nil {
+		return nil, fmt.Errorf("redistest: no running server owns slot %d", slot)
+	}
+	return owner, nil
+}
+
+// settled returns an error unless all is as Settle wants it.
+func (c *ClusterSet) settled() error {
+	servers := running(c.servers)
+	if len(servers) == 0 {
+		return errors.New("no server runs")
+	}
+	var agreed string
+	for _, s := range servers {
+		if err := c.complete(s); err != nil {
+			return err
+		}
+		list, err := s.members()
+		if err != nil {
+			return err
+		}
+		split, err := c.split(list)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		if agreed != "" && split != agreed {
+			return fmt.Errorf("%s sees %s, others see %s", s, split, agreed)
+		}
+		agreed = split
+		r, err := s.replication()
+		if err == nil && !r.primary {
+			err = c.follows(s, r, list)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete returns an error unless the server takes requests and knows all the others.
+func (c *ClusterSet) complete(s *Server) error {
+	reply, err := s.Do("CLUSTER", "INFO")
+	if err != nil {
+		return err
+	}
+	fields, err := fieldsOf(reply)
+	if err != nil {
+		return err
+	}
+	if state := fields["cluster_state"]; state != "ok" {
+		return fmt.Errorf("%s: got cluster_state %q, want ok", s, state)
+	}
+	if known, want := fields["cluster_known_nodes"], strconv.Itoa(len(c.servers)); known != want {
+		return fmt.Errorf("%s: got cluster_known_nodes %s, want %s", s, known, want)
+	}
+	return nil
+}
+
+// split returns which member owns which slots, and an error if one of those that run seems not to.
+func (c *ClusterSet) split(list []member) (string, error) {
+	var owners []string
+	for _, m := range list {
+		switch s := c.byID(m.id); {
+		case s == nil:
+			return "", fmt.Errorf("unknown member %s", m.id)
+		case s.Running() && (m.is("fail") || m.is("fail?") || m.is("handshake")):
+			return "", fmt.Errorf("%s is seen as %s", s, strings.Join(m.flags, ","))
+		}
+		owned := slices.DeleteFunc(slices.Clone(m.slots), func(r string) bool { return strings.HasPrefix(r, "[") })
+		if m.is("master") && len(owned) > 0 {
+			owners = append(owners, m.id[:8]+" "+strings.Join(owned, " "))
+		}
+	}
+	slices.Sort(owners)
+	return strings.Join(owners, ", "), nil
+}
+
+// follows returns an error unless a replica is linked to a member that owns slots.
+func (c *ClusterSet) follows(s *Server, r replication, list []member) error {
+	for _, m := range list {
+		if p := c.byID(m.id); p != nil && p.port == r.of && len(m.slots) > 0 && p.Running() {
+			return s.replicates(p)
+		}
+	}
+	return fmt.Errorf("%s replicates port %d, where no running primary is", s, r.of)
+}
+
+func (c *ClusterSet) byID(id string) *Server {
+	for s, known := range c.ids {
+		if known == id {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,25 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/limittest"
+)
+
+// conforms runs the conformance suite on a server or several.
+func conforms(t *testing.T, url string) {
+	t.Helper()
+	base := open(t, url, Options{Secret: testSecret})
+	o := limittest.Options{Steps: 150, Goroutines: 1000}
+	if raceDetected {
+		o = limittest.Options{Steps: 40, Goroutines: 200}
+	}
+	limittest.RunOptions(t, func(_ testing.TB, now func() time.Time) headgate.Limiter { return apart(base, now) }, o)
+}
+
+func TestStandaloneConforms(t *testing.T) { conforms(t, redistest.Standalone(t, redistest.Options{}).URL()) }
+func TestSentinelConforms(t *testing.T)   { conforms(t, redistest.Sentinel(t, redistest.SentinelOptions{}).URL()) }
+func TestClusterConforms(t *testing.T)    { conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL()) }

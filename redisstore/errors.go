@@ -1,0 +1,278 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+)
+
+// Errors that callers tell apart with [errors.Is]. What is neither was refused by a server, and took nothing. A server
+// whose memory is full is headgate.ErrFull.
+var (
+	// ErrAway is returned when the server was not asked, because there is no connection to it. Nothing was taken.
+	ErrAway = errors.New("server is away")
+	// ErrUnanswered is returned when the server was asked and did not answer in time, or the connection broke. What was
+	// asked for may have been taken. It is never asked for again.
+	ErrUnanswered = errors.New("server did not answer")
+)
+
+// A ServerError says what is wrong with a server, or between it and us, and what to do about it.
+type ServerError struct {
+	// Server is its address, or what its sentinels call it.
+	Server string
+	// What is wrong.
+	What string
+	// Cure says what to do, empty where there is nothing but to wait.
+	Cure string
+	// Err is the cause: the server's own words, or the network's.
+	Err error
+
+	class   error // ErrAway, ErrUnanswered, headgate.ErrFull or nil
+	lasting bool  // waiting does not help
+}
+
+func (e *ServerError) Error() string {
+	s := "redisstore: " + e.Server + ": " + e.What
+	if e.Err != nil {
+		s += " (" + e.Err.Error() + ")"
+	}
+	if e.Cure != "" {
+		s += ": " + e.Cure
+	}
+	return s
+}
+
+// Unwrap returns the cause, and ErrAway, ErrUnanswered or headgate.ErrFull if it is one.
+func (e *ServerError) Unwrap() []error {
+	var all []error
+	for _, err := range []error{e.class, e.Err} {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// lasting tells whether an error is one that waiting does not cure.
+func lasting(err error) bool {
+	var e *ServerError
+	return errors.As(err, &e) && e.lasting
+}
+
+// away returns the error of a call that was not sent, because of what an earlier one met.
+func away(server string, why error) *ServerError {
+	var e *ServerError
+	if errors.As(why, &e) {
+		again := *e
+		again.class = ErrAway
+		return &again
+	}
+	what := "is away"
+	if errors.Is(why, context.Canceled) || errors.Is(why, context.DeadlineExceeded) {
+		what = "was not asked, as there was no time left"
+	}
+	return &ServerError{Server: server, What: what, Err: why, class: ErrAway}
+}
+
+// An answer is what an error reply of Redis means.
+type answer struct {
+	what, cure string
+	class      error
+	lasting    bool
+}
+
+const (
+	cureACL = "grant its user what the store needs, as in ACL SETUSER name ~hg:* +@read +@write +@scripting +@connection +info +time +role +cluster, " +
+		"with your prefix for hg"
+	curePassword = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
+	curePrimary  = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"
+)
+
+// answers are the error replies that need words of ours, by how they begin. The first that fits counts.
+var answers = []struct {
+	begins string
+	answer
+}{
+	{"NOAUTH", answer{what: "wants a password", cure: curePassword, lasting: true}},
+	{"WRONGPASS", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
+	{"ERR AUTH", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
+	{"ERR invalid password", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
+	{"NOPERM", answer{what: "does not let its user do that", cure: cureACL, lasting: true}},
+	{"ERR The user executing the script", answer{what: "does not let its user do that", cure: cureACL, lasting: true}},
+	{"READONLY", answer{what: "is a replica, which takes no writes", cure: curePrimary, lasting: true}},
+	{"OOM", answer{
+		what: "is out of memory", class: headgate.ErrFull,
+		cure: "raise its maxmemory, or move what else is kept there",
+	}},
+	{"LOADING", answer{what: "is still loading its data"}},
+	{"MASTERDOWN", answer{what: "is a replica that has lost its primary", cure: curePrimary}},
+	{"MISCONF", answer{
+		what: "takes no writes because it cannot save to disk",
+		cure: "free its disk, or CONFIG SET stop-writes-on-bgsave-error no",
+	}},
+	{"NOREPLICAS", answer{
+		what: "takes no writes because too few replicas follow it",
+		cure: "bring them back, or lower its min-replicas-to-write",
+	}},
+	{"CLUSTERDOWN", answer{
+		what: "is of a cluster that does not serve all keys now",
+		cure: "see CLUSTER INFO; a cluster-require-full-coverage of no keeps the other keys served",
+	}},
+	{"TRYAGAIN", answer{what: "is handing keys over to another server"}},
+	{"MOVED", answer{what: "keeps being said not to have the key", cure: "see CLUSTER NODES on all servers: they disagree"}},
+	{"ASK", answer{what: "keeps being said not to have the key", cure: "see CLUSTER NODES on all servers: they disagree"}},
+	{"BUSY", answer{what: "is busy with a script of somebody", cure: "end it with SCRIPT KILL"}},
+	{"NOSCRIPT", answer{
+		what: "forgot a script that it was just sent",
+		cure: "give the server itself rather than a proxy that spreads calls, and find who runs SCRIPT FLUSH",
+	}},
+	{"WRONGTYPE", answer{what: "has values of somebody else under our keys", cure: "give Options.Prefix that nobody else uses"}},
+	{"HEADGATE", answer{what: "has values of somebody else under our keys", cure: "delete the key, or give Options.Prefix that nobody else uses"}},
+	{"CROSSSLOT", answer{what: "is of a cluster, though the URL does not say so", cure: "want redis-cluster://", lasting: true}},
+	{"ERR This instance has cluster support disabled", answer{
+		what: "is not of a cluster", cure: "want redis:// for it, or the address of a server in cluster mode", lasting: true,
+	}},
+	{"ERR max number of clients", answer{what: "has no room for another connection", cure: "raise its maxclients"}},
+	{"ERR DB index", answer{what: "has no database of that number", cure: "give a smaller one in the URL, or raise its setting databases", lasting: true}},
+	{"ERR SELECT is not allowed", answer{what: "is of a cluster, which has only database 0", cure: "want redis-cluster:// and no database", lasting: true}},
+	{"ERR unknown command", answer{
+		what: "does not know a command that the store needs",
+		cure: "want Redis 6.0 or later, or Valkey, with Lua; a proxy must pass EVALSHA", lasting: true,
+	}},
+	{"ERR No such master", answer{
+		what: "is a sentinel that knows no such primary", cure: "see SENTINEL MASTERS for the name to put after the hosts", lasting: true,
+	}},
+}
+
+// explain returns what an error from a call to a server means, in words that say what to do. Nil stays nil, and what was
+// explained already stays as it is.
+func (c *connection) explain(err error, server string) error {
+	return explain(err, server)
+}
+
+func explain(err error, server string) error {
+	var known *ServerError
+	if err == nil || errors.As(err, &known) || errors.Is(err, headgate.ErrClosed) {
+		return err
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
+		return headgate.ErrClosed
+	}
+	if server == "" {
+		server = "Redis"
+	}
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) {
+		if reply.IsNil() {
+			return &ServerError{Server: server, What: "answers nothing where something is due", Err: err, Cure: "find out what stands between it and us"}
+		}
+		return explainReply(reply, server)
+	}
+	return explainNetwork(err, server)
+}
+
+func explainReply(reply *rueidis.RedisError, server string) *ServerError {
+	text := strings.TrimPrefix(reply.Error(), "-")
+	for _, a := range answers {
+		if strings.HasPrefix(text, a.begins) {
+			return &ServerError{Server: server, What: a.what, Cure: a.cure, Err: reply, class: a.class, lasting: a.lasting}
+		}
+	}
+	return &ServerError{Server: server, What: "refuses", Err: reply}
+}
+
+// explainNetwork explains what is not a server's reply. It may be that of a call that was sent.
+func explainNetwork(err error, server string) *ServerError {
+	e := &ServerError{Server: server, Err: err, class: ErrUnanswered}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		e.What = "did not answer in time"
+	case errors.Is(err, context.Canceled):
+		e.What = "had not answered when the caller went"
+	case rueidis.IsParseErr(err):
+		e.What, e.Cure = "gave an answer of a kind that does not belong there", "is it Redis, and of a version we know?"
+	default:
+		e.What = "broke the connection"
+	}
+	return e
+}
+
+// explainDial explains why there is no connection to a server.
+func explainDial(err error, server string, usesTLS bool) error {
+	e := &ServerError{Server: server, Err: err, class: ErrAway}
+	var (
+		reply    *rueidis.RedisError
+		host     x509.HostnameError
+		unknown  x509.UnknownAuthorityError
+		invalid  x509.CertificateInvalidError
+		verify   *tls.CertificateVerificationError
+		alert    tls.AlertError
+		record   tls.RecordHeaderError
+		lookup   *net.DNSError
+		known    *ServerError
+		timedOut = func() bool {
+			var t net.Error
+			return errors.As(err, &t) && t.Timeout() || errors.Is(err, context.DeadlineExceeded)
+		}
+	)
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &reply):
+		e := explainReply(reply, server)
+		if e.class == nil {
+			e.class = ErrAway
+		}
+		return e
+	case errors.As(err, &host):
+		e.What, e.lasting = "has a TLS certificate for another name", true
+		e.Cure = "give the name that is in it as tls_server_name, or connect by that name"
+	case errors.As(err, &unknown):
+		e.What, e.lasting = "has a TLS certificate of an authority we don't know", true
+		e.Cure = "give the authority's certificate as tls_ca_file"
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		e.What, e.lasting = "has a TLS certificate that is not good", true
+		e.Cure = "renew it"
+	case errors.As(err, &alert):
+		e.What, e.lasting = "refuses our TLS", true
+		e.Cure = "if it asks clients for a certificate, give one as tls_cert_file and tls_key_file"
+	case errors.As(err, &record):
+		e.What, e.lasting = "does not speak TLS on this port", true
+		e.Cure = "want redis:// rather than rediss://, or the port for TLS"
+	case errors.As(err, &lookup):
+		e.What, e.Cure = "has a name that is not found", "check the host in the URL"
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		e.What, e.Cure = "is not there: nobody listens", "start it, or check host and port in the URL"
+	case errors.Is(err, os.ErrPermission):
+		e.What, e.Cure = "may not be reached by this user", "change the permissions of its socket (unixsocketperm)"
+	case timedOut():
+		e.What, e.Cure = "cannot be reached in time", "see whether it hangs, and whether a firewall is between"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		e.What, e.Cure = "hangs up on us", "if it wants TLS, want rediss:// or tls=true"
+		if usesTLS {
+			e.Cure = "if it does not speak TLS on this port, want redis:// or another port"
+		}
+	default:
+		e.What = "cannot be reached"
+	}
+	return e
+}
+
+// badAnswer is the error of an answer that has not the form it should have.
+func badAnswer(server, command string, err error) error {
+	return &ServerError{
+		Server: server, What: fmt.Sprintf("gave an answer to %s that we don't understand", command), Err: err,
+		Cure: "is it Redis or Valkey, and nothing between that changes answers?",
+	}
+}

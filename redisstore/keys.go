@@ -1,0 +1,75 @@
+package redisstore
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"sync"
+
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A Redis key is prefix:{tag}name and a letter for the kind of state. The name is a keyed hash of owner and key, of 128
+// bits; the tag, which alone chooses the slot, is 18 bits of a keyed hash of the owner, so that all keys of an owner are
+// in one slot. Neither tells who he is to one who does not have the secret.
+type keyMaker struct {
+	prefix string
+	macs   sync.Pool // of *mac
+}
+
+type mac struct {
+	hash.Hash
+	in  []byte
+	out [sha256.Size]byte
+}
+
+const (
+	tagBytes  = 3  // of base64
+	nameBytes = 22 // of base64
+	nameSize  = 16
+)
+
+var kindLetters = [algorithm.Kinds]byte{
+	algorithm.KindBucket: 'b', algorithm.KindWindow: 'w', algorithm.KindWindows: 's',
+	algorithm.KindBuckets: 'r', algorithm.KindLog: 'l', algorithm.KindLeases: 'c',
+}
+
+// unsplit is the part of a key that is not counted in parts.
+const unsplit = -1
+
+func newKeyMaker(prefix string, secret []byte) *keyMaker {
+	m := &keyMaker{prefix: prefix}
+	secret = append([]byte(nil), secret...)
+	m.macs.New = func() any { return &mac{Hash: hmac.New(sha256.New, secret)} }
+	return m
+}
+
+// key returns the Redis key of a part of a key, without its last letter.
+func (m *keyMaker) key(owner, key string, part int) string {
+	h := m.macs.Get().(*mac)
+	defer m.macs.Put(h)
+	name := h.sum(owner, key, part)
+	place := name
+	if owner != "" && part == unsplit {
+		place = h.sum(owner, "", unsplit)
+	}
+	var tag [4]byte // of bits that are not in the name
+	base64.RawURLEncoding.Encode(tag[:], place[nameSize:nameSize+3])
+
+	made := make([]byte, 0, len(m.prefix)+3+tagBytes+nameBytes)
+	made = append(append(made, m.prefix...), ':', '{')
+	made = append(append(made, tag[:tagBytes]...), '}')
+	return string(base64.RawURLEncoding.AppendEncode(made, name[:nameSize]))
+}
+
+// sum returns the keyed hash of parts that cannot run together.
+func (h *mac) sum(owner, key string, part int) [sha256.Size]byte {
+	h.in = binary.AppendUvarint(h.in[:0], uint64(part+1))
+	h.in = binary.AppendUvarint(h.in, uint64(len(owner)))
+	h.in = append(append(h.in, owner...), key...)
+	h.Reset()
+	h.Write(h.in)
+	return [sha256.Size]byte(h.Sum(h.out[:0]))
+}

@@ -1,0 +1,90 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A script is what Redis runs for one call.
+type script struct {
+	body, sha string
+	readOnly  bool
+}
+
+// newScript returns a script. Redis 7 and later refuse one without a shebang what they need to know beforehand: that it
+// does not write, or that it must not run when memory is full.
+func newScript(major int, readOnly bool, body string) *script {
+	switch {
+	case major < 7:
+	case readOnly:
+		body = "#!lua flags=no-writes\n" + body
+	default:
+		body = "#!lua\n" + body
+	}
+	sum := sha1.Sum([]byte(body)) // Redis names scripts so
+	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: readOnly && major >= 7}
+}
+
+// scripts are all scripts of one version of Redis.
+type scripts struct {
+	step, look       [algorithms]*script
+	takeAll, lookAll *script
+}
+
+const algorithms = int(headgate.Concurrency) + 1
+
+func newScripts(major int) *scripts {
+	var s scripts
+	for a := range algorithms {
+		body := algorithm.Lua(headgate.Algorithm(a))
+		s.step[a] = newScript(major, false, body)
+		s.look[a] = newScript(major, true, body)
+	}
+	all := algorithm.LuaAll()
+	s.takeAll = newScript(major, false, all)
+	s.lookAll = newScript(major, true, all)
+	return &s
+}
+
+// run runs a script on keys of one slot and returns its answer. A server that does not know the script is sent it whole;
+// that is no second try, for the first one did nothing.
+func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
+	result := s.conn.do(ctx, s.command(sc, keys, args))
+	if unknownScript(result.Error()) {
+		result = s.conn.do(ctx, s.wholeCommand(sc, keys, args))
+	}
+	answer, err := result.ToString()
+	if err != nil {
+		return "", s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0])))
+	}
+	return answer, nil
+}
+
+func (s *Store) command(sc *script, keys, args []string) rueidis.Completed {
+	if sc.readOnly {
+		return s.conn.b().EvalshaRo().Sha1(sc.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	}
+	return s.conn.b().Evalsha().Sha1(sc.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+func (s *Store) wholeCommand(sc *script, keys, args []string) rueidis.Completed {
+	if sc.readOnly {
+		return s.conn.b().EvalRo().Script(sc.body).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	}
+	return s.conn.b().Eval().Script(sc.body).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+func unknownScript(err error) bool {
+	if err == nil {
+		return false
+	}
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT")
+}
