@@ -46,13 +46,17 @@ func speedBars(r *results) []bar {
 		scales(one, two, live+"uniform, 2 goroutines against 1", 1.7),
 		fasterThanPeers(r.speed("hot-allowed-many"), "one hot key, admitted, many goroutines", 1),
 		fasterThanPeers(r.speed("hot-denied-many"), "one hot key, denied, many goroutines", 1),
+		fasterThanPeers(r.speed("redis-64"), "Redis, 64 goroutines", 1.6),
+		fasterThanPeers(r.speed("redis-256"), "Redis, 256 goroutines", 1.6),
+		nearFloor(r.speed("redis-64"), "Redis, 64 goroutines", 1/0.85),
+		nearFloor(r.speed("redis-256"), "Redis, 256 goroutines", 1/0.85),
 	}
 }
 
 // fasterThanPeers is the bar of being so many times as fast as the fastest peer.
 func fasterThanPeers(t *speedTable, what string, times float64) bar {
 	want := fmt.Sprintf("≥ %g × the fastest peer", times)
-	us, them := t.row("headgate"), t.fastest(peer)
+	us, them := t.first(ours), t.fastest(peer)
 	if us == nil || them == nil {
 		return unmeasured(what, want)
 	}
@@ -62,8 +66,8 @@ func fasterThanPeers(t *speedTable, what string, times float64) bar {
 }
 
 func nearFloor(t *speedTable, what string, times float64) bar {
-	want := fmt.Sprintf("≤ %g × the floor's time", times)
-	us, least := t.row("headgate"), t.row("floor")
+	want := fmt.Sprintf("≤ %.3g × the floor's time", times)
+	us, least := t.first(ours), t.first(floor)
 	if us == nil || least == nil {
 		return unmeasured(what, want)
 	}

@@ -79,7 +79,7 @@ type entry struct {
 	make func(q quota, keys int) (contender, error)
 }
 
-// entries lists everything that can run.
+// entries lists everything that can run in one process.
 func entries() []entry {
 	list := []entry{
 		{name: "loop", title: "the loop alone", role: loop, make: newLoop},
@@ -94,7 +94,7 @@ func entries() []entry {
 }
 
 func entryNamed(name string) (entry, error) {
-	for _, e := range entries() {
+	for _, e := range append(entries(), redisEntries()...) {
 		if e.name == name {
 			return e, nil
 		}

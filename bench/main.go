@@ -112,7 +112,7 @@ func measure(ctx context.Context, f flags, list []scenario, stderr *os.File) (*r
 		sizes: size,
 		results: &results{
 			Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
-			Machine: thisMachine(), Versions: versionsOf(entries()),
+			Machine: thisMachine(), Versions: versionsOf(append(entries(), redisEntries()...)),
 		},
 		progress: newProgress(stderr, isTerminal(stderr), time.Now, seconds),
 	}

@@ -114,6 +114,19 @@ func (t *speedTable) row(contender string) *speedRow {
 	return nil
 }
 
+// first returns the first row of a role, or nil.
+func (t *speedTable) first(of role) *speedRow {
+	if t == nil {
+		return nil
+	}
+	for i := range t.Rows {
+		if t.Rows[i].Role == of {
+			return &t.Rows[i]
+		}
+	}
+	return nil
+}
+
 // fastest returns the fastest row of a role, or nil.
 func (t *speedTable) fastest(of role) *speedRow {
 	if t == nil {

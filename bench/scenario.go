@@ -33,6 +33,7 @@ func scenarios() []scenario {
 		scenario{"huge", 240, runHuge},
 		scenario{"gc", 90, runGC},
 		scenario{"growth", 120, runGrowth},
+		scenario{"redis", 150, runRedis},
 	)
 }
 

@@ -17,6 +17,8 @@ type sizes struct {
 	Collected int
 	// Grown is to how many keys a table grows while insertions are timed, GrowthRounds how often.
 	Grown, GrowthRounds int
+	// RedisKeys is how many keys there are in Redis, and RedisOps one measurement there.
+	RedisKeys, RedisOps int
 }
 
 func fullSizes(rounds int) sizes {
@@ -34,6 +36,7 @@ func fullSizes(rounds int) sizes {
 		Huge: 100 * million, HugeOps: 1 << 22, HugeRounds: rounds,
 		Collected: 10 * million,
 		Grown:     10 * million, GrowthRounds: min(rounds, 5),
+		RedisKeys: 100_000, RedisOps: 1 << 16,
 	}
 }
 
@@ -48,5 +51,6 @@ func quickSizes(rounds int) sizes {
 		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: min(rounds, 2),
 		Collected: 20_000,
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
+		RedisKeys: 500, RedisOps: 1 << 10,
 	}
 }

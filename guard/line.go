@@ -74,18 +74,9 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 			g.leave(asks)
 			return i, d, how
 		}
-		if a.turn.set == nil {
-			now := g.clock.micros()
-			if why.shared && why.denial != nil {
-				if d, ok := why.denial.share(a.check.Cost, now); ok {
-					g.counters.shared.Add(1)
-					return i, d, isDenied
-				}
-			}
-			if d, ok := g.denials.lookup(a.hash, a.check, now); ok {
-				g.counters.cacheHits.add()
-				return i, d, isDenied
-			}
+		if at, d, ok := g.news(asks, i, why); ok {
+			g.leave(asks)
+			return at, d, isDenied
 		}
 		if len(asks) > 1 {
 			round++
@@ -93,6 +84,24 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		i = 0
 	}
 	return 0, d, itsTurn
+}
+
+// news tells whether one of the asks turns out to be denied when number i of them is woken.
+func (g *Guard) news(asks []ask, i int, why wake) (at int, d headgate.Decision, denied bool) {
+	now := g.clock.micros()
+	if why.shared && why.denial != nil && why.denial.is(asks[i].hash, asks[i].check) {
+		if d, ok := why.denial.share(asks[i].check.Cost, now); ok {
+			g.counters.shared.Add(1)
+			return i, d, true
+		}
+	}
+	for at := range asks {
+		if d, ok := g.denials.lookup(asks[at].hash, asks[at].check, now); ok {
+			g.counters.cacheHits.add()
+			return at, d, true
+		}
+	}
+	return 0, d, false
 }
 
 // isLate is the standing of one who has waited long enough.

@@ -20,6 +20,12 @@ func conforms(t *testing.T, url string) {
 	limittest.RunOptions(t, func(_ testing.TB, now func() time.Time) headgate.Limiter { return apart(base, now) }, o)
 }
 
-func TestStandaloneConforms(t *testing.T) { conforms(t, redistest.Standalone(t, redistest.Options{}).URL()) }
-func TestSentinelConforms(t *testing.T)   { conforms(t, redistest.Sentinel(t, redistest.SentinelOptions{}).URL()) }
-func TestClusterConforms(t *testing.T)    { conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL()) }
+func TestStandaloneConforms(t *testing.T) {
+	conforms(t, redistest.Standalone(t, redistest.Options{}).URL())
+}
+func TestSentinelConforms(t *testing.T) {
+	conforms(t, redistest.Sentinel(t, redistest.SentinelOptions{}).URL())
+}
+func TestClusterConforms(t *testing.T) {
+	conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL())
+}

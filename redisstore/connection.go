@@ -367,7 +367,7 @@ const (
 // read returns what to do about an error reply, and the server that it points to. All but final are replies of a server
 // that did nothing.
 func (t *try) read(n *node, err error) (string, verdict) {
-	word, rest, _ := strings.Cut(err.Error(), " ")
+	word, rest, _ := strings.Cut(replyText(err), " ")
 	switch word {
 	case "LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN":
 		return "", notReady

@@ -106,10 +106,10 @@ var answers = []struct {
 }{
 	{"NOAUTH", answer{what: "wants a password", cure: curePassword, lasting: true}},
 	{"WRONGPASS", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
-	{"ERR AUTH", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
-	{"ERR invalid password", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
+	{"AUTH", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
+	{"invalid password", answer{what: "does not accept user and password", cure: curePassword, lasting: true}},
 	{"NOPERM", answer{what: "does not let its user do that", cure: cureACL, lasting: true}},
-	{"ERR The user executing the script", answer{what: "does not let its user do that", cure: cureACL, lasting: true}},
+	{"The user executing the script", answer{what: "does not let its user do that", cure: cureACL, lasting: true}},
 	{"READONLY", answer{what: "is a replica, which takes no writes", cure: curePrimary, lasting: true}},
 	{"OOM", answer{
 		what: "is out of memory", class: headgate.ErrFull,
@@ -130,8 +130,8 @@ var answers = []struct {
 		cure: "see CLUSTER INFO; a cluster-require-full-coverage of no keeps the other keys served",
 	}},
 	{"TRYAGAIN", answer{what: "is handing keys over to another server"}},
-	{"MOVED", answer{what: "keeps being said not to have the key", cure: "see CLUSTER NODES on all servers: they disagree"}},
-	{"ASK", answer{what: "keeps being said not to have the key", cure: "see CLUSTER NODES on all servers: they disagree"}},
+	{"MOVED", answer{what: "sends us elsewhere, and we are sent back", cure: "see CLUSTER NODES on all servers: they disagree"}},
+	{"ASK", answer{what: "sends us elsewhere, and we are sent back", cure: "see CLUSTER NODES on all servers: they disagree"}},
 	{"BUSY", answer{what: "is busy with a script of somebody", cure: "end it with SCRIPT KILL"}},
 	{"NOSCRIPT", answer{
 		what: "forgot a script that it was just sent",
@@ -140,17 +140,17 @@ var answers = []struct {
 	{"WRONGTYPE", answer{what: "has values of somebody else under our keys", cure: "give Options.Prefix that nobody else uses"}},
 	{"HEADGATE", answer{what: "has values of somebody else under our keys", cure: "delete the key, or give Options.Prefix that nobody else uses"}},
 	{"CROSSSLOT", answer{what: "is of a cluster, though the URL does not say so", cure: "want redis-cluster://", lasting: true}},
-	{"ERR This instance has cluster support disabled", answer{
+	{"This instance has cluster support disabled", answer{
 		what: "is not of a cluster", cure: "want redis:// for it, or the address of a server in cluster mode", lasting: true,
 	}},
-	{"ERR max number of clients", answer{what: "has no room for another connection", cure: "raise its maxclients"}},
-	{"ERR DB index", answer{what: "has no database of that number", cure: "give a smaller one in the URL, or raise its setting databases", lasting: true}},
-	{"ERR SELECT is not allowed", answer{what: "is of a cluster, which has only database 0", cure: "want redis-cluster:// and no database", lasting: true}},
-	{"ERR unknown command", answer{
+	{"max number of clients", answer{what: "has no room for another connection", cure: "raise its maxclients"}},
+	{"DB index", answer{what: "has no database of that number", cure: "give a smaller one in the URL, or raise its setting databases", lasting: true}},
+	{"SELECT is not allowed", answer{what: "is of a cluster, which has only database 0", cure: "want redis-cluster:// and no database", lasting: true}},
+	{"unknown command", answer{
 		what: "does not know a command that the store needs",
 		cure: "want Redis 6.0 or later, or Valkey, with Lua; a proxy must pass EVALSHA", lasting: true,
 	}},
-	{"ERR No such master", answer{
+	{"No such master", answer{
 		what: "is a sentinel that knows no such primary", cure: "see SENTINEL MASTERS for the name to put after the hosts", lasting: true,
 	}},
 }
@@ -158,7 +158,12 @@ var answers = []struct {
 // explain returns what an error from a call to a server means, in words that say what to do. Nil stays nil, and what was
 // explained already stays as it is.
 func (c *connection) explain(err error, server string) error {
-	return explain(err, server)
+	err = explain(err, server)
+	var e *ServerError
+	if c.endpoint.kind != cluster && errors.As(err, &e) && e.Err != nil && strings.HasPrefix(e.Err.Error(), "MOVED ") {
+		e.What, e.Cure = "is of a cluster, though the URL does not say so", "want redis-cluster://"
+	}
+	return err
 }
 
 func explain(err error, server string) error {
@@ -183,13 +188,24 @@ func explain(err error, server string) error {
 }
 
 func explainReply(reply *rueidis.RedisError, server string) *ServerError {
-	text := strings.TrimPrefix(reply.Error(), "-")
+	text := replyText(reply)
 	for _, a := range answers {
 		if strings.HasPrefix(text, a.begins) {
 			return &ServerError{Server: server, What: a.what, Cure: a.cure, Err: reply, class: a.class, lasting: a.lasting}
 		}
 	}
 	return &ServerError{Server: server, What: "refuses", Err: reply}
+}
+
+// replyText returns a reply without ERR, which the library leaves out as a rule, and without what Redis 6 says before an
+// error that a script has met.
+func replyText(err error) string {
+	text := strings.TrimPrefix(err.Error(), "ERR ")
+	if strings.HasPrefix(text, "Error running script") {
+		text = strings.TrimPrefix(text[strings.LastIndex(text, ": ")+1:], " ")
+		text = strings.TrimPrefix(text, "-")
+	}
+	return text
 }
 
 // explainNetwork explains what is not a server's reply. It may be that of a call that was sent.
@@ -217,7 +233,8 @@ func explainDial(err error, server string, usesTLS bool) error {
 		unknown  x509.UnknownAuthorityError
 		invalid  x509.CertificateInvalidError
 		verify   *tls.CertificateVerificationError
-		alert    tls.AlertError
+		remote   *net.OpError
+		greeting *handshakeError
 		record   tls.RecordHeaderError
 		lookup   *net.DNSError
 		known    *ServerError
@@ -244,7 +261,7 @@ func explainDial(err error, server string, usesTLS bool) error {
 	case errors.As(err, &invalid), errors.As(err, &verify):
 		e.What, e.lasting = "has a TLS certificate that is not good", true
 		e.Cure = "renew it"
-	case errors.As(err, &alert):
+	case errors.As(err, &remote) && remote.Op == "remote error":
 		e.What, e.lasting = "refuses our TLS", true
 		e.Cure = "if it asks clients for a certificate, give one as tls_cert_file and tls_key_file"
 	case errors.As(err, &record):
@@ -256,18 +273,26 @@ func explainDial(err error, server string, usesTLS bool) error {
 		e.What, e.Cure = "is not there: nobody listens", "start it, or check host and port in the URL"
 	case errors.Is(err, os.ErrPermission):
 		e.What, e.Cure = "may not be reached by this user", "change the permissions of its socket (unixsocketperm)"
+	case timedOut() && errors.As(err, &greeting):
+		e.What = "does not answer our TLS"
+		e.Cure = "if it does not speak TLS on this port, want redis:// rather than rediss://, or the port for TLS; else see whether it hangs"
 	case timedOut():
 		e.What, e.Cure = "cannot be reached in time", "see whether it hangs, and whether a firewall is between"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		e.What, e.Cure = "hangs up on us", "if it wants TLS, want rediss:// or tls=true"
 		if usesTLS {
-			e.Cure = "if it does not speak TLS on this port, want redis:// or another port"
+			e.Cure = "if it asks clients for a certificate, give one as tls_cert_file and tls_key_file; if it does not speak TLS, want redis://"
 		}
 	default:
 		e.What = "cannot be reached"
 	}
 	return e
 }
+
+// A handshakeError is that of a connection that was made, and on which TLS did not come about.
+type handshakeError struct{ error }
+
+func (e *handshakeError) Unwrap() error { return e.error }
 
 // badAnswer is the error of an answer that has not the form it should have.
 func badAnswer(server, command string, err error) error {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/ascii85"
 	"encoding/base64"
 	"encoding/binary"
 	"hash"
@@ -11,9 +12,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A Redis key is prefix:{tag}name and a letter for the kind of state. The name is a keyed hash of owner and key, of 128
+// A Redis key is prefix{tag}name and a letter for the kind of state. The name is a keyed hash of owner and key, of 128
 // bits; the tag, which alone chooses the slot, is 18 bits of a keyed hash of the owner, so that all keys of an owner are
-// in one slot. Neither tells who he is to one who does not have the secret.
+// in one slot. Neither tells who he is to one who does not have the secret. With the default prefix that is 28 bytes, the
+// most that Redis keeps in 32.
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac
@@ -27,7 +29,7 @@ type mac struct {
 
 const (
 	tagBytes  = 3  // of base64
-	nameBytes = 22 // of base64
+	nameBytes = 20 // of base 85
 	nameSize  = 16
 )
 
@@ -58,10 +60,11 @@ func (m *keyMaker) key(owner, key string, part int) string {
 	var tag [4]byte // of bits that are not in the name
 	base64.RawURLEncoding.Encode(tag[:], place[nameSize:nameSize+3])
 
-	made := make([]byte, 0, len(m.prefix)+3+tagBytes+nameBytes)
-	made = append(append(made, m.prefix...), ':', '{')
+	made := make([]byte, 0, len(m.prefix)+2+tagBytes+nameBytes)
+	made = append(append(made, m.prefix...), '{')
 	made = append(append(made, tag[:tagBytes]...), '}')
-	return string(base64.RawURLEncoding.AppendEncode(made, name[:nameSize]))
+	size := len(made) + ascii85.Encode(made[len(made):cap(made)], name[:nameSize])
+	return string(made[:size])
 }
 
 // sum returns the keyed hash of parts that cannot run together.

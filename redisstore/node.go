@@ -399,10 +399,14 @@ func (n *node) connect(ctx context.Context) error {
 		n.awaitLeaving()
 		timeout = n.dialer.timeout
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, keeperKey{}, true), timeout)
+	var dialing error
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, keeperKey{}, &dialing), timeout)
 	defer cancel()
 	result := n.client.Do(ctx, n.client.B().Ping().Build())
 	if err := result.NonRedisError(); err != nil {
+		if dialing != nil { // which says more than that time ran out
+			err = dialing
+		}
 		n.reset(err)
 		return explainDial(err, n.addr, n.dialer.tls != nil)
 	}
@@ -477,20 +481,18 @@ type keeperKey struct{}
 
 // dial is called by the client library when it wants a connection.
 func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	if ctx.Value(keeperKey{}) == nil {
+	failed, ok := ctx.Value(keeperKey{}).(*error)
+	if !ok {
 		return nil, errNotYet
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.dialer.timeout)
-	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, n.dialer.network, addr)
-	if err != nil {
-		return nil, err
+	if err == nil && n.dialer.tls != nil {
+		conn, err = handshake(ctx, conn, addr, n.dialer.tls)
 	}
-	if n.dialer.tls != nil {
-		if conn, err = handshake(ctx, conn, addr, n.dialer.tls); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		*failed = err
+		return nil, err
 	}
 	w := &watchedConn{Conn: conn, node: n}
 	n.mu.Lock()
@@ -512,7 +514,7 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, &handshakeError{err}
 	}
 	return secure, nil
 }

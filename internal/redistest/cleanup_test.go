@@ -73,7 +73,11 @@ func TestServersDieWithTheirTestProcess(t *testing.T) {
 	if _, err := fmt.Sscanf(line, "server %d %s", &pid, &dir); err != nil {
 		t.Fatalf("got %q: %v", line, err)
 	}
-	defer os.RemoveAll(dir) // which nobody else does then
+	t.Cleanup(func() { // which nobody else does then
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	err = waitUntil("end", func() error {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) && !zombie(pid) {
 			return fmt.Errorf("process %d is still there", pid)
@@ -129,7 +133,7 @@ func TestATakenPortIsKnownFromOtherFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer hangUp(l)
 	s := newServer(t, "redis", Options{}, nil)
 	s.port = l.Addr().(*net.TCPAddr).Port
 	if err := os.WriteFile(s.file("redis.conf"), s.config(), 0o600); err != nil {

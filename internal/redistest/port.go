@@ -33,7 +33,7 @@ func free(port int) bool {
 	if err != nil {
 		return false
 	}
-	l.Close()
+	hangUp(l)
 	return true
 }
 

@@ -53,7 +53,7 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		p.listener.Close()
+		hangUp(p.listener)
 		p.listener = nil
 	}
 	for l := range p.links {
@@ -118,12 +118,12 @@ func (p *Proxy) accept(listener net.Listener) {
 
 // serve connects a client with the target until either has enough.
 func (p *Proxy) serve(client net.Conn, listener net.Listener) {
-	defer client.Close()
+	defer hangUp(client)
 	server, err := net.DialTimeout("tcp", p.target, doTimeout)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer hangUp(server)
 	l := &link{proxy: p, client: client.(*net.TCPConn), server: server.(*net.TCPConn), broken: make(chan struct{})}
 	if !p.add(l, listener) {
 		return
@@ -170,7 +170,7 @@ func (l *link) reset() {
 	close(l.broken)
 	for _, c := range []*net.TCPConn{l.client, l.server} {
 		_ = c.SetLinger(0)
-		c.Close()
+		hangUp(c)
 	}
 }
 

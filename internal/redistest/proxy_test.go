@@ -78,7 +78,7 @@ func TestADelayedProxyKeepsOrderAndThroughput(t *testing.T) {
 			t.Errorf("the first reply took %v, want at least %v", took, 2*delay)
 		}
 	}
-	if took := time.Since(start); took > 20*delay {
+	if took := time.Since(start); took > 80*delay {
 		t.Errorf("a hundred replies took %v; they should not wait for each other", took)
 	}
 	p.SetDelay(0)

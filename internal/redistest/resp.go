@@ -21,6 +21,9 @@ type conn struct {
 	replies *bufio.Reader
 }
 
+// hangUp closes what nobody needs any more, so that it does not matter how that goes.
+func hangUp(c io.Closer) { c.Close() }
+
 func newConn(c net.Conn) *conn { return &conn{Conn: c, replies: bufio.NewReader(c)} }
 
 func dial(network, addr string, deadline time.Time) (*conn, error) {
@@ -29,7 +32,7 @@ func dial(network, addr string, deadline time.Time) (*conn, error) {
 		return nil, err
 	}
 	if err := c.SetDeadline(deadline); err != nil {
-		c.Close()
+		hangUp(c)
 		return nil, err
 	}
 	return newConn(c), nil

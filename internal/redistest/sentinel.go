@@ -92,13 +92,15 @@ func (set *SentinelSet) start() error {
 	return waitUntil("start sentinels", func() error { return set.settled(nil) })
 }
 
-// hasten makes a sentinel look and tell more often than every other second, or every ten. Before Redis 7 it cannot, and
+// hasten makes a sentinel look and tell more often than every ten seconds, or every other. Before Redis 7 it cannot, and
 // everything takes longer.
 //
-// A sentinel that sees a primary which should be a replica waits for four times the period of publishing before it
-// interferes; by then it must have been told of a failover, which comes to light at the period of INFO.
+// There are limits. A sentinel turns a primary that should be a replica back into one after four periods of publishing,
+// and by then it must have heard of a failover: from the one who does it, who finds out within a second and tells within
+// one period. And it promotes no replica that it has not heard of for five periods of pinging, which has to remain more
+// than that second too.
 func hasten(s *Server) {
-	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "250", "PING-PERIOD", "100")
+	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "600")
 }
 
 // URL returns redis-sentinel://HOST:PORT,HOST:PORT,HOST:PORT/mymaster, with the default user's password if it has one.

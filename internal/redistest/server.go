@@ -164,7 +164,7 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer hangUp(log)
 	before, err := log.Stat()
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (s *Server) do(args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer hangUp(c)
 	if s.admin {
 		if _, err := c.do([]string{"AUTH", adminName, adminPassword}); err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ func client(t testing.TB, network, addr string) *conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { hangUp(c) })
 	return c
 }
 
@@ -160,11 +160,11 @@ func TestTLSIsAllThatItsPortSpeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer hangUp(c)
 	expect(t, newConn(c), "PONG", "PING")
 
 	if c, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: x509.NewCertPool()}); err == nil {
-		c.Close()
+		hangUp(c)
 		t.Error("a client that does not know the CA: got a connection, want an error")
 	}
 	if reply, err := client(t, "tcp", s.Addr()).do([]string{"PING"}); err == nil {
@@ -184,7 +184,7 @@ func TestAServerCanWantToSeeACertificate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer hangUp(c)
 		_, err = newConn(c).do([]string{"PING"})
 		return err
 	}
@@ -207,11 +207,6 @@ func TestAServersClockIsOffByTheOffset(t *testing.T) {
 		s := Standalone(t, Options{ClockOffset: offset})
 		if got := clockOffset(t, s); (got - offset).Abs() > time.Second {
 			t.Errorf("got a clock %v ahead, want %v", got, offset)
-		}
-		s.must("SET", "key", "value", "PX", "1000")
-		ttl, _ := s.must("PTTL", "key").(int64)
-		if ttl < 100 || ttl > 1000 {
-			t.Errorf("clock %v ahead: got %d ms to live, want almost 1000", offset, ttl)
 		}
 	}
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// redisEnv tells a child the address of the Redis server.
+const redisEnv = "HEADGATE_BENCH_REDIS"
+
+// redisEntries are the contenders that count in Redis, in a server that all of them share.
+func redisEntries() []entry {
+	return []entry{
+		{name: "redis-headgate", title: "**headgate**", role: ours, make: newRedisHeadgate},
+		{name: "redis-rate", title: "redis_rate", module: "github.com/go-redis/redis_rate/v10", role: peer, make: newRedisRate},
+		{name: "redis-bare", title: "floor: the same script by rueidis, nothing else", role: floor, make: newRedisBare},
+	}
+}
+
+func redisAddress() (string, error) {
+	address := os.Getenv(redisEnv)
+	if address == "" {
+		return "", errors.New(redisEnv + " is not set: want the address of a Redis server")
+	}
+	return address, nil
+}
+
+// redisHeadgate is a store in Redis, as a program has it.
+type redisHeadgate struct {
+	store *redisstore.Store
+	limit headgate.Limit
+}
+
+func newRedisHeadgate(q quota, _ int) (contender, error) {
+	address, err := redisAddress()
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.Open(context.Background(), "redis://"+address, redisstore.Options{Prefix: "bench"})
+	if err != nil {
+		return nil, err
+	}
+	return &redisHeadgate{store: store, limit: headgate.Per(int64(q.count), q.period)}, nil
+}
+
+func (r *redisHeadgate) Allow(key string) bool {
+	d, err := r.store.Take(context.Background(), headgate.Check{Key: key, Limit: r.limit, Cost: 1})
+	return err == nil && d.Allowed
+}
+
+// redisRate is the peer.
+type redisRate struct {
+	limiter *redis_rate.Limiter
+	limit   redis_rate.Limit
+}
+
+func newRedisRate(q quota, _ int) (contender, error) {
+	address, err := redisAddress()
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(&redis.Options{Addr: address})
+	return &redisRate{
+		limiter: redis_rate.NewLimiter(client),
+		limit:   redis_rate.Limit{Rate: q.count, Burst: q.count, Period: q.period},
+	}, nil
+}
+
+func (r *redisRate) Allow(key string) bool {
+	res, err := r.limiter.Allow(context.Background(), key, r.limit)
+	return err == nil && res.Allowed > 0
+}
+
+// redisBare sends the script that headgate sends, and does nothing before or after.
+type redisBare struct {
+	client rueidis.Client
+	sha    string
+	args   []string
+}
+
+func newRedisBare(q quota, _ int) (contender, error) {
+	address, err := redisAddress()
+	if err != nil {
+		return nil, err
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}, DisableCache: true})
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
+	plan, err := algorithm.NewPlan(headgate.Per(int64(q.count), q.period))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	sha, err := client.Do(ctx, client.B().ScriptLoad().Script("#!lua\n"+algorithm.Lua(headgate.TokenBucket)).Build()).ToString()
+	if err != nil {
+		return nil, fmt.Errorf("load script: %w", err)
+	}
+	a, b := plan.LuaArgs(0, 0)
+	return &redisBare{client: client, sha: sha, args: []string{
+		"", "take", "1", strconv.FormatInt(plan.Capacity(), 10), strconv.FormatInt(a, 10), strconv.FormatInt(b, 10),
+	}}, nil
+}
+
+func (r *redisBare) Allow(key string) bool {
+	command := r.client.B().Evalsha().Sha1(r.sha).Numkeys(1).Key("bare:" + key).Arg(r.args...).Build()
+	answer, err := r.client.Do(context.Background(), command).ToString()
+	return err == nil && len(answer) >= 8 && answer[7] == 1
+}

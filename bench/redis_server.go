@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// startRedis starts a Redis server of our own. stop ends it.
+func startRedis() (server *redistest.Server, stop func(), err error) {
+	h := &host{}
+	defer func() {
+		if failure, ok := recover().(hostFailure); ok {
+			h.end()
+			err = failure
+		}
+	}()
+	return redistest.Standalone(h, redistest.Options{}), h.end, nil
+}
+
+// A host is what the harness for servers takes for a test.
+type host struct {
+	testing.TB
+	ends []func()
+}
+
+type hostFailure string
+
+func (f hostFailure) Error() string { return string(f) }
+
+func (h *host) Helper()             {}
+func (h *host) Name() string        { return "bench" }
+func (h *host) Failed() bool        { return false }
+func (h *host) Cleanup(f func())    { h.ends = append(h.ends, f) }
+func (h *host) Log(...any)          {}
+func (h *host) Logf(string, ...any) {}
+
+func (h *host) Fatal(args ...any)                 { panic(hostFailure(fmt.Sprint(args...))) }
+func (h *host) Fatalf(format string, args ...any) { panic(hostFailure(fmt.Sprintf(format, args...))) }
+
+func (h *host) TempDir() string {
+	dir, err := os.MkdirTemp("", "headgate-bench-")
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (h *host) end() {
+	for i := len(h.ends) - 1; i >= 0; i-- {
+		h.ends[i]()
+	}
+	h.ends = nil
+}

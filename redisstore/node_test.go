@@ -1,0 +1,323 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// A crowd is callers that each call again and again, with a deadline and a pause.
+type crowd struct {
+	running sync.WaitGroup
+	stop    chan struct{}
+
+	mu    sync.Mutex
+	times []time.Duration // of calls that failed
+	fails map[string]int
+
+	calls, good atomic.Int64
+	latestGood  atomic.Int64 // in ns
+}
+
+const crowdDeadline = 20 * time.Millisecond
+
+func newCrowd(callers int, call func(ctx context.Context, caller int) error) *crowd {
+	c := &crowd{stop: make(chan struct{}), fails: make(map[string]int)}
+	for i := range callers {
+		c.running.Go(func() {
+			for {
+				select {
+				case <-c.stop:
+					return
+				default:
+				}
+				c.call(i, call)
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	return c
+}
+
+func (c *crowd) call(i int, call func(ctx context.Context, caller int) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), crowdDeadline)
+	defer cancel()
+	begin := time.Now()
+	err := call(ctx, i)
+	took := time.Since(begin)
+	c.calls.Add(1)
+	if err == nil {
+		c.good.Add(1)
+		c.latestGood.Store(time.Now().UnixNano())
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times = append(c.times, took)
+	c.fails[strings.SplitN(err.Error(), " (", 2)[0]]++
+}
+
+// failures returns how long the calls took that failed since it was last asked, sorted.
+func (c *crowd) failures() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	times := c.times
+	c.times = nil
+	slices.Sort(times)
+	return times
+}
+
+func (c *crowd) end() {
+	close(c.stop)
+	c.running.Wait()
+}
+
+func permille(times []time.Duration, n int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	return times[min(len(times)*n/1000, len(times)-1)]
+}
+
+// slack is how much later than its deadline a call may return.
+func slack() time.Duration {
+	if raceDetected {
+		return 50 * time.Millisecond
+	}
+	return 5 * time.Millisecond
+}
+
+func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
+	for _, callers := range []int{64, 256, 2000} {
+		for name, ill := range map[string]func(t *testing.T) (url string, hurt, heal func()){
+			"hangs": func(t *testing.T) (string, func(), func()) {
+				s := redistest.Standalone(t, redistest.Options{})
+				return s.URL(), s.Pause, s.Resume
+			},
+			"is killed": func(t *testing.T) (string, func(), func()) {
+				s := redistest.Standalone(t, redistest.Options{})
+				return s.URL(), s.Kill, s.Restart
+			},
+			"is swallowed by the network": func(t *testing.T) (string, func(), func()) {
+				s := redistest.Standalone(t, redistest.Options{})
+				p := redistest.NewProxy(t, s.Addr())
+				return "redis://" + p.Addr(), p.Blackhole, p.Heal
+			},
+			"is cut off": func(t *testing.T) (string, func(), func()) {
+				s := redistest.Standalone(t, redistest.Options{})
+				p := redistest.NewProxy(t, s.Addr())
+				return "redis://" + p.Addr(), p.Cut, p.Heal
+			},
+		} {
+			t.Run(fmt.Sprintf("%d callers, server %s", callers, name), func(t *testing.T) {
+				url, hurt, heal := ill(t)
+				var log logbook
+				s := open(t, url, Options{Secret: testSecret, Logger: log.logger()})
+				c := newCrowd(callers, func(ctx context.Context, i int) error { return take(ctx, s, fmt.Sprint("client", i)) })
+				defer c.end()
+				time.Sleep(200 * time.Millisecond)
+				before := runtime.NumGoroutine()
+				c.failures()
+				hurt()
+				most := 0
+				for range 40 {
+					time.Sleep(50 * time.Millisecond)
+					most = max(most, runtime.NumGoroutine())
+				}
+				late := runtime.NumGoroutine()
+				times := c.failures()
+				healed := time.Now().UnixNano()
+				heal()
+				took := eventually(t, 5*time.Second, func() error {
+					if c.latestGood.Load() < healed {
+						return errors.New("no call has succeeded")
+					}
+					return nil
+				})
+				t.Logf("%d failed: median %v, p99 %v, p99.9 %v, most %v; goroutines %d before, %d at most, %d late; works %v after",
+					len(times), permille(times, 500), permille(times, 990), permille(times, 999), permille(times, 1000), before, most, late, took)
+				if len(times) == 0 {
+					t.Error("no call failed")
+				}
+				if got, want := permille(times, 999), crowdDeadline+slack(); got > want && callers <= 256 {
+					t.Errorf("p99.9 of calls: %v, want at most %v", got, want)
+				}
+				if got := permille(times, 1000); got > crowdDeadline+500*time.Millisecond {
+					t.Errorf("the slowest call took %v", got)
+				}
+				if extra := most - before; extra > callers+100 {
+					t.Errorf("%d goroutines more than before", extra)
+				}
+				if took > time.Second {
+					t.Errorf("works %v after, want 1s at most", took)
+				}
+				// It works for all, and goes on to.
+				time.Sleep(100 * time.Millisecond)
+				c.failures()
+				time.Sleep(300 * time.Millisecond)
+				if times := c.failures(); len(times) > 0 && !raceDetected {
+					c.mu.Lock()
+					t.Errorf("%d calls failed after it was healed: %v", len(times), c.fails)
+					c.mu.Unlock()
+				}
+			})
+		}
+	}
+}
+
+func TestErrorsTellWhetherACallWasSent(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.conn.do(done, s.conn.b().Ping().Build()).Error(); !errors.Is(err, ErrAway) || !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is done: %v", err)
+	}
+	server.Pause()
+	err := take(within(t, 20*time.Millisecond), s, "alice")
+	if !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrAway) {
+		t.Errorf("hanging: %v", err)
+	}
+	says(t, err, server.Addr(), "did not answer in time")
+	server.Resume()
+	if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+		t.Error(err)
+	}
+	server.Kill()
+	eventually(t, 5*time.Second, func() error {
+		err := take(within(t, 200*time.Millisecond), s, "alice")
+		if errors.Is(err, ErrAway) && strings.Contains(err.Error(), "nobody listens") {
+			return nil
+		}
+		return fmt.Errorf("not away: %v", err)
+	})
+}
+
+func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	proxy := redistest.NewProxy(t, server.Addr())
+	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
+	incr := func(ctx context.Context) error { return s.conn.do(ctx, s.conn.b().Incr().Key("n").Build()).Error() }
+	var sent int64
+	for range 40 {
+		proxy.SetDelay(10 * time.Millisecond)
+		err := incr(within(t, 15*time.Millisecond))
+		if err == nil || errors.Is(err, ErrUnanswered) {
+			sent++
+		}
+		proxy.SetDelay(0)
+		eventually(t, 5*time.Second, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+		go func() {
+			time.Sleep(time.Millisecond)
+			proxy.Cut()
+			proxy.Heal()
+		}()
+		for range 20 {
+			if err := incr(within(t, time.Second)); err == nil || errors.Is(err, ErrUnanswered) {
+				sent++
+			}
+		}
+		eventually(t, 5*time.Second, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+	}
+	counted, err := s.conn.do(within(t, time.Second), s.conn.b().Get().Key("n").Build()).AsInt64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d sent, %d counted", sent, counted)
+	if counted > sent {
+		t.Errorf("%d calls counted %d times", sent, counted)
+	}
+}
+
+func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for range 20 {
+		if _, err := server.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond) // the news travels
+		if err := take(within(t, time.Second), s, "alice"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMoreCallersThanRoomAllGetThrough(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	var group sync.WaitGroup
+	for i := range 5 * maxInside {
+		group.Go(func() {
+			for range 5 {
+				if err := take(within(t, 20*time.Second), s, fmt.Sprint("client", i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	n := s.conn.seeds[0]
+	if inside, gone := n.inside.Load(), n.givenUp.Load(); inside != 0 || gone != 0 {
+		t.Errorf("%d calls inside and %d given up when all are done", inside, gone)
+	}
+}
+
+func TestShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	proxy := redistest.NewProxy(t, server.Addr())
+	proxy.SetDelay(2 * time.Millisecond)
+	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
+	hasty := newCrowd(100, func(ctx context.Context, i int) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		return take(ctx, s, fmt.Sprint("hasty", i))
+	})
+	defer hasty.end()
+	var failed int
+	const calls = 200
+	for range calls {
+		if err := take(within(t, time.Second), s, "patient"); err != nil {
+			failed++
+			t.Log(err)
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d patient calls failed", failed, calls)
+	}
+}
+
+// TestDialIsTheKeepersAlone keeps callers from connecting, for which others would have to wait.
+func TestDialIsTheKeepersAlone(t *testing.T) {
+	n, err := newNode(freeAddr(t), dialer{network: "tcp", timeout: time.Second}, login{}, 0, nodeOptions{hang: time.Second, log: (&logbook{}).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.client.Close()
+	conn, err := n.dial(context.Background(), n.addr, &net.Dialer{}, nil)
+	if conn != nil || !errors.Is(err, errNotYet) {
+		t.Errorf("got %v, %v; want %v", conn, err, errNotYet)
+	}
+	result := n.client.Do(within(t, time.Second), n.client.B().Ping().Build())
+	if err := result.Error(); !errors.Is(err, errNotYet) {
+		t.Errorf("got %v", err)
+	}
+}
+
+var (
+	_ headgate.Limiter = (*Store)(nil)
+	_                  = rueidis.Nil
+)

@@ -1,0 +1,456 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+var ctx = context.Background()
+
+func mustTake(t testing.TB, l headgate.Limiter, c headgate.Check) headgate.Decision {
+	t.Helper()
+	d, err := l.Take(ctx, c)
+	if err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return d
+}
+
+// threeLimits are those of one client.
+func threeLimits(client string) []headgate.Check {
+	return []headgate.Check{
+		{Owner: client, Key: client + "/second", Limit: headgate.MustParseLimit("10/s burst 20"), Cost: 1},
+		{Owner: client, Key: client + "/hour", Limit: headgate.MustParseLimit("1000/h sliding-window"), Cost: 1},
+		{Owner: client, Key: client + "/flight", Limit: headgate.MustParseLimit("50 concurrent ttl 30s"), Cost: 1},
+	}
+}
+
+func TestEveryDecisionIsOneCall(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for _, warm := range threeLimits("warm") {
+		mustTake(t, s, warm)
+	}
+	if _, err := s.TakeAll(ctx, threeLimits("warm"), nil); err != nil {
+		t.Fatal(err)
+	}
+	server.ResetStats()
+	const times = 50
+	for i := range times {
+		mustTake(t, s, threeLimits("alice")[0])
+		if _, err := s.TakeAll(ctx, threeLimits(fmt.Sprint("bob", i)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stats := server.CommandStats()
+	if stats["evalsha"] != 2*times || stats["eval"] != 0 {
+		t.Errorf("%d evalsha and %d eval for %d Take and %d TakeAll, want one call each", stats["evalsha"], stats["eval"], times, times)
+	}
+}
+
+func TestScriptsThatAreForgottenAreSentAgain(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	limit := headgate.MustParseLimit("100000/h")
+	var stop atomic.Bool
+	var flushing, asking sync.WaitGroup
+	flushing.Go(func() {
+		for !stop.Load() {
+			server.FlushScripts()
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	const goroutines, each = 32, 300
+	for range goroutines {
+		asking.Go(func() {
+			for range each {
+				if d, err := s.Take(ctx, headgate.Check{Key: "alice", Limit: limit, Cost: 1}); err != nil || !d.Allowed {
+					t.Errorf("take: %+v, %v", d, err)
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
+	stop.Store(true)
+	flushing.Wait()
+	d := mustTake(t, s, headgate.Check{Key: "alice", Limit: limit})
+	if spent := 100000 - d.Remaining; spent < goroutines*each-1000 || spent > goroutines*each {
+		t.Errorf("%d units are spent after %d takes", spent, goroutines*each)
+	}
+}
+
+func TestKeysTellNobodyWhoItIs(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Prefix: "shop"})
+	for _, c := range threeLimits("alice@example.com") {
+		mustTake(t, s, c)
+	}
+	mustTake(t, s, headgate.Check{Key: "alice@example.com", Limit: headgate.PerSecond(1), Cost: 1})
+	reply, err := server.Do("KEYS", "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, _ := reply.([]any)
+	if len(keys) != 5 { // and the secret
+		t.Fatalf("keys %q, want five", keys)
+	}
+	for _, key := range keys {
+		name := fmt.Sprint(key)
+		if !strings.HasPrefix(name, "shop") || strings.Contains(name, "alice") || strings.Contains(name, "example") {
+			t.Errorf("key %q, want the prefix and nobody's name", name)
+		}
+	}
+}
+
+func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
+	m := newKeyMaker("hg", testSecret)
+	slots := map[int]bool{}
+	for i := range 1000 {
+		owner := fmt.Sprint("client", i)
+		a, b := m.key(owner, "second", unsplit), m.key(owner, "hour", unsplit)
+		if redistest.SlotOf(a) != redistest.SlotOf(b) {
+			t.Fatalf("%s and %s are in different slots", a, b)
+		}
+		slots[redistest.SlotOf(a)] = true
+	}
+	if len(slots) < 900 {
+		t.Errorf("1000 owners are in %d slots, want most of them apart", len(slots))
+	}
+	seen := map[string]string{}
+	for _, parts := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"", "abc"}, {"abc", ""}, {"\x01a", "bc"}, {"a\x00", "bc"}} {
+		for _, part := range []int{unsplit, 0, 1} {
+			name := m.key(parts[0], parts[1], part)
+			what := fmt.Sprintf("%q, part %d", parts, part)
+			if other, ok := seen[name]; ok {
+				t.Errorf("%s has the key of %s", what, other)
+			}
+			seen[name] = what
+		}
+	}
+	if m.key("", "alice", unsplit) == newKeyMaker("hg", []byte("another secret of 16")).key("", "alice", unsplit) {
+		t.Error("two secrets make the same key")
+	}
+}
+
+func TestTheSecretIsMadeOnceForAll(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	const stores = 8
+	limit := headgate.MustParseLimit("100/h")
+	var group sync.WaitGroup
+	for range stores {
+		s := open(t, server.URL(), Options{})
+		group.Go(func() {
+			if d, err := s.Take(ctx, headgate.Check{Key: "alice", Limit: limit, Cost: 1}); err != nil || !d.Allowed {
+				t.Errorf("take: %+v, %v", d, err)
+			}
+		})
+	}
+	group.Wait()
+	s := open(t, server.URL(), Options{})
+	if d := mustTake(t, s, headgate.Check{Key: "alice", Limit: limit}); d.Remaining != 100-stores {
+		t.Errorf("%d remain, want %d: not all had the same secret", d.Remaining, 100-stores)
+	}
+}
+
+func TestIdleKeysVanishAndLiveOnesDoNot(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for _, text := range []string{
+		"10/m", "10/m gcra", "10/m leaky-bucket", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window",
+		"10/m sliding-buckets 6", "10 concurrent ttl 1m",
+	} {
+		limit := headgate.MustParseLimit(text)
+		mustTake(t, s, headgate.Check{Key: "alice", Limit: limit, Cost: 5})
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit) + string(kindLetters[planOf(t, limit).Kind()])
+		reply, err := server.Do("PTTL", key)
+		left, _ := reply.(int64)
+		// Half a bucket refills in half a minute; a window may end at any moment, and weighs in for another; a log and a
+		// lease last their minute.
+		least, most := int64(30_000), int64(31_100)
+		switch limit.Algorithm {
+		case headgate.FixedWindow:
+			least, most = 1, 61_100
+		case headgate.SlidingWindow:
+			least, most = 60_000, 121_100
+		case headgate.SlidingLog, headgate.Concurrency:
+			least, most = 60_000, 61_100
+		case headgate.SlidingBuckets:
+			least, most = 50_000, 61_100
+		}
+		if err != nil || left < least-200 || left > most {
+			t.Errorf("%s: %d ms left, %v; want %d to %d", text, left, err, least, most)
+		}
+		if _, err := server.Do("DEL", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	brief := headgate.MustParseLimit("10/100ms")
+	mustTake(t, s, headgate.Check{Key: "brief", Limit: brief, Cost: 10})
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		reply, err := server.Do("DBSIZE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply == int64(0) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v keys are left, want none", reply)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func planOf(t testing.TB, l headgate.Limit) *plan {
+	t.Helper()
+	p, err := newPlan(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets", "10 concurrent"} {
+		limit := headgate.MustParseLimit(text)
+		c := headgate.Check{Key: "alice", Limit: limit, Cost: 1}
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit) + string(kindLetters[planOf(t, limit).Kind()])
+		for what, write := range map[string][]string{
+			"a string": {"SET", key, "hello"}, "a hash": {"HSET", key, "a", "b"},
+			"a sorted set": {"ZADD", key, "1", "one"}, "a list": {"RPUSH", key, "x"}, "nothing much": {"SET", key, ""},
+		} {
+			if _, err := server.Do("DEL", key); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.Do(write...); err != nil {
+				t.Fatal(err)
+			}
+			d, err := s.Take(ctx, c)
+			if err == nil || d != (headgate.Decision{}) || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "refix") {
+				t.Errorf("%s under %s: %+v, %v; want an error that names the server and the cure", text, what, d, err)
+			}
+			if _, err := s.TakeAll(ctx, []headgate.Check{c, {Key: "bob", Limit: limit, Cost: 1}}, nil); err == nil {
+				t.Errorf("%s under %s: TakeAll took it", text, what)
+			}
+		}
+	}
+}
+
+func TestOwnersAreAskedInTurnAndWhatTheyTookIsGivenBack(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	own := headgate.Check{Owner: "alice", Key: "alice/own", Limit: headgate.MustParseLimit("10/h"), Cost: 1}
+	shared := headgate.Check{Owner: "tenant", Key: "tenant/all", Limit: headgate.MustParseLimit("3/h"), Cost: 1}
+	look := func(c headgate.Check) int64 {
+		c.Cost = 0
+		return mustTake(t, s, c).Remaining
+	}
+	for range 3 {
+		ds, err := s.TakeAll(ctx, []headgate.Check{own, shared}, nil)
+		if err != nil || !headgate.Allowed(ds) {
+			t.Fatalf("%+v, %v: want both to allow", ds, err)
+		}
+	}
+	ds, err := s.TakeAll(ctx, []headgate.Check{own, shared}, nil)
+	if err != nil || !ds[0].Allowed || ds[1].Allowed || ds[0].Remaining != 7 || ds[0].Receipt != (headgate.Receipt{}) {
+		t.Errorf("%+v, %v: want the tenant's limit to deny, and alice's as it was", ds, err)
+	}
+	if look(own) != 7 {
+		t.Errorf("alice has %d left, want 7: what the tenant's limit denied is given back", look(own))
+	}
+	greedy := own
+	greedy.Cost = 8
+	server.ResetStats()
+	ds, err = s.TakeAll(ctx, []headgate.Check{greedy, shared}, nil)
+	if err != nil || ds[0].Allowed || !ds[1].Allowed || ds[1].Limit != 0 {
+		t.Errorf("%+v, %v: want alice's own limit to deny and the tenant's not to be asked", ds, err)
+	}
+	if calls := server.CommandStats()["evalsha"]; calls != 1 {
+		t.Errorf("%d calls, want one: the tenant's limit is not asked", calls)
+	}
+}
+
+func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	tenant := headgate.Check{Owner: "tenant", Key: "tenant", Limit: headgate.MustParseLimit("200/s fixed-window"), Cost: 1}
+	const honest, rate = 17, 10 // 170 a second, and the greedy one's own 10: nine tenths of what the tenant has
+	own := func(i int) headgate.Check {
+		client := fmt.Sprint("client", i)
+		return headgate.Check{Owner: client, Key: client, Limit: headgate.MustParseLimit("10/s burst 10"), Cost: 1}
+	}
+	end := time.Now().Add(3 * time.Second)
+	var group sync.WaitGroup
+	var denied, greedy atomic.Int64
+	for i := range honest {
+		group.Go(func() {
+			for tick := time.NewTicker(time.Second / rate * 21 / 20); time.Now().Before(end); <-tick.C {
+				ds, err := s.TakeAll(ctx, []headgate.Check{own(i), tenant}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !headgate.Allowed(ds) {
+					denied.Add(1)
+				}
+			}
+		})
+	}
+	for range 5 { // fifty times its limit, together
+		group.Go(func() {
+			for tick := time.NewTicker(time.Second / 100); time.Now().Before(end); <-tick.C {
+				ds, err := s.TakeAll(ctx, []headgate.Check{own(honest), tenant}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !headgate.Allowed(ds) {
+					greedy.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if denied.Load() > 0 || greedy.Load() < 500 {
+		t.Errorf("%d honest requests and %d greedy ones were denied, want 0 and more than 500", denied.Load(), greedy.Load())
+	}
+}
+
+func TestSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	for _, text := range []string{"1000/h", "1000/h sliding-window", "500/h burst 1000", "1000 concurrent ttl 1h"} {
+		c := headgate.Check{Key: "hot " + text, Limit: headgate.MustParseLimit(text), Cost: 1, Split: 8}
+		var passed atomic.Int64
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				for range 125 {
+					d, err := s.Take(ctx, c)
+					if err != nil {
+						t.Errorf("%s: %v", text, err)
+						return
+					}
+					if d.Limit != 1000 {
+						t.Errorf("%s: limit %d, want 1000", text, d.Limit)
+					}
+					if d.Allowed {
+						passed.Add(1)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if got := passed.Load(); got > 1000 || got < 950 {
+			t.Errorf("%s: %d passed of 2000, want almost 1000 and no more", text, got)
+		}
+		slots := map[int]bool{}
+		for part := range 8 {
+			slots[redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, part))] = true
+		}
+		if len(slots) < 6 {
+			t.Errorf("%s: the parts are in %d slots, want them apart", text, len(slots))
+		}
+		if err := s.Reset(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		d := mustTake(t, s, c)
+		if !d.Allowed || d.Receipt.Units != 1 {
+			t.Errorf("%s: %+v after a reset, want it allowed", text, d)
+		}
+		if err := s.Give(ctx, c, d.Receipt); err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			if d := mustTake(t, s, headgate.Check{Key: c.Key, Limit: c.Limit, Split: 8}); d.Remaining != 1000 {
+				t.Fatalf("%s: %d remain after all was given back, want 1000", text, d.Remaining)
+			}
+		}
+	}
+}
+
+func TestSharesSumToTheLimit(t *testing.T) {
+	for _, count := range []int64{1, 2, 7, 8, 9, 1000, 1<<40 - 1} {
+		for split := range headgate.MaxSplit + 1 {
+			c := headgate.Check{Key: "k", Limit: headgate.Limit{Count: count, Period: time.Hour, Burst: 3 * count / 2}, Split: split}
+			parts := partsOf(&c)
+			if parts < 2 {
+				continue
+			}
+			var counts, bursts int64
+			for part := range parts {
+				share := shareOf(&c, parts, part).Limit
+				if share.Count < 1 || c.Limit.Burst != 0 && share.Burst < 1 {
+					t.Fatalf("part %d of %d of %s: %s", part, parts, c.Limit, share)
+				}
+				counts, bursts = counts+share.Count, bursts+share.Burst
+			}
+			if counts != c.Limit.Count || bursts != c.Limit.Burst {
+				t.Errorf("%d parts of %s sum to %d and %d", parts, c.Limit, counts, bursts)
+			}
+		}
+	}
+}
+
+// TestMemoryPerKey measures what docs/redis.md says.
+func TestMemoryPerKey(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	const keys = 20_000
+	for _, test := range []struct {
+		limit string
+		most  float64 // bytes
+	}{
+		{"100/h", 190}, {"100/h gcra", 190}, {"100/h leaky-bucket", 190}, {"100/h fixed-window", 190},
+		{"100/h sliding-window", 190}, {"100/h sliding-buckets 12", 220}, {"100/h sliding-log", 340}, {"100 concurrent", 340},
+	} {
+		if _, err := server.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+		before := usedMemory(t, server)
+		limit := headgate.MustParseLimit(test.limit)
+		var group sync.WaitGroup
+		for g := range 32 {
+			group.Go(func() {
+				for i := g; i < keys; i += 32 {
+					if _, err := s.Take(ctx, headgate.Check{Key: fmt.Sprint("client-", i), Limit: limit, Cost: 1}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		each := float64(usedMemory(t, server)-before) / keys
+		t.Logf("%-28s %.0f bytes a key", test.limit, each)
+		if each > test.most {
+			t.Errorf("%s: %.0f bytes a key, want at most %.0f", test.limit, each, test.most)
+		}
+	}
+}
+
+func usedMemory(t testing.TB, server *redistest.Server) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(server.Info("memory")["used_memory_dataset"], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overhead, err := strconv.ParseInt(server.Info("memory")["used_memory_overhead"], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n + overhead
+}
