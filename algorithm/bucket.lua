@@ -62,6 +62,9 @@ local function bucketStep(admits)
 		if time then
 			if server and time > now then
 				time = now
+				if op ~= 'look' then
+					savePair(key, time, units, lifeOf(units * b / a, slack))
+				end
 			end
 			found = struct.pack('>I7I6', time, units)
 		elseif units then

@@ -7,6 +7,9 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 	if time then
 		if server and time > now then
 			time = now
+			if op ~= 'look' then
+				savePair(key, time, units, lifeOf(a, slack))
+			end
 		end
 		found = struct.pack('>I7I6', time, units)
 	elseif units then

@@ -74,6 +74,9 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 				shifted[(present - i) % #counts + 1] = counts[(newest - i) % #counts + 1]
 			end
 			newest, counts = present, shifted
+			if op ~= 'look' then
+				redis.call('SET', key, packRing(width, newest, counts), 'PX', lifeOf(#counts * width, slack))
+			end
 		end
 		found = packRing(width, newest, counts)
 		if width ~= a or #counts ~= b then

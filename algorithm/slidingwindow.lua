@@ -35,6 +35,9 @@ local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
 	if start then
 		if server and start > now then
 			start = now
+			if op ~= 'look' then
+				saveWindows(key, start, current, previous, lifeOf(2 * a, slack))
+			end
 		end
 		found = struct.pack('>I7I6I6', start, current, previous)
 	elseif current then

@@ -65,7 +65,7 @@
 //
 // Callers of one key do not rush the store either. No more units are under way at once than could pass: the capacity at
 // first, then what the latest answer said remains and what has come back since, and always one call. The others wait for
-// an answer, at most for Options.Deadline, and share it if it is a denial.
+// an answer, little longer than Options.Deadline at most, and share it if it is a denial.
 //
 // # Memory
 //

@@ -35,6 +35,7 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		return 0, d, itsTurn
 	}
 	var patience *time.Timer
+	var since time.Time
 	defer func() {
 		if patience != nil {
 			patience.Stop()
@@ -58,7 +59,8 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		}
 		g.leave(asks)
 		if patience == nil {
-			patience = time.NewTimer(g.options.Deadline)
+			// Longer than a call takes that was under way before.
+			patience, since = time.NewTimer(g.options.Deadline*5/4), time.Now()
 			g.counters.waits.Add(1)
 		}
 		why, how := g.wait(ctx, s, a.hash, w, patience)
@@ -67,7 +69,7 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		switch {
 		case how == isLate && !sawFailure:
 			round = maxRounds
-		case how == isLate:
+		case how == isLate, why.failed && time.Since(since) >= g.options.Deadline/2:
 			g.leave(asks)
 			return i, d, cannotAsk
 		case how != itsTurn:

@@ -18,8 +18,8 @@ func clockEnvironment(offset time.Duration) ([]string, error) {
 		return nil, err
 	}
 	return []string{
-		// The C library before jemalloc, as which it hands out memory then: jemalloc asks for the time before libfaketime
-		// knows it, and waits for ever.
+		// With the C library first, memory comes from there. From jemalloc it does not come at all: libfaketime needs
+		// some to begin, and jemalloc wants to know the time before it gives any.
 		"LD_PRELOAD=" + library + " libc.so.6",
 		fmt.Sprintf("FAKETIME=%+f", offset.Seconds()),
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",

@@ -1,0 +1,294 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// keyIn returns a key of a server's share of a cluster.
+func keyIn(t testing.TB, c *redistest.ClusterSet, server *redistest.Server) string {
+	t.Helper()
+	for i := range 10000 {
+		key := fmt.Sprintf("hg:{%d}key", i)
+		if c.PrimaryOf(key) == server {
+			return key
+		}
+	}
+	t.Fatalf("no key found for %s", server)
+	return ""
+}
+
+func TestKeysThatMoveAreFollowed(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	c := s.conn
+	from, to := cluster.Servers()[0], cluster.Servers()[1]
+	key := keyIn(t, cluster, from)
+	tag := key[:strings.IndexByte(key, '}')+1]
+	incr := func() (int64, error) {
+		return c.do(within(t, 2*time.Second), c.b().Incr().Key(key).Build()).AsInt64()
+	}
+	both := func() error {
+		return c.do(within(t, 2*time.Second), c.b().Mget().Key(key, tag+"other").Build()).Error()
+	}
+	want := int64(0)
+	expect := func(when string) {
+		t.Helper()
+		for range 3 {
+			want++
+			if got, err := incr(); err != nil || got != want {
+				t.Errorf("%s: got %d, %v; want %d", when, got, err, want)
+			}
+		}
+	}
+	expect("before")
+	if err := c.do(within(t, time.Second), c.b().Set().Key(tag+"other").Value("1").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	move := cluster.BeginMove(redistest.SlotOf(key), to)
+	expect("while it is to be moved")
+	move.MoveKey(key)
+	expect("when it was moved and the slot was not (ASK)")
+
+	// One of two keys has moved: TRYAGAIN, until the other follows.
+	finished := make(chan error)
+	go func() { finished <- both() }()
+	time.Sleep(30 * time.Millisecond)
+	retries := c.seeds[0].counts.retries.Load() + c.seeds[1].counts.retries.Load()
+	move.Finish()
+	if err := <-finished; err != nil {
+		t.Errorf("two keys, of which one had moved (TRYAGAIN): %v", err)
+	}
+	if retries == 0 {
+		t.Error("no reply was TRYAGAIN")
+	}
+	expect("when the slot was moved (MOVED)")
+	eventually(t, 3*time.Second, func() error {
+		if got, want := c.shardOf(c.slotOf(key)), to.Addr(); got != want {
+			return fmt.Errorf("the shard of the key is %s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
+func TestTryAgainEndsWithTheDeadline(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	c := s.conn
+	key := keyIn(t, cluster, cluster.Servers()[0])
+	other := key[:strings.IndexByte(key, '}')+1] + "other"
+	for _, k := range []string{key, other} {
+		if err := c.do(within(t, time.Second), c.b().Set().Key(k).Value("1").Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move := cluster.BeginMove(redistest.SlotOf(key), cluster.Servers()[1])
+	move.MoveKey(key)
+	begin := time.Now()
+	err := c.do(within(t, 100*time.Millisecond), c.b().Mget().Key(key, other).Build()).Error()
+	if took := time.Since(begin); took > 150*time.Millisecond || took < 50*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	says(t, c.explain(err, c.shardOf(c.slotOf(key))), cluster.Servers()[0].Addr(), "handing keys over", "TRYAGAIN")
+	move.Finish()
+}
+
+func TestDoMultiReachesAllShards(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	for _, protocol := range []string{"2", "3"} {
+		s := open(t, cluster.URL()+"?protocol="+protocol, Options{Secret: testSecret})
+		c := s.conn
+		const n = 100
+		var sets, gets []rueidis.Completed
+		for i := range n {
+			sets = append(sets, c.b().Set().Key(fmt.Sprint("key", i)).Value(fmt.Sprint(i)).Build())
+			gets = append(gets, c.b().Get().Key(fmt.Sprint("key", i)).Build())
+		}
+		for i, r := range c.doMulti(within(t, 5*time.Second), sets...) {
+			if err := r.Error(); err != nil {
+				t.Fatalf("set %d: %v", i, err)
+			}
+		}
+		// One slot has moved, which some of the servers know.
+		cluster.MoveSlot(redistest.SlotOf("key7"), other(cluster, cluster.PrimaryOf("key7")))
+		for i, r := range c.doMulti(within(t, 5*time.Second), gets...) {
+			if got, err := r.ToString(); err != nil || got != fmt.Sprint(i) {
+				t.Errorf("get %d: %q, %v", i, got, err)
+			}
+		}
+	}
+}
+
+// other returns another primary.
+func other(c *redistest.ClusterSet, not *redistest.Server) *redistest.Server {
+	for slot := 0; ; slot += 1000 {
+		if s := c.PrimaryOfSlot(slot % redistest.Slots); s != not {
+			return s
+		}
+	}
+}
+
+func TestLoadingIsWaitedFor(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{Persist: true, Config: []string{
+		"enable-debug-command yes", "key-load-delay 20000", "loading-process-events-interval-bytes 1024",
+	}})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	if _, err := server.Do("DEBUG", "POPULATE", "50", "k", "2000"); err != nil {
+		t.Fatal(err)
+	}
+	reloaded := make(chan error)
+	go func() {
+		_, err := server.Do("DEBUG", "RELOAD")
+		reloaded <- err
+	}()
+	n := s.conn.seeds[0]
+	eventually(t, 10*time.Second, func() error {
+		if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+			t.Fatalf("while it loads: %v", err)
+		}
+		if n.counts.retries.Load() == 0 {
+			return errors.New("no reply was LOADING")
+		}
+		return nil
+	})
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d replies were LOADING", n.counts.retries.Load())
+}
+
+func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
+	for name, set := range map[string]struct {
+		url     string
+		servers []*redistest.Server
+	}{
+		"cluster":  {cluster.URL(), cluster.Servers()},
+		"sentinel": {sentinels.URL(), sentinels.Servers()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, set.url, Options{Secret: testSecret, ReadReplicas: true})
+			c := s.conn
+			look := func(key string) error {
+				_, err := c.do(within(t, time.Second), c.b().Get().Key(key).Build()).ToString()
+				return err
+			}
+			for i := range 20 {
+				key := fmt.Sprint("key", i)
+				if err := c.do(within(t, time.Second), c.b().Set().Key(key).Value("1").Build()).Error(); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, 5*time.Second, func() error { return look(key) })
+			}
+			eventually(t, 5*time.Second, func() error {
+				for _, s := range c.topology.Load().shards {
+					if len(s.replicas) == 0 {
+						return fmt.Errorf("%s has no replica", s.name)
+					}
+					for _, n := range s.replicas {
+						if !n.up() {
+							return fmt.Errorf("%s is not up", n.addr)
+						}
+					}
+				}
+				return nil
+			})
+			gets := func() (primary, replica int64) {
+				for _, s := range set.servers {
+					n := s.CommandStats()["get"]
+					if s.Info("replication")["role"] == "master" {
+						primary += n
+					} else {
+						replica += n
+					}
+				}
+				return primary, replica
+			}
+			primary0, replica0 := gets()
+			for i := range 20 {
+				if err := look(fmt.Sprint("key", i)); err != nil {
+					t.Error(err)
+				}
+			}
+			primary1, replica1 := gets()
+			if primary1 != primary0 || replica1-replica0 != 20 {
+				t.Errorf("of 20 looks the primaries had %d and the replicas %d", primary1-primary0, replica1-replica0)
+			}
+			// A write does not go there.
+			if err := c.do(within(t, time.Second), c.b().Incr().Key("n").Build()).Error(); err != nil {
+				t.Error(err)
+			}
+			// Without replicas the primary answers.
+			for _, server := range set.servers {
+				if server.Info("replication")["role"] != "master" {
+					server.Pause()
+					defer server.Resume()
+				}
+			}
+			for i := range 20 {
+				key := fmt.Sprint("key", i)
+				eventually(t, 5*time.Second, func() error {
+					return c.do(within(t, 100*time.Millisecond), c.b().Get().Key(key).Build()).Error()
+				})
+			}
+		})
+	}
+}
+
+func TestRedirectionsAreRead(t *testing.T) {
+	for _, tt := range []struct{ addr, want string }{
+		{"10.0.0.1:6379", "10.0.0.1:6379"},
+		{":6380", "here:6380"},
+		{"::1:6379", "[::1]:6379"},
+		{"[::1]:6379", "[::1]:6379"},
+		{"name.example.com:1", "name.example.com:1"},
+		{"?:6379", ""},
+		{"", ""},
+		{"nonsense", ""},
+		{"host:", ""},
+	} {
+		got, ok := pointed(tt.addr, "here:6379")
+		if got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%q: got %q, %t; want %q", tt.addr, got, ok, tt.want)
+		}
+	}
+}
+
+func TestSentCommandsAreNotLost(t *testing.T) {
+	// do gives the library a command that it may reuse at once: what is built again must be what was asked.
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	var wrong atomic.Int64
+	c := newCrowd(32, func(ctx context.Context, i int) error {
+		key := fmt.Sprint("echo", i)
+		got, err := s.conn.do(ctx, s.conn.b().Eval().Script("return KEYS[1]..ARGV[1]").Numkeys(1).Key(key).Arg("!").Build()).ToString()
+		if err == nil && got != key+"!" {
+			wrong.Add(1)
+		}
+		return err
+	})
+	for slot := 0; slot < redistest.Slots; slot += redistest.Slots / 20 {
+		cluster.MoveSlot(slot, other(cluster, cluster.PrimaryOfSlot(slot)))
+	}
+	for i := range 32 {
+		slot := redistest.SlotOf(fmt.Sprint("echo", i))
+		cluster.MoveSlot(slot, other(cluster, cluster.PrimaryOfSlot(slot)))
+	}
+	c.end()
+	if wrong.Load() > 0 {
+		t.Errorf("%d answers are to other questions", wrong.Load())
+	}
+	if failed := len(c.failures()); failed > 0 && !raceDetected {
+		t.Errorf("%d of %d calls failed while slots moved: %v", failed, c.calls.Load(), c.fails)
+	}
+}

@@ -1,0 +1,234 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+func TestSlotsAreThoseOfRedis(t *testing.T) {
+	server := redistest.Cluster(t, redistest.ClusterOptions{}).Servers()[0]
+	var c connection
+	for _, key := range []string{"", "foo", "123456789", "{user}.x", "a{b}c{d}", "{}x", "{", "a}b{c}", "x{y", "hg:{a_-}0123456789abcdefghijklb"} {
+		want, err := server.Do("CLUSTER", "KEYSLOT", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int64(c.slotOf(key)); got != want {
+			t.Errorf("%q: got %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestShardsAreNamed(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	if got := open(t, server.URL(), Options{}).conn.shardOf(7); got != server.Addr() {
+		t.Errorf("standalone: got %q, want %q", got, server.Addr())
+	}
+	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
+	if got := open(t, sentinels.URL(), Options{}).conn.shardOf(7); got != redistest.PrimaryName {
+		t.Errorf("sentinel: got %q, want %q", got, redistest.PrimaryName)
+	}
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	c := open(t, cluster.URL(), Options{}).conn
+	for slot := 0; slot < redistest.Slots; slot += 777 {
+		if got, want := c.shardOf(uint16(slot)), cluster.PrimaryOfSlot(slot).Addr(); got != want {
+			t.Errorf("slot %d: got %q, want %q", slot, got, want)
+		}
+	}
+}
+
+func TestClusterFailoverIsFollowed(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	const key = "alice"
+	shard := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)})
+	var old *redistest.Server
+	for _, server := range cluster.Servers() {
+		if server.Addr() == shard {
+			old = server
+		}
+	}
+	c := newCrowd(16, func(ctx context.Context, _ int) error { return take(ctx, s, key) })
+	others := newCrowd(16, func(ctx context.Context, i int) error {
+		name := fmt.Sprint("client", i)
+		if s.Shard(headgate.Check{Key: name, Limit: headgate.PerSecond(1)}) == shard {
+			return nil
+		}
+		return take(ctx, s, name)
+	})
+	t.Run("by request", func(t *testing.T) {
+		c.failures()
+		cluster.Failover(cluster.ReplicaOf(old))
+		began := time.Now().UnixNano()
+		took := eventually(t, 5*time.Second, func() error {
+			if c.latestGood.Load() < began {
+				return errors.New("no call has succeeded")
+			}
+			return nil
+		})
+		t.Logf("works %v after; %d calls failed: %v", took, len(c.failures()), c.fails)
+		eventually(t, 5*time.Second, func() error {
+			if now := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)}); now == shard {
+				return fmt.Errorf("the shard is %s still", now)
+			}
+			return nil
+		})
+		if err := s.Probe(within(t, time.Second), shard); err != nil {
+			t.Errorf("Probe of a shard that is no more: %v", err)
+		}
+	})
+	t.Run("by death", func(t *testing.T) {
+		now := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)})
+		var primary *redistest.Server
+		for _, server := range cluster.Servers() {
+			if server.Addr() == now {
+				primary = server
+			}
+		}
+		others.failures()
+		primary.Kill()
+		eventually(t, time.Second, func() error {
+			if err := s.Probe(within(t, time.Second), now); err == nil {
+				return errors.New("Probe of a dead server is nil")
+			}
+			return nil
+		})
+		for range 3000 {
+			if _, err := primary.Do("PING"); err == nil {
+				t.Fatal("it is not dead")
+			}
+			if s := serverOf(cluster, now); s != nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		began := time.Now().UnixNano()
+		took := eventually(t, 5*time.Second, func() error {
+			if c.latestGood.Load() < began {
+				return errors.New("no call has succeeded")
+			}
+			return nil
+		})
+		t.Logf("works %v after the cluster has a new primary", took)
+		if took > time.Second {
+			t.Errorf("works %v after the cluster has a new primary; want 1s at most", took)
+		}
+		if failed := others.failures(); len(failed) > 0 {
+			t.Logf("%d calls to other shards failed: %v", len(failed), others.fails)
+		}
+	})
+	c.end()
+	others.end()
+}
+
+// serverOf returns a server that has taken the place of another, or nil.
+func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
+	primaries := 0
+	var last *redistest.Server
+	for _, s := range c.Servers() {
+		if s.Addr() == old || !s.Running() {
+			continue
+		}
+		if s.Info("replication")["role"] == "master" {
+			primaries++
+			last = s
+		}
+	}
+	if primaries < 3 {
+		return nil
+	}
+	return last
+}
+
+func TestSentinelFailoverIsFollowed(t *testing.T) {
+	for name, kill := range map[string]bool{"by request": false, "by death": true} {
+		t.Run(name, func(t *testing.T) {
+			set := redistest.Sentinel(t, redistest.SentinelOptions{})
+			s := open(t, set.URL(), Options{Secret: testSecret})
+			c := newCrowd(16, func(ctx context.Context, i int) error { return take(ctx, s, fmt.Sprint("client", i)) })
+			defer c.end()
+			old := set.Primary()
+			if kill {
+				old.Kill()
+				set.WaitForFailover(old)
+			} else {
+				set.Failover()
+			}
+			began := time.Now().UnixNano()
+			took := eventually(t, 5*time.Second, func() error {
+				if c.latestGood.Load() < began {
+					return errors.New("no call has succeeded")
+				}
+				return nil
+			})
+			t.Logf("works %v after; %d of %d calls failed: %v", took, len(c.failures()), c.calls.Load(), c.fails)
+			if took > time.Second {
+				t.Errorf("works %v after; want 1s at most", took)
+			}
+			if got := s.conn.topology.Load().shards[0].primary.addr; got == old.Addr() {
+				t.Errorf("the primary is %s still", got)
+			}
+			if err := s.Probe(within(t, time.Second), redistest.PrimaryName); err != nil {
+				t.Errorf("Probe: %v", err)
+			}
+		})
+	}
+}
+
+func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	if err := s.Probe(within(t, time.Second), server.Addr()); err != nil {
+		t.Errorf("a good one: %v", err)
+	}
+	if err := s.Probe(within(t, time.Second), "10.9.9.9:1"); err != nil {
+		t.Errorf("an unknown one: %v", err)
+	}
+	if _, err := server.Do("REPLICAOF", "127.0.0.1", "1"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, s.Probe(within(t, time.Second), server.Addr()), server.Addr(), "is a replica")
+	err := take(within(t, time.Second), s, "alice")
+	says(t, err, server.Addr(), "is a replica, which takes no writes", "redis-sentinel://")
+	if _, err := server.Do("REPLICAOF", "NO", "ONE"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func() error { return s.Probe(within(t, time.Second), server.Addr()) })
+	server.Pause()
+	if err := s.Probe(within(t, 50*time.Millisecond), server.Addr()); err == nil {
+		t.Error("one that hangs is good")
+	}
+	server.Resume()
+	server.Kill()
+	eventually(t, time.Second, func() error {
+		if s.Probe(within(t, time.Second), server.Addr()) == nil {
+			return errors.New("one that is dead is good")
+		}
+		return nil
+	})
+}
+
+// TestDemotedServerIsLeft is about a lone server behind a name, or a balancer, that leads to another after a failover
+// while the old one is a replica and keeps its connections.
+func TestDemotedServerIsLeft(t *testing.T) {
+	primary := redistest.Standalone(t, redistest.Options{})
+	proxy := redistest.NewProxy(t, primary.Addr())
+	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
+	if _, err := primary.Do("REPLICAOF", "127.0.0.1", "1"); err != nil {
+		t.Fatal(err)
+	}
+	before := s.conn.seeds[0].counts.connects.Load()
+	eventually(t, 5*time.Second, func() error {
+		_ = take(within(t, time.Second), s, "alice")
+		if s.conn.seeds[0].counts.connects.Load() == before {
+			return errors.New("not connected anew")
+		}
+		return nil
+	})
+}
