@@ -19,24 +19,25 @@ func (g *Guard) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 
 // take decides a check that is valid.
 func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
-	asks := [1]ask{{check: c}}
+	var hash uint64
 	if g.denials != nil {
-		hash := g.denials.hash(c)
+		hash = g.denials.hash(c)
 		if d, ok := g.denials.lookup(hash, c, g.clock.micros()); ok {
 			g.counters.cacheHits.add()
 			return d, nil
 		}
-		asks[0].hash = hash
 	}
 	s := g.shardOf(c)
 	if s.down.Load() {
 		return g.degrade(ctx, s, c)
 	}
-	return g.askOne(ctx, s, asks[:])
+	return g.askOne(ctx, s, hash, *c)
 }
 
-func (g *Guard) askOne(ctx context.Context, s *shard, asks []ask) (headgate.Decision, error) {
-	c := asks[0].check
+// askOne asks for a check. It has a copy of its own, since the one that is denied from memory stays on the stack.
+func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check headgate.Check) (headgate.Decision, error) {
+	c := &check
+	asks := []ask{{check: c, hash: hash}}
 	switch _, d, how := g.line(ctx, s, asks); how {
 	case isDenied:
 		return d, nil

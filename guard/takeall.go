@@ -34,11 +34,33 @@ func (g *Guard) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	for range checks {
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
+	if g.denies(checks, dst[before:]) {
+		return dst, nil
+	}
 	b := basket{g: g, ctx: ctx, checks: checks, decisions: dst[before:]}
 	if err := b.take(); err != nil {
 		return dst[:before], err
 	}
 	return dst, nil
+}
+
+// denies tells whether one of the checks is known to be denied, and notes all that are.
+func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
+	if g.denials == nil {
+		return false
+	}
+	denied := false
+	now := g.clock.micros()
+	for i := range checks {
+		c := &checks[i]
+		if d, ok := g.denials.lookup(g.denials.hash(c), c, now); ok {
+			decisions[i], denied = d, true
+		}
+	}
+	if denied {
+		g.counters.cacheHits.add()
+	}
+	return denied
 }
 
 // A basket is several checks on their way. A decision that is not made yet allows and has no Limit.
@@ -64,11 +86,12 @@ func (b *basket) take() error {
 	b.asks, b.group = append(asks[:0], make([]ask, n)...), group[:0]
 	room := append(shards[:0], make([]*shard, 2*n)...)
 	b.shards, b.from = room[:n], room[n:]
-	if b.isDenied() {
-		return nil
-	}
 	for i := range b.checks {
-		b.shards[i] = b.g.shardOf(&b.checks[i])
+		c := &b.checks[i]
+		b.shards[i], b.asks[i].check = b.g.shardOf(c), c
+		if b.g.denials != nil {
+			b.asks[i].hash = b.g.denials.hash(c)
+		}
 	}
 	passes, err := b.settleDown()
 	for i := 0; passes && err == nil && i < n; i++ {
@@ -80,30 +103,6 @@ func (b *basket) take() error {
 		b.undo()
 	}
 	return err
-}
-
-// isDenied tells whether one of the checks is known to be denied, and notes all that are.
-func (b *basket) isDenied() bool {
-	for i := range b.checks {
-		b.asks[i].check = &b.checks[i]
-	}
-	cache := b.g.denials
-	if cache == nil {
-		return false
-	}
-	denied := false
-	now := b.g.clock.micros()
-	for i := range b.checks {
-		c := &b.checks[i]
-		b.asks[i].hash = cache.hash(c)
-		if d, ok := cache.lookup(b.asks[i].hash, c, now); ok {
-			b.decisions[i], denied = d, true
-		}
-	}
-	if denied {
-		b.g.counters.cacheHits.add()
-	}
-	return denied
 }
 
 // settleDown lets policies decide the checks whose shards are down, and tells whether they let them pass. It is done

@@ -93,7 +93,7 @@ type answer struct {
 }
 
 const (
-	cureACL = "grant its user what the store needs, as in ACL SETUSER name ~hg:* +@read +@write +@scripting +@connection +info +time +role +cluster, " +
+	cureACL = "grant its user what the store needs, as in ACL SETUSER name ~hg* +@read +@write +@scripting +@connection +info +time +role +cluster, " +
 		"with your prefix for hg"
 	curePassword = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
 	curePrimary  = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"

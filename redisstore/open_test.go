@@ -122,7 +122,7 @@ func TestEveryKindOfServerIsOpened(t *testing.T) {
 	plain := redistest.Standalone(t, redistest.Options{})
 	secured := redistest.Standalone(t, redistest.Options{TLS: true, Password: "hunter2"})
 	ca := url.QueryEscape(secured.Certificates().CAFile)
-	user := redistest.Standalone(t, redistest.Options{Users: []string{"alice on >p@ss/word ~hg:* &* +@read +@write +@scripting +@connection +info +time +role"}})
+	user := redistest.Standalone(t, redistest.Options{Users: []string{"alice on >p@ss/word ~hg* &* +@read +@write +@scripting +@connection +info +time +role"}})
 	for name, u := range map[string]string{
 		"tcp":                plain.URL(),
 		"RESP2":              plain.URL() + "?protocol=2",

@@ -121,7 +121,19 @@ func (c *connection) survey(ctx context.Context, n *node) survey {
 	if v.err == nil {
 		v.readClock(ctx, n, c.builder)
 	}
+	if v.err == nil && c.endpoint.kind == cluster {
+		v.readCoverage(ctx, n, c.builder)
+	}
 	return v
+}
+
+// readCoverage sees whether one dead shard would be the end of all.
+func (v *survey) readCoverage(ctx context.Context, n *node, b rueidis.Builder) {
+	const setting = "cluster-require-full-coverage"
+	found, err := n.do(ctx, b.ConfigGet().Parameter(setting).Build()).AsStrMap()
+	if err == nil && found[setting] == "yes" { // not everybody may ask
+		v.warn("serves nobody while any shard of its cluster is down ("+setting+" is yes)", "CONFIG SET "+setting+" no, on all servers")
+	}
 }
 
 // checkScripts sees whether the server runs Lua.

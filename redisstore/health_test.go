@@ -1,0 +1,86 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+func TestHealthOfALoneServer(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for i := range 2 {
+		for j := range 2000 {
+			if err := take(within(t, time.Second), s, fmt.Sprint("client", j)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := s.Health(within(t, time.Second))
+		if err != nil || len(list) != 1 {
+			t.Fatalf("got %v, %v", list, err)
+		}
+		h := list[0]
+		if h.Err != nil || h.Server != server.Addr() || h.Shard != server.Addr() || !h.Primary || h.Version == "" || h.Ping <= 0 ||
+			h.MemoryUsed == 0 || h.MemoryMax != 64<<20 || h.Clients == 0 || h.Scripts == 0 || h.Connects != 1 {
+			t.Errorf("got %+v", h)
+		}
+		if first := i == 0; first != (h.CPU == -1) || !first && (h.CPU <= 0 || h.CPU > 2) {
+			t.Errorf("call %d: CPU %v", i, h.CPU)
+		}
+	}
+}
+
+func TestHealthOfACluster(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	list, err := s.Health(within(t, 5*time.Second))
+	if err != nil || len(list) != 6 {
+		t.Fatalf("got %d servers, %v", len(list), err)
+	}
+	for i, h := range list {
+		if h.Err != nil || h.Primary != (i%2 == 0) || h.Shard != list[i-i%2].Server || h.LinkDown || h.Primary && h.Replicas != 1 {
+			t.Errorf("%d: got %+v", i, h)
+		}
+		if h.LagBytes > 10_000 || h.LagTime > 5*time.Second {
+			t.Errorf("%d: lag %d bytes, %v", i, h.LagBytes, h.LagTime)
+		}
+	}
+	dead := cluster.Servers()[0]
+	dead.Kill()
+	list, err = s.Health(within(t, 5*time.Second))
+	if err != nil || len(list) != 6 {
+		t.Fatalf("got %d servers, %v", len(list), err)
+	}
+	for _, h := range list {
+		if gone := h.Server == dead.Addr(); gone != (h.Err != nil) {
+			t.Errorf("got %+v", h)
+		} else if gone {
+			says(t, h.Err, dead.Addr())
+		}
+	}
+}
+
+func TestHealthBehindSentinels(t *testing.T) {
+	set := redistest.Sentinel(t, redistest.SentinelOptions{})
+	s := open(t, set.URL(), Options{Secret: testSecret})
+	list, err := s.Health(within(t, 5*time.Second))
+	if err != nil || len(list) != 3 {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	for i, h := range list {
+		if h.Err != nil || h.Shard != redistest.PrimaryName || h.Primary != (i == 0) {
+			t.Errorf("%d: got %+v", i, h)
+		}
+	}
+	set.Replicas()[0].Pause()
+	defer set.Replicas()[0].Resume()
+	begin := time.Now()
+	if _, err := s.Health(within(t, 200*time.Millisecond)); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 400*time.Millisecond {
+		t.Errorf("with a server that hangs it took %v", took)
+	}
+}

@@ -1,0 +1,211 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// warns expects a warning about a server with all of the words.
+func warns(t *testing.T, s *Store, server *redistest.Server, words ...string) {
+	t.Helper()
+next:
+	for _, w := range s.Warnings() {
+		for _, word := range append(words, server.Addr()) {
+			if !strings.Contains(w.String(), word) {
+				continue next
+			}
+		}
+		if w.Cure == "" || w.What == "" {
+			t.Errorf("%+v says not what to do", w)
+		}
+		return
+	}
+	t.Errorf("no warning about %s with %q; got %q", server, words, s.Warnings())
+}
+
+func TestEvictionIsWarnedOf(t *testing.T) {
+	for _, policy := range []string{"allkeys-lru", "allkeys-random", "volatile-ttl", "volatile-lfu"} {
+		server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20, MaxMemoryPolicy: policy})
+		var log logbook
+		s := open(t, server.URL(), Options{Logger: log.logger()})
+		warns(t, s, server, "forgets keys", policy, "start anew", "maxmemory-policy noeviction")
+		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), policy) {
+			t.Errorf("the log says nothing of it: %s", &log)
+		}
+	}
+	for _, o := range []redistest.Options{{}, {MaxMemory: 64 << 20}} {
+		server := redistest.Standalone(t, o)
+		if w := open(t, server.URL(), Options{}).Warnings(); len(w) > 0 {
+			t.Errorf("%+v: warnings %q", o, w)
+		}
+	}
+}
+
+func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
+	early := open(t, server.URL(), Options{Secret: testSecret})
+	server.FillMemory()
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	warns(t, s, server, "has used", "decisions fail", "raise its maxmemory")
+	for _, s := range []*Store{early, s} {
+		err := take(within(t, time.Second), s, "new client")
+		if !errors.Is(err, headgate.ErrFull) {
+			t.Errorf("got %v, want ErrFull", err)
+		}
+		says(t, err, server.Addr(), "is out of memory", "raise its maxmemory")
+	}
+}
+
+func TestClocksThatAreOffAreWarnedOf(t *testing.T) {
+	for _, offset := range []time.Duration{-time.Hour, 3 * time.Second} {
+		server := redistest.Standalone(t, redistest.Options{ClockOffset: offset})
+		s := open(t, server.URL(), Options{})
+		word := map[bool]string{true: "ahead of", false: "behind"}[offset > 0]
+		warns(t, s, server, "has a clock", offset.Abs().String(), word, "NTP")
+	}
+	near := redistest.Standalone(t, redistest.Options{ClockOffset: 500 * time.Millisecond})
+	if w := open(t, near.URL(), Options{}).Warnings(); len(w) > 0 {
+		t.Errorf("half a second: %q", w)
+	}
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{700 * time.Millisecond, -700 * time.Millisecond}})
+	s := open(t, cluster.URL(), Options{})
+	warns(t, s, cluster.Servers()[1], "1.4s behind that of "+cluster.Servers()[0].Addr(), "synchronize the clocks of the servers")
+}
+
+func TestDiskThatFailsIsWarnedOf(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	early := open(t, server.URL(), Options{Secret: testSecret})
+	// A directory stands where it would save.
+	if err := os.Mkdir(filepath.Join(filepath.Dir(server.Socket()), "dump.rdb"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"CONFIG", "SET", "save", "3600 1000"}, {"BGSAVE"}} {
+		if _, err := server.Do(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, 5*time.Second, func() error {
+		if status := server.Info("persistence")["rdb_last_bgsave_status"]; status != "err" {
+			return fmt.Errorf("saving went %s", status)
+		}
+		return nil
+	})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	warns(t, s, server, "could not save to disk", "stop-writes-on-bgsave-error")
+	err := take(within(t, time.Second), early, "alice")
+	says(t, err, server.Addr(), "cannot save to disk", "free its disk")
+}
+
+func TestUserWhoMayNotAskIsWarnedOf(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{Users: []string{"bob on >secret ~* &* +@all -info"}})
+	s := open(t, "redis://bob:secret@"+server.Addr(), Options{Secret: testSecret})
+	warns(t, s, server, "does not let its user run INFO", "ACL SETUSER")
+	if err := take(within(t, time.Second), s, "alice"); err != nil {
+		t.Error(err)
+	}
+	h, err := s.Health(within(t, time.Second))
+	if err != nil || len(h) != 1 {
+		t.Fatalf("%v, %v", h, err)
+	}
+	says(t, h[0].Err, server.Addr(), "does not let its user do that", "ACL SETUSER")
+}
+
+func TestUserWithoutOurKeysIsToldSo(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{Users: []string{"carol on >secret ~theirs:* &* +@all"}})
+	s := open(t, "redis://carol:secret@"+server.Addr(), Options{Secret: testSecret})
+	err := take(within(t, time.Second), s, "alice")
+	says(t, err, server.Addr(), "does not let its user do that", "ACL SETUSER", "prefix")
+}
+
+func TestClusterIsChecked(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	warns(t, s, cluster.Servers()[0], "serves nobody while any shard of its cluster is down", "cluster-require-full-coverage no")
+	for _, server := range cluster.Servers() {
+		if _, err := server.Do("CONFIG", "SET", "cluster-require-full-coverage", "no"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := open(t, cluster.URL(), Options{}).Warnings(); len(w) > 0 {
+		t.Errorf("got %q", w)
+	}
+	if _, err := cluster.PrimaryOfSlot(100).Do("CLUSTER", "DELSLOTS", "100", "101"); err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range cluster.Servers() {
+		_, _ = server.Do("CLUSTER", "DELSLOTS", "100", "101")
+	}
+	s = open(t, cluster.URL(), Options{Secret: testSecret})
+	found := false
+	for _, w := range s.Warnings() {
+		found = found || strings.Contains(w.What, "2 of 16384 slots have no server")
+	}
+	if !found {
+		t.Errorf("got %q", s.Warnings())
+	}
+	key := ""
+	for i := 0; key == "" || redistest.SlotOf(key) != 100; i++ {
+		key = fmt.Sprint("k", i)
+	}
+	begin := time.Now()
+	err := s.conn.do(within(t, 100*time.Millisecond), s.conn.b().Get().Key(key).Build()).Error()
+	if took := time.Since(begin); took > 200*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	says(t, s.conn.explain(err, ""), "CLUSTER SLOTS")
+}
+
+func TestVersionsAreRead(t *testing.T) {
+	for _, tt := range []struct {
+		info  map[string]string
+		kind  kind
+		major int
+		want  string
+	}{
+		{map[string]string{"redis_version": "7.0.15", "role": "master"}, standalone, 7, ""},
+		{map[string]string{"redis_version": "6.0.16"}, standalone, 6, ""},
+		{map[string]string{"redis_version": "255.255.255"}, standalone, 255, ""},
+		{map[string]string{"redis_version": "7.2.4", "valkey_version": "9.0.1", "server_name": "valkey"}, standalone, 7, ""},
+		{map[string]string{"redis_version": "5.0.14"}, standalone, 5, "is Redis 5.0.14, which is too old: want Redis 6.0 or later, or Valkey"},
+		{map[string]string{"redis_version": "garbage"}, standalone, 0, ""},
+		{map[string]string{}, standalone, 0, ""},
+		{map[string]string{"redis_version": "7.0.0", "loading": "1"}, standalone, 7, "still loading"},
+		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1"}, standalone, 7, "want redis-cluster://"},
+		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1", "role": "slave"}, cluster, 7, ""},
+	} {
+		v := survey{server: "s"}
+		err := v.read(tt.info, tt.kind)
+		if v.major != tt.major || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: got major %d, %v; want %d, %q", tt.info, v.major, err, tt.major, tt.want)
+		}
+	}
+}
+
+func TestUnboundedMemoryThatRunsOutIsWarnedOf(t *testing.T) {
+	v := survey{server: "s"}
+	v.readMemory(map[string]string{"used_memory": "95", "maxmemory": "0", "total_system_memory": "100"})
+	if len(v.warnings) != 1 || !strings.Contains(v.warnings[0].String(), "nothing bounds it") {
+		t.Errorf("got %q", v.warnings)
+	}
+}
+
+func FuzzInfo(f *testing.F) {
+	f.Add("# Server\r\nredis_version:7.0.15\r\nslave0:ip=1.2.3.4,port=1,state=online,offset=5,lag=0\r\n")
+	f.Add("txt:a:b")
+	f.Fuzz(func(_ *testing.T, text string) {
+		info := parseInfo(text)
+		v := survey{server: "s"}
+		_ = v.read(info, standalone)
+		info["connected_slaves"] = "3"
+		var h ShardHealth
+		h.read(info)
+	})
+}
