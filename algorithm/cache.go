@@ -16,8 +16,8 @@ type made[T any] struct {
 	value T
 }
 
-// Get returns what was made of the limit, or makes it.
-func (c *Cache[T]) Get(limit *headgate.Limit, make func(headgate.Limit) (T, error)) (T, error) {
+// Get returns what was made of the limit, or what build makes of it now.
+func (c *Cache[T]) Get(limit *headgate.Limit, build func(headgate.Limit) (T, error)) (T, error) {
 	h := uint64(limit.Count)*0x9E3779B97F4A7C15 ^ uint64(limit.Period)*0xC2B2AE3D27D4EB4F ^
 		uint64(limit.Burst)*0x165667B19E3779F9 ^ uint64(limit.Algorithm)<<32 ^ uint64(limit.TTL) ^ uint64(limit.Buckets)<<40
 	if limit.Staggered {
@@ -29,7 +29,7 @@ func (c *Cache[T]) Get(limit *headgate.Limit, make func(headgate.Limit) (T, erro
 			return p.value, nil
 		}
 	}
-	value, err := make(*limit)
+	value, err := build(*limit)
 	if err != nil {
 		return value, err
 	}

@@ -1,0 +1,90 @@
+package headgate
+
+import "strings"
+
+// An Attribute names something that a request says of itself, or that is known of it: who asks, and for what. Its zero
+// value names none. Attributes are comparable.
+type Attribute struct {
+	Kind AttributeKind
+	// Name says which one, for the kinds of which there are many: a header, a cookie. Empty for the others. Names of
+	// headers are in lower case.
+	Name string
+}
+
+// An AttributeKind is the part of an Attribute before its dot.
+type AttributeKind uint8
+
+// The kinds of attributes. Those from AttrHeader on have a name.
+const (
+	AttrNone      AttributeKind = iota
+	AttrIP                      // ip: the client's address, or its network
+	AttrUser                    // user
+	AttrAPIKey                  // api_key
+	AttrBearer                  // bearer: a keyed hash of the token
+	AttrMethod                  // method
+	AttrHost                    // host
+	AttrPath                    // path
+	AttrRegion                  // region
+	AttrNamespace               // namespace
+	AttrHeader                  // header.<name>
+	AttrCookie                  // cookie.<name>
+	AttrQuery                   // query.<name>
+	AttrJWT                     // jwt.<claim>
+	AttrSegment                 // segment.<number>: of the path, from 1 on
+	AttrDescriptor              // descriptor.<key>: what an Envoy says
+	attributeKinds
+)
+
+var attributeNames = [attributeKinds]string{
+	AttrIP: "ip", AttrUser: "user", AttrAPIKey: "api_key", AttrBearer: "bearer", AttrMethod: "method", AttrHost: "host",
+	AttrPath: "path", AttrRegion: "region", AttrNamespace: "namespace", AttrHeader: "header", AttrCookie: "cookie",
+	AttrQuery: "query", AttrJWT: "jwt", AttrSegment: "segment", AttrDescriptor: "descriptor",
+}
+
+// Named tells whether attributes of this kind have a name.
+func (k AttributeKind) Named() bool { return k >= AttrHeader && k < attributeKinds }
+
+// String returns the kind as it is written, "" for AttrNone.
+func (k AttributeKind) String() string {
+	if k < attributeKinds {
+		return attributeNames[k]
+	}
+	return ""
+}
+
+// String returns the attribute as ParseAttribute reads it.
+func (a Attribute) String() string {
+	if a.Kind.Named() {
+		return a.Kind.String() + "." + a.Name
+	}
+	return a.Kind.String()
+}
+
+// MaxAttributeName is how long the name of an attribute may be.
+const MaxAttributeName = 256
+
+// ParseAttribute reads the name of an attribute, such as "ip" or "header.x-plan". The error is an *InputError.
+func ParseAttribute(text string) (Attribute, error) {
+	const known = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
+		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"
+	word, name, dotted := strings.Cut(text, ".")
+	for kind := AttrIP; kind < attributeKinds; kind++ {
+		if attributeNames[kind] != word {
+			continue
+		}
+		switch {
+		case !kind.Named() && dotted:
+			return Attribute{}, badCheck("attribute", quote(text), word+" alone")
+		case kind.Named() && name == "":
+			return Attribute{}, badCheck("attribute", quote(text), word+".<name>")
+		case len(name) > MaxAttributeName:
+			return Attribute{}, badCheck("attribute", quote(text), "a name of at most 256 bytes")
+		case kind == AttrHeader:
+			name = strings.ToLower(name)
+		case kind == AttrSegment && strings.Trim(name, "0123456789") != "" || kind == AttrSegment && (len(name) > 2 || name[0] == '0'):
+			return Attribute{}, badCheck("attribute", quote(text), "segment.1 to segment.99")
+		}
+		return Attribute{Kind: kind, Name: name}, nil
+	}
+	return Attribute{}, badCheck("attribute", quote(text), known)
+}
