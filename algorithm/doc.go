@@ -19,5 +19,11 @@
 //
 // # Adding an algorithm
 //
-// One file with its steps, one line in the list of all in plan.go, one case file under testdata.
+// One file with its steps and one with their twins in Lua, one line in the list of all in plan.go and in that of lua.go,
+// one case file under testdata.
+//
+// # Twins
+//
+// [Lua] returns the steps of an algorithm as a script that Redis runs. It decides, and changes the state, exactly as the
+// steps here do; what remains and when to come back is worked out by these, from the state that the script found.
 package algorithm
