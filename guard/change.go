@@ -48,7 +48,7 @@ func (g *Guard) degradeCharge(ctx context.Context, s *shard, c *headgate.Check) 
 		d, err := g.local.Charge(ctx, g.localCheck(c))
 		if err == nil {
 			g.count(s, headgate.Local)
-			return g.localDecision(s, c, d), nil
+			return localDecision(s, d), nil
 		}
 		if ctx.Err() != nil {
 			return headgate.Decision{}, ctx.Err()

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -340,7 +341,7 @@ func TestCloseEndsProbesAndRefusesCalls(t *testing.T) {
 		if err := g.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Close(); err != headgate.ErrClosed {
+		if err := g.Close(); !errors.Is(err, headgate.ErrClosed) {
 			t.Errorf("closed twice: got %v, want %v", err, headgate.ErrClosed)
 		}
 		ctx, c := context.Background(), check("a/1", "10/s")
@@ -351,7 +352,7 @@ func TestCloseEndsProbesAndRefusesCalls(t *testing.T) {
 			"Take": take, "TakeAll": all, "Charge": charge,
 			"Give": g.Give(ctx, c, headgate.Receipt{Units: 1}), "Reset": g.Reset(ctx, c),
 		} {
-			if err != headgate.ErrClosed {
+			if !errors.Is(err, headgate.ErrClosed) {
 				t.Errorf("%s: got %v, want %v", what, err, headgate.ErrClosed)
 			}
 		}

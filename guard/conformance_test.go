@@ -1,4 +1,4 @@
-package guard_test
+package guard
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 )
 
-func guarded(t testing.TB, now func() time.Time, o guard.Options) (*guard.Guard, *memstore.Store) {
+func guarded(t testing.TB, now func() time.Time, o Options) (*Guard, *memstore.Store) {
 	store, err := memstore.New(memstore.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +18,7 @@ func guarded(t testing.TB, now func() time.Time, o guard.Options) (*guard.Guard,
 	o.Now = now
 	o.Local = store // not asked
 	o.Deadline = time.Minute
-	g, err := guard.New(store, o)
+	g, err := New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,25 +33,27 @@ func guarded(t testing.TB, now func() time.Time, o guard.Options) (*guard.Guard,
 	return g, store
 }
 
+var suite = limittest.Options{Steps: 500 / slower, Goroutines: 1000 / slower}
+
 func TestGuardIsALimiter(t *testing.T) {
-	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		g, _ := guarded(t, now, guard.Options{DenyCache: -1})
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+		g, _ := guarded(t, now, Options{DenyCache: -1})
 		return g
-	})
+	}, suite)
 }
 
 func TestGuardThatRemembersDenialsIsALimiter(t *testing.T) {
-	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		g, store := guarded(t, now, guard.Options{})
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+		g, store := guarded(t, now, Options{})
 		return completed{g, store}
-	})
+	}, suite)
 }
 
 // A completed guard says what a guard leaves out of a denial that it remembers, so that the suite can compare all the
 // rest. That is what would become of the checks of a TakeAll that were not asked, and what remains by now under a limit
 // that does not tell in advance.
 type completed struct {
-	*guard.Guard
+	*Guard
 	store headgate.Limiter
 }
 

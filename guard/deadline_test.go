@@ -92,7 +92,8 @@ func TestCallersFaultsPassUnchangedAndAreNoFailures(t *testing.T) {
 	for _, fails := range []error{
 		headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
 		headgate.ErrClosed, headgate.ErrNever, &headgate.InputError{Err: errRefused},
-		fmt.Errorf("wrapped: %w", headgate.ErrUnsupported), answeredError{errRefused},
+		fmt.Errorf("wrapped: %w", headgate.ErrUnsupported),
+		answeredError{errRefused},
 	} {
 		inBubble(t, func(t *testing.T) {
 			f := newFake(t, nil)

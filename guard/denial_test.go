@@ -16,10 +16,20 @@ func TestDenialSaysWhatTheStoreWould(t *testing.T) {
 		limit    string
 		tellsAll bool
 	}{
-		{"10/s", true}, {"10/s burst 20", true}, {"1/m gcra", true}, {"10/s leaky-bucket burst 7", true}, {"20/s fixed-window", true},
-		{"1000000/s burst 5", true}, {"3/366d burst 2", true}, {"100/h fixed-window staggered", true},
-		{"300/s", false}, {"7/s burst 3", false}, {"20/s sliding-log", false}, {"20/s sliding-window", false},
-		{"20/s sliding-buckets", false}, {"20 concurrent ttl 1s", false},
+		{"10/s", true},
+		{"10/s burst 20", true},
+		{"1/m gcra", true},
+		{"10/s leaky-bucket burst 7", true},
+		{"20/s fixed-window", true},
+		{"1000000/s burst 5", true},
+		{"3/366d burst 2", true},
+		{"100/h fixed-window staggered", true},
+		{"300/s", false},
+		{"7/s burst 3", false},
+		{"20/s sliding-log", false},
+		{"20/s sliding-window", false},
+		{"20/s sliding-buckets", false},
+		{"20 concurrent ttl 1s", false},
 	} {
 		limit := headgate.MustParseLimit(tt.limit)
 		plan, err := algorithm.NewPlan(limit)

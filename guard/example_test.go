@@ -29,29 +29,33 @@ func (r *remote) Take(ctx context.Context, c headgate.Check) (headgate.Decision,
 
 // example returns a guard of a remote, with a clock that stands still until it is set, so that the outputs below are
 // always the same.
-func example(o guard.Options) (*guard.Guard, *remote, *limittest.Clock) {
-	clock := limittest.NewClock()
+func example(o guard.Options) (g *guard.Guard, r *remote, clock *limittest.Clock, done func()) {
+	clock = limittest.NewClock()
 	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}
-	r := &remote{Limiter: store}
+	r = &remote{Limiter: store}
 	o.Now = clock.Now
 	o.OnEvent = func(guard.Event) {}
-	g, err := guard.New(r, o)
+	g, err = guard.New(r, o)
 	if err != nil {
 		panic(err)
 	}
-	return g, r, clock
+	return g, r, clock, func() {
+		if err := errors.Join(g.Close(), store.Close()); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // Each check says who decides it when the store does not answer.
 func ExampleNew() {
-	g, store, _ := example(guard.Options{
+	g, store, _, done := example(guard.Options{
 		Deadline: 5 * time.Millisecond,
 		Nodes:    func() int { return 5 }, // each has a fifth of a limit to itself when it is alone
 	})
-	defer g.Close()
+	defer done()
 	store.away = true
 	for _, policy := range []headgate.Policy{headgate.Open, headgate.Closed, headgate.Local} {
 		d, err := g.Take(context.Background(), headgate.Check{
@@ -71,8 +75,8 @@ func ExampleNew() {
 
 // A client that does not listen is denied without asking the store, until its denial ends.
 func ExampleGuard_Take() {
-	g, store, clock := example(guard.Options{})
-	defer g.Close()
+	g, store, clock, done := example(guard.Options{})
+	defer done()
 	check := headgate.Check{Key: "search/alice", Limit: headgate.MustParseLimit("10/m burst 1"), Cost: 1}
 	for range 4 {
 		d, err := g.Take(context.Background(), check)
@@ -93,8 +97,8 @@ func ExampleGuard_Take() {
 }
 
 func ExampleGuard_Shards() {
-	g, store, _ := example(guard.Options{})
-	defer g.Close()
+	g, store, _, done := example(guard.Options{})
+	defer done()
 	store.away = true
 	for range 6 {
 		if _, err := g.Take(context.Background(), headgate.Check{

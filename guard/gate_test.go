@@ -59,7 +59,7 @@ func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
 							if ok {
 								admitted.Add(1)
 							}
-							time.Sleep(time.Duration(rng.IntN(20_000)) * time.Microsecond)
+							time.Sleep(time.Duration(rng.IntN(40_000*slower)) * time.Microsecond)
 						}
 					})
 				}
@@ -340,4 +340,29 @@ func TestPanicOfTheStoreLeavesNoTurnBehind(t *testing.T) {
 			t.Errorf("took %v, want no time", got)
 		}
 	})
+}
+
+// Keys that share a hash wait for each other, but not for each other's answers.
+func TestAnswerIsSharedOnlyByThoseItIsAbout(t *testing.T) {
+	g := newGuard(t, newFake(t, nil), Options{})
+	alice := check("alice", "1/h")
+	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
+	const hash = 42
+	why := wake{denial: denialOf(hash, &alice, g.clock.micros(), 1e6, &d, nil), shared: true}
+	for _, tt := range []struct {
+		name   string
+		check  headgate.Check
+		shared bool
+		want   bool
+	}{
+		{"alice", alice, true, true},
+		{"alice, who came too late", alice, false, false},
+		{"bob", check("bob", "1/h"), true, false},
+		{"alice under another limit", check("alice", "2/h"), true, false},
+	} {
+		why.shared = tt.shared
+		if _, _, got := g.news([]ask{{check: &tt.check, hash: hash}}, 0, why); got != tt.want {
+			t.Errorf("%s: denied %v, want %v", tt.name, got, tt.want)
+		}
+	}
 }

@@ -13,7 +13,7 @@ func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headg
 	if !denied && c.OnFailure == headgate.Local {
 		var err error
 		if d, err = g.local.Take(ctx, g.localCheck(c)); err == nil {
-			d = g.localDecision(s, c, d)
+			d = localDecision(s, d)
 			g.count(s, headgate.Local)
 			return d, nil
 		}
@@ -94,7 +94,7 @@ func share(l headgate.Limit, nodes int64) headgate.Limit {
 }
 
 // localDecision returns what the local limiter decided as the guard's decision.
-func (g *Guard) localDecision(s *shard, c *headgate.Check, d headgate.Decision) headgate.Decision {
+func localDecision(s *shard, d headgate.Decision) headgate.Decision {
 	d.Degraded = true
 	if d.RetryAfter == headgate.Never { // with the shard back it may pass
 		d.RetryAfter = s.estimate()

@@ -174,7 +174,7 @@ func (b *basket) settleLocal(locals []int) (passes bool, err error) {
 		return true, nil
 	}
 	for j, i := range locals {
-		b.decide(i, headgate.Local, b.g.localDecision(b.shards[i], &b.checks[i], ds[j]))
+		b.decide(i, headgate.Local, localDecision(b.shards[i], ds[j]))
 	}
 	return headgate.Allowed(ds), nil
 }

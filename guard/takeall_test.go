@@ -42,7 +42,7 @@ func TestTakeAllAcrossShards(t *testing.T) {
 	closed := func(key string) headgate.Check { return under(check(key, limit), headgate.Closed) }
 	local := func(key string) headgate.Check { return under(check(key, limit), headgate.Local) }
 	full := func(c headgate.Check) headgate.Check { return costing(c, 10) }
-	var down, fails, hangs, exhausted = "down", "fails", "hangs", "exhausted"
+	down, fails, hangs, exhausted := "down", "fails", "hangs", "exhausted"
 	for _, tt := range []struct {
 		name   string
 		is     map[string]string // what is the matter with a shard

@@ -23,9 +23,11 @@ func conforms(t *testing.T, url string) {
 func TestStandaloneConforms(t *testing.T) {
 	conforms(t, redistest.Standalone(t, redistest.Options{}).URL())
 }
+
 func TestSentinelConforms(t *testing.T) {
 	conforms(t, redistest.Sentinel(t, redistest.SentinelOptions{}).URL())
 }
+
 func TestClusterConforms(t *testing.T) {
 	conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL())
 }

@@ -35,6 +35,8 @@ type node struct {
 
 	inside  atomic.Int64 // calls let in, with those given up until it is known that their answers are no longer due
 	givenUp atomic.Int64 // of these, those given up
+	heard   atomic.Int64 // how often something was read
+	checked atomic.Int64 // heard, when the last calls began to be given up
 	waiting atomic.Int64 // for room
 	room    chan struct{}
 
@@ -69,7 +71,7 @@ const (
 	ringScale = 10
 	// maxInside leaves room in it for calls of the library itself.
 	maxInside = 1<<ringScale - 32
-	// hungAfter is how many calls are given up in a row, with no answer in between, before a server counts as hung.
+	// hungAfter is how many calls are given up in a row, while nothing is heard of a server, before it counts as hung.
 	hungAfter = 64
 	// grace is how long callers wait for a connection that was just lost.
 	grace = 50 * time.Millisecond
@@ -150,6 +152,9 @@ func (n *node) start() {
 // close ends the connection and the keeper, and waits for both. Calls then meet the error.
 func (n *node) close(err error) {
 	n.stop()
+	if !n.up() {
+		n.reset(err) // the keeper may be waiting for a greeting
+	}
 	<-n.done
 	n.change(&status{err: err})
 	n.client.Close()
@@ -303,9 +308,11 @@ func (n *node) leaveWith(ctx context.Context, st *status, err error) error {
 	n.counts.unanswered.Add(1)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		// Its place in the queue stays taken until the server answers.
-		if n.givenUp.Add(1) == hungAfter {
-			n.counts.hangs.Add(1)
-			n.lost(st, &ServerError{Server: n.addr, What: "hangs", Err: errHangs, Cure: "see its SLOWLOG and its host"})
+		switch given := n.givenUp.Add(1); {
+		case given == 1:
+			n.checked.Store(n.heard.Load())
+		case given%hungAfter == 0:
+			n.doubt(st)
 		}
 		return explainNetwork(err, n.addr)
 	}
@@ -317,6 +324,18 @@ func (n *node) leaveWith(ctx context.Context, st *status, err error) error {
 	return explain(err, n.addr)
 }
 
+// doubt is for when many calls were given up in a row. If the server has said something meanwhile, callers are merely in
+// a hurry, and the keeper's call will tell when all is answered that they gave up.
+func (n *node) doubt(st *status) {
+	heard := n.heard.Load()
+	if n.checked.Swap(heard) != heard {
+		n.wake()
+		return
+	}
+	n.counts.hangs.Add(1)
+	n.lost(st, &ServerError{Server: n.addr, What: "hangs", Err: errHangs, Cure: "see its SLOWLOG and its host"})
+}
+
 // lost shuts the gate.
 func (n *node) lost(st *status, err error) {
 	down := &status{err: explain(err, n.addr), since: time.Now(), changed: make(chan struct{})}
@@ -324,6 +343,11 @@ func (n *node) lost(st *status, err error) {
 		return
 	}
 	close(st.changed)
+	n.wake()
+}
+
+// wake has the keeper see to the connection.
+func (n *node) wake() {
 	select {
 	case n.kick <- struct{}{}:
 	default:
@@ -410,9 +434,11 @@ func (n *node) connect(ctx context.Context) error {
 		n.reset(err)
 		return explainDial(err, n.addr, n.dialer.tls != nil)
 	}
-	n.inside.Add(-n.givenUp.Swap(0))
+	n.release(n.givenUp.Swap(0))
+	if n.up() {
+		return nil
+	}
 	n.change(&status{up: true})
-	n.offerRoom()
 	n.mu.Lock()
 	gone := n.conn == nil
 	n.mu.Unlock()
@@ -530,6 +556,8 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	if err != nil {
 		w.why.CompareAndSwap(nil, &err)
+	} else {
+		w.node.heard.Add(1)
 	}
 	return n, err
 }

@@ -414,8 +414,14 @@ func TestMemoryPerKey(t *testing.T) {
 		limit string
 		most  float64 // bytes
 	}{
-		{"100/h", 190}, {"100/h gcra", 190}, {"100/h leaky-bucket", 190}, {"100/h fixed-window", 190},
-		{"100/h sliding-window", 190}, {"100/h sliding-buckets 12", 220}, {"100/h sliding-log", 340}, {"100 concurrent", 340},
+		{"100/h", 190},
+		{"100/h gcra", 190},
+		{"100/h leaky-bucket", 190},
+		{"100/h fixed-window", 190},
+		{"100/h sliding-window", 190},
+		{"100/h sliding-buckets 12", 220},
+		{"100/h sliding-log", 340},
+		{"100 concurrent", 340},
 	} {
 		if _, err := server.Do("FLUSHALL"); err != nil {
 			t.Fatal(err)
