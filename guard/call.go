@@ -30,26 +30,26 @@ func (g *Guard) begin(ctx context.Context, s *shard) (call, bool) {
 
 // end says what came of a call about a check.
 func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
-	v := judge(k.caller, err)
+	v, s := judge(k.caller, err), k.shard
 	switch v {
 	case failed:
-		g.counters.failures.Add(1)
 		if k.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			g.counters.timeouts.Add(1)
 		}
-		k.shard.blame(c, err)
+		s.blame(c, err)
 		k.done(errFailed)
-		if !k.shard.down.Load() {
-			g.warn(k.shard, err)
-		}
 	case ended:
 		k.done(errNoMind)
 	default:
-		if !k.shard.answered.Load() {
-			k.shard.answered.Store(true)
-		}
+		s.praise()
 		k.done(nil)
 	}
 	k.cancel()
+	if v == failed || v == refused {
+		g.counters.failures.Add(1)
+		if !s.down.Load() {
+			g.warn(s, err)
+		}
+	}
 	return v
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 
 	"github.com/headgate/headgate"
 )
@@ -137,21 +138,23 @@ func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
-	if err := g.local.Reset(ctx, headgate.Check{Key: c.Key, Owner: c.Owner}); err != nil {
-		return err
-	}
-	s := g.shardOf(&c)
+	return errors.Join(g.reset(ctx, &c), g.local.Reset(ctx, headgate.Check{Key: c.Key, Owner: c.Owner}))
+}
+
+// reset forgets in the store.
+func (g *Guard) reset(ctx context.Context, c *headgate.Check) error {
+	s := g.shardOf(c)
 	k, ok := g.begin(ctx, s)
 	if !ok {
 		return &Error{Op: "reset", Shard: s.name, Err: s.lastErr()}
 	}
-	err := g.inner.Reset(k.ctx, c)
+	err := g.inner.Reset(k.ctx, *c)
 	if g.denials != nil {
-		hash := g.denials.hash(&c)
+		hash := g.denials.hash(c)
 		g.denials.drop(hash, c.Key)
 		g.gate.forget(hash, g.clock.micros())
 	}
-	switch g.end(&k, &c, err) {
+	switch g.end(&k, c, err) {
 	case answered:
 		return err
 	case ended:

@@ -31,6 +31,62 @@ func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	})
 }
 
+func TestCircuitOpensHoweverSeldomItIsAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		g := newGuard(t, f, Options{})
+		f.breaks("a", fault{err: errRefused})
+		for range tripInRow - 1 {
+			take(t, g, check("a/1", "10/s"))
+			time.Sleep(2 * tripWindow)
+		}
+		f.breaks("a", fault{})
+		take(t, g, check("a/1", "10/s"))
+		f.breaks("a", fault{err: errRefused})
+		for i := range tripInRow {
+			if isOpen(g, "") {
+				t.Fatalf("open after %d failures in a row, want %d", i, tripInRow)
+			}
+			take(t, g, check("a/1", "10/s"))
+			time.Sleep(2 * tripWindow)
+		}
+		if !isOpen(g, "") {
+			t.Fatalf("closed after %d failures in a row", tripInRow)
+		}
+	})
+}
+
+func TestAnyCallCanOpenTheCircuitAndAnyCheckCanBeProbed(t *testing.T) {
+	ctx, c := context.Background(), check("a/1", "10/s")
+	for what, fails := range map[string]func(g *Guard){
+		"Take":    func(g *Guard) { _, _ = g.Take(ctx, c) },
+		"TakeAll": func(g *Guard) { _, _ = g.TakeAll(ctx, []headgate.Check{c, check("a/2", "10/s")}, nil) },
+		"Charge":  func(g *Guard) { _, _ = g.Charge(ctx, c) },
+		"Give":    func(g *Guard) { _ = g.Give(ctx, c, headgate.Receipt{At: 1, Units: 1}) },
+		"Reset":   func(g *Guard) { _ = g.Reset(ctx, headgate.Check{Key: "a/1"}) },
+	} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			g := newGuard(t, f, Options{})
+			f.breaks("a", fault{hangs: true})
+			for range tripInRow {
+				fails(g)
+			}
+			for range 100 {
+				if !isOpen(g, "") {
+					t.Fatalf("%s: the circuit is closed while the store hangs", what)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			f.breaks("a", fault{})
+			time.Sleep(time.Second)
+			if isOpen(g, "") {
+				t.Errorf("%s: the circuit is open a second after the store is back", what)
+			}
+		})
+	}
+}
+
 func TestCircuitOpensWhenHalfOfTheCallsFail(t *testing.T) {
 	for _, tt := range []struct {
 		good, bad int // in turn
@@ -182,15 +238,8 @@ func TestHalfOpenCircuitLetsOnlyTheProbeThrough(t *testing.T) {
 		goDown(t, g, f, "a")
 		time.Sleep(10 * time.Millisecond)
 		s := g.shards.only
-		for range 3 { // one who saw the circuit closed, and comes to the breaker when it would be half-open
-			s.down.Store(false)
-			done, err := s.breaker.Allow()
-			s.down.Store(true)
-			if err != nil {
-				t.Fatalf("the breaker would not let a late caller through: %v", err)
-			}
-			done(errNoMind)
-			if _, ok := s.allow(); ok {
+		for range 3 { // one who saw the circuit closed, and comes to the breaker when it is half-open
+			if _, ok := s.askBreaker(); ok {
 				t.Fatal("a caller got the prober's leave")
 			}
 		}

@@ -110,7 +110,7 @@ func (e *denial) share(cost, now int64) (headgate.Decision, bool) {
 // denialOf returns what an answer told at a time about a check, nil if nothing is denied by it. What it says holds for
 // so many µs at most. old is what was known before, or nil.
 func denialOf(hash uint64, c *headgate.Check, asked, hold int64, d *headgate.Decision, old *denial) *denial {
-	if d.Degraded || d.Limit != c.Limit.Capacity() {
+	if d.Limit != c.Limit.Capacity() {
 		return nil
 	}
 	e := &denial{

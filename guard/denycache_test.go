@@ -156,16 +156,11 @@ func TestWhatIsDoneToAKeyHereEndsItsDenial(t *testing.T) {
 func TestAnswerFromBeforeARefundIsNotRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
-		g := newGuard(t, f, Options{})
+		g := newGuard(t, slowAnswers{f, 5 * time.Millisecond}, Options{})
 		c := check("a/1", "1/h")
 		r := take(t, g, c).Receipt
 		denied := make(chan headgate.Decision)
-		go func() {
-			// The store denies at once, and its answer takes a while.
-			slow := slowAnswers{f, 5 * time.Millisecond}
-			g.inner = slow
-			denied <- take(t, g, c)
-		}()
+		go func() { denied <- take(t, g, c) }()
 		time.Sleep(time.Millisecond)
 		if err := g.Give(context.Background(), c, r); err != nil {
 			t.Fatal(err)

@@ -38,7 +38,8 @@
 //	        by Options.Nodes, at least 1. What is left in the local counters after an outage has no effect on the store.
 //
 // A receipt tells where its units were taken. The store's own have a time, which is not negative. Those of Open have an At
-// of −1 and giving them back does nothing; those of Local have one below −1, and are given back to Options.Local.
+// of −1 and giving them back does nothing; those of Local have one below −1, and are given back to Options.Local. So a
+// guard cannot stand before another guard.
 //
 // Charge follows the same policies: under Open and Closed the units are lost and counted as such, under Local they are
 // charged locally. Give and Reset fail with an error that wraps [ErrUnavailable]: nothing is lost without a word.
@@ -65,7 +66,7 @@
 //
 // Callers of one key do not rush the store either. No more units are under way at once than could pass: the capacity at
 // first, then what the latest answer said remains and what has come back since, and always one call. The others wait for
-// an answer, little longer than Options.Deadline at most, and share it if it is a denial.
+// an answer, at most twice Options.Deadline, and share it if it is a denial.
 //
 // # Memory
 //

@@ -93,6 +93,9 @@ func (f *fakeStore) begin(ctx context.Context, key, log string) error {
 }
 
 func (f *fakeStore) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := c.Validate(); err != nil {
+		return headgate.Decision{}, err // without asking anybody
+	}
 	if c.Cost == 0 {
 		f.looks.Add(1)
 	}

@@ -23,6 +23,7 @@ const (
 	isDenied           // by what was learned meanwhile
 	cannotAsk          // the shard is down, or did not answer others
 	hasEnded           // the caller has
+	isLate             // it has waited long enough
 )
 
 // maxRounds is how often a request with several checks lets others go first before it goes all the same.
@@ -59,8 +60,8 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		}
 		g.leave(asks)
 		if patience == nil {
-			// Longer than a call takes that was under way before.
-			patience, since = time.NewTimer(g.options.Deadline*5/4), time.Now()
+			// What is left of a call under way, and one more: its answer will be shared.
+			patience, since = time.NewTimer(2*g.options.Deadline), time.Now()
 			g.counters.waits.Add(1)
 		}
 		why, how := g.wait(ctx, s, a.hash, w, patience)
@@ -105,9 +106,6 @@ func (g *Guard) news(asks []ask, i int, why wake) (at int, d headgate.Decision, 
 	}
 	return 0, d, false
 }
-
-// isLate is the standing of one who has waited long enough.
-const isLate = hasEnded + 1
 
 // wait waits until a waiter is woken.
 func (g *Guard) wait(ctx context.Context, s *shard, hash uint64, w *waiter, patience *time.Timer) (wake, standing) {

@@ -27,7 +27,7 @@ type Options struct {
 	// Nodes returns how many nodes share a limit; it is called for every decision under a share. Default 1.
 	Nodes func() int
 	// OnEvent is told what happens to the store, by one goroutine. Events that it is too slow for are dropped and counted.
-	// Default is to log them with slog at Warn.
+	// It must not close the guard. Default is to log them with slog at Warn.
 	OnEvent func(Event)
 	// Now is the clock by which denials are remembered. Default the system's monotonic clock. Deadlines and probes go by
 	// the system's in any case.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // A Prober is a store that can say whether a shard works, without a check. It returns when ctx ends.
@@ -78,6 +80,9 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 	case f != nil:
 		look := f.check
 		look.Cost = 0
+		if look.Limit == (headgate.Limit{}) { // that of a Reset
+			look.Limit = headgate.PerSecond(1)
+		}
 		_, err = g.inner.Take(ctx, look)
 	}
 	switch judge(g.life, err) {

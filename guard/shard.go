@@ -31,6 +31,7 @@ type shard struct {
 	nextProbe atomic.Int64 // likewise
 	warned    atomic.Int64 // when an event last said that it fails, likewise
 	degraded  atomic.Int64 // decisions since it went down
+	inRow     atomic.Int64 // failures since the last success; the breaker's own count forgets those of its window
 	answered  atomic.Bool  // it did at least once
 	backAt    atomic.Int64 // when it last came back, in ns since 1970
 	used      atomic.Bool  // somebody asked for it since the last look
@@ -63,7 +64,7 @@ func (g *Guard) newShard(name string) *shard {
 		Timeout:      1, // the prober decides when to try
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			done := c.TotalFailures + c.TotalSuccesses
-			return c.ConsecutiveFailures >= tripInRow || done >= tripCalls && 2*c.TotalFailures >= done
+			return s.inRow.Load() >= tripInRow || done >= tripCalls && 2*c.TotalFailures >= done
 		},
 		IsExcluded: func(err error) bool { return errors.Is(err, errNoMind) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
@@ -103,6 +104,7 @@ func (g *Guard) comeUp(s *shard) {
 	s.opened.Store(&opened)
 	s.since.Store(now.UnixNano())
 	s.backAt.Store(now.UnixNano())
+	s.inRow.Store(0)
 	s.down.Store(false)
 	s.answered.Store(true)
 	g.tell(Event{Kind: Recovered, Shard: s.name, Down: down, Degraded: s.degraded.Load()})
@@ -113,6 +115,10 @@ func (s *shard) allow() (done func(error), ok bool) {
 	if s.down.Load() {
 		return nil, false
 	}
+	return s.askBreaker()
+}
+
+func (s *shard) askBreaker() (done func(error), ok bool) {
 	done, err := s.breaker.Allow()
 	if err != nil {
 		return nil, false
@@ -126,7 +132,18 @@ func (s *shard) allow() (done func(error), ok bool) {
 
 // blame notes a failure.
 func (s *shard) blame(c *headgate.Check, err error) {
+	s.inRow.Add(1)
 	s.failed.Store(&failure{check: *c, err: err})
+}
+
+// praise notes an answer.
+func (s *shard) praise() {
+	if s.inRow.Load() != 0 {
+		s.inRow.Store(0)
+	}
+	if !s.answered.Load() {
+		s.answered.Store(true)
+	}
 }
 
 func (s *shard) lastErr() error {

@@ -9,7 +9,7 @@ import (
 
 // Stats are a guard's figures since it was made.
 type Stats struct {
-	// Calls is how often the store was called, probes and refunds in the background not among them.
+	// Calls is how often the store was called, probes not among them.
 	Calls int64
 	// Failures is how many of the calls failed, and Timeouts how many of these because of the deadline.
 	Failures, Timeouts int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -290,5 +291,63 @@ func TestSentCommandsAreNotLost(t *testing.T) {
 	}
 	if failed := len(c.failures()); failed > 0 && !raceDetected {
 		t.Errorf("%d of %d calls failed while slots moved: %v", failed, c.calls.Load(), c.fails)
+	}
+}
+
+func TestCallsAllocateNoMoreThanTheLibrary(t *testing.T) {
+	if raceDetected {
+		t.Skip("the race detector allocates")
+	}
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := s.conn
+	ctx := within(t, time.Minute)
+	raw := testing.AllocsPerRun(2000, func() {
+		if err := c.seeds[0].client.Do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	ours := testing.AllocsPerRun(2000, func() {
+		if err := c.do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if ours > raw {
+		t.Errorf("a call allocates %v times; that of the library %v times", ours, raw)
+	}
+}
+
+// BenchmarkDo measures the way to the server and back, beside the client library alone.
+func BenchmarkDo(b *testing.B) {
+	server := redistest.Standalone(b, redistest.Options{})
+	s := open(b, server.URL(), Options{Secret: testSecret})
+	c := s.conn
+	for _, bb := range []struct {
+		name string
+		do   func(context.Context, rueidis.Completed) rueidis.RedisResult
+	}{{"store", c.do}, {"library", c.seeds[0].client.Do}} {
+		for _, callers := range []int{1, 64, 256} {
+			b.Run(fmt.Sprintf("%s/%d", bb.name, callers), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
+				ctx := within(b, time.Minute)
+				call := func() {
+					if err := bb.do(ctx, c.b().Eval().Script("return 1").Numkeys(1).Key("k").Build()).Error(); err != nil {
+						b.Error(err)
+					}
+				}
+				if callers == 1 {
+					for b.Loop() {
+						call()
+					}
+					return
+				}
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						call()
+					}
+				})
+			})
+		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A fakeReply is an error with the text of a reply. Real ones are made by the library alone.
-type fakeReply string
+// A fakeReplyError is an error with the text of a reply. Real ones are made by the library alone.
+type fakeReplyError string
 
-func (f fakeReply) Error() string { return string(f) }
+func (f fakeReplyError) Error() string { return string(f) }
 
 func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
 	for text, want := range map[string]string{
@@ -32,7 +32,7 @@ func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
 		"":                     "",
 		"Error running script": "",
 	} {
-		got := replyText(fakeReply(text))
+		got := replyText(fakeReplyError(text))
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%q: got %q, want %s", text, got, want)
 		}
@@ -65,7 +65,7 @@ func TestNetworkErrorsAreExplained(t *testing.T) {
 				t.Errorf("%v: is %v: got %t, want %t", tt.err, class, is, want)
 			}
 		}
-		if again := c.explain(got, "other"); again != got {
+		if again := c.explain(got, "other"); !errors.Is(again, got) || again.Error() != got.Error() {
 			t.Errorf("%v: explained twice it is %v", tt.err, again)
 		}
 	}

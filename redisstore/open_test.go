@@ -33,13 +33,17 @@ func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
 }
 
 // notOpen expects that a store cannot be opened, in words that say why.
-func notOpen(t *testing.T, url string, o Options, words ...string) error {
+func notOpen(t *testing.T, url string, o Options, words ...string) {
+	t.Helper()
+	says(t, whyNotOpen(t, url, o), words...)
+}
+
+func whyNotOpen(t *testing.T, url string, o Options) error {
 	t.Helper()
 	_, err := tryOpen(t, url, o)
 	if err == nil {
 		t.Fatalf("%s can be opened", url)
 	}
-	says(t, err, words...)
 	return err
 }
 
@@ -114,7 +118,7 @@ func freeAddr(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
@@ -180,7 +184,8 @@ func TestWrongPasswordsAreRefusedAtOnce(t *testing.T) {
 			o := Options{StartAway: start}
 			begin := time.Now()
 			notOpen(t, "redis://"+server.Addr()+"?protocol="+protocol, o, server.Addr(), "wants a password", "redis://user:password@host")
-			err := notOpen(t, "redis://:wrong@"+server.Addr()+"?protocol="+protocol, o, server.Addr(), "does not accept user and password", "redis://user:password@host")
+			err := whyNotOpen(t, "redis://:wrong@"+server.Addr()+"?protocol="+protocol, o)
+			says(t, err, server.Addr(), "does not accept user and password", "redis://user:password@host")
 			notOpen(t, "redis://nobody:right@"+server.Addr()+"?protocol="+protocol, o, server.Addr(), "does not accept user and password")
 			if took := time.Since(begin); took > 2*time.Second {
 				t.Errorf("it took %v", took)
@@ -198,7 +203,8 @@ func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
 	strict := redistest.Standalone(t, redistest.Options{TLS: true, Config: []string{"tls-auth-clients yes"}})
 	ca := "tls_ca_file=" + url.QueryEscape(secured.Certificates().CAFile)
 
-	err := notOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", Options{}, secured.Addr(), "certificate for another name", "tls_server_name")
+	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", Options{})
+	says(t, err, secured.Addr(), "certificate for another name", "tls_server_name")
 	if !lasting(err) {
 		t.Error("a wrong name counts as something that passes")
 	}
@@ -251,7 +257,8 @@ func TestUnknownNameOfThePrimaryIsRefused(t *testing.T) {
 func TestServerThatIsNotThereIsNamed(t *testing.T) {
 	addr := freeAddr(t)
 	for _, u := range []string{"redis://" + addr, "redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {
-		err := notOpen(t, u, Options{}, addr, "nobody listens", "start it", "Options.StartAway")
+		err := whyNotOpen(t, u, Options{})
+		says(t, err, addr, "nobody listens", "start it", "Options.StartAway")
 		if !errors.Is(err, ErrAway) {
 			t.Errorf("%s: %v is not ErrAway", u, err)
 		}
@@ -265,7 +272,8 @@ func TestServerThatHangsIsNamed(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	begin := time.Now()
-	err := notOpen(t, server.URL()+"?dial_timeout=200ms", Options{}, server.Addr(), "cannot be reached in time", "Options.StartAway")
+	err := whyNotOpen(t, server.URL()+"?dial_timeout=200ms", Options{})
+	says(t, err, server.Addr(), "cannot be reached in time", "Options.StartAway")
 	if took := time.Since(begin); took > time.Second || !errors.Is(err, ErrAway) {
 		t.Errorf("after %v: %v", took, err)
 	}
@@ -396,7 +404,7 @@ func TestSocketThatIsForbiddenIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}

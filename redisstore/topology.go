@@ -2,18 +2,12 @@ package redisstore
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/headgate/headgate"
 )
 
 // slots is how many there are in a cluster.
@@ -126,8 +120,8 @@ var crcTable = func() (table [256]uint16) {
 const (
 	// mapPeriod is how often the map is read anew though nothing has gone wrong.
 	mapPeriod = time.Second
-	// mapGap is the least time between two readings.
-	mapGap = 25 * time.Millisecond
+	// Between two readings is at least that much time, which doubles while reading brings nothing new.
+	mapGap, maxMapGap = 25 * time.Millisecond, 400 * time.Millisecond
 	// mapPatience is how long one server may take to answer.
 	mapPatience = 250 * time.Millisecond
 	// mapAsked is how many servers are asked at most in one reading.
@@ -142,32 +136,53 @@ func (c *connection) refresh() {
 	}
 }
 
-// watch reads the map every second, and when it is wanted.
+// watch reads the map every second, and when it is wanted. The longer it is wanted in vain the longer it waits, so that a
+// fleet does not ask a cluster to death that is in trouble.
 func (c *connection) watch() {
-	gap := time.NewTimer(0)
-	defer gap.Stop()
+	gap := mapGap
+	ready := time.NewTimer(0)
+	defer ready.Stop()
 	for {
 		period := time.NewTimer(mapPeriod/2 + rand.N(mapPeriod/2))
 		select {
 		case <-c.life.Done():
 		case <-period.C:
+			gap = mapGap
 		case <-c.wanted:
 		}
 		period.Stop()
 		select {
 		case <-c.life.Done():
 			return
-		case <-gap.C:
+		case <-ready.C:
 		}
-		gap.Reset(mapGap)
-		if err := c.readMap(c.life, mapPatience); err != nil {
+		before := c.topology.Load()
+		err := c.readMap(c.life, mapPatience)
+		if err != nil {
 			c.why.Store(&err)
-			if c.topology.Load() == nil {
-				gap.Reset(lastDelay / 4)
+			if before == nil {
 				c.refresh()
 			}
 		}
+		if err == nil && !c.topology.Load().same(before) {
+			gap = mapGap
+		}
+		ready.Reset(gap/2 + rand.N(gap/2))
+		gap = min(2*gap, maxMapGap)
 	}
+}
+
+// same tells whether two maps send every key to the same server.
+func (m *topology) same(other *topology) bool {
+	if other == nil || len(m.shards) != len(other.shards) || len(m.owners) != len(other.owners) {
+		return false
+	}
+	for slot := range max(1, len(m.owners)) {
+		if m.primary(uint16(slot)) != other.primary(uint16(slot)) {
+			return false
+		}
+	}
+	return true
 }
 
 // readMap reads the map from the sentinels or the cluster.
@@ -195,106 +210,6 @@ func rank(n *node) int {
 	return 1
 }
 
-// readCluster asks servers of the cluster until one knows which has which slots.
-func (c *connection) readCluster(ctx context.Context, patience time.Duration) error {
-	c.mu.Lock()
-	nodes := slices.Collect(maps.Values(c.nodes))
-	c.mu.Unlock()
-	known := int64(0)
-	if m := c.topology.Load(); m != nil {
-		known = m.epoch
-	}
-	var (
-		first  error
-		behind *topology
-	)
-	for _, n := range askable(nodes) {
-		m, err := c.clusterSeenBy(ctx, n, patience)
-		switch {
-		case err != nil && (first == nil || lasting(err) && !lasting(first)):
-			first = err
-		case err != nil:
-		case m.epoch < known: // it has not heard of the latest failover
-			behind = m
-		default:
-			c.adopt(m)
-			return nil
-		}
-	}
-	if behind != nil { // nobody has: this is another cluster at the same addresses
-		c.adopt(behind)
-		return nil
-	}
-	if first == nil {
-		first = headgate.ErrClosed
-	}
-	return first
-}
-
-// clusterSeenBy returns the map as one server sees it.
-func (c *connection) clusterSeenBy(ctx context.Context, n *node, patience time.Duration) (*topology, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	results := n.doMulti(ctx, c.builder.ClusterInfo().Build(), c.builder.ClusterSlots().Build())
-	m := &topology{owners: make([]int16, slots)}
-	for i := range m.owners {
-		m.owners[i] = -1
-	}
-	if text, err := results[0].ToString(); err == nil { // a user may not be allowed to ask
-		m.epoch, _ = strconv.ParseInt(parseInfo(text)["cluster_current_epoch"], 10, 64)
-	}
-	ranges, err := results[1].ToArray()
-	if err != nil {
-		return nil, explain(err, n.addr)
-	}
-	for _, r := range ranges {
-		if err := c.addRange(m, n, r); err != nil {
-			return nil, err
-		}
-	}
-	if len(m.shards) == 0 {
-		return nil, &ServerError{Server: n.addr, What: "is of a cluster that has no slots", class: ErrAway, Cure: "create the cluster: redis-cli --cluster create"}
-	}
-	return m, nil
-}
-
-// addRange adds one range of slots: its first and last one, its primary, and the replicas.
-func (c *connection) addRange(m *topology, asked *node, r rueidis.RedisMessage) error {
-	fields, err := r.ToArray()
-	if err != nil || len(fields) < 3 {
-		return badAnswer(asked.addr, "CLUSTER SLOTS", err)
-	}
-	from, err1 := fields[0].AsInt64()
-	to, err2 := fields[1].AsInt64()
-	if err := errors.Join(err1, err2); err != nil || from < 0 || to >= slots || from > to {
-		return badAnswer(asked.addr, "CLUSTER SLOTS", err)
-	}
-	var addrs []string
-	for _, field := range fields[2:] {
-		addr, err := addressOf(field, asked.addr)
-		if err != nil {
-			return badAnswer(asked.addr, "CLUSTER SLOTS", err)
-		}
-		addrs = append(addrs, addr)
-	}
-	if addrs[0] == "" {
-		return nil
-	}
-	i := slices.IndexFunc(m.shards, func(s shard) bool { return s.name == addrs[0] })
-	if i < 0 {
-		s, err := c.newShard(addrs[0], addrs)
-		if err != nil {
-			return err
-		}
-		i = len(m.shards)
-		m.shards = append(m.shards, s)
-	}
-	for slot := from; slot <= to; slot++ {
-		m.owners[slot] = int16(i)
-	}
-	return nil
-}
-
 // newShard returns the shard of a primary and its replicas.
 func (c *connection) newShard(name string, addrs []string) (shard, error) {
 	s := shard{name: name}
@@ -316,27 +231,6 @@ func (c *connection) newShard(name string, addrs []string) (shard, error) {
 		}
 	}
 	return s, nil
-}
-
-// addressOf returns the address in an entry of CLUSTER SLOTS, empty for a server that cannot be reached.
-func addressOf(entry rueidis.RedisMessage, asked string) (string, error) {
-	fields, err := entry.ToArray()
-	if err != nil {
-		return "", err
-	}
-	if len(fields) < 2 {
-		return "", errors.New("an entry of a server without address")
-	}
-	host, err := fields[0].ToString()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		return "", err
-	}
-	port, err := fields[1].AsInt64()
-	if err != nil {
-		return "", err
-	}
-	addr, _ := pointed(net.JoinHostPort(host, strconv.FormatInt(port, 10)), asked)
-	return addr, nil
 }
 
 // adopt makes a map the current one, and forgets servers that are no longer of the set.
@@ -374,84 +268,6 @@ func (c *connection) adopt(m *topology) {
 
 // forgetAfter is how long a server is kept that is in no map any more.
 const forgetAfter = 10 * time.Second
-
-// readSentinels asks the sentinels who is the primary, and believes it if that server says so too.
-func (c *connection) readSentinels(ctx context.Context, patience time.Duration) error {
-	var first error
-	for _, n := range askable(slices.Clone(c.seeds)) {
-		m, err := c.primarySeenBy(ctx, n, patience)
-		if err == nil {
-			c.adopt(m)
-			return nil
-		}
-		if first == nil || lasting(err) && !lasting(first) {
-			first = err
-		}
-	}
-	return first
-}
-
-func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.Duration) (*topology, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	master := c.endpoint.master
-	results := n.doMulti(ctx,
-		c.builder.SentinelGetMasterAddrByName().Master(master).Build(),
-		c.builder.SentinelReplicas().Master(master).Build())
-	at, err := results[0].AsStrSlice()
-	switch {
-	case rueidis.IsRedisNil(err):
-		return nil, &ServerError{
-			Server: n.addr, What: "is a sentinel that knows no primary called " + strconv.Quote(master), class: ErrAway, lasting: true,
-			Cure: "see SENTINEL MASTERS for the name to put after the hosts of the URL",
-		}
-	case err != nil && strings.Contains(err.Error(), "unknown command"):
-		return nil, &ServerError{
-			Server: n.addr, What: "is not a sentinel", Err: err, class: ErrAway, lasting: true,
-			Cure: "give the sentinels' addresses, whose port is " + sentinelPort + " as a rule, or want redis:// for a server",
-		}
-	case err != nil:
-		return nil, explain(err, n.addr)
-	case len(at) < 2:
-		return nil, badAnswer(n.addr, "SENTINEL GET-MASTER-ADDR-BY-NAME", nil)
-	}
-	s, err := c.newShard(master, append([]string{net.JoinHostPort(at[0], at[1])}, replicasIn(results[1])...))
-	if err != nil {
-		return nil, err
-	}
-	m := &topology{shards: []shard{s}}
-	if now := c.topology.Load(); now != nil && now.shards[0].primary == s.primary {
-		return m, nil
-	}
-	if err := s.primary.settled(ctx); err != nil {
-		return nil, err
-	}
-	role, err := roleOf(ctx, s.primary, c.builder)
-	if err != nil {
-		return nil, err
-	}
-	if role != rolePrimary {
-		return nil, &ServerError{Server: s.primary.addr, What: "is no primary yet, though the sentinels say so", class: ErrAway}
-	}
-	return m, nil
-}
-
-// replicasIn returns the addresses of replicas that a sentinel takes for healthy.
-func replicasIn(result rueidis.RedisResult) []string {
-	list, err := result.ToArray()
-	if err != nil {
-		return nil
-	}
-	var addrs []string
-	for _, entry := range list {
-		fields, err := entry.AsStrMap()
-		if err == nil && fields["ip"] != "" && !strings.Contains(fields["flags"], "down") && !strings.Contains(fields["flags"], "disconnected") {
-			addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
-		}
-	}
-	slices.Sort(addrs)
-	return addrs
-}
 
 const (
 	rolePrimary = "master"

@@ -235,3 +235,64 @@ func TestDemotedServerIsLeft(t *testing.T) {
 		return nil
 	})
 }
+
+func TestServersThatLeaveAreForgotten(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	first := cluster.Servers()[0]
+	s := open(t, "redis-cluster://"+first.Addr(), Options{Secret: testSecret})
+	c := s.conn
+	m := c.topology.Load()
+	i := 0
+	for m.shards[i].name == first.Addr() {
+		i++
+	}
+	gone := m.shards[i].primary
+	c.mu.Lock()
+	gone.wanted = time.Now().Add(-2 * forgetAfter)
+	c.mu.Unlock()
+	less := &topology{owners: m.owners, epoch: m.epoch}
+	for j, s := range m.shards {
+		if j == i {
+			s = m.shards[(i+1)%len(m.shards)]
+		}
+		less.shards = append(less.shards, s)
+	}
+	c.adopt(less)
+	eventually(t, 5*time.Second, func() error {
+		err := gone.do(within(t, time.Second), c.b().Ping().Build()).Error()
+		if !errors.Is(err, ErrAway) || errors.Is(err, headgate.ErrClosed) {
+			return fmt.Errorf("got %w, want ErrAway", err)
+		}
+		return nil
+	})
+	// The next reading finds it again.
+	eventually(t, 5*time.Second, func() error {
+		for i := range 30 {
+			if err := take(within(t, time.Second), s, fmt.Sprint("client", i)); err != nil {
+				return err
+			}
+		}
+		if m := c.topology.Load(); m.uncovered() > 0 || len(m.shards) != 3 {
+			return errors.New("not found again")
+		}
+		return nil
+	})
+}
+
+func TestMapsAreCompared(t *testing.T) {
+	a, b := &node{}, &node{}
+	one, two := lone(a), lone(b)
+	if !one.same(one) || one.same(two) || one.same(nil) {
+		t.Error("lone servers")
+	}
+	half := func(cut int) *topology {
+		m := &topology{shards: []shard{{primary: a}, {primary: b}}, owners: make([]int16, slots)}
+		for i := cut; i < slots; i++ {
+			m.owners[i] = 1
+		}
+		return m
+	}
+	if !half(8000).same(half(8000)) || half(8000).same(half(8001)) || half(8000).same(one) {
+		t.Error("clusters")
+	}
+}

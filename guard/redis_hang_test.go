@@ -1,0 +1,202 @@
+package guard_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// callers is how many there are in an outage.
+const callers = 64
+
+// slack is how much longer than the deadline a call may take.
+const slack = 5 * time.Millisecond
+
+// noise measures how late timers are, which is what a call that waits for its deadline cannot help.
+type noise struct {
+	late histogram
+	stop atomic.Bool
+	done sync.WaitGroup
+}
+
+func measureNoise(t testing.TB, each time.Duration) *noise {
+	n := new(noise)
+	for range 8 {
+		n.done.Go(func() {
+			for !n.stop.Load() {
+				began := time.Now()
+				<-time.After(each)
+				n.late.add(time.Since(began) - each)
+			}
+		})
+	}
+	t.Cleanup(n.end)
+	return n
+}
+
+// end ends the measurement.
+func (n *noise) end() {
+	n.stop.Store(true)
+	n.done.Wait()
+}
+
+// awaitOpen returns when the circuit of the only shard opened.
+func awaitOpen(t testing.TB, g *guard.Guard) time.Time {
+	t.Helper()
+	awaitCircuit(t, g, true)
+	return g.Shards()[0].Since
+}
+
+func awaitCircuit(t testing.TB, g *guard.Guard, open bool) {
+	t.Helper()
+	eventually(t, 10*time.Second, func() error {
+		if s := g.Shards()[0]; s.Open != open {
+			return fmt.Errorf("the circuit is open: %v, want %v", s.Open, open)
+		}
+		return nil
+	})
+}
+
+// An outage is what a fault did to callers.
+type outage struct {
+	first, open histogram     // how long calls took that began before and after the circuit opened
+	opened      time.Duration // when that was, from the fault on
+	noise       time.Duration // by how much timers were late at most
+
+	goroutinesBefore, goroutinesSoon, goroutinesMost int
+	heapBefore, heapAfter                            uint64
+}
+
+// endure runs a fault for a while under the load of a crowd.
+func endure(t testing.TB, c *crowd, fault func(), lasting time.Duration) *outage {
+	t.Helper()
+	o := new(outage)
+	n := measureNoise(t, guard.DefaultDeadline)
+	o.heapBefore, o.goroutinesBefore = heap(), runtime.NumGoroutine()
+	awaitCircuit(t, c.guard, false) // on a busy machine it may be open without any fault
+	first := c.phase()
+	began := time.Now()
+	fault()
+	o.opened = awaitOpen(t, c.guard).Sub(began)
+	open := c.phase()
+	for time.Since(began) < lasting {
+		time.Sleep(5 * time.Millisecond)
+		n := runtime.NumGoroutine()
+		if time.Since(began) < lasting/8 {
+			o.goroutinesSoon = n
+		}
+		o.goroutinesMost = max(o.goroutinesMost, n)
+	}
+	c.phase()
+	o.heapAfter = heap()
+	n.end()
+	o.noise = n.late.max()
+	o.first.merge(first)
+	o.open.merge(open)
+	t.Logf("circuit opened after %v; until then: %v", o.opened, &o.first)
+	t.Logf("then: %v", &o.open)
+	t.Logf("timers were late by %v at most; goroutines %d, soon %d, then at most %d; heap %d KiB, then %d KiB",
+		o.noise, o.goroutinesBefore, o.goroutinesSoon, o.goroutinesMost, o.heapBefore>>10, o.heapAfter>>10)
+	return o
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// want sees that callers hardly noticed.
+func (o *outage) want(t testing.TB) {
+	t.Helper()
+	var all histogram
+	all.merge(&o.first)
+	all.merge(&o.open)
+	if got, most := all.at(0.999), guard.DefaultDeadline+slack+o.noise; got > most {
+		t.Errorf("p99.9 of a call is %v, want at most %v, of which %v are for timers that are late", got, most, o.noise)
+	}
+	// Who has waited for the answers to other callers, for a quarter longer than the deadline, may make a call of his own.
+	if got, most := all.max(), guard.DefaultDeadline*9/4+slack+2*o.noise; got > most {
+		t.Errorf("the longest call took %v, want at most %v", got, most)
+	}
+	short := time.Millisecond
+	if raceDetected {
+		short = 5 * time.Millisecond
+	}
+	if got := o.open.at(0.99); got > short {
+		t.Errorf("p99 of a call after the circuit opened is %v, want at most %v", got, short)
+	}
+	if o.open.count() < 1000 {
+		t.Errorf("%d calls after the circuit opened, want many", o.open.count())
+	}
+	// The client library keeps one for each call that was given up, and for each probe, until it gives up the connection.
+	if grown := o.goroutinesSoon - o.goroutinesBefore; grown > callers+16 {
+		t.Errorf("%d goroutines more than before, want hardly more than there were calls when it began, %d", grown, callers)
+	}
+	if grown := o.goroutinesMost - o.goroutinesSoon; grown > 16 {
+		t.Errorf("%d goroutines more than when it began, want hardly any", grown)
+	}
+	if grown := int64(o.heapAfter) - int64(o.heapBefore); grown > 4<<20 {
+		t.Errorf("the heap has grown by %d KiB, want hardly at all", grown>>10)
+	}
+}
+
+// back is how soon after a fault has ended decisions must be exact again.
+const back = 2 * time.Second
+
+// outageLasts is how long an outage lasts: longer than the store takes to give a connection up.
+func outageLasts() time.Duration {
+	if soaks() {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
+}
+
+func TestAServerThatHangsHoldsNobodyUp(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	testOutage(t, server.URL(), server.Pause, server.Resume)
+}
+
+func TestANetworkThatSwallowsEverythingHoldsNobodyUp(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+	testOutage(t, "redis://"+proxy.Addr(), proxy.Blackhole, proxy.Heal)
+}
+
+func TestANetworkThatIsCutHoldsNobodyUp(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+	testOutage(t, "redis://"+proxy.Addr(), proxy.Cut, proxy.Heal)
+}
+
+// testOutage lets a fault happen to the only server there is, and end.
+func testOutage(t *testing.T, url string, fault, end func()) {
+	t.Helper()
+	store := openStore(t, url, redisstore.Options{})
+	g := newGuard(t, store, guard.Options{})
+	c := newCrowd(t, g, store, newAccounts(60), callers, 4*time.Millisecond)
+	c.awaitDenials()
+	noisy := c.degraded(nil)
+	o := endure(t, c, fault, outageLasts())
+	o.want(t)
+	end()
+	ended := time.Now()
+	served := c.awaitServed(ended, everybody)
+	if served > back {
+		t.Errorf("decisions are exact %v after the end, want at most %v", served, back)
+	}
+	time.Sleep(200 * time.Millisecond)
+	c.stop()
+	excess := c.wantAtMost(0)
+	t.Logf("exact %v after the end; %d asked, %d taken, %d degraded, at most %d beyond burst + rate·t",
+		served, c.asked.Load(), c.taken(), c.wantCounted(), excess)
+	if c.degraded(nil) == noisy {
+		t.Error("nothing was degraded")
+	}
+}

@@ -1,0 +1,161 @@
+package guard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// limitsOf returns three limits of one client, which are decided as one.
+func limitsOf(client string) []headgate.Check {
+	return []headgate.Check{
+		{Owner: client, Key: client + "/second", Limit: headgate.MustParseLimit("20/s burst 20"), Cost: 1},
+		{Owner: client, Key: client + "/hour", Limit: headgate.MustParseLimit("10000/h sliding-window"), Cost: 1},
+		{Owner: client, Key: client + "/day", Limit: headgate.MustParseLimit("100/d"), Cost: 1},
+	}
+}
+
+// aloneOf returns a limit of the same client, in the same slot, that is decided alone.
+func aloneOf(client, name, limit string) headgate.Check {
+	return headgate.Check{Owner: client, Key: client + "/" + name, Limit: headgate.MustParseLimit(limit), Cost: 1}
+}
+
+// keysOf returns the keys of a cluster that begin with the store's prefix, without the one for the secret.
+func keysOf(t testing.TB, cluster *redistest.ClusterSet) []string {
+	t.Helper()
+	var keys []string
+	for _, s := range cluster.Servers()[:3] {
+		reply, err := s.Do("KEYS", redisstore.DefaultPrefix+"{*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range reply.([]any) {
+			keys = append(keys, fmt.Sprint(key))
+		}
+	}
+	return keys
+}
+
+// A slot that moves key by key while it is asked for, there and back. Now and then one of the client's three keys is at the
+// new server and the others at the old one, which then have to be asked for one by one or again.
+func TestASlotThatMovesIsFollowedExactly(t *testing.T) {
+	t.Parallel()
+	cluster := clusterWith(t, "no")
+	store := openStore(t, cluster.URL(), redisstore.Options{})
+	g := newGuard(t, store, guard.Options{Deadline: patient})
+	const client = "moving"
+	if _, err := store.TakeAll(t.Context(), limitsOf(client), nil); err != nil {
+		t.Fatal(err)
+	}
+	keys := keysOf(t, cluster)
+	if len(keys) != 3 {
+		t.Fatalf("keys %q, want three", keys)
+	}
+	slot := redistest.SlotOf(keys[0])
+	from := cluster.PrimaryOfSlot(slot)
+	to := cluster.Servers()[0]
+	if from == to {
+		to = cluster.Servers()[1]
+	}
+	moving := newAccount(limitsOf(client)...)
+	accounts := append(newAccounts(20), moving)
+	for i := range 8 {
+		accounts = append(accounts, newAccount(aloneOf(client, fmt.Sprint("alone", i), variety[i%len(variety)])))
+	}
+	c := newCrowd(t, g, store, accounts, 24, 4*time.Millisecond)
+	moves := 0
+	for deadline := time.Now().Add(2 * time.Second); moves < 6 || time.Now().Before(deadline); moves++ {
+		m := cluster.BeginMove(slot, to)
+		for m.MoveKeys(1) > 0 {
+			time.Sleep(2 * time.Millisecond)
+		}
+		m.Finish()
+		from, to = to, from
+	}
+	time.Sleep(100 * time.Millisecond)
+	c.stop()
+	excess := c.wantAtMost(0)
+	degraded := c.wantCounted()
+	t.Logf("%d moves, %d asked, %d taken, %d degraded, at most %d beyond burst + rate·t", moves, c.asked.Load(), c.taken(), degraded, excess)
+	if degraded > 0 {
+		t.Errorf("%d decisions are degraded", degraded)
+	}
+	c.wantAtLeast(0.8, func(a *account) bool { return len(a.checks) == 1 })
+	if n := moving.taken[0].Load(); n < 20 {
+		t.Errorf("the client with three limits got %d, want some", n)
+	}
+	if redirected(t, store) == 0 {
+		t.Error("nobody was sent from one server to another")
+	}
+}
+
+// redirected returns how many calls servers have sent on or back.
+func redirected(t testing.TB, s *redisstore.Store) int64 {
+	t.Helper()
+	health, err := s.Health(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int64
+	for _, h := range health {
+		n += h.Redirects + h.Retries
+	}
+	return n
+}
+
+// A slot that is held half way: of the three keys of one client one is at the new server. Nobody can decide them in one
+// step then, but everybody else must not notice.
+func TestASlotHeldHalfwayDegradesNobodyElse(t *testing.T) {
+	t.Parallel()
+	cluster := clusterWith(t, "no")
+	store := openStore(t, cluster.URL(), redisstore.Options{})
+	g := newGuard(t, store, guard.Options{Deadline: 100 * time.Millisecond})
+	const client = "halfway"
+	if _, err := store.TakeAll(t.Context(), limitsOf(client), nil); err != nil {
+		t.Fatal(err)
+	}
+	keys := keysOf(t, cluster)
+	slot := redistest.SlotOf(keys[0])
+	from := cluster.PrimaryOfSlot(slot)
+	to := cluster.Servers()[0]
+	if from == to {
+		to = cluster.Servers()[1]
+	}
+	halfway := newAccount(limitsOf(client)...)
+	// Others of the same slot, and some of the same server and of others.
+	accounts := newAccounts(30)
+	for i := range 8 {
+		accounts = append(accounts, newAccount(aloneOf(client, fmt.Sprint("alone", i), variety[i%len(variety)])))
+	}
+	alone := newCrowd(t, g, store, accounts, 12, 4*time.Millisecond)
+	split := newCrowd(t, g, store, []*account{halfway}, 12, 4*time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
+	m := cluster.BeginMove(slot, to)
+	m.MoveKey(keys[0])
+	held := time.Now()
+	time.Sleep(1500 * time.Millisecond)
+	before := split.degraded(nil)
+	t.Logf("while the slot is held: %d decisions of the client with three limits are degraded, %d of others", before, alone.degraded(nil))
+	m.Finish()
+	finished := time.Now()
+	split.awaitCalm(finished)
+	split.stop()
+	alone.stop()
+	t.Logf("held for %v, last degraded %v after that; %s", finished.Sub(held), split.began.Add(time.Duration(split.lastDegraded.Load())).Sub(finished), strings.TrimSpace(fmt.Sprint(split.times.Load())))
+	split.wantAtMost(0)
+	alone.wantAtMost(0)
+	if n := alone.degraded(nil); n > 0 {
+		t.Errorf("%d decisions about keys that were not split are degraded", n)
+	}
+	alone.wantAtLeast(0.8, everybody)
+	stats := g.Stats()
+	if seen := split.degraded(nil) + alone.degraded(nil); stats.Open != seen {
+		t.Errorf("the guard counted %d degraded decisions, the callers %d", stats.Open, seen)
+	}
+}

@@ -1,0 +1,41 @@
+package guard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+func TestScriptsThatAreFlushedChangeNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	store := openStore(t, server.URL(), redisstore.Options{})
+	g := newGuard(t, store, guard.Options{Deadline: patient})
+	c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
+	lasting := 2 * time.Second
+	if soaks() {
+		lasting = time.Minute
+	}
+	flushes := 0
+	for _, every := range []time.Duration{time.Second, 50 * time.Millisecond} {
+		for end := time.Now().Add(lasting); time.Now().Before(end); flushes++ {
+			server.FlushScripts()
+			time.Sleep(every)
+		}
+	}
+	c.stop()
+	excess := c.wantAtMost(0)
+	c.wantAtLeast(0.9, everybody)
+	if n := c.wantCounted(); n > 0 {
+		t.Errorf("%d decisions are degraded", n)
+	}
+	stats := server.CommandStats()
+	t.Logf("%d flushes, %d asked, %d taken, at most %d beyond burst + rate·t; the server counts %d evalsha and %d eval",
+		flushes, c.asked.Load(), c.taken(), excess, stats["evalsha"], stats["eval"])
+	if stats["eval"] < int64(flushes)/2 {
+		t.Errorf("%d scripts were sent again after %d flushes", stats["eval"], flushes)
+	}
+}

@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A header that Connection names is meant for the next server only: a proxy removes it. One that a client names so would be
+// seen here and not by the service, or by nobody if a proxy before us removes its own. So it does not count here either,
+// and a request that names one that tells who is asking is malformed. Only the forwarding header is read all the same:
+// from a trusted proxy it is meant for us, and without it a client would take on the proxy's address.
+
+// nomination is what is known of the names in Connection.
+type nomination uint8
+
+const (
+	namesUnknown nomination = iota
+	namesNone               // nothing that is a header
+	namesSome
+	namesAll // too many to look at
+)
+
+// maxConnection is how long Connection may be, in bytes.
+const maxConnection = 1 << 10
+
+// names looks at Connection, once.
+func (a *Attributes) names() nomination {
+	if a.named == namesUnknown {
+		a.named = nominations(a.lines(nameConnection))
+	}
+	return a.named
+}
+
+func nominations(lines []string) nomination {
+	found, size := namesNone, 0
+	for _, line := range lines {
+		if size += len(line) + 1; size > maxConnection {
+			return namesAll
+		}
+		for line != "" {
+			var option string
+			option, line, _ = strings.Cut(line, ",")
+			switch option = trim(option); {
+			case option == "", strings.EqualFold(option, "keep-alive"), strings.EqualFold(option, "close"),
+				strings.EqualFold(option, "upgrade"), strings.EqualFold(option, "te"):
+			default:
+				found = namesSome
+			}
+		}
+	}
+	return found
+}
+
+// nominated tells whether Connection names the header, given in lower case.
+func (a *Attributes) nominated(lower string) bool {
+	switch a.names() {
+	case namesSome:
+	case namesAll:
+		return lower != nameConnection.lower
+	default:
+		return false
+	}
+	for _, line := range a.lines(nameConnection) {
+		for line != "" {
+			var option string
+			option, line, _ = strings.Cut(line, ",")
+			if strings.EqualFold(trim(option), lower) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkConnection reports a Connection that names a header which tells who is asking.
+func (a *Attributes) checkConnection() error {
+	switch a.names() {
+	case namesSome:
+	case namesAll:
+		return malformed("header Connection", "", "at most "+strconv.Itoa(maxConnection)+" bytes")
+	default:
+		return nil
+	}
+	for _, name := range [...]headerName{
+		a.id.forwards, a.id.apiKey, a.id.user, nameAuthorization, nameCookie, nameHost,
+	} {
+		if name.lower != "" && a.nominated(name.lower) {
+			return malformed("header Connection", strconv.Quote(name.canonical), "no header that tells who is asking")
+		}
+	}
+	return nil
+}

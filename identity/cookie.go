@@ -1,0 +1,38 @@
+package identity
+
+import "strings"
+
+// cookie returns the value of a cookie: of several with this name the first, which is what browsers send as the most
+// specific and most servers read.
+func (a *Attributes) cookie(name string) string {
+	lines := a.endToEnd(nameCookie)
+	size := 0
+	for _, line := range lines {
+		if size += len(line); size > a.id.config.MaxCookies {
+			return ""
+		}
+	}
+	for _, line := range lines {
+		if value, ok := findCookie(line, name); ok {
+			return a.id.bound(value)
+		}
+	}
+	return ""
+}
+
+func findCookie(line, name string) (value string, ok bool) {
+	for line != "" {
+		var part string
+		part, line, _ = strings.Cut(line, ";")
+		key, value, ok := strings.Cut(trim(part), "=")
+		if !ok || trim(key) != name {
+			continue
+		}
+		value = trim(value)
+		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+			value = value[1 : len(value)-1]
+		}
+		return value, true
+	}
+	return "", false
+}

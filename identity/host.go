@@ -1,0 +1,86 @@
+package identity
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// findHost returns the host that is asked for, once.
+func (a *Attributes) findHost() (string, error) {
+	if a.learn(knowsHost) && a.hostSent != "" {
+		a.host, a.hostErr = CanonicalHost(a.hostSent)
+	}
+	return a.host, a.hostErr
+}
+
+const maxHost = 253
+
+// CanonicalHost returns the host of a Host header in the form that rules see: in lower case, without port and without the
+// dot at the end; an address of IPv6 without its brackets. The error is a *RequestError.
+func CanonicalHost(host string) (string, error) {
+	if host != "" && host[0] == '[' {
+		return hostAddress(host)
+	}
+	name := host
+	if before, port, ok := strings.Cut(host, ":"); ok {
+		if !isPortOrNone(port) {
+			return "", badHost(host)
+		}
+		name = before
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || len(name) > maxHost {
+		return "", badHost(host)
+	}
+	upper, last := false, byte('.')
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
+		case c >= 'A' && c <= 'Z':
+			upper = true
+		case c == '.' && last != '.':
+		default:
+			return "", badHost(host)
+		}
+		last = c
+	}
+	if last == '.' {
+		return "", badHost(host)
+	}
+	if upper {
+		name = strings.ToLower(name)
+	}
+	return name, nil
+}
+
+func hostAddress(host string) (string, error) {
+	end := strings.IndexByte(host, ']')
+	if end < 0 || host[end+1:] != "" && (host[end+1] != ':' || !isPortOrNone(host[end+2:])) {
+		return "", badHost(host)
+	}
+	addr, err := netip.ParseAddr(host[1:end])
+	if err != nil || addr.Zone() != "" || addr.Is4() {
+		return "", badHost(host)
+	}
+	return addr.String(), nil
+}
+
+// isPortOrNone tells whether the text is a port, which may be left out even after its colon.
+func isPortOrNone(port string) bool {
+	if len(port) > 5 {
+		return false
+	}
+	n := 0
+	for i := range len(port) {
+		if port[i] < '0' || port[i] > '9' {
+			return false
+		}
+		n = 10*n + int(port[i]-'0')
+	}
+	return n <= 65535
+}
+
+func badHost(host string) error {
+	return malformed("host", quote(host), "a name such as api.example.com or an address, with or without a port")
+}

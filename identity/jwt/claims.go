@@ -1,0 +1,59 @@
+package jwt
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// claims are those of a token that is believed.
+type claims struct {
+	payload  map[string]any
+	verified bool
+}
+
+var _ identity.Claims = (*claims)(nil)
+
+// Verified tells whether the signature was checked.
+func (c *claims) Verified() bool { return c.verified }
+
+// Claim returns a claim as text.
+func (c *claims) Claim(name string) (string, bool) { return find(c.payload, name) }
+
+// find looks for a name, which may lead into objects by its dots.
+func find(object map[string]any, name string) (string, bool) {
+	if value, ok := object[name]; ok {
+		return text(value)
+	}
+	for i := range len(name) {
+		if name[i] != '.' {
+			continue
+		}
+		if inner, ok := object[name[:i]].(map[string]any); ok {
+			if value, ok := find(inner, name[i+1:]); ok {
+				return value, true
+			}
+		}
+	}
+	return "", false
+}
+
+func text(value any) (string, bool) {
+	if list, ok := value.([]any); ok && len(list) == 1 {
+		value = list[0]
+	}
+	switch v := value.(type) {
+	case string:
+		return v, strings.TrimSpace(v) != ""
+	case json.Number:
+		return v.String(), true
+	case bool:
+		if v {
+			return "true", true
+		}
+		return "false", true
+	default:
+		return "", false
+	}
+}

@@ -1,0 +1,178 @@
+package jwt
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// What a Config holds unless told otherwise.
+const (
+	DefaultLeeway      = 30 * time.Second
+	DefaultMaxToken    = 8 << 10
+	DefaultRefresh     = 15 * time.Minute
+	DefaultFileRefresh = 10 * time.Second
+	DefaultMaxStale    = 24 * time.Hour
+)
+
+// Config says which tokens are believed. One of JWKSURL, JWKSFile, Secret and Unverified must be set.
+type Config struct {
+	// JWKSURL is where the issuer publishes its keys.
+	JWKSURL string
+	// JWKSFile is a file with keys. It is read again every Refresh.
+	JWKSFile string
+	// Secret is a key shared with the issuer, for HMAC. At least 32 bytes; 48 for HS384, 64 for HS512.
+	Secret []byte
+	// Unverified believes what a token says without looking at its signature. It is for services that only requests reach
+	// whose token was verified before. Anyone else could choose who he is.
+	Unverified bool
+
+	// Algorithms are those allowed: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519), and
+	// HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, else all that have public keys.
+	Algorithms []string
+	// Issuer is what iss must be. Default anything.
+	Issuer string
+	// Audience is of what aud must have one. Default anything.
+	Audience []string
+	// Leeway is by how much clocks may differ, at most 5 minutes. Default DefaultLeeway.
+	Leeway time.Duration
+	// NoExpiry lets tokens pass that have no exp. Default they are refused.
+	NoExpiry bool
+	// MaxToken is the longest token in bytes, at most 64 KiB. Default DefaultMaxToken.
+	MaxToken int
+
+	// Refresh is how often keys are read, at least every second. Default DefaultRefresh, DefaultFileRefresh for a file.
+	Refresh time.Duration
+	// MaxStale is how long keys are used when they cannot be read again. Default DefaultMaxStale.
+	MaxStale time.Duration
+	// AllowHTTP lets JWKSURL be http on other hosts than this one. Who can change what comes over that network chooses the
+	// keys. Default false.
+	AllowHTTP bool
+	// Client fetches JWKSURL. Default one with a deadline of 5 s.
+	Client *http.Client
+	// Logger hears of keys that cannot be read. Default slog.Default().
+	Logger *slog.Logger
+	// Now is the clock by which tokens expire. Default the system's.
+	Now func() time.Time
+}
+
+// Validate reports what is wrong with the Config, and what would be right.
+func (c Config) Validate() error {
+	c.fill()
+	return c.check()
+}
+
+func (c *Config) fill() {
+	if len(c.Algorithms) == 0 {
+		if len(c.Secret) > 0 {
+			c.Algorithms = []string{"HS256"}
+		} else {
+			c.Algorithms = publicAlgorithms()
+		}
+	}
+	if c.Leeway == 0 {
+		c.Leeway = DefaultLeeway
+	}
+	if c.MaxToken == 0 {
+		c.MaxToken = DefaultMaxToken
+	}
+	if c.Refresh == 0 {
+		c.Refresh = DefaultRefresh
+		if c.JWKSFile != "" {
+			c.Refresh = DefaultFileRefresh
+		}
+	}
+	if c.MaxStale == 0 {
+		c.MaxStale = DefaultMaxStale
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now //nolint:forbidigo // the one clock of the package
+	}
+}
+
+func (c *Config) check() error {
+	ways := 0
+	for _, set := range [...]bool{c.JWKSURL != "", c.JWKSFile != "", len(c.Secret) > 0, c.Unverified} {
+		if set {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("jwt: %d of JWKSURL, JWKSFile, Secret and Unverified are set: want one", ways)
+	}
+	if err := c.checkAlgorithms(); err != nil {
+		return err
+	}
+	if c.JWKSURL != "" {
+		if err := checkURL(c.JWKSURL, c.AllowHTTP); err != nil {
+			return err
+		}
+	}
+	for _, d := range []struct {
+		field       string
+		value       time.Duration
+		least, most time.Duration
+	}{
+		{"Leeway", c.Leeway, 1, 5 * time.Minute},
+		{"Refresh", c.Refresh, time.Second, 30 * 24 * time.Hour},
+		{"MaxStale", c.MaxStale, time.Second, 365 * 24 * time.Hour},
+	} {
+		if d.value < d.least || d.value > d.most {
+			return fmt.Errorf("jwt: %s %v: want %v to %v, or 0 for the default", d.field, d.value, d.least, d.most)
+		}
+	}
+	if c.MaxToken < 64 || c.MaxToken > 64<<10 {
+		return fmt.Errorf("jwt: MaxToken %d: want 64 to %d, or 0 for %d", c.MaxToken, 64<<10, DefaultMaxToken)
+	}
+	return nil
+}
+
+func (c *Config) checkAlgorithms() error {
+	for _, name := range c.Algorithms {
+		a, known := algorithms[name]
+		switch {
+		case !known:
+			return fmt.Errorf("jwt: algorithm %q: want one of %v, HS256, HS384 or HS512", name, publicAlgorithms())
+		case a.kind == kindHMAC && c.JWKSURL != "":
+			return fmt.Errorf("jwt: algorithm %s with JWKSURL: keys that are published are no secrets: want Secret or JWKSFile", name)
+		case a.kind != kindHMAC && len(c.Secret) > 0:
+			return fmt.Errorf("jwt: algorithm %s with Secret: want HS256, HS384 or HS512", name)
+		case a.kind == kindHMAC && len(c.Secret) > 0 && len(c.Secret) < a.hash.Size():
+			return fmt.Errorf("jwt: Secret of %d bytes with %s: want at least %d by chance", len(c.Secret), name, a.hash.Size())
+		}
+	}
+	return nil
+}
+
+func checkURL(text string, allowHTTP bool) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return fmt.Errorf("jwt: JWKSURL: %w", err)
+	}
+	switch {
+	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return fmt.Errorf("jwt: JWKSURL %q: want such as https://login.example.com/jwks.json", u.Redacted())
+	case u.Scheme == "http" && !allowHTTP && !isLoopback(u.Hostname()):
+		return fmt.Errorf("jwt: JWKSURL %q: who can change what comes from there chooses the keys: want https, or AllowHTTP", u.Redacted())
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,228 @@
+package jwt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	fetchTimeout = 5 * time.Second
+	// wakeEvery is how often keys are read because a token names one that is not known.
+	wakeEvery = 10 * time.Second
+	// retryFirst and retryMost are how long it takes until it is tried again after a failure.
+	retryFirst = time.Second
+	retryMost  = time.Minute
+)
+
+// A source reads keys again and again.
+type source struct {
+	config *Config
+	name   string // for errors and logs
+	fetch  func(context.Context) ([]byte, error)
+	wake   chan struct{}
+	ready  chan struct{} // closed when there are keys
+
+	set     atomic.Pointer[keySet]
+	fetched atomic.Int64 // when set was last known to be what is published, in nanoseconds since 1970
+
+	mu   sync.Mutex // guards what follows
+	data []byte     // set as it was read
+	err  error      // of the latest attempt
+}
+
+func newSource(config *Config) *source {
+	s := &source{config: config, wake: make(chan struct{}, 1), ready: make(chan struct{})}
+	if config.JWKSFile != "" {
+		s.name, s.fetch = "keys in "+config.JWKSFile, s.readFile
+		return s
+	}
+	client := http.Client{}
+	if config.Client != nil {
+		client = *config.Client
+	}
+	if client.Timeout == 0 {
+		client.Timeout = fetchTimeout
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	s.name, s.fetch = "keys from "+redacted(config.JWKSURL), func(ctx context.Context) ([]byte, error) {
+		return fetchURL(ctx, &client, config.JWKSURL)
+	}
+	return s
+}
+
+// redacted returns a URL without what may be secret in it.
+func redacted(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "JWKSURL"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
+func (s *source) readFile(context.Context) ([]byte, error) {
+	f, err := os.Open(s.config.JWKSFile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxSetBytes+1))
+}
+
+func fetchURL(ctx context.Context, client *http.Client, from string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/jwk-set+json, application/json")
+	request.Close = true // it is long until the next
+	response, err := client.Do(request)
+	if err != nil {
+		var withURL *url.Error
+		if errors.As(err, &withURL) {
+			err = withURL.Err // the URL may hold secrets, and the name is said already
+		}
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		if to := response.Header.Get("Location"); to != "" {
+			return nil, fmt.Errorf("status %s to %s: want the URL of the keys themselves", response.Status, short(to))
+		}
+		return nil, fmt.Errorf("status %s: want 200", response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, maxSetBytes+1))
+}
+
+// load reads the keys once.
+func (s *source) load(ctx context.Context) error {
+	data, err := s.fetch(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Keys that are the same stay the same set, so that tokens seen before are still believed.
+	if err == nil && (s.data == nil || !bytes.Equal(data, s.data)) {
+		var set *keySet
+		if set, err = parseKeys(data, s.config.JWKSFile != ""); err == nil {
+			s.set.Store(set)
+			s.data = data
+		}
+	}
+	if err != nil {
+		s.err = fmt.Errorf("%s: %w", s.name, err)
+		return s.err
+	}
+	s.err = nil
+	s.fetched.Store(s.config.Now().UnixNano())
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
+	return nil
+}
+
+// keys returns those in force, nil if there are none or they are stale.
+func (s *source) keys(now time.Time) *keySet {
+	set := s.set.Load()
+	if set != nil && now.UnixNano()-s.fetched.Load() > int64(s.config.MaxStale) {
+		return nil
+	}
+	return set
+}
+
+// wakeUp asks for the keys to be read soon.
+func (s *source) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *source) lastErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *source) wait(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		if err := s.lastErr(); err != nil {
+			return fmt.Errorf("jwt: wait for keys: %w", err)
+		}
+		return fmt.Errorf("jwt: wait for %s: %w", s.name, ctx.Err())
+	}
+}
+
+// run reads the keys when it is time, until ctx ends.
+func (s *source) run(ctx context.Context) {
+	retry := retryFirst
+	pause := time.Duration(0)
+	if s.set.Load() != nil {
+		pause = s.config.Refresh // they have just been read
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := s.load(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			retry, pause = retryFirst, s.config.Refresh
+		default:
+			s.config.Logger.Warn("tokens cannot be verified by new keys", "error", err, "again in", retry)
+			pause = retry
+			retry = min(2*retry, retryMost, s.config.Refresh)
+		}
+		if !s.rest(ctx, min(wakeEvery, pause)) {
+			return
+		}
+		s.until(ctx, timer, pause-min(wakeEvery, pause))
+	}
+}
+
+// rest waits, and does not let itself be woken.
+func (s *source) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// until sets the timer, sooner if someone asks for the keys meanwhile.
+func (s *source) until(ctx context.Context, timer *time.Timer, d time.Duration) {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+	case <-pause.C:
+	case <-s.wake:
+	}
+	timer.Reset(0)
+}

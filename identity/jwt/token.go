@@ -1,0 +1,123 @@
+package jwt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A token is one that was split, and not yet believed.
+type token struct {
+	alg, kid  string
+	signed    string // header and payload, as they are signed
+	payload   map[string]any
+	signature []byte
+}
+
+// parse reads a token in the compact form.
+func parse(text string) (*token, error) {
+	head, rest, ok := strings.Cut(text, ".")
+	body, tail, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 || strings.IndexByte(tail, '.') >= 0 {
+		return nil, fmt.Errorf("%w: want three parts, header.claims.signature", ErrMalformed)
+	}
+	header, err := readObject(head)
+	if err != nil {
+		return nil, fmt.Errorf("%w: header: %w", ErrMalformed, err)
+	}
+	t := &token{signed: text[:len(head)+1+len(body)]}
+	if t.alg, ok = header["alg"].(string); !ok {
+		return nil, fmt.Errorf("%w: header: no alg", ErrMalformed)
+	}
+	if kid, given := header["kid"]; given {
+		if t.kid, ok = kid.(string); !ok {
+			return nil, fmt.Errorf("%w: header: kid: want a string", ErrMalformed)
+		}
+	}
+	if _, given := header["crit"]; given {
+		return nil, fmt.Errorf("%w: header: crit: want none", ErrMalformed)
+	}
+	if t.payload, err = readObject(body); err != nil {
+		return nil, fmt.Errorf("%w: claims: %w", ErrMalformed, err)
+	}
+	if t.signature, err = decode(tail); err != nil {
+		return nil, fmt.Errorf("%w: signature: %w", ErrMalformed, err)
+	}
+	return t, nil
+}
+
+// readObject reads an object of JSON in base64url. Names are compared as they are, upper and lower case.
+func readObject(text string) (map[string]any, error) {
+	data, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("want UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, fmt.Errorf("want an object of JSON: %w", err)
+	}
+	if object == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0 {
+		return nil, fmt.Errorf("want one object of JSON")
+	}
+	return object, nil
+}
+
+// The times of a token that names none.
+const (
+	always = math.MinInt64
+	never  = math.MaxInt64
+)
+
+// period returns from when, and until when, a token is valid, in milliseconds since 1970.
+func (t *token) period() (from, until int64, err error) {
+	if from, err = t.time("nbf", always); err != nil {
+		return 0, 0, err
+	}
+	until, err = t.time("exp", never)
+	return from, until, err
+}
+
+// time returns a claim that is a time, or missing if there is none.
+func (t *token) time(name string, missing int64) (int64, error) {
+	value, given := t.payload[name]
+	if !given {
+		return missing, nil
+	}
+	number, ok := value.(json.Number)
+	if !ok {
+		return 0, fmt.Errorf("%w: %s: want a number", ErrMalformed, name)
+	}
+	seconds, err := strconv.ParseFloat(number.String(), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s: want a number of seconds since 1970", ErrMalformed, name)
+	}
+	const most = 1 << 52
+	return int64(max(-most, min(most, seconds*1000))), nil
+}
+
+// audience returns the audiences of a token.
+func (t *token) audience() []string {
+	switch aud := t.payload["aud"].(type) {
+	case string:
+		return []string{aud}
+	case []any:
+		var all []string
+		for _, one := range aud {
+			if text, ok := one.(string); ok {
+				all = append(all, text)
+			}
+		}
+		return all
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,186 @@
+package jwt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// A Verifier verifies tokens. It is safe for concurrent use.
+type Verifier struct {
+	config Config
+	source *source // nil if keys do not change
+	fixed  *keySet // if source is nil
+	seen   seen
+	close  sync.Once
+	stop   context.CancelFunc // of source
+	done   chan struct{}      // closed when source has stopped
+}
+
+var _ identity.TokenVerifier = (*Verifier)(nil)
+
+// New returns a Verifier. With a JWKSURL it begins to fetch the keys and does not wait for them; a JWKSFile must be readable.
+// Close it when it is not used anymore.
+func New(config Config) (*Verifier, error) {
+	config.fill()
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	v := &Verifier{config: config, stop: func() {}, done: make(chan struct{})}
+	v.config.Algorithms = slices.Clone(config.Algorithms)
+	v.config.Audience = slices.Clone(config.Audience)
+	v.config.Secret = nil
+	switch {
+	case config.Unverified:
+		v.fixed = &keySet{}
+		close(v.done)
+	case len(config.Secret) > 0:
+		v.fixed = &keySet{keys: []key{{value: slices.Clone(config.Secret)}}}
+		close(v.done)
+	default:
+		v.source = newSource(&v.config)
+		if config.JWKSFile != "" {
+			if err := v.source.load(context.Background()); err != nil {
+				return nil, fmt.Errorf("jwt: %w", err)
+			}
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		v.stop = stop
+		go func() {
+			defer close(v.done)
+			v.source.run(ctx)
+		}()
+	}
+	return v, nil
+}
+
+// Close stops reading keys. Those that are known stay in use.
+func (v *Verifier) Close() error {
+	v.close.Do(v.stop)
+	<-v.done
+	return nil
+}
+
+// Wait waits until there are keys. When ctx ends before, the error says why there are none.
+func (v *Verifier) Wait(ctx context.Context) error {
+	if v.source == nil {
+		return nil
+	}
+	return v.source.wait(ctx)
+}
+
+// Err returns why keys could not be read the last time that was tried, nil if they could. Keys that were read before may
+// still be in use.
+func (v *Verifier) Err() error {
+	if v.source == nil {
+		return nil
+	}
+	return v.source.lastErr()
+}
+
+// Verify returns the claims of a token, or why it is not believed. The error wraps one of this package's.
+func (v *Verifier) Verify(text string) (identity.Claims, error) {
+	if len(text) > v.config.MaxToken {
+		return nil, errTooLong
+	}
+	now := v.config.Now()
+	keys := v.fixed
+	if v.source != nil {
+		if keys = v.source.keys(now); keys == nil {
+			return nil, ErrNoKeys
+		}
+	}
+	sum := sumOf(text)
+	if known := v.seen.get(sum, keys); known != nil {
+		if err := v.inTime(now.UnixMilli(), known.from, known.until); err != nil {
+			return nil, err
+		}
+		return known.claims, nil
+	}
+	t, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if !v.config.Unverified {
+		if err := v.checkSignature(t, keys); err != nil {
+			return nil, err
+		}
+	}
+	from, until, err := t.period()
+	if err != nil {
+		return nil, err
+	}
+	if err := v.checkClaims(t, until); err != nil {
+		return nil, err
+	}
+	if err := v.inTime(now.UnixMilli(), from, until); err != nil {
+		return nil, err
+	}
+	believed := &claims{payload: t.payload, verified: !v.config.Unverified}
+	v.seen.put(&seenToken{sum: sum, keys: keys, claims: believed, from: from, until: until})
+	return believed, nil
+}
+
+var errTooLong = fmt.Errorf("%w: longer than MaxToken", ErrMalformed)
+
+func (v *Verifier) checkSignature(t *token, keys *keySet) error {
+	a, known := algorithms[t.alg]
+	if !known || !slices.Contains(v.config.Algorithms, t.alg) {
+		return fmt.Errorf("%w: %s", ErrAlgorithm, short(t.alg))
+	}
+	found := keys.candidates(t.kid, t.alg, a)
+	if len(found) == 0 {
+		if v.source != nil {
+			v.source.wakeUp()
+		}
+		return fmt.Errorf("%w: %s", ErrKey, short(t.kid))
+	}
+	text := []byte(t.signed)
+	for _, k := range found {
+		if a.verify(k.value, text, t.signature) {
+			return nil
+		}
+	}
+	return ErrSignature
+}
+
+func (v *Verifier) checkClaims(t *token, until int64) error {
+	if iss, _ := t.payload["iss"].(string); v.config.Issuer != "" && iss != v.config.Issuer {
+		return fmt.Errorf("%w: %s", ErrIssuer, short(iss))
+	}
+	if len(v.config.Audience) > 0 && !slices.ContainsFunc(t.audience(), func(aud string) bool {
+		return slices.Contains(v.config.Audience, aud)
+	}) {
+		return ErrAudience
+	}
+	if until == never && !v.config.NoExpiry {
+		return fmt.Errorf("%w: claims: no exp", ErrMalformed)
+	}
+	return nil
+}
+
+// inTime reports a token that is not valid now, in milliseconds since 1970.
+func (v *Verifier) inTime(now, from, until int64) error {
+	leeway := v.config.Leeway.Milliseconds()
+	switch {
+	case until != never && now >= until+leeway:
+		return ErrExpired
+	case from != always && now < from-leeway:
+		return ErrNotYet
+	default:
+		return nil
+	}
+}
+
+// short shows what a token says in an error without letting it flood the log.
+func short(s string) string {
+	const most = 32
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}

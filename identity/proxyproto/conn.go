@@ -1,0 +1,156 @@
+package proxyproto
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Conn is a connection from a load balancer. Its addresses are those that the header names, and what it reads begins after
+// the header. Read, RemoteAddr and LocalAddr wait for the header, until Config.Timeout.
+type Conn struct {
+	net.Conn
+	config *Config
+	limit  time.Time // until when the header must be there
+
+	once   sync.Once // guards what follows
+	header Header
+	err    error
+
+	mu       sync.Mutex // guards what follows
+	rest     []byte     // read with the header, and not yet asked for
+	done     bool       // the header is there, or will never be
+	deadline time.Time  // for reading, as it was set by the server
+}
+
+var (
+	_ net.Conn      = (*Conn)(nil)
+	_ io.ReaderFrom = (*Conn)(nil)
+)
+
+// Header returns what the load balancer says, or why that cannot be told.
+func (c *Conn) Header() (Header, error) {
+	c.once.Do(c.readHeader)
+	return c.header, c.err
+}
+
+// Balancer returns the address of the load balancer.
+func (c *Conn) Balancer() net.Addr { return c.Conn.RemoteAddr() }
+
+// RemoteAddr returns the client's address, or the load balancer's if the header names none.
+func (c *Conn) RemoteAddr() net.Addr {
+	if h, err := c.Header(); err == nil && h.Source.IsValid() {
+		return net.TCPAddrFromAddrPort(h.Source)
+	}
+	return c.Conn.RemoteAddr()
+}
+
+// LocalAddr returns the address that the client connected to, or that which the load balancer did.
+func (c *Conn) LocalAddr() net.Addr {
+	if h, err := c.Header(); err == nil && h.Destination.IsValid() {
+		return net.TCPAddrFromAddrPort(h.Destination)
+	}
+	return c.Conn.LocalAddr()
+}
+
+func (c *Conn) Read(p []byte) (int, error) {
+	if _, err := c.Header(); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	if len(c.rest) > 0 {
+		defer c.mu.Unlock()
+		n := copy(p, c.rest)
+		if c.rest = c.rest[n:]; len(c.rest) == 0 {
+			c.rest = nil
+		}
+		return n, nil
+	}
+	c.mu.Unlock()
+	return c.Conn.Read(p)
+}
+
+// SetDeadline sets the deadlines for reading and writing.
+func (c *Conn) SetDeadline(t time.Time) error {
+	if err := c.SetWriteDeadline(t); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(t)
+}
+
+// SetReadDeadline sets the deadline for reading. While the header is awaited, the sooner of the two deadlines counts.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = t
+	if !c.done && (t.IsZero() || c.limit.Before(t)) {
+		t = c.limit
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// ReadFrom sends what it reads, by sendfile where the connection can do that.
+func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite ends what is sent, where the connection can do that, so that the client still gets an answer to a request that
+// was not read to its end.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// readHeader reads the header and sets the deadline back to the server's. If it is bad, the connection is closed.
+func (c *Conn) readHeader() {
+	header, rest, err := readHeader(c.Conn, c.config.MaxHeader)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = true
+	if err == nil {
+		err = c.Conn.SetReadDeadline(c.deadline)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) { // a check whether someone listens ends so
+			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "error", err)
+		}
+		c.err = err
+		_ = c.Conn.Close()
+		return
+	}
+	c.header, c.rest = header, rest
+}
+
+// readHeader reads until the header is complete, and returns what it read beyond.
+func readHeader(r io.Reader, most int) (h Header, rest []byte, err error) {
+	buf := make([]byte, 0, 256)
+	for {
+		if len(buf) == cap(buf) {
+			larger := make([]byte, len(buf), min(2*cap(buf), most))
+			copy(larger, buf)
+			buf = larger
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if n > 0 {
+			h, length, bad := Parse(buf)
+			switch {
+			case bad != nil:
+				return Header{}, nil, bad
+			case length > 0 && length <= most:
+				return h, buf[length:], nil
+			case length > most || len(buf) >= most:
+				return Header{}, nil, fmt.Errorf("%w: longer than %d bytes (MaxHeader)", ErrHeader, most)
+			}
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) && len(buf) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return Header{}, nil, fmt.Errorf("%w: %w", ErrHeader, err)
+		}
+	}
+}

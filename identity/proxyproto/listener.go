@@ -1,0 +1,107 @@
+package proxyproto
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// What a Config holds unless told otherwise.
+const (
+	DefaultTimeout   = 5 * time.Second
+	DefaultMaxHeader = 4 << 10
+)
+
+// Config says from whom headers are taken.
+type Config struct {
+	// Trusted are the networks of the load balancers. At least one, and not everybody.
+	Trusted []netip.Prefix
+	// Timeout is how long a header may take from when the connection is accepted. Default DefaultTimeout.
+	Timeout time.Duration
+	// MaxHeader is how long a header may be, in bytes: 107 to 65551. Default DefaultMaxHeader.
+	MaxHeader int
+	// Logger hears of balancers that send bad headers. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate reports what is wrong with the Config, and what would be right.
+func (c Config) Validate() error {
+	if len(c.Trusted) == 0 {
+		return fmt.Errorf("proxyproto: no Trusted networks: want those of the load balancers, such as 10.0.0.0/8")
+	}
+	for _, p := range c.Trusted {
+		switch {
+		case !p.IsValid() || p.Addr().Is4In6():
+			return fmt.Errorf("proxyproto: Trusted network %v: want one of IPv4 or IPv6, such as 10.0.0.0/8", p)
+		case p != p.Masked():
+			return fmt.Errorf("proxyproto: Trusted network %v has bits beyond its prefix: want %v", p, p.Masked())
+		case p.Bits() == 0:
+			return fmt.Errorf("proxyproto: Trusted network %v is everybody, who could then choose his address: "+
+				"want the networks of the load balancers", p)
+		}
+	}
+	if c.Timeout < 0 {
+		return fmt.Errorf("proxyproto: Timeout %v: want more than 0, or 0 for %v", c.Timeout, DefaultTimeout)
+	}
+	if c.MaxHeader != 0 && (c.MaxHeader < maxLine || c.MaxHeader > fixed2+0xffff) {
+		return fmt.Errorf("proxyproto: MaxHeader %d: want %d to %d, or 0 for %d", c.MaxHeader, maxLine, fixed2+0xffff, DefaultMaxHeader)
+	}
+	return nil
+}
+
+// A Listener accepts connections that have headers if they come from load balancers.
+type Listener struct {
+	net.Listener
+	config Config
+}
+
+var _ net.Listener = (*Listener)(nil)
+
+// NewListener returns a Listener that accepts what inner does. The error is that of Config.Validate.
+func NewListener(inner net.Listener, config Config) (*Listener, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.Timeout == 0 {
+		config.Timeout = DefaultTimeout
+	}
+	if config.MaxHeader == 0 {
+		config.MaxHeader = DefaultMaxHeader
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	return &Listener{Listener: inner, config: config}, nil
+}
+
+// Accept returns the next connection: a *Conn if it comes from a load balancer, else as it is. It does not wait for the
+// header.
+func (l *Listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil || !l.trusts(inner.RemoteAddr()) {
+		return inner, err
+	}
+	limit := time.Now().Add(l.config.Timeout) //nolint:forbidigo // deadlines of connections go by the system's clock
+	if err := inner.SetReadDeadline(limit); err != nil {
+		l.config.Logger.Warn("PROXY header: set deadline", "peer", inner.RemoteAddr(), "error", err)
+		// Reading from it will fail too.
+	}
+	return &Conn{Conn: inner, config: &l.config, limit: limit}, nil
+}
+
+// trusts tells whether the peer is a load balancer.
+func (l *Listener) trusts(peer net.Addr) bool {
+	tcp, ok := peer.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	addr := tcp.AddrPort().Addr().WithZone("").Unmap()
+	for _, p := range l.config.Trusted {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

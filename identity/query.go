@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"net/url"
+	"strings"
+)
+
+// query returns the value of a parameter: of several with this name the first.
+func (a *Attributes) query(name string) string {
+	p := a.parameters(name)
+	value, _ := p.next()
+	return a.id.bound(value)
+}
+
+// parameters walks the values of a parameter in the order in which they are sent.
+func (a *Attributes) parameters(name string) parameters {
+	if a.url == nil || len(a.url.RawQuery) > a.id.config.MaxQuery {
+		return parameters{}
+	}
+	return parameters{rest: a.url.RawQuery, name: name}
+}
+
+// parameters reads a query as url.ParseQuery does, without making a map of it.
+type parameters struct{ rest, name string }
+
+func (p *parameters) next() (value string, ok bool) {
+	for p.rest != "" {
+		var part string
+		part, p.rest, _ = strings.Cut(p.rest, "&")
+		key, value, _ := strings.Cut(part, "=")
+		if !sameUnescaped(key, p.name) || strings.IndexByte(part, ';') >= 0 {
+			continue
+		}
+		if strings.ContainsAny(value, "%+") {
+			plain, err := url.QueryUnescape(value)
+			if err != nil {
+				continue
+			}
+			value = plain
+		}
+		return value, true
+	}
+	return "", false
+}
+
+// sameUnescaped tells whether the text, which may be escaped, means want.
+func sameUnescaped(text, want string) bool {
+	for want != "" {
+		if text == "" {
+			return false
+		}
+		c := text[0]
+		switch c {
+		case '+':
+			c = ' '
+		case '%':
+			var ok bool
+			if c, ok = unhex(text); !ok {
+				return false
+			}
+			text = text[2:]
+		}
+		if c != want[0] {
+			return false
+		}
+		text, want = text[1:], want[1:]
+	}
+	return text == ""
+}
+
+// unhex returns the byte that an escape such as %2F means.
+func unhex(text string) (byte, bool) {
+	if len(text) < 3 {
+		return 0, false
+	}
+	high, low := hexDigit(text[1]), hexDigit(text[2])
+	return high<<4 | low&0xf, high < 16 && low < 16
+}
+
+// hexDigit returns what a digit is worth, or 16 if it is none.
+func hexDigit(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	default:
+		return 16
+	}
+}

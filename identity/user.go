@@ -1,0 +1,62 @@
+package identity
+
+import "strconv"
+
+// A UserSource is a place where a request may name its user.
+type UserSource uint8
+
+// The sources of the attribute user.
+const (
+	UserFromBasic  UserSource = 1 + iota // the user of Authorization: Basic, whose password is for the service to check
+	UserFromToken                        // the claim sub of a token that was verified
+	UserFromHeader                       // the header Config.UserHeader, from a trusted proxy
+)
+
+var userSources = [...]string{UserFromBasic: "basic", UserFromToken: "token", UserFromHeader: "header"}
+
+func (s UserSource) String() string {
+	if s >= UserFromBasic && int(s) < len(userSources) {
+		return userSources[s]
+	}
+	return "source " + strconv.Itoa(int(s))
+}
+
+// findUser returns who the user is, once.
+func (a *Attributes) findUser() string {
+	if !a.learn(knowsUser) {
+		return a.user
+	}
+	for _, source := range a.id.userFrom {
+		switch source {
+		case UserFromBasic:
+			a.user = a.basicUser()
+		case UserFromToken:
+			if claims, err := a.token(); err == nil && claims != nil && claims.Verified() {
+				a.user = a.claim("sub")
+			}
+		case UserFromHeader:
+			a.user = a.proxyUser()
+		}
+		if a.user != "" {
+			break
+		}
+	}
+	return a.user
+}
+
+// proxyUser returns the user that a trusted proxy names. Repeated, the header must always be the same: one of them may be
+// the client's.
+func (a *Attributes) proxyUser() string {
+	lines := a.endToEnd(a.id.user)
+	if len(lines) == 0 || !a.FromProxy() {
+		return ""
+	}
+	user, same := "", true
+	for _, line := range lines {
+		user, same = agree(user, trim(line), same)
+	}
+	if !same {
+		return ""
+	}
+	return a.id.bound(user)
+}

@@ -1,0 +1,150 @@
+package identity
+
+import (
+	"strconv"
+
+	"github.com/headgate/headgate"
+)
+
+// MaxAttributes is how many attributes Values may have.
+const MaxAttributes = 64
+
+// Values are what someone says of a client on whose behalf he asks: a service that calls the decision service, or an
+// Envoy. He is believed, so nothing is verified; but the values get the same form as those that are read from requests, so
+// that both mean the same client.
+type Values struct {
+	// IP is the client's address, with or without a port.
+	IP string
+	// User and APIKey are the attributes user and api_key.
+	User, APIKey string
+	// Attributes has more of them by name, such as header.x-plan. What is given as bearer is the token; its hash is kept.
+	Attributes map[string]string
+	// Descriptors are those of an Envoy. Of several with the same key the first counts.
+	Descriptors []Descriptor
+}
+
+// A Descriptor is an entry of a descriptor of Envoy's.
+type Descriptor struct{ Key, Value string }
+
+// A pair is an attribute that is given.
+type pair struct {
+	attr  headgate.Attribute
+	value string
+}
+
+// ReadValues makes the attributes those that are given. The error is a *headgate.InputError: an attribute that has no such
+// name, is given twice, or has no such value. After an error there are no attributes.
+func (id *Identifier) ReadValues(v Values, into *Attributes) error {
+	into.Reset()
+	into.id, into.given = id, true
+	if err := into.give(v); err != nil {
+		into.Reset()
+		return err
+	}
+	return nil
+}
+
+func (a *Attributes) give(v Values) error {
+	if n := len(v.Attributes) + len(v.Descriptors); n > MaxAttributes {
+		return badValue("attributes", strconv.Itoa(n), "at most "+strconv.Itoa(MaxAttributes))
+	}
+	for _, known := range [...]struct {
+		kind  headgate.AttributeKind
+		value string
+	}{{headgate.AttrIP, v.IP}, {headgate.AttrUser, v.User}, {headgate.AttrAPIKey, v.APIKey}} {
+		if err := a.add(headgate.Attribute{Kind: known.kind}, known.value); err != nil {
+			return err
+		}
+	}
+	for name, value := range v.Attributes {
+		attr, err := headgate.ParseAttribute(name)
+		if err != nil {
+			return err
+		}
+		if err := a.add(attr, value); err != nil {
+			return err
+		}
+	}
+	for _, d := range v.Descriptors {
+		if d.Key == "" || len(d.Key) > headgate.MaxAttributeName {
+			return badValue("descriptor", quote(d.Key), "a key of 1 to "+strconv.Itoa(headgate.MaxAttributeName)+" bytes")
+		}
+		attr := headgate.Attribute{Kind: headgate.AttrDescriptor, Name: d.Key}
+		if a.find(attr) != nil {
+			continue
+		}
+		if err := a.add(attr, d.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add takes one attribute, in the form that it has when it is read from a request. An empty one is none.
+func (a *Attributes) add(attr headgate.Attribute, value string) error {
+	if value == "" {
+		return nil
+	}
+	if len(value) > maxHashed {
+		return badValue(attr.String(), "of "+strconv.Itoa(len(value))+" bytes", "at most "+strconv.Itoa(maxHashed))
+	}
+	switch attr.Kind {
+	case headgate.AttrIP:
+		client, ok := readPeer(value)
+		if !ok {
+			return badValue("ip", quote(value), "an address such as 192.0.2.1 or 2001:db8::1")
+		}
+		a.client = client.addr
+		value = a.id.networkText(client)
+	case headgate.AttrHost:
+		host, err := CanonicalHost(value)
+		if err != nil {
+			return asInput(err)
+		}
+		value = host
+	case headgate.AttrPath:
+		path, err := a.id.canonicalPath(value)
+		if err != nil {
+			return asInput(err)
+		}
+		value = path
+	case headgate.AttrBearer:
+		value = a.id.BearerHash(value)
+	case headgate.AttrHeader:
+		if isSecret(attr.Name) {
+			value = a.id.hasher.sum(hashedHeader, value)
+		}
+		value = a.id.bound(value)
+	default:
+		value = a.id.bound(value)
+	}
+	if earlier := a.find(attr); earlier != nil {
+		if earlier.value != value {
+			return badValue(attr.String(), "given twice", "it once")
+		}
+		return nil
+	}
+	a.pairs = append(a.pairs, pair{attr: attr, value: value})
+	return nil
+}
+
+func (a *Attributes) find(attr headgate.Attribute) *pair {
+	for i := range a.pairs {
+		if a.pairs[i].attr == attr {
+			return &a.pairs[i]
+		}
+	}
+	return nil
+}
+
+func (a *Attributes) getGiven(attr headgate.Attribute) string {
+	if p := a.find(attr); p != nil {
+		return p.value
+	}
+	if attr.Kind == headgate.AttrSegment {
+		if p := a.find(headgate.Attribute{Kind: headgate.AttrPath}); p != nil {
+			return a.id.bound(segment(p.value, attr.Name))
+		}
+	}
+	return a.id.constant(attr.Kind)
+}

@@ -1,0 +1,90 @@
+package redisstore
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// readSentinels asks the sentinels who is the primary, and believes it if that server says so too.
+func (c *connection) readSentinels(ctx context.Context, patience time.Duration) error {
+	var first error
+	for _, n := range askable(slices.Clone(c.seeds)) {
+		m, err := c.primarySeenBy(ctx, n, patience)
+		if err == nil {
+			c.adopt(m)
+			return nil
+		}
+		if first == nil || lasting(err) && !lasting(first) {
+			first = err
+		}
+	}
+	return first
+}
+
+func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.Duration) (*topology, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	master := c.endpoint.master
+	results := n.doMulti(ctx,
+		c.builder.SentinelGetMasterAddrByName().Master(master).Build(),
+		c.builder.SentinelReplicas().Master(master).Build())
+	at, err := results[0].AsStrSlice()
+	switch {
+	case rueidis.IsRedisNil(err):
+		return nil, &ServerError{
+			Server: n.addr, What: "is a sentinel that knows no primary called " + strconv.Quote(master), class: ErrAway, lasting: true,
+			Cure: "see SENTINEL MASTERS for the name to put after the hosts of the URL",
+		}
+	case err != nil && strings.Contains(err.Error(), "unknown command"):
+		return nil, &ServerError{
+			Server: n.addr, What: "is not a sentinel", Err: err, class: ErrAway, lasting: true,
+			Cure: "give the sentinels' addresses, whose port is " + sentinelPort + " as a rule, or want redis:// for a server",
+		}
+	case err != nil:
+		return nil, explain(err, n.addr)
+	case len(at) < 2:
+		return nil, badAnswer(n.addr, "SENTINEL GET-MASTER-ADDR-BY-NAME", nil)
+	}
+	s, err := c.newShard(master, append([]string{net.JoinHostPort(at[0], at[1])}, replicasIn(results[1])...))
+	if err != nil {
+		return nil, err
+	}
+	m := &topology{shards: []shard{s}}
+	if now := c.topology.Load(); now != nil && now.shards[0].primary == s.primary {
+		return m, nil
+	}
+	if err := s.primary.settled(ctx); err != nil {
+		return nil, err
+	}
+	role, err := roleOf(ctx, s.primary, c.builder)
+	if err != nil {
+		return nil, err
+	}
+	if role != rolePrimary {
+		return nil, &ServerError{Server: s.primary.addr, What: "is no primary yet, though the sentinels say so", class: ErrAway}
+	}
+	return m, nil
+}
+
+// replicasIn returns the addresses of replicas that a sentinel takes for healthy.
+func replicasIn(result rueidis.RedisResult) []string {
+	list, err := result.ToArray()
+	if err != nil {
+		return nil
+	}
+	var addrs []string
+	for _, entry := range list {
+		fields, err := entry.AsStrMap()
+		if err == nil && fields["ip"] != "" && !strings.Contains(fields["flags"], "down") && !strings.Contains(fields["flags"], "disconnected") {
+			addrs = append(addrs, net.JoinHostPort(fields["ip"], fields["port"]))
+		}
+	}
+	slices.Sort(addrs)
+	return addrs
+}
