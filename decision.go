@@ -41,7 +41,8 @@ type Receipt struct {
 	At int64
 	// Units is how many were taken.
 	Units int64
-	// Lease names a place held under a concurrency limit; 0 for other algorithms.
+	// Lease names a place held under a concurrency limit. For other algorithms it is 0, or says of which part of a key that
+	// is split the units are.
 	Lease uint64
 }
 

@@ -83,6 +83,9 @@ local function bucketStep(admits)
 			if op == 'charge' then
 				units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - (units - drained)))
 			elseif not admits(units + n - capacity, drained) then
+				if op ~= 'look' then
+					outlive(key, time - now + units * b / a, slack)
+				end
 				return false, found
 			else
 				if n == 0 then

@@ -5,11 +5,16 @@ local function leaseEntry(lease, units)
 	return struct.pack('>I7I3', lease, units)
 end
 
--- findLease returns the entry of a lease and its units. It holds as many as it took, unless some were given back already.
+-- findLease returns the entry of a lease and its units. It holds as many as it took, unless some were given back already;
+-- then it is looked for, if there are not so many that all would have to wait for that. One that is not found lasts until
+-- it expires.
 local function findLease(key, lease, took)
 	local entry = leaseEntry(lease, took)
 	if redis.call('ZSCORE', key, entry) then
 		return entry, took
+	end
+	if redis.call('ZCARD', key) > 1024 then
+		return nil
 	end
 	for _, other in ipairs(redis.call('ZRANGE', key, 1, -1)) do
 		local name, units = struct.unpack('>I7I3', other)
@@ -36,8 +41,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 			for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + a), '+inf')) do
 				redis.call('ZADD', key, now + a, entry)
 			end
-			saveHead(key, head, units, now)
-			head = 'h' .. struct.pack('>I3I7', units, now)
+			head = saveHead(key, head, units, now)
 		end
 		latest = now
 	end
@@ -61,9 +65,16 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 	local used = units - unitsOf(dead)
 	local found = ''
 	if head then
-		found = struct.pack('>I7', latest) .. summary(key, time, used, n, capacity)
+		local ceiling = NEVER
+		if server then
+			ceiling = math.max(time + a, now)
+		end
+		found = struct.pack('>I7', latest) .. summary(key, dead, used, n, capacity, ceiling)
 	end
 	if used + n > capacity then
+		if server and op ~= 'look' then
+			bury(key, head, dead, time, used, latest)
+		end
 		return false, found
 	elseif n == 0 then
 		return true, found

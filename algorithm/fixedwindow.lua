@@ -5,7 +5,7 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 	local time, units = loadPair(key)
 	local found = ''
 	if time then
-		if server and time > now then
+		if server and time > now + b then
 			time = now
 			if op ~= 'look' then
 				savePair(key, time, units, lifeOf(a, slack))
@@ -33,6 +33,9 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 	elseif op == 'charge' then
 		units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - units))
 	elseif units + n > capacity then
+		if op ~= 'look' then
+			outlive(key, start + a - now, slack)
+		end
 		return false, found
 	else
 		if n == 0 then

@@ -14,11 +14,17 @@ local function loadList(key)
 	return head, struct.unpack('>I3I7', head, 2)
 end
 
+-- saveHead puts a new head in the place of the old one, and returns it. The set is never empty meanwhile: Redis would
+-- forget it, and with it when it expires.
 local function saveHead(key, old, units, latest)
-	if old then
-		redis.call('ZREM', key, old)
+	local head = 'h' .. struct.pack('>I3I7', units, latest)
+	if head ~= old then
+		redis.call('ZADD', key, BEFORE, head)
+		if old then
+			redis.call('ZREM', key, old)
+		end
 	end
-	redis.call('ZADD', key, BEFORE, 'h' .. struct.pack('>I3I7', units, latest))
+	return head
 end
 
 -- unitsOf returns the sum of the units of entries, which stand last in each.
@@ -30,22 +36,43 @@ local function unitsOf(entries)
 	return sum
 end
 
--- shed walks from the first entry after a score to where so many units are passed, and returns the score reached and the
--- units passed.
-local function shed(key, after, units)
-	local passed, from, score = 0, 0, nil
-	repeat
-		local some = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', after), '+inf', 'WITHSCORES', 'LIMIT', from, 64)
-		for i = 1, #some, 2 do
-			passed = passed + struct.unpack('>I3', some[i], #some[i] - 2)
-			score = tonumber(some[i + 1])
-			if passed >= units then
-				return score, passed
+-- bury forgets the dead entries, up to a score, of a key that was denied if there are many: a client that keeps trying
+-- would have them read each time. Only by the server's clock, which does not go back to when they lived.
+local function bury(key, head, dead, score, used, latest)
+	if #dead >= 64 then
+		redis.call('ZREMRANGEBYSCORE', key, 0, score)
+		saveHead(key, head, used, latest)
+	end
+end
+
+-- shed returns the score at which so many units have passed, of those that are used, and how many have by then. It walks
+-- from the nearer end; the first entry that lives has that rank.
+local function shed(key, first, used, units)
+	local batch, from, sum = 4, 0, 0
+	if 2 * units <= used then
+		from = first
+		while true do
+			local some = redis.call('ZRANGE', key, from, from + batch - 1, 'WITHSCORES')
+			for i = 1, #some, 2 do
+				sum = sum + struct.unpack('>I3', some[i], #some[i] - 2)
+				if sum >= units then
+					return tonumber(some[i + 1]), sum
+				end
 			end
+			from, batch = from + batch, math.min(2 * batch, 256)
 		end
-		from = from + 64
-	until #some == 0
-	return score, passed
+	end
+	while true do
+		local some = redis.call('ZREVRANGE', key, from, from + batch - 1, 'WITHSCORES')
+		for i = 1, #some, 2 do
+			local more = struct.unpack('>I3', some[i], #some[i] - 2)
+			if sum + more > used - units then
+				return tonumber(some[i + 1]), used - sum
+			end
+			sum = sum + more
+		end
+		from, batch = from + batch, math.min(2 * batch, 256)
+	end
 end
 
 -- last returns the highest score of an entry, or nil.
@@ -58,17 +85,21 @@ local function last(key)
 	return nil
 end
 
--- summary packs what a decision needs to know of the entries after a score: where enough of them have passed if n do not
--- fit, and the last.
-local function summary(key, after, used, n, capacity)
+-- summary packs what a decision needs to know of the entries that live: where enough of them have passed if n do not fit,
+-- and the last. No score is above the ceiling, where a clock that has gone back would have brought them.
+local function summary(key, dead, used, n, capacity, ceiling)
 	if used <= 0 then
 		return ''
 	end
-	local final = last(key)
+	if n > capacity then
+		n = 0
+	end
+	local final = math.min(last(key), ceiling)
 	if used + n <= capacity then
 		return struct.pack('>I7I3', final, used)
 	end
-	local score, passed = shed(key, after, used + n - capacity)
+	local score, passed = shed(key, #dead + 1, used, used + n - capacity)
+	score = math.min(score, ceiling)
 	if passed == used then
 		return struct.pack('>I7I3', score, passed)
 	end

@@ -111,6 +111,7 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 		for r.ok() && r.rest != "" {
 			s = append(s, r.number(7), r.number(3))
 		}
+		return s, r.ok() && s.sums()
 	case KindLeases:
 		s = append(s, r.number(7))
 		for r.ok() && r.rest != "" {
@@ -118,6 +119,15 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 		}
 	}
 	return s, r.ok() && r.rest == ""
+}
+
+// sums tells whether the entries of a log have as many units as it says.
+func (s State) sums() bool {
+	units := s[logUnits]
+	for i := logEntries; i < len(s); i += 2 {
+		units -= s[i+1]
+	}
+	return units == 0
 }
 
 // A luaReader reads big-endian numbers.

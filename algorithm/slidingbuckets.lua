@@ -14,7 +14,7 @@ local function loadRing(key)
 		return nil, key
 	end
 	local bytes, width, newest = struct.unpack('>BI6I7', value)
-	if bytes < 1 or bytes > 6 or width < 1 or (size - HEAD) % bytes ~= 0 then
+	if bytes < 1 or bytes > 6 or width < 1 or newest * width >= NEVER or (size - HEAD) % bytes ~= 0 then
 		return nil, key
 	end
 	local buckets = (size - HEAD) / bytes
@@ -108,6 +108,9 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 		if op == 'charge' then
 			n = math.min(n, math.max(0, capacity * (1 + DEBT) - used))
 		elseif used + n > capacity then
+			if op ~= 'look' then
+				outlive(key, (newest + b) * a - now, slack)
+			end
 			return false, found
 		elseif n == 0 then
 			return true, found

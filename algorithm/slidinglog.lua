@@ -17,16 +17,19 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 		units, latest = 0, now
 	elseif server and latest > now then
 		-- The clock has gone back: what was taken later was taken now.
-		local future = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')
-		local same = redis.call('ZRANGEBYSCORE', key, now, now)
 		if op ~= 'look' then
-			local moved = unitsOf(future) + unitsOf(same)
-			redis.call('ZREMRANGEBYSCORE', key, now, '+inf')
+			local moved = unitsOf(redis.call('ZRANGEBYSCORE', key, now, '+inf'))
 			if moved > 0 then
 				redis.call('ZADD', key, now, logEntry(now, moved))
+				redis.call('ZREMRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')
+				for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, now, now)) do
+					if entry ~= logEntry(now, moved) then
+						redis.call('ZREM', key, entry)
+					end
+				end
 			end
-			saveHead(key, head, units, now)
-			head = 'h' .. struct.pack('>I3I7', units, now)
+			head = saveHead(key, head, units, now)
+			redis.call('PEXPIRE', key, lifeOf(a, slack))
 		end
 		latest = now
 	end
@@ -38,9 +41,9 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 	if head then
 		found = struct.pack('>I3I7', used, latest)
 		if op == 'charge' then
-			found = found .. summary(key, since, used, 0, capacity + used)
+			found = found .. summary(key, dead, used, 0, capacity + used, time)
 		elseif op ~= 'give' then
-			found = found .. summary(key, since, used, n, capacity)
+			found = found .. summary(key, dead, used, n, capacity, time)
 		end
 	end
 	if op == 'give' then
@@ -64,6 +67,12 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 	if op == 'charge' then
 		n = math.min(n, math.max(0, capacity * (1 + DEBT) - used))
 	elseif used + n > capacity then
+		if op ~= 'look' then
+			if server then
+				bury(key, head, dead, since, used, latest)
+			end
+			outlive(key, last(key) + a - now, slack)
+		end
 		return false, found
 	end
 	if n == 0 then

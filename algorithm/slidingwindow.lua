@@ -9,14 +9,19 @@ local function loadWindows(key)
 	if not value then
 		return nil
 	end
+	local start, current, previous
 	if #value == 12 then
-		local start, both = struct.unpack('>I7I5', value)
-		local previous = both % SMALL
-		return start, (both - previous) / SMALL, previous
+		local both
+		start, both = struct.unpack('>I7I5', value)
+		previous = both % SMALL
+		current = (both - previous) / SMALL
 	elseif #value == 19 then
-		return struct.unpack('>I7I6I6', value)
+		start, current, previous = struct.unpack('>I7I6I6', value)
 	end
-	return nil, key
+	if not start or start >= NEVER then
+		return nil, key
+	end
+	return start, current, previous
 end
 
 local function saveWindows(key, start, current, previous, life)
@@ -74,6 +79,9 @@ local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
 		if op == 'charge' then
 			current = current + math.min(n, math.max(0, capacity * (1 + DEBT) - used))
 		elseif used + n > capacity then
+			if op ~= 'look' then
+				outlive(key, begin + 2 * a - now, slack)
+			end
 			return false, found
 		else
 			if n == 0 then

@@ -28,7 +28,7 @@ func TestTheNewPrimarysClockIsBehindOrAhead(t *testing.T) {
 			const capacity, period = 10, 2 * time.Second
 			exhaust := func(text string) (passed int64) {
 				c := headgate.Check{Key: "client under " + text, Limit: headgate.MustParseLimit(text), Cost: 1}
-				for range 2 * capacity {
+				for range 10 * capacity {
 					if d := mustTake(t, s, c); d.Allowed {
 						passed++
 					}

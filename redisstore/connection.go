@@ -72,10 +72,12 @@ func (c *connection) seed(addr string) (*node, error) {
 		return c.node(addr)
 	}
 	n, err := newNode(addr, c.dialer(), c.endpoint.sentinel, 0, c.options)
-	if err == nil {
-		n.start()
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	n.sentinel = true
+	n.start()
+	return n, nil
 }
 
 func (c *connection) dialer() dialer {
@@ -135,10 +137,20 @@ func (c *connection) clustered() bool { return c.endpoint.kind == cluster }
 
 // do sends a command to the server that has its key. An error in the result that is not the server's reply is explained.
 func (c *connection) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return c.send(ctx, cmd, false)
+}
+
+// doTogether is do for a command of several keys. If they are on two servers for the moment, as their slot is moving, the
+// result says TRYAGAIN.
+func (c *connection) doTogether(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return c.send(ctx, cmd, true)
+}
+
+func (c *connection) send(ctx context.Context, cmd rueidis.Completed, together bool) rueidis.RedisResult {
 	// The library reuses a command once it was answered, so what is needed to build it again is copied.
 	var room [40]string
 	args := append(room[:0], cmd.Commands()...)
-	t := try{c: c, slot: cmd.Slot() & (slots - 1), reads: cmd.IsReadOnly()}
+	t := try{c: c, slot: cmd.Slot() & (slots - 1), reads: cmd.IsReadOnly(), together: together}
 	n, err := t.first()
 	if err != nil {
 		return rueidis.NewErrorResult(err)

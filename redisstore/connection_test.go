@@ -290,7 +290,7 @@ func TestSentCommandsAreNotLost(t *testing.T) {
 		t.Errorf("%d answers are to other questions", wrong.Load())
 	}
 	if failed := len(c.failures()); failed > 0 && !raceDetected {
-		t.Errorf("%d of %d calls failed while slots moved: %v", failed, c.calls.Load(), c.fails)
+		t.Errorf("%d of %d calls failed while slots moved: %s", failed, c.calls.Load(), c.why())
 	}
 }
 

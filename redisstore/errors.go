@@ -95,8 +95,9 @@ type answer struct {
 const (
 	cureACL = "grant its user what the store needs, as in ACL SETUSER name ~hg* +@read +@write +@scripting +@connection +info +time +role +cluster, " +
 		"with your prefix for hg"
-	curePassword = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
-	curePrimary  = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"
+	curePassword         = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
+	cureSentinelPassword = "give the sentinels' own after the ? of the URL, as sentinel_password and, if they have users, sentinel_user"
+	curePrimary          = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"
 )
 
 // answers are the error replies that need words of ours, by how they begin. The first that fits counts.

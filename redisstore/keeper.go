@@ -93,7 +93,12 @@ func (n *node) connect(ctx context.Context) error {
 			err = attempt.err
 		}
 		n.reset(err)
-		return explainDial(err, n.addr, n.dialer.tls != nil)
+		err = explainDial(err, n.addr, n.dialer.tls != nil)
+		var e *ServerError
+		if n.sentinel && errors.As(err, &e) && e.Cure == curePassword {
+			e.Cure = cureSentinelPassword
+		}
+		return err
 	}
 	n.release(n.givenUp.Swap(0))
 	if n.up() {

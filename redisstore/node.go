@@ -19,11 +19,12 @@ import (
 // there is a gate before it. It is open while the connection works. The keeper, a goroutine, alone connects; until it has,
 // callers wait a moment and then fail at once. And no more are let in than there is room for.
 type node struct {
-	addr   string
-	client rueidis.Client
-	dialer dialer
-	hang   time.Duration
-	log    *slog.Logger
+	addr     string
+	sentinel bool
+	client   rueidis.Client
+	dialer   dialer
+	hang     time.Duration
+	log      *slog.Logger
 
 	status atomic.Pointer[status]
 

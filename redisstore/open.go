@@ -47,11 +47,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, mayStartAway(err)
 	}
 	c.major = major
-	s, err2 := newStore(c, o)
-	if err2 != nil {
-		c.close()
-		return nil, err2
-	}
+	s := newStore(c, o)
 	if err != nil {
 		c.log.Warn("redis is away; the store starts without it", "error", err)
 		c.running.Go(s.arriveLater)

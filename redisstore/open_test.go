@@ -254,6 +254,21 @@ func TestUnknownNameOfThePrimaryIsRefused(t *testing.T) {
 	notOpen(t, u, Options{StartAway: true}, `knows no primary called "nobody"`, "SENTINEL MASTERS")
 }
 
+func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
+	set := redistest.Sentinel(t, redistest.SentinelOptions{Server: redistest.Options{Password: "theirs"}})
+	for _, s := range set.Sentinels() {
+		if _, err := s.Do("ACL", "SETUSER", "default", "resetpass", ">ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notOpen(t, set.URL(), Options{StartAway: true}, "127.0.0.1:", "wants a password", "sentinel_password")
+	notOpen(t, set.URL()+"?sentinel_password=theirs", Options{StartAway: true}, "does not accept user and password", "sentinel_password")
+	s := open(t, set.URL()+"?sentinel_password=ours", Options{Secret: testSecret})
+	if err := take(within(t, time.Second), s, "alice"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServerThatIsNotThereIsNamed(t *testing.T) {
 	addr := freeAddr(t)
 	for _, u := range []string{"redis://" + addr, "redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {

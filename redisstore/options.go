@@ -26,7 +26,7 @@ type Options struct {
 	// Prefix begins all keys of this store. Stores with the same prefix and secret share their limits. Letters, digits and
 	// . - _ : / only, at most 64 bytes. Default DefaultPrefix.
 	Prefix string
-	// Secret keys the hash that stands for clients in Redis, so that who can read the keys cannot tell whose they are. All
+	// Secret keys the hash that stands for clients in Redis, so that who can read the keys cannot tell whose they are, unless he can read the secret too. All
 	// stores that share limits need the same. At least 16 bytes. Default one that is made by chance once, and kept in Redis.
 	Secret []byte
 	// TLSConfig is for URLs that ask for TLS; what the URL says of it wins. Default the system's certificates.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
 )
 
 // minMajor is the oldest version that has what the scripts need.
@@ -42,6 +44,20 @@ func (s *Store) Warnings() []Warning {
 	return nil
 }
 
+// Inspect checks the servers again, as Open does, and returns what Warnings does from then on.
+func (s *Store) Inspect(ctx context.Context) ([]Warning, error) {
+	switch {
+	case ctx == nil:
+		return nil, headgate.ErrNilContext
+	case s.closed.Load():
+		return nil, headgate.ErrClosed
+	}
+	if _, err := s.conn.arrive(ctx); err != nil {
+		return nil, err
+	}
+	return s.Warnings(), nil
+}
+
 // probe checks all primaries that can be asked, and returns the lowest major version. What makes the store unusable is an
 // error; what breaks limits is logged and kept for Warnings.
 func (c *connection) probe(ctx context.Context) (int, error) {
@@ -56,23 +72,24 @@ func (c *connection) probe(ctx context.Context) (int, error) {
 		warnings []Warning
 		major    int
 		failed   error
+		checked  int
 	)
 	for _, v := range surveys {
-		switch {
-		case v.err == nil:
-		case lasting(v.err):
+		if lasting(v.err) {
 			return 0, v.err
-		default:
+		}
+		if v.err != nil {
 			failed = v.err
-			warnings = append(warnings, Warning{v.server, "could not be checked: " + v.err.Error(), "see why, and start again to check it"})
+			warnings = append(warnings, Warning{v.server, "could not be checked: " + v.err.Error(), "see why, and Inspect the store again"})
 			continue
 		}
+		checked++
 		warnings = append(warnings, v.warnings...)
 		if v.major > 0 && (major == 0 || v.major < major) {
 			major = v.major
 		}
 	}
-	if len(warnings) > 0 && failed != nil && !slices.ContainsFunc(surveys, func(v survey) bool { return v.err == nil }) {
+	if checked == 0 && failed != nil {
 		return 0, failed
 	}
 	warnings = append(warnings, skewBetween(surveys)...)

@@ -49,6 +49,32 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	}
 }
 
+func TestInspectLooksAgain(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20})
+	s := open(t, server.URL(), Options{})
+	if w, err := s.Inspect(within(t, time.Second)); err != nil || len(w) > 0 {
+		t.Errorf("got %q, %v", w, err)
+	}
+	if _, err := server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := s.Inspect(within(t, time.Second)); err != nil || len(w) != 1 {
+		t.Errorf("got %q, %v", w, err)
+	}
+	warns(t, s, server, "allkeys-lfu")
+	server.Kill()
+	eventually(t, time.Second, func() error {
+		if _, err := s.Inspect(within(t, time.Second)); !errors.Is(err, ErrAway) {
+			return fmt.Errorf("got %w, want ErrAway", err)
+		}
+		return nil
+	})
+	_ = s.Close()
+	if _, err := s.Inspect(within(t, time.Second)); !errors.Is(err, headgate.ErrClosed) {
+		t.Errorf("closed: got %v", err)
+	}
+}
+
 func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
 	early := open(t, server.URL(), Options{Secret: testSecret})

@@ -18,23 +18,25 @@ type script struct {
 	readOnly  bool
 }
 
-// newScript returns a script. Redis 7 and later refuse one without a shebang what they need to know beforehand: that it
-// does not write, or that it must not run when memory is full.
-func newScript(major int, readOnly bool, body string) *script {
-	switch {
-	case major < 7:
-	case readOnly:
-		body = "#!lua flags=no-writes\n" + body
-	default:
-		body = "#!lua\n" + body
+// What Redis 7 and later want to know of a script beforehand, in its first line. One that says nothing is refused when
+// memory is full, before it has done anything.
+const (
+	writes  = "#!lua\n"
+	frees   = "#!lua flags=allow-oom\n"
+	noWrite = "#!lua flags=no-writes\n"
+)
+
+func newScript(major int, shebang, body string) *script {
+	if major >= 7 {
+		body = shebang + body
 	}
 	sum := sha1.Sum([]byte(body)) // Redis names scripts so
-	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: readOnly && major >= 7}
+	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: shebang == noWrite && major >= 7}
 }
 
 // scripts are all scripts of one version of Redis.
 type scripts struct {
-	step, look       [algorithms]*script
+	step, give, look [algorithms]*script
 	takeAll, lookAll *script
 }
 
@@ -44,21 +46,26 @@ func newScripts(major int) *scripts {
 	var s scripts
 	for a := range algorithms {
 		body := algorithm.Lua(headgate.Algorithm(a))
-		s.step[a] = newScript(major, false, body)
-		s.look[a] = newScript(major, true, body)
+		s.step[a] = newScript(major, writes, body)
+		s.give[a] = newScript(major, frees, body)
+		s.look[a] = newScript(major, noWrite, body)
 	}
 	all := algorithm.LuaAll()
-	s.takeAll = newScript(major, false, all)
-	s.lookAll = newScript(major, true, all)
+	s.takeAll = newScript(major, writes, all)
+	s.lookAll = newScript(major, noWrite, all)
 	return &s
 }
 
 // run runs a script on keys of one slot and returns its answer. A server that does not know the script is sent it whole;
 // that is no second try, for the first one did nothing.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
-	result := s.conn.do(ctx, s.command(sc, keys, args))
+	do := s.conn.do
+	if len(keys) > 1 {
+		do = s.conn.doTogether
+	}
+	result := do(ctx, s.command(sc, keys, args))
 	if unknownScript(result.Error()) {
-		result = s.conn.do(ctx, s.wholeCommand(sc, keys, args))
+		result = do(ctx, s.wholeCommand(sc, keys, args))
 	}
 	answer, err := result.ToString()
 	if err != nil {
@@ -82,9 +89,5 @@ func (s *Store) wholeCommand(sc *script, keys, args []string) rueidis.Completed 
 }
 
 func unknownScript(err error) bool {
-	if err == nil {
-		return false
-	}
-	reply, ok := rueidis.IsRedisErr(err)
-	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT")
+	return err != nil && strings.HasPrefix(replyText(err), "NOSCRIPT")
 }

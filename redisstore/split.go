@@ -8,17 +8,37 @@ import (
 )
 
 // A key that is too hot for one server is counted in parts, in different slots, each with a share of the limit; the
-// shares sum to the limit. A request asks one part, drawn at random, and a second one if that denies. So no more than the
-// limit passes, and a request can be denied although other parts have room: as long as fewer than half of the parts are
-// exhausted, less than a quarter of the requests meet two such. What remains and when to come back is an estimate. A
-// cost above a share's capacity is denied for good.
+// shares sum to the limit. A request asks one part, drawn at random among those whose share is large enough, and a second
+// one if that denies. So no more than the limit passes, and a request can be denied although other parts have room. What
+// remains and when to come back is an estimate. A cost above the largest share is denied for good. What is charged is
+// spread over all parts.
 
-// splitBits is how many bits of a receipt's lease say which part it is of.
-const splitBits = 6
+// A receipt for a part of a key says in the last bits of its lease which one: its number and one, or everyPart.
+const (
+	splitBits = 7
+	splitMask = 1<<splitBits - 1
+	everyPart = splitMask
+)
 
 // partsOf returns in how many parts a key is counted: never so many that one has no share.
 func partsOf(c *headgate.Check) int {
 	return int(min(int64(c.Split), c.Limit.Count, c.Limit.Capacity()))
+}
+
+// validate reports what is wrong with a check, and with its shares if it is split: they may be so small that their burst
+// takes too long to refill.
+func validate(c *headgate.Check) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if parts := partsOf(c); parts > 1 {
+		for _, part := range []int{0, parts - 1} {
+			if err := shareOf(c, parts, part).Limit.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // shareOf returns the check of one part.
@@ -31,7 +51,7 @@ func shareOf(c *headgate.Check, parts, part int) *headgate.Check {
 	return &share
 }
 
-// sliceOf cuts n so that the slices sum to n and differ by at most one.
+// sliceOf cuts n so that the slices sum to n and differ by at most one, the larger ones first.
 func sliceOf(n int64, parts, part int) int64 {
 	slice := n / int64(parts)
 	if int64(part) < n%int64(parts) {
@@ -40,34 +60,31 @@ func sliceOf(n int64, parts, part int) int64 {
 	return slice
 }
 
-// draw returns a part of a check's key and its share, or the check itself if it is not split.
-func draw(c *headgate.Check) (int, *headgate.Check) {
-	parts := partsOf(c)
-	if parts < 2 {
-		return unsplit, c
+// roomy returns how many of the parts, the first ones, have a share that the cost fits.
+func roomy(c *headgate.Check, parts int) int {
+	capacity := c.Limit.Capacity()
+	switch {
+	case c.Cost <= sliceOf(capacity, parts, parts-1):
+		return parts
+	case c.Cost <= sliceOf(capacity, parts, 0):
+		return int(capacity % int64(parts))
+	default:
+		return 0
 	}
-	part := rand.IntN(parts)
-	return part, shareOf(c, parts, part)
-}
-
-// drawn returns the part that a receipt is of, and its share.
-func drawn(c *headgate.Check, r headgate.Receipt) (int, *headgate.Check) {
-	parts := partsOf(c)
-	if parts < 2 {
-		return unsplit, c
-	}
-	part := int(r.Lease&(1<<splitBits-1)) % parts
-	return part, shareOf(c, parts, part)
 }
 
 // takeSplit takes from one part, or from a second one.
 func (s *Store) takeSplit(ctx context.Context, keys *keyMaker, c *headgate.Check, parts int) (headgate.Decision, error) {
-	first := rand.IntN(parts)
+	among := roomy(c, parts)
+	if among == 0 {
+		among = parts // to say how it is
+	}
+	first := rand.IntN(among)
 	d, err := s.takePart(ctx, keys, c, parts, first)
-	if err != nil || d.Allowed || c.Cost == 0 || d.RetryAfter == headgate.Never {
+	if err != nil || d.Allowed || c.Cost == 0 || d.RetryAfter == headgate.Never || among < 2 {
 		return d, err
 	}
-	second := (first + 1 + rand.IntN(parts-1)) % parts
+	second := (first + 1 + rand.IntN(among-1)) % among
 	other, err := s.takePart(ctx, keys, c, parts, second)
 	if err != nil || other.Allowed || other.RetryAfter < d.RetryAfter {
 		return other, err
@@ -81,22 +98,78 @@ func (s *Store) takePart(ctx context.Context, keys *keyMaker, c *headgate.Check,
 		return headgate.Decision{}, err
 	}
 	if a.lease != 0 {
-		a.lease = a.lease&^(1<<splitBits-1) | uint64(part)
+		a.lease = a.lease&^splitMask | uint64(part+1)
 	}
 	d, err := s.take(ctx, &a)
-	return whole(c, part, d), err
+	if err != nil {
+		return d, err
+	}
+	// Of what remains one can only guess that the other parts are alike.
+	d.Remaining = min(d.Remaining*int64(parts), c.Limit.Capacity())
+	d.Limit = c.Limit.Capacity()
+	if d.Receipt.Units > 0 {
+		d.Receipt.Lease = d.Receipt.Lease&^splitMask | uint64(part+1)
+	}
+	return d, nil
 }
 
-// whole turns the decision on a part into one on its key: of what remains it can only guess that the other parts are
-// alike, and the receipt says which part it is of.
-func whole(c *headgate.Check, part int, d headgate.Decision) headgate.Decision {
-	if part == unsplit || d.Limit == 0 {
-		return d
+// chargeSplit charges every part its slice.
+func (s *Store) chargeSplit(ctx context.Context, keys *keyMaker, c *headgate.Check, parts int) (headgate.Decision, error) {
+	all := headgate.Decision{Allowed: true, Limit: c.Limit.Capacity(), Receipt: headgate.Receipt{Lease: everyPart}}
+	for part := range parts {
+		share := shareOf(c, parts, part)
+		share.Cost = sliceOf(c.Cost, parts, part)
+		var d headgate.Decision
+		var err error
+		if share.Cost == 0 {
+			d, err = s.chargeOrLook(ctx, keys, share, part, opLook)
+		} else {
+			d, err = s.chargeOrLook(ctx, keys, share, part, opCharge)
+		}
+		if err != nil {
+			return headgate.Decision{}, err
+		}
+		all.Allowed = all.Allowed && d.Allowed
+		all.Remaining += d.Remaining
+		all.ResetAfter = max(all.ResetAfter, d.ResetAfter)
+		all.Receipt.At = max(all.Receipt.At, d.Receipt.At)
+		all.Receipt.Units += d.Receipt.Units
 	}
-	d.Remaining = min(d.Remaining*int64(partsOf(c)), c.Limit.Capacity())
-	d.Limit = c.Limit.Capacity()
-	if d.Receipt.Units > 0 && c.Limit.Algorithm != headgate.Concurrency {
-		d.Receipt.Lease = uint64(part)
+	return all, nil
+}
+
+func (s *Store) chargeOrLook(ctx context.Context, keys *keyMaker, c *headgate.Check, part int, op string) (headgate.Decision, error) {
+	a, err := s.ask(keys, c, part)
+	if err != nil {
+		return headgate.Decision{}, err
 	}
-	return d
+	now, _, found, err := s.step(ctx, op, &a)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	if op == opLook {
+		return a.decide(now, found, false)
+	}
+	return a.charged(now, found)
+}
+
+// giveSplit gives back to the part that the receipt is of, or to all. A part that is no more gets nothing.
+func (s *Store) giveSplit(ctx context.Context, keys *keyMaker, c *headgate.Check, r headgate.Receipt, parts int) error {
+	number := int(r.Lease & splitMask)
+	if number != everyPart {
+		if number == 0 || number > parts {
+			return nil
+		}
+		return s.giveOne(ctx, keys, shareOf(c, parts, number-1), r, number-1)
+	}
+	for part := range parts {
+		share := shareOf(c, parts, part)
+		if share.Cost = sliceOf(c.Cost, parts, part); share.Cost == 0 {
+			break
+		}
+		if err := s.giveOne(ctx, keys, share, r, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

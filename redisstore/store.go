@@ -2,10 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"fmt"
-	randv2 "math/rand/v2"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,17 +25,25 @@ type Store struct {
 
 	scripts atomic.Pointer[scripts]
 	keys    atomic.Pointer[keyMaker] // nil until the secret is known
-	secret  sync.Mutex               // held by whoever gets to know it
 
 	lostRefunds atomic.Int64
+
+	secretEvery time.Duration // see secret.go
+	learning    chan struct{} // has one in it while somebody gets to know the secret
+	stop        chan struct{}
+	running     sync.WaitGroup
 }
 
-func newStore(c *connection, o Options) (*Store, error) {
-	s := &Store{conn: c, prefix: o.Prefix, now: o.Now}
+func newStore(c *connection, o Options) *Store {
+	s := &Store{
+		conn: c, prefix: o.Prefix, now: o.Now,
+		secretEvery: defaultSecretEvery,
+		learning:    make(chan struct{}, 1), stop: make(chan struct{}),
+	}
 	if len(o.Secret) > 0 {
 		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))
 	}
-	return s, nil
+	return s
 }
 
 // Close ends the connections. Calls that are under way fail.
@@ -46,7 +51,9 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return headgate.ErrClosed
 	}
+	close(s.stop)
 	s.conn.close()
+	s.running.Wait()
 	return nil
 }
 
@@ -71,41 +78,13 @@ func (s *Store) admit(ctx context.Context) (*keyMaker, error) {
 	return s.learnSecret(ctx)
 }
 
-// learnSecret returns the maker of keys under the secret that is in Redis, which is made when the first store comes.
-func (s *Store) learnSecret(ctx context.Context) (*keyMaker, error) {
-	s.secret.Lock()
-	defer s.secret.Unlock()
-	if keys := s.keys.Load(); keys != nil {
-		return keys, nil
-	}
-	at := s.prefix + ":secret"
-	fresh := make([]byte, 32)
-	rand.Read(fresh)
-	made := s.conn.do(ctx, s.conn.b().Set().Key(at).Value(base64.RawStdEncoding.EncodeToString(fresh)).Nx().Build())
-	if err := made.Error(); err != nil && !rueidis.IsRedisNil(err) {
-		return nil, s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(at)))
-	}
-	text, err := s.conn.do(ctx, s.conn.b().Get().Key(at).Build()).ToString()
-	if err != nil {
-		return nil, s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(at)))
-	}
-	secret, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil || len(secret) < 16 {
-		return nil, fmt.Errorf("redisstore: the value of %q is not a secret: something else writes to this key; choose another Prefix, or give a Secret", at)
-	}
-	keys := newKeyMaker(s.prefix, secret)
-	s.keys.Store(keys)
-	return keys, nil
-}
-
 // program returns the scripts for the version of the server.
 func (s *Store) program() *scripts {
 	if p := s.scripts.Load(); p != nil {
 		return p
 	}
-	p := newScripts(s.conn.major)
-	s.scripts.Store(p)
-	return p
+	s.scripts.CompareAndSwap(nil, newScripts(s.conn.major))
+	return s.scripts.Load()
 }
 
 // ask prepares a check that is known to be valid.
@@ -122,7 +101,7 @@ func (s *Store) ask(keys *keyMaker, c *headgate.Check, part int) (ask, error) {
 }
 
 // newLease returns a name that nobody can guess, within the 53 bits that a script can count.
-func newLease() uint64 { return randv2.Uint64()>>11 | 1<<splitBits }
+func newLease() uint64 { return rand.Uint64()>>11 | 1<<splitBits }
 
 // time returns what a script is told of the time: nothing, unless a test has a clock of its own.
 func (s *Store) time() string {
@@ -134,9 +113,13 @@ func (s *Store) time() string {
 
 // step has a server make one step, and returns its time, whether it is allowed, and the state it found.
 func (s *Store) step(ctx context.Context, op string, a *ask, more ...string) (now int64, allowed bool, found string, err error) {
-	sc := s.program().step[a.plan.algorithm]
-	if op == opLook {
-		sc = s.program().look[a.plan.algorithm]
+	program := s.program()
+	sc := program.step[a.plan.algorithm]
+	switch op {
+	case opLook:
+		sc = program.look[a.plan.algorithm]
+	case opGive:
+		sc = program.give[a.plan.algorithm]
 	}
 	args := append(a.numbers(append(make([]string, 0, 7), s.time(), op)), more...)
 	answer, err := s.run(ctx, sc, []string{a.key}, args)
@@ -150,7 +133,7 @@ func (s *Store) step(ctx context.Context, op string, a *ask, more ...string) (no
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	keys, err := s.admit(ctx)
 	if err == nil {
-		err = c.Validate()
+		err = validate(&c)
 	}
 	if err != nil {
 		return headgate.Decision{}, err
@@ -181,7 +164,7 @@ func (s *Store) take(ctx context.Context, a *ask) (headgate.Decision, error) {
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	keys, err := s.admit(ctx)
 	if err == nil {
-		err = c.Validate()
+		err = validate(&c)
 	}
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
@@ -192,24 +175,17 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if c.Limit.Algorithm == headgate.Concurrency {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	part, share := draw(&c)
-	a, err := s.ask(keys, share, part)
-	if err != nil {
-		return headgate.Decision{}, err
+	if parts := partsOf(&c); parts > 1 {
+		return s.chargeSplit(ctx, keys, &c, parts)
 	}
-	now, _, found, err := s.step(ctx, opCharge, &a)
-	if err != nil {
-		return headgate.Decision{}, err
-	}
-	d, err := a.charged(now, found)
-	return whole(&c, part, d), err
+	return s.chargeOrLook(ctx, keys, &c, unsplit, opCharge)
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	keys, err := s.admit(ctx)
 	if err == nil {
-		err = c.Validate()
+		err = validate(&c)
 	}
 	if err == nil {
 		err = headgate.ValidateRefund(c.Cost, r)
@@ -217,23 +193,24 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err != nil {
 		return err
 	}
-	a, receipt, err := s.refund(keys, &c, r)
+	return s.give(ctx, keys, &c, r)
+}
+
+func (s *Store) give(ctx context.Context, keys *keyMaker, c *headgate.Check, r headgate.Receipt) error {
+	if parts := partsOf(c); parts > 1 {
+		return s.giveSplit(ctx, keys, c, r, parts)
+	}
+	return s.giveOne(ctx, keys, c, r, unsplit)
+}
+
+func (s *Store) giveOne(ctx context.Context, keys *keyMaker, c *headgate.Check, r headgate.Receipt, part int) error {
+	a, err := s.ask(keys, c, part)
 	if err != nil {
 		return err
 	}
-	_, _, _, err = s.step(ctx, opGive, &a, receipt)
-	return err
-}
-
-// refund prepares what Give asks, and returns the last argument of its script.
-func (s *Store) refund(keys *keyMaker, c *headgate.Check, r headgate.Receipt) (ask, string, error) {
-	part, share := drawn(c, r)
-	a, err := s.ask(keys, share, part)
-	if err != nil {
-		return ask{}, "", err
-	}
 	a.lease = r.Lease
-	return a, decimal(a.plan.LuaReceipt(r)), nil
+	_, _, _, err = s.step(ctx, opGive, &a, decimal(a.plan.LuaReceipt(r)))
+	return err
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].

@@ -231,6 +231,7 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 		for what, write := range map[string][]string{
 			"a string": {"SET", key, "hello"}, "a hash": {"HSET", key, "a", "b"},
 			"a sorted set": {"ZADD", key, "1", "one"}, "a list": {"RPUSH", key, "x"}, "nothing much": {"SET", key, ""},
+			"twelve letters": {"SET", key, "hello world!"}, "nineteen": {"SET", key, "hello world, hello!"},
 		} {
 			if _, err := server.Do("DEL", key); err != nil {
 				t.Fatal(err)
@@ -242,8 +243,14 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 			if err == nil || d != (headgate.Decision{}) || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "refix") {
 				t.Errorf("%s under %s: %+v, %v; want an error that names the server and the cure", text, what, d, err)
 			}
-			if _, err := s.TakeAll(ctx, []headgate.Check{c, {Key: "bob", Limit: limit, Cost: 1}}, nil); err == nil {
-				t.Errorf("%s under %s: TakeAll took it", text, what)
+			mine := headgate.Check{Owner: "carol", Key: "carol", Limit: limit, Cost: 1}
+			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit) + string(kindLetters[planOf(t, limit).Kind()])
+			if _, err := server.Do("COPY", key, other, "REPLACE"); err != nil {
+				t.Fatal(err)
+			}
+			ds, err := s.TakeAll(ctx, []headgate.Check{{Owner: "carol", Key: "bob", Limit: limit, Cost: 1}, mine}, nil)
+			if err == nil || len(ds) != 0 {
+				t.Errorf("%s under %s: TakeAll says %+v, want an error", text, what, ds)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -15,7 +17,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		return dst, err
 	}
 	for i := range checks {
-		if err := checks[i].Validate(); err != nil {
+		if err := validate(&checks[i]); err != nil {
 			return dst, err
 		}
 	}
@@ -80,25 +82,11 @@ func (r *round) group(first int) []int {
 // takeGroup takes all or none of the checks of one owner, and tells whether they allow.
 func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if len(group) == 1 {
-		i := group[0]
-		c := &r.checks[i]
-		if parts := partsOf(c); parts > 1 {
-			d, err := r.store.takeSplit(ctx, r.keys, c, parts)
-			r.decisions[i] = d
-			return d.Allowed, err
-		}
-		a, err := r.store.ask(r.keys, c, unsplit)
-		if err != nil {
-			return false, err
-		}
-		d, err := r.store.take(ctx, &a)
-		r.decisions[i] = d
-		return d.Allowed, err
+		return r.takeOne(ctx, group[0])
 	}
 	asks := make([]ask, len(group))
 	keys := make([]string, len(group))
-	sc, op := r.store.program().takeAll, opTake
-	idle := true
+	idle, never := true, false
 	for j, i := range group {
 		a, err := r.store.ask(r.keys, &r.checks[i], unsplit)
 		if err != nil {
@@ -106,11 +94,10 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 		}
 		asks[j], keys[j] = a, a.key
 		idle = idle && a.n == 0
-		if a.never() { // then none is taken, and all that is wanted is to see how they are
-			sc, op = r.store.program().lookAll, opLook
-		}
+		never = never || a.never()
 	}
-	if idle {
+	sc, op := r.store.program().takeAll, opTake
+	if idle || never { // then none is taken, and all that is wanted is to see how they are
 		sc, op = r.store.program().lookAll, opLook
 	}
 	args := append(make([]string, 0, 2+5*len(asks)), r.store.time(), op)
@@ -118,6 +105,9 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 		args = asks[j].numbers(append(args, asks[j].plan.number))
 	}
 	answer, err := r.store.run(ctx, sc, keys, args)
+	if scattered(err) {
+		return r.takeApart(ctx, group)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -136,40 +126,133 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 			return false, err
 		}
 		if !taken && d.Allowed { // it would have been, but for the others
-			a := asks[j]
-			a.n = 0
-			if d, err = a.decide(now, found, false); err != nil {
+			asks[j].n = 0
+			if d, err = asks[j].decide(now, found, false); err != nil {
 				return false, err
 			}
 		}
 		r.decisions[group[j]] = d
 	}
-	return allowed && !slices.ContainsFunc(asks, func(a ask) bool { return a.never() }), nil
+	return allowed && !never, nil
+}
+
+func (r *round) takeOne(ctx context.Context, i int) (bool, error) {
+	c := &r.checks[i]
+	if parts := partsOf(c); parts > 1 {
+		d, err := r.store.takeSplit(ctx, r.keys, c, parts)
+		r.decisions[i] = d
+		return d.Allowed, err
+	}
+	a, err := r.store.ask(r.keys, c, unsplit)
+	if err != nil {
+		return false, err
+	}
+	d, err := r.store.take(ctx, &a)
+	r.decisions[i] = d
+	return d.Allowed, err
+}
+
+// scattered tells whether keys of one slot cannot be asked together because it is moving from one server to another. Nothing
+// was done.
+func scattered(err error) bool {
+	var e *ServerError
+	return errors.As(err, &e) && e.Err != nil && strings.HasPrefix(replyText(e.Err), "TRYAGAIN")
+}
+
+// takeApart takes the checks of one owner one by one, while their slot is moving, and gives back what it took if one
+// denies. The others are looked at.
+func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
+	for j, i := range group {
+		allowed, err := r.takeOne(ctx, i)
+		if err == nil && allowed {
+			continue
+		}
+		for _, k := range group[:j] {
+			r.returnOne(ctx, k)
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, k := range group[j+1:] {
+			a, err := r.store.ask(r.keys, &r.checks[k], unsplit)
+			if err != nil {
+				return false, err
+			}
+			now, _, found, err := r.store.step(ctx, opLook, &a)
+			if err != nil {
+				return false, err
+			}
+			d, err := a.decide(now, found, false)
+			if err == nil && d.Allowed {
+				a.n = 0
+				d, err = a.decide(now, found, false)
+			}
+			if err != nil {
+				return false, err
+			}
+			r.decisions[k] = d
+		}
+		return false, nil
+	}
+	return true, nil
 }
 
 // refundTime is how long giving back may take after a round that failed or was denied.
 const refundTime = 50 * time.Millisecond
 
-// giveBack returns what was taken before the last group, which took nothing, and leaves the decisions of these checks
-// as what they would be without: allowed, and nothing taken. It does so even if the caller has no time left.
+// giveBack returns what was taken before the last group, which took nothing. It does so even if the caller has no time
+// left, but does not let him wait for it then.
 func (r *round) giveBack(ctx context.Context, last []int) {
+	var owed []int
+	for i := range r.checks {
+		if r.decisions[i].Receipt.Units > 0 && !slices.Contains(last, i) {
+			owed = append(owed, i)
+		}
+	}
+	if len(owed) == 0 {
+		return
+	}
+	if ctx.Err() == nil {
+		for _, i := range owed {
+			r.returnOne(ctx, i)
+		}
+		return
+	}
+	if r.store.closed.Load() {
+		return
+	}
+	late := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
+	r.store.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
+		defer cancel()
+		for _, i := range owed {
+			late.returnOne(ctx, i)
+		}
+	})
+	for _, i := range owed {
+		r.untake(i)
+	}
+}
+
+// returnOne gives back what a check took.
+func (r *round) returnOne(ctx context.Context, i int) {
+	d := &r.decisions[i]
+	if d.Receipt.Units == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
 	defer cancel()
-	for i := range r.checks {
-		d := &r.decisions[i]
-		if d.Receipt.Units == 0 || slices.Contains(last, i) {
-			continue
-		}
-		c := r.checks[i]
-		c.Cost = d.Receipt.Units
-		a, receipt, err := r.store.refund(r.keys, &c, d.Receipt)
-		if err == nil {
-			_, _, _, err = r.store.step(ctx, opGive, &a, receipt)
-		}
-		if err != nil {
-			r.store.lostRefunds.Add(1)
-		}
-		d.Remaining += d.Receipt.Units
-		d.Receipt, d.Delay = headgate.Receipt{}, 0
+	c := r.checks[i]
+	c.Cost = d.Receipt.Units
+	if err := r.store.give(ctx, r.keys, &c, d.Receipt); err != nil {
+		r.store.lostRefunds.Add(1)
 	}
+	r.untake(i)
+}
+
+// untake makes of a decision what it would be if nothing had been taken, but for ResetAfter, which is not known.
+func (r *round) untake(i int) {
+	d := &r.decisions[i]
+	d.Remaining = min(d.Remaining+d.Receipt.Units, d.Limit)
+	d.Receipt, d.Delay, d.ResetAfter = headgate.Receipt{}, 0, 0
 }

@@ -72,7 +72,7 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 			}
 			return nil
 		})
-		t.Logf("works %v after; %d calls failed: %v", took, len(c.failures()), c.fails)
+		t.Logf("works %v after; %d calls failed: %s", took, len(c.failures()), c.why())
 		eventually(t, 5*time.Second, func() error {
 			if now := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)}); now == shard {
 				return fmt.Errorf("the shard is %s still", now)
@@ -120,7 +120,7 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 			t.Errorf("works %v after the cluster has a new primary; want 1s at most", took)
 		}
 		if failed, calls := len(others.failures()), others.calls.Load(); failed > 0 {
-			t.Logf("%d of %d calls to other shards failed: %v", failed, calls, others.fails)
+			t.Logf("%d of %d calls to other shards failed: %s", failed, calls, others.why())
 			if int64(failed)*50 > calls {
 				t.Error("other shards suffer")
 			}
@@ -149,6 +149,45 @@ func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 	return last
 }
 
+func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{
+		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: time.Minute,
+	})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	hung := cluster.Servers()[0]
+	crowds := make(map[bool]*crowd)
+	for _, ill := range []bool{true, false} {
+		crowds[ill] = newCrowd(32, func(ctx context.Context, i int) error {
+			for {
+				name := fmt.Sprint("client", i)
+				if (s.Shard(headgate.Check{Key: name, Limit: headgate.PerSecond(1)}) == hung.Addr()) == ill {
+					return take(ctx, s, name)
+				}
+				i += 1000
+			}
+		})
+		defer crowds[ill].end()
+	}
+	time.Sleep(100 * time.Millisecond)
+	for _, c := range crowds {
+		c.failures()
+	}
+	healthy := crowds[false].good.Load()
+	hung.Pause()
+	time.Sleep(2 * time.Second)
+	times, failed := crowds[true].failures(), crowds[false].failures()
+	healthy = crowds[false].good.Load() - healthy
+	hung.Resume()
+	t.Logf("at the hung shard %d failed, p99.9 %v; at others %d of %d failed, p99.9 %v", len(times), permille(times, 999),
+		len(failed), healthy+int64(len(failed)), permille(failed, 999))
+	if len(times) == 0 || permille(times, 999) > 5*crowdDeadline {
+		t.Errorf("at the hung shard %d failed, p99.9 %v", len(times), permille(times, 999))
+	}
+	if int64(len(failed))*20 > healthy && !raceDetected {
+		t.Errorf("at other shards %d failed and %d did not: %s", len(failed), healthy, crowds[false].why())
+	}
+}
+
 func TestSentinelFailoverIsFollowed(t *testing.T) {
 	for name, kill := range map[string]bool{"by request": false, "by death": true} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +209,7 @@ func TestSentinelFailoverIsFollowed(t *testing.T) {
 				}
 				return nil
 			})
-			t.Logf("works %v after; %d of %d calls failed: %v", took, len(c.failures()), c.calls.Load(), c.fails)
+			t.Logf("works %v after; %d of %d calls failed: %s", took, len(c.failures()), c.calls.Load(), c.why())
 			if took > time.Second {
 				t.Errorf("works %v after; want 1s at most", took)
 			}

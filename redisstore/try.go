@@ -19,6 +19,8 @@ type try struct {
 	c     *connection
 	slot  uint16
 	reads bool
+	// together is set if the caller can do without keys that are on two servers.
+	together bool
 }
 
 const (
@@ -152,10 +154,10 @@ func (t *try) asReplica(n *node) bool {
 	return m != nil && m.primary(t.slot) != n
 }
 
-// sleep waits a while, unless that would be past the end or the deadline.
+// sleep waits a while, unless that would be past the deadline, or past the end if there is none.
 func sleep(ctx context.Context, pause time.Duration, end time.Time) bool {
 	pause = pause/2 + rand.N(pause/2)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+	if deadline, ok := ctx.Deadline(); ok {
 		end = deadline
 	}
 	if time.Until(end) <= pause {
@@ -186,7 +188,12 @@ const (
 func (t *try) read(n *node, err error) (string, verdict) {
 	word, rest, _ := strings.Cut(replyText(err), " ")
 	switch word {
-	case "LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN":
+	case "TRYAGAIN":
+		if t.together {
+			return "", final
+		}
+		return "", notReady
+	case "LOADING", "CLUSTERDOWN", "MASTERDOWN":
 		return "", notReady
 	case "READONLY":
 		// It was the primary. Where sentinels or the cluster know who is now, so will we soon; else its name may lead

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/stepstore"
 )
@@ -119,6 +120,14 @@ func (h *history) drawLimit() headgate.Limit {
 	}
 }
 
+func planKind(l headgate.Limit) algorithm.Kind {
+	p, err := newPlan(l)
+	if err != nil {
+		panic(err)
+	}
+	return p.Kind()
+}
+
 func span(l headgate.Limit) time.Duration { return max(l.Period, l.TTL) }
 
 // step lets time pass and does one thing on both sides.
@@ -161,7 +170,9 @@ func (h *history) step() error {
 	case 6:
 		if h.rng.IntN(8) == 0 {
 			changed := h.drawLimit()
-			changed.Algorithm = l.Algorithm
+			if kind := planKind(l); kind != planKind(changed) || kind != algorithm.KindBucket {
+				changed.Algorithm = l.Algorithm
+			}
 			if changed.Validate() == nil {
 				h.limits[i] = changed
 				c = h.check(i)

@@ -1,0 +1,353 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// keyOf returns the Redis key of a key without an owner.
+func keyOf(t testing.TB, key string, l headgate.Limit) string {
+	t.Helper()
+	return newKeyMaker(DefaultPrefix, testSecret).key("", key, unsplit) + planOf(t, l).letter
+}
+
+func pttl(t testing.TB, server *redistest.Server, key string) int64 {
+	t.Helper()
+	reply, err := server.Do("PTTL", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.(int64)
+}
+
+func TestAKeyThatWasGivenBackStillExpires(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets 6", "10 concurrent ttl 1m"} {
+		c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit(text), Cost: 1}
+		d := mustTake(t, s, c)
+		if err := s.Give(ctx, c, d.Receipt); err != nil {
+			t.Fatal(err)
+		}
+		if left := pttl(t, server, keyOf(t, "alice", c.Limit)); left == -1 || left > 121_100 {
+			t.Errorf("%s: %d ms left after a take and a give, want it to expire", text, left)
+		}
+		if d := mustTake(t, s, c); d.Remaining != 9 {
+			t.Errorf("%s: %d remain, want 9", text, d.Remaining)
+		}
+	}
+}
+
+func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	for _, suffix := range []string{"", " gcra", " fixed-window", " sliding-log", " sliding-window", " sliding-buckets"} {
+		c := headgate.Check{Key: "alice" + suffix, Limit: headgate.MustParseLimit("10/s" + suffix), Cost: 10}
+		for mustTake(t, s, c); mustTake(t, s, c).Allowed; { // until a window does not roll in between
+		}
+		c.Limit = headgate.MustParseLimit("10/h" + suffix)
+		d := mustTake(t, s, c)
+		if d.Allowed {
+			continue // the hour began between the two
+		}
+		if left := pttl(t, server, keyOf(t, c.Key, c.Limit)); time.Duration(left)*time.Millisecond < d.RetryAfter-time.Second {
+			t.Errorf("%q: forgotten in %d ms, to come back in %s", suffix, left, d.RetryAfter)
+		}
+	}
+}
+
+func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	const count = 16_000
+	for _, text := range []string{"16000/h sliding-log", "16000 concurrent ttl 1h"} {
+		c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit(text), Cost: 1}
+		var group sync.WaitGroup
+		for range 32 {
+			group.Go(func() {
+				for range count / 32 {
+					if d, err := s.Take(ctx, c); err != nil || !d.Allowed {
+						t.Errorf("%s: %+v, %v", text, d, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		lowered := c
+		lowered.Limit.Count = 100
+		for what, c := range map[string]headgate.Check{
+			"one more": c, "all of it": {Key: c.Key, Limit: c.Limit, Cost: count}, "more than ever": {Key: c.Key, Limit: c.Limit, Cost: count + 1},
+			"one more after the limit was lowered": lowered,
+		} {
+			server.ResetStats()
+			const times = 5
+			for range times {
+				if d := mustTake(t, s, c); d.Allowed || d.RetryAfter <= 0 {
+					t.Errorf("%s, %s: %+v, want it denied", text, what, d)
+				}
+			}
+			var each float64
+			for _, command := range []string{"cmdstat_evalsha", "cmdstat_evalsha_ro"} {
+				for field := range strings.SplitSeq(server.Info("commandstats")[command], ",") {
+					if value, ok := strings.CutPrefix(field, "usec_per_call="); ok {
+						each, _ = strconv.ParseFloat(value, 64)
+					}
+				}
+			}
+			if each > 5000 {
+				t.Errorf("%s, %s: a call takes the server %.0f µs, want less than 5000", text, what, each)
+			}
+		}
+	}
+}
+
+func TestSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	checks := threeLimits("alice")
+	slot := redistest.SlotOf(s.keys.Load().key("alice", checks[0].Key, unsplit))
+	must := func(what string, checks []headgate.Check, want bool) {
+		t.Helper()
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		ds, err := s.TakeAll(limited, checks, nil)
+		if err != nil || headgate.Allowed(ds) != want {
+			t.Errorf("%s: %+v, %v", what, ds, err)
+		}
+	}
+	must("before", checks, true)
+	to := cluster.Servers()[0]
+	if to == cluster.PrimaryOfSlot(slot) {
+		to = cluster.Servers()[1]
+	}
+	move := cluster.BeginMove(slot, to)
+	must("nothing has moved", checks, true)
+	day := headgate.Check{Owner: "alice", Key: "alice/day", Limit: headgate.MustParseLimit("3/24h"), Cost: 1}
+	must("with a limit that is new", append(checks[:3:3], day), true)
+	must("twice", append(checks[:3:3], day), true)
+	move.MoveKeys(1)
+	must("one has moved", append(checks[:3:3], day), true)
+	must("the day is over", append(checks[:3:3], day), false)
+	for move.MoveKeys(100) > 0 {
+	}
+	must("all have moved, the slot has not", checks, true)
+	for i := 0; ; i++ {
+		owner := fmt.Sprint("new", i)
+		if redistest.SlotOf(s.keys.Load().key(owner, "x", unsplit)) == slot {
+			must("a new client", threeLimits(owner), true)
+			break
+		}
+	}
+	move.Finish()
+	must("after", checks, true)
+	look := checks[1]
+	look.Cost = 0
+	if got := mustTake(t, s, look).Remaining; got != 1000-7 {
+		t.Errorf("%d of 1000 remain after 7 takes and one that was denied", got)
+	}
+	if lost := s.LostRefunds(); lost != 0 {
+		t.Errorf("%d refunds were lost", lost)
+	}
+}
+
+func TestTwoRevisionsOfAWindowDoNotForgetEachOther(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	plain := headgate.MustParseLimit("10/h fixed-window")
+	staggered := headgate.MustParseLimit("10/h fixed-window staggered")
+	into := time.Now().UnixMicro() % time.Hour.Microseconds()
+	var key string
+	for i := 0; key == ""; i++ { // one whose own window began in the hour before, if there is one
+		if k := fmt.Sprint("client", i); planOf(t, staggered).Offset(k) > into || i > 10_000 {
+			key = k
+		}
+	}
+	passed := 0
+	for range 500 {
+		for _, l := range []headgate.Limit{plain, staggered} {
+			if mustTake(t, s, headgate.Check{Key: key, Limit: l, Cost: 1}).Allowed {
+				passed++
+			}
+		}
+	}
+	if passed > 20 {
+		t.Errorf("%d passed of 10 an hour, want at most 20", passed)
+	}
+}
+
+func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	limit := headgate.MustParseLimit("100/h")
+	hasty := func() *Store {
+		s := open(t, server.URL(), Options{})
+		s.secretEvery = 10 * time.Millisecond
+		mustTake(t, s, headgate.Check{Key: "first", Limit: limit, Cost: 1})
+		return s
+	}
+	a := hasty()
+	if _, err := server.Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Do("SET", "hg:secret", "c29tZWJvZHkgZWxzZSdzIHNlY3JldA"); err != nil {
+		t.Fatal(err)
+	}
+	b := hasty()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		mustTake(t, a, headgate.Check{Key: "alice", Limit: limit, Cost: 1})
+		before := mustTake(t, b, headgate.Check{Key: "alice", Limit: limit}).Remaining
+		mustTake(t, a, headgate.Check{Key: "alice", Limit: limit, Cost: 1})
+		if mustTake(t, b, headgate.Check{Key: "alice", Limit: limit}).Remaining == before-1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("two stores still have different secrets")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := server.Do("DEL", "hg:secret"); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if reply, err := server.Do("GET", "hg:secret"); err == nil && reply != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody put the secret back")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{})
+	server.Pause()
+	defer server.Resume()
+	patient, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, _ = s.Take(patient, headgate.Check{Key: "alice", Limit: headgate.PerHour(1), Cost: 1})
+	})
+	for len(s.learning) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	hasty, cancelHasty := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancelHasty()
+	start := time.Now()
+	if _, err := s.Take(hasty, headgate.Check{Key: "bob", Limit: headgate.PerHour(1), Cost: 1}); err == nil || time.Since(start) > time.Second {
+		t.Errorf("%v after %s, want an error after 20ms", err, time.Since(start))
+	}
+	cancel()
+	group.Wait()
+}
+
+func TestAPlaceIsReleasedAlthoughMemoryIsFull(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit("1 concurrent ttl 1h"), Cost: 1}
+	d := mustTake(t, s, c)
+	if _, err := server.Do("CONFIG", "SET", "maxmemory", "100kb"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Give(ctx, c, d.Receipt); err != nil {
+		t.Errorf("give: %v", err)
+	}
+	if _, err := s.Take(ctx, c); !errors.Is(err, headgate.ErrFull) {
+		t.Errorf("take: %v, want headgate.ErrFull", err)
+	}
+	if _, err := server.Do("CONFIG", "SET", "maxmemory", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if d := mustTake(t, s, c); !d.Allowed {
+		t.Errorf("%+v, want the place to be free", d)
+	}
+}
+
+func TestSplitKeysAreChargedInAllParts(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := headgate.Check{Key: "hot", Limit: headgate.MustParseLimit("800/h"), Cost: 1600, Split: 8}
+	d, err := s.Charge(ctx, c)
+	if err != nil || d.Allowed || d.Receipt.Units != 1600 || d.Remaining != -800 || d.Limit != 800 {
+		t.Fatalf("%+v, %v, want 1600 charged and -800 to remain", d, err)
+	}
+	one := c
+	one.Cost = 1
+	for range 100 {
+		if d := mustTake(t, s, one); d.Allowed {
+			t.Fatalf("%+v, want a debt to deny in every part", d)
+		}
+	}
+	if err := s.Give(ctx, c, d.Receipt); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if d := mustTake(t, s, one); !d.Allowed {
+			t.Fatalf("%+v, want all to be free again", d)
+		}
+	}
+}
+
+func TestSplitKeysDrawOnlyPartsThatTheCostFits(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := headgate.Check{Key: "hot", Limit: headgate.MustParseLimit("9/h"), Cost: 2, Split: 8}
+	if d := mustTake(t, s, c); !d.Allowed {
+		t.Errorf("%+v, want the one part of two units to be drawn", d)
+	}
+	if d := mustTake(t, s, c); d.Allowed || d.RetryAfter == headgate.Never {
+		t.Errorf("%+v, want it denied for a while", d)
+	}
+	c.Cost = 3
+	if d := mustTake(t, s, c); d.RetryAfter != headgate.Never {
+		t.Errorf("%+v, want it denied for good", d)
+	}
+}
+
+func TestReceiptsOfPartsThatAreNoMoreGiveNothing(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := headgate.Check{Key: "hot", Limit: headgate.MustParseLimit("8/h"), Cost: 1, Split: 8}
+	var receipts []headgate.Receipt
+	for range 500 {
+		if d := mustTake(t, s, c); d.Allowed {
+			receipts = append(receipts, d.Receipt)
+		}
+	}
+	c.Limit = headgate.MustParseLimit("4/h")
+	for _, r := range receipts {
+		if r.Lease&splitMask > 4 {
+			if err := s.Give(ctx, c, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 100 {
+		if d := mustTake(t, s, c); d.Allowed {
+			t.Fatalf("%+v, want refunds of other parts to free nothing", d)
+		}
+	}
+}
+
+func TestASplitWhoseSharesAreNoLimitsIsRefused(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	c := headgate.Check{Key: "hot", Limit: headgate.Limit{Count: 3, Period: 366 * 24 * time.Hour, Burst: 50}, Cost: 1, Split: 2}
+	for range 20 {
+		if _, err := s.Take(ctx, c); !errors.Is(err, headgate.ErrInvalidLimit) {
+			t.Fatalf("%v, want headgate.ErrInvalidLimit each time", err)
+		}
+	}
+}
