@@ -16,22 +16,22 @@ type AttributeKind uint8
 
 // The kinds of attributes. Those from AttrHeader on have a name.
 const (
-	AttrNone      AttributeKind = iota
-	AttrIP                      // ip: the client's address, or its network
-	AttrUser                    // user
-	AttrAPIKey                  // api_key
-	AttrBearer                  // bearer: a keyed hash of the token
-	AttrMethod                  // method
-	AttrHost                    // host
-	AttrPath                    // path
-	AttrRegion                  // region
-	AttrNamespace               // namespace
-	AttrHeader                  // header.<name>
-	AttrCookie                  // cookie.<name>
-	AttrQuery                   // query.<name>
-	AttrJWT                     // jwt.<claim>
-	AttrSegment                 // segment.<number>: of the path, from 1 on
-	AttrDescriptor              // descriptor.<key>: what an Envoy says
+	AttrNone       AttributeKind = iota
+	AttrIP                       // ip: the client's address, or its network
+	AttrUser                     // user
+	AttrAPIKey                   // api_key
+	AttrBearer                   // bearer: a keyed hash of the token
+	AttrMethod                   // method
+	AttrHost                     // host
+	AttrPath                     // path
+	AttrRegion                   // region
+	AttrNamespace                // namespace
+	AttrHeader                   // header.<name>
+	AttrCookie                   // cookie.<name>
+	AttrQuery                    // query.<name>
+	AttrJWT                      // jwt.<claim>
+	AttrSegment                  // segment.<number>: of the path, from 1 on
+	AttrDescriptor               // descriptor.<key>: what an Envoy says
 	attributeKinds
 )
 
