@@ -33,11 +33,14 @@ type place struct {
 	units int64 // that these ask for
 	sent  uint64
 
-	// What the store said remains, and when it was asked. Answers to calls up to the one numbered learned were under way
-	// together with that one, and the least of them counts.
-	room    int64
-	since   int64 // µs
-	learned uint64
+	// What could pass besides the calls under way, in units, at a time in µs: a guess that follows the limit and is set
+	// right by answers.
+	room  float64
+	since int64
+	// heard is how many calls had been sent when the latest answer came. What an earlier one says may be out of date.
+	heard uint64
+	// scouting tells that a call is under way that may well be denied.
+	scouting bool
 
 	first, last *waiter
 }
@@ -48,6 +51,7 @@ type turn struct {
 	way   int
 	no    uint64
 	units int64
+	scout bool
 }
 
 // A waiter waits for his turn, or for the answer to another's.
@@ -67,17 +71,24 @@ type wake struct {
 	failed bool    // there is no answer
 }
 
-// An answer is what a call has told about the key.
-type answer struct {
-	known  bool
-	failed bool
-	room   int64
-	asked  int64
-	denial *denial
-}
+// An outcome is what came of a turn.
+type outcome uint8
 
-// unbounded is the room of a key about which nothing is known but that it is not to be held back.
-const unbounded = math.MaxInt64 / 4
+const (
+	unused  outcome = iota // the store was not asked
+	unheard                // it did not answer
+	vague                  // its answer says nothing about the key
+	taken                  // it took the units
+	untaken                // it did not
+)
+
+// An answer is what a turn has brought.
+type answer struct {
+	outcome   outcome
+	remaining int64 // if it is known
+	asked     int64 // µs
+	denial    *denial
+}
 
 // enter asks for a turn. If it is not given yet, it returns the waiter that will get it, unless force is set.
 func (g *gate) enter(hash uint64, c *headgate.Check, now int64, force bool) (turn, *waiter) {
@@ -93,10 +104,12 @@ func (g *gate) enter(hash uint64, c *headgate.Check, now int64, force bool) (tur
 	}
 	p := &set.places[way]
 	if p.limit != c.Limit {
-		p.limit, p.room, p.since, p.learned = c.Limit, c.Limit.Capacity(), now, p.sent
+		p.limit = c.Limit
+		p.renew(now)
 	}
+	p.refill(now)
 	units := min(c.Cost, c.Limit.Capacity())
-	if force || p.first == nil && p.admits(units, now) {
+	if force || p.first == nil && (p.admits(units) || p.calls == 0) {
 		return set.start(way, units), nil
 	}
 	w := &waiter{units: units, sent: p.sent, woken: make(chan wake, 1)}
@@ -130,25 +143,64 @@ func (s *gateSet) idle() int {
 	return best
 }
 
+// start gives a turn. If its units are more than could pass, it is a scout's.
 func (s *gateSet) start(way int, units int64) turn {
 	p := &s.places[way]
+	scout := !p.admits(units)
+	p.scouting = p.scouting || scout
 	p.calls++
 	p.units += units
+	p.room -= float64(units)
 	p.sent++
-	return turn{set: s, way: way, no: p.sent, units: units}
+	return turn{set: s, way: way, no: p.sent, units: units, scout: scout}
+}
+
+// renew forgets what was known.
+func (p *place) renew(now int64) {
+	p.room, p.since, p.heard = float64(p.limit.Capacity())-float64(p.units), now, p.sent
+}
+
+// back returns how many units come back in so many µs.
+func (p *place) back(elapsed int64) float64 {
+	if elapsed <= 0 || p.limit.Algorithm == headgate.Concurrency {
+		return 0
+	}
+	return float64(elapsed) / float64(p.limit.Period.Microseconds()) * float64(p.limit.Count)
+}
+
+// refill brings the guess to a time.
+func (p *place) refill(now int64) {
+	p.room = max(p.room, min(p.room+p.back(now-p.since), float64(p.limit.Capacity())))
+	p.since = max(now, p.since)
 }
 
 // admits tells whether so many units could pass besides those under way.
-func (p *place) admits(units, now int64) bool {
-	if p.calls == 0 || p.units+units <= p.room {
-		return true
+func (p *place) admits(units int64) bool {
+	const roundOff = 1e-6
+	return float64(units) <= p.room+roundOff
+}
+
+// learn sets the guess right by what came of a turn.
+func (p *place) learn(t *turn, a *answer, now int64) {
+	p.refill(now)
+	switch a.outcome {
+	case unheard: // and perhaps taken
+		return
+	case vague:
+		p.room = math.Inf(1)
+		return
+	case unused, untaken:
+		p.room += float64(t.units)
 	}
-	elapsed := now - p.since
-	if elapsed <= 0 || p.limit.Algorithm == headgate.Concurrency {
-		return false
+	if a.outcome == unused {
+		return
 	}
-	back := float64(elapsed) / float64(p.limit.Period.Microseconds()) * float64(p.limit.Count)
-	return float64(p.units+units) <= float64(p.room)+math.Floor(back)
+	remaining := float64(a.remaining)
+	if t.no > p.heard { // at least, if none of those under way is in it
+		p.room = max(p.room, remaining-float64(p.units))
+	}
+	p.room = min(p.room, remaining+p.back(now-a.asked)) // at most, if all are
+	p.heard = p.sent
 }
 
 // leave ends a turn with what it brought.
@@ -163,32 +215,31 @@ func (t *turn) leave(a answer, now int64) {
 	p := &set.places[t.way]
 	p.calls--
 	p.units -= t.units
-	if a.known {
-		if t.no > p.learned {
-			p.room, p.since, p.learned = a.room, a.asked, p.sent
-		} else {
-			p.room = min(p.room, a.room)
-		}
+	if t.scout {
+		p.scouting = false
 	}
-	if a.denial != nil || a.failed {
+	p.learn(t, &a, now)
+	if a.denial != nil || a.outcome == unheard {
 		w := p.first
 		p.first, p.last = nil, nil
 		for ; w != nil; w = w.next {
 			if !w.gone {
-				w.woken <- wake{denial: a.denial, shared: w.sent < t.no, failed: a.failed}
+				w.woken <- wake{denial: a.denial, shared: w.sent < t.no, failed: a.outcome == unheard}
 			}
 		}
 	}
-	set.call(t.way, now)
+	set.call(t.way, a.outcome == taken)
 }
 
-// call gives their turn to those who wait and whose units could pass.
-func (s *gateSet) call(way int, now int64) {
+// call gives their turn to those who wait and whose units could pass. The next is sent as a scout if nobody is under way,
+// or if an answer was heard that left too little for him: if calls went out only as fast as units come back, all would
+// pass, and those who wait would never hear that they are too many.
+func (s *gateSet) call(way int, heard bool) {
 	p := &s.places[way]
 	for p.first != nil {
 		w := p.first
 		if !w.gone {
-			if !p.admits(w.units, now) {
+			if !p.admits(w.units) && p.calls > 0 && (!heard || p.scouting) {
 				return
 			}
 			w.woken <- wake{turn: s.start(way, w.units)}
@@ -219,8 +270,9 @@ func (g *gate) change(hash uint64, units, now int64) {
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {
 		p := &set.places[way]
-		p.room = min(p.room+units, unbounded)
-		set.call(way, now)
+		p.refill(now)
+		p.room += float64(units)
+		set.call(way, false)
 	}
 }
 
@@ -230,8 +282,7 @@ func (g *gate) forget(hash uint64, now int64) {
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {
-		p := &set.places[way]
-		p.room, p.since, p.learned = p.limit.Capacity(), now, p.sent
-		set.call(way, now)
+		set.places[way].renew(now)
+		set.call(way, false)
 	}
 }

@@ -26,15 +26,15 @@ func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
 		{limit: "100/h", interval: time.Second},
 		{limit: "1/h", interval: time.Second},
 		{limit: "5000/h", interval: 720 * time.Millisecond},
-		{limit: "10/s", interval: 100 * time.Millisecond},
-		{limit: "100/s burst 10", interval: 10 * time.Millisecond},
+		{limit: "10/s", interval: time.Second}, // once it is known, a unit that comes back is asked for just when it does
+		{limit: "100/s burst 10", interval: time.Second},
 		{limit: "7/s", interval: 142 * time.Millisecond},
 		{limit: "50/s fixed-window", interval: time.Second},
 		{limit: "100/h sliding-window", interval: time.Second},
 		{limit: "100/h sliding-log", interval: time.Second},
 		{limit: "50 concurrent", interval: 10 * time.Millisecond},
 		{limit: "100/h", interval: time.Second, all: true},
-		{limit: "10/s", interval: 100 * time.Millisecond, all: true},
+		{limit: "10/s", interval: time.Second, all: true},
 	} {
 		t.Run(strings.ReplaceAll(fmt.Sprintf("%s %v", tt.limit, tt.all), "/", " per "), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -97,6 +97,157 @@ func TestUnitsUnderWayAreWhatCouldPass(t *testing.T) {
 				t.Errorf("cost %d of 12: %d calls, want %d", tt.cost, got, tt.most+1)
 			}
 		})
+	}
+}
+
+func TestUnitsUnderWayAreWhatCouldPassAfterAPause(t *testing.T) {
+	for _, limit := range []string{"1000/s burst 10", "1000/s gcra burst 10", "10/s fixed-window"} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			f.breaks("a", fault{slow: time.Millisecond})
+			g := newGuard(t, f, Options{})
+			for range 3 {
+				time.Sleep(1500 * time.Millisecond)
+				f.most.Store(0)
+				var all sync.WaitGroup
+				for range 500 {
+					all.Go(func() {
+						if got := took(func() { take(t, g, check("a/1", limit)) }); got > 4*time.Millisecond {
+							t.Errorf("%s: took %v, want to hear of a denial soon", limit, got)
+						}
+					})
+				}
+				all.Wait()
+				if got := f.most.Load(); got > 10 {
+					t.Errorf("%s: %d calls at once, want 10", limit, got)
+				}
+			}
+		})
+	}
+}
+
+// What could pass is guessed from what the store said, and when.
+func TestGuessOfWhatCouldPass(t *testing.T) {
+	const second = 1_000_000 // µs
+	for _, tt := range []struct {
+		name  string
+		limit string
+		do    func(enter func(cost int64) *turn, g *gate) // at 0 s
+		now   int64
+		want  int // calls of one unit that may be under way besides those that are
+	}{
+		{
+			name: "a key that is not known", limit: "5/h",
+			do: func(func(int64) *turn, *gate) {}, want: 5,
+		},
+		{
+			name: "besides those under way", limit: "5/h",
+			do: func(enter func(int64) *turn, _ *gate) { enter(1); enter(3) }, want: 1,
+		},
+		{
+			name: "others have taken", limit: "10/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(1).leave(answer{outcome: taken, remaining: 2}, 0)
+			}, want: 2,
+		},
+		{
+			name: "a call that was not made", limit: "3/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(1)
+				enter(1)
+				enter(1).leave(answer{}, 0)
+			}, want: 1,
+		},
+		{
+			name: "a call that was not answered may have taken", limit: "3/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(1)
+				enter(1).leave(answer{outcome: unheard}, 0)
+			}, want: 1,
+		},
+		{
+			name: "a denial takes nothing", limit: "10/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(5)
+				enter(5).leave(answer{outcome: untaken, remaining: 4}, 0)
+			}, want: 4,
+		},
+		{
+			name: "somebody else has given back", limit: "10/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(10).leave(answer{outcome: taken}, 0)
+				enter(1).leave(answer{outcome: taken, remaining: 7}, 0)
+			}, want: 7,
+		},
+		{
+			name: "an answer that was overtaken", limit: "3/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				first, second, third := enter(1), enter(1), enter(1)
+				third.leave(answer{outcome: taken, remaining: 0}, 0)
+				second.leave(answer{outcome: taken, remaining: 1}, 0)
+				first.leave(answer{outcome: taken, remaining: 2}, 0)
+			}, want: 1, // as always
+		},
+		{
+			name: "time gives back", limit: "10/s burst 20",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(20).leave(answer{outcome: taken}, 0)
+			}, now: second / 2, want: 5,
+		},
+		{
+			name: "but not more than there can be", limit: "10/s burst 20",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(20).leave(answer{outcome: taken}, 0)
+			}, now: 60 * second, want: 20,
+		},
+		{
+			name: "nor places", limit: "5 concurrent",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(5).leave(answer{outcome: taken}, 0)
+			}, now: 60 * second, want: 1,
+		},
+		{
+			name: "a place is given back", limit: "5 concurrent",
+			do: func(enter func(int64) *turn, g *gate) {
+				enter(5).leave(answer{outcome: taken}, 0)
+				g.change(0, 3, 0)
+			}, want: 3,
+		},
+		{
+			name: "a reset", limit: "5/h",
+			do: func(enter func(int64) *turn, g *gate) {
+				enter(4).leave(answer{outcome: taken, remaining: 1}, 0)
+				enter(1)
+				g.forget(0, 0)
+			}, want: 4,
+		},
+		{
+			name: "an answer that says nothing", limit: "5/h",
+			do: func(enter func(int64) *turn, _ *gate) {
+				enter(5).leave(answer{outcome: vague}, 0)
+			}, want: 100,
+		},
+	} {
+		var g gate
+		c := check("a/1", tt.limit)
+		enter := func(cost int64) *turn {
+			c := costing(c, cost)
+			got, w := g.enter(0, &c, 0, false)
+			if w != nil {
+				t.Fatalf("%s: cost %d has to wait", tt.name, cost)
+			}
+			return &got
+		}
+		tt.do(enter, &g)
+		got := 0
+		for ; got < 100; got++ {
+			if _, w := g.enter(0, &c, tt.now, false); w != nil {
+				break
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d calls may be under way, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 

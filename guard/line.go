@@ -26,9 +26,6 @@ const (
 	isLate             // it has waited long enough
 )
 
-// maxRounds is how often a request with several checks lets others go first before it goes all the same.
-const maxRounds = 4
-
 // line waits until it is the turn of all asks, which are for one shard. Who waits holds no other turn, so that no two
 // wait for each other. If one of them is denied meanwhile, it returns which, and its decision.
 func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headgate.Decision, how standing) {
@@ -42,16 +39,16 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 			patience.Stop()
 		}
 	}()
-	sawFailure := false
-	for round, i := 0, 0; i < len(asks); {
+	sawFailure, late := false, false
+	for i := 0; i < len(asks); {
 		a := &asks[i]
 		if a.check.Cost == 0 || a.turn.set != nil {
 			i++
 			continue
 		}
-		t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), round >= maxRounds)
+		t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), late)
 		if w == nil {
-			if t.set == nil || round >= maxRounds {
+			if t.set == nil || late {
 				g.counters.ungated.Add(1)
 			}
 			a.turn = t
@@ -69,7 +66,7 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		sawFailure = sawFailure || why.failed
 		switch {
 		case how == isLate && !sawFailure:
-			round = maxRounds
+			late = true
 		case how == isLate, why.failed && time.Since(since) >= g.options.Deadline/2:
 			g.leave(asks)
 			return i, d, cannotAsk
@@ -80,9 +77,6 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		if at, d, ok := g.news(asks, i, why); ok {
 			g.leave(asks)
 			return at, d, isDenied
-		}
-		if len(asks) > 1 {
-			round++
 		}
 		i = 0
 	}
@@ -144,18 +138,25 @@ func (g *Guard) learn(asks []ask, asked int64, decisions []headgate.Decision) {
 	now := g.clock.micros()
 	for i := range asks {
 		a, d := &asks[i], &decisions[i]
-		if d.Limit == 0 || d.Degraded { // it was not asked, or did not answer itself
-			a.turn.leave(answer{known: d.Degraded, room: unbounded, asked: asked}, now)
-			continue
+		told := answer{outcome: untaken, remaining: d.Remaining, asked: asked}
+		switch {
+		case d.Degraded:
+			told.outcome = vague
+		case d.Limit == 0:
+			told.outcome = unused
+		default:
+			told.denial = g.denials.learn(a.hash, a.check, asked, a.gen, d)
+			if d.Receipt.Units > 0 {
+				told.outcome = taken
+			}
 		}
-		e := g.denials.learn(a.hash, a.check, asked, a.gen, d)
-		a.turn.leave(answer{known: true, room: d.Remaining, asked: asked, denial: e}, now)
+		a.turn.leave(told, now)
 	}
 }
 
 // fail ends the turns of asks that got no answer.
 func (g *Guard) fail(asks []ask) {
 	for i := range asks {
-		asks[i].turn.leave(answer{failed: true}, g.clock.micros())
+		asks[i].turn.leave(answer{outcome: unheard}, g.clock.micros())
 	}
 }

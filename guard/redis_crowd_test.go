@@ -26,7 +26,7 @@ import (
 
 // patient is the deadline of guards whose tests are about who decides, not about how quickly: on a busy machine calls take
 // longer than the default, and would be degraded for that.
-const patient = 500 * time.Millisecond
+const patient = time.Second
 
 // soaks tells whether the long tests are wanted.
 func soaks() bool { return os.Getenv("HEADGATE_SOAK") != "" }
@@ -73,6 +73,7 @@ type account struct {
 	checks []headgate.Check
 	shard  string // where he was when the crowd was made
 
+	asked    atomic.Int64
 	taken    []atomic.Int64 // units, by check, of decisions that are not degraded
 	denied   atomic.Int64   // requests, by such decisions
 	degraded atomic.Int64   // decisions
@@ -99,7 +100,9 @@ func newAccounts(n int) []*account {
 func (a *account) String() string { return a.checks[0].Key }
 
 // refills tells whether there is soon something to take again, however much was taken.
-func (a *account) refills() bool { return a.checks[0].Limit.Period < time.Minute }
+func (a *account) refills() bool {
+	return !slices.ContainsFunc(a.checks, func(c headgate.Check) bool { return c.Limit.Period > time.Hour })
+}
 
 // A crowd is callers who ask all the time, and an account of what they were told.
 type crowd struct {
@@ -151,6 +154,7 @@ func (c *crowd) ask(a *account) {
 	decisions, err := decide(c.guard, a.checks)
 	times.add(time.Since(began))
 	c.asked.Add(1)
+	a.asked.Add(1)
 	if err != nil {
 		if c.errors.Add(1) <= 5 {
 			c.t.Errorf("%s: %v: want no error to reach a caller", a, err)
@@ -218,7 +222,9 @@ func (c *crowd) taken() int64 {
 func everybody(*account) bool { return true }
 
 // onShard passes the accounts that were on one when the crowd was made.
-func onShard(name string) func(*account) bool { return func(a *account) bool { return a.shard == name } }
+func onShard(name string) func(*account) bool {
+	return func(a *account) bool { return a.shard == name }
+}
 
 func notOnShard(name string) func(*account) bool {
 	return func(a *account) bool { return a.shard != name }
@@ -256,9 +262,10 @@ func (c *crowd) wantAtLeast(share float64, pass func(*account) bool) {
 		n++
 		t := time.Since(c.began)
 		got, limit := a.taken[0].Load(), a.checks[0].Limit
-		bound := float64(limit.Capacity()) + t.Seconds()/limit.Period.Seconds()*float64(limit.Count)
-		if float64(got) < share*math.Floor(bound) {
-			c.t.Errorf("%s: %d units of %s passed in %v, want about %.0f", a, got, limit, t, bound)
+		most := math.Floor(float64(limit.Capacity()) + t.Seconds()/limit.Period.Seconds()*float64(limit.Count))
+		// On a busy machine callers may not ask often enough, by far.
+		if could := min(most, float64(a.asked.Load())/2); float64(got) < share*could {
+			c.t.Errorf("%s: %d units of %s passed in %v, want about %.0f", a, got, limit, t, could)
 		}
 	}
 	if n == 0 {

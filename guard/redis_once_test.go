@@ -24,8 +24,8 @@ func TestACallThatIsNotAnsweredIsNeverSentAgain(t *testing.T) {
 	const late = 2 * guard.DefaultDeadline // each way
 	var cutting sync.WaitGroup
 	for what, fault := range map[string]struct{ begin, end func() }{
-		"late":   {func() { proxy.SetDelay(late) }, func() { proxy.SetDelay(0) }},
-		"hung":   {server.Pause, server.Resume},
+		"late": {func() { proxy.SetDelay(late) }, func() { proxy.SetDelay(0) }},
+		"hung": {server.Pause, server.Resume},
 		"broken": {
 			func() {
 				proxy.SetDelay(late / 4)

@@ -15,12 +15,12 @@ func TestScriptsThatAreFlushedChangeNothing(t *testing.T) {
 	store := openStore(t, server.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
 	c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
-	lasting := 2 * time.Second
-	if soaks() {
-		lasting = time.Minute
-	}
 	flushes := 0
 	for _, every := range []time.Duration{time.Second, 50 * time.Millisecond} {
+		lasting := max(time.Second, 2*every)
+		if soaks() {
+			lasting = time.Minute
+		}
 		for end := time.Now().Add(lasting); time.Now().Before(end); flushes++ {
 			server.FlushScripts()
 			time.Sleep(every)

@@ -57,6 +57,9 @@ const (
 	knowsToken
 )
 
+// reads tells whether there is a request to read.
+func (a *Attributes) reads() bool { return a.id != nil && !a.given }
+
 // learn tells whether the fact must still be looked for.
 func (a *Attributes) learn(f facts) bool {
 	if a.knows&f != 0 {
@@ -136,7 +139,7 @@ func (id *Identifier) constant(kind headgate.AttributeKind) string {
 // Addr returns the client's address itself, of which the attribute ip may be but the network: for rules that name
 // networks. It is not mapped and has no zone, and is the zero Addr if no address is known.
 func (a *Attributes) Addr() netip.Addr {
-	if a.id != nil && !a.given {
+	if a.reads() {
 		a.findClient()
 	}
 	return a.client
@@ -144,7 +147,7 @@ func (a *Attributes) Addr() netip.Addr {
 
 // Peer returns the address of who is connected: the client, or the nearest proxy.
 func (a *Attributes) Peer() netip.Addr {
-	if a.id != nil && !a.given {
+	if a.reads() {
 		a.findClient()
 	}
 	return a.peer
@@ -152,7 +155,7 @@ func (a *Attributes) Peer() netip.Addr {
 
 // FromProxy tells whether the request comes from a trusted proxy, so that what only a proxy may say can be believed.
 func (a *Attributes) FromProxy() bool {
-	if a.id != nil && !a.given {
+	if a.reads() {
 		a.findClient()
 	}
 	return a.fromProxy
@@ -162,7 +165,7 @@ func (a *Attributes) FromProxy() bool {
 // credentials of two kinds at once, or it tells proxies to remove what says who is asking. The attribute in question is
 // missing then. Ask it before anything else, since rules for a host or path do not match a request that has none.
 func (a *Attributes) Malformed() error {
-	if a.id == nil || a.given {
+	if !a.reads() {
 		return nil
 	}
 	if err := a.checkConnection(); err != nil {

@@ -34,14 +34,17 @@ func (a *Attributes) claim(name string) string {
 	if err != nil || claims == nil {
 		return ""
 	}
-	value, _ := claims.Claim(name)
+	value, ok := claims.Claim(name)
+	if !ok {
+		return ""
+	}
 	return a.id.bound(value)
 }
 
 // TokenError returns why the request's bearer token is not believed; nil if it is, if there is none, and if nobody
 // verifies tokens. Such a request goes on without claims: who it comes from is decided by what else it says.
 func (a *Attributes) TokenError() error {
-	if a.given {
+	if !a.reads() {
 		return nil
 	}
 	_, err := a.token()

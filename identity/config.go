@@ -157,7 +157,8 @@ func (c *Config) checkProxies() error {
 		return nil
 	}
 	if !c.trusts() {
-		return fmt.Errorf("identity: ForwardingHeader %s: nobody is trusted to send it: want TrustedProxies or Hops", quote(c.ForwardingHeader))
+		return fmt.Errorf("identity: ForwardingHeader %s: nobody is trusted to send it: want TrustedProxies or Hops",
+			quote(c.ForwardingHeader))
 	}
 	switch name := textproto.CanonicalMIMEHeaderKey(c.ForwardingHeader); {
 	case c.Hops > 0 && formOf(name) == formAddress:
@@ -192,11 +193,18 @@ func (c *Config) checkUser() error {
 	return nil
 }
 
+// inToken has the bytes that names of headers are made of.
+var inToken = func() (table [256]bool) {
+	for c := range 256 {
+		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0
+	}
+	return table
+}()
+
 // isToken tells whether the text can name a header.
 func isToken(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+		if !inToken[s[i]] {
 			return false
 		}
 	}

@@ -28,7 +28,6 @@ func findCookie(line, name string) (value string, ok bool) {
 		if !ok || trim(key) != name {
 			continue
 		}
-		value = trim(value)
 		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 			value = value[1 : len(value)-1]
 		}

@@ -13,9 +13,9 @@ import (
 func conforms(t *testing.T, url string) {
 	t.Helper()
 	base := open(t, url, Options{Secret: testSecret})
-	o := limittest.Options{Steps: 150, Goroutines: 1000}
+	o := limittest.Options{Steps: 60, Goroutines: 1000}
 	if raceDetected {
-		o = limittest.Options{Steps: 40, Goroutines: 200}
+		o = limittest.Options{Steps: 20, Goroutines: 100}
 	}
 	limittest.RunOptions(t, func(_ testing.TB, now func() time.Time) headgate.Limiter { return apart(base, now) }, o)
 }

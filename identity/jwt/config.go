@@ -164,7 +164,8 @@ func checkURL(text string, allowHTTP bool) error {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return fmt.Errorf("jwt: JWKSURL %q: want such as https://login.example.com/jwks.json", u.Redacted())
 	case u.Scheme == "http" && !allowHTTP && !isLoopback(u.Hostname()):
-		return fmt.Errorf("jwt: JWKSURL %q: who can change what comes from there chooses the keys: want https, or AllowHTTP", u.Redacted())
+		return fmt.Errorf("jwt: JWKSURL %q: who can change what comes from there chooses the keys: want https, or AllowHTTP",
+			u.Redacted())
 	}
 	return nil
 }

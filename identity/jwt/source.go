@@ -173,56 +173,44 @@ func (s *source) wait(ctx context.Context) error {
 // run reads the keys when it is time, until ctx ends.
 func (s *source) run(ctx context.Context) {
 	retry := retryFirst
-	pause := time.Duration(0)
-	if s.set.Load() != nil {
-		pause = s.config.Refresh // they have just been read
+	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // they have just been read
+		return
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
 		err := s.load(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			retry, pause = retryFirst, s.config.Refresh
-		default:
-			s.config.Logger.Warn("tokens cannot be verified by new keys", "error", err, "again in", retry)
-			pause = retry
-			retry = min(2*retry, retryMost, s.config.Refresh)
-		}
-		if !s.rest(ctx, min(wakeEvery, pause)) {
+		if ctx.Err() != nil {
 			return
 		}
-		s.until(ctx, timer, pause-min(wakeEvery, pause))
+		next := s.config.Refresh
+		if err == nil {
+			retry = retryFirst
+		} else {
+			next = min(retry, s.config.Refresh)
+			retry = min(2*retry, retryMost)
+			s.config.Logger.Warn("cannot read the keys that verify tokens", "error", err, "again_in", next)
+		}
+		if !s.pause(ctx, next) {
+			return
+		}
 	}
 }
 
-// rest waits, and does not let itself be woken.
-func (s *source) rest(ctx context.Context, d time.Duration) bool {
+// pause waits until keys are to be read again: for d, or until someone asks for them, but not before wakeEvery. It returns
+// false when ctx ends.
+func (s *source) pause(ctx context.Context, d time.Duration) bool {
+	least := min(wakeEvery, d)
+	return sleep(ctx, least, nil) && sleep(ctx, d-least, s.wake)
+}
+
+// sleep waits for d, or until it is woken. It returns false when ctx ends.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		return true
+	case <-wake:
 	}
-}
-
-// until sets the timer, sooner if someone asks for the keys meanwhile.
-func (s *source) until(ctx context.Context, timer *time.Timer, d time.Duration) {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-ctx.Done():
-	case <-pause.C:
-	case <-s.wake:
-	}
-	timer.Reset(0)
+	return true
 }

@@ -23,8 +23,8 @@ type Verifier struct {
 
 var _ identity.TokenVerifier = (*Verifier)(nil)
 
-// New returns a Verifier. With a JWKSURL it begins to fetch the keys and does not wait for them; a JWKSFile must be readable.
-// Close it when it is not used anymore.
+// New returns a Verifier. With a JWKSURL it begins to fetch the keys and does not wait for them; a JWKSFile must be
+// readable. Close it when it is not used anymore.
 func New(config Config) (*Verifier, error) {
 	config.fill()
 	if err := config.check(); err != nil {
@@ -59,10 +59,9 @@ func New(config Config) (*Verifier, error) {
 }
 
 // Close stops reading keys. Those that are known stay in use.
-func (v *Verifier) Close() error {
+func (v *Verifier) Close() {
 	v.close.Do(v.stop)
 	<-v.done
-	return nil
 }
 
 // Wait waits until there are keys. When ctx ends before, the error says why there are none.

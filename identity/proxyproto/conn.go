@@ -118,7 +118,7 @@ func (c *Conn) readHeader() {
 			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "error", err)
 		}
 		c.err = err
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return
 	}
 	c.header, c.rest = header, rest

@@ -37,7 +37,8 @@ func Parse(data []byte) (h Header, length int, err error) {
 	case begins(data, signature2):
 		return parse2(data)
 	default:
-		return Header{}, 0, fmt.Errorf("%w: begins with %q: want %q or %q", ErrHeader, data[:min(len(data), 12)], signature1, signature2)
+		return Header{}, 0, fmt.Errorf("%w: begins with %q: want %q or %q",
+			ErrHeader, data[:min(len(data), 12)], signature1, signature2)
 	}
 }
 

@@ -46,7 +46,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("proxyproto: Timeout %v: want more than 0, or 0 for %v", c.Timeout, DefaultTimeout)
 	}
 	if c.MaxHeader != 0 && (c.MaxHeader < maxLine || c.MaxHeader > fixed2+0xffff) {
-		return fmt.Errorf("proxyproto: MaxHeader %d: want %d to %d, or 0 for %d", c.MaxHeader, maxLine, fixed2+0xffff, DefaultMaxHeader)
+		return fmt.Errorf("proxyproto: MaxHeader %d: want %d to %d, or 0 for %d",
+			c.MaxHeader, maxLine, fixed2+0xffff, DefaultMaxHeader)
 	}
 	return nil
 }

@@ -1,0 +1,151 @@
+package guard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// One fault after the other, while a crowd asks: no error reaches it, what is degraded is counted, and nobody gets more than
+// burst + rate·t by decisions that are not degraded, but for one burst for every failover that may lose something. With
+// HEADGATE_SOAK=1 it is half an hour of faults by chance, else one of each that takes no failover by vote.
+func TestSoakFaultsOfACluster(t *testing.T) {
+	t.Parallel()
+	cluster := clusterWith(t, "no")
+	store := openStore(t, cluster.URL(), redisstore.Options{})
+	g := newGuard(t, store, guard.Options{})
+	accounts := newAccounts(90)
+	for i := range 10 {
+		accounts = append(accounts, newAccount(limitsOf(fmt.Sprint("several", i))...))
+	}
+	c := newCrowd(t, g, store, accounts, 32, 4*time.Millisecond)
+	lost := int64(0)
+	faults := []struct {
+		what  string
+		loses int64 // failovers that may
+		do    func()
+	}{
+		{"flush scripts", 0, func() {
+			for _, s := range primariesOf(cluster) {
+				s.FlushScripts()
+			}
+		}},
+		{"move slots", 0, func() { moveSlots(t, cluster) }},
+		{"hang for a moment", 0, func() {
+			s := anyOf(primariesOf(cluster))
+			s.Pause()
+			time.Sleep(nodeTimeout / 5)
+			s.Resume()
+		}},
+		{"fail over", 0, func() { failOver(t, cluster, cluster.ReplicaOf(anyOf(primariesOf(cluster)))) }},
+		{"kill", 1, func() {
+			slot := rand.IntN(redistest.Slots)
+			dead := cluster.PrimaryOfSlot(slot)
+			key := keyAt(slot)
+			dead.Kill()
+			cluster.WaitForFailover(key, dead)
+			dead.Restart()
+			cluster.Settle()
+		}},
+		{"hang for long", 1, func() {
+			slot := rand.IntN(redistest.Slots)
+			hung := cluster.PrimaryOfSlot(slot)
+			hung.Pause()
+			cluster.WaitForFailover(keyAt(slot), hung)
+			hung.Resume()
+			cluster.Settle()
+		}},
+	}
+	suffer := func(i int) {
+		f := faults[i]
+		lost += f.loses
+		began, degraded := time.Now(), c.degraded(nil)
+		f.do()
+		took := time.Since(began)
+		served := c.awaitServed(began, everybody)
+		t.Logf("%s: %v, exact again after %v, %d decisions degraded, at most %d beyond burst + rate·t",
+			f.what, took, served, c.degraded(nil)-degraded, c.wantAtMost(lost))
+	}
+	if soaks() {
+		for end := time.Now().Add(30 * time.Minute); time.Now().Before(end) && !t.Failed(); {
+			suffer(rand.IntN(len(faults)))
+		}
+	} else {
+		for i, f := range faults {
+			if f.loses == 0 {
+				suffer(i)
+			}
+		}
+	}
+	c.stop()
+	t.Logf("%d asked, %d taken, %d degraded, at most %d beyond burst + rate·t after %d failovers",
+		c.asked.Load(), c.taken(), c.wantCounted(), c.wantAtMost(lost), lost)
+	if c.errors.Load() > 0 {
+		t.Errorf("%d errors reached callers", c.errors.Load())
+	}
+}
+
+// failOver has a replica take the place of its primary. It may have to ask more than once: the others do not vote for
+// another failover of the same shard until two timeouts have passed.
+func failOver(t testing.TB, cluster *redistest.ClusterSet, replica *redistest.Server) {
+	t.Helper()
+	var asked time.Time
+	eventually(t, 40*time.Second, func() error {
+		if replica.Info("replication")["role"] == "master" {
+			return nil
+		}
+		if time.Since(asked) > nodeTimeout {
+			asked = time.Now()
+			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("%s is a replica still", replica)
+	})
+	cluster.Settle()
+}
+
+func anyOf(list []*redistest.Server) *redistest.Server { return list[rand.IntN(len(list))] }
+
+// primariesOf returns the servers that have slots.
+func primariesOf(c *redistest.ClusterSet) []*redistest.Server {
+	var list []*redistest.Server
+	for i := range 3 {
+		list = append(list, c.PrimaryOfSlot(redistest.Slots*i/3))
+	}
+	return list
+}
+
+// keyAt returns a key of a slot.
+func keyAt(slot int) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("key", i); redistest.SlotOf(key) == slot {
+			return key
+		}
+	}
+}
+
+// moveSlots moves some slots that have keys to other primaries, and back.
+func moveSlots(t testing.TB, cluster *redistest.ClusterSet) {
+	t.Helper()
+	keys := keysOf(t, cluster)
+	for range 3 {
+		slot := redistest.SlotOf(keys[rand.IntN(len(keys))])
+		home := cluster.PrimaryOfSlot(slot)
+		for _, to := range primariesOf(cluster) {
+			if to != home {
+				m := cluster.BeginMove(slot, to)
+				m.MoveKeys(1)
+				time.Sleep(5 * time.Millisecond)
+				m.Finish()
+				cluster.MoveSlot(slot, home)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package rules is placeholder.
+package rules
