@@ -264,7 +264,7 @@ func (c *crowd) wantAtLeast(share float64, pass func(*account) bool) {
 		got, limit := a.taken[0].Load(), a.checks[0].Limit
 		most := math.Floor(float64(limit.Capacity()) + t.Seconds()/limit.Period.Seconds()*float64(limit.Count))
 		// On a busy machine callers may not ask often enough, by far.
-		if could := min(most, float64(a.asked.Load())/2); float64(got) < share*could {
+		if could := min(most, float64(a.asked.Load())/3); float64(got) < share*could {
 			c.t.Errorf("%s: %d units of %s passed in %v, want about %.0f", a, got, limit, t, could)
 		}
 	}
@@ -353,7 +353,7 @@ func awaitRole(t testing.TB, s *redistest.Server, role string, since time.Time) 
 		if list, ok := reply.([]any); ok && fmt.Sprint(list[0]) == role {
 			return nil
 		}
-		return fmt.Errorf("%s is no %s: %v, %v", s, role, reply, err)
+		return fmt.Errorf("%s is no %s: %v, %w", s, role, reply, err)
 	})
 	return time.Since(since)
 }

@@ -86,6 +86,7 @@ func endure(t testing.TB, c *crowd, fault func(), lasting time.Duration) *outage
 	fault()
 	o.opened = awaitOpen(t, c.guard).Sub(began)
 	open := c.phase()
+	o.goroutinesSoon = runtime.NumGoroutine()
 	for time.Since(began) < lasting {
 		time.Sleep(5 * time.Millisecond)
 		n := runtime.NumGoroutine()

@@ -1,2 +1,0 @@
-// Package rules is placeholder.
-package rules
