@@ -69,7 +69,7 @@ fmt: need-go ## Format all Go files with gofumpt
 	$(GOLANGCI) fmt
 
 .PHONY: bench
-bench: need-go ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
+bench: need-go need-redis ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
 	cd bench && go run . $(BENCH_FLAGS)
 
 .PHONY: fuzz

@@ -12,7 +12,7 @@ import (
 func startRedis() (server *redistest.Server, stop func(), err error) {
 	h := &host{}
 	defer func() {
-		if failure, ok := recover().(hostFailure); ok {
+		if failure, ok := recover().(hostError); ok {
 			h.end()
 			err = failure
 		}
@@ -26,9 +26,9 @@ type host struct {
 	ends []func()
 }
 
-type hostFailure string
+type hostError string
 
-func (f hostFailure) Error() string { return string(f) }
+func (f hostError) Error() string { return string(f) }
 
 func (h *host) Helper()             {}
 func (h *host) Name() string        { return "bench" }
@@ -37,15 +37,15 @@ func (h *host) Cleanup(f func())    { h.ends = append(h.ends, f) }
 func (h *host) Log(...any)          {}
 func (h *host) Logf(string, ...any) {}
 
-func (h *host) Fatal(args ...any)                 { panic(hostFailure(fmt.Sprint(args...))) }
-func (h *host) Fatalf(format string, args ...any) { panic(hostFailure(fmt.Sprintf(format, args...))) }
+func (h *host) Fatal(args ...any)                 { panic(hostError(fmt.Sprint(args...))) }
+func (h *host) Fatalf(format string, args ...any) { panic(hostError(fmt.Sprintf(format, args...))) }
 
 func (h *host) TempDir() string {
 	dir, err := os.MkdirTemp("", "headgate-bench-")
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.Cleanup(func() { os.RemoveAll(dir) })
+	h.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 

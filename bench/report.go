@@ -73,6 +73,8 @@ func reportMethod(b *strings.Builder, r *results) {
   against the plain floor.
 - Headgate is asked by its shortest way too, a yes or no; "full answer" is what remains, when to come back and a receipt. It may
   take 16 GiB, so that it forgets nothing; its default is 1 GiB.
+- In Redis, all share one server on this machine and take turns. Its floor is the very script that headgate sends, by the same client
+  library, with nothing before or after. The peer has the connections that its client makes by default.
 - Peers are asked for a decision by their shortest way and run without extras: throttled without its LRU, httprate
   without a request and its headers, tollbooth by key. x/time/rate and juju/ratelimit know no keys and are kept in maps.
   uber/ratelimit makes callers wait and is measured where nobody has to.
