@@ -270,7 +270,7 @@ func TestSentCommandsAreNotLost(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	var wrong atomic.Int64
-	c := newCrowd(32, func(ctx context.Context, i int) error {
+	c := newCrowdWithin(patience, 32, func(ctx context.Context, i int) error {
 		key := fmt.Sprint("echo", i)
 		got, err := s.conn.do(ctx, s.conn.b().Eval().Script("return KEYS[1]..ARGV[1]").Numkeys(1).Key(key).Arg("!").Build()).ToString()
 		if err == nil && got != key+"!" {

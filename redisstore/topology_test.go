@@ -55,7 +55,7 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		}
 	}
 	c := newCrowd(16, func(ctx context.Context, _ int) error { return take(ctx, s, key) })
-	others := newCrowd(16, func(ctx context.Context, i int) error {
+	others := newCrowdWithin(patience, 16, func(ctx context.Context, i int) error {
 		name := fmt.Sprint("client", i)
 		if s.Shard(headgate.Check{Key: name, Limit: headgate.PerSecond(1)}) == s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)}) {
 			return nil
@@ -163,7 +163,7 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	}
 	ill := newCrowd(16, func(ctx context.Context, i int) error { return take(ctx, s, clients[true][i]) })
 	defer ill.end()
-	well := newCrowd(16, func(ctx context.Context, i int) error { return take(ctx, s, clients[false][i]) })
+	well := newCrowdWithin(patience, 16, func(ctx context.Context, i int) error { return take(ctx, s, clients[false][i]) })
 	defer well.end()
 	// watch returns what share of the others' calls fail in a while, in percent.
 	watch := func() int64 {

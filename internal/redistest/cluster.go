@@ -81,17 +81,19 @@ func (c *ClusterSet) form() error {
 			return err
 		}
 	}
-	// Each meets each: word of mouth would get round too, but takes seconds.
-	for i, s := range c.servers {
-		for _, other := range c.servers[i+1:] {
-			if _, err := s.Do("CLUSTER", "MEET", host, strconv.Itoa(other.port)); err != nil {
-				return err
-			}
-		}
+	if err := c.meet(); err != nil {
+		return err
 	}
+	again := time.Now().Add(meetAgain)
 	for i, s := range c.servers[primaries:] {
 		replicate := func() error {
 			_, err := s.Do("CLUSTER", "REPLICATE", c.ids[c.servers[i]])
+			if err != nil && time.Now().After(again) {
+				again = time.Now().Add(meetAgain)
+				if err := c.meet(); err != nil {
+					return err
+				}
+			}
 			return err
 		}
 		if err := waitUntil("replicate", replicate); err != nil {
@@ -99,6 +101,22 @@ func (c *ClusterSet) form() error {
 		}
 	}
 	return waitUntil("form a cluster", c.settled)
+}
+
+// meetAgain is after how long servers that still do not know each other are introduced once more: on a busy machine they can
+// miss it, and they do not try again by themselves.
+const meetAgain = 3 * time.Second
+
+// meet lets each meet each: word of mouth would get round too, but takes seconds.
+func (c *ClusterSet) meet() error {
+	for i, s := range c.servers {
+		for _, other := range c.servers[i+1:] {
+			if _, err := s.Do("CLUSTER", "MEET", host, strconv.Itoa(other.port)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // URL returns redis-cluster://HOST:PORT,HOST:PORT,… with all servers, and the default user's password if it has one.
