@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,15 +116,23 @@ func TestFullStoreIsDegradedButNotDown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{err: fmt.Errorf("oom: %w", headgate.ErrFull)})
-		g := newGuard(t, f, Options{})
+		var told atomic.Int64
+		g := newGuard(t, f, Options{OnEvent: func(e Event) {
+			if e.Kind == Failing {
+				told.Add(1)
+			}
+		}})
 		for range 2 * tripCalls {
 			if d := take(t, g, under(check("a/1", "10/s"), headgate.Closed)); d.Allowed || !d.Degraded {
 				t.Fatalf("got %+v, want denied and degraded", d)
 			}
 		}
+		synctest.Wait()
 		if isOpen(g, "a") {
 			t.Error("the circuit is open, want closed: other keys may have their place")
 		}
+		wantStats(t, g, "failures", g.Stats().Failures, 2*tripCalls)
+		wantStats(t, g, "events", told.Load(), 1)
 	})
 }
 

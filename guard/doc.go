@@ -65,8 +65,8 @@
 // answers are not remembered. In TakeAll a denial that is remembered denies the request; the other checks are not asked.
 //
 // Callers of one key do not rush the store either. No more units are under way at once than could pass: the capacity at
-// first, then what the latest answer said remains and what has come back since, and always one call. The others wait for
-// an answer, at most twice Options.Deadline, and share it if it is a denial.
+// first, then what answers said remains and what has come back since, and a call to find out. The others wait for an
+// answer, at most twice Options.Deadline, and share it if it is a denial. Those who have waited that long ask all the same.
 //
 // # Memory
 //

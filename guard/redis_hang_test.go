@@ -90,7 +90,7 @@ func endure(t testing.TB, c *crowd, fault func(), lasting time.Duration) *outage
 	for time.Since(began) < lasting {
 		time.Sleep(5 * time.Millisecond)
 		n := runtime.NumGoroutine()
-		if time.Since(began) < lasting/8 {
+		if time.Since(began) < 250*time.Millisecond {
 			o.goroutinesSoon = n
 		}
 		o.goroutinesMost = max(o.goroutinesMost, n)
@@ -153,38 +153,42 @@ func (o *outage) want(t testing.TB) {
 // back is how soon after a fault has ended decisions must be exact again.
 const back = 2 * time.Second
 
-// outageLasts is how long an outage lasts: longer than the store takes to give a connection up.
-func outageLasts() time.Duration {
-	if soaks() {
-		return 30 * time.Second
-	}
-	return 2 * time.Second
+// outages are what can happen to the only server there is. Each returns its URL, and what begins and ends the outage.
+var outages = map[string]func(t testing.TB) (url string, begin, end func()){
+	"hang": func(t testing.TB) (string, func(), func()) {
+		server := redistest.Standalone(t, redistest.Options{})
+		return server.URL(), server.Pause, server.Resume
+	},
+	"swallow": func(t testing.TB) (string, func(), func()) {
+		proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+		return "redis://" + proxy.Addr(), proxy.Blackhole, proxy.Heal
+	},
+	"cut": func(t testing.TB) (string, func(), func()) {
+		proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+		return "redis://" + proxy.Addr(), proxy.Cut, proxy.Heal
+	},
 }
 
-func TestAServerThatHangsHoldsNobodyUp(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{})
-	testOutage(t, server.URL(), server.Pause, server.Resume)
-}
+const shortOutage = 2 * time.Second
+
+func TestAServerThatHangsHoldsNobodyUp(t *testing.T) { testOutage(t, "hang", shortOutage) }
 
 func TestANetworkThatSwallowsEverythingHoldsNobodyUp(t *testing.T) {
-	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
-	testOutage(t, "redis://"+proxy.Addr(), proxy.Blackhole, proxy.Heal)
+	testOutage(t, "swallow", shortOutage)
 }
 
-func TestANetworkThatIsCutHoldsNobodyUp(t *testing.T) {
-	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
-	testOutage(t, "redis://"+proxy.Addr(), proxy.Cut, proxy.Heal)
-}
+func TestANetworkThatIsCutHoldsNobodyUp(t *testing.T) { testOutage(t, "cut", shortOutage) }
 
-// testOutage lets a fault happen to the only server there is, and end.
-func testOutage(t *testing.T, url string, fault, end func()) {
+// testOutage lets an outage happen, and end.
+func testOutage(t *testing.T, name string, lasting time.Duration) {
 	t.Helper()
+	url, begin, end := outages[name](t)
 	store := openStore(t, url, redisstore.Options{})
 	g := newGuard(t, store, guard.Options{})
 	c := newCrowd(t, g, store, newAccounts(60), callers, 4*time.Millisecond)
 	c.awaitDenials()
 	noisy := c.degraded(nil)
-	o := endure(t, c, fault, outageLasts())
+	o := endure(t, c, begin, lasting)
 	o.want(t)
 	end()
 	ended := time.Now()

@@ -114,7 +114,7 @@ func TestASlotHeldHalfwayHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no")
 	store := openStore(t, cluster.URL(), redisstore.Options{})
-	g := newGuard(t, store, guard.Options{Deadline: patient})
+	g := newGuard(t, store, guard.Options{Deadline: time.Second})
 	const client = "halfway"
 	if _, err := store.TakeAll(t.Context(), limitsOf(client), nil); err != nil {
 		t.Fatal(err)

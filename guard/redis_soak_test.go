@@ -90,6 +90,20 @@ func TestSoakFaultsOfACluster(t *testing.T) {
 	}
 }
 
+// What other tests do in seconds, for minutes.
+func TestSoakOutages(t *testing.T) {
+	if !soaks() {
+		t.Skip("takes minutes: HEADGATE_SOAK=1 runs it")
+	}
+	for name := range outages {
+		t.Run(name, func(t *testing.T) { testOutage(t, name, time.Minute) })
+	}
+	t.Run("hot key", func(t *testing.T) { testHotKey(t, "5/h", guard.DefaultDenyCache, time.Minute) })
+	t.Run("once", func(t *testing.T) { testOnce(t, 200) })
+	t.Run("flushes", func(t *testing.T) { testFlushes(t, time.Minute) })
+	t.Run("half load", func(t *testing.T) { testHalfLoad(t, time.Second) })
+}
+
 // failOver has a replica take the place of its primary. It may have to ask more than once: the others do not vote for
 // another failover of the same shard until two timeouts have passed.
 func failOver(t testing.TB, cluster *redistest.ClusterSet, replica *redistest.Server) {

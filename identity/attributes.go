@@ -161,9 +161,9 @@ func (a *Attributes) FromProxy() bool {
 	return a.fromProxy
 }
 
-// Malformed returns, as a *RequestError, why the request is to be answered with 400: its host or path is not one, it has
-// credentials of two kinds at once, or it tells proxies to remove what says who is asking. The attribute in question is
-// missing then. Ask it before anything else, since rules for a host or path do not match a request that has none.
+// Malformed returns, as a *RequestError, why the request is to be answered with 400: its host or path is not one, its
+// path, query or cookies are too long, it has credentials that differ, or it tells proxies to remove what says who is
+// asking. The attribute in question is missing then. Ask it before anything else, since rules for a host or path do not match a request that has none.
 func (a *Attributes) Malformed() error {
 	if !a.reads() {
 		return nil
@@ -175,6 +175,12 @@ func (a *Attributes) Malformed() error {
 		return err
 	}
 	if _, err := a.findPath(); err != nil {
+		return err
+	}
+	if err := a.checkQuery(); err != nil {
+		return err
+	}
+	if _, err := a.cookies(); err != nil {
 		return err
 	}
 	if _, err := a.authorization(); err != nil {

@@ -69,10 +69,9 @@ type Config struct {
 	MaxValue int
 	// MaxForwarded is how many elements of the forwarding header are looked at, from the right. Default DefaultMaxForwarded.
 	MaxForwarded int
-	// MaxCookies is how long the Cookie header may be, in bytes. Of a longer one no cookie is read. Default
-	// DefaultMaxCookies.
+	// MaxCookies is how long the Cookie header may be, in bytes. A longer one is malformed. Default DefaultMaxCookies.
 	MaxCookies int
-	// MaxQuery is how long the query may be, in bytes. Of a longer one no parameter is read. Default DefaultMaxQuery.
+	// MaxQuery is how long the query may be, in bytes. A longer one is malformed. Default DefaultMaxQuery.
 	MaxQuery int
 	// MaxPath is how long the path may be, in bytes. A longer one is malformed. Default DefaultMaxPath.
 	MaxPath int

@@ -41,13 +41,10 @@ func (a *Attributes) findBearer() string {
 	return a.bearer
 }
 
-// maxBasic is how long the credentials of Authorization: Basic may be, in base64.
-const maxBasic = 4 << 10
-
 // basicUser returns the user of Authorization: Basic. The password is not looked at.
 func (a *Attributes) basicUser() string {
 	text := a.credentials("Basic")
-	if text == "" || len(text) > maxBasic {
+	if text == "" || len(text) > maxHashed {
 		return ""
 	}
 	plain := make([]byte, 0, 256)

@@ -70,6 +70,6 @@
 // # Bounds
 //
 // A value that is longer than Config.MaxValue is replaced by its hash, so that it still tells clients apart, and one longer
-// than 64 KiB is missing. Cookies and queries that are too long are not read, and a path that is too long is malformed. An empty
-// value is a missing one: nobody shares a limit with all who send nothing. What a missing one means, the rule says.
+// than 64 KiB is missing. A path, a query and cookies that are too long are malformed. An empty value is a missing one:
+// nobody shares a limit with all who send nothing. What a missing one means, the rule says.
 package identity

@@ -151,7 +151,7 @@ func FuzzBasic(f *testing.F) {
 	}
 	id := newID(f, Config{})
 	f.Fuzz(func(t *testing.T, header string) {
-		if len(header) > maxBasic {
+		if len(header) > maxHashed {
 			return
 		}
 		r := request("192.0.2.1:1", "/")

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -14,10 +15,18 @@ func (a *Attributes) query(name string) string {
 
 // parameters walks the values of a parameter in the order in which they are sent.
 func (a *Attributes) parameters(name string) parameters {
-	if a.url == nil || len(a.url.RawQuery) > a.id.config.MaxQuery {
+	if a.url == nil || a.checkQuery() != nil {
 		return parameters{}
 	}
 	return parameters{rest: a.url.RawQuery, name: name}
+}
+
+// checkQuery reports a query that is too long to be looked at.
+func (a *Attributes) checkQuery() error {
+	if a.url != nil && len(a.url.RawQuery) > a.id.config.MaxQuery {
+		return malformed("query", "of "+strconv.Itoa(len(a.url.RawQuery))+" bytes", "at most "+strconv.Itoa(a.id.config.MaxQuery))
+	}
+	return nil
 }
 
 // parameters reads a query as url.ParseQuery does, without making a map of it.

@@ -105,7 +105,13 @@ func TestRequestsFromTheWire(t *testing.T) {
 			"huge cookies", "192.0.2.1:1",
 			"GET / HTTP/1.1\nHost: a.example\nCookie: s=1; " + strings.Repeat("x=y; ", 10_000) + "\n\n",
 			map[string]string{"cookie.s": "-", "ip": "192.0.2.1"},
-			"",
+			"header Cookie",
+		},
+		{
+			"a huge query", "192.0.2.1:1",
+			"GET /?key=k&x=" + strings.Repeat("x", 20_000) + " HTTP/1.1\nHost: a.example\n\n",
+			map[string]string{"api_key": "-", "query.key": "-"},
+			"query",
 		},
 		{
 			"a header on two lines with the client's first", "10.0.0.1:1",

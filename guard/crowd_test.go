@@ -1,0 +1,353 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// The bar: 1,000 callers of one key make the store decide no more than what it admits, and two more in the time for which
+// a denial holds.
+func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
+	for _, tt := range []struct {
+		limit    string
+		interval time.Duration // for which a denial holds
+		all      bool          // by TakeAll
+	}{
+		{limit: "100/h", interval: time.Second},
+		{limit: "1/h", interval: time.Second},
+		{limit: "5000/h", interval: 720 * time.Millisecond},
+		{limit: "10/s", interval: time.Second}, // once it is known, a unit that comes back is asked for just when it does
+		{limit: "100/s burst 10", interval: time.Second},
+		{limit: "7/s", interval: 142 * time.Millisecond},
+		{limit: "50/s fixed-window", interval: time.Second},
+		{limit: "100/h sliding-window", interval: time.Second},
+		{limit: "100/h sliding-log", interval: time.Second},
+		{limit: "50 concurrent", interval: 10 * time.Millisecond},
+		{limit: "100/h", interval: time.Second, all: true},
+		{limit: "10/s", interval: time.Second, all: true},
+	} {
+		t.Run(strings.ReplaceAll(fmt.Sprintf("%s %v", tt.limit, tt.all), "/", " per "), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFake(t, nil)
+				f.breaks("a", fault{slow: 300 * time.Microsecond})
+				g := newGuard(t, f, Options{})
+				c := check("a/1", tt.limit)
+				const callers, lasts = 1000, 3 * time.Second
+				var admitted atomic.Int64
+				var all sync.WaitGroup
+				start := time.Now()
+				for i := range callers {
+					all.Go(func() {
+						rng := rand.New(rand.NewPCG(1, uint64(i)))
+						for time.Since(start) < lasts {
+							var ok bool
+							if tt.all {
+								ok = headgate.Allowed(takeAll(t, g, c, check(fmt.Sprint("a/own", i), "1000000/s")))
+							} else {
+								ok = take(t, g, c).Allowed
+							}
+							if ok {
+								admitted.Add(1)
+							}
+							time.Sleep(time.Duration(rng.IntN(40_000*slower)) * time.Microsecond)
+						}
+					})
+				}
+				all.Wait()
+				calls, most := f.calls.Load(), admitted.Load()+2*int64(lasts/tt.interval+1)
+				t.Logf("%s: %d calls, %d admitted, bar %d; %+v", tt.limit, calls, admitted.Load(), most, g.Stats())
+				if calls > most {
+					t.Errorf("%s: %d calls, want %d at most: %d admitted and 2 an interval", tt.limit, calls, most, admitted.Load())
+				}
+				if g.Stats().Open > 0 || g.Stats().Ungated > 0 {
+					t.Errorf("%s: got %+v, want none degraded and none ungated", tt.limit, g.Stats())
+				}
+			})
+		})
+	}
+}
+
+func TestUnitsUnderWayAreWhatCouldPass(t *testing.T) {
+	for _, tt := range []struct {
+		cost, most int64
+	}{{1, 12}, {3, 4}, {5, 2}, {12, 1}, {13, 1}} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			f.breaks("a", fault{slow: time.Millisecond})
+			g := newGuard(t, f, Options{})
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() { take(t, g, costing(check("a/1", "12/h"), tt.cost)) })
+			}
+			all.Wait()
+			if got := f.most.Load(); got != tt.most {
+				t.Errorf("cost %d of 12: %d calls at once, want %d", tt.cost, got, tt.most)
+			}
+			if got := f.calls.Load(); got > tt.most+1 {
+				t.Errorf("cost %d of 12: %d calls, want %d", tt.cost, got, tt.most+1)
+			}
+		})
+	}
+}
+
+func TestUnitsUnderWayAreWhatCouldPassAfterAPause(t *testing.T) {
+	for _, limit := range []string{"1000/s burst 10", "1000/s gcra burst 10", "10/s fixed-window"} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			f.breaks("a", fault{slow: time.Millisecond})
+			g := newGuard(t, f, Options{})
+			for range 3 {
+				time.Sleep(1500 * time.Millisecond)
+				f.most.Store(0)
+				var all sync.WaitGroup
+				for range 500 {
+					all.Go(func() {
+						if got := took(func() { take(t, g, check("a/1", limit)) }); got > 4*time.Millisecond {
+							t.Errorf("%s: took %v, want to hear of a denial soon", limit, got)
+						}
+					})
+				}
+				all.Wait()
+				if got := f.most.Load(); got > 10 {
+					t.Errorf("%s: %d calls at once, want 10", limit, got)
+				}
+			}
+		})
+	}
+}
+
+// Whoever asks for no more than the limit must not be slowed down, whatever the burst.
+func TestSteadyCallersDoNotWait(t *testing.T) {
+	for _, limit := range []string{"1000/s burst 1", "1000/s", "1000/s gcra burst 2"} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			f.breaks("a", fault{slow: 5 * time.Millisecond})
+			g := newGuard(t, f, Options{})
+			var all sync.WaitGroup
+			for range 1000 {
+				all.Go(func() {
+					if got := took(func() {
+						if d := take(t, g, check("a/1", limit)); !d.Allowed || d.Degraded {
+							t.Errorf("%s: got %+v, want allowed", limit, d)
+						}
+					}); got != 5*time.Millisecond {
+						t.Errorf("%s: took %v, want the store's 5 ms", limit, got)
+					}
+				})
+				time.Sleep(time.Millisecond)
+			}
+			all.Wait()
+		})
+	}
+}
+
+// What passes under the guard must be what passes without, however hot the key.
+func TestHotKeyGetsAllOfItsLimit(t *testing.T) {
+	for _, limit := range []string{"1000/s burst 10", "200/s", "500/s sliding-window", "300/s burst 3"} {
+		inBubble(t, func(t *testing.T) {
+			f := newFake(t, nil)
+			f.breaks("a", fault{slow: 500 * time.Microsecond})
+			g := newGuard(t, f, Options{})
+			var admitted atomic.Int64
+			var all sync.WaitGroup
+			start := time.Now()
+			const lasts = 2 * time.Second
+			for range 50 {
+				all.Go(func() {
+					for time.Since(start) < lasts {
+						if take(t, g, check("a/1", limit)).Allowed {
+							admitted.Add(1)
+						}
+						time.Sleep(time.Millisecond)
+					}
+				})
+			}
+			all.Wait()
+			l := headgate.MustParseLimit(limit)
+			want := l.Count * int64(lasts/time.Second)
+			t.Logf("%s: %d admitted of %d with %d calls", limit, admitted.Load(), want, f.calls.Load())
+			if got := admitted.Load(); got < want*9/10 || got > want+l.Capacity() {
+				t.Errorf("%s: %d admitted in %v, want %d", limit, got, lasts, want)
+			}
+		})
+	}
+}
+
+func TestWaiterLeavesWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		f.breaks("a", fault{slow: 10 * time.Millisecond})
+		g := newGuard(t, f, Options{})
+		c := check("a/1", "1/h")
+		var all sync.WaitGroup
+		all.Go(func() { take(t, g, c) })
+		synctest.Wait()
+		for range 10 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
+				defer cancel()
+				if got := took(func() {
+					if _, err := g.Take(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v, want the caller's deadline", err)
+					}
+				}); got != 3*time.Millisecond {
+					t.Errorf("took %v, want 3 ms", got)
+				}
+			})
+		}
+		all.Go(func() {
+			if d := take(t, g, c); d.Allowed { // the others did not take its turn with them
+				t.Errorf("got %+v, want denied", d)
+			}
+		})
+		all.Wait()
+		if got := f.calls.Load(); got != 2 {
+			t.Errorf("%d calls, want 2", got)
+		}
+	})
+}
+
+func TestNobodyWaitsOnceTheCircuitIsOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		f.breaks("a", fault{hangs: true})
+		g := newGuard(t, f, Options{})
+		var all sync.WaitGroup
+		hot := check("a/hot", "1/h")
+		all.Go(func() { take(t, g, hot) })
+		time.Sleep(5 * time.Millisecond)
+		for range 100 {
+			all.Go(func() {
+				if got := took(func() { take(t, g, hot) }); got != 2*time.Millisecond {
+					t.Errorf("took %v, want 2 ms: until the circuit opened", got)
+				}
+			})
+		}
+		time.Sleep(2 * time.Millisecond)
+		f.breaks("a", fault{err: errRefused})
+		for i := range tripInRow {
+			take(t, g, check(fmt.Sprint("a/", i), "10/s"))
+		}
+		all.Wait()
+	})
+}
+
+func TestWaitersOfAStoreThatHangsAreDegradedInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		f.breaks("a", fault{hangs: true})
+		g := newGuard(t, f, Options{})
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if got := took(func() {
+					if d := take(t, g, check("a/1", "1/h")); !d.Degraded {
+						t.Errorf("got %+v, want degraded", d)
+					}
+				}); got > 2*DefaultDeadline {
+					t.Errorf("took %v, want %v at most", got, 2*DefaultDeadline)
+				}
+			})
+		}
+		all.Wait()
+		if got := f.calls.Load(); got > tripInRow {
+			t.Errorf("%d calls of a store that hangs", got)
+		}
+	})
+}
+
+// A store that is slow but works is asked rather than that waiters are let pass.
+func TestWaitersOfASlowStoreAskAllTheSame(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		f.breaks("a", fault{slow: 15 * time.Millisecond})
+		g := newGuard(t, f, Options{})
+		var all sync.WaitGroup
+		var passed atomic.Int64
+		for i := range 20 { // costs that tell nothing about each other
+			all.Go(func() {
+				if d := take(t, g, costing(check("a/1", "40/h sliding-log"), int64(21+i))); d.Degraded {
+					t.Errorf("got %+v, want exact", d)
+				} else if d.Allowed {
+					passed.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if passed.Load() != 1 {
+			t.Errorf("%d passed, want 1", passed.Load())
+		}
+		if g.Stats().Ungated == 0 {
+			t.Error("nobody was let through, want those who had waited long enough")
+		}
+	})
+}
+
+func TestTakeAllsThatNeedEachOthersKeysDoNotBlock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		f.breaks("a", fault{slow: time.Millisecond})
+		g := newGuard(t, f, Options{})
+		x, y, z := check("a/x", "100/h burst 1"), check("a/y", "100/h burst 1"), check("a/z", "100/h burst 1")
+		orders := [][]headgate.Check{{x, y, z}, {y, z, x}, {z, x, y}, {z, y, x}, {x, z}, {y, x}}
+		var all sync.WaitGroup
+		var passed atomic.Int64
+		for i := range 300 {
+			all.Go(func() {
+				if got := took(func() {
+					ds := takeAll(t, g, orders[i%len(orders)]...)
+					if headgate.Allowed(ds) {
+						passed.Add(1)
+					}
+				}); got > DefaultDeadline {
+					t.Errorf("took %v", got)
+				}
+			})
+		}
+		all.Wait()
+		if got := passed.Load(); got != 1 {
+			t.Errorf("%d passed, want 1: every two share a key", got)
+		}
+		for i := range g.gate.sets {
+			for j := range g.gate.sets[i].places {
+				if p := &g.gate.sets[i].places[j]; p.calls != 0 || p.units != 0 || p.first != nil {
+					t.Errorf("left behind: %+v", p)
+				}
+			}
+		}
+		t.Logf("%d calls", f.calls.Load())
+	})
+}
+
+// panics is a store with a bug.
+type panics struct{ *fakeStore }
+
+func (panics) Take(context.Context, headgate.Check) (headgate.Decision, error) { panic("bug") }
+
+func TestPanicOfTheStoreLeavesNoTurnBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		g := newGuard(t, panics{f}, Options{})
+		c := check("a/1", "1/h")
+		for range 3 {
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = g.Take(context.Background(), c)
+			}()
+		}
+		g.inner = f
+		if got := took(func() { take(t, g, c) }); got != 0 {
+			t.Errorf("took %v, want no time", got)
+		}
+	})
+}
