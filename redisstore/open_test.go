@@ -202,19 +202,20 @@ func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
 	plain := redistest.Standalone(t, redistest.Options{})
 	strict := redistest.Standalone(t, redistest.Options{TLS: true, Config: []string{"tls-auth-clients yes"}})
 	ca := "tls_ca_file=" + url.QueryEscape(secured.Certificates().CAFile)
+	slow := Options{DialTimeout: 10 * time.Second} // a handshake takes its time on a busy machine
 
-	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", Options{})
+	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", slow)
 	says(t, err, secured.Addr(), "certificate for another name", "tls_server_name")
 	if !lasting(err) {
 		t.Error("a wrong name counts as something that passes")
 	}
-	notOpen(t, secured.URL(), Options{}, secured.Addr(), "authority we don't know", "tls_ca_file")
+	notOpen(t, secured.URL(), slow, secured.Addr(), "authority we don't know", "tls_ca_file")
 	notOpen(t, strings.Replace(plain.URL(), "redis:", "rediss:", 1), Options{}, plain.Addr(), "TLS", "redis://")
-	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), Options{}, secured.Addr(), "hangs up on us", "rediss://")
+	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), slow, secured.Addr(), "hangs up on us", "rediss://")
 	strictCA := "?tls_ca_file=" + url.QueryEscape(strict.Certificates().CAFile)
-	notOpen(t, strict.URL()+strictCA, Options{}, strict.Addr(), "tls_cert_file")
+	notOpen(t, strict.URL()+strictCA, slow, strict.Addr(), "tls_cert_file")
 	pair := "&tls_cert_file=" + url.QueryEscape(strict.Certificates().CertFile) + "&tls_key_file=" + url.QueryEscape(strict.Certificates().KeyFile)
-	if _, err := tryOpen(t, strict.URL()+strictCA+pair, Options{}); err != nil {
+	if _, err := tryOpen(t, strict.URL()+strictCA+pair, slow); err != nil {
 		t.Errorf("with a certificate: %v", err)
 	}
 }

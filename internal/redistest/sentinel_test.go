@@ -31,15 +31,22 @@ func TestSentinelsFailOver(t *testing.T) {
 	expect(t, client(t, "tcp", servers[0].Addr()), "READONLY", "SET", "key", "value")
 
 	old := set.KillPrimary()
-	if got := set.WaitForFailover(old); got != servers[0] {
-		t.Errorf("after %s was killed: got %s, want %s", old, got, servers[0])
+	next := set.WaitForFailover(old) // on a busy machine not always the first that could
+	if next == nil || next == old {
+		t.Fatalf("after %s was killed: got %v", old, next)
 	}
-	expect(t, client(t, "tcp", servers[0].Addr()), "value", "GET", "key")
+	expect(t, client(t, "tcp", next.Addr()), "value", "GET", "key")
 	old.Restart()
 	set.Settle()
 	expect(t, client(t, "tcp", old.Addr()), "value", "GET", "key")
-	if got := fmt.Sprint(set.Replicas()); got != fmt.Sprint(servers[1:]) {
-		t.Errorf("replicas: got %s, want %s", got, servers[1:])
+	var want []*Server
+	for _, s := range servers {
+		if s != next {
+			want = append(want, s)
+		}
+	}
+	if got := fmt.Sprint(set.Replicas()); got != fmt.Sprint(want) {
+		t.Errorf("replicas: got %s, want %s", got, want)
 	}
 }
 
