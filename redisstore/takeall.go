@@ -167,9 +167,7 @@ func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
 		if err == nil && allowed {
 			continue
 		}
-		for _, k := range group[:j] {
-			r.returnOne(ctx, k)
-		}
+		r.returnAll(ctx, slices.Clone(group[:j]))
 		if err != nil {
 			return false, err
 		}
@@ -200,28 +198,38 @@ func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
 // refundTime is how long giving back may take after a round that failed or was denied.
 const refundTime = 50 * time.Millisecond
 
-// giveBack returns what was taken before the last group, which took nothing. It does so even if the caller has no time
-// left, but does not let him wait for it then.
+// giveBack returns what was taken before the last group, which took nothing.
 func (r *round) giveBack(ctx context.Context, last []int) {
 	var owed []int
 	for i := range r.checks {
-		if r.decisions[i].Receipt.Units > 0 && !slices.Contains(last, i) {
+		if !slices.Contains(last, i) {
 			owed = append(owed, i)
 		}
+	}
+	r.returnAll(ctx, owed)
+}
+
+// returnAll gives back what checks took, while the caller has time; what is left then is given back without him.
+func (r *round) returnAll(ctx context.Context, owed []int) {
+	owed = slices.DeleteFunc(owed, func(i int) bool { return r.decisions[i].Receipt.Units == 0 })
+	within, cancel := context.WithTimeout(ctx, refundTime)
+	defer cancel()
+	for len(owed) > 0 && within.Err() == nil {
+		r.returnOne(within, owed[0])
+		r.untake(owed[0])
+		owed = owed[1:]
 	}
 	if len(owed) == 0 {
 		return
 	}
-	if ctx.Err() == nil {
-		for _, i := range owed {
-			r.returnOne(ctx, i)
-		}
-		return
+	late := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
+	for _, i := range owed {
+		r.untake(i)
 	}
 	if r.store.closed.Load() {
+		r.store.lostRefunds.Add(int64(len(owed)))
 		return
 	}
-	late := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
 	r.store.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
 		defer cancel()
@@ -229,25 +237,15 @@ func (r *round) giveBack(ctx context.Context, last []int) {
 			late.returnOne(ctx, i)
 		}
 	})
-	for _, i := range owed {
-		r.untake(i)
-	}
 }
 
 // returnOne gives back what a check took.
 func (r *round) returnOne(ctx context.Context, i int) {
-	d := &r.decisions[i]
-	if d.Receipt.Units == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
-	defer cancel()
 	c := r.checks[i]
-	c.Cost = d.Receipt.Units
-	if err := r.store.give(ctx, r.keys, &c, d.Receipt); err != nil {
+	c.Cost = r.decisions[i].Receipt.Units
+	if err := r.store.give(ctx, r.keys, &c, r.decisions[i].Receipt); err != nil {
 		r.store.lostRefunds.Add(1)
 	}
-	r.untake(i)
 }
 
 // untake makes of a decision what it would be if nothing had been taken, but for ResetAfter, which is not known.
