@@ -11,6 +11,10 @@ BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
 
+# The linter remembers findings under the absolute path that it first saw a file at, so each checkout has a memory of its own:
+# one shared by two checkouts reports files of the other, and loses the exclusions that go by path.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
+
 GOLANGCI := go tool -modfile="$(CURDIR)/tools/go.mod" golangci-lint
 
 # -race where this platform and C compiler have it, nothing elsewhere.
@@ -91,6 +95,6 @@ soak: need-go need-redis ## Run the long tests, one package after the other
 
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind
-	rm -rf bin dist
+	rm -rf bin dist .cache
 	find . \( -name .git -o -name node_modules -o -name testdata \) -prune -o \
 		-type f \( -name '*.test' -o -name '*.prof' -o -name coverage.out -o -name coverage.html \) -exec rm -f {} +
