@@ -7,4 +7,7 @@ require (
 	github.com/sony/gobreaker/v2 v2.4.0
 )
 
-require golang.org/x/sys v0.47.0 // indirect
+require (
+	github.com/goccy/go-yaml v1.19.2 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)

@@ -1,0 +1,88 @@
+//go:build !race
+
+package rules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+func TestMatchAllocatesNothing(t *testing.T) {
+	for _, n := range []int{3, 100, 10_000} {
+		set := compile(t, mixed(n))
+		asked := requests(100, n)
+		dst := make([]rules.Matched, 0, 16)
+		i := 0
+		if got := testing.AllocsPerRun(1000, func() {
+			dst = set.Match(asked[i%len(asked)], dst[:0])
+			i++
+		}); got != 0 {
+			t.Errorf("%d rules: Match allocates %v times, want 0", n, got)
+		}
+	}
+}
+
+// Every kind of condition, override and client, and up to 32 rules at once.
+func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
+	list := []rules.Rule{
+		{ID: "net", When: is(ip, "10.0.0.0/8", "2001:db8::/32"), Limits: limits("1/s")},
+		{ID: "not", When: rules.Condition{Not: []rules.Condition{is(user, "nobody")}}, Limits: limits("1/s")},
+		{ID: "any", When: rules.Condition{Any: []rules.Condition{is(user, "alice"), is(path, "/**/c")}}, Limits: limits("1/s")},
+		{ID: "run", When: is(user, "al*"), Limits: limits("1/s")},
+		{ID: "glob", When: is(path, "/a/*/c", "/**/x*"), Limits: limits("1/s")},
+		{ID: "host", When: is(host, "*.example.com"), Namespace: "shop", Limits: limits("1/s")},
+		{ID: "fallback", Key: []headgate.Attribute{header("x-none")}, Limits: limits("1/s")},
+		{ID: "registered", Key: []headgate.Attribute{user}, Unregistered: rules.UnregisteredDeny, Limits: limits("1/s")},
+		{ID: "exempt", Priority: -1, Unlimited: true},
+	}
+	r := rules.Rule{ID: "overrides", Key: []headgate.Attribute{user}, Limits: limits("1/s")}
+	for i := range 50 {
+		r.Overrides = append(r.Overrides, rules.Override{When: is(user, fmt.Sprint("u", i)), Block: i%2 == 0, Unlimited: i%2 == 1})
+	}
+	list = append(list, r)
+	for len(list) < 32 {
+		list = append(list, rules.Rule{ID: fmt.Sprint("more-", len(list)), Limits: limits("1/s")})
+	}
+	set := compile(t, list, rules.Client{ID: "alice", Limits: limits("5/s")})
+	request := &request{host: "www.example.com", path: "/a/b/c", user: "alice", ip: "10.1.2.3"}
+	dst := make([]rules.Matched, 0, 64)
+	if got := testing.AllocsPerRun(100, func() { dst = set.Match(request, dst[:0]) }); got != 0 {
+		t.Errorf("Match allocates %v times, want 0", got)
+	}
+	if len(dst) != 32 {
+		t.Errorf("%d rules matched, want 32", len(dst))
+	}
+	var one rules.Matched
+	if got := testing.AllocsPerRun(100, func() { one, _ = set.MatchRule("overrides", request) }); got != 0 || one.Rule == nil {
+		t.Errorf("MatchRule allocates %v times, want 0", got)
+	}
+}
+
+func TestKeysAllocateNothing(t *testing.T) {
+	set := compile(t, []rules.Rule{{ID: "a", Key: []headgate.Attribute{user, path}, Limits: limits("1/s", "5/m")}}, rules.Client{ID: "u", Limits: limits("7/s")})
+	for _, r := range []*request{{user: "u", path: "/a"}, {user: "someone", path: "/" + strings.Repeat("long", 500)}} {
+		m := set.Match(r, nil)[0]
+		buffer := make([]byte, 0, 4096)
+		if got := testing.AllocsPerRun(100, func() {
+			buffer = buffer[:0]
+			for i := range m.Limits {
+				buffer = m.AppendKey(buffer, r, i)
+			}
+			buffer = m.AppendOwner(buffer, r)
+		}); got != 0 {
+			t.Errorf("%s: allocates %v times, want 0", r.user, got)
+		}
+	}
+}
+
+func TestCostAllocatesNothing(t *testing.T) {
+	cost := costOf(t, rules.Cost{Header: "X-Cost", Max: 50})
+	r := &request{headers: [][2]string{{"x-cost", "17"}}}
+	if got := testing.AllocsPerRun(100, func() { cost.Reserve(r) }); got != 0 {
+		t.Errorf("Reserve allocates %v times, want 0", got)
+	}
+}

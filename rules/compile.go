@@ -1,0 +1,227 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/headgate/headgate"
+)
+
+// Compile makes rules ready to be matched, with clients that have limits of their own. It copies what it is given.
+//
+// If anything is wrong there is no Set, and the error is an *Error that says everything.
+func Compile(rules []Rule, clients ...Client) (*Set, error) {
+	s, err := validated(rules, clients)
+	if err != nil {
+		return nil, err
+	}
+	s.compile(rules)
+	return s, nil
+}
+
+// Validate says what is wrong with rules and clients, as Compile does. The error is an *Error.
+func Validate(rules []Rule, clients ...Client) error {
+	_, err := validated(rules, clients)
+	return err
+}
+
+// validated returns a set that has its clients, and is to get its rules.
+func validated(rules []Rule, clients []Client) (*Set, error) {
+	var p problems
+	at := &place{name: "clients"}
+	validateRules(rules, &p)
+	if len(clients) > MaxClients {
+		p.add(at, strconv.Itoa(len(clients)), "at most "+strconv.Itoa(MaxClients)+"; a Registry takes more")
+	}
+	if len(rules) > MaxRules || len(clients) > MaxClients {
+		return nil, p.err()
+	}
+	s := &Set{
+		fixed: newRegistry(clients, at, &p),
+		needs: needs{byRule: map[string]need{}, byAttribute: map[headgate.Attribute][]namedNeed{}},
+	}
+	for i := range rules {
+		s.needs.add(&rules[i])
+	}
+	for i := range clients {
+		if c, ok := s.fixed.byID[clients[i].ID]; ok {
+			s.needs.check(c, at.element(i), &p)
+		}
+	}
+	return s, p.err()
+}
+
+// WithRegistry returns the same rules with clients that come and go. They are looked up before those given to Compile. Many
+// sets can share a registry, so that clients stay when rules change.
+func (s *Set) WithRegistry(live *Registry) *Set {
+	made := *s
+	made.live = live
+	return &made
+}
+
+func validateRules(rules []Rule, p *problems) {
+	at := &place{name: "rules"}
+	if len(rules) > MaxRules {
+		p.add(at, strconv.Itoa(len(rules)), "at most "+strconv.Itoa(MaxRules))
+		return
+	}
+	seen := make(map[string]int, len(rules))
+	for i := range rules {
+		here := at.element(i)
+		rules[i].validate(here, p)
+		if first, twice := seen[rules[i].ID]; twice && rules[i].ID != "" {
+			p.addTwice(here.field("id"), at.element(first), Quote(rules[i].ID), "an id that no other rule has")
+		} else {
+			seen[rules[i].ID] = i
+		}
+	}
+}
+
+// compile makes rules ready that are known to be right.
+func (s *Set) compile(rules []Rule) {
+	enabled := make([]*Rule, 0, len(rules))
+	for i := range rules {
+		if !rules[i].Disabled {
+			enabled = append(enabled, &rules[i])
+		}
+	}
+	slices.SortStableFunc(enabled, func(a, b *Rule) int { return cmp.Compare(b.Priority, a.Priority) })
+
+	r := newReader(enabled)
+	s.rules = make([]compiled, len(enabled))
+	s.byID = make(map[string]int32, len(enabled))
+	conditions := make([]*Condition, len(enabled))
+	namespaces := make([][]test, len(enabled))
+	for rank, rule := range enabled {
+		s.rules[rank] = r.compile(rule)
+		s.byID[rule.ID] = int32(rank)
+		conditions[rank] = &rule.When
+		if rule.Namespace != "" {
+			slot := r.slot(headgate.Attribute{Kind: headgate.AttrNamespace})
+			namespaces[rank] = []test{{slot: slot, kind: testOneOrNone, one: rule.Namespace}}
+		}
+	}
+	s.index, s.conds = newIndex(conditions, namespaces, r)
+	s.slots = r.list
+}
+
+// newReader returns a reader that numbers the attributes that most rules look at first.
+func newReader(rules []*Rule) *reader {
+	counts := map[headgate.Attribute]int{}
+	var order []headgate.Attribute
+	count := func(a headgate.Attribute) {
+		if counts[a]++; counts[a] == 1 {
+			order = append(order, a)
+		}
+	}
+	for _, r := range rules {
+		tests, _ := partsOf(&r.When)
+		for _, t := range tests {
+			count(t.Attribute)
+		}
+		for _, a := range r.Key {
+			count(a)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b headgate.Attribute) int { return cmp.Compare(counts[b], counts[a]) })
+	made := &reader{slots: map[headgate.Attribute]int{}}
+	for _, kind := range []headgate.AttributeKind{slotHost: headgate.AttrHost, slotPath: headgate.AttrPath, slotIP: headgate.AttrIP} {
+		made.slot(headgate.Attribute{Kind: kind})
+	}
+	for _, a := range order {
+		made.slot(a)
+	}
+	return made
+}
+
+// compile makes a rule ready, all but its condition.
+func (r *reader) compile(rule *Rule) compiled {
+	made := rule.normal()
+	c := compiled{
+		rule:      &made,
+		limits:    made.Limits,
+		fallback:  made.Fallback,
+		block:     made.Block,
+		unlimited: made.Unlimited,
+		shared:    isShared(rule),
+		known:     made.Unregistered == UnregisteredDeny,
+		keyed:     newNaming(rule, made.Key),
+		byIP:      newNaming(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
+	}
+	for i, a := range made.Key {
+		c.slots[i] = int32(r.slot(a))
+		c.count++
+	}
+	c.blocks = r.choices(made.Overrides, true)
+	c.others = r.choices(made.Overrides, false)
+	return c
+}
+
+// choices makes those overrides ready that block, or those that do not; nil if there are none.
+func (r *reader) choices(overrides []Override, block bool) *choices {
+	o := &choices{}
+	var conditions []*Condition
+	for i := range overrides {
+		if overrides[i].Block == block {
+			conditions = append(conditions, &overrides[i].When)
+			o.places = append(o.places, i)
+		}
+	}
+	if conditions == nil {
+		return nil
+	}
+	o.index, o.conds = newIndex(conditions, nil, r)
+	return o
+}
+
+// normal returns a copy of the rule with its defaults filled in, which shares nothing that changes with the original.
+func (r *Rule) normal() Rule {
+	made := *r
+	made.When = r.When.clone()
+	made.Key = slices.Clone(r.Key)
+	made.Limits = numberLimits(r.Limits)
+	made.Cost = r.Cost.normal()
+	if made.Status == 0 {
+		made.Status = 429
+	}
+	if r.Safe != nil {
+		safe := *r.Safe
+		made.Safe = &safe
+	}
+	made.Overrides = slices.Clone(r.Overrides)
+	for i := range made.Overrides {
+		o := &made.Overrides[i]
+		o.When = o.When.clone()
+		o.Limits = nameLimits(o.Limits)
+		names := make([]string, len(o.Limits))
+		for j := range o.Limits {
+			names[j] = nameUnder(made.Limits, o.Limits, j)
+		}
+		for j := range o.Limits {
+			o.Limits[j].Name = names[j]
+		}
+	}
+	if r.Penalty != nil {
+		penalty := *r.Penalty
+		penalty.Limits = numberLimits(penalty.Limits)
+		for i := range penalty.Limits {
+			penalty.Limits[i].Name = penaltyMark + penalty.Limits[i].Name
+		}
+		made.Penalty = &penalty
+	}
+	return made
+}
+
+func (c *Condition) clone() Condition {
+	made := Condition{Tests: slices.Clone(c.Tests)}
+	for i := range made.Tests {
+		made.Tests[i].Values = slices.Clone(made.Tests[i].Values)
+	}
+	for _, list := range []struct{ from, to *[]Condition }{{&c.Any, &made.Any}, {&c.All, &made.All}, {&c.Not, &made.Not}} {
+		for i := range *list.from {
+			*list.to = append(*list.to, (*list.from)[i].clone())
+		}
+	}
+	return made
+}

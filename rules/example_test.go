@@ -1,0 +1,129 @@
+package rules_test
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// Rules can be written in Go, too. Which apply to a request, and under which keys to count it, a Set knows.
+func ExampleCompile() {
+	var (
+		path = headgate.Attribute{Kind: headgate.AttrPath}
+		user = headgate.Attribute{Kind: headgate.AttrUser}
+	)
+	set, err := rules.Compile([]rules.Rule{
+		{
+			ID:     "search-per-user",
+			When:   rules.Condition{Tests: []rules.Test{{Attribute: path, Values: []string{"/search/**"}}}},
+			Key:    []headgate.Attribute{user},
+			Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}, {Limit: headgate.PerHour(1000)}},
+		},
+		{
+			ID:     "everybody",
+			Limits: []rules.Limit{{Limit: headgate.PerSecond(5000)}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	request := rules.Attributes{path: "/search/cats", user: "alice"}
+	for _, m := range set.Match(request, nil) {
+		fmt.Println(m.Rule.ID, m.Effect, "shared:", m.Shared)
+		for i, limit := range m.Limits {
+			fmt.Printf("  %v under %q\n", limit.Limit, m.AppendKey(nil, request, i))
+		}
+	}
+	// Output:
+	// search-per-user limited shared: false
+	//   10/s under "/search-per-user/user/\x05alice1"
+	//   1000/h under "/search-per-user/user/\x05alice2"
+	// everybody limited shared: true
+	//   5000/s under "/everybody//1"
+}
+
+// Everything that is wrong is said at once.
+func ExampleCompile_invalid() {
+	_, err := rules.Compile([]rules.Rule{
+		{
+			ID:     "search per user",
+			Cost:   rules.Cost{Units: 20},
+			Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}},
+		},
+		{
+			ID:          "exports",
+			Consistency: rules.Async,
+			Limits:      []rules.Limit{{Limit: headgate.InFlight(5)}},
+		},
+	})
+	fmt.Println(err)
+	// Output:
+	// rules[0].id: "search per user": want letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes
+	// rules[0].limits[0]: "10/s": want room for 20 at once, which is what a request costs; otherwise none could ever pass
+	// rules[1].limits[0]: "5 concurrent": want consistency exact or local for concurrency, not async: a place must be known to be free when it is taken, not some time later
+}
+
+// A registry is of clients that come and go while rules stay, or the other way round.
+func ExampleSet_WithRegistry() {
+	user := headgate.Attribute{Kind: headgate.AttrUser}
+	set, err := rules.Compile([]rules.Rule{{
+		ID:     "per-user",
+		Key:    []headgate.Attribute{user},
+		Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clients, err := rules.NewRegistry()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set = set.WithRegistry(clients)
+	show := func() { fmt.Println(set.Match(rules.Attributes{user: "acme"}, nil)[0].Limits[0].Limit) }
+
+	show()
+	if err := clients.Add(rules.Client{ID: "acme", Limits: []rules.Limit{{Limit: headgate.PerSecond(500)}}}); err != nil {
+		fmt.Println(err)
+	}
+	show()
+	clients.Remove("acme")
+	show()
+	// Output:
+	// 10/s
+	// 500/s
+	// 10/s
+}
+
+// A cost that clients write in a header is held within bounds.
+func ExampleCost_Reserve() {
+	set, err := rules.Compile([]rules.Rule{{
+		ID:     "batch",
+		Cost:   rules.Cost{Header: "X-Batch-Size", Max: 100},
+		Limits: []rules.Limit{{Limit: headgate.PerMinute(1000)}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	size := headgate.Attribute{Kind: headgate.AttrHeader, Name: "x-batch-size"}
+	for _, says := range []string{"7", "1000000", "-1", "many"} {
+		fmt.Println(says, "costs", set.Rule("batch").Cost.Reserve(rules.Attributes{size: says}))
+	}
+	// Output:
+	// 7 costs 7
+	// 1000000 costs 100
+	// -1 costs 1
+	// many costs 1
+}
+
+func ExampleCompatible() {
+	fmt.Println(rules.Compatible(rules.Lease, headgate.TokenBucket))
+	fmt.Println(rules.Compatible(rules.Lease, headgate.Concurrency))
+	// Output:
+	// true
+	// false places are held and given back, not used up: there is nothing to lease ahead
+}

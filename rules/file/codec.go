@@ -1,0 +1,184 @@
+package file
+
+import (
+	"strconv"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// newCodec returns a codec that knows the types of the model that are not written as their structs.
+func newCodec() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = rules.Explain
+	source.Words(c, headgate.ParseAttribute, headgate.Attribute.String)
+	source.Words(c, headgate.ParseLimit, headgate.Limit.String)
+	source.Words(c, rules.ParsePolicy, headgate.Policy.String)
+	source.Words(c, rules.ParseOwner, rules.Owner.String)
+	source.Words(c, rules.ParseFallback, rules.Fallback.String)
+	source.Words(c, rules.ParseConsistency, rules.Consistency.String)
+	source.Words(c, rules.ParseUnregistered, rules.Unregistered.String)
+	source.Words(c, rules.ParseOnLimit, rules.OnLimit.String)
+	source.Words(c, rules.ParseDenials, rules.Denials.String)
+	source.Words(c, rules.ParseDuration, rules.FormatDuration)
+	source.Nodes(c, decodeLimit, encodeLimit)
+	source.Nodes(c, decodeCost, func(v rules.Cost) *source.Node { return encodeCost(c, v) })
+	source.Nodes(c, decodeCondition, encodeCondition)
+	source.Nodes(c, decodeTests, encodeTests)
+	return c
+}
+
+// A limit is a text, or a mapping of its name and the text.
+type namedLimit struct {
+	Name  string          `field:"name"`
+	Limit *headgate.Limit `field:"limit"`
+}
+
+func decodeLimit(d *source.Decoder, n *source.Node, path string, into *rules.Limit) {
+	if n.Kind != source.Map {
+		d.Decode(n, path, &into.Limit)
+		return
+	}
+	var named namedLimit
+	d.Fields(n, path, &named)
+	into.Name = named.Name
+	if named.Limit != nil {
+		into.Limit = *named.Limit
+	} else if n.Field("limit") == nil {
+		d.Refuse(n, path, "", "a limit, as in { name: hourly, limit: 1000/h }")
+	}
+}
+
+func encodeLimit(l rules.Limit) *source.Node {
+	if l.Name == "" {
+		return source.Word(l.Limit.String())
+	}
+	n := &source.Node{Kind: source.Map}
+	n.Append("name", source.Text(l.Name))
+	n.Append("limit", source.Word(l.Limit.String()))
+	return n
+}
+
+func decodeCost(d *source.Decoder, n *source.Node, path string, into *rules.Cost) {
+	if n.Kind == source.Map {
+		d.Fields(n, path, into)
+		for _, name := range []string{"estimate", "min", "max"} {
+			if f := n.Field(name); f != nil && f.Text == "0" {
+				d.Refuse(f, source.Join(path, name), "0", "at least 1, or no "+name)
+			}
+		}
+		return
+	}
+	if n.Kind == source.List || n.Quoted {
+		d.Refuse(n, path, "", "a whole number, or a header, as in { header: X-Cost, max: 100 }")
+		return
+	}
+	if d.Decode(n, path, &into.Units); n.Text == "0" {
+		d.Refuse(n, path, "0", "at least 1; a rule whose requests cost nothing limits nothing")
+	}
+}
+
+func encodeCost(c *source.Codec, v rules.Cost) *source.Node {
+	if v.Units != 0 {
+		return source.Word(strconv.FormatInt(v.Units, 10))
+	}
+	return c.Struct(v)
+}
+
+// A condition is a mapping of attributes and their values, and of any, all and not.
+func decodeCondition(d *source.Decoder, n *source.Node, path string, into *rules.Condition) {
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { host: api.example.com, path: /search/** }; for alternatives use any: [{…}, {…}]")
+		return
+	}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		here := source.Join(path, f.Name)
+		switch f.Name {
+		case "any":
+			decodeConditions(d, f.Value, here, &into.Any)
+		case "all":
+			decodeConditions(d, f.Value, here, &into.All)
+		case "not":
+			decodeConditions(d, f.Value, here, &into.Not)
+		default:
+			decodeTest(d, f, here, &into.Tests)
+		}
+	}
+}
+
+func decodeConditions(d *source.Decoder, n *source.Node, path string, into *[]rules.Condition) {
+	if n.Kind == source.List && len(n.Items) == 0 || n.Kind == source.Null || n.Kind == source.Scalar {
+		d.Refuse(n, path, n.Kind.String(), "conditions, as in [{ path: /a }, { path: /b }]")
+		return
+	}
+	d.Decode(n, path, into)
+}
+
+func decodeTest(d *source.Decoder, f *source.Field, path string, into *[]rules.Test) {
+	a, err := headgate.ParseAttribute(f.Name)
+	if err != nil {
+		_, want := rules.Explain(err)
+		d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "unknown attribute", want)
+		return
+	}
+	for _, t := range *into {
+		if t.Attribute == a { // header.X-Plan and header.x-plan are the same
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "a second "+a.String(), "each attribute once, with a list if it has several values")
+			return
+		}
+	}
+	t := rules.Test{Attribute: a}
+	if f.Value.Kind == source.Map || f.Value.Kind == source.Null {
+		d.Refuse(f.Value, path, f.Value.Kind.String(), `a value, a list of values, or "*" for any`)
+		return
+	}
+	d.Decode(f.Value, path, &t.Values)
+	*into = append(*into, t)
+}
+
+func encodeCondition(c rules.Condition) *source.Node {
+	n := encodeTests(c.Tests)
+	for _, part := range []struct {
+		name string
+		list []rules.Condition
+	}{{"any", c.Any}, {"all", c.All}, {"not", c.Not}} {
+		if len(part.list) == 0 {
+			continue
+		}
+		list := &source.Node{Kind: source.List}
+		for _, below := range part.list {
+			list.Items = append(list.Items, encodeCondition(below))
+		}
+		n.Append(part.name, list)
+	}
+	return n
+}
+
+// The attributes of a client are a mapping, too.
+func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.Test) {
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { user: acme, api_key: [k1, k2] }")
+		return
+	}
+	for i := range n.Fields {
+		decodeTest(d, &n.Fields[i], source.Join(path, n.Fields[i].Name), into)
+	}
+}
+
+func encodeTests(tests []rules.Test) *source.Node {
+	n := &source.Node{Kind: source.Map}
+	for _, t := range tests {
+		if len(t.Values) == 1 {
+			n.Append(t.Attribute.String(), source.Text(t.Values[0]))
+			continue
+		}
+		list := &source.Node{Kind: source.List}
+		for _, value := range t.Values {
+			list.Items = append(list.Items, source.Text(value))
+		}
+		n.Append(t.Attribute.String(), list)
+	}
+	return n
+}

@@ -1,0 +1,44 @@
+package file_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// Whatever a file holds, it is read or refused with problems; what was read is written and read back as the same.
+func fuzzFile(f *testing.F, name string) {
+	for _, dir := range []string{"good", "bad"} {
+		for _, path := range files(f, dir) {
+			f.Add(read(f, path))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		doc, err := file.Parse(name, data)
+		if err != nil {
+			var located *source.Error
+			if !errors.As(err, &located) || len(located.Problems) == 0 || err.Error() == "" {
+				t.Fatalf("an error without problems: %v", err)
+			}
+			return
+		}
+		if _, err := doc.Compile(); err != nil {
+			t.Fatalf("parsed, but does not compile: %v", err)
+		}
+		for name, text := range map[string][]byte{"again.yaml": doc.YAML(), "again.json": doc.JSON()} {
+			again, err := file.Parse(name, text)
+			if err != nil {
+				t.Fatalf("written as\n%s\n%v", text, err)
+			}
+			if !same(doc, again) {
+				t.Fatalf("written as\n%s\n got %+v\nwant %+v", text, again, doc)
+			}
+		}
+	})
+}
+
+func FuzzParseYAML(f *testing.F) { fuzzFile(f, "rules.yaml") }
+
+func FuzzParseJSON(f *testing.F) { fuzzFile(f, "rules.json") }

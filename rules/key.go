@@ -1,0 +1,208 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// A counter's key is namespace/rule/attributes/ with the values of the attributes, then the name of the limit:
+//
+//	/search-per-user/user/·alice1       for user alice, · standing for the length of what follows
+//
+// Every value has its length in front, or a zero and a hash in its place if it is long. So no two clients, and no two
+// limits of one, can have the same key, whatever their names are.
+
+// longValue is how long a value may be that stands in a key as it is.
+const longValue = 256
+
+// naming is how the keys of a rule begin, and whose they are.
+type naming struct {
+	begin      string
+	attributes []headgate.Attribute
+	owner      int    // which of the attributes names the owner, noNode if the rule itself is
+	ownerBegin string // what stands before its value
+}
+
+func newNaming(r *Rule, attributes []headgate.Attribute) naming {
+	n := naming{attributes: attributes, owner: ownerOf(attributes)}
+	names := make([]string, len(attributes))
+	for i, a := range attributes {
+		names[i] = a.String()
+		if strings.ContainsAny(a.Name, `/+"`) {
+			names[i] = strconv.Quote(names[i])
+		}
+	}
+	list := strings.Join(names, "+")
+	if len(list) > longValue {
+		sum := sha256.Sum256([]byte(list))
+		list = hex.EncodeToString(sum[:])
+	}
+	place := r.Namespace + "/" + r.ID + "/"
+	n.begin = place + list + "/"
+	n.ownerBegin = place
+	if n.owner != noNode {
+		n.ownerBegin = attributes[n.owner].String() + "="
+	}
+	return n
+}
+
+// identities are the kinds of attributes that tell clients apart, the surest first.
+var identities = []headgate.AttributeKind{
+	headgate.AttrUser, headgate.AttrAPIKey, headgate.AttrJWT, headgate.AttrBearer, headgate.AttrCookie, headgate.AttrIP,
+}
+
+// ownerOf returns which of the attributes names the owner of a key: the one that tells clients apart best, so that all
+// the keys of a client have the same owner, or else the first; noNode if there is none.
+func ownerOf(attributes []headgate.Attribute) int {
+	for _, kind := range identities {
+		if i := slices.IndexFunc(attributes, func(a headgate.Attribute) bool { return a.Kind == kind }); i >= 0 {
+			return i
+		}
+	}
+	if len(attributes) > 0 {
+		return 0
+	}
+	return noNode
+}
+
+// isShared tells whether the keys of a rule are shared by several clients.
+func isShared(r *Rule) bool {
+	if r.Owner != OwnerByKey {
+		return r.Owner == OwnerShared
+	}
+	owner := ownerOf(r.Key)
+	return owner == noNode || !slices.Contains(identities, r.Key[owner].Kind)
+}
+
+func (m *Matched) naming() *naming {
+	if m.byIP {
+		return &m.rule.byIP
+	}
+	return &m.rule.keyed
+}
+
+// AppendKey appends the key of the counter of one of the Limits: a headgate.Check's Key. The subject is the one that was
+// matched. It is AppendKeyBase with the limit's name behind it.
+func (m *Matched) AppendKey(dst []byte, s Subject, limit int) []byte {
+	return append(m.AppendKeyBase(dst, s), m.LimitName(limit)...)
+}
+
+// AppendKeyBase appends what the keys of all limits of this rule and client have in common.
+func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
+	n := m.naming()
+	dst = append(dst, n.begin...)
+	for _, a := range n.attributes {
+		value, _ := s.Get(a)
+		dst = appendValue(dst, value)
+	}
+	return dst
+}
+
+// AppendOwner appends whose the keys are: a headgate.Check's Owner. Rules that count by the same user have the same owner,
+// whatever else they count by.
+func (m *Matched) AppendOwner(dst []byte, s Subject) []byte {
+	n := m.naming()
+	dst = append(dst, n.ownerBegin...)
+	if n.owner == noNode {
+		return dst
+	}
+	value, _ := s.Get(n.attributes[n.owner])
+	return appendValue(dst, value)
+}
+
+func appendValue(dst []byte, value string) []byte {
+	if len(value) <= longValue {
+		dst = binary.AppendUvarint(dst, uint64(len(value)))
+		return append(dst, value...)
+	}
+	dst = append(dst, 0)
+	at := len(dst)
+	dst = append(dst, value...)
+	sum := sha256.Sum256(dst[at:])
+	return append(dst[:at], sum[:]...)
+}
+
+// LimitName returns the name of one of the Limits.
+func (m *Matched) LimitName(limit int) string {
+	if m.client {
+		return nameUnder(m.rule.limits, m.Limits, limit)
+	}
+	return m.Limits[limit].Name
+}
+
+// nameUnder returns the name that a limit of an override or a client has under a rule: its own, else that of the rule's
+// limit of the same algorithm and period, which it replaces, else the one that nameLimits made.
+func nameUnder(rule, limits []Limit, at int) string {
+	l := &limits[at]
+	if named(l) {
+		return l.Name
+	}
+	nth := 0
+	for i := range at {
+		if !named(&limits[i]) && alike(&limits[i], l) {
+			nth++
+		}
+	}
+	for i := range rule {
+		if !alike(&rule[i], l) {
+			continue
+		}
+		if nth > 0 {
+			nth--
+			continue
+		}
+		if slices.ContainsFunc(limits, func(l Limit) bool { return l.Name == rule[i].Name }) {
+			break
+		}
+		return rule[i].Name
+	}
+	return l.Name
+}
+
+// alike tells whether one limit can take the other's place.
+func alike(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
+
+// named tells whether a limit has a name that someone gave it. Those that nameLimits makes begin with a digit.
+func named(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
+
+// penaltyMark begins the names of a penalty's limits, which count anew. No other name has it.
+const penaltyMark = "~"
+
+// numberLimits names the limits of a rule that have no name by their place.
+func numberLimits(limits []Limit) []Limit {
+	made := slices.Clone(limits)
+	for i := range made {
+		if made[i].Name == "" {
+			made[i].Name = strconv.Itoa(i + 1)
+		}
+	}
+	return made
+}
+
+// nameLimits names limits that have no name by what they count: "1h", "60s-sliding-window".
+func nameLimits(limits []Limit) []Limit {
+	made := slices.Clone(limits)
+	for i := range made {
+		if made[i].Name != "" {
+			continue
+		}
+		name := "0-concurrent"
+		if l := made[i].Limit; l.Algorithm != headgate.Concurrency {
+			name = FormatDuration(l.Period)
+			if l.Algorithm != headgate.TokenBucket {
+				name += "-" + l.Algorithm.String()
+			}
+		}
+		made[i].Name = name
+		for n := 2; slices.ContainsFunc(made[:i], func(l Limit) bool { return l.Name == made[i].Name }); n++ {
+			made[i].Name = name + "-" + strconv.Itoa(n)
+		}
+	}
+	return made
+}

@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/headgate/headgate"
+)
+
+// A Set is rules made ready to be matched. It never changes, and is safe for concurrent use.
+type Set struct {
+	rules []compiled // in order: by priority, then as they were given
+	conds []cond
+	index *index
+	slots []headgate.Attribute
+	byID  map[string]int32
+	fixed *Registry // the clients given to Compile
+	live  *Registry // those who come and go; nil if there are none
+	needs needs     // what clients' limits are asked
+}
+
+// A Matched is a rule that a request matches, and what it says of it. Everything that it points to is read only.
+type Matched struct {
+	// Rule is the rule, with its defaults filled in.
+	Rule *Rule
+	// Effect is what the rule does.
+	Effect Effect
+	// Shared tells that the key is not the client's own: it is asked after those that are.
+	Shared bool
+	// Override is the place in Rule.Overrides of the override that decided, -1 if none did.
+	Override int
+	// Client is the registered client, nil if it is not registered or the rule counts by other attributes.
+	Client *Client
+	// Limits are what may pass, if Effect is Limited.
+	Limits []Limit
+
+	rule   *compiled
+	byIP   bool // the key is the address, because an attribute of the rule's key is missing
+	client bool // the limits are the client's
+}
+
+// An Effect is what a rule does to a request.
+type Effect uint8
+
+// The effects.
+const (
+	Limited       Effect = iota // its limits decide
+	Unlimited                   // lets it pass: unlimited
+	Exempted                    // lets it pass: another rule exempts it from this one
+	Skipped                     // lets it pass: it lacks an attribute of the key, and there is nothing else to count it by
+	Blocked                     // denies it: block
+	Unidentified                // denies it: it lacks an attribute of the key
+	UnknownClient               // denies it: its client is not registered
+)
+
+var effectWords = []string{"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered"}
+
+func (e Effect) String() string { return word(effectWords, uint8(e)) }
+
+// Denies tells whether the rule denies the request whatever was consumed.
+func (e Effect) Denies() bool { return e >= Blocked }
+
+// Match appends all rules that match to dst, in their order, and returns it. It allocates nothing if dst has room, unless
+// more than 32 rules match.
+func (s *Set) Match(subject Subject, dst []Matched) []Matched {
+	var p probe
+	p.of(s, subject)
+	var c collector
+	c.conds = s.conds
+	s.index.find(&c, &p)
+	ranks := c.found()
+	before := len(dst)
+	dst = slices.Grow(dst, len(ranks))[:before+len(ranks)]
+	exempts := false
+	for i, rank := range ranks {
+		r := &s.rules[rank]
+		s.resolve(r, &dst[before+i], &p)
+		exempts = exempts || r.unlimited
+	}
+	if exempts {
+		exempt(dst[before:])
+	}
+	return dst
+}
+
+// MatchRule resolves the one rule of that id without asking whether it matches. It is false if there is no such rule.
+func (s *Set) MatchRule(id string, subject Subject) (Matched, bool) {
+	var m Matched
+	rank, ok := s.byID[id]
+	if ok {
+		var p probe
+		p.of(s, subject)
+		s.resolve(&s.rules[rank], &m, &p)
+	}
+	return m, ok
+}
+
+// Rule returns the rule of that id with its defaults filled in, nil if there is none in force. It is read only.
+func (s *Set) Rule(id string) *Rule {
+	if rank, ok := s.byID[id]; ok {
+		return s.rules[rank].rule
+	}
+	return nil
+}
+
+// Rules returns the rules in force in their order. They are read only.
+func (s *Set) Rules() []*Rule {
+	list := make([]*Rule, len(s.rules))
+	for i := range s.rules {
+		list[i] = s.rules[i].rule
+	}
+	return list
+}
+
+// Attributes returns what the rules in force look at, in conditions, keys and costs. Nothing else of a request is needed.
+func (s *Set) Attributes() []headgate.Attribute {
+	list := slices.Clone(s.slots)
+	for i := range s.rules {
+		a := headgate.Attribute{Kind: headgate.AttrHeader, Name: s.rules[i].rule.Cost.Header}
+		if a.Name != "" && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Len returns how many rules are in force.
+func (s *Set) Len() int { return len(s.rules) }
+
+// exempt frees a request from rules that have no higher priority than one that exempts it, unless they block it.
+func exempt(m []Matched) {
+	var from *Rule // the first is the one with the highest priority
+	for i := range m {
+		if m[i].Effect == Unlimited && m[i].Rule.Unlimited {
+			from = m[i].Rule
+			break
+		}
+	}
+	for i := range m {
+		if r := m[i].Rule; !r.Unlimited && m[i].Effect != Blocked && r.Priority <= from.Priority {
+			m[i].Effect, m[i].Limits = Exempted, nil
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package rules
+
+import "github.com/headgate/headgate"
+
+// compiled is a rule made ready. What every match reads comes first.
+type compiled struct {
+	rule      *Rule
+	limits    []Limit
+	blocks    *choices // the overrides that block
+	others    *choices // those that do not
+	count     uint8    // of the attributes of the key
+	fallback  Fallback
+	block     bool
+	unlimited bool
+	shared    bool
+	known     bool          // clients must be registered
+	slots     [MaxKey]int32 // of the attributes of the key
+	keyed     naming        // by its key
+	byIP      naming        // by the address instead
+}
+
+// choices are overrides of which the first that matches counts.
+type choices struct {
+	index  *index
+	conds  []cond
+	places []int // in Rule.Overrides
+}
+
+// first returns the place of the first that matches, -1 if none does.
+func (o *choices) first(p *probe) int {
+	var c collector
+	c.conds, c.first = o.conds, true
+	o.index.find(&c, p)
+	if c.count == 0 {
+		return -1
+	}
+	return o.places[c.room[0]]
+}
+
+// resolve says what a rule does: a block comes first, then a temporary override, then what the registered client has of
+// its own, then the first override that matches, then the rule itself.
+func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
+	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, nil, nil
+	m.rule, m.byIP, m.client = r, false, false
+	if r.block {
+		m.Effect = Blocked
+		return
+	}
+	if r.blocks != nil {
+		if at := r.blocks.first(p); at >= 0 {
+			m.Effect, m.Override = Blocked, at
+			return
+		}
+	}
+	if r.unlimited {
+		m.Effect = Unlimited
+		return
+	}
+	if !r.identify(m, p) {
+		return
+	}
+	if s.clients() > 0 || r.known {
+		if c := s.lookUp(m, p); c != nil {
+			m.Client = c
+			limits, unlimited, block := c.under(r.rule.ID)
+			m.client = len(limits) > 0
+			if block {
+				m.Effect = Blocked
+				return
+			}
+			// A temporary override of this client comes here: after blocks, before what is its own.
+			if m.grant(limits, unlimited) {
+				return
+			}
+		} else if r.known {
+			m.Effect = UnknownClient
+			return
+		}
+	}
+	if r.others != nil {
+		if at := r.others.first(p); at >= 0 {
+			o := &r.rule.Overrides[at]
+			m.Override = at
+			m.grant(o.Limits, o.Unlimited)
+			return
+		}
+	}
+	m.Limits = r.limits
+}
+
+// grant gives what an override or a client has. It is false if that is nothing.
+func (m *Matched) grant(limits []Limit, unlimited bool) bool {
+	if unlimited {
+		m.Effect = Unlimited
+	}
+	m.Limits = limits
+	return unlimited || len(limits) > 0
+}
+
+// identify finds out by what to count. It is false if that is decided to be nothing.
+func (r *compiled) identify(m *Matched, p *probe) bool {
+	for _, slot := range r.slots[:r.count] {
+		if value, _ := p.get(int(slot)); value != "" {
+			continue
+		}
+		if r.fallback == FallbackIP {
+			if ip, _ := p.get(slotIP); ip != "" {
+				m.byIP, m.Shared = true, false
+				return true
+			}
+		}
+		m.Effect = Skipped
+		if r.fallback == FallbackDeny {
+			m.Effect = Unidentified
+		}
+		return false
+	}
+	return true
+}
+
+// clients returns how many clients are registered.
+func (s *Set) clients() int {
+	n := s.fixed.Len()
+	if s.live != nil {
+		n += s.live.Len()
+	}
+	return n
+}
+
+// lookUp returns the registered client that the key names, nil if there is none.
+func (s *Set) lookUp(m *Matched, p *probe) *Client {
+	if m.byIP {
+		return s.lookUpSlot(slotIP, p)
+	}
+	for _, slot := range m.rule.slots[:m.rule.count] {
+		if c := s.lookUpSlot(int(slot), p); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *Set) lookUpSlot(slot int, p *probe) *Client {
+	if p.clientOf != slot { // several rules in a row count by the same
+		value, _ := p.get(slot)
+		p.clientOf, p.client = slot, s.find(s.slots[slot], value)
+	}
+	if p.client == nil {
+		return nil
+	}
+	return p.client.client
+}
+
+func (s *Set) find(a headgate.Attribute, value string) *registered {
+	if s.live != nil && s.live.Len() > 0 {
+		if e := s.live.find(a, value); e != nil {
+			return e
+		}
+	}
+	if s.fixed.Len() == 0 {
+		return nil
+	}
+	return s.fixed.find(a, value)
+}
+
+// under returns what a client has under a rule.
+func (c *Client) under(rule string) (limits []Limit, unlimited, block bool) {
+	for i := range c.Rules {
+		if r := &c.Rules[i]; r.ID == rule {
+			return r.Limits, r.Unlimited, r.Block
+		}
+	}
+	return c.Limits, c.Unlimited, c.Block
+}

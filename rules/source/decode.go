@@ -1,0 +1,198 @@
+package source
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// A Decoder turns the nodes of one file into values, and gathers what is wrong.
+type Decoder struct {
+	codec    *Codec
+	problems []Problem
+}
+
+// Decode turns a file into a value, into which v points, and returns everything that is wrong. What is wrong is left as it
+// was.
+func (c *Codec) Decode(f *File, v any) []Problem {
+	d := &Decoder{codec: c}
+	root := f.Root
+	if root == nil {
+		root = &Node{Line: 1, Column: 1}
+	}
+	d.Decode(root, "", v)
+	return d.problems
+}
+
+// Decode turns a node into a value, into which v points.
+func (d *Decoder) Decode(n *Node, path string, v any) { d.decode(n, path, reflect.ValueOf(v).Elem()) }
+
+// Refuse says that a node is wrong.
+func (d *Decoder) Refuse(n *Node, path, value, want string) {
+	d.problems = append(d.problems, Problem{Path: path, Value: value, Want: want, Line: n.Line, Column: n.Column})
+}
+
+func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
+	if f, ok := d.codec.types[v.Type()]; ok {
+		f.decode(d, n, path, v)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		made := reflect.New(v.Type().Elem())
+		d.decode(n, path, made.Elem())
+		v.Set(made)
+	case reflect.Struct:
+		d.Fields(n, path, v.Addr().Interface())
+	case reflect.Slice:
+		d.slice(n, path, v)
+	case reflect.String:
+		if n.Kind != Scalar {
+			d.Refuse(n, path, n.Kind.String(), "a text")
+			return
+		}
+		v.SetString(n.Text)
+	case reflect.Bool:
+		if n.Kind != Scalar || n.Quoted || n.Text != "true" && n.Text != "false" {
+			d.Refuse(n, path, n.shown(), "true or false")
+			return
+		}
+		v.SetBool(n.Text == "true")
+	case reflect.Int, reflect.Int64:
+		i, err := strconv.ParseInt(n.Text, 10, 64)
+		if n.Kind != Scalar || n.Quoted || err != nil {
+			d.Refuse(n, path, n.shown(), "a whole number")
+			return
+		}
+		v.SetInt(i)
+	default:
+		panic("source: no form for " + v.Type().String())
+	}
+}
+
+// slice takes a list, or one value for a list of it.
+func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
+	if n.Kind == Null {
+		d.Refuse(n, path, n.Kind.String(), "a list")
+		return
+	}
+	if n.Kind != List {
+		made := reflect.MakeSlice(v.Type(), 1, 1)
+		d.decode(n, path+"[0]", made.Index(0))
+		v.Set(made)
+		return
+	}
+	made := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
+	for i, item := range n.Items {
+		d.decode(item, path+"["+strconv.Itoa(i)+"]", made.Index(i))
+	}
+	v.Set(made)
+}
+
+// Fields takes a mapping into the struct that v points to, field by field, whatever is registered for its type.
+func (d *Decoder) Fields(n *Node, path string, v any) {
+	into := reflect.ValueOf(v).Elem()
+	if n.Kind != Map {
+		d.Refuse(n, path, n.shown(), "a mapping with "+list(Names(into.Type())))
+		return
+	}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		here := Join(path, f.Name)
+		field, not := fieldOf(into, f.Name)
+		if !field.IsValid() {
+			d.problems = append(d.problems, Problem{
+				Path: here, Value: "unknown field", Want: suggest(f.Name, Names(into.Type())), Line: f.Line, Column: f.Column,
+			})
+			continue
+		}
+		if f.Value.Kind == Null {
+			d.Refuse(f.Value, here, "nothing", "a value, or no "+f.Name+" at all")
+			continue
+		}
+		d.decode(f.Value, here, field)
+		if not {
+			field.SetBool(!field.Bool())
+		}
+	}
+}
+
+// Join returns the path of a field.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// fieldOf returns the field of a struct that has a name in files.
+func fieldOf(v reflect.Value, name string) (field reflect.Value, not bool) {
+	t := v.Type()
+	for i := range t.NumField() {
+		if written, not := tag(t.Field(i)); written == name && name != "" {
+			return v.Field(i), not
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// shown shows a node in a message.
+func (n *Node) shown() string {
+	if n.Kind != Scalar {
+		return n.Kind.String()
+	}
+	const most = 64
+	text := n.Text
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// suggest says which name was meant, or else which there are.
+func suggest(name string, names []string) string {
+	best, distance := "", 3
+	for _, n := range names {
+		if d := edits(name, n); d < distance {
+			best, distance = n, d
+		}
+	}
+	if best != "" {
+		return best
+	}
+	return list(names)
+}
+
+// list lists words: "a, b or c".
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// edits returns how many letters to add, remove or change to make one word of another.
+func edits(a, b string) int {
+	const most = 32
+	if len(a) > most || len(b) > most {
+		return most
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

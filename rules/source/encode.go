@@ -1,0 +1,53 @@
+package source
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// Encode turns a value into a node.
+func (c *Codec) Encode(v any) *Node { return c.encode(reflect.ValueOf(v)) }
+
+func (c *Codec) encode(v reflect.Value) *Node {
+	if f, ok := c.types[v.Type()]; ok {
+		return f.encode(v)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return c.encode(v.Elem())
+	case reflect.Struct:
+		return c.Struct(v.Interface())
+	case reflect.Slice:
+		n := &Node{Kind: List}
+		for i := range v.Len() {
+			n.Items = append(n.Items, c.encode(v.Index(i)))
+		}
+		return n
+	case reflect.String:
+		return Text(v.String())
+	case reflect.Bool:
+		return Word(strconv.FormatBool(v.Bool()))
+	case reflect.Int, reflect.Int64:
+		return Word(strconv.FormatInt(v.Int(), 10))
+	default:
+		panic("source: no form for " + v.Type().String())
+	}
+}
+
+// Struct turns a struct into a mapping, whatever is registered for its type.
+func (c *Codec) Struct(v any) *Node {
+	n := &Node{Kind: Map}
+	from := reflect.ValueOf(v)
+	for i := range from.NumField() {
+		name, not := tag(from.Type().Field(i))
+		field := from.Field(i)
+		switch {
+		case name == "" || field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0:
+		case not:
+			n.Append(name, Word(strconv.FormatBool(!field.Bool())))
+		default:
+			n.Append(name, c.encode(field))
+		}
+	}
+	return n
+}

@@ -1,0 +1,61 @@
+package source
+
+// A Kind is what a Node is.
+type Kind uint8
+
+// The kinds of nodes.
+const (
+	Null Kind = iota
+	Scalar
+	List
+	Map
+)
+
+func (k Kind) String() string {
+	return [...]string{Null: "nothing", Scalar: "a value", List: "a list", Map: "a mapping"}[k]
+}
+
+// A Node is a part of a file.
+type Node struct {
+	Kind Kind
+	// Line and Column are where it begins, from 1 on. The column counts characters.
+	Line, Column int
+	// Text is the value of a scalar.
+	Text string
+	// Quoted tells that a scalar is a text, whatever it looks like.
+	Quoted bool
+	// Items are those of a list.
+	Items []*Node
+	// Fields are those of a mapping, in order. No name stands twice.
+	Fields []Field
+
+	size int // how many nodes it is when it is written out
+}
+
+// A Field is a name and a value in a mapping.
+type Field struct {
+	Name         string
+	Line, Column int // of the name
+	Value        *Node
+}
+
+// Field returns the value of a name, nil if there is none.
+func (n *Node) Field(name string) *Node {
+	for i := range n.Fields {
+		if n.Fields[i].Name == name {
+			return n.Fields[i].Value
+		}
+	}
+	return nil
+}
+
+// Word returns a scalar that is written as it is.
+func Word(text string) *Node { return &Node{Kind: Scalar, Text: text} }
+
+// Text returns a scalar that is a text, and quoted if it could be taken for something else.
+func Text(text string) *Node { return &Node{Kind: Scalar, Text: text, Quoted: true} }
+
+// Append adds a field to a mapping.
+func (n *Node) Append(name string, value *Node) {
+	n.Fields = append(n.Fields, Field{Name: name, Value: value})
+}

@@ -1,0 +1,180 @@
+package source
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// YAML writes a node as YAML: one field a line, and short lists and mappings on one.
+func YAML(n *Node) []byte {
+	w := yamlWriter{}
+	w.block(n, 0)
+	return []byte(w.String())
+}
+
+// JSON writes a node as JSON, indented by two spaces.
+func JSON(n *Node) []byte {
+	var b strings.Builder
+	writeJSON(&b, n, "\n")
+	b.WriteByte('\n')
+	return []byte(b.String())
+}
+
+const lineWidth = 100
+
+type yamlWriter struct{ strings.Builder }
+
+// block writes a node where a line begins, or behind a dash.
+func (w *yamlWriter) block(n *Node, indent int) {
+	switch {
+	case n.Kind == List && len(n.Items) > 0:
+		for i, item := range n.Items {
+			if i > 0 {
+				w.indent(indent)
+			}
+			w.WriteString("- ")
+			w.nested(item, indent+2, false)
+		}
+	case n.Kind == Map && len(n.Fields) > 0:
+		for i, f := range n.Fields {
+			if i > 0 {
+				w.indent(indent)
+			}
+			w.WriteString(plain(f.Name, true) + ":")
+			w.nested(f.Value, indent+2, true)
+		}
+	default:
+		w.WriteString(flow(n) + "\n")
+	}
+}
+
+// nested writes what stands behind a dash or a name.
+func (w *yamlWriter) nested(n *Node, indent int, named bool) {
+	space := ""
+	if named {
+		space = " "
+	}
+	simple := n.Kind != Map || named && leaf(n)
+	if text := flow(n); n.Kind == Scalar || n.Kind == Null || simple && leaf(n) && len(text)+indent < lineWidth {
+		w.WriteString(space + text + "\n")
+		return
+	}
+	if named {
+		w.WriteByte('\n')
+		w.WriteString(strings.Repeat(" ", indent))
+	}
+	w.block(n, indent)
+}
+
+func (w *yamlWriter) indent(n int) { w.WriteString(strings.Repeat(" ", n)) }
+
+// leaf tells whether a node has nothing below it but values, or mappings and lists of values.
+func leaf(n *Node) bool { return depth(n) <= 2 }
+
+func depth(n *Node) int {
+	most := 0
+	for _, item := range n.Items {
+		most = max(most, depth(item))
+	}
+	for _, f := range n.Fields {
+		most = max(most, depth(f.Value))
+	}
+	if n.Kind == List || n.Kind == Map {
+		most++
+	}
+	return most
+}
+
+// flow writes a node on one line.
+func flow(n *Node) string {
+	switch n.Kind {
+	case Null:
+		return "null"
+	case Scalar:
+		return plain(n.Text, !n.Quoted)
+	case List:
+		items := make([]string, len(n.Items))
+		for i, item := range n.Items {
+			items[i] = flow(item)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	default:
+		fields := make([]string, len(n.Fields))
+		for i, f := range n.Fields {
+			fields[i] = plain(f.Name, true) + ": " + flow(f.Value)
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
+	}
+}
+
+// plain writes a text without quotes if it can be read back as the same, and means the same to other readers of YAML: a
+// text must not look like a number or a word with a meaning.
+func plain(text string, word bool) string {
+	if _, err := strconv.ParseInt(text, 10, 64); word && err == nil {
+		return text
+	}
+	safe := text != "" && text[0] != '-' && text[0] != '.' && !strings.HasSuffix(text, " ")
+	for i := 0; safe && i < len(text); i++ {
+		c := text[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '/'
+		digit := c >= '0' && c <= '9'
+		safe = letter || digit || i > 0 && (c == '-' || c == '.' || c == ' ' || c == '*' && text[i-1] != ' ' || c == '@' || c == '+')
+	}
+	if safe && !word {
+		first := text[0]
+		safe = !(first >= '0' && first <= '9')
+		switch strings.ToLower(text) {
+		case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+			safe = false
+		}
+	}
+	if safe {
+		return text
+	}
+	return quoted(text)
+}
+
+// quoted writes a text in double quotes. YAML and JSON agree on how.
+func quoted(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a text can always be written
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func writeJSON(b *strings.Builder, n *Node, newline string) {
+	switch n.Kind {
+	case Null:
+		b.WriteString("null")
+	case Scalar:
+		if !n.Quoted && json.Valid([]byte(n.Text)) {
+			b.WriteString(n.Text)
+		} else {
+			b.WriteString(quoted(n.Text))
+		}
+	case List:
+		writeAll(b, "[]", len(n.Items), newline, func(i int, newline string) { writeJSON(b, n.Items[i], newline) })
+	default:
+		writeAll(b, "{}", len(n.Fields), newline, func(i int, newline string) {
+			b.WriteString(quoted(n.Fields[i].Name) + ": ")
+			writeJSON(b, n.Fields[i].Value, newline)
+		})
+	}
+}
+
+func writeAll(b *strings.Builder, brackets string, n int, newline string, write func(i int, newline string)) {
+	b.WriteByte(brackets[0])
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(newline + "  ")
+		write(i, newline+"  ")
+	}
+	if n > 0 {
+		b.WriteString(newline)
+	}
+	b.WriteByte(brackets[1])
+}

@@ -1,0 +1,237 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// readYAML reads YAML.
+func readYAML(data []byte) (root *Node, p *Problem) {
+	defer func() {
+		if fault := recover(); fault != nil { // of the parser, which is not ours
+			root, p = nil, &Problem{Value: fmt.Sprint(fault), Want: "YAML that can be read"}
+		}
+	}()
+	tokens := lexer.Tokenize(string(data))
+	if p := guard(tokens); p != nil {
+		return nil, p
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxProblem(err)
+	}
+	r := yamlReader{anchors: map[string]*Node{}}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if root != nil {
+			line, column := at(doc.Body)
+			return nil, &Problem{Value: "a second document", Want: "one; put everything under the same rules:", Line: line, Column: column}
+		}
+		if root, p = r.node(doc.Body, 0); p != nil {
+			return nil, p
+		}
+	}
+	return root, nil
+}
+
+func syntaxProblem(err error) *Problem {
+	p := &Problem{Value: err.Error(), Want: "valid YAML"}
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		p.Value = syntax.Message
+		if syntax.Token != nil && syntax.Token.Position != nil {
+			p.Line, p.Column = syntax.Token.Position.Line, syntax.Token.Position.Column
+		}
+	}
+	return p
+}
+
+// guard refuses what the parser would take too long for, or too deep a stack: it descends with each level, and with each
+// key of a mapping. It follows columns, as the parser does.
+func guard(tokens token.Tokens) *Problem {
+	type level struct{ column, keys int }
+	var block []level
+	flow := 0
+	for _, t := range tokens {
+		line, column := t.Position.Line, t.Position.Column
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow = max(flow-1, 0)
+		case token.DocumentHeaderType, token.DocumentEndType:
+			block = block[:0]
+		case token.SequenceEntryType, token.MappingValueType, token.MappingKeyType:
+			if flow > 0 {
+				continue
+			}
+			key := 0
+			if t.Type != token.SequenceEntryType {
+				key = 1
+			}
+			if t.Type == token.MappingValueType && t.Prev != nil && t.Prev.Position.Line == line {
+				column = t.Prev.Position.Column
+			}
+			for len(block) > 0 && block[len(block)-1].column > column {
+				block = block[:len(block)-1]
+			}
+			if len(block) == 0 || block[len(block)-1].column < column {
+				block = append(block, level{column: column})
+			}
+			top := &block[len(block)-1]
+			if top.keys += key; top.keys > MaxFields {
+				return tooManyFields(line, column)
+			}
+		}
+		if len(block)+flow > MaxDepth {
+			return tooDeep(line, column)
+		}
+	}
+	return nil
+}
+
+type yamlReader struct {
+	anchors  map[string]*Node
+	unfolded int
+}
+
+// at returns where a node begins. A mapping that is not in braces begins with its first key.
+func at(n ast.Node) (line, column int) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if len(m.Values) > 0 && (m.Start == nil || m.Start.Type != token.MappingStartType) {
+			return at(m.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return at(m.Key)
+	}
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line, t.Position.Column
+	}
+	return 0, 0
+}
+
+func (r *yamlReader) node(n ast.Node, depth int) (*Node, *Problem) {
+	line, column := at(n)
+	if depth > MaxDepth {
+		return nil, tooDeep(line, column)
+	}
+	made := &Node{Kind: Scalar, Line: line, Column: column, size: 1}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		made.Kind = Null
+	case *ast.StringNode:
+		made.Text = n.Value
+		made.Quoted = n.Token.Type == token.SingleQuoteType || n.Token.Type == token.DoubleQuoteType
+	case *ast.LiteralNode:
+		made.Text, made.Quoted = n.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		made.Text = n.GetToken().Value
+	case *ast.SequenceNode:
+		return made, r.list(made, n, depth)
+	case *ast.MappingNode:
+		return made, r.mapping(made, n.Values, depth)
+	case *ast.MappingValueNode:
+		return made, r.mapping(made, []*ast.MappingValueNode{n}, depth)
+	case *ast.AnchorNode:
+		return r.anchor(n, depth)
+	case *ast.AliasNode:
+		return r.alias(n)
+	default:
+		return nil, &Problem{Value: n.Type().String(), Want: "plain values, lists and mappings: tags and directives are not used here", Line: line, Column: column}
+	}
+	return made, nil
+}
+
+func (r *yamlReader) list(made *Node, n *ast.SequenceNode, depth int) *Problem {
+	made.Kind = List
+	for _, value := range n.Values {
+		item, p := r.node(value, depth+1)
+		if p != nil {
+			return p
+		}
+		made.Items = append(made.Items, item)
+		made.size += item.size
+	}
+	return nil
+}
+
+func (r *yamlReader) mapping(made *Node, values []*ast.MappingValueNode, depth int) *Problem {
+	made.Kind = Map
+	var names fieldNames
+	var merged []*Node
+	for _, value := range values {
+		line, column := at(value.Key)
+		v, p := r.node(value.Value, depth+1)
+		if p != nil {
+			return p
+		}
+		if value.Key.IsMergeKey() {
+			if v.Kind == List {
+				merged = append(merged, v.Items...)
+			} else {
+				merged = append(merged, v)
+			}
+			continue
+		}
+		key, p := r.node(value.Key, depth+1)
+		if p != nil {
+			return p
+		}
+		if key.Kind != Scalar {
+			return &Problem{Value: key.Kind.String(), Want: "a name", Line: line, Column: column}
+		}
+		if names.add(made.Fields, key.Text) {
+			return twice(key.Text, line, column)
+		}
+		if len(made.Fields) == MaxFields {
+			return tooManyFields(line, column)
+		}
+		made.Fields = append(made.Fields, Field{Name: key.Text, Line: line, Column: column, Value: v})
+		made.size += v.size
+	}
+	for _, m := range merged {
+		if m.Kind != Map {
+			return &Problem{Value: "<<", Want: "a mapping, or a list of mappings, to merge", Line: m.Line, Column: m.Column}
+		}
+		for _, field := range m.Fields {
+			if made.Field(field.Name) == nil { // what is written here comes first
+				made.Fields = append(made.Fields, field)
+				made.size += field.Value.size
+			}
+		}
+	}
+	return nil
+}
+
+func (r *yamlReader) anchor(n *ast.AnchorNode, depth int) (*Node, *Problem) {
+	name := n.Name.GetToken().Value
+	delete(r.anchors, name) // one that is used within itself is not there yet
+	made, p := r.node(n.Value, depth)
+	if p == nil {
+		r.anchors[name] = made
+	}
+	return made, p
+}
+
+func (r *yamlReader) alias(n *ast.AliasNode) (*Node, *Problem) {
+	line, column := at(n)
+	name := n.Value.GetToken().Value
+	made := r.anchors[name]
+	if made == nil {
+		return nil, &Problem{Value: "*" + name, Want: "the name of an anchor that stands before it and has ended", Line: line, Column: column}
+	}
+	if r.unfolded += made.size; r.unfolded > MaxUnfolded {
+		return nil, &Problem{Value: "*" + name, Want: "aliases that stand for at most " + strconv.Itoa(MaxUnfolded) + " values, all together", Line: line, Column: column}
+	}
+	return made, nil
+}

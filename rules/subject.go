@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"net/netip"
+
+	"github.com/headgate/headgate"
+)
+
+// A Subject is what is known of a request. Get returns the value of an attribute and whether there is one. Hosts are in
+// lower case and have no port, methods are in upper case, and an ip is an address or a network as netip writes them. The
+// value must stay as it is until the request has been decided.
+type Subject interface {
+	Get(headgate.Attribute) (string, bool)
+}
+
+// An Addressed subject knows the client's whole address, which conditions on ip then compare, instead of what Get says:
+// that may be the network by which a client of IPv6 is counted.
+type Addressed interface {
+	Subject
+	// Addr returns the address, or the zero Addr if it is not known.
+	Addr() netip.Addr
+}
+
+// Attributes is a Subject made of values, for tests and for callers who know attributes only by name.
+type Attributes map[headgate.Attribute]string
+
+var _ Subject = Attributes(nil)
+
+// Get returns the value of an attribute.
+func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
+	value, ok := a[attribute]
+	return value, ok
+}
+
+// cachedSlots is how many attributes a probe remembers. A Set numbers those that most rules look at first.
+const cachedSlots = 8
+
+// A probe asks a subject, for each attribute once.
+type probe struct {
+	subject  Subject
+	slots    []headgate.Attribute // of the Set
+	asked    uint32               // which values are known
+	has      uint32               // which of those there are
+	net      netip.Prefix         // the client's address, once it was asked for
+	netKnown bool
+	client   *registered // the client of the value in clientOf
+	clientOf int         // a slot, noNode before anybody was looked up
+	values   [cachedSlots]string
+}
+
+// of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.
+func (p *probe) of(s *Set, subject Subject) {
+	p.subject, p.slots, p.clientOf = subject, s.slots, noNode
+}
+
+// get returns the value of the attribute in a slot.
+func (p *probe) get(slot int) (string, bool) {
+	if p.asked>>slot&1 != 0 {
+		return p.values[slot%cachedSlots], p.has>>slot&1 != 0
+	}
+	return p.ask(slot)
+}
+
+func (p *probe) ask(slot int) (string, bool) {
+	value, ok := p.subject.Get(p.slots[slot])
+	if slot < cachedSlots {
+		bit := uint32(1) << slot
+		p.asked |= bit
+		if ok {
+			p.has |= bit
+			p.values[slot] = value
+		}
+	}
+	return value, ok
+}
+
+// address returns the client's address or network, invalid if there is none.
+func (p *probe) address() netip.Prefix {
+	if p.netKnown {
+		return p.net
+	}
+	p.netKnown = true
+	if s, ok := p.subject.(Addressed); ok {
+		if addr := s.Addr(); addr.IsValid() {
+			addr = addr.Unmap().WithZone("")
+			p.net = netip.PrefixFrom(addr, addr.BitLen())
+			return p.net
+		}
+	}
+	if text, ok := p.get(slotIP); ok {
+		p.net = parseNet(text)
+	}
+	return p.net
+}
+
+// parseNet reads an address or a network, and returns an invalid one for anything else. It allocates nothing for what
+// is right.
+func parseNet(text string) netip.Prefix {
+	slash := -1
+	for i := len(text) - 1; i >= 0 && i >= len(text)-4; i-- {
+		if text[i] == '/' {
+			slash = i
+			break
+		}
+	}
+	if slash >= 0 {
+		net, err := netip.ParsePrefix(text)
+		if err != nil {
+			return netip.Prefix{}
+		}
+		if net.Addr().Is4In6() && net.Bits() >= 96 {
+			net = netip.PrefixFrom(net.Addr().Unmap(), net.Bits()-96)
+		}
+		return net.Masked()
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr = addr.Unmap().WithZone("")
+	return netip.PrefixFrom(addr, addr.BitLen())
+}

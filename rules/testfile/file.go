@@ -1,0 +1,247 @@
+package testfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// A File is the cases of a test file.
+type File struct {
+	// Rules is the rules file that they are about, as seen from the test file. Default is for whoever runs it to say.
+	Rules string `field:"rules"`
+	// Cases are what to try.
+	Cases []Case `field:"cases"`
+
+	file *source.File
+}
+
+// A Case is one request and what should come of it.
+type Case struct {
+	// Name says what it shows. Unique.
+	Name string `field:"name"`
+	// Request is what is asked, by attributes.
+	Request rules.Attributes `field:"request"`
+	// Matches are the ids of all rules that match, in their order. Default is not to look; an empty list is none.
+	Matches *[]string `field:"matches"`
+	// Steps are what happens, in order.
+	Steps []Step `field:"steps"`
+}
+
+// A Step is a request at a time, or several, and what should be decided.
+type Step struct {
+	// At is when, since the case began. Default is the time of the step before.
+	At *time.Duration `field:"at"`
+	// Times is how often the same happens. Default once.
+	Times int `field:"times"`
+	// Request is what differs from the case's request.
+	Request rules.Attributes `field:"request"`
+	// Expect is what should be decided.
+	Expect Verdict `field:"expect"`
+	// By is the rule that decides. Default is not to look, as for all that follows.
+	By string `field:"by"`
+	// Remaining is what is left after it; after the last one, if it happens several times.
+	Remaining *int64 `field:"remaining"`
+	// RetryAfter is when to come back.
+	RetryAfter *time.Duration `field:"retry_after"`
+	// Delay is for how long the request is held.
+	Delay *time.Duration `field:"delay"`
+	// Status is the HTTP status.
+	Status int `field:"status"`
+}
+
+// A Verdict is what was decided.
+type Verdict string
+
+// The verdicts.
+const (
+	Allow  Verdict = "allow"
+	Reject Verdict = "reject"
+	Delay  Verdict = "delay"
+	Drop   Verdict = "drop"
+)
+
+// Bounds of a test file.
+const (
+	MaxCases = 10_000
+	MaxSteps = 1000
+	MaxTimes = 1_000_000
+)
+
+// Parse reads a test file, YAML or JSON. The error is a *source.Error that lists everything that is wrong.
+func Parse(name string, data []byte) (*File, error) {
+	f, err := source.Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	made := &File{file: f}
+	found := newCodec().Decode(f, made)
+	found = append(found, made.validate()...)
+	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Load reads a test file from disk.
+func Load(path string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// RulesPath returns where the rules file is, empty if the test file does not say.
+func (f *File) RulesPath() string {
+	if f.Rules == "" || filepath.IsAbs(f.Rules) || f.file == nil {
+		return f.Rules
+	}
+	return filepath.Join(filepath.Dir(f.file.Name), f.Rules)
+}
+
+func newCodec() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = explain
+	source.Words(c, parseTime, formatTime)
+	source.Words(c, parseVerdict, func(v Verdict) string { return string(v) })
+	source.Nodes(c, decodeRequest, nil)
+	return c
+}
+
+// parseTime reads a time, which may be 0.
+func parseTime(text string) (time.Duration, error) {
+	if strings.Trim(text, "0") == "" || strings.Trim(text, "0") == "s" {
+		return 0, nil
+	}
+	return rules.ParseDuration(text)
+}
+
+func formatTime(d time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	return rules.FormatDuration(d)
+}
+
+// errVerdict is the error of a word that is none.
+var errVerdict = errors.New("unknown verdict")
+
+func parseVerdict(text string) (Verdict, error) {
+	switch v := Verdict(text); v {
+	case Allow, Reject, Delay, Drop:
+		return v, nil
+	}
+	return "", fmt.Errorf("%w %s", errVerdict, rules.Quote(text))
+}
+
+func explain(err error) (value, want string) {
+	if errors.Is(err, errVerdict) {
+		return err.Error(), "allow, reject, delay or drop"
+	}
+	return rules.Explain(err)
+}
+
+// decodeRequest reads a mapping of attributes and their values, in the form that subjects have them in.
+func decodeRequest(d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
+	const want = "a mapping, as in { method: GET, path: /search, user: alice }"
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), want)
+		return
+	}
+	*into = rules.Attributes{}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		here := source.Join(path, f.Name)
+		a, err := headgate.ParseAttribute(f.Name)
+		if err != nil {
+			_, want := rules.Explain(err)
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, here, "unknown attribute", want)
+			continue
+		}
+		if f.Value.Kind != source.Scalar {
+			d.Refuse(f.Value, here, f.Value.Kind.String(), "one value")
+			continue
+		}
+		value := f.Value.Text
+		switch a.Kind {
+		case headgate.AttrHost:
+			value = strings.ToLower(value)
+		case headgate.AttrMethod:
+			value = strings.ToUpper(value)
+		}
+		(*into)[a] = value
+	}
+}
+
+func (f *File) validate() []source.Problem {
+	var found []source.Problem
+	bad := func(path, value, want string) {
+		line, column := f.file.Locate(path)
+		found = append(found, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
+	}
+	if len(f.Cases) == 0 {
+		bad("cases", "", "at least one case")
+	}
+	if len(f.Cases) > MaxCases {
+		bad("cases", strconv.Itoa(len(f.Cases)), "at most "+strconv.Itoa(MaxCases))
+		return found
+	}
+	names := map[string]bool{}
+	for i := range f.Cases {
+		c := &f.Cases[i]
+		path := "cases[" + strconv.Itoa(i) + "]"
+		if c.Name == "" {
+			bad(path, "", "a name that says what it shows")
+		} else if names[c.Name] {
+			bad(path+".name", rules.Quote(c.Name), "a name that no other case has")
+		}
+		names[c.Name] = true
+		if len(c.Request) == 0 {
+			bad(path, "", "a request, as in { method: GET, path: /search, user: alice }")
+		}
+		if c.Matches == nil && len(c.Steps) == 0 {
+			bad(path, "", "matches, or steps, or both")
+		}
+		if len(c.Steps) > MaxSteps {
+			bad(path+".steps", strconv.Itoa(len(c.Steps)), "at most "+strconv.Itoa(MaxSteps))
+			continue
+		}
+		c.validateSteps(path, bad)
+	}
+	return found
+}
+
+func (c *Case) validateSteps(path string, bad func(path, value, want string)) {
+	var now time.Duration
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		here := path + ".steps[" + strconv.Itoa(i) + "]"
+		if s.At != nil {
+			if *s.At < now {
+				bad(here+".at", formatTime(*s.At), "a time that is not before "+formatTime(now)+", when the step before happens")
+			}
+			now = *s.At
+		}
+		if s.Times < 0 || s.Times > MaxTimes {
+			bad(here+".times", strconv.Itoa(s.Times), "1 to "+strconv.Itoa(MaxTimes))
+		}
+		if s.Expect == "" {
+			bad(here, "", "expect: allow, reject, delay or drop")
+		}
+		if s.RetryAfter != nil && s.Expect == Allow {
+			bad(here+".retry_after", formatTime(*s.RetryAfter), "expect: reject; what is allowed need not come back")
+		}
+		if s.Delay != nil && s.Expect != Delay {
+			bad(here+".delay", formatTime(*s.Delay), "expect: delay")
+		}
+	}
+}

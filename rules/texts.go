@@ -1,0 +1,74 @@
+package rules
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+	"unsafe"
+)
+
+// texts finds a number by a text, faster than a map that can still change. What it holds is written by whoever writes
+// the rules, so a request cannot make a search long: there is always a free place soon.
+type texts struct {
+	entries []textEntry // a power of two, at most half of them taken
+	seed    uint64
+}
+
+type textEntry struct {
+	text  string
+	hash  uint32
+	value int32 // noNode if the place is free
+}
+
+func newTexts(values map[string]int32) *texts {
+	size := 1 << bits.Len(uint(2*len(values)))
+	t := &texts{entries: make([]textEntry, size), seed: maphash.String(maphash.MakeSeed(), "")}
+	for i := range t.entries {
+		t.entries[i].value = noNode
+	}
+	for text, value := range values {
+		h := t.hash(text)
+		at := h
+		for t.entries[at&uint32(size-1)].value != noNode {
+			at++
+		}
+		t.entries[at&uint32(size-1)] = textEntry{text, h, value}
+	}
+	return t
+}
+
+// find returns the number of a text, noNode if it has none.
+func (t *texts) find(text string) int32 {
+	h := t.hash(text)
+	mask := uint32(len(t.entries) - 1)
+	for at := h; ; at++ {
+		e := &t.entries[at&mask]
+		if e.value == noNode || e.hash == h && e.text == text {
+			return e.value
+		}
+	}
+}
+
+// hash mixes a text by multiplying, eight bytes at a time.
+func (t *texts) hash(text string) uint32 {
+	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
+	b := unsafe.Slice(unsafe.StringData(text), len(text))
+	sum := t.seed ^ uint64(len(b))*k0
+	for len(b) > 8 {
+		sum = mix(sum^binary.LittleEndian.Uint64(b), k1)
+		b = b[8:]
+	}
+	var last uint64
+	switch {
+	case len(b) >= 4:
+		last = uint64(binary.LittleEndian.Uint32(b))<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+	case len(b) > 0:
+		last = uint64(b[0])<<16 | uint64(b[len(b)>>1])<<8 | uint64(b[len(b)-1])
+	}
+	return uint32(mix(sum^last, k0))
+}
+
+func mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}

@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/headgate/headgate"
+)
+
+// validate says what is wrong with a rule by itself.
+func (r *Rule) validate(at *place, p *problems) {
+	if !isName(r.ID, "-_.") {
+		p.add(at.field("id"), Quote(r.ID), wantName)
+	}
+	if r.Namespace != "" && !isName(r.Namespace, "-_.") {
+		p.add(at.field("namespace"), Quote(r.Namespace), wantName)
+	}
+	validateText(at.field("description"), p, r.Description)
+	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
+		p.add(at.field("priority"), strconv.Itoa(r.Priority), "-1000000 to 1000000")
+	}
+	new(extent).condition(&r.When, at.field("when"), p)
+	validateKey(r.Key, at.field("key"), p)
+	validateWord(at.field("owner"), p, int(r.Owner), ownerWords)
+	validateWord(at.field("fallback"), p, int(r.Fallback), fallbackWords)
+	validateWord(at.field("consistency"), p, int(r.Consistency), consistencyWords)
+	validateWord(at.field("unregistered"), p, int(r.Unregistered), unregisteredWords)
+	r.validateOwner(at, p)
+	r.Cost.validate(at.field("cost"), p)
+	r.validateOnLimit(at, p)
+	r.validateFailure(at, p)
+	if r.Split < 0 || r.Split > headgate.MaxSplit {
+		p.add(at.field("split"), strconv.Itoa(r.Split), "0 (not split) to "+strconv.Itoa(headgate.MaxSplit))
+	}
+	if r.Split > 1 && r.Consistency != ByStore && r.Consistency != Exact {
+		p.add(at.field("split"), strconv.Itoa(r.Split), "consistency: exact; other modes do not ask one server for every request")
+	}
+	r.validateGrants(at, p)
+}
+
+const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"
+
+// isName tells whether a text can be an id.
+func isName(text, marks string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if !isAlphanumeric(c) && (i == 0 || strings.IndexByte(marks, c) < 0) {
+			return false
+		}
+	}
+	return text != "" && len(text) <= MaxName
+}
+
+func isAlphanumeric(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' }
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+func validateText(at *place, p *problems, text string) {
+	if len(text) > MaxText || !utf8.ValidString(text) {
+		p.add(at, Quote(text), "at most 4096 bytes of UTF-8")
+	}
+}
+
+func validateWord(at *place, p *problems, n int, words []string) {
+	if n >= len(words) {
+		p.add(at, strconv.Itoa(n), oneOf(words))
+	}
+}
+
+func validateKey(key []headgate.Attribute, at *place, p *problems) {
+	if len(key) > MaxKey {
+		p.add(at, strconv.Itoa(len(key))+" attributes", "at most "+strconv.Itoa(MaxKey))
+		return
+	}
+	for i, a := range key {
+		validateAttribute(a, at.element(i), p)
+		for j := range i {
+			if key[j] == a {
+				p.add(at.element(i), Quote(a.String()), "each attribute once")
+			}
+		}
+	}
+}
+
+func validateAttribute(a headgate.Attribute, at *place, p *problems) {
+	read, err := headgate.ParseAttribute(a.String())
+	if err != nil {
+		_, want := Explain(err)
+		p.add(at, Quote(a.String()), want)
+	} else if read != a {
+		p.add(at, Quote(a.String()), read.String())
+	}
+}
+
+func (r *Rule) validateOwner(at *place, p *problems) {
+	if len(r.Key) > 0 {
+		return
+	}
+	if r.Owner == OwnerClient {
+		p.add(at.field("owner"), r.Owner.String(), "a key that names the client; without one there is a single bucket, which all share")
+	}
+	if r.Fallback != FallbackIP {
+		p.add(at.field("fallback"), r.Fallback.String(), "none: there is no key that a request could lack")
+	}
+	if r.Unregistered == UnregisteredDeny {
+		p.add(at.field("unregistered"), r.Unregistered.String(), "a key: it is what clients are looked up by")
+	}
+}
+
+func (r *Rule) validateOnLimit(at *place, p *problems) {
+	if int(r.OnLimit.Action) >= len(actionWords) {
+		p.add(at.field("on_limit"), strconv.Itoa(int(r.OnLimit.Action)), oneOf(actionWords))
+	}
+	if wait := r.OnLimit.MaxWait; r.OnLimit.Action == Delay && (wait <= 0 || wait > MaxDelay) {
+		p.add(at.field("on_limit"), wait.String(), "a delay of more than nothing and at most "+FormatDuration(MaxDelay))
+	} else if r.OnLimit.Action != Delay && wait != 0 {
+		p.add(at.field("on_limit"), r.OnLimit.Action.String()+" "+wait.String(), "a time only with delay")
+	}
+	if r.Status != 0 && r.Status != 429 && r.Status != 503 {
+		p.add(at.field("status"), strconv.Itoa(r.Status), "429 (too many requests) or 503 (service unavailable)")
+	}
+}
+
+func (r *Rule) validateFailure(at *place, p *problems) {
+	if r.OnFailure > headgate.Local {
+		p.add(at.field("on_failure"), r.OnFailure.String(), "open, closed or local")
+	}
+	if r.Safe == nil {
+		return
+	}
+	if err := r.Safe.Validate(); err != nil {
+		value, want := Explain(err)
+		p.add(at.field("safe"), value, want)
+		return
+	}
+	if r.OnFailure != headgate.Local {
+		p.add(at.field("safe"), r.Safe.String(), "on_failure: local, which alone goes by it")
+	}
+	if least := r.Cost.least(); least > r.Safe.Capacity() {
+		p.add(at.field("safe"), r.Safe.String(), "room for "+strconv.FormatInt(least, 10)+
+			" at once, which is what a request costs; otherwise none could ever pass")
+	}
+}
+
+// extent counts what a condition holds, everything below it included.
+type extent struct{ depth, tests, values int }
+
+// condition says what is wrong with a condition.
+func (e *extent) condition(c *Condition, at *place, p *problems) {
+	if e.depth == MaxDepth {
+		p.add(at, "", "conditions nested at most "+strconv.Itoa(MaxDepth)+" deep")
+		return
+	}
+	e.depth++
+	defer func() { e.depth-- }()
+	for i := range c.Tests {
+		e.test(&c.Tests[i], at, p)
+	}
+	e.conditions(c.Any, at.field("any"), p)
+	e.conditions(c.All, at.field("all"), p)
+	e.conditions(c.Not, at.field("not"), p)
+}
+
+func (e *extent) conditions(list []Condition, at *place, p *problems) {
+	for i := range list {
+		here := at.element(i)
+		if list[i].empty() {
+			p.add(here, "", "at least one attribute: an empty condition is true of every request")
+		}
+		e.condition(&list[i], here, p)
+	}
+}
+
+func (e *extent) test(t *Test, at *place, p *problems) {
+	at = at.field(t.Attribute.String())
+	validateAttribute(t.Attribute, at, p)
+	if len(t.Values) == 0 {
+		p.add(at, "", `a value, a list of values, or "*" for any`)
+	}
+	e.tests++
+	if e.tests == MaxTests+1 {
+		p.add(at, strconv.Itoa(e.tests)+" attributes", "at most "+strconv.Itoa(MaxTests)+" in one condition")
+	}
+	for i, value := range t.Values {
+		e.values++
+		if e.values == MaxValues+1 {
+			p.add(at, strconv.Itoa(e.values)+" values", "at most "+strconv.Itoa(MaxValues)+" in one condition; register clients instead")
+		}
+		if e.values > MaxValues {
+			return
+		}
+		if _, want := readPattern(t.Attribute.Kind, value); want != "" {
+			p.add(at.element(i), Quote(value), want)
+		}
+	}
+}
