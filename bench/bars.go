@@ -13,8 +13,8 @@ const (
 	notMeasured = "not measured"
 )
 
-// barsOf holds the results against the bars.
-func barsOf(r *results) []bar {
+// coreBars holds the results of the core against its bars.
+func coreBars(r *results) []bar {
 	var bars []bar
 	bars = append(bars, speedBars(r)...)
 	bars = append(bars, throughputBar(r))
@@ -46,10 +46,16 @@ func speedBars(r *results) []bar {
 		scales(one, two, live+"uniform, 2 goroutines against 1", 1.7),
 		fasterThanPeers(r.speed("hot-allowed-many"), "one hot key, admitted, many goroutines", 1),
 		fasterThanPeers(r.speed("hot-denied-many"), "one hot key, denied, many goroutines", 1),
-		fasterThanPeers(r.speed("redis-64"), "Redis, 64 goroutines", 1.6),
-		fasterThanPeers(r.speed("redis-256"), "Redis, 256 goroutines", 1.6),
-		nearFloor(r.speed("redis-64"), "Redis, 64 goroutines", 1/0.85),
-		nearFloor(r.speed("redis-256"), "Redis, 256 goroutines", 1/0.85),
+	}
+}
+
+// redisBars holds the results in Redis against their bars.
+func redisBars(r *results) []bar {
+	return []bar{
+		fasterThanPeers(r.speed("redis-64"), "64 goroutines", 1.6),
+		fasterThanPeers(r.speed("redis-256"), "256 goroutines", 1.6),
+		nearFloor(r.speed("redis-64"), "64 goroutines", 1/0.85),
+		nearFloor(r.speed("redis-256"), "256 goroutines", 1/0.85),
 	}
 }
 

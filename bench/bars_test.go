@@ -8,7 +8,7 @@ import (
 // verdicts returns the verdict of every bar, by what it asks.
 func verdicts(r *results) map[string]string {
 	all := map[string]string{}
-	for _, b := range barsOf(r) {
+	for _, b := range coreBars(r) {
 		all[b.What+" "+b.Want] = b.Verdict
 	}
 	return all
@@ -100,8 +100,8 @@ func setMedian(r *results, table, contender string, ns float64) {
 }
 
 func TestBarsOfNothingAreNotMeasured(t *testing.T) {
-	full := barsOf(sampleResults())
-	none := barsOf(&results{Sizes: fullSizes(11)})
+	full := coreBars(sampleResults())
+	none := coreBars(&results{Sizes: fullSizes(11)})
 	if len(full) != len(none) {
 		t.Errorf("%d bars without numbers, %d with", len(none), len(full))
 	}

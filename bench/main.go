@@ -26,6 +26,7 @@ func main() {
 // flags are the command line.
 type flags struct {
 	rounds int
+	part   string
 	only   string
 	quick  bool
 	out    string
@@ -38,10 +39,11 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.IntVar(&f.rounds, "rounds", 11, "measure everybody this `often`")
+	set.StringVar(&f.part, "part", "", "run only this `part`, core or redis, and leave the others in the report as they are")
 	set.StringVar(&f.only, "only", "", "run the scenarios that match this `pattern`")
 	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
-	set.StringVar(&f.json, "json", "", "write the numbers to this `file` as well")
+	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
 	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table or growth (the benchmark starts these itself)")
 	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
 	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
@@ -81,62 +83,77 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 			return fmt.Errorf("-only: %w", err)
 		}
 	}
-	list, err := chosen(only)
+	list, err := chosen(only, f.part)
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, f, list, stderr)
-	if err != nil {
+	var all []*results
+	var failures []string
+	for _, p := range list {
+		r, err := measure(ctx, f, p, stderr)
+		if err != nil {
+			return err
+		}
+		if err := write(f, r, stdout); err != nil {
+			return err
+		}
+		all, failures = append(all, r), append(failures, r.Failures...)
+	}
+	if err := writeNumbers(f, all); err != nil {
 		return err
 	}
-	if err := write(f, r, stdout); err != nil {
-		return err
-	}
-	if n := len(r.Failures); n > 0 {
-		return fmt.Errorf("%d scenarios failed; the first: %s", n, r.Failures[0])
+	if n := len(failures); n > 0 {
+		return fmt.Errorf("%d scenarios failed; the first: %s", n, failures[0])
 	}
 	return nil
 }
 
-// measure runs the scenarios and shows how far it is.
-func measure(ctx context.Context, f flags, list []scenario, stderr *os.File) (*results, error) {
+// measure runs the scenarios of a part and shows how far it is.
+func measure(ctx context.Context, f flags, p chosenPart, stderr *os.File) (*results, error) {
 	size := fullSizes(f.rounds)
 	if f.quick {
 		size = quickSizes(f.rounds)
 	}
 	var seconds float64
-	for _, s := range list {
+	for _, s := range p.list {
 		seconds += s.seconds
 	}
 	b := &bench{
 		sizes: size,
 		results: &results{
-			Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
-			Machine: thisMachine(), Versions: versionsOf(append(entries(), redisEntries()...)),
+			Part: p.name, Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
+			Machine: thisMachine(), Versions: versionsOf(p.entries),
 		},
 		progress: newProgress(stderr, isTerminal(stderr), time.Now, seconds),
 	}
 	defer b.progress.end()
-	if err := b.runAll(ctx, list); err != nil {
+	if err := b.runAll(ctx, p.list); err != nil {
 		return nil, err
 	}
 	return b.results, nil
 }
 
-// write writes the report, and the numbers if they are wanted.
+// write writes the report of a part.
 func write(f flags, r *results, stdout io.Writer) error {
 	report := reportOf(r)
 	if f.out == "-" {
 		if _, err := io.WriteString(stdout, report); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
-	} else if err := os.WriteFile(f.out, []byte(report), 0o644); err != nil {
+		return nil
+	}
+	if err := publish(f.out, r.Part, report); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
+	return nil
+}
+
+// writeNumbers writes the numbers of all parts if they are wanted.
+func writeNumbers(f flags, all []*results) error {
 	if f.json == "" {
 		return nil
 	}
-	numbers, err := json.MarshalIndent(r, "", "\t")
+	numbers, err := json.MarshalIndent(all, "", "\t")
 	if err != nil {
 		return fmt.Errorf("write numbers: %w", err)
 	}

@@ -46,22 +46,25 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r results
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
+	var all []results
+	if err := json.Unmarshal(text, &all); err != nil || len(all) != len(parts()) {
+		t.Fatalf("%v: the numbers of %d parts, want %d", err, len(all), len(parts()))
 	}
-	for _, b := range r.Bars {
-		if b.Verdict == notMeasured {
-			t.Errorf("bar %q, %q was not measured", b.What, b.Want)
+	for _, r := range all {
+		for _, b := range r.Bars {
+			if b.Verdict == notMeasured {
+				t.Errorf("%s: bar %q, %q was not measured", r.Part, b.What, b.Want)
+			}
 		}
 	}
+	r := all[0]
 	for _, e := range entries() {
 		checkTakesPart(t, &r, e)
 	}
 	if len(r.GC) != 1+len(collected) || len(r.Growth) != 5 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
 		t.Errorf("got %d rows of collections, %d of growth and the table %+v", len(r.GC), len(r.Growth), r.Table)
 	}
-	if !strings.Contains(out.String(), "toy sizes") || !strings.Contains(out.String(), "## Bars") {
+	if !strings.Contains(out.String(), "toy sizes") || !strings.Contains(out.String(), "### Bars") {
 		t.Errorf("the report lacks its warning or its bars:\n%s", out.String())
 	}
 	if lines, err := os.ReadFile(log.Name()); err != nil || !bytes.Contains(lines, []byte("growth, round 1 of")) || bytes.Contains(lines, []byte("\r")) {
@@ -122,6 +125,7 @@ func TestCommandLineThatMakesNoSense(t *testing.T) {
 		{[]string{"uniform"}, `argument "uniform"`},
 		{[]string{"-only", "("}, "-only"},
 		{[]string{"-only", "nothing"}, "matches none"},
+		{[]string{"-part", "moon"}, `-part "moon"`},
 		{[]string{"-child", "mem", "-contender", "nobody"}, `"nobody"`},
 		{[]string{"-child", "mem", "-quota", "none"}, `"none"`},
 		{[]string{"-child", "sleep"}, `"sleep"`},

@@ -7,13 +7,16 @@ import (
 	"strings"
 )
 
-// reportOf writes the results in Markdown.
+// reportOf writes the results of a part in Markdown.
 func reportOf(r *results) string {
+	p := partOf(r.Part)
 	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n", p.title)
 	reportHead(&b, r)
-	reportMethod(&b, r)
+	b.WriteString("\n### Method\n\n")
+	p.method(&b, r)
 	if len(r.Speed) > 0 {
-		b.WriteString("\n## Speed\n")
+		b.WriteString("\n### Speed\n")
 		for i := range r.Speed {
 			reportSpeed(&b, &r.Speed[i])
 		}
@@ -29,7 +32,6 @@ func reportOf(r *results) string {
 }
 
 func reportHead(b *strings.Builder, r *results) {
-	b.WriteString("# Results\n\nWritten by `make bench`; do not edit.\n")
 	if r.Quick {
 		b.WriteString("\n**A quick run at toy sizes: it shows that everything runs, and the numbers mean nothing.**\n")
 	}
@@ -52,37 +54,6 @@ func reportHead(b *strings.Builder, r *results) {
 	}
 }
 
-func reportMethod(b *strings.Builder, r *results) {
-	s := r.Sizes
-	fmt.Fprintf(b, `
-## Method
-
-- Every contender is in a process of its own, so that each pays for its own garbage and nobody for another's. All are
-  filled first and stay alive; they take turns, %[1]d rounds after one that only warms, in a new random order every round,
-  each after a collection of its garbage. Those that wait sleep. Tables show medians over the rounds and the quartiles.
-- One measurement is %[2]s decisions, from a sequence of %[3]s picks made beforehand and the same for all.
-  ns/decision is wall time divided by the decisions of all goroutines together.
-- The limit is %[4]s, all of which may come at once. One unit comes back in %[5]s, so during a run no key falls
-  idle, no window ends and nothing is due to be forgotten. A hot key that is always admitted has %[6]s instead;
-  go-limiter, which refills too little at that rate, has more tokens than the run can use.
-- Keys are %[7]d bytes. Every request has its own copy of its key, which was read a moment ago, as in a server; a map has to
-  compare it with the copy that it kept. Zipf is with s = %[8]g.
-- The floor is a table of fixed size that neither grows nor forgets: one seeded hash, one probe, one clock, one
-  compare-and-swap. It is the least that an exact limiter with a plain table in the heap can cost here; "one counter" is that
-  without the table. Headgate asks the system for large pages, so "large pages" is the floor with those. Bars are held
-  against the plain floor.
-- Headgate is asked by its shortest way too, a yes or no; "full answer" is what remains, when to come back and a receipt. It may
-  take 16 GiB, so that it forgets nothing; its default is 1 GiB.
-- In Redis, all share one server on this machine and take turns. Its floor is the very script that headgate sends, by the same client
-  library, with nothing before or after. The peer has the connections that its client makes by default.
-- Peers are asked for a decision by their shortest way and run without extras: throttled without its LRU, httprate
-  without a request and its headers, tollbooth by key. x/time/rate and juju/ratelimit know no keys and are kept in maps.
-  uber/ratelimit makes callers wait and is measured where nobody has to.
-`,
-		s.Rounds, grouped(fmt.Sprint(s.Ops)), grouped(fmt.Sprint(s.Picks)),
-		describe(quotas["steady"]), quotas["steady"].interval(), describe(quotas["open"]), keyBytes, zipfExponent)
-}
-
 func describe(q quota) string {
 	period := q.period.String()
 	period = strings.TrimSuffix(strings.TrimSuffix(period, "0s"), "0m")
@@ -92,7 +63,7 @@ func describe(q quota) string {
 func bySpeed(x, y speedRow) int { return cmp.Compare(x.Spread.Median, y.Spread.Median) }
 
 func reportSpeed(b *strings.Builder, t *speedTable) {
-	fmt.Fprintf(b, "\n### %s\n\n", t.Title)
+	fmt.Fprintf(b, "\n#### %s\n\n", t.Title)
 	b.WriteString("| limiter | ns/decision | quartiles | speed, fastest peer = 1 | time, floor = 1 | allocs | admitted |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|\n")
 	them, least := t.fastest(peer), t.fastest(floor)
@@ -121,7 +92,7 @@ func reportThroughput(b *strings.Builder, r *results) {
 	if us == nil || least == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n### Throughput: %s\n\n| limiter | decisions/s | of the floor's |\n|---|--:|--:|\n", t.Title)
+	fmt.Fprintf(b, "\n#### Throughput: %s\n\n| limiter | decisions/s | of the floor's |\n|---|--:|--:|\n", t.Title)
 	rows := []*speedRow{us, least}
 	if them := t.fastest(peer); them != nil {
 		rows = append(rows, them)
@@ -132,7 +103,7 @@ func reportThroughput(b *strings.Builder, r *results) {
 }
 
 func reportBars(b *strings.Builder, r *results) {
-	b.WriteString("\n## Bars\n\n| what | bar | measured | |\n|---|---|---|---|\n")
+	b.WriteString("\n### Bars\n\n| what | bar | measured | |\n|---|---|---|---|\n")
 	for _, bar := range r.Bars {
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", bar.What, bar.Want, bar.Measured, bar.Verdict)
 	}

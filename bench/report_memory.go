@@ -9,7 +9,7 @@ func reportMemory(b *strings.Builder, r *results) {
 	if len(r.Memory) == 0 {
 		return
 	}
-	b.WriteString("\n## Memory\n\nBytes a key, heap in use / RSS, over the same process without keys; after a collection, with free memory\n" +
+	b.WriteString("\n### Memory\n\nBytes a key, heap in use / RSS, over the same process without keys; after a collection, with free memory\n" +
 		"returned. Keys that a limiter keeps are its own. The last column is the highest RSS on the way, against RSS afterwards.\n\n| limiter |")
 	for _, keys := range r.Sizes.Memory {
 		fmt.Fprintf(b, " %s |", humanCount(keys))
@@ -33,7 +33,7 @@ func reportTable(b *strings.Builder, r *results) {
 	if r.Table == nil {
 		return
 	}
-	b.WriteString("\n### headgate's table while it grows\n\nBy its own count, token buckets.\n\n| keys | MiB | bytes a key |\n|--:|--:|--:|\n")
+	b.WriteString("\n#### headgate's table while it grows\n\nBy its own count, token buckets.\n\n| keys | MiB | bytes a key |\n|--:|--:|--:|\n")
 	line := func(name string, p tablePoint) {
 		fmt.Fprintf(b, "| %s | %.1f | %.1f |\n", name, mib(p.Bytes), p.perKey())
 	}
@@ -49,7 +49,7 @@ func reportHuge(b *strings.Builder, r *results) {
 	if h == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n## %s keys\n\nThe floor's table has its final size from the beginning. Afterwards headgate knew %s keys.\n\n"+
+	fmt.Fprintf(b, "\n### %s keys\n\nThe floor's table has its final size from the beginning. Afterwards headgate knew %s keys.\n\n"+
 		"| limiter | peak RSS | RSS | bytes a key, peak | filled in |\n|---|--:|--:|--:|--:|\n", humanCount(h.Keys), grouped(fmt.Sprint(h.Live)))
 	for _, name := range []string{"headgate", "floor"} {
 		f, ok := h.Fillings[name]
@@ -67,7 +67,7 @@ func reportGC(b *strings.Builder, r *results) {
 	if len(r.GC) == 0 {
 		return
 	}
-	b.WriteString("\n## Garbage collection\n\nA full collection in a process that holds so many keys. CPU is what the system charges\n" +
+	b.WriteString("\n### Garbage collection\n\nA full collection in a process that holds so many keys. CPU is what the system charges\n" +
 		"the process meanwhile; a pause is all stops of the world of one cycle.\n\n" +
 		"| limiter | keys | CPU, median | CPU, quartiles | pause, median | pause, longest |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, row := range r.GC {
@@ -80,7 +80,7 @@ func reportGrowth(b *strings.Builder, r *results) {
 	if len(r.Growth) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n## Growth from nothing to %s keys\n\nHow long every single first decision on a fresh key took, the clock included; medians of %d runs, and\n"+
+	fmt.Fprintf(b, "\n### Growth from nothing to %s keys\n\nHow long every single first decision on a fresh key took, the clock included; medians of %d runs, and\n"+
 		"the longest of all. \"The loop alone\" is the clock and what the machine itself holds up in the time that headgate took; the\n"+
 		"floor's table has its full size from the start and never moves.\n\n"+
 		"| limiter | in all | mean | p50 | p99 | p99.9 | p99.99 | longest | > 100 µs |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",

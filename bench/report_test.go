@@ -17,12 +17,12 @@ func TestReportIsAsInTheGoldenFile(t *testing.T) {
 	}{
 		{"full", sampleResults()},
 		{"failed", &results{
-			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: time.Minute, Only: "gc", Sizes: fullSizes(11),
+			Part: "core", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: time.Minute, Only: "gc", Sizes: fullSizes(11),
 			Machine: sampleMachine(), Failures: []string{"gc: fill go-limiter with 10000000 keys: EOF"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.results.Bars = barsOf(test.results)
+			test.results.Bars = coreBars(test.results)
 			got := reportOf(test.results)
 			path := filepath.Join("testdata", "report-"+test.name+".md")
 			if *update {
@@ -74,7 +74,7 @@ func sampleFilling(keys int, perKey, overshoot float64) filling {
 // sampleResults meets some bars and misses others.
 func sampleResults() *results {
 	r := &results{
-		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 21 * time.Minute, Sizes: fullSizes(11), Machine: sampleMachine(),
+		Part: "core", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 21 * time.Minute, Sizes: fullSizes(11), Machine: sampleMachine(),
 		Versions: []moduleVersion{{"example.com/quick/limiter", "v1.2.3"}, {"example.com/slow/limiter", "v0.1.0"}},
 		Speed: []speedTable{
 			sampleTable("hot-allowed-many", "One hot key, every request admitted, 16 goroutines", 60, 50, 59),
@@ -121,4 +121,21 @@ func sampleResults() *results {
 		r.Memory = append(r.Memory, row)
 	}
 	return r
+}
+
+func TestPartIsPutInThePlaceOfTheOneBefore(t *testing.T) {
+	text := ""
+	for _, step := range []struct{ part, report, want string }{
+		{"redis", "r1\n", "\n<!-- begin redis -->\nr1\n<!-- end redis -->\n"},
+		{"core", "c1\n", "\n<!-- begin core -->\nc1\n<!-- end core -->\n\n<!-- begin redis -->\nr1\n<!-- end redis -->\n"},
+		{"redis", "r2\n", "\n<!-- begin core -->\nc1\n<!-- end core -->\n\n<!-- begin redis -->\nr2\n<!-- end redis -->\n"},
+	} {
+		var err error
+		if text, err = replacePart(text, step.part, step.report); err != nil || text != reportIntro+step.want {
+			t.Fatalf("after %s: %q, %v; want %q", step.part, text, err, step.want)
+		}
+	}
+	if _, err := replacePart("\n<!-- begin core -->\nhalf", "redis", "r"); err == nil {
+		t.Error("a part without an end is replaced without an error")
+	}
 }

@@ -2,8 +2,9 @@ package main
 
 import "time"
 
-// results are everything that a run measured. They are what -json writes, and all that the report is made from.
+// results are everything that a run measured of a part. They are what -json writes, and all that the report is made from.
 type results struct {
+	Part     string
 	Started  time.Time
 	Took     time.Duration
 	Quick    bool

@@ -22,7 +22,8 @@ type scenario struct {
 	run     func(ctx context.Context, b *bench) error
 }
 
-func scenarios() []scenario {
+// coreScenarios are those of limiters in one process.
+func coreScenarios() []scenario {
 	list := []scenario{}
 	for _, g := range speedGroups() {
 		list = append(list, scenario{g.name, g.seconds, func(ctx context.Context, b *bench) error { return b.runSpeed(ctx, g) }})
@@ -33,24 +34,42 @@ func scenarios() []scenario {
 		scenario{"huge", 240, runHuge},
 		scenario{"gc", 90, runGC},
 		scenario{"growth", 120, runGrowth},
-		scenario{"redis", 150, runRedis},
 	)
 }
 
-// chosen returns the scenarios that a pattern names.
-func chosen(only *regexp.Regexp) ([]scenario, error) {
-	var list []scenario
-	var names []string
-	for _, s := range scenarios() {
-		names = append(names, s.name)
-		if only == nil || only.MatchString(s.name) {
-			list = append(list, s)
+// A chosenPart is a part and those of its scenarios that are wanted.
+type chosenPart struct {
+	part
+	list []scenario
+}
+
+// chosen returns the scenarios that a pattern names, of the part of that name or of all parts.
+func chosen(only *regexp.Regexp, in string) ([]chosenPart, error) {
+	var found []chosenPart
+	var names, partNames []string
+	for _, p := range parts() {
+		partNames = append(partNames, p.name)
+		if in != "" && in != p.name {
+			continue
+		}
+		c := chosenPart{part: p}
+		for _, s := range p.scenarios {
+			names = append(names, s.name)
+			if only == nil || only.MatchString(s.name) {
+				c.list = append(c.list, s)
+			}
+		}
+		if len(c.list) > 0 {
+			found = append(found, c)
 		}
 	}
-	if len(list) == 0 {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("-part %q: want one of %v", in, partNames)
+	}
+	if len(found) == 0 {
 		return nil, fmt.Errorf("-only %q matches none of %v", only, names)
 	}
-	return list, nil
+	return found, nil
 }
 
 // runAll runs scenarios one after the other. One that fails is noted and the others still run.
@@ -67,6 +86,6 @@ func (b *bench) runAll(ctx context.Context, list []scenario) error {
 	}
 	b.results.Took = time.Since(b.results.Started).Round(time.Second)
 	b.results.Machine.Steal = stealSince(before)
-	b.results.Bars = barsOf(b.results)
+	b.results.Bars = partOf(b.results.Part).bars(b.results)
 	return nil
 }
