@@ -26,76 +26,50 @@ local function slide(time, units, now, rateUnits, rateMicros)
 	return time, units, drained
 end
 
--- giveBucket returns n units taken at a time, less what has drained of them since.
-local function giveBucket(time, units, now, n, at, rateUnits, rateMicros)
-	time, units = slide(time, units, now, rateUnits, rateMicros)
-	now = math.max(now, time)
-	local periods, rest = divide(math.max(0, now - at), rateMicros)
-	local gone = periods * rateUnits
-	if gone >= n or gone + scale(rest, rateUnits, rateMicros) >= n then
-		return time, units
-	end
-	units = units - (n - gone)
-	time = time + rest
-	if time > now then
-		time, units = time - rateMicros, units + rateUnits
-	end
-	if units <= 0 then
-		return now, 0
-	end
-	local elapsed
-	periods, elapsed = divide(now - time, rateMicros)
-	if periods * rateUnits + scale(elapsed, rateUnits, rateMicros) >= units then
-		return now, 0
-	end
-	return time, units
-end
+-- giveBucket is in bucketgive.lua, which only scripts that give back have: Redis makes every function anew for each call.
+local giveBucket
 
--- bucketStep returns the step of an algorithm of this kind; admits(ahead, drained) is its own.
+-- bucket is the step of all algorithms of this kind. What would be in the bucket beyond its capacity must have drained.
 --
 -- A step returns whether it allows (nil, and which key, if what is there is not a state), the state that it found, and
--- how to write what it has come to, if that is anything new. a and b are the rate, c the time of a receipt.
-local function bucketStep(admits)
-	return function(op, key, now, server, slack, n, capacity, a, b, c)
-		local time, units = loadPair(key)
-		local found = ''
-		if time then
-			if server and time > now then
-				time = now
-				if op ~= 'look' then
-					savePair(key, time, units, lifeOf(units * b / a, slack))
-				end
+-- with what to write what it has come to, if that is anything new: a function, and what it takes behind the key. a and b
+-- are the rate, c the time of a receipt.
+local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
+	local time, units, found = loadPair(key)
+	if time then
+		if server and time > now then
+			time = now
+			found = packPair(time, units)
+			if op ~= 'look' then
+				savePair(key, time, units, lifeOf(units * b / a, slack))
 			end
-			found = struct.pack('>I7I6', time, units)
-		elseif units then
-			return nil, units
+		end
+	elseif units then
+		return nil, units
+	else
+		if op == 'give' then
+			return true, ''
+		end
+		time, units, found = 0, 0, ''
+	end
+	if op == 'give' then
+		time, units = giveBucket(time, units, now, n, c, a, b)
+	else
+		local drained
+		time, units, drained = slide(time, units, now, a, b)
+		if op == 'charge' then
+			units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - (units - drained)))
+		elseif units + n - capacity - drained > 0 then
+			if op ~= 'look' then
+				outlive(key, time - now + units * b / a, slack)
+			end
+			return false, found
 		else
-			if op == 'give' then
+			if n == 0 then
 				return true, found
 			end
-			time, units = 0, 0
-		end
-		if op == 'give' then
-			time, units = giveBucket(time, units, now, n, c, a, b)
-		else
-			local drained
-			time, units, drained = slide(time, units, now, a, b)
-			if op == 'charge' then
-				units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - (units - drained)))
-			elseif not admits(units + n - capacity, drained) then
-				if op ~= 'look' then
-					outlive(key, time - now + units * b / a, slack)
-				end
-				return false, found
-			else
-				if n == 0 then
-					return true, found
-				end
-				units = units + n
-			end
-		end
-		return true, found, function()
-			savePair(key, time, units, lifeOf(time - now + units * b / a, slack))
+			units = units + n
 		end
 	end
+	return true, found, savePair, time, units, lifeOf(time - now + units * b / a, slack)
 end

@@ -2,23 +2,22 @@
 -- clock is behind, c the time of a receipt.
 local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 	now = now - b
-	local time, units = loadPair(key)
-	local found = ''
+	local time, units, found = loadPair(key)
 	if time then
 		if server and time > now + b then
 			time = now
+			found = packPair(time, units)
 			if op ~= 'look' then
 				savePair(key, time, units, lifeOf(a, slack))
 			end
 		end
-		found = struct.pack('>I7I6', time, units)
 	elseif units then
 		return nil, units
 	else
 		if op == 'give' then
-			return true, found
+			return true, ''
 		end
-		time, units = 0, 0
+		time, units, found = 0, 0, ''
 	end
 	local latest = math.max(now, time)
 	local _, into = divide(latest, a)
@@ -43,7 +42,5 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		units = units + n
 	end
-	return true, found, function()
-		savePair(key, time, units, lifeOf(start + a - now, slack))
-	end
+	return true, found, savePair, time, units, lifeOf(start + a - now, slack)
 end

@@ -1,4 +1,2 @@
 -- The twin of leakybucket.go. It admits what a token-bucket would; the caller works out the delay from the state.
-local leakybucket = bucketStep(function(ahead, drained)
-	return ahead - drained <= 0
-end)
+local leakybucket = bucket

@@ -23,11 +23,22 @@ var luaOf = [...][]string{
 }
 
 // Lua returns the steps of an algorithm as a Redis script: its twin, which decides alike. What it is called with and
-// what it answers is written in take.lua; [Plan.Found] reads the answer.
-func Lua(a headgate.Algorithm) string {
+// what it answers is written in take.lua; [Plan.Found] reads the answer. It cannot give back: see LuaGive.
+func Lua(a headgate.Algorithm) string { return luaStep(a) }
+
+// LuaGive returns the same script with what is needed to give back.
+func LuaGive(a headgate.Algorithm) string {
+	switch a {
+	case headgate.TokenBucket, headgate.LeakyBucket, headgate.GCRA:
+		return luaStep(a, "bucketgive")
+	default:
+		return luaStep(a)
+	}
+}
+
+func luaStep(a headgate.Algorithm, more ...string) string {
 	names := luaOf[a]
-	return lua(append([]string{"clock"}, names...)...) +
-		"local step = " + names[len(names)-1] + "\n" + lua("take")
+	return lua("clock") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua("take")
 }
 
 // LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.
@@ -96,7 +107,9 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 	}
 	switch p.kind {
 	case KindBucket, KindWindow:
-		s = append(s, r.number(7), r.number(6))
+		s = append(s, r.number(7))
+		s = append(s, r.number(max(len(r.rest), 5)))
+		return s, r.ok() && len(packed) <= 7+6
 	case KindWindows:
 		s = append(s, r.number(7), r.number(6), r.number(6))
 	case KindBuckets:

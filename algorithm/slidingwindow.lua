@@ -90,7 +90,5 @@ local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
 			current = current + n
 		end
 	end
-	return true, found, function()
-		saveWindows(key, start, current, previous, lifeOf(begin + 2 * a - now, slack))
-	end
+	return true, found, saveWindows, start, current, previous, lifeOf(begin + 2 * a - now, slack)
 end

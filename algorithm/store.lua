@@ -7,6 +7,14 @@ local DEBT = 10
 local NEVER = 9007199254740992
 
 -- A pair is a time and units: 12 bytes, 13 if there are very many units.
+local function packPair(time, units)
+	if units < 1099511627776 then
+		return struct.pack('>I7I5', time, units)
+	end
+	return struct.pack('>I7I6', time, units)
+end
+
+-- loadPair returns the time, the units, and how they are kept; nil and the key if that is no pair.
 local function loadPair(key)
 	local value = redis.call('GET', key)
 	if not value then
@@ -21,23 +29,22 @@ local function loadPair(key)
 	if not time or time >= NEVER then
 		return nil, key
 	end
-	return time, units
+	return time, units, value
 end
 
 local function savePair(key, time, units, life)
-	local value
-	if units < 1099511627776 then
-		value = struct.pack('>I7I5', time, units)
-	else
-		value = struct.pack('>I7I6', time, units)
-	end
-	redis.call('SET', key, value, 'PX', life)
+	redis.call('SET', key, packPair(time, units), 'PX', life)
 end
 
 -- lifeOf returns for how many milliseconds a key is kept that is as good as none after so many microseconds. Expiry is
 -- not what decides, so it comes late, by the slack; a debt of another limit may last longer than Redis can say.
 local function lifeOf(micros, slack)
-	return math.ceil(math.min(math.max(micros, 0), NEVER) / 1000) + slack
+	if micros < 0 then
+		micros = 0
+	elseif micros > NEVER then
+		micros = NEVER
+	end
+	return math.ceil(micros / 1000) + slack
 end
 
 -- outlive sees that a key that was denied is kept for as long as that lasts: the limit under which it was written may have

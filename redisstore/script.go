@@ -47,7 +47,7 @@ func newScripts(major int) *scripts {
 	for a := range algorithms {
 		body := algorithm.Lua(headgate.Algorithm(a))
 		s.step[a] = newScript(major, writes, body)
-		s.give[a] = newScript(major, frees, body)
+		s.give[a] = newScript(major, frees, algorithm.LuaGive(headgate.Algorithm(a)))
 		s.look[a] = newScript(major, noWrite, body)
 	}
 	all := algorithm.LuaAll()

@@ -1,0 +1,24 @@
+-- giveBucket returns n units taken at a time, less what has drained of them since.
+giveBucket = function(time, units, now, n, at, rateUnits, rateMicros)
+	time, units = slide(time, units, now, rateUnits, rateMicros)
+	now = math.max(now, time)
+	local periods, rest = divide(math.max(0, now - at), rateMicros)
+	local gone = periods * rateUnits
+	if gone >= n or gone + scale(rest, rateUnits, rateMicros) >= n then
+		return time, units
+	end
+	units = units - (n - gone)
+	time = time + rest
+	if time > now then
+		time, units = time - rateMicros, units + rateUnits
+	end
+	if units <= 0 then
+		return now, 0
+	end
+	local elapsed
+	periods, elapsed = divide(now - time, rateMicros)
+	if periods * rateUnits + scale(elapsed, rateUnits, rateMicros) >= units then
+		return now, 0
+	end
+	return time, units
+end
