@@ -39,7 +39,7 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.IntVar(&f.rounds, "rounds", 11, "measure everybody this `often`")
-	set.StringVar(&f.part, "part", "", "run only this `part`, core or redis, and leave the others in the report as they are")
+	set.StringVar(&f.part, "part", "", "run only this `part`, core, redis or faults, and leave the others in the report as they are")
 	set.StringVar(&f.only, "only", "", "run the scenarios that match this `pattern`")
 	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")

@@ -22,6 +22,7 @@ func parts() []part {
 	return []part{
 		{"core", "In process", coreScenarios(), entries(), coreMethod, coreBars},
 		{"redis", "In Redis", []scenario{{"redis", 150, runRedis}}, redisEntries(), redisMethod, redisBars},
+		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, nil, faultsMethod, faultBars},
 	}
 }
 

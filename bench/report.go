@@ -27,6 +27,7 @@ func reportOf(r *results) string {
 	reportHuge(&b, r)
 	reportGC(&b, r)
 	reportGrowth(&b, r)
+	reportFaults(&b, r)
 	reportBars(&b, r)
 	return b.String()
 }
@@ -48,6 +49,9 @@ func reportHead(b *strings.Builder, r *results) {
 	fmt.Fprintf(b, "| memory | %.1f GiB, transparent huge pages: %s |\n", gib(m.Memory), m.HugePages)
 	fmt.Fprintf(b, "| kernel | %s |\n| Go | %s |\n", m.Kernel, m.Go)
 	fmt.Fprintf(b, "| quiet? | load %.2f at the start; %.2f %% of the time went to other virtual machines |\n", m.Load, 100*m.Steal)
+	if len(r.Versions) == 0 {
+		return
+	}
 	b.WriteString("\n| peer | version |\n|---|---|\n")
 	for _, v := range r.Versions {
 		fmt.Fprintf(b, "| %s | %s |\n", v.Module, v.Version)

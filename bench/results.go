@@ -18,6 +18,7 @@ type results struct {
 	Huge     *hugeResult
 	GC       []gcRow
 	Growth   []growthRow
+	Faults   []faultRow
 	Failures []string
 	Bars     []bar
 }
