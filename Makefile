@@ -28,25 +28,14 @@ help: ## Show this help
 need-go:
 	@command -v go >/dev/null || { echo "make: the go command is not on the PATH; Headgate needs Go 1.26 or later" >&2; exit 1; }
 
-# The servers that tests start, and what gives one a clock of its own. Debian would run a server as soon as it is installed;
-# policy-rc.d forbids it to.
-.PHONY: need-redis
+# What tests and benchmarks start besides our own programs.
+.PHONY: need-redis need-servers need-proxies
 need-redis:
-	@missing=(); \
-	command -v redis-server >/dev/null || command -v valkey-server >/dev/null || missing+=(redis-server); \
-	compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || compgen -G '/usr/lib*/faketime/libfaketime.so.1' >/dev/null || \
-		compgen -G '/usr/local/lib*/faketime/libfaketime.so.1' >/dev/null || missing+=(libfaketime); \
-	(( $${#missing[@]} )) || exit 0; \
-	if ! command -v apt-get >/dev/null || (( EUID != 0 )); then \
-		echo "make: the tests need Redis (redis-server or valkey-server on the PATH) and libfaketime; install what is missing here," \
-			"which Debian calls: $${missing[*]}; or run make as root where there is apt-get" >&2; exit 1; \
-	fi; \
-	policy=/usr/sbin/policy-rc.d; \
-	if [[ ! -e $$policy ]]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod 755 $$policy; fi; \
-	echo "make: installing $${missing[*]}"; \
-	apt-get update; \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$${missing[@]}"; \
-	if [[ " $${missing[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then systemctl disable --quiet redis-server; fi
+	@tools/need redis libfaketime
+need-servers:
+	@tools/need redis libfaketime curl nginx
+need-proxies:
+	@tools/need redis libfaketime curl nginx wrk haproxy caddy
 
 .PHONY: run
 run: need-go ## Build and run the demonstration
