@@ -91,7 +91,7 @@ func (c *Client) normal() *Client {
 func usual(kind headgate.AttributeKind, value string) string {
 	switch kind {
 	case headgate.AttrHost:
-		return strings.ToLower(value)
+		return usualHost(value)
 	case headgate.AttrMethod:
 		return strings.ToUpper(value)
 	case headgate.AttrIP:
@@ -132,6 +132,7 @@ func (n *needs) add(r *Rule) {
 		return
 	}
 	asked := needOf(r)
+	asked.punished(r.Penalty)
 	n.byRule[r.ID] = asked
 	attributes := r.Key
 	if r.Fallback == FallbackIP {
@@ -147,14 +148,9 @@ func (n *needs) add(r *Rule) {
 
 // check says which limits of a client cannot be used under the rules.
 func (n *needs) check(c *Client, at *place, p *problems) {
-	for _, t := range c.Attributes {
-		for i := range n.byAttribute[t.Attribute] {
-			asked := &n.byAttribute[t.Attribute][i]
-			for j := range c.Limits {
-				if value, want := asked.refuses(&c.Limits[j]); want != "" {
-					p.add(at.field("limits").element(j), value, want+" (under rule "+asked.rule+")")
-				}
-			}
+	for i := range c.Limits {
+		if value, want := n.refuses(c, &c.Limits[i]); want != "" {
+			p.add(at.field("limits").element(i), value, want)
 		}
 	}
 	for i := range c.Rules {
@@ -171,4 +167,18 @@ func (n *needs) check(c *Client, at *place, p *problems) {
 			}
 		}
 	}
+}
+
+// refuses says why a limit of a client cannot be used under one of the rules that it would be used under; want is empty if
+// it can.
+func (n *needs) refuses(c *Client, l *Limit) (value, want string) {
+	for _, t := range c.Attributes {
+		for i := range n.byAttribute[t.Attribute] {
+			asked := &n.byAttribute[t.Attribute][i]
+			if value, want := asked.refuses(l); want != "" {
+				return value, want + " (under rule " + asked.rule + ")"
+			}
+		}
+	}
+	return "", ""
 }

@@ -124,8 +124,16 @@ func (c *Cost) validate(at *place, p *problems) {
 	if c.Units != 0 {
 		p.add(at, strconv.FormatInt(c.Units, 10), "a number or a header, not both")
 	}
-	if c.Max != 0 && c.Min > c.Max {
-		p.add(at.field("min"), strconv.FormatInt(c.Min, 10), "at most max, which is "+strconv.FormatInt(c.Max, 10))
+	if c.Max == 0 {
+		return
+	}
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"min", c.Min}, {"estimate", c.Estimate}} {
+		if f.n > c.Max {
+			p.add(at.field(f.name), strconv.FormatInt(f.n, 10), "at most max, which is "+strconv.FormatInt(c.Max, 10))
+		}
 	}
 }
 

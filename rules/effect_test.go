@@ -25,7 +25,7 @@ func is(a headgate.Attribute, values ...string) rules.Condition {
 func texts(list []rules.Limit) []string {
 	var texts []string
 	for _, l := range list {
-		texts = append(texts, l.Limit.String())
+		texts = append(texts, l.String())
 	}
 	return texts
 }

@@ -121,9 +121,14 @@ func ExampleCost_Reserve() {
 }
 
 func ExampleCompatible() {
-	fmt.Println(rules.Compatible(rules.Lease, headgate.TokenBucket))
-	fmt.Println(rules.Compatible(rules.Lease, headgate.Concurrency))
+	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.Concurrency} {
+		if ok, why := rules.Compatible(rules.Lease, algorithm); ok {
+			fmt.Println(algorithm, "goes")
+		} else {
+			fmt.Println(algorithm, "does not:", why)
+		}
+	}
 	// Output:
-	// true
-	// false places are held and given back, not used up: there is nothing to lease ahead
+	// token-bucket goes
+	// concurrency does not: places are held and given back, not used up: there is nothing to lease ahead
 }

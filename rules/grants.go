@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -13,20 +14,17 @@ import (
 func (r *Rule) validateGrants(at *place, p *problems) {
 	validateOne(r.Limits, r.Unlimited, r.Block, true, at, p)
 	if r.Unlimited || r.Block {
-		const why = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
-		if len(r.Overrides) > 0 {
-			p.add(at.field("overrides"), "", why)
-		}
-		if r.Penalty != nil {
-			p.add(at.field("penalty"), "", why)
-		}
-		if r.Unregistered != UnregisteredDefault {
-			p.add(at.field("unregistered"), r.Unregistered.String(), why)
-		}
+		r.validateUncounted(at, p)
 		return
 	}
 	need := needOf(r)
 	need.validate(r.Limits, at.field("limits"), p)
+	r.validateDelay(at.field("on_limit"), p)
+	r.validateSafe(need, at.field("safe"), p)
+	if r.Penalty != nil {
+		r.validatePenalty(&need, at.field("penalty"), p)
+	}
+	need.punished(r.Penalty)
 	if len(r.Overrides) > MaxOverrides {
 		p.add(at.field("overrides"), strconv.Itoa(len(r.Overrides)), "at most "+strconv.Itoa(MaxOverrides)+"; register clients instead")
 		return
@@ -41,8 +39,92 @@ func (r *Rule) validateGrants(at *place, p *problems) {
 		validateOne(o.Limits, o.Unlimited, o.Block, true, here, p)
 		need.validate(o.Limits, here.field("limits"), p)
 	}
-	if r.Penalty != nil {
-		r.validatePenalty(&need, at.field("penalty"), p)
+}
+
+// validateUncounted says what has no meaning in a rule under which nothing is counted.
+func (r *Rule) validateUncounted(at *place, p *problems) {
+	const why = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"key", len(r.Key) > 0},
+		{"owner", r.Owner != OwnerByKey},
+		{"fallback", r.Fallback != FallbackIP},
+		{"cost", r.Cost != Cost{}},
+		{"count_rejected", r.CountRejected},
+		{"consistency", r.Consistency != ByStore},
+		{"split", r.Split != 0},
+		{"on_failure", r.OnFailure != headgate.Open},
+		{"safe", r.Safe != nil},
+		{"overrides", len(r.Overrides) > 0},
+		{"unregistered", r.Unregistered != UnregisteredDefault},
+		{"penalty", r.Penalty != nil},
+	} {
+		if f.given {
+			p.add(at.field(f.name), "", why)
+		}
+	}
+	switch {
+	case r.Block && r.OnLimit.Action == Delay:
+		p.add(at.field("on_limit"), r.OnLimit.String(), "reject, drop or shadow: what is blocked has no turn to wait for")
+	case r.Unlimited && r.OnLimit.Action != Reject:
+		p.add(at.field("on_limit"), r.OnLimit.String(), "none: nothing is denied under a rule that exempts")
+	}
+	switch {
+	case r.Status == 0:
+	case r.Block:
+		p.add(at.field("status"), strconv.Itoa(r.Status), "none: it is for those over a limit, and what is blocked is forbidden")
+	default:
+		p.add(at.field("status"), strconv.Itoa(r.Status), "none: nothing is denied under a rule that exempts")
+	}
+}
+
+// validateDelay says so if on_limit would hold no request: not one unit of any limit comes back in that time.
+func (r *Rule) validateDelay(at *place, p *problems) {
+	if r.OnLimit.Action != Delay || r.OnLimit.MaxWait <= 0 {
+		return
+	}
+	var least *Limit
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		if l.Validate() != nil || !holds(l.Algorithm) {
+			return // that is said elsewhere
+		}
+		if least == nil || l.interval() < least.interval() {
+			least = l
+		}
+	}
+	if least == nil || least.interval() <= r.OnLimit.MaxWait {
+		return
+	}
+	want := "reject: a unit of " + least.String() + " comes back every " + FormatDuration(least.interval()) +
+		", and nothing is held for longer than " + FormatDuration(MaxDelay)
+	if least.interval() <= MaxDelay {
+		want = "a delay of at least " + FormatDuration(least.interval()) + ", in which one unit of " + least.String() + " comes back"
+	}
+	p.add(at, Quote(r.OnLimit.String()), want)
+}
+
+// interval returns the time in which one unit comes back, in whole microseconds, rounded up.
+func (l *Limit) interval() time.Duration {
+	return time.Duration((l.Period.Microseconds()+l.Count-1)/l.Count) * time.Microsecond
+}
+
+// holds tells whether requests can be held until their turn under an algorithm: under those that give back at a steady
+// rate, a place in line is a share of what comes back next, and is reserved by taking it ahead.
+func holds(a headgate.Algorithm) bool {
+	return a == headgate.TokenBucket || a == headgate.GCRA || a == headgate.LeakyBucket
+}
+
+// validateSafe says what is wrong with the limit that local fallback goes by. It is counted in this process, whole.
+func (r *Rule) validateSafe(need need, at *place, p *problems) {
+	if r.Safe == nil || r.Safe.Validate() != nil {
+		return
+	}
+	need.mode, need.split, need.wait, need.safe = Local, 0, 0, safeNone
+	if value, want := need.refuses(&Limit{Limit: *r.Safe}); want != "" {
+		p.add(at, value, want)
 	}
 }
 
@@ -71,21 +153,53 @@ func validateOne(limits []Limit, unlimited, block, must bool, at *place, p *prob
 
 // A need is what a rule asks of every limit that is used under it.
 type need struct {
-	cost        int64
-	mode        Consistency
-	split       int
-	charges     bool   // units are charged afterwards
-	chargesWhat string // the field that says so
+	cost    int64
+	mode    Consistency
+	split   int
+	charges string        // the field because of which units are charged afterwards, empty if there is none
+	wait    time.Duration // for how long requests are held at most, 0 if they are not
+	safe    safeKind
+	penalty [MaxLimits]headgate.Limit // the limits of the penalty; the zero Limit stands for none
 }
+
+// safeKind is what the limit counts that local fallback goes by.
+type safeKind uint8
+
+const (
+	safeNone     safeKind = iota // there is none
+	safeInTime                   // what passes in a time
+	safeInFlight                 // what is in flight
+)
 
 func needOf(r *Rule) need {
 	n := need{cost: r.Cost.least(), mode: r.Consistency, split: r.Split}
-	if r.Cost.ResponseHeader != "" {
-		n.charges, n.chargesWhat = true, "cost.response_header"
-	} else if r.CountRejected {
-		n.charges, n.chargesWhat = true, "count_rejected"
+	switch {
+	case r.Cost.ResponseHeader != "":
+		n.charges = "cost.response_header"
+	case r.CountRejected:
+		n.charges = "count_rejected"
+	}
+	if r.OnLimit.Action == Delay {
+		n.wait = r.OnLimit.MaxWait
+	}
+	switch {
+	case r.Safe == nil:
+	case r.Safe.Algorithm == headgate.Concurrency:
+		n.safe = safeInFlight
+	default:
+		n.safe = safeInTime
 	}
 	return n
+}
+
+// punished adds that limits must be higher than those of a penalty: whoever is punished must not get more.
+func (n *need) punished(b *Penalty) {
+	if b == nil {
+		return
+	}
+	for i := range min(len(b.Limits), len(n.penalty)) {
+		n.penalty[i] = b.Limits[i].Limit
+	}
 }
 
 // validate says what is wrong with limits by themselves, and under the rule.
@@ -123,27 +237,96 @@ func validateLimits(limits []Limit, at *place, p *problems) {
 
 // refuses says why a limit cannot be used; want is empty if it can.
 func (n *need) refuses(l *Limit) (value, want string) {
-	text := Quote(l.Limit.String())
-	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
-		return text, "consistency " + modesOf(l.Algorithm) + " for " + l.Algorithm.String() + ", not " + n.mode.String() + ": " + why
-	}
-	if n.charges && l.Algorithm == headgate.Concurrency {
-		return text, "another algorithm, or no " + n.chargesWhat + ": a place under concurrency cannot be charged afterwards"
-	}
-	if n.cost > l.Capacity() {
-		return text, "room for " + strconv.FormatInt(n.cost, 10) + " at once, which is what a request costs; otherwise none could ever pass"
-	}
-	if n.split < 2 {
-		return "", ""
-	}
-	if l.Algorithm == headgate.LeakyBucket {
-		return text, "another algorithm, or no split: each part would space what passes on its own"
-	}
-	if share := min(l.Count, l.Capacity()) / int64(n.split); share < n.cost {
-		return text, "at least " + strconv.FormatInt(n.cost*int64(n.split), 10) + " units, so that each of the " +
-			strconv.Itoa(n.split) + " parts has room for the cost of a request, " + strconv.FormatInt(n.cost, 10)
+	for _, asks := range []func(*Limit) string{n.refusesMode, n.refusesCost, n.refusesDelay, n.refusesSafe, n.refusesSplit, n.refusesPenalty} {
+		if want := asks(l); want != "" {
+			return Quote(l.String()), want
+		}
 	}
 	return "", ""
+}
+
+func (n *need) refusesMode(l *Limit) string {
+	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
+		return "consistency " + modesOf(l.Algorithm) + " for " + l.Algorithm.String() + ", not " + n.mode.String() + ": " + why
+	}
+	return ""
+}
+
+func (n *need) refusesCost(l *Limit) string {
+	switch {
+	case n.charges != "" && l.Algorithm == headgate.Concurrency:
+		return "another algorithm, or no " + n.charges + ": a place under concurrency cannot be charged afterwards"
+	case n.cost > l.Capacity():
+		return "room for " + strconv.FormatInt(n.cost, 10) + " at once, which is what a request costs; otherwise none could ever pass"
+	}
+	return ""
+}
+
+func (n *need) refusesDelay(l *Limit) string {
+	switch {
+	case n.wait <= 0:
+		return ""
+	case !holds(l.Algorithm):
+		return "token-bucket, gcra or leaky-bucket, or on_limit: reject instead of delay: under " + l.Algorithm.String() +
+			" no place in line can be reserved"
+	case l.Algorithm != headgate.LeakyBucket && n.extended(l).Validate() != nil:
+		return "a lower rate or burst: together with what comes back in the delay it is more than can be counted"
+	}
+	return ""
+}
+
+// extended returns a limit with room for what comes back in the time for which requests are held. (A leaky-bucket is a
+// line already.)
+func (n *need) extended(l *Limit) headgate.Limit {
+	made := l.Limit
+	made.Burst = headgate.MaxCount + 1
+	period := uint64(l.Period.Microseconds())
+	if high, low := bits.Mul64(uint64(l.Count), uint64(n.wait.Microseconds())); high < period {
+		if more, _ := bits.Div64(high, low, period); more <= headgate.MaxCount {
+			made.Burst = l.Capacity() + int64(more)
+		}
+	}
+	return made
+}
+
+func (n *need) refusesSafe(l *Limit) string {
+	switch inFlight := l.Algorithm == headgate.Concurrency; {
+	case n.safe == safeInTime && inFlight:
+		return "a limit that counts in time, as safe does, or no safe: it stands in for every limit, and does not count what is in flight"
+	case n.safe == safeInFlight && !inFlight:
+		return "a limit of what is in flight, as safe is, or no safe: it stands in for every limit, and nobody would give its places back"
+	}
+	return ""
+}
+
+func (n *need) refusesSplit(l *Limit) string {
+	parts := int64(n.split)
+	switch {
+	case parts < 2:
+		return ""
+	case l.Algorithm == headgate.LeakyBucket:
+		return "another algorithm, or no split: each part would space what passes on its own"
+	case l.Count < parts || l.Capacity()/parts < n.cost:
+		return "at least " + strconv.FormatInt(n.cost*parts, 10) + " units, so that each of the " + strconv.Itoa(n.split) +
+			" parts has room for the cost of a request, " + strconv.FormatInt(n.cost, 10)
+	}
+	share := l.Limit
+	if share.Count /= parts; share.Burst != 0 {
+		share.Burst = (share.Burst + parts - 1) / parts
+	}
+	if share.Validate() != nil {
+		return "a smaller burst, or no split: that of each of the " + strconv.Itoa(n.split) + " parts would take too long to refill"
+	}
+	return ""
+}
+
+func (n *need) refusesPenalty(l *Limit) string {
+	for i := range n.penalty {
+		if b := (Limit{Limit: n.penalty[i]}); b.Validate() == nil && !lower(&b, l) {
+			return "more than the penalty's " + b.String() + ": who is punished would get more than before"
+		}
+	}
+	return ""
 }
 
 func (r *Rule) validatePenalty(need *need, at *place, p *problems) {
@@ -154,11 +337,11 @@ func (r *Rule) validatePenalty(need *need, at *place, p *problems) {
 	if b.After.Count < 1 || b.After.Count > headgate.MaxCount {
 		p.add(at.field("after"), strconv.FormatInt(b.After.Count, 10), `at least one denial, as in "100 denials in 1m"`)
 	}
-	if b.After.Within <= 0 || b.After.Within > headgate.MaxPeriod {
-		p.add(at.field("after"), b.After.Within.String(), `a time of at most 366 days, as in "100 denials in 1m"`)
+	if headgate.Per(1, b.After.Within).Validate() != nil {
+		p.add(at.field("after"), b.After.Within.String(), `a time of whole microseconds and at most 366 days, as in "100 denials in 1m"`)
 	}
-	if b.For <= 0 || b.For > headgate.MaxPeriod {
-		p.add(at.field("for"), b.For.String(), "for how long it lasts, such as 10m; at most 366 days")
+	if headgate.Per(1, b.For).Validate() != nil {
+		p.add(at.field("for"), b.For.String(), "for how long it lasts, such as 10m; whole microseconds and at most 366 days")
 	}
 	if len(b.Limits) == 0 {
 		p.add(at.field("limits"), "", "the limits that hold meanwhile, lower than the rule's")
@@ -170,8 +353,8 @@ func (r *Rule) validatePenalty(need *need, at *place, p *problems) {
 	for i := range b.Limits {
 		for j := range r.Limits {
 			if l, own := &b.Limits[i], &r.Limits[j]; l.Validate() == nil && own.Validate() == nil && !lower(l, own) {
-				p.add(at.field("limits").element(i), Quote(l.Limit.String()),
-					"less than the rule's own "+own.Limit.String()+": it would not be a penalty")
+				p.add(at.field("limits").element(i), Quote(l.String()),
+					"less than the rule's own "+own.String()+": it would not be a penalty")
 			}
 		}
 	}

@@ -98,8 +98,7 @@ func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
 	n := m.naming()
 	dst = append(dst, n.begin...)
 	for _, a := range n.attributes {
-		value, _ := s.Get(a)
-		dst = appendValue(dst, value)
+		dst = appendValue(dst, valueOf(s, a))
 	}
 	return dst
 }
@@ -112,8 +111,7 @@ func (m *Matched) AppendOwner(dst []byte, s Subject) []byte {
 	if n.owner == noNode {
 		return dst
 	}
-	value, _ := s.Get(n.attributes[n.owner])
-	return appendValue(dst, value)
+	return appendValue(dst, valueOf(s, n.attributes[n.owner]))
 }
 
 func appendValue(dst []byte, value string) []byte {

@@ -44,6 +44,9 @@ func (n *naive) match(s rules.Subject) []string {
 func (n *naive) holds(c *rules.Condition, s rules.Subject) bool {
 	for _, t := range c.Tests {
 		value, ok := s.Get(t.Attribute)
+		if t.Attribute == method {
+			value = strings.ToUpper(value)
+		}
 		if !ok || !slices.ContainsFunc(t.Values, func(pattern string) bool { return n.fits(t.Attribute.Kind, pattern, value) }) {
 			return false
 		}
@@ -98,22 +101,29 @@ func expression(kind headgate.AttributeKind, pattern string) *regexp.Regexp {
 	switch kind {
 	case headgate.AttrHost:
 		pattern = strings.ToLower(pattern)
+		bare := pattern
+		if n := len(pattern); n > 2 && pattern[0] == '[' && pattern[n-1] == ']' {
+			bare = pattern[1 : n-1]
+		}
+		if addr, err := netip.ParseAddr(bare); err == nil && addr.Is6() {
+			pattern = addr.String()
+		}
 	case headgate.AttrMethod:
 		pattern = strings.ToUpper(pattern)
 	}
-	any := ".*"
+	run := ".*"
 	if kind == headgate.AttrPath {
-		any = "[^/]*"
+		run = "[^/]*"
 	}
 	parts := func(text string) string {
 		var b strings.Builder
 		for i := 0; i < len(text); i++ {
-			switch {
-			case text[i] == '\\':
+			switch text[i] {
+			case '\\':
 				i++
 				b.WriteString(regexp.QuoteMeta(text[i : i+1]))
-			case text[i] == '*':
-				b.WriteString(any)
+			case '*':
+				b.WriteString(run)
 			default:
 				b.WriteString(regexp.QuoteMeta(text[i : i+1]))
 			}

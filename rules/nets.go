@@ -97,7 +97,7 @@ func (t *netTree) insert(at int32, b bitString, h hit) int32 {
 	}
 	n := &t.nodes[at]
 	switch shared := n.net.common(b); {
-	case shared == n.net.size && shared == b.size:
+	case n.net == b:
 		n.hits = append(n.hits, h)
 		return at
 	case shared == n.net.size:

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -63,6 +64,9 @@ func readPattern(kind headgate.AttributeKind, value string) (pattern, string) {
 	if strings.IndexByte(text, deep) >= 0 {
 		return pattern{}, "one '*': it stands for any characters here, and ** is for paths"
 	}
+	if kind == headgate.AttrSegment {
+		return readSegment(text)
+	}
 	return pattern{text: text}, ""
 }
 
@@ -101,29 +105,46 @@ func readStars(value string) (text, want string) {
 }
 
 func readHost(text string) (pattern, string) {
-	text = strings.ToLower(text)
+	text = usualHost(text)
 	if strings.IndexByte(text, deep) >= 0 {
 		return pattern{}, "one '*', as in *.example.com, which is true of all hosts below that domain"
 	}
-	name := text
-	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
-		name = strings.ReplaceAll(text[1:len(text)-1], ":", "")
+	if strings.IndexByte(text, ':') >= 0 && isAddress(text) {
+		return pattern{text: text}, ""
 	}
-	for i := range len(name) {
-		switch c := name[i]; {
+	for i := range len(text) {
+		switch c := text[i]; {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == star:
 		case c == ':':
-			return pattern{}, "a host without its port"
+			return pattern{}, "a host without its port, or an address such as 2001:db8::1"
 		case c >= 0x80:
 			return pattern{}, "a host in ASCII, as in xn--bcher-kva.example"
 		default:
 			return pattern{}, "a host such as api.example.com or *.example.com: * is the only wildcard, and alternatives are a list"
 		}
 	}
-	if name == "" || len(name) > 1 && name[0] == '.' || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+	if text == "" || text[0] == '.' || strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
 		return pattern{}, "a host such as api.example.com or *.example.com"
 	}
 	return pattern{text: text}, ""
+}
+
+// usualHost returns a host in the form that subjects have it in: in lower case, an address of IPv6 without brackets.
+func usualHost(text string) string {
+	text = strings.ToLower(text)
+	bare := text
+	if inside, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inside, "]") {
+		bare = inside[:len(inside)-1]
+	}
+	if addr, err := netip.ParseAddr(bare); err == nil && addr.Is6() {
+		return addr.String()
+	}
+	return text
+}
+
+func isAddress(text string) bool {
+	addr, err := netip.ParseAddr(text)
+	return err == nil && addr.Zone() == ""
 }
 
 func readPath(text string) (pattern, string) {
@@ -146,7 +167,50 @@ func readPath(text string) (pattern, string) {
 			return pattern{}, "** as a segment of its own, as in /a/**/b; within one, * stands for any characters"
 		}
 	}
+	return readSent(text)
+}
+
+func readSegment(text string) (pattern, string) {
+	if strings.IndexByte(text, '/') >= 0 {
+		return pattern{}, "what stands between two slashes of a path, without them"
+	}
+	return readSent(text)
+}
+
+// readSent refuses what no path is ever compared with: paths have one form, that in which they are sent.
+func readSent(text string) (pattern, string) {
+	if form := sentForm(text); form != text {
+		return pattern{}, written(form) + ", as it is sent: what must be escaped is, and nothing else"
+	}
 	return pattern{text: text}, ""
+}
+
+// sentForm returns a pattern of a path or a segment in the form in which requests have theirs. Slashes and backslashes
+// that are escaped stay so: a service can be known to take them for a part of a name.
+func sentForm(text string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		c, escaped := text[i], false
+		if c == '%' && i+2 < len(text) {
+			if n, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
+				c, escaped = byte(n), true
+				i += 2
+			}
+		}
+		plain := isAlphanumeric(c) || strings.IndexByte("-._~!$&'()*+,=:@", c) >= 0
+		if plain || !escaped && (c == '/' || c == ';' || c == star || c == deep) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', digits[c>>4], digits[c&0xf]})
+		}
+	}
+	return b.String()
+}
+
+// written returns a pattern that was read as it is written.
+func written(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, anyRun, "*", anyPath, "**").Replace(text)
 }
 
 func readMethod(text string) (pattern, string) {

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,8 +52,11 @@ func TestPatterns(t *testing.T) {
 		{host, "*.example.com", "a.example.com a.b.example.com", "example.com aexample.com a.example.com.evil.org"},
 		{host, "api-*.example.com", "api-1.example.com api-.example.com", "api.example.com"},
 		{host, "*", "anything", ""},
-		{host, "[2001:db8::1]", "[2001:db8::1]", "2001:db8::1"},
-		{method, "get", "GET", "get POST"},
+		{host, "[2001:DB8:0::1]", "2001:db8::1", "[2001:db8::1] 2001:db8::2"},
+		{host, "2001:db8::1", "2001:db8::1", "2001:db8::10"},
+		{path, "/b%C3%BCcher/*", "/b%C3%BCcher/7", "/bücher/7"},
+		{headgate.Attribute{Kind: headgate.AttrSegment, Name: "1"}, "v*", "v v1", "x"},
+		{method, "get", "GET get Get", "POST"},
 		{method, "P*", "POST PUT P", "GET"},
 		{user, "alice", "alice", "Alice alice2"},
 		{user, "team-*", "team- team-7", "team xteam-1"},
@@ -101,11 +105,35 @@ func TestAnEmptyValueIsAValue(t *testing.T) {
 	}
 }
 
+// Not every request has a path: a check by name has none. It matches rules that ask for none, and no other.
+func TestRequestsWithoutAPath(t *testing.T) {
+	var list []rules.Rule
+	for _, pattern := range []string{"/**", "**", "*/**", "/", "/*", "*"} {
+		when := rules.Condition{Tests: []rules.Test{{Attribute: host, Values: []string{"a.example"}}, {Attribute: path, Values: []string{pattern}}}}
+		list = append(list, rules.Rule{ID: fmt.Sprint("path-", len(list)), When: when, Limits: limits("1/s")})
+	}
+	list = append(list, rules.Rule{ID: "host", When: is(host, "a.example"), Limits: limits("1/s")})
+	var got []string
+	for _, m := range compile(t, list).Match(rules.Attributes{host: "a.example"}, nil) {
+		got = append(got, m.Rule.ID)
+	}
+	if len(got) != 1 || got[0] != "host" {
+		t.Errorf("got %v, want host alone", got)
+	}
+}
+
 // A pattern is refused, or matches what a regular expression made of it does.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"/search/**", "/search/x"}, {"/a/**/b", "/a/x/b"}, {"*.example.com", "a.example.com"}, {"/*.json", "/a.json"},
-		{`a\*b`, "a*b"}, {"/a*b*c", "/aXbYc"}, {"**/x/**/y", "/x/y"}, {"10.0.0.0/8", "10.1.2.3"}, {"team-*", "team-1"},
+		{"/search/**", "/search/x"},
+		{"/a/**/b", "/a/x/b"},
+		{"*.example.com", "a.example.com"},
+		{"/*.json", "/a.json"},
+		{`a\*b`, "a*b"},
+		{"/a*b*c", "/aXbYc"},
+		{"**/x/**/y", "/x/y"},
+		{"10.0.0.0/8", "10.1.2.3"},
+		{"team-*", "team-1"},
 	} {
 		for kind := range byte(4) {
 			f.Add(kind, seed[0], seed[1])

@@ -49,8 +49,12 @@ func TestRegistry(t *testing.T) {
 		attribute   headgate.Attribute
 		value, want string
 	}{
-		{user, "acme", "acme"}, {user, "acme-ci", "acme"}, {apiKey, "same", "acme"}, {user, "same", "other"},
-		{user, "x", ""}, {apiKey, "acme", ""},
+		{user, "acme", "acme"},
+		{user, "acme-ci", "acme"},
+		{apiKey, "same", "acme"},
+		{user, "same", "other"},
+		{user, "x", ""},
+		{apiKey, "acme", ""},
 	} {
 		if got := clientOf(t, r, tt.attribute, tt.value); got != tt.want {
 			t.Errorf("%s %s: got %q, want %q", tt.attribute, tt.value, got, tt.want)

@@ -37,8 +37,8 @@ func (o *choices) first(p *probe) int {
 	return o.places[c.room[0]]
 }
 
-// resolve says what a rule does: a block comes first, then a temporary override, then what the registered client has of
-// its own, then the first override that matches, then the rule itself.
+// resolve says what a rule does: a block comes first, then what the registered client has of its own, then the first
+// override that matches, then the rule itself.
 func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, nil, nil
 	m.rule, m.byIP, m.client = r, false, false
@@ -68,7 +68,6 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 				m.Effect = Blocked
 				return
 			}
-			// A temporary override of this client comes here: after blocks, before what is its own.
 			if m.grant(limits, unlimited) {
 				return
 			}

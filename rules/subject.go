@@ -2,13 +2,15 @@ package rules
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/headgate/headgate"
 )
 
 // A Subject is what is known of a request. Get returns the value of an attribute and whether there is one. Hosts are in
-// lower case and have no port, methods are in upper case, and an ip is an address or a network as netip writes them. The
-// value must stay as it is until the request has been decided.
+// lower case and have no port, paths are as they are sent on, without segments . and .. and escaped as little as can be,
+// and an ip is an address or a network as netip writes them. The value must stay as it is until the request has been
+// decided.
 type Subject interface {
 	Get(headgate.Attribute) (string, bool)
 }
@@ -30,6 +32,19 @@ var _ Subject = Attributes(nil)
 func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
 	value, ok := a[attribute]
 	return value, ok
+}
+
+// usualMethod returns a method in upper case: many services take post for POST, so it must be no way around a rule, and no
+// other client.
+func usualMethod(method string) string { return strings.ToUpper(method) }
+
+// valueOf returns the value of an attribute as it stands in keys.
+func valueOf(s Subject, a headgate.Attribute) string {
+	value, _ := s.Get(a)
+	if a.Kind == headgate.AttrMethod {
+		value = usualMethod(value)
+	}
+	return value
 }
 
 // cachedSlots is how many attributes a probe remembers. A Set numbers those that most rules look at first.
@@ -62,7 +77,11 @@ func (p *probe) get(slot int) (string, bool) {
 }
 
 func (p *probe) ask(slot int) (string, bool) {
-	value, ok := p.subject.Get(p.slots[slot])
+	a := p.slots[slot]
+	value, ok := p.subject.Get(a)
+	if a.Kind == headgate.AttrMethod {
+		value = usualMethod(value)
+	}
 	if slot < cachedSlots {
 		bit := uint32(1) << slot
 		p.asked |= bit

@@ -12,6 +12,7 @@ import (
 type texts struct {
 	entries []textEntry // a power of two, at most half of them taken
 	seed    uint64
+	lengths uint64 // which lengths there are, modulo 64: most texts that are asked for are not here, and many differ by that
 }
 
 type textEntry struct {
@@ -33,12 +34,16 @@ func newTexts(values map[string]int32) *texts {
 			at++
 		}
 		t.entries[at&uint32(size-1)] = textEntry{text, h, value}
+		t.lengths |= 1 << (len(text) % 64)
 	}
 	return t
 }
 
 // find returns the number of a text, noNode if it has none.
 func (t *texts) find(text string) int32 {
+	if t.lengths>>(len(text)%64)&1 == 0 {
+		return noNode
+	}
 	h := t.hash(text)
 	mask := uint32(len(t.entries) - 1)
 	for at := h; ; at++ {

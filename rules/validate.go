@@ -3,6 +3,7 @@ package rules
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate"
@@ -35,6 +36,12 @@ func (r *Rule) validate(at *place, p *problems) {
 	}
 	if r.Split > 1 && r.Consistency != ByStore && r.Consistency != Exact {
 		p.add(at.field("split"), strconv.Itoa(r.Split), "consistency: exact; other modes do not ask one server for every request")
+	}
+	if r.Split > 1 && r.OnLimit.Action == Delay {
+		p.add(at.field("split"), strconv.Itoa(r.Split), "on_limit: reject or no split: each part would have a line of its own, and nobody a turn")
+	}
+	if shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip; shares && r.OnLimit.Action == Delay {
+		p.add(at.field("consistency"), r.Consistency.String(), "exact or local for on_limit: delay: a node does not know who waits on the others")
 	}
 	r.validateGrants(at, p)
 }
@@ -90,11 +97,27 @@ func validateAttribute(a headgate.Attribute, at *place, p *problems) {
 		p.add(at, Quote(a.String()), want)
 	} else if read != a {
 		p.add(at, Quote(a.String()), read.String())
+	} else if want := wrongName(a); want != "" {
+		p.add(at, Quote(a.String()), want)
 	}
 }
 
+// wrongName says what is wrong with the name of an attribute that no request has; empty for nothing.
+func wrongName(a headgate.Attribute) string {
+	switch a.Kind {
+	case headgate.AttrHeader, headgate.AttrCookie:
+		if !isToken(a.Name) {
+			return "the name of a " + a.Kind.String() + ": letters, digits and -_ and the like, without spaces"
+		}
+	}
+	if !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl) {
+		return "a name without control characters"
+	}
+	return ""
+}
+
 func (r *Rule) validateOwner(at *place, p *problems) {
-	if len(r.Key) > 0 {
+	if len(r.Key) > 0 || r.Unlimited || r.Block {
 		return
 	}
 	if r.Owner == OwnerClient {
@@ -136,10 +159,6 @@ func (r *Rule) validateFailure(at *place, p *problems) {
 	}
 	if r.OnFailure != headgate.Local {
 		p.add(at.field("safe"), r.Safe.String(), "on_failure: local, which alone goes by it")
-	}
-	if least := r.Cost.least(); least > r.Safe.Capacity() {
-		p.add(at.field("safe"), r.Safe.String(), "room for "+strconv.FormatInt(least, 10)+
-			" at once, which is what a request costs; otherwise none could ever pass")
 	}
 }
 

@@ -60,11 +60,119 @@ func TestRulesThatOnlyAProgramCanGetWrong(t *testing.T) {
 
 func TestDelayHasBounds(t *testing.T) {
 	for wait, want := range map[time.Duration]bool{0: false, -1: false, time.Microsecond: true, rules.MaxDelay: true, rules.MaxDelay + 1: false} {
-		r := rules.Rule{ID: "a", Limits: limits("1/s"), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: wait}}
+		r := rules.Rule{ID: "a", Limits: limits("1/us"), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: wait}}
 		if err := rules.Validate([]rules.Rule{r}); (err == nil) != want {
 			t.Errorf("%v: got %v", wait, err)
 		}
 	}
+}
+
+// everywhere returns a rule that has a limit in each of the places where one can stand, and clients with it.
+func everywhere(l string) (map[string]rules.Rule, map[string]rules.Client) {
+	rule := func() rules.Rule {
+		return rules.Rule{ID: "a", Key: []headgate.Attribute{user}, Limits: limits("1000/s")}
+	}
+	own, override, penalty := rule(), rule(), rule()
+	own.Limits = limits(l)
+	override.Overrides = []rules.Override{{When: is(user, "u"), Limits: limits(l)}}
+	penalty.Penalty = &rules.Penalty{After: rules.Denials{Count: 1, Within: time.Second}, Limits: limits(l), For: time.Second}
+	return map[string]rules.Rule{
+			"rules[0].limits[0]":              own,
+			"rules[0].overrides[0].limits[0]": override,
+			"rules[0].penalty.limits[0]":      penalty,
+		}, map[string]rules.Client{
+			"clients[0].limits[0]":          {ID: "c", Limits: limits(l)},
+			"clients[0].rules[0].limits[0]": {ID: "c", Rules: []rules.ClientRule{{ID: "a", Limits: limits(l)}}},
+		}
+}
+
+// What a rule asks of its limits it asks of all that are used under it.
+func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testing.T) {
+	delay := func(r *rules.Rule) { r.OnLimit = rules.OnLimit{Action: rules.Delay, MaxWait: 2 * time.Second} }
+	countRejected := func(r *rules.Rule) { r.CountRejected = true }
+	settle := func(r *rules.Rule) { r.Cost = rules.Cost{ResponseHeader: "X-Used", Estimate: 2} }
+	safe := func(text string) func(*rules.Rule) {
+		return func(r *rules.Rule) {
+			l := headgate.MustParseLimit(text)
+			r.OnFailure, r.Safe = headgate.Local, &l
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*rules.Rule)
+		limit  string
+		want   string // of the message, empty if it goes
+	}{
+		{"delay", delay, "10/s", ""},
+		{"delay", delay, "10/s burst 20", ""},
+		{"delay", delay, "10/s gcra", ""},
+		{"delay", delay, "10/s leaky-bucket", ""},
+		{"delay", delay, "10/s fixed-window", "token-bucket, gcra or leaky-bucket"},
+		{"delay", delay, "10/s sliding-log", "token-bucket, gcra or leaky-bucket"},
+		{"delay", delay, "10/s sliding-window", "token-bucket, gcra or leaky-bucket"},
+		{"delay", delay, "10/s sliding-buckets", "token-bucket, gcra or leaky-bucket"},
+		{"delay", delay, "10 concurrent", "token-bucket, gcra or leaky-bucket"},
+		{"count_rejected", countRejected, "10/s sliding-log", ""},
+		{"count_rejected", countRejected, "10 concurrent", "cannot be charged afterwards"},
+		{"response_header", settle, "10/s fixed-window", ""},
+		{"response_header", settle, "10 concurrent", "cannot be charged afterwards"},
+		{"response_header", settle, "1/s", "room for 2"},
+		{"lease", func(r *rules.Rule) { r.Consistency = rules.Lease }, "10/s leaky-bucket", "consistency exact or local"},
+		{"split", func(r *rules.Rule) { r.Split = 4 }, "4/s", ""},
+		{"split", func(r *rules.Rule) { r.Split = 4 }, "3/s burst 100", "at least 4 units"},
+		{"split", func(r *rules.Rule) { r.Split = 4 }, "100/s burst 3", "at least 4 units"},
+		{"split", func(r *rules.Rule) { r.Split = 4 }, "7/300d burst 150", "smaller burst"},
+		{"safe", safe("5/s"), "10/s", ""},
+		{"safe", safe("5/s"), "10 concurrent", "counts in time"},
+	} {
+		inRules, inClients := everywhere(tt.limit)
+		for path, r := range inRules {
+			tt.change(&r)
+			refusedAt(t, tt.name+" and "+tt.limit, path, tt.want, rules.Validate([]rules.Rule{r}))
+		}
+		for path, c := range inClients {
+			r := rules.Rule{ID: "a", Key: []headgate.Attribute{user}, Limits: limits("1000/s")}
+			tt.change(&r)
+			refusedAt(t, tt.name+" and "+tt.limit, path, tt.want, rules.Validate([]rules.Rule{r}, c))
+		}
+	}
+}
+
+// refusedAt reports an error that is not of that place, or has not those words.
+func refusedAt(t *testing.T, name, path, want string, err error) {
+	t.Helper()
+	var invalid *rules.Error
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("%s, in %s: got %v, want no error", name, path, err)
+	case want != "" && (!errors.As(err, &invalid) || !slices.ContainsFunc(invalid.Problems, func(p rules.Problem) bool {
+		return p.Path == path && strings.Contains(p.Want, want)
+	})):
+		t.Errorf("%s, in %s: got %v, want %q", name, path, err, want)
+	}
+}
+
+func TestAPunishedClientNeverGetsMore(t *testing.T) {
+	rule := rules.Rule{
+		ID: "a", Key: []headgate.Attribute{user}, Limits: limits("10/s"),
+		Penalty: &rules.Penalty{After: rules.Denials{Count: 5, Within: time.Minute}, Limits: limits("1/s"), For: time.Minute},
+	}
+	low := rule
+	low.Overrides = []rules.Override{{When: is(user, "trial"), Limits: limits("1/m")}}
+	refusedAt(t, "an override", "rules[0].overrides[0].limits[0]", "more than the penalty's 1/s", rules.Validate([]rules.Rule{low}))
+	refusedAt(t, "a client", "clients[0].limits[0]", "more than the penalty's 1/s",
+		rules.Validate([]rules.Rule{rule}, rules.Client{ID: "trial", Limits: limits("1/m")}))
+	refusedAt(t, "a client with more", "", "", rules.Validate([]rules.Rule{rule}, rules.Client{ID: "acme", Limits: limits("100/s")}))
+}
+
+// The room that a delay needs is counted like any other, and must not be more than can be.
+func TestADelayNeedsRoomThatCanBeCounted(t *testing.T) {
+	r := rules.Rule{ID: "a", Limits: limits("1/us burst 1099511627776"), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: time.Minute}}
+	refusedAt(t, "the largest burst", "rules[0].limits[0]", "more than can be counted", rules.Validate([]rules.Rule{r}))
+	r.Limits = limits("1099511627776/us")
+	refusedAt(t, "the largest rate", "rules[0].limits[0]", "more than can be counted", rules.Validate([]rules.Rule{r}))
+	r.Limits = limits("1/us burst 1099000000000")
+	refusedAt(t, "a large burst", "", "", rules.Validate([]rules.Rule{r}))
 }
 
 func TestEverythingThatIsWrongIsReportedUpToABound(t *testing.T) {

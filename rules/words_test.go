@@ -74,3 +74,27 @@ func TestWordsThatMeanNothingAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Words are refused, or written back as something that means the same.
+func FuzzWords(f *testing.F) {
+	for _, text := range []string{"reject", "delay 2s", "drop", "shadow", " delay  1h30m ", "100 denials in 1m", "1 denial in 366d", "500ms", "7d", "1us"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if o, err := rules.ParseOnLimit(text); err == nil {
+			if again, err := rules.ParseOnLimit(o.String()); err != nil || again != o {
+				t.Errorf("%q is written %q, which is read as %v, %v", text, o, again, err)
+			}
+		}
+		if d, err := rules.ParseDenials(text); err == nil {
+			if again, err := rules.ParseDenials(d.String()); err != nil || again != d {
+				t.Errorf("%q is written %q, which is read as %v, %v", text, d, again, err)
+			}
+		}
+		if d, err := rules.ParseDuration(text); err == nil {
+			if again, err := rules.ParseDuration(rules.FormatDuration(d)); err != nil || again != d {
+				t.Errorf("%q is written %q, which is read as %v, %v", text, rules.FormatDuration(d), again, err)
+			}
+		}
+	})
+}

@@ -52,11 +52,11 @@ func decodeLimit(d *source.Decoder, n *source.Node, path string, into *rules.Lim
 
 func encodeLimit(l rules.Limit) *source.Node {
 	if l.Name == "" {
-		return source.Word(l.Limit.String())
+		return source.Word(l.String())
 	}
 	n := &source.Node{Kind: source.Map}
 	n.Append("name", source.Text(l.Name))
-	n.Append("limit", source.Word(l.Limit.String()))
+	n.Append("limit", source.Word(l.String()))
 	return n
 }
 
@@ -67,6 +67,14 @@ func decodeCost(d *source.Decoder, n *source.Node, path string, into *rules.Cost
 			if f := n.Field(name); f != nil && f.Text == "0" {
 				d.Refuse(f, source.Join(path, name), "0", "at least 1, or no "+name)
 			}
+		}
+		for _, name := range []string{"header", "response_header"} {
+			if f := n.Field(name); f != nil && f.Kind == source.Scalar && f.Text == "" {
+				d.Refuse(f, source.Join(path, name), `""`, "the name of a header")
+			}
+		}
+		if len(n.Fields) == 0 {
+			d.Refuse(n, path, "an empty mapping", "a whole number, or a header, as in { header: X-Cost, max: 100 }")
 		}
 		return
 	}

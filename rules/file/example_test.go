@@ -40,17 +40,21 @@ rules:
 func ExampleParse_invalid() {
 	_, err := file.Parse("rules.yaml", []byte(`rules:
   - id: search
-    wehn: { path: search }
+    when: { path: search }
     limits: [ten/s]
+    on_limits: drop
 `))
 	fmt.Println(err)
 	// Output:
-	// rules.yaml:3:5: rules[0].wehn: unknown field: want when
-	//         wehn: { path: search }
-	//         ^
+	// rules.yaml:3:19: rules[0].when.path[0]: "search": want a path from its first '/' on, as in /search/**
+	//         when: { path: search }
+	//                       ^
 	// rules.yaml:4:14: rules[0].limits[0]: Count "ten": want a whole number from 1 to 1099511627776
 	//         limits: [ten/s]
 	//                  ^
+	// rules.yaml:5:5: rules[0].on_limits: unknown field: want on_limit
+	//         on_limits: drop
+	//         ^
 }
 
 func ExampleDocument_YAML() {

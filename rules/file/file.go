@@ -135,7 +135,7 @@ func shift(path, list string, before, count int) (string, bool) {
 func (d *Document) locate(invalid []rules.Problem, found []source.Problem) []source.Problem {
 	var located []source.Problem
 	for _, p := range invalid {
-		if !follows(p.Path, found) {
+		if !source.Follows(p.Path, found) {
 			located = append(located, d.problem(p.Path, p))
 		}
 	}
@@ -157,21 +157,6 @@ func (d *Document) source() *source.File {
 		return &source.File{Name: "rules"}
 	}
 	return d.file
-}
-
-// follows tells whether a path lies above or below one that is wrong already.
-func follows(path string, found []source.Problem) bool {
-	for _, p := range found {
-		if within(path, p.Path) || within(p.Path, path) {
-			return true
-		}
-	}
-	return false
-}
-
-func within(path, outer string) bool {
-	rest, ok := strings.CutPrefix(path, outer)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // YAML writes the document. Reading it gives the same rules and clients.

@@ -2,18 +2,28 @@ package file_test
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
 )
 
-// Whatever a file holds, it is read or refused with problems; what was read is written and read back as the same.
+// Whatever a file holds, it is read or refused with problems; what was read is written and read back as the same, and fits
+// the schema.
 func fuzzFile(f *testing.F, name string) {
+	v := validator{root: readSchema(f)}
 	for _, dir := range []string{"good", "bad"} {
 		for _, path := range files(f, dir) {
 			f.Add(read(f, path))
 		}
+	}
+	examples, err := filepath.Glob("../../examples/rules/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range examples {
+		f.Add(read(f, path))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		doc, err := file.Parse(name, data)
@@ -26,6 +36,9 @@ func fuzzFile(f *testing.F, name string) {
 		}
 		if _, err := doc.Compile(); err != nil {
 			t.Fatalf("parsed, but does not compile: %v", err)
+		}
+		if err := v.checkJSON(doc.JSON()); err != nil {
+			t.Fatalf("written as\n%s\ndoes not fit the schema: %v", doc.JSON(), err)
 		}
 		for name, text := range map[string][]byte{"again.yaml": doc.YAML(), "again.json": doc.JSON()} {
 			again, err := file.Parse(name, text)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -12,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
@@ -46,6 +49,7 @@ func TestSchemaHasEveryFieldOfTheModelAndNoOther(t *testing.T) {
 		{"client", defs["client"].(schema), reflect.TypeFor[rules.Client]()},
 		{"clientRule", defs["clientRule"].(schema), reflect.TypeFor[rules.ClientRule]()},
 		{"cost", cost, reflect.TypeFor[rules.Cost]()},
+		{"namedLimit", defs["namedLimit"].(schema), file.NamedLimit},
 	} {
 		var got []string
 		for name := range tt.schema["properties"].(schema) {
@@ -59,6 +63,152 @@ func TestSchemaHasEveryFieldOfTheModelAndNoOther(t *testing.T) {
 		}
 		if tt.schema["additionalProperties"] != false {
 			t.Errorf("%s: takes fields that are not known", tt.name)
+		}
+	}
+}
+
+// at returns what stands at a path of a schema.
+func at(t *testing.T, from any, path ...string) any {
+	t.Helper()
+	for _, name := range path {
+		fields, _ := from.(schema)
+		if from = fields[name]; from == nil {
+			t.Fatalf("the schema has no %s", strings.Join(path, "."))
+		}
+	}
+	return from
+}
+
+func TestSchemaHasEveryAttributeAndNoOther(t *testing.T) {
+	defs := at(t, readSchema(t), "$defs")
+	var plain, named []string
+	for kind := headgate.AttrIP; kind.String() != ""; kind++ {
+		if kind.Named() {
+			named = append(named, kind.String())
+		} else {
+			plain = append(plain, kind.String())
+		}
+	}
+	slices.Sort(plain)
+	pattern := `^(` + strings.Join(named, "|") + `)\..+$`
+	sorted := func(list []string) []string { slices.Sort(list); return list }
+	keys := func(from any) []string { return sorted(slices.Collect(maps.Keys(from.(schema)))) }
+	for name, want := range map[string][]string{"condition": append([]string{"any", "all", "not"}, plain...), "attributes": plain} {
+		if got := keys(at(t, defs, name, "properties")); !slices.Equal(got, sorted(slices.Clone(want))) {
+			t.Errorf("%s:\n got %v\nwant %v", name, got, want)
+		}
+		if got := keys(at(t, defs, name, "patternProperties")); !slices.Equal(got, []string{pattern}) {
+			t.Errorf("%s: got %v, want %s", name, got, pattern)
+		}
+	}
+	key := at(t, defs, "attribute", "anyOf").([]any)
+	if got := sorted(texts(at(t, key[0], "enum").([]any))); !slices.Equal(got, plain) {
+		t.Errorf("key: got %v, want %v", got, plain)
+	}
+	if got := at(t, key[1], "pattern"); got != pattern {
+		t.Errorf("key: got %v, want %s", got, pattern)
+	}
+}
+
+func texts(list []any) []string {
+	made := make([]string, len(list))
+	for i, v := range list {
+		made[i] = fmt.Sprint(v)
+	}
+	return made
+}
+
+func TestSchemaHasEveryWordAndNoOther(t *testing.T) {
+	rule := at(t, readSchema(t), "$defs", "rule", "properties")
+	for field, want := range map[string][]string{
+		"owner":        {rules.OwnerClient.String(), rules.OwnerShared.String()},
+		"fallback":     words(rules.FallbackIP, rules.ParseFallback),
+		"consistency":  words(rules.Exact, rules.ParseConsistency),
+		"on_failure":   words(headgate.Open, rules.ParsePolicy),
+		"unregistered": words(rules.UnregisteredDefault, rules.ParseUnregistered),
+		"status":       {"429", "503"},
+	} {
+		if got := texts(at(t, rule, field, "enum").([]any)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", field, got, want)
+		}
+	}
+	onLimit := regexp.MustCompile(at(t, rule, "on_limit", "pattern").(string))
+	for action := rules.Reject; !strings.HasPrefix(action.String(), "unknown"); action++ {
+		o := rules.OnLimit{Action: action}
+		if action == rules.Delay {
+			o.MaxWait = 90 * time.Second
+		}
+		if !onLimit.MatchString(o.String()) {
+			t.Errorf("on_limit: %s does not fit", o)
+		}
+	}
+	limit := regexp.MustCompile(at(t, readSchema(t), "$defs", "limit", "pattern").(string))
+	for algorithm := headgate.TokenBucket; algorithm <= headgate.Concurrency; algorithm++ {
+		l := headgate.Limit{Algorithm: algorithm, Count: 10, Period: 1500 * time.Millisecond}
+		switch algorithm {
+		case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
+			l.Burst = 20
+		case headgate.FixedWindow:
+			l.Staggered = true
+		case headgate.SlidingBuckets:
+			l.Buckets = 5
+		case headgate.Concurrency:
+			l.Period, l.TTL = 0, time.Second
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if !limit.MatchString(l.String()) {
+			t.Errorf("limits: %s does not fit", l)
+		}
+	}
+}
+
+// words returns the words of a type from one value on, as far as they can be read.
+func words[T interface {
+	~uint8
+	String() string
+}](first T, parse func(string) (T, error)) []string {
+	var list []string
+	for v := first; ; v++ {
+		if _, err := parse(v.String()); err != nil {
+			return list
+		}
+		list = append(list, v.String())
+	}
+}
+
+func TestSchemaHasTheBoundsOfTheModel(t *testing.T) {
+	root := readSchema(t)
+	defs := at(t, root, "$defs").(schema)
+	second := func(from any) any { return at(t, from, "oneOf").([]any)[1] }
+	rule := at(t, defs, "rule", "properties")
+	cost := second(defs["cost"])
+	for _, tt := range []struct {
+		name string
+		got  any
+		want int
+	}{
+		{"rules", at(t, second(at(t, root, "properties", "rules")), "maxItems"), rules.MaxRules},
+		{"clients", at(t, second(at(t, root, "properties", "clients")), "maxItems"), rules.MaxClients},
+		{"key", at(t, second(at(t, rule, "key")), "maxItems"), rules.MaxKey},
+		{"overrides", at(t, second(at(t, rule, "overrides")), "maxItems"), rules.MaxOverrides},
+		{"limits", at(t, second(defs["limits"]), "maxItems"), rules.MaxLimits},
+		{"split", at(t, rule, "split", "maximum"), headgate.MaxSplit},
+		{"priority", at(t, rule, "priority", "maximum"), rules.MaxPriority},
+		{"priority", at(t, rule, "priority", "minimum"), -rules.MaxPriority},
+		{"id", at(t, defs, "name", "maxLength"), rules.MaxName},
+		{"client id", at(t, defs, "client", "properties", "id", "maxLength"), rules.MaxName},
+		{"limit name", at(t, defs, "namedLimit", "properties", "name", "maxLength"), rules.MaxLimitName},
+		{"description", at(t, defs, "description", "maxLength"), rules.MaxText},
+		{"header", at(t, defs, "header", "maxLength"), headgate.MaxAttributeName},
+		{"cost", at(t, at(t, defs, "cost", "oneOf").([]any)[0], "maximum"), headgate.MaxCount},
+		{"cost.estimate", at(t, cost, "properties", "estimate", "maximum"), headgate.MaxCount},
+		{"cost.min", at(t, cost, "properties", "min", "maximum"), headgate.MaxCount},
+		{"cost.max", at(t, cost, "properties", "max", "maximum"), headgate.MaxCount},
+	} {
+		if tt.got != float64(tt.want) {
+			t.Errorf("%s: got %v, want %d", tt.name, tt.got, tt.want)
 		}
 	}
 }
@@ -93,13 +243,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 		if err := v.check(v.root, plainOf(f.Root), ""); err != nil {
 			t.Errorf("%s does not fit the schema: %v", path, err)
 		}
-		var written any
-		decoder := json.NewDecoder(bytes.NewReader(doc.JSON()))
-		decoder.UseNumber()
-		if err := decoder.Decode(&written); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.check(v.root, written, ""); err != nil {
+		if err := v.checkJSON(doc.JSON()); err != nil {
 			t.Errorf("%s as we write it does not fit the schema: %v", path, err)
 		}
 	}
@@ -109,7 +253,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 func TestBadFilesDoNotFitTheSchema(t *testing.T) {
 	v := validator{root: readSchema(t)}
 	for _, name := range []string{
-		"unknown-fields.yaml", "unknown-attributes.yaml", "types.yaml", "words.yaml", "limits.yaml", "ids.yaml", "unknown.json", "not-a-mapping.yaml",
+		"cost.yaml", "unknown-fields.yaml", "unknown-attributes.yaml", "types.yaml", "words.yaml", "limits.yaml", "ids.yaml", "unknown.json", "not-a-mapping.yaml",
 	} {
 		path := "testdata/bad/" + name
 		f, err := source.Read(path, read(t, path))
@@ -153,7 +297,32 @@ func plainOf(n *source.Node) any {
 }
 
 // A validator knows the words of JSON Schema that ours uses, and fails at any other.
-type validator struct{ root schema }
+type validator struct {
+	root     schema
+	patterns map[string]*regexp.Regexp
+}
+
+func (v *validator) matches(pattern, text string) bool {
+	e := v.patterns[pattern]
+	if e == nil {
+		e = regexp.MustCompile(pattern)
+		if v.patterns == nil {
+			v.patterns = map[string]*regexp.Regexp{}
+		}
+		v.patterns[pattern] = e
+	}
+	return e.MatchString(text)
+}
+
+func (v *validator) checkJSON(text []byte) error {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return err
+	}
+	return v.check(v.root, value, "")
+}
 
 var annotations = []string{"$schema", "$id", "$defs", "title", "description", "default", "examples"}
 
@@ -190,7 +359,7 @@ func (v *validator) word(s schema, word string, argument, value any, path string
 		}
 		return fmt.Errorf("%v is none of %v", value, argument)
 	case "pattern":
-		if isText && !regexp.MustCompile(argument.(string)).MatchString(text) {
+		if isText && !v.matches(argument.(string), text) {
 			return fmt.Errorf("%q does not match %s", text, argument)
 		}
 	case "maxLength":
@@ -228,7 +397,7 @@ func (v *validator) word(s schema, word string, argument, value any, path string
 	case "properties", "patternProperties":
 		return v.fields(word, argument.(schema), fields, path)
 	case "additionalProperties":
-		return additional(s, fields)
+		return v.additional(s, fields)
 	default:
 		return fmt.Errorf("the validator does not know the word %q", word)
 	}
@@ -254,7 +423,7 @@ func (v *validator) some(word string, list []any, value any, path string) error 
 func (v *validator) fields(word string, properties, fields schema, path string) error {
 	for name, s := range properties {
 		for field, value := range fields {
-			if word == "properties" && field == name || word == "patternProperties" && regexp.MustCompile(name).MatchString(field) {
+			if word == "properties" && field == name || word == "patternProperties" && v.matches(name, field) {
 				if err := v.check(s.(schema), value, path+"."+field); err != nil {
 					return err
 				}
@@ -264,13 +433,13 @@ func (v *validator) fields(word string, properties, fields schema, path string) 
 	return nil
 }
 
-func additional(s, fields schema) error {
+func (v *validator) additional(s, fields schema) error {
 	known, _ := s["properties"].(schema)
 	patterns, _ := s["patternProperties"].(schema)
 	for field := range fields {
 		_, ok := known[field]
 		for pattern := range patterns {
-			ok = ok || regexp.MustCompile(pattern).MatchString(field)
+			ok = ok || v.matches(pattern, field)
 		}
 		if !ok {
 			return fmt.Errorf("unknown field %q", field)

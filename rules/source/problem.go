@@ -30,6 +30,22 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, "want "+p.Want), ": ")
 }
 
+// Follows tells whether a path lies above or below one that is known to be wrong: what is wrong there may be but a
+// consequence.
+func Follows(path string, found []Problem) bool {
+	for _, p := range found {
+		if within(path, p.Path) || within(p.Path, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
 // An Error is what is wrong with a file.
 type Error struct {
 	// File is its name.

@@ -114,8 +114,8 @@ func (f *File) Locate(path string) (line, column int) {
 	}
 	line, column = n.Line, n.Column
 	for path != "" && n != nil {
-		switch {
-		case path[0] == '[':
+		switch path[0] {
+		case '[':
 			var item string
 			item, path, _ = strings.Cut(path[1:], "]")
 			i, err := strconv.Atoi(item)

@@ -204,10 +204,14 @@ func (r *yamlReader) mapping(made *Node, values []*ast.MappingValueNode, depth i
 			return &Problem{Value: "<<", Want: "a mapping, or a list of mappings, to merge", Line: m.Line, Column: m.Column}
 		}
 		for _, field := range m.Fields {
-			if made.Field(field.Name) == nil { // what is written here comes first
-				made.Fields = append(made.Fields, field)
-				made.size += field.Value.size
+			if names.add(made.Fields, field.Name) {
+				continue // what is written here comes first
 			}
+			if len(made.Fields) == MaxFields {
+				return tooManyFields(field.Line, field.Column)
+			}
+			made.Fields = append(made.Fields, field)
+			made.size += field.Value.size
 		}
 	}
 	return nil

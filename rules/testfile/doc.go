@@ -14,7 +14,8 @@
 //
 // All rules that match are listed, in their order. Steps happen one after the other: at a time since the case began, which
 // stands still until another is given, as often as times says, with the request of the case and what the step changes of
-// it. Every case begins with nothing consumed.
+// it. A request that is let pass ends at once unless the step says for how long it is in flight, and its response has the
+// headers that the step says. Every case begins with nothing consumed.
 //
 // [File.Run] runs the cases. What decides is given to it, so that this package knows no engine.
 package testfile

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A File is the cases of a test file.
+// A File is the cases of a test file. Parse and Load make one.
 type File struct {
 	// Rules is the rules file that they are about, as seen from the test file. Default is for whoever runs it to say.
 	Rules string `field:"rules"`
@@ -22,13 +23,15 @@ type File struct {
 	Cases []Case `field:"cases"`
 
 	file *source.File
+	id   *identity.Identifier
 }
 
 // A Case is one request and what should come of it.
 type Case struct {
 	// Name says what it shows. Unique.
 	Name string `field:"name"`
-	// Request is what is asked, by attributes.
+	// Request is what is asked, by attributes. They get the form that they have when they are read from a request: a path
+	// loses its dots, an address of IPv6 is counted by its network, segment.<number> comes from the path.
 	Request rules.Attributes `field:"request"`
 	// Matches are the ids of all rules that match, in their order. Default is not to look; an empty list is none.
 	Matches *[]string `field:"matches"`
@@ -42,8 +45,13 @@ type Step struct {
 	At *time.Duration `field:"at"`
 	// Times is how often the same happens. Default once.
 	Times int `field:"times"`
-	// Request is what differs from the case's request.
+	// Request is what differs from the case's request. An empty value takes an attribute away.
 	Request rules.Attributes `field:"request"`
+	// For is how long the request takes once it is let pass, for what is counted while it is in flight. Default it ends at
+	// once. Whoever is never done: for: 366d.
+	For *time.Duration `field:"for"`
+	// Response are headers of the answer, for costs that it says.
+	Response Response `field:"response"`
 	// Expect is what should be decided.
 	Expect Verdict `field:"expect"`
 	// By is the rule that decides. Default is not to look, as for all that follows.
@@ -57,6 +65,9 @@ type Step struct {
 	// Status is the HTTP status.
 	Status int `field:"status"`
 }
+
+// A Response is headers and their values. The names are in lower case.
+type Response map[string]string
 
 // A Verdict is what was decided.
 type Verdict string
@@ -82,9 +93,13 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &File{file: f}
-	found := newCodec().Decode(f, made)
-	found = append(found, made.validate()...)
+	id, err := identity.New(identity.Config{Paths: identity.PathRules{EncodedSlash: identity.KeepSlash}})
+	if err != nil {
+		return nil, err
+	}
+	made := &File{file: f, id: id}
+	found := newCodec(id).Decode(f, made)
+	found = append(found, made.validate(found)...)
 	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
 		return nil, err
 	}
@@ -108,13 +123,35 @@ func (f *File) RulesPath() string {
 	return filepath.Join(filepath.Dir(f.file.Name), f.Rules)
 }
 
-func newCodec() *source.Codec {
+func newCodec(id *identity.Identifier) *source.Codec {
 	c := source.NewCodec()
 	c.Explain = explain
 	source.Words(c, parseTime, formatTime)
 	source.Words(c, parseVerdict, func(v Verdict) string { return string(v) })
-	source.Nodes(c, decodeRequest, nil)
+	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
+		decodeRequest(id, d, n, path, into)
+	}, nil)
+	source.Nodes(c, decodeResponse, nil)
 	return c
+}
+
+func decodeResponse(d *source.Decoder, n *source.Node, path string, into *Response) {
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), "a mapping of headers, as in { X-Tokens-Used: 250 }")
+		return
+	}
+	*into = Response{}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		name := strings.ToLower(f.Name)
+		if _, twice := (*into)[name]; twice {
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, source.Join(path, f.Name), "a second "+name, "each header once")
+		} else if f.Value.Kind != source.Scalar {
+			d.Refuse(f.Value, source.Join(path, f.Name), f.Value.Kind.String(), "one value")
+		} else {
+			(*into)[name] = f.Value.Text
+		}
+	}
 }
 
 // parseTime reads a time, which may be 0.
@@ -150,8 +187,8 @@ func explain(err error) (value, want string) {
 	return rules.Explain(err)
 }
 
-// decodeRequest reads a mapping of attributes and their values, in the form that subjects have them in.
-func decodeRequest(d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
+// decodeRequest reads a mapping of attributes and their values.
+func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
 	const want = "a mapping, as in { method: GET, path: /search, user: alice }"
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), want)
@@ -171,20 +208,26 @@ func decodeRequest(d *source.Decoder, n *source.Node, path string, into *rules.A
 			d.Refuse(f.Value, here, f.Value.Kind.String(), "one value")
 			continue
 		}
-		value := f.Value.Text
-		switch a.Kind {
-		case headgate.AttrHost:
-			value = strings.ToLower(value)
-		case headgate.AttrMethod:
-			value = strings.ToUpper(value)
+		if _, twice := (*into)[a]; twice {
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, here, "a second "+a.String(), "each attribute once")
+			continue
 		}
-		(*into)[a] = value
+		if _, err := subject(id, rules.Attributes{a: f.Value.Text}); err != nil {
+			_, want := rules.Explain(err)
+			d.Refuse(f.Value, here, rules.Quote(f.Value.Text), want)
+			continue
+		}
+		(*into)[a] = f.Value.Text
 	}
 }
 
-func (f *File) validate() []source.Problem {
+// validate says what is wrong besides what was found already and what follows from that.
+func (f *File) validate(known []source.Problem) []source.Problem {
 	var found []source.Problem
 	bad := func(path, value, want string) {
+		if source.Follows(path, known) {
+			return
+		}
 		line, column := f.file.Locate(path)
 		found = append(found, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
 	}
@@ -242,6 +285,14 @@ func (c *Case) validateSteps(path string, bad func(path, value, want string)) {
 		}
 		if s.Delay != nil && s.Expect != Delay {
 			bad(here+".delay", formatTime(*s.Delay), "expect: delay")
+		}
+		if passes := s.Expect == Allow || s.Expect == Delay; s.Expect != "" && !passes {
+			if s.For != nil {
+				bad(here+".for", formatTime(*s.For), "expect: allow; what is denied is not served")
+			}
+			if s.Response != nil {
+				bad(here+".response", "", "expect: allow; what is denied is not served")
+			}
 		}
 	}
 }
