@@ -72,6 +72,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all. A caller
+// may therefore build keys in memory that it uses again.
+func (s *Store) BorrowsKeys() {}
+
 // admit checks what every method is given first.
 func (s *Store) admit(ctx context.Context) error {
 	if ctx == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
@@ -16,6 +17,8 @@ type part struct {
 	slot *slot // the key's entry, held meanwhile; nil if it has a record or nothing
 	word uint64
 	pair algorithm.Pair
+	next algorithm.Pair // after the taking, if that is allowed
+	wide bool           // it has a record
 
 	pinned        bool // the key's record cannot be evicted meanwhile; these are what it says otherwise
 	until, denied int64
@@ -39,15 +42,28 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
 	}
-	var few [8]part
-	parts := few[:0]
+	// Most have few, and clearing room for many takes as long as a decision.
+	switch n := len(checks); {
+	case n <= 4:
+		var room [4]part
+		return s.takeTogether(ctx, checks, room[:n], dst)
+	case n <= 16:
+		var room [16]part
+		return s.takeTogether(ctx, checks, room[:n], dst)
+	default:
+		return s.takeTogether(ctx, checks, make([]part, n), dst)
+	}
+}
+
+// takeTogether takes all or none, for checks that may stand together. The parts are zero, one for each.
+func (s *Store) takeTogether(ctx context.Context, checks []headgate.Check, parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	for i := range checks {
-		c := &checks[i]
-		p, err := s.prepare(ctx, c)
+		c, p := &checks[i], &parts[i]
+		plan, err := s.prepare(ctx, c)
 		if err != nil {
 			return dst, err
 		}
-		parts = append(parts, part{ask: ask{plan: p, hash: s.hash(p, c.Key), n: c.Cost}})
+		p.plan, p.hash, p.n = plan, s.hash(plan, c.Key), c.Cost
 	}
 	locked := shardsOf(parts)
 	now := s.now()
@@ -92,21 +108,27 @@ func (s *Store) unlock(set *shardSet) {
 
 // takeParts decides the parts, whose shards are locked.
 func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
+	moved := false
 	for i := range parts {
-		if err := s.makePlace(&parts[i]); err != nil {
+		moves, err := s.makePlace(&parts[i])
+		if err != nil {
 			for j := range i {
 				s.hold(&parts[j])
 				s.letGo(&parts[j], true)
 			}
 			return dst, err
 		}
+		moved = moved || moves
 	}
 	before, allowed := len(dst), true
+	dst = slices.Grow(dst, len(parts))[:before+len(parts)]
 	for i := range parts {
-		s.hold(&parts[i])
-		d := s.decidePart(&parts[i], parts[i].n)
+		p, d := &parts[i], &dst[before+i]
+		if moved || p.slot == nil {
+			s.hold(p)
+		}
+		s.tryPart(p, d)
 		allowed = allowed && d.Allowed
-		dst = append(dst, d)
 	}
 	for i := range parts {
 		p, d := &parts[i], &dst[before+i]
@@ -123,59 +145,78 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 }
 
 // makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
-// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time.
-func (s *Store) makePlace(p *part) error {
+// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It tells whether
+// entries may have been moved for it.
+func (s *Store) makePlace(p *part) (moves bool, err error) {
 	if !p.takes() {
-		return nil
+		return false, nil
 	}
 	sh := &s.shards[p.shard()]
 	if p.plan.compact && sh.wide.lookup(p.hash) == nil {
 		if e := s.entry(p.hash); e != nil {
-			e.hold()
-			return nil
+			p.hold(e)
+			return false, nil
 		}
 		g, err := s.room(&p.ask)
 		if err != nil {
 			s.refusals.Add(1)
-			return err
+			return true, err
 		}
 		g.add(p.tagWord(), held)
-		return nil
+		return true, nil
 	}
 	if err := s.widen(sh, &p.ask); err != nil {
-		return err
+		return true, err
 	}
 	record, err := s.roomWide(sh, &p.ask)
 	if err != nil {
-		return err
+		return true, err
 	}
 	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
 	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
-	return nil
+	return true, nil
 }
 
 // hold holds the entry of a part, if it has one and may take from it, and reads it.
 func (s *Store) hold(p *part) {
 	if !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil {
+		p.wide = true
 		return
 	}
-	e := s.entry(p.hash)
-	if e == nil {
-		return
+	if e := s.entry(p.hash); e != nil {
+		p.hold(e)
 	}
+}
+
+// hold holds the entry of the part's key, and reads it.
+func (p *part) hold(e *slot) {
 	e.live(p.tag(), p.plan.life)
 	p.slot, p.word = e, e.hold()&^held
 	p.pair = unpack(p.word, p.now)
 }
 
+// tryPart decides what a part asks for, and notes what its entry would come to. The decision is written where it stays,
+// since copies of it take longer than making it.
+func (s *Store) tryPart(p *part, d *headgate.Decision) {
+	if p.wide || !p.takes() {
+		*d = s.decidePart(p, p.n)
+		return
+	}
+	next, ok := p.plan.TakePair(p.pair, p.now, p.n)
+	if !ok {
+		*d = p.plan.DecidePair(p.pair, p.now, p.n)
+		return
+	}
+	p.next = next
+	*d = p.plan.DescribeTaken(next, p.now, p.n)
+}
+
 // decidePart decides n units of a part, as it stood when it was held.
 func (s *Store) decidePart(p *part, n int64) headgate.Decision {
-	if p.plan.IsPair() {
-		if sh := &s.shards[p.shard()]; sh.wide.lookup(p.hash) == nil {
-			return p.plan.DecidePair(p.pair, p.now, n)
-		}
+	if p.wide {
+		return s.decideWide(&s.shards[p.shard()], &p.ask, n)
 	}
-	return s.decideWide(&s.shards[p.shard()], &p.ask, n)
+	return p.plan.DecidePair(p.pair, p.now, n)
 }
 
 // takePart takes what was allowed.
@@ -183,8 +224,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
 		if p.n > 0 {
-			pair, _ := p.plan.TakePair(p.pair, p.now, p.n)
-			p.word = pack(pair) | p.word&parity
+			p.word = pack(p.next) | p.word&parity
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.n > 0:

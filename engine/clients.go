@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// AddClient registers a client, beside those that come with the rules and before them. It stays when rules change. Adding
+// one that was added already is an error, as is one whose limits cannot be used under the rules in force. The error is a
+// *rules.Error.
+func (e *Engine) AddClient(c rules.Client) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.current.Load().Check(c); err != nil {
+		return err
+	}
+	return e.registry.Add(c)
+}
+
+// Clients returns how many clients were added.
+func (e *Engine) Clients() int { return e.registry.Len() }
+
+// RemoveClient forgets a client that was added, and what it has consumed. It returns ErrNoClient if there is none of that
+// id. Any other error says that the client was removed but some counters may have stayed.
+//
+// The counters that it can name are those of rules that count by one attribute alone, or fall back to the address, under
+// the client's values of that attribute, together with the client's penalties. Those of rules that count by several
+// attributes (user and path, say) stay until time has given back what they hold, as do those that the client shares.
+func (e *Engine) RemoveClient(ctx context.Context, id string) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, ok := e.registry.Get(id)
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrNoClient, rules.Quote(id))
+	}
+	counters := e.countersOf(c)
+	e.registry.Remove(id)
+	var errs []error
+	for _, n := range counters {
+		if err := n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner}); err != nil {
+			errs = append(errs, fmt.Errorf("engine: forget what client %s has consumed under rule %s: %w", rules.Quote(id), n.rule, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A counter is one that is to be forgotten.
+type counter struct {
+	store      *store
+	rule       string
+	key, owner string
+}
+
+// countersOf returns the counters of a client that can be named.
+func (e *Engine) countersOf(c *rules.Client) []counter {
+	set := e.current.Load()
+	var list []counter
+	for _, r := range set.Rules() {
+		if r.Unlimited || r.Block {
+			continue
+		}
+		for _, t := range c.Attributes {
+			if !countsBy(r, t.Attribute) {
+				continue
+			}
+			for _, value := range t.Values {
+				s := rules.Attributes{t.Attribute: value}
+				if m, ok := set.MatchRule(r.ID, s); ok {
+					list = e.appendCounters(list, &m, s)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// countsBy tells whether a rule counts clients by an attribute alone.
+func countsBy(r *rules.Rule, a headgate.Attribute) bool {
+	if len(r.Key) == 1 && r.Key[0] == a {
+		return true
+	}
+	return len(r.Key) > 0 && a.Kind == headgate.AttrIP && r.Fallback == rules.FallbackIP
+}
+
+// appendCounters appends all counters that a client may have under a rule, by whatever limits it was counted.
+func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subject) []counter {
+	r := m.Rule
+	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))
+	seen := map[string]bool{}
+	add := func(at *store, name string) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, counter{store: at, rule: r.ID, key: base + name, owner: owner})
+		}
+	}
+	at := &e.stores.list[e.stores.byMode[r.Consistency]]
+	for i := range m.Limits {
+		add(at, m.LimitName(i))
+	}
+	named := func(limits []rules.Limit) {
+		for i := range limits {
+			add(at, limits[i].Name)
+		}
+	}
+	named(r.Limits)
+	for i := range r.Overrides {
+		named(r.Overrides[i].Limits)
+	}
+	if r.Penalty != nil {
+		named(r.Penalty.Limits)
+		add(e.local(), denialsName)
+		add(e.local(), markName)
+	}
+	return list
+}

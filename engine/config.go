@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// DefaultMaxWaiting is how many requests are held at once unless told otherwise.
+const DefaultMaxWaiting = 10_000
+
+// Config is what an Engine is made of. Only Store must be given.
+type Config struct {
+	// Rules are in force at the start. Default none: everything passes.
+	Rules *rules.Set
+	// Store counts what hosts share (consistency: exact), and everything else unless other stores are given.
+	Store headgate.Limiter
+	// Local counts in this process (consistency: local), counts denials for penalties, and decides by on_failure: local
+	// when another store fails. Default Store; then a failing Store has nothing to fall back to, and local means open.
+	Local headgate.Limiter
+	// Shared tells that Store is shared by hosts, as Redis is: rules that name no consistency are exact. Otherwise they are
+	// local.
+	Shared bool
+	// Modes are the stores for lease, async and gossip. A rule that asks for one that is missing does not load.
+	Modes map[rules.Consistency]headgate.Limiter
+	// MaxWaiting is how many requests may be held at once by on_limit: delay; more are rejected. Default
+	// DefaultMaxWaiting. Below zero none is held.
+	MaxWaiting int
+	// Observe is called with every verdict before Decide returns it, for telemetry. It must be fast, and must not keep the
+	// verdict or what it points to. Default none.
+	Observe func(*Verdict)
+	// OnError is told of every fault that no caller gets to see: a store that failed so that a policy decided, units that
+	// could not be given back or charged. It must be fast and safe for concurrent use. Default is to log with slog at Warn,
+	// at most once a second.
+	OnError func(error)
+}
+
+// A Borrower is a Limiter that reads the strings of a check only until it returns, and keeps none of them. It does not
+// read owners either. The keys that an Engine asks it for are built in a buffer that is used again, so that a decision
+// allocates nothing. memstore.Store is one.
+type Borrower interface {
+	headgate.Limiter
+	BorrowsKeys()
+}
+
+// A store is a limiter that checks are sent to.
+type store struct {
+	headgate.Limiter
+	borrows bool
+}
+
+var (
+	errNoStore = errors.New("engine: no Store: want a Limiter, such as a memstore.Store")
+	errMode    = errors.New("engine: Modes")
+)
+
+// stores are the limiters of a Config in the order in which they are asked: what asks no server comes first.
+type stores struct {
+	list   []store
+	byMode [rules.Local + 1]int8 // noStore if there is none
+	local  int8
+}
+
+const noStore = -1
+
+func newStores(c *Config) (stores, error) {
+	s := stores{}
+	for mode := range s.byMode {
+		s.byMode[mode] = noStore
+	}
+	if c.Store == nil {
+		return s, errNoStore
+	}
+	local := c.Local
+	if local == nil {
+		local = c.Store
+	}
+	s.local = s.add(local)
+	s.byMode[rules.Local] = s.local
+	for mode, l := range c.Modes {
+		if mode != rules.Lease && mode != rules.Async && mode != rules.Gossip {
+			return s, fmt.Errorf("%w: %s: want lease, async or gossip; Store is for exact and Local for local", errMode, mode)
+		}
+		if l == nil {
+			return s, fmt.Errorf("%w: %s: want a Limiter", errMode, mode)
+		}
+	}
+	for _, mode := range []rules.Consistency{rules.Lease, rules.Async, rules.Gossip} {
+		if l := c.Modes[mode]; l != nil {
+			s.byMode[mode] = s.add(l)
+		}
+	}
+	s.byMode[rules.Exact] = s.add(c.Store)
+	s.byMode[rules.ByStore] = s.local
+	if c.Shared {
+		s.byMode[rules.ByStore] = s.byMode[rules.Exact]
+	}
+	return s, nil
+}
+
+// add returns the place of a limiter, which is put in the list if it is new.
+func (s *stores) add(l headgate.Limiter) int8 {
+	for i := range s.list {
+		if same(s.list[i].Limiter, l) {
+			return int8(i)
+		}
+	}
+	_, borrows := l.(Borrower)
+	s.list = append(s.list, store{Limiter: l, borrows: borrows})
+	return int8(len(s.list) - 1)
+}
+
+// same tells whether two limiters are one.
+func same(a, b headgate.Limiter) bool {
+	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
+}
+
+// logError returns the default of Config.OnError.
+func logError() func(error) {
+	var last atomic.Int64
+	start := time.Now()
+	return func(err error) {
+		now := int64(time.Since(start)) + 1
+		before := last.Load()
+		if before != 0 && now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
+			return
+		}
+		slog.Warn("headgate: "+err.Error(), "more", "at most one of these is logged a second")
+	}
+}

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// Decide decides a request by all rules that match it, and takes from all their limits or from none. What it says is in v.
+// An error means that ctx has ended: nothing is held then, and the verdict is of no use. A store that fails is no error:
+// the rules say what to do without it.
+func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
+	return e.decide(ctx, "", s, v, false)
+}
+
+// DecideRule is Decide by one rule alone, whose condition is not asked. It returns ErrNoRule if none of that id is in
+// force.
+func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *Verdict) error {
+	if id == "" {
+		return fmt.Errorf("%w: %q", ErrNoRule, id)
+	}
+	return e.decide(ctx, id, s, v, false)
+}
+
+// DecideMore is Decide for more of a request that is being served already, such as a message of its stream: it has its
+// place under concurrency limits, so that these are not asked.
+func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
+	return e.decide(ctx, "", s, v, true)
+}
+
+// sampling is of how many decisions one is measured.
+const sampling = 32
+
+func (e *Engine) decide(ctx context.Context, id string, s rules.Subject, v *Verdict, more bool) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	var start time.Time
+	if e.config.Observe != nil && rand.Uint32()%sampling == 0 {
+		start = time.Now()
+	}
+	v.reset(e)
+	set := e.current.Load()
+	if id == "" {
+		v.matched = set.Match(s, v.matched)
+	} else {
+		m, ok := set.MatchRule(id, s)
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(id))
+		}
+		v.matched = append(v.matched, m)
+	}
+	if err := v.decide(ctx, s, more); err != nil {
+		v.reset(e)
+		return err
+	}
+	if e.config.Observe != nil {
+		if !start.IsZero() {
+			v.Took = max(time.Since(start), 1)
+		}
+		e.config.Observe(v)
+	}
+	return nil
+}
+
+// decide decides a request whose rules are known.
+func (v *Verdict) decide(ctx context.Context, s rules.Subject, more bool) error {
+	var stages uint32 // in which rules are asked
+	shadows := false
+	for i := range v.matched {
+		m := &v.matched[i]
+		switch {
+		case m.Effect != rules.Limited:
+			if m.Effect.Denies() && !shadow(m) {
+				v.deny(m)
+				return nil
+			}
+		case shadow(m):
+			shadows = true
+		default:
+			stages |= 1 << v.engine.stage(m)
+		}
+	}
+	a := asking{v: v, ctx: ctx, subject: s, more: more}
+	only := stages&(stages-1) == 0
+	for ; stages != 0; stages &= stages - 1 {
+		stage := bits.TrailingZeros32(stages)
+		for i := range v.matched {
+			if m := &v.matched[i]; m.Effect == rules.Limited && !shadow(m) && (only || v.engine.stage(m) == stage) {
+				a.add(i)
+			}
+		}
+	}
+	v.binding = len(v.checks)
+	if shadows {
+		for i := range v.matched {
+			if m := &v.matched[i]; m.Effect == rules.Limited && shadow(m) {
+				a.add(i)
+			}
+		}
+	}
+	if len(v.checks) == 0 {
+		return nil
+	}
+	if a.lends {
+		v.lend()
+	}
+	return v.take(ctx)
+}
+
+// stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
+// limits in the store, then those that it shares with others.
+func (e *Engine) stage(m *rules.Matched) int {
+	stage := 2 * int(e.stores.byMode[m.Rule.Consistency])
+	if m.Shared {
+		stage++
+	}
+	return stage
+}
+
+// deny denies what a rule denies whatever was consumed.
+func (v *Verdict) deny(m *rules.Matched) {
+	v.Rule, v.Action, v.Status, v.RetryAfter = m.Rule, Reject, statusForbidden, headgate.Never
+	if m.Rule.OnLimit.Action == rules.Drop {
+		v.Action = Drop
+	}
+	switch m.Effect {
+	case rules.Unidentified:
+		v.Reason = Unidentified
+	case rules.UnknownClient:
+		v.Reason = Unregistered
+	default:
+		v.Reason = Blocked
+	}
+}
+
+// The statuses that do not come from a rule.
+const (
+	statusForbidden   = 403
+	statusUnavailable = 503
+)
+
+// An asking turns rules into checks.
+type asking struct {
+	v       *Verdict
+	ctx     context.Context
+	subject rules.Subject
+	more    bool // concurrency limits are left out
+	lends   bool // some checks are for stores that may keep their strings
+}
+
+// add adds the checks of a rule.
+func (a *asking) add(matched int) {
+	v, e := a.v, a.v.engine
+	m := &v.matched[matched]
+	r := m.Rule
+	if r.Penalty != nil {
+		e.penalize(a.ctx, a.subject, v, m)
+	}
+	at := e.stores.byMode[r.Consistency]
+	borrows := e.stores.list[at].borrows
+	var owner span
+	if !borrows {
+		a.lends = true
+		owner.from = int32(len(v.keys))
+		v.keys = m.AppendOwner(v.keys, a.subject)
+		owner.to = int32(len(v.keys))
+	}
+	cost := r.Cost.Reserve(a.subject)
+	if r.Cost.ResponseHeader != "" {
+		v.settles, v.reads = true, true
+	}
+	full := false
+	maxWait := r.OnLimit.MaxWait
+	if maxWait > 0 && int(e.waiting.Load()) >= e.config.MaxWaiting {
+		full, maxWait = true, 0
+	}
+	from := len(v.keys)
+	v.keys = m.AppendKeyBase(v.keys, a.subject)
+	base := len(v.keys) - from
+	v.checks, v.asked = slices.Grow(v.checks, len(m.Limits)), slices.Grow(v.asked, len(m.Limits))
+	for j := range m.Limits {
+		l := &m.Limits[j].Limit
+		if l.Algorithm == headgate.Concurrency {
+			if a.more {
+				continue
+			}
+			v.settles = true
+		}
+		start := from
+		if j > 0 {
+			start = len(v.keys)
+			v.keys = append(v.keys, v.keys[from:from+base]...)
+		}
+		v.keys = append(v.keys[:start+base], m.LimitName(j)...)
+		n := len(v.checks)
+		v.checks, v.asked = v.checks[:n+1], v.asked[:n+1]
+		c := &v.checks[n] // field by field, since copying a whole one takes longer
+		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
+		c.Limit, c.Cost = *l, cost
+		c.Owner, c.Split, c.OnFailure, c.Safe = "", r.Split, r.OnFailure, r.Safe
+		with := &v.asked[n]
+		*with = asked{matched: int32(matched), limit: int32(j), store: at}
+		if !borrows {
+			with.key, with.owner = span{int32(start), int32(len(v.keys))}, owner
+		}
+		if r.OnLimit.Action == rules.Delay {
+			c.Limit, with.extended = extend(*l, cost, maxWait)
+			with.full, v.delays = full, true
+		}
+	}
+}
+
+// lend gives the checks for stores that may keep their strings a copy of them. The others keep pointing into the buffer, or
+// into one that it has outgrown.
+func (v *Verdict) lend() {
+	whole := string(v.keys)
+	for i := range v.checks {
+		a, c := &v.asked[i], &v.checks[i]
+		if !v.engine.stores.list[a.store].borrows {
+			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
+		}
+	}
+}
+
+// take takes for all checks, and says what comes of it.
+func (v *Verdict) take(ctx context.Context) error {
+	n := len(v.checks)
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	var shadows func()
+	if v.binding < n {
+		shadows = v.takeShadows(ctx)
+	}
+	passes, err := v.takeAll(ctx)
+	if shadows != nil {
+		shadows()
+	}
+	if err != nil || !passes {
+		v.release(ctx, v.binding, n) // a request that is not served holds no place, in no shadow either
+	}
+	if err != nil {
+		return err
+	}
+	if !passes {
+		v.rejected(ctx, 0, v.binding)
+	}
+	if v.delays {
+		v.queue()
+	}
+	check, wait := v.conclude(passes)
+	v.holds = passes
+	if wait > 0 && !v.enter() {
+		v.turnAway(ctx, check)
+	}
+	return nil
+}
+
+// conclude says what to do, once everything was asked. It returns which check binds, and for how long it holds the request.
+func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
+	check = -1
+	for i := range v.decisions[:v.binding] {
+		d := &v.decisions[i]
+		if d.Limit == 0 {
+			continue // it was not asked
+		}
+		v.Degraded = v.Degraded || d.Degraded
+		if held := v.asked[i].wait; passes && held > wait {
+			wait, check = held, i
+		} else if check < 0 || wait == 0 && tighter(d, &v.decisions[check]) {
+			check = i
+		}
+	}
+	if check < 0 {
+		return check, 0 // there are only shadow rules
+	}
+	v.Rule, v.Decision = v.rule(check), v.decisions[check]
+	switch {
+	case !passes:
+		v.refuse(check)
+	case wait > 0:
+		v.Action, v.Delay = Delay, wait
+	}
+	return check, wait
+}
+
+// tighter tells whether a decision binds more than another: denied rather than not, the longest RetryAfter, the least
+// Remaining.
+func tighter(d, than *headgate.Decision) bool {
+	switch {
+	case d.Allowed != than.Allowed:
+		return than.Allowed
+	case !d.Allowed:
+		return d.RetryAfter > than.RetryAfter
+	default:
+		return d.Remaining < than.Remaining
+	}
+}
+
+// refuse denies because of a check.
+func (v *Verdict) refuse(check int) {
+	r, d := v.Rule, &v.Decision
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, OverLimit, r.Status, d.RetryAfter
+	v.settles, v.reads = false, false
+	switch {
+	case d.Degraded && r.OnFailure == headgate.Closed && d.RetryAfter != headgate.Never:
+		v.Reason, v.Status = StoreFailed, statusUnavailable
+	case r.OnLimit.Action == rules.Drop:
+		v.Action = Drop
+	case v.asked[check].full && d.RetryAfter <= r.OnLimit.MaxWait:
+		v.Reason = QueueFull // it would have been held, had there been room
+	}
+}

@@ -1,0 +1,11 @@
+package engine
+
+import "errors"
+
+// Errors that callers tell apart with [errors.Is].
+var (
+	// ErrNoRule is returned for the id of a rule that is not in force.
+	ErrNoRule = errors.New("engine: no such rule")
+	// ErrNoClient is returned for the id of a client that was not added.
+	ErrNoClient = errors.New("engine: no such client")
+)

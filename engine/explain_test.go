@@ -1,0 +1,126 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+)
+
+func explain(t testing.TB, e *engine.Engine, s rules.Subject) *engine.Explanation {
+	t.Helper()
+	x, err := e.Explain(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestExplainTakesNothingAndTellsAll(t *testing.T) {
+	b := newBench(t,
+		rules.Rule{ID: "own", Key: by(user, path), Limits: limits("3/h", "10/d fixed-window"), Cost: rules.Cost{Units: 2}},
+		rules.Rule{ID: "fallback", Key: by(tenant), Limits: limits("5/h")},
+		rules.Rule{ID: "all", Limits: limits("100/h")},
+		rules.Rule{ID: "watched", Key: by(user), Limits: limits("1/h"), OnLimit: inShadow},
+		rules.Rule{ID: "override", Key: by(user), Limits: limits("1/h"), Overrides: []rules.Override{
+			{When: is(user, "bob"), Limits: limits("2/h")}, {When: is(user, "alice"), Limits: limits("7/h")},
+		}},
+		rules.Rule{ID: "client", Key: by(user), Limits: limits("1/h")},
+	)
+	if err := b.AddClient(rules.Client{ID: "alice", Rules: []rules.ClientRule{{ID: "client", Unlimited: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		explain(t, b.Engine, alice())
+	}
+	x := explain(t, b.Engine, alice())
+	if b.store.Stats().Keys != 0 {
+		t.Error("something was taken")
+	}
+	if said(&x.Verdict) != "allow by own" || len(x.Rules) != 6 {
+		t.Errorf("got %s, %d rules", said(&x.Verdict), len(x.Rules))
+	}
+	got := map[string]engine.Explained{}
+	for _, r := range x.Rules {
+		got[r.Rule.ID] = r
+	}
+	own := got["own"]
+	if own.Cost != 2 || own.Shared || own.Denied || len(own.Key) != 2 || own.Key[0] != (engine.KeyPart{Attribute: user, Value: "alice"}) ||
+		len(own.Limits) != 2 || own.Limits[1].Decision.Remaining != 10 {
+		t.Errorf("own: got %+v", own)
+	}
+	if f := got["fallback"]; len(f.Key) != 1 || f.Key[0] != (engine.KeyPart{Attribute: ip, Value: "192.0.2.1"}) || f.Shared {
+		t.Errorf("fallback: got %+v", f)
+	}
+	if a := got["all"]; !a.Shared || len(a.Key) != 0 || a.Override != -1 {
+		t.Errorf("all: got %+v", a)
+	}
+	if o := got["override"]; o.Override != 1 || o.Limits[0].Decision.Remaining != 7 || o.Client.ID != "alice" {
+		t.Errorf("override: got %+v", o)
+	}
+	if c := got["client"]; c.Effect != rules.Unlimited || c.Client.ID != "alice" || len(c.Limits) != 0 {
+		t.Errorf("client: got %+v", c)
+	}
+
+	b.ask(alice())
+	x = explain(t, b.Engine, alice())
+	if said(&x.Verdict) != "reject (over limit) by own" || x.Verdict.RetryAfter != 20*time.Minute || x.Verdict.Status != 429 {
+		t.Errorf("got %s after %v, status %d", said(&x.Verdict), x.Verdict.RetryAfter, x.Verdict.Status)
+	}
+	for _, r := range x.Rules {
+		if want := r.Rule.ID == "own" || r.Rule.ID == "watched"; r.Denied != want {
+			t.Errorf("%s: denied %v, want %v", r.Rule.ID, r.Denied, want)
+		}
+	}
+	settle(t, &x.Verdict, nil)
+	cancel(t, &x.Verdict)
+	b.Advance(20*time.Minute - time.Microsecond)
+	if x := explain(t, b.Engine, alice()); x.Verdict.Action != engine.Reject {
+		t.Errorf("a microsecond early: got %s", said(&x.Verdict))
+	}
+	b.Advance(time.Microsecond)
+	if x := explain(t, b.Engine, alice()); x.Verdict.Action != engine.Allow {
+		t.Errorf("got %s", said(&x.Verdict))
+	}
+}
+
+// What Explain says and what Decide then says are the same.
+func TestExplainForesees(t *testing.T) {
+	for _, list := range [][]rules.Rule{
+		{{ID: "a", Key: by(user), Limits: limits("3/s"), OnLimit: delayed(2 * time.Second)}},
+		{{ID: "a", Key: by(user), Limits: limits("3/s leaky-bucket burst 5"), OnLimit: delayed(2 * time.Second)}},
+		{{ID: "a", Key: by(user), Limits: limits("7/m", "20/h sliding-window")}, {ID: "b", Limits: limits("9/m")}},
+		{{ID: "a", Key: by(user), Limits: limits("5/m fixed-window"), OnLimit: rules.OnLimit{Action: rules.Drop}}},
+		{{ID: "a", Key: by(user), Limits: limits("4 concurrent")}, {ID: "b", When: is(path, "/x"), Block: true}},
+		{{ID: "a", Key: by(user), Limits: limits("2/m"), CountRejected: true}},
+	} {
+		b := newBench(t, list...)
+		for i := range 30 {
+			x := explain(t, b.Engine, alice())
+			v := b.ask(alice())
+			if said(&x.Verdict) != said(v) || x.Verdict.Status != v.Status || !near(x.Verdict.Delay, v.Delay) {
+				t.Errorf("%s, request %d: got %s, %v, foreseen %s, %v", list[0].Limits[0].Limit, i, said(v), v.Delay, said(&x.Verdict), x.Verdict.Delay)
+			}
+			b.Advance(50 * time.Millisecond)
+		}
+	}
+	b := newBench(t, rules.Rule{ID: "a", Block: true})
+	if x := explain(t, b.Engine, alice()); said(&x.Verdict) != "reject (blocked) by a" || !x.Rules[0].Denied {
+		t.Errorf("got %s", said(&x.Verdict))
+	}
+}
+
+func TestExplainNamesStoresThatFail(t *testing.T) {
+	f := newFailing(t, rules.Rule{ID: "here", Limits: limits("5/h"), Consistency: rules.Local}, rules.Rule{ID: "a", Limits: limits("5/h")})
+	x, err := f.Explain(context.Background(), alice())
+	if !errors.Is(err, errBroken) || len(x.Rules) != 2 || !x.Rules[0].Asked || x.Rules[1].Asked {
+		t.Errorf("got %+v, %v", x.Rules, err)
+	}
+	if _, err := f.Explain(nil, alice()); !errors.Is(err, headgate.ErrNilContext) { //nolint:staticcheck // that is what is tested
+		t.Errorf("got %v", err)
+	}
+}

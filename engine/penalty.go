@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// A penalty is two counters of the local store for each client and rule: the denials, and a mark that is full until the
+// penalty is over. They stand beside the keys of the rule's limits, under names that no limit can have.
+const (
+	denialsName = "~~denials"
+	markName    = "~~penalty"
+)
+
+// exactDenials is how many denials are remembered one by one. More are counted in two windows, which is off by little.
+const exactDenials = 128
+
+// denialsLimit returns how denials are counted: the last of them leaves nothing.
+func denialsLimit(p *rules.Penalty) headgate.Limit {
+	l := headgate.Limit{Algorithm: headgate.SlidingLog, Count: p.After.Count, Period: p.After.Within}
+	if l.Count > exactDenials {
+		l.Algorithm = headgate.SlidingWindow
+	}
+	return l
+}
+
+// markLimit returns a bucket of one unit that comes back when the penalty is over.
+func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) }
+
+// penalized tells whether the limits are those of the rule's penalty.
+func penalized(m *rules.Matched) bool {
+	p := m.Rule.Penalty
+	return p != nil && len(m.Limits) > 0 && len(p.Limits) > 0 && &m.Limits[0] == &p.Limits[0]
+}
+
+// penalize puts the limits of the rule's penalty in the place of the client's, if it has been denied too often.
+func (e *Engine) penalize(ctx context.Context, s rules.Subject, v *Verdict, m *rules.Matched) {
+	at := len(v.keys)
+	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
+	d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})
+	v.keys = v.keys[:at]
+	switch {
+	case err != nil:
+		e.reportPenalty(ctx, m.Rule, err)
+	case d.Remaining < 1:
+		m.Limits = m.Rule.Penalty.Limits
+	}
+}
+
+// localKey returns a key for one call of the local store.
+func (e *Engine) localKey(key []byte) string {
+	if e.local().borrows {
+		return unsafe.String(unsafe.SliceData(key), len(key))
+	}
+	return string(key)
+}
+
+// reportPenalty tells that denials cannot be counted, unless the request has ended.
+func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
+	if ctx.Err() == nil {
+		e.report(fmt.Errorf("engine: penalty of rule %s: %w", r.ID, err))
+	}
+}
+
+// rejected does what rules want done when they deny, for the checks from from to to: count the denial, and take the cost
+// all the same. Rules that did not deny themselves have no part in it.
+func (v *Verdict) rejected(ctx context.Context, from, to int) {
+	for next := 0; from < to; from = next {
+		next = v.ruleEnd(from)
+		r := v.rule(from)
+		if r.Penalty == nil && !r.CountRejected || !v.denies(from, next) {
+			continue
+		}
+		if r.Penalty != nil {
+			v.countDenial(ctx, from)
+		}
+		if r.CountRejected {
+			v.chargeDenied(ctx, from, next)
+		}
+	}
+}
+
+// denies tells whether one of the checks says that the client has taken enough.
+func (v *Verdict) denies(from, to int) bool {
+	for i := from; i < to; i++ {
+		d := &v.decisions[i]
+		if !d.Allowed && !(d.Degraded && v.checks[i].OnFailure == headgate.Closed) {
+			return true
+		}
+	}
+	return false
+}
+
+// countDenial counts a denial by the rule of a check, and begins the penalty when there were enough of them.
+func (v *Verdict) countDenial(ctx context.Context, check int) {
+	e, r := v.engine, v.rule(check)
+	a := &v.asked[check]
+	name := v.matched[a.matched].LimitName(int(a.limit))
+	base := strings.TrimSuffix(v.checks[check].Key, name)
+	take := func(name string, l headgate.Limit) (headgate.Decision, error) {
+		at := len(v.keys)
+		v.keys = append(append(v.keys, base...), name...)
+		d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: l, Cost: 1})
+		v.keys = v.keys[:at]
+		return d, err
+	}
+	d, err := take(denialsName, denialsLimit(r.Penalty))
+	if err == nil && d.Remaining < 1 {
+		_, err = take(markName, markLimit(r.Penalty))
+	}
+	if err != nil {
+		e.reportPenalty(ctx, r, err)
+	}
+}
+
+// chargeDenied takes the cost of a request that the rule of some checks has denied, and asks them anew when it could pass.
+func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
+	ctx, end := v.afterwards(ctx, from, to)
+	defer end()
+	for i := from; i < to; i++ {
+		if v.checks[i].Limit.Algorithm == headgate.Concurrency {
+			continue
+		}
+		if err := v.charge(ctx, i, v.checks[i].Cost); err != nil {
+			v.engine.report(err)
+		}
+	}
+	store := &v.engine.stores.list[v.asked[from].store]
+	ds, err := store.TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
+	if err != nil || len(ds) != to-from {
+		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %d decisions, %w", v.rule(from).ID, len(ds), err))
+		return
+	}
+	if headgate.Allowed(ds) { // its time has come meanwhile; what was said stands
+		for i := from; i < to; i++ {
+			d := v.decisions[i]
+			v.decisions[i] = ds[i-from]
+			if err := v.giveBack(ctx, i); err != nil {
+				v.engine.report(err)
+			}
+			v.decisions[i] = d
+		}
+		return
+	}
+	copy(v.decisions[from:to], ds)
+}

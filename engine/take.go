@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// takeAll takes for the checks that have a say: for all or for none.
+//
+// One store decides its checks as one, so that in the usual case there is but one call. With several stores, or more checks
+// than one call takes, what was taken is given back if a later one denies.
+func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
+	for from, to := 0, 0; from < v.binding; from = to {
+		at := v.asked[from].store
+		to = from + 1
+		for to < v.binding && v.asked[to].store == at && to-from < headgate.MaxChecks {
+			to++
+		}
+		passes, err := v.ask(ctx, from, to)
+		if passes && err == nil {
+			continue
+		}
+		if from > 0 {
+			v.undo(ctx, 0, from)
+		}
+		for i := to; i < v.binding; i++ {
+			v.decisions[i] = notAsked
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// notAsked is the decision of a check that was not asked, as [headgate.Limiter] has it.
+var notAsked = headgate.Decision{Allowed: true}
+
+// ask takes for checks of one store, and lets policies decide if it fails.
+func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error) {
+	at := &v.engine.stores.list[v.asked[from].store]
+	dst := v.decisions[from:from:to]
+	ds, err := at.TakeAll(ctx, v.checks[from:to], dst)
+	if err == nil && len(ds) != to-from {
+		err = fmt.Errorf("%d decisions about %d checks", len(ds), to-from)
+	}
+	if err == nil {
+		if &ds[0] != &v.decisions[from] {
+			copy(v.decisions[from:to], ds)
+		}
+		return headgate.Allowed(ds), nil
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return v.fail(ctx, from, to, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[from].store), err))
+}
+
+// storeName names a store in errors.
+func (e *Engine) storeName(at int8) string {
+	for mode := len(e.stores.byMode) - 1; mode > 0; mode-- {
+		if e.stores.byMode[mode] == at {
+			return rules.Consistency(mode).String()
+		}
+	}
+	return "unknown"
+}
+
+// undo gives back what was taken for some checks, because the request does not pass.
+func (v *Verdict) undo(ctx context.Context, from, to int) {
+	ctx, end := v.afterwards(ctx, from, to)
+	defer end()
+	for i := from; i < to; i++ {
+		if err := v.giveBack(ctx, i); err != nil {
+			v.engine.report(err)
+		}
+	}
+}
+
+// giveBack gives back all that was taken for a check.
+func (v *Verdict) giveBack(ctx context.Context, i int) error {
+	d := &v.decisions[i]
+	units := d.Receipt.Units
+	if units == 0 {
+		return nil
+	}
+	err := v.give(ctx, i, units)
+	d.Remaining += units
+	d.Receipt, d.Delay = headgate.Receipt{}, 0
+	return err
+}
+
+// give gives back some of what was taken for a check.
+func (v *Verdict) give(ctx context.Context, i int, units int64) error {
+	c, a, r := v.checks[i], &v.asked[i], v.decisions[i].Receipt
+	c.Cost = units
+	if a.wait > 0 && r.At >= 0 {
+		// The units are those of its turn: until then the bucket was so full that without them it would have drained as well.
+		r.At += a.wait.Microseconds()
+	}
+	if err := v.engine.stores.list[a.store].Give(ctx, c, r); err != nil {
+		return fmt.Errorf("engine: give %d units back to rule %s: %w", units, v.rule(i).ID, err)
+	}
+	return nil
+}
+
+// release gives back the places that some checks hold under concurrency limits.
+func (v *Verdict) release(ctx context.Context, from, to int) {
+	for i := from; i < to; i++ {
+		if v.checks[i].Limit.Algorithm == headgate.Concurrency && v.decisions[i].Receipt.Units > 0 {
+			v.undo(ctx, i, i+1)
+		}
+	}
+}
+
+// afterTime is how long a store has for what is done after a request was decided, whether or not somebody still waits.
+const afterTime = time.Second
+
+// afterwards returns the context for what must be done for some checks even if ctx has ended.
+func (v *Verdict) afterwards(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
+	for i := from; i < to; i++ {
+		if !v.engine.stores.list[v.asked[i].store].borrows {
+			return context.WithTimeout(context.WithoutCancel(ctx), afterTime)
+		}
+	}
+	return context.Background(), func() {}
+}
+
+// takeShadows takes for shadow rules, for each on its own: what one says changes nothing for the others. It returns what
+// must be called to have their decisions. Stores in this process are asked at once; others while the request is decided,
+// so that they take no time of their own.
+func (v *Verdict) takeShadows(ctx context.Context) (wait func()) {
+	var all sync.WaitGroup
+	for from, to := v.binding, 0; from < len(v.checks); from = to {
+		to = v.ruleEnd(from)
+		if v.engine.stores.list[v.asked[from].store].borrows {
+			v.takeShadow(ctx, from, to)
+		} else {
+			all.Go(func() { v.takeShadow(ctx, from, to) })
+		}
+	}
+	return func() {
+		all.Wait()
+		for from, to := v.binding, 0; from < len(v.checks); from = to {
+			to = v.ruleEnd(from)
+			v.rejected(ctx, from, to)
+		}
+	}
+}
+
+// takeShadow takes for the checks of one shadow rule. It touches nothing but what is theirs.
+func (v *Verdict) takeShadow(ctx context.Context, from, to int) {
+	if _, err := v.ask(ctx, from, to); err != nil { // ctx has ended, and with it the request
+		for i := from; i < to; i++ {
+			v.decisions[i] = notAsked
+		}
+	}
+}
+
+var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
+
+// fail lets policies decide checks of a store that failed, and tells whether they let them pass: closed beats the others.
+func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes bool, err error) {
+	e := v.engine
+	e.report(why)
+	var local []int
+	passes = true
+	for i := from; i < to; i++ {
+		c, d := &v.checks[i], &v.decisions[i]
+		*d = headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
+		switch {
+		case c.Cost > d.Limit:
+			d.RetryAfter, passes = headgate.Never, false
+		case c.OnFailure == headgate.Closed:
+			d.RetryAfter, d.ResetAfter, passes = closedFor, closedFor, false
+		default:
+			d.Allowed, d.Remaining = true, d.Limit-c.Cost
+			if c.OnFailure == headgate.Local {
+				local = append(local, i)
+			}
+		}
+	}
+	if !passes || local == nil {
+		return passes, nil
+	}
+	if v.asked[from].store == e.stores.local {
+		e.report(errNoLocal)
+		return true, nil
+	}
+	return v.failLocally(ctx, local)
+}
+
+// closedFor is when to come back after on_failure: closed has denied. It is a guess.
+const closedFor = time.Second
+
+// failLocally lets the local store decide checks instead of theirs.
+func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err error) {
+	e := v.engine
+	checks := make([]headgate.Check, len(list))
+	for j, i := range list {
+		c := &v.checks[i]
+		if c.Safe != nil {
+			c.Limit = *c.Safe
+			v.asked[i].extended = 0
+		}
+		checks[j] = *c
+	}
+	ds, err := e.local().TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
+	if err == nil && len(ds) != len(checks) {
+		err = fmt.Errorf("%d decisions about %d checks", len(ds), len(checks))
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		e.report(fmt.Errorf("engine: take from the local store instead, let pass: %w", err))
+		return true, nil
+	}
+	for j, i := range list {
+		d := &v.decisions[i]
+		*d = ds[j]
+		d.Degraded = true
+		if d.RetryAfter == headgate.Never { // with the store back it may pass
+			d.RetryAfter = closedFor
+		}
+		v.asked[i].store = e.stores.local
+	}
+	return headgate.Allowed(ds), nil
+}
