@@ -1,0 +1,64 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// A bodyMode is how the body of a request is sent.
+type bodyMode uint8
+
+const (
+	noBody   bodyMode = iota
+	whole             // with the head, in one write; it can be sent again
+	streamed          // as it comes, by a goroutine of its own, so that the response can be read meanwhile
+)
+
+// requestBody says what body a request has.
+type requestBody struct {
+	mode    bodyMode
+	length  int64 // −1 if it is not known, and the body is sent in chunks
+	expects bool  // the client sends it when he is told to
+}
+
+func (p *Pool) bodyOf(r *http.Request) (requestBody, error) {
+	if r.Body == nil && r.ContentLength != 0 {
+		return requestBody{}, errNoBody
+	}
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return requestBody{}, nil
+	}
+	b := requestBody{mode: streamed, length: max(r.ContentLength, -1)}
+	if e := r.Header["Expect"]; len(e) == 1 && strings.EqualFold(e[0], "100-continue") && r.ProtoAtLeast(1, 1) {
+		b.expects = true
+	} else if b.length > 0 && b.length <= int64(p.config.BufferBody) {
+		b.mode = whole
+	}
+	return b, nil
+}
+
+// appendBody appends the whole body.
+func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
+	start := len(dst)
+	if need := start + int(b.length); cap(dst) < need {
+		dst = append(make([]byte, 0, need), dst...)
+	}
+	dst = dst[:start+int(b.length)]
+	_, err := io.ReadFull(r, dst[start:])
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return dst, err
+}
+
+// idempotent tells whether a request may be made twice without harm (RFC 9110 section 9.2.2). As with net/http, a key for it
+// says so of any method.
+func idempotent(r *http.Request) bool {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
+}

@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+)
+
+// A Fault says where it lies that a request was not served.
+type Fault uint8
+
+// The faults, and what Error.Status answers to each.
+const (
+	// FaultRequest: the request cannot be sent on, as its head is not valid or asks for what is not done here. 400.
+	FaultRequest Fault = iota + 1
+	// FaultBody: the request's body could not be read to its end. 400, 408 if that took too long, 413 if it is too large.
+	FaultBody
+	// FaultClient: nobody waits for the answer any more. 499, which is never sent.
+	FaultClient
+	// FaultBusy: all connections are in use, and too many wait for one or have waited too long. 503.
+	FaultBusy
+	// FaultClosed: the pool is closed. 503.
+	FaultClosed
+	// FaultDial: the upstream could not be reached, so nothing was sent. 502, or 504 if that took too long.
+	FaultDial
+	// FaultTimeout: the upstream did not answer, or stopped answering, for too long. 504.
+	FaultTimeout
+	// FaultBroken: the upstream ended the connection before its answer was complete. 502.
+	FaultBroken
+	// FaultResponse: what the upstream sent is not a valid answer. 502.
+	FaultResponse
+	// FaultUpgrade: the upstream switched protocols, which is not for this package. 502.
+	FaultUpgrade
+)
+
+var faultNames = [...]string{
+	FaultRequest: "request", FaultBody: "body", FaultClient: "client", FaultBusy: "busy", FaultClosed: "closed",
+	FaultDial: "dial", FaultTimeout: "timeout", FaultBroken: "broken", FaultResponse: "response", FaultUpgrade: "upgrade",
+}
+
+// String returns a word for the fault, fit for a metric's label.
+func (f Fault) String() string {
+	if int(f) < len(faultNames) && faultNames[f] != "" {
+		return faultNames[f]
+	}
+	return "unknown"
+}
+
+// An Error is what Forward fails with.
+type Error struct {
+	Fault Fault
+	// Op is what was being done, such as "read the response".
+	Op string
+	// Address is the upstream's, as configured.
+	Address string
+	// Err is what went wrong.
+	Err error
+}
+
+func (e *Error) Error() string { return "upstream " + e.Address + ": " + e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout reports whether it is a matter of time.
+func (e *Error) Timeout() bool { return e.Fault == FaultTimeout || isTimeout(e.Err) }
+
+// Status is what to answer the client, if nothing has been sent to him yet.
+func (e *Error) Status() int {
+	switch e.Fault {
+	case FaultRequest:
+		return http.StatusBadRequest
+	case FaultBody:
+		var tooLarge *http.MaxBytesError
+		switch {
+		case errors.As(e.Err, &tooLarge):
+			return http.StatusRequestEntityTooLarge
+		case isTimeout(e.Err):
+			return http.StatusRequestTimeout
+		}
+		return http.StatusBadRequest
+	case FaultClient:
+		return statusClientGone
+	case FaultBusy, FaultClosed:
+		return http.StatusServiceUnavailable
+	case FaultTimeout:
+		return http.StatusGatewayTimeout
+	case FaultDial:
+		if isTimeout(e.Err) {
+			return http.StatusGatewayTimeout
+		}
+	}
+	return http.StatusBadGateway
+}
+
+// statusClientGone is for logs only: there is nobody to send it to.
+const statusClientGone = 499
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &n) && n.Timeout()
+}
+
+func (p *Pool) fault(f Fault, op string, err error) *Error {
+	return &Error{Fault: f, Op: op, Address: p.config.Address, Err: err}
+}
+
+// ended is the error of a context that has ended: by its deadline the upstream is too slow, otherwise the client has gone.
+func (p *Pool) ended(ctx context.Context, op string) *Error {
+	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
+		return p.fault(FaultTimeout, op, err)
+	}
+	return p.fault(FaultClient, op, context.Cause(ctx))
+}
+
+// What requests and responses are refused for.
+var (
+	errMethod      = errors.New("the method is not valid")
+	errConnect     = errors.New("CONNECT is not sent on")
+	errUpgrade     = errors.New("101 Switching Protocols")
+	errTarget      = errors.New("the target is not a path that begins with a slash")
+	errHost        = errors.New("the host is not valid")
+	errFieldName   = errors.New("a header's name is not valid")
+	errFieldValue  = errors.New("a header's value is not valid")
+	errFraming     = errors.New("a header that says how a message ends, or is for one connection, cannot be set")
+	errNoBody      = errors.New("the request has a length but no body")
+	errStatusLine  = errors.New("the status line is not valid")
+	errVersion     = errors.New("the response is not of HTTP/1")
+	errNoColon     = errors.New("a header line has no colon")
+	errFolded      = errors.New("a header is folded over several lines")
+	errBareLF      = errors.New("a line ends without a carriage return")
+	errHeadSize    = errors.New("the response's headers are too large")
+	errLength      = errors.New("the Content-Length is not valid")
+	errLengths     = errors.New("there are several Content-Lengths that differ")
+	errEncoding    = errors.New("the Transfer-Encoding is not just chunked")
+	errBoth        = errors.New("there are both Content-Length and Transfer-Encoding")
+	errTrailerName = errors.New("a trailer is announced that cannot be one")
+	errChunkLine   = errors.New("the line before a chunk is not valid")
+	errChunkSize   = errors.New("the size of a chunk is not valid")
+	errChunkEnd    = errors.New("a chunk does not end where it should")
+	errChunkWaste  = errors.New("the chunks have too little in them")
+	errManyInterim = errors.New("too many interim responses")
+	errSilent      = errors.New("the connection was closed before there was an answer")
+	errTruncated   = errors.New("the connection was closed before the answer was complete")
+	errWaiting     = errors.New("too many requests wait for a connection")
+	errWaited      = errors.New("no connection became free in time")
+	errClosed      = errors.New("the pool is closed")
+	errProtocol    = errors.New("TLS did not agree on HTTP/1.1")
+)

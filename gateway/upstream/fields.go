@@ -1,0 +1,115 @@
+package upstream
+
+import "strings"
+
+// upper and lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one, as
+// net/http writes names; and 0 for all others.
+var upper, lower = nameBytes()
+
+func nameBytes() (upper, lower [256]byte) {
+	for c := range 128 {
+		b := byte(c)
+		switch {
+		case b >= 'a' && b <= 'z':
+			upper[b], lower[b] = b-'a'+'A', b
+		case b >= 'A' && b <= 'Z':
+			upper[b], lower[b] = b, b-'A'+'a'
+		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
+			upper[b], lower[b] = b, b
+		}
+	}
+	return upper, lower
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if lower[s[i]] == 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isValue tells whether all bytes of a header's value may be there: printing characters, spaces, tabs, and those above ASCII.
+func isValue[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+func trim(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// ours tells whether a header of this name is never taken over from one message to the other: it is for one connection only
+// (RFC 9110 section 7.6.1), or says how the message ends, which each side does for itself.
+func ours(name string) bool {
+	// Most names are told by their length alone.
+	switch len(name) {
+	case 2:
+		return strings.EqualFold(name, "TE")
+	case 4:
+		return strings.EqualFold(name, "Host")
+	case 6:
+		return strings.EqualFold(name, "Expect")
+	case 7:
+		return strings.EqualFold(name, "Trailer") || strings.EqualFold(name, "Upgrade")
+	case 10:
+		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
+	case 14:
+		return strings.EqualFold(name, "Content-Length") || strings.EqualFold(name, "HTTP2-Settings")
+	case 16:
+		return strings.EqualFold(name, "Proxy-Connection")
+	case 17:
+		return strings.EqualFold(name, "Transfer-Encoding")
+	case 18:
+		return strings.EqualFold(name, "Proxy-Authenticate")
+	case 19:
+		return strings.EqualFold(name, "Proxy-Authorization")
+	}
+	return false
+}
+
+// neverTrailers are the fields that a recipient may not take from a trailer (RFC 9110 section 6.5.1): they frame, route,
+// authenticate or change what was said in the head. Upstreams that merge trailers into headers exist, so they do not pass.
+var neverTrailers = map[string]bool{
+	"Age": true, "Authorization": true, "Cache-Control": true, "Content-Encoding": true, "Content-Range": true,
+	"Content-Type": true, "Cookie": true, "Date": true, "Expires": true, "Forwarded": true, "If-Match": true,
+	"If-Modified-Since": true, "If-None-Match": true, "If-Range": true, "If-Unmodified-Since": true, "Location": true,
+	"Max-Forwards": true, "Pragma": true, "Range": true, "Retry-After": true, "Set-Cookie": true, "Vary": true, "Via": true,
+	"Warning": true, "Www-Authenticate": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true,
+	"X-Real-Ip": true,
+}
+
+// mayTrail tells whether a field of this name, in net/http's form, may be in a trailer.
+func mayTrail(name string) bool { return isToken(name) && !ours(name) && !neverTrailers[name] }
+
+// elements calls yield for each element of a list that may be on several lines.
+func elements(lines []string, yield func(element string)) {
+	for _, line := range lines {
+		for rest, more := line, true; more; {
+			var element string
+			element, rest, more = strings.Cut(rest, ",")
+			if element = trim(element); element != "" {
+				yield(element)
+			}
+		}
+	}
+}
+
+func contains(lines []string, token string) bool {
+	found := false
+	elements(lines, func(element string) { found = found || strings.EqualFold(element, token) })
+	return found
+}

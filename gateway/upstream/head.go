@@ -1,0 +1,179 @@
+package upstream
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Head is what the caller decides of the request that is sent on. All else is the client's.
+type Head struct {
+	// Target is the path and query to ask for, or * for OPTIONS. Default that of the request's URL.
+	Target string
+	// Host is the Host header. Default the request's Host.
+	Host string
+	// Fields are sent instead of the request's own headers, and trailers, of these names; several of one name are all sent. A
+	// field without a value is not sent itself. The request's header map is left alone.
+	Fields []Field
+}
+
+// A Field is one header line.
+type Field struct{ Name, Value string }
+
+// appendHead appends the head of the request to dst: complete, and without anything that is for one connection only.
+func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, error) {
+	method, target, host := r.Method, h.Target, h.Host
+	if method == "" {
+		method = http.MethodGet
+	}
+	if target == "" && r.URL != nil {
+		target = r.URL.RequestURI()
+	}
+	if host == "" {
+		host = r.Host
+	}
+	switch {
+	case !isToken(method):
+		return dst, errMethod
+	case method == http.MethodConnect:
+		return dst, errConnect
+	case !isTarget(target, method):
+		return dst, errTarget
+	case !isHost(host):
+		return dst, errHost
+	}
+	dst = append(dst, method...)
+	dst = append(dst, ' ')
+	dst = append(dst, target...)
+	dst = append(dst, " HTTP/1.1\r\nHost: "...)
+	dst = append(dst, host...)
+	dst = append(dst, "\r\n"...)
+	dst = b.appendFraming(dst, method, r, h)
+
+	named := r.Header["Connection"]
+	for name, values := range r.Header {
+		if ours(name) || h.sets(name) || named != nil && contains(named, name) {
+			continue
+		}
+		if !isToken(name) {
+			return dst, errFieldName
+		}
+		for _, value := range values {
+			if !isValue(value) {
+				return dst, errFieldValue
+			}
+			dst = appendField(dst, name, value)
+		}
+	}
+	// That a client understands trailers is true of us as well, as we pass them on.
+	if te := r.Header["Te"]; te != nil && contains(te, "trailers") {
+		dst = append(dst, "TE: trailers\r\n"...)
+	}
+	for _, f := range h.Fields {
+		switch {
+		case f.Value == "":
+			continue
+		case !isToken(f.Name):
+			return dst, errFieldName
+		case ours(f.Name):
+			return dst, errFraming
+		case !isValue(f.Value):
+			return dst, errFieldValue
+		}
+		dst = appendField(dst, f.Name, f.Value)
+	}
+	return append(dst, "\r\n"...), nil
+}
+
+func appendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	dst = append(dst, value...)
+	return append(dst, "\r\n"...)
+}
+
+// sets tells whether the caller has decided about headers of this name.
+func (h *Head) sets(name string) bool {
+	for i := range h.Fields {
+		if n := h.Fields[i].Name; len(n) == len(name) && strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTarget tells whether a target is in origin form, or the asterisk of OPTIONS, and has nothing that could end the line.
+func isTarget(target, method string) bool {
+	if target == "*" {
+		return method == http.MethodOptions
+	}
+	if target == "" || target[0] != '/' {
+		return false
+	}
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// isHost tells whether a Host header has only what a name or address and a port are made of. An empty one is valid.
+func isHost(host string) bool {
+	for i := range len(host) {
+		c := host[i]
+		if lower[c] == 0 && strings.IndexByte(":[]();,=", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendFraming appends the headers that say how the request ends.
+func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, h *Head) []byte {
+	switch {
+	case b.mode == noBody:
+		switch method {
+		case http.MethodPost, http.MethodPut, http.MethodPatch:
+			// Many expect it of these.
+			dst = append(dst, "Content-Length: 0\r\n"...)
+		}
+	case b.length >= 0:
+		dst = append(dst, "Content-Length: "...)
+		dst = strconv.AppendInt(dst, b.length, 10)
+		dst = append(dst, "\r\n"...)
+	default:
+		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
+		separator := "Trailer: "
+		for name := range r.Trailer {
+			if mayTrail(name) && !h.sets(name) {
+				dst = append(dst, separator...)
+				dst = append(dst, name...)
+				separator = ", "
+			}
+		}
+		if separator == ", " {
+			dst = append(dst, "\r\n"...)
+		}
+	}
+	if b.expects {
+		dst = append(dst, "Expect: 100-continue\r\n"...)
+	}
+	return dst
+}
+
+// appendTrailers appends the trailers of a body in chunks, up to and with the empty line.
+func appendTrailers(dst []byte, trailers http.Header, h *Head) ([]byte, error) {
+	for name, values := range trailers {
+		if !mayTrail(http.CanonicalHeaderKey(name)) || h.sets(name) {
+			continue
+		}
+		for _, value := range values {
+			if !isValue(value) {
+				return dst, errFieldValue
+			}
+			dst = appendField(dst, name, value)
+		}
+	}
+	return append(dst, "\r\n"...), nil
+}
