@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What numbers may be at most: far beyond what makes sense, so that sums do not overflow.
+const (
+	maxDuration = 30 * 24 * time.Hour
+	maxCount    = 1 << 30
+)
+
+func (c *Config) check() error {
+	var k checker
+	for _, d := range []struct {
+		field string
+		value time.Duration
+		least time.Duration
+	}{
+		{"HeaderTimeout", c.HeaderTimeout, time.Millisecond},
+		{"IdleTimeout", c.IdleTimeout, time.Millisecond},
+		{"BodyTimeout", c.BodyTimeout, time.Millisecond},
+		{"WriteTimeout", c.WriteTimeout, time.Millisecond},
+		{"StreamTimeout", c.StreamTimeout, time.Millisecond},
+		{"DrainDelay", c.DrainDelay, 0},
+		{"DrainLinger", c.DrainLinger, 0},
+		{"UpgradeGrace", c.UpgradeGrace, 0},
+		{"DrainTimeout", c.DrainTimeout, time.Millisecond},
+	} {
+		between(&k, d.field, d.value, d.least, maxDuration)
+	}
+	between(&k, "MinBodyRate", c.MinBodyRate, -1, maxCount)
+	between(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
+	between(&k, "MaxBody", c.MaxBody, 0, 1<<60)
+	between(&k, "MaxConns", c.MaxConns, 1, maxCount)
+	between(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
+	between(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
+	c.checkNames(&k)
+	for i := range c.Listeners {
+		c.Listeners[i].check(&k, index("Listeners", i))
+	}
+	c.checkRoutes(&k)
+	if c.AccessLog != nil {
+		c.AccessLog.check(&k)
+	}
+	return k.err()
+}
+
+func (c *Config) checkNames(k *checker) {
+	for i, name := range c.Upgrades {
+		field := index("Upgrades", i)
+		switch {
+		case !isToken(name):
+			k.add(field, quote(name), "the name of a protocol, such as websocket")
+		case carriesHTTP(name):
+			k.add(field, quote(name), "a protocol that carries no requests of HTTP, since limits would not see them")
+		}
+	}
+	for i, name := range c.OnlyFromProxies {
+		checkHeaderName(k, index("OnlyFromProxies", i), name)
+	}
+	checkHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
+	if c.Via != "" && !isToken(c.Via) {
+		k.add("Via", quote(c.Via), "a name such as headgate, without spaces")
+	}
+}
+
+func checkHeaderName(k *checker, field, name string) {
+	switch {
+	case !isToken(name):
+		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
+	case isFraming(textproto.CanonicalMIMEHeaderKey(name)):
+		k.add(field, quote(name), "a header that is not HTTP's own")
+	}
+}
+
+// isFraming tells whether HTTP itself goes by a header.
+func isFraming(canonical string) bool {
+	switch canonical {
+	case "Host", "Content-Length", "Trailer", "Expect":
+		return true
+	default:
+		return isHop(canonical)
+	}
+}
+
+// carriesHTTP tells whether a protocol that one can switch to carries requests of HTTP.
+func carriesHTTP(protocol string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
+	return name == "h2c" || name == "h2" || name == "http" || name == "tls" || name == "*"
+}
+
+func (c *Config) checkRoutes(k *checker) {
+	if len(c.Routes) == 0 {
+		k.add("Routes", "", "at least one, with an upstream")
+	}
+	seen := make(map[string]int, len(c.Routes))
+	names := make(map[string]int, len(c.Routes))
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		r.check(k, index("Routes", i))
+		if first, twice := seen[r.Host+r.Path]; twice {
+			k.add(index("Routes", i), quote(r.Host+r.Path), "one route for it, but "+index("Routes", first)+" has the same host and path")
+		}
+		seen[r.Host+r.Path] = i
+		if first, twice := names[r.Name]; twice {
+			k.add(index("Routes", i)+".Name", quote(r.Name), "a name of its own, but "+index("Routes", first)+" has it too")
+		}
+		names[r.Name] = i
+	}
+}
+
+// between checks a number.
+func between[T cmp.Ordered](k *checker, field string, value, least, most T) {
+	if value < least || value > most {
+		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", least, most))
+	}
+}
+
+func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+// inToken has the bytes that names of headers and protocols are made of.
+var inToken = func() (table [256]bool) {
+	for c := range 256 {
+		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0
+	}
+	return table
+}()
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		if !inToken[s[i]] {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 256
+}
+
+// quote shows a value without letting a long one flood the log.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,231 @@
+package gateway
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// An exchange is a request and its answer. It is the http.ResponseWriter that the limiter and the legs get, by which the
+// handlers on the inside find what those on the outside know, without an allocation.
+type exchange struct {
+	g     *Gateway
+	front front
+	began time.Duration // by the gateway's clock
+	http2 bool
+
+	who       identity.Attributes
+	client    netip.Addr
+	fromProxy bool
+	hops      hops
+	host      string // canonical
+	path      string // canonical
+	target    string // what stands in the request line that is sent on
+	id        []string
+	fields    fields
+	route     *route
+	body      *body // nil if the request has none, or nobody has asked for it
+
+	upstream *upstreamServer // the last that was asked
+	retries  int
+	fault    error // why the request was not served, for the log
+	complete bool  // no handler has panicked
+	wrote    bool  // the header of the answer
+	hijacked bool
+	status   int
+	sent     int64
+	armed    time.Duration // when the deadline for writing was set; 0 if there is none
+}
+
+var (
+	_ http.ResponseWriter = (*exchange)(nil)
+	_ http.Flusher        = (*exchange)(nil)
+	_ http.Hijacker       = (*exchange)(nil)
+	_ io.StringWriter     = (*exchange)(nil)
+)
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// exchangeOf returns the exchange below the writers that a limiter has put around it.
+func exchangeOf(w http.ResponseWriter) *exchange {
+	for {
+		switch x := w.(type) {
+		case *exchange:
+			return x
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = x.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// A front is what the server in front gives us to write to. Those of net/http are all like that.
+type front interface {
+	http.ResponseWriter
+	FlushError() error
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+	EnableFullDuplex() error
+}
+
+// frontOf returns w as a front. Where w cannot do it itself, what it wraps may.
+func frontOf(w http.ResponseWriter) front {
+	if f, ok := w.(front); ok {
+		return f
+	}
+	return wrapped{ResponseWriter: w, c: http.NewResponseController(w)}
+}
+
+// wrapped is a ResponseWriter of somebody else, as when the gateway's Handler is used without its server.
+type wrapped struct {
+	http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (w wrapped) FlushError() error                  { return w.c.Flush() }
+func (w wrapped) SetReadDeadline(t time.Time) error  { return w.c.SetReadDeadline(t) }
+func (w wrapped) SetWriteDeadline(t time.Time) error { return w.c.SetWriteDeadline(t) }
+func (w wrapped) EnableFullDuplex() error            { return w.c.EnableFullDuplex() }
+func (w wrapped) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
+
+// begin makes ex that of a request.
+func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
+	ex.g, ex.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
+	ex.began = g.now()
+	g.figures.begin()
+}
+
+// end is called when the handlers are done, or panic.
+func (ex *exchange) end(r *http.Request) {
+	if ex.complete && !ex.hijacked {
+		if !ex.wrote {
+			ex.WriteHeader(http.StatusOK)
+		}
+		ex.arm() // for what the server still holds back
+	}
+	if ex.body != nil {
+		ex.body.finish()
+	}
+	ex.g.over(ex, r)
+	if !ex.complete {
+		return // somebody may still hold it
+	}
+	ex.who.Reset()
+	*ex = exchange{who: ex.who}
+	exchanges.Put(ex)
+}
+
+// Unwrap is for http.ResponseController.
+func (ex *exchange) Unwrap() http.ResponseWriter { return ex.front }
+
+// Header returns the header of the answer.
+func (ex *exchange) Header() http.Header { return ex.front.Header() }
+
+var closeValue = []string{"close"}
+
+// WriteHeader sends the header of the answer, with what we add to it.
+func (ex *exchange) WriteHeader(code int) {
+	if code < 200 && code != http.StatusSwitchingProtocols {
+		ex.arm()
+		ex.front.WriteHeader(code)
+		ex.disarm()
+		return
+	}
+	if !ex.wrote {
+		ex.wrote, ex.status = true, code
+		h := ex.front.Header()
+		if ex.id != nil {
+			h[ex.g.idHeader] = ex.id
+		}
+		if via := ex.g.via; via != nil {
+			h[headerVia] = append(h[headerVia], via...)
+		}
+		if ex.g.draining.Load() {
+			h["Connection"] = closeValue // in HTTP/2 the server says GOAWAY instead
+		}
+		if ex.body != nil {
+			ex.body.begun()
+		}
+	}
+	ex.arm()
+	ex.front.WriteHeader(code)
+}
+
+func (ex *exchange) Write(p []byte) (int, error) {
+	if !ex.wrote {
+		ex.WriteHeader(http.StatusOK)
+	} else {
+		ex.arm()
+	}
+	n, err := ex.front.Write(p)
+	ex.sent += int64(n)
+	return n, err
+}
+
+// WriteString is Write.
+func (ex *exchange) WriteString(s string) (int, error) {
+	if !ex.wrote {
+		ex.WriteHeader(http.StatusOK)
+	} else {
+		ex.arm()
+	}
+	n, err := io.WriteString(ex.front, s)
+	ex.sent += int64(n)
+	return n, err
+}
+
+// Flush sends what is there.
+func (ex *exchange) Flush() { _ = ex.FlushError() }
+
+// FlushError is for http.ResponseController. Who flushes may be silent for a while then, so that there is no deadline until
+// he writes again.
+func (ex *exchange) FlushError() error {
+	if !ex.wrote {
+		ex.WriteHeader(http.StatusOK)
+	} else {
+		ex.arm()
+	}
+	err := ex.front.FlushError()
+	ex.disarm()
+	return err
+}
+
+// Hijack gives away the connection.
+func (ex *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(ex.front).Hijack()
+	if err == nil {
+		ex.hijacked = true
+	}
+	return conn, buffered, err
+}
+
+// arm bounds how long the client may take nothing of what is sent to him. A deadline is good for several writes, as long as
+// most of it is left.
+func (ex *exchange) arm() {
+	now := ex.g.now()
+	timeout := ex.g.config.WriteTimeout
+	if ex.armed != 0 && now-ex.armed < timeout/4 {
+		return
+	}
+	ex.armed = now
+	if err := ex.front.SetWriteDeadline(ex.g.epoch.Add(now + timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		ex.armed = 0 // the connection is gone, and writing will say so
+	}
+}
+
+// disarm ends that. In HTTP/1.1 a deadline matters to who writes only, so it can stay.
+func (ex *exchange) disarm() {
+	if !ex.http2 || ex.armed == 0 {
+		return
+	}
+	ex.armed = 0
+	_ = ex.front.SetWriteDeadline(time.Time{}) // as in arm
+}

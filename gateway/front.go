@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// A frontServer is the server of one listener. It is net/http's; nothing but this file and listener.go knows that.
+type frontServer struct {
+	config       *Listener
+	server       *http.Server
+	certificates *certificates // nil without TLS
+	bounded      *boundedListener
+	listener     net.Listener // bounded, perhaps with the PROXY protocol around it
+}
+
+func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
+	f := &frontServer{config: l}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	f.server = &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: g.config.HeaderTimeout,
+		IdleTimeout:       g.config.IdleTimeout,
+		// The server answers what is longer in plain text, so it only sees to it that memory is bounded.
+		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
+		DisableGeneralOptionsHandler: true, // the limiter shall see them
+		ErrorLog:                     slog.NewLogLogger(g.noise.handler("HTTP server"), slog.LevelWarn),
+		ConnState:                    g.connState,
+		Protocols:                    protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: g.config.MaxStreams,
+			SendPingTimeout:      g.config.IdleTimeout,
+			PingTimeout:          15 * time.Second,
+			WriteByteTimeout:     g.config.WriteTimeout,
+		},
+	}
+	if l.TLS == nil {
+		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)
+		return f, nil
+	}
+	protocols.SetHTTP2(!l.NoHTTP2)
+	var err error
+	if f.certificates, err = loadCertificates(l.TLS.Certificates); err != nil {
+		return nil, fmt.Errorf("gateway: listener %s: %w", l.Address, err)
+	}
+	f.server.TLSConfig = &tls.Config{MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.get}
+	return f, nil
+}
+
+// open opens the listener of a front.
+func (g *Gateway) open(f *frontServer) error {
+	inner, err := f.config.listen()
+	if err != nil {
+		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
+	}
+	f.bounded = &boundedListener{Listener: inner, conns: &g.conns}
+	if f.listener, err = g.readProxies(f.config, f.bounded); err != nil {
+		inner.Close()
+		return fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
+	}
+	return nil
+}
+
+func (f *frontServer) serve() error {
+	if f.certificates != nil {
+		return f.server.ServeTLS(f.listener, "", "")
+	}
+	return f.server.Serve(f.listener)
+}
+
+// connState counts connections that are over. Those that were hijacked are counted as upgrades, or have been dropped.
+func (g *Gateway) connState(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		g.conns.now.Add(-1)
+	}
+}

@@ -1,0 +1,178 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Requests that could be read in two ways, or are none: the upstream sees nothing of them, or the one reading that the
+// gateway has. What net/http refuses itself it answers in plain text.
+func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.HeaderTimeout = 500 * time.Millisecond // as long as the server waits for the rest of a preface of HTTP/2
+	g := start(t, c)
+	for name, tt := range map[string]struct {
+		text   string
+		status int
+	}{
+		"no host":                          {"GET / HTTP/1.1\r\n\r\n", 400},
+		"two hosts":                        {"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", 400},
+		"a host with a path":               {"GET / HTTP/1.1\r\nHost: a.example/x\r\n\r\n", 400},
+		"a host with a comma":              {"GET / HTTP/1.1\r\nHost: a.example,b.example\r\n\r\n", 400},
+		"a host with a user":               {"GET / HTTP/1.1\r\nHost: user@a.example\r\n\r\n", 400},
+		"a host with a bad port":           {"GET / HTTP/1.1\r\nHost: a.example:99999\r\n\r\n", 400},
+		"a host that is not closed":        {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+		"a host with a space":              {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+		"a space before the colon":         {"GET / HTTP/1.1\r\nHost: a.example\r\nX-Y : 1\r\n\r\n", 400},
+		"a folded header":                  {"GET / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 0},
+		"a line break in a header":         {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\rb\r\n\r\n", 400},
+		"NUL in a header":                  {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\x00b\r\n\r\n", 400},
+		"an unknown version":               {"GET / HTTP/3.0\r\nHost: a.example\r\n\r\n", 505},
+		"no version":                       {"GET /\r\n\r\n", 400},
+		"HTTP/2 without its preface":       {"PRI * HTTP/2.0\r\nHost: a.example\r\n\r\n", 405},
+		"two lengths":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400},
+		"a length that is none":            {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: +1\r\n\r\na", 400},
+		"a negative length":                {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: -1\r\n\r\na", 400},
+		"lengths in a list":                {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1, 1\r\n\r\na", 400},
+		"an encoding twice":                {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
+		"an encoding that is unknown":      {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+		"an encoding in disguise":          {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", 400},
+		"identity":                         {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: identity\r\n\r\n", 501},
+		"a bad chunk":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400},
+		"a chunk that overflows":           {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
+		"a chunk size with a bare newline": {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n", 400},
+		"a chunk that goes on":             {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 400},
+		"another expectation":              {"POST / HTTP/1.1\r\nHost: a.example\r\nExpect: miracles\r\nContent-Length: 1\r\n\r\na", 417},
+		"a user in the target":             {"GET http://user@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"another scheme":                   {"GET ftp://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"an opaque target":                 {"GET http:foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a target without a slash":         {"GET foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"CONNECT":                          {"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n", 405},
+		"TRACE":                            {"TRACE / HTTP/1.1\r\nHost: a.example\r\nCookie: secret\r\n\r\n", 405},
+		"Connection names who is asking":   {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close, Cookie\r\nCookie: a=b\r\n\r\n", 400},
+		"Connection is endless":            {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: " + strings.Repeat("x, ", 1000) + "\r\n\r\n", 400},
+		"an encoded slash":                 {"GET /a%2Fb HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a backslash":                      {"GET /a\\..\\b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"dots with a parameter":            {"GET /a/..;/b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"NUL in the path":                  {"GET /%00 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"half an escape":                   {"GET /%2 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, r := dial(t, g)
+			send(t, conn, tt.text)
+			method, _, _ := strings.Cut(tt.text, " ")
+			a, err := tryReceive(r, method)
+			if tt.status == 0 {
+				// The gateway may read it, if the upstream then sees the same.
+				if a.status != 200 && a.status != 400 {
+					t.Fatalf("status %d, %v, want 200 or 400", a.status, err)
+				}
+				for _, one := range up.taken() {
+					if one.body != "" || len(one.header["Transfer-Encoding"]) > 0 {
+						t.Errorf("the upstream saw %+v, want no body", one)
+					}
+				}
+				return
+			}
+			if err != nil || a.status != tt.status {
+				t.Fatalf("status %d, %v, want %d", a.status, err, tt.status)
+			}
+			if strings.Contains(a.body, "secret") {
+				t.Errorf("the answer tells what was sent: %q", a.body)
+			}
+			if seen := up.taken(); len(seen) > 0 {
+				t.Errorf("the upstream saw %+v, want nothing", seen)
+			}
+		})
+	}
+}
+
+// Two lengths, of which each party could believe another: what follows is one request to all, or none.
+func TestSmugglingByTwoLengthsIsReadInOneWay(t *testing.T) {
+	up := newRecorder(t)
+	g := start(t, before(up.URL))
+	for name, text := range map[string]string{
+		"length, then chunks": "POST /first HTTP/1.1\r\nHost: a.example\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"1e\r\nGET /smuggled HTTP/1.1\r\nX: a\r\n\r\n0\r\n\r\n",
+		"chunks, then length": "POST /first HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\nContent-Length: 100\r\n\r\n" +
+			"3\r\nabc\r\n0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, r := dial(t, g)
+			send(t, conn, text+"GET /second HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+			first, second := receive(t, r, "POST"), receive(t, r, "GET")
+			if first.body != "served /first" || second.body != "served /second" {
+				t.Errorf("answers %q and %q, want those to both", first.body, second.body)
+			}
+			if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+				t.Errorf("then %q, %v, want the end", rest, err)
+			}
+			seen := up.taken()
+			if len(seen) != 2 || seen[0].target != "/first" || seen[1].target != "/second" {
+				t.Fatalf("the upstream saw %+v, want /first and /second", seen)
+			}
+			if seen[0].header.Get("Content-Length") != "" || seen[0].length != -1 {
+				t.Errorf("the upstream saw a length of %d, want chunks alone", seen[0].length)
+			}
+		})
+	}
+}
+
+// What comes after a request in the same packet is the next request, and never part of the one before.
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	up := newRecorder(t)
+	g := start(t, before(up.URL))
+	conn, r := dial(t, g)
+	var text strings.Builder
+	for _, path := range []string{"/1", "/2", "/3"} {
+		text.WriteString("POST " + path + " HTTP/1.1\r\nHost: a.example\r\nContent-Length: 2\r\n\r\n" + path)
+	}
+	send(t, conn, text.String())
+	for _, path := range []string{"/1", "/2", "/3"} {
+		if a := receive(t, r, "POST"); a.body != "served "+path {
+			t.Errorf("answer %q, want that to %s", a.body, path)
+		}
+	}
+	for i, one := range up.taken() {
+		if want := "/" + string(rune('1'+i)); one.target != want || one.body != want {
+			t.Errorf("request %d was %s %q, want %s twice", i, one.target, one.body, want)
+		}
+	}
+}
+
+func TestOversizedHeadersAre431(t *testing.T) {
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.MaxHeader = 8 << 10
+	g := start(t, c)
+	request := func(size int) string {
+		return "GET / HTTP/1.1\r\nHost: a.example\r\nCookie: " + strings.Repeat("x", size) + "\r\n\r\n"
+	}
+	if a := exchangeRaw(t, g, request(7<<10)); a.status != 200 {
+		t.Errorf("7 KiB: %d, want 200", a.status)
+	}
+	up.one(t)
+	a := exchangeRaw(t, g, request(9<<10))
+	wantProblem(t, a, http.StatusRequestHeaderFieldsTooLarge)
+	if !a.close {
+		t.Error("the connection stays open, want it closed")
+	}
+	// Far too much, which is not even read to its end.
+	conn, r := dial(t, g)
+	go func() { _, _ = io.WriteString(conn, request(10<<20)) }()
+	if a, err := tryReceive(r, "GET"); err == nil && a.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("10 MiB: %d, want 431, or the end of the connection", a.status)
+	}
+	// Many small ones count as much as one that is large.
+	a = exchangeRaw(t, g, "GET / HTTP/1.1\r\nHost: a.example\r\n"+strings.Repeat("A: b\r\n", 1500)+"\r\n")
+	if a.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("many headers: %d, want 431", a.status)
+	}
+	if seen := up.taken(); len(seen) > 0 {
+		t.Errorf("the upstream saw %d requests, want none", len(seen))
+	}
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/gateway/upstream"
+)
+
+// proxy sends a request on that the limiter has let pass.
+func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
+	ex := exchangeOf(w)
+	switch {
+	case ex == nil:
+		// Without it nothing that was found out about the request is known here.
+		g.config.Logger.Error("the limiter hands on a ResponseWriter of its own that has no method Unwrap")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+	case ex.path == "*":
+		w.WriteHeader(http.StatusNoContent) // about the server on the whole, which we are
+	case ex.route == nil:
+		ex.answer(w, http.StatusNotFound, "There is no route for this host and path.")
+	case r.Method == http.MethodOptions && ex.endsHere(r):
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		ex.send(w, r)
+	}
+}
+
+// endsHere tells whether Max-Forwards says that the request is meant for us, and counts it down if not.
+func (ex *exchange) endsHere(r *http.Request) bool {
+	const name = "Max-Forwards"
+	lines := r.Header[name]
+	if len(lines) == 0 {
+		return false
+	}
+	n, err := strconv.ParseUint(lines[0], 10, 31)
+	if err != nil || len(lines) > 1 {
+		delete(r.Header, name) // it says nothing, and must not be passed on as it is
+		return false
+	}
+	if n == 0 {
+		return true
+	}
+	r.Header[name] = []string{strconv.FormatUint(n-1, 10)}
+	return false
+}
+
+// send sends the request to an upstream, and to another if the first does not take it.
+func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
+	rt := ex.route
+	ex.setFields(r)
+	ex.takeBody(r)
+	ctx := r.Context()
+	if total := rt.config.TotalTimeout; total > 0 && ex.hops.upgrade == "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, total)
+		defer cancel()
+	}
+	var tried uint64
+	for {
+		s := rt.pick(ex.g.now(), tried)
+		if s == nil {
+			ex.fault = or2(ex.fault, errNobody)
+			setRetryAfter(w.Header(), rt.retryAfter())
+			ex.answer(w, http.StatusServiceUnavailable, "No upstream can take the request.")
+			return
+		}
+		ex.upstream = s
+		outcome, err := ex.try(ctx, w, r, s)
+		if err == nil {
+			s.succeeded(rt, outcome.Status, ex.g.now())
+			return
+		}
+		ex.blame(ctx, s, err)
+		if !ex.mayRetry(ctx, r, &outcome, err) {
+			ex.fail(w, &outcome, err)
+			return
+		}
+		tried |= rt.bitOf(s)
+		if rt.pick(ex.g.now(), tried) == nil {
+			ex.fail(w, &outcome, err) // this says more than that there is nobody else
+			return
+		}
+		ex.retries++
+		ex.g.figures.retries.add()
+	}
+}
+
+var errNobody = errors.New("no upstream is up")
+
+func or2(err, instead error) error {
+	if err != nil {
+		return err
+	}
+	return instead
+}
+
+// try asks one upstream.
+func (ex *exchange) try(ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer) (upstream.Outcome, error) {
+	s.requests.Add(1)
+	s.inFlight.Add(1)
+	defer s.inFlight.Add(-1)
+	head := upstream.Head{Target: ex.target, Host: ex.route.config.SendHost, Fields: ex.fields.list()}
+	if ex.hops.upgrade != "" && s.tunnel != nil {
+		return ex.upgrade(w, r, s, &head)
+	}
+	return s.leg.Forward(ctx, w, r, head)
+}
+
+// blame counts an error against an upstream, if it is its fault.
+func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
+	if ctx.Err() != nil || !blames(err) {
+		return
+	}
+	if s.failedWith(ex.route, err, ex.g.now()) {
+		ex.g.config.Logger.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "error", err)
+	}
+}
+
+// mayRetry tells whether the request can be tried on another upstream without being done twice.
+func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upstream.Outcome, err error) bool {
+	var e *upstream.Error
+	if ex.retries >= ex.route.config.Retries || outcome.Sent || ctx.Err() != nil || !errors.As(err, &e) {
+		return false
+	}
+	switch e.Fault {
+	case upstream.FaultDial, upstream.FaultBusy: // nothing was sent
+		return ex.body == nil || ex.body.rewind()
+	case upstream.FaultBroken:
+		return ex.body == nil && isIdempotent(r.Method)
+	default:
+		return false
+	}
+}
+
+func isIdempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail answers for an upstream that did not serve the request. If the answer has begun, the client's connection is aborted,
+// so that he cannot take it for complete.
+func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err error) {
+	ex.fault = err
+	if ex.hijacked {
+		return
+	}
+	if outcome.Sent || ex.wrote {
+		panic(http.ErrAbortHandler)
+	}
+	status, detail := ex.explain(err)
+	if status == statusClientGone {
+		ex.status = status
+		panic(http.ErrAbortHandler)
+	}
+	if status == http.StatusServiceUnavailable {
+		setRetryAfter(w.Header(), time.Second)
+	}
+	ex.answer(w, status, detail)
+}
+
+// explain returns what to answer for an error.
+func (ex *exchange) explain(err error) (status int, detail string) {
+	var e *upstream.Error
+	if !errors.As(err, &e) {
+		return http.StatusBadGateway, "The upstream could not be asked."
+	}
+	if e.Fault == upstream.FaultBody {
+		switch {
+		case errors.Is(err, errBodyTooLarge):
+			return http.StatusRequestEntityTooLarge, "The body may have at most " + strconv.FormatInt(ex.route.config.MaxBody, 10) + " bytes."
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return http.StatusRequestTimeout, "The body did not arrive in time."
+		default:
+			return http.StatusBadRequest, "The body could not be read."
+		}
+	}
+	switch status = e.Status(); status {
+	case http.StatusBadRequest:
+		detail = "The request cannot be sent on."
+	case http.StatusGatewayTimeout:
+		detail = "The upstream did not answer in time."
+	case http.StatusServiceUnavailable:
+		detail = "All connections are in use."
+	case http.StatusBadGateway:
+		detail = "The upstream did not answer as it should."
+		if e.Fault == upstream.FaultDial {
+			detail = "The upstream cannot be reached."
+		}
+	}
+	return status, detail
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+)
+
+// routes finds the route of a request.
+type routes struct {
+	all   []*route
+	hosts map[string][]*route // by host, the longest path first
+	below map[string][]*route // by what follows the *. of a host
+	any   []*route            // whatever the host
+}
+
+func newRoutes(all []*route) routes {
+	t := routes{all: all, hosts: make(map[string][]*route), below: make(map[string][]*route)}
+	for _, r := range all {
+		switch parent, wild := strings.CutPrefix(r.config.Host, "*."); {
+		case r.config.Host == "":
+			t.any = append(t.any, r)
+		case wild:
+			t.below[parent] = append(t.below[parent], r)
+		default:
+			t.hosts[r.config.Host] = append(t.hosts[r.config.Host], r)
+		}
+	}
+	longestFirst := func(a, b *route) int { return len(b.config.Path) - len(a.config.Path) }
+	slices.SortStableFunc(t.any, longestFirst)
+	for _, of := range []map[string][]*route{t.hosts, t.below} {
+		for _, list := range of {
+			slices.SortStableFunc(list, longestFirst)
+		}
+	}
+	return t
+}
+
+// find returns the route for a canonical host and path, or nil.
+func (t *routes) find(host, path string) *route {
+	if len(t.hosts) > 0 {
+		if r := longest(t.hosts[host], path); r != nil {
+			return r
+		}
+	}
+	if len(t.below) > 0 {
+		for parent := host; ; {
+			_, after, ok := strings.Cut(parent, ".")
+			if !ok {
+				break
+			}
+			parent = after
+			if r := longest(t.below[parent], path); r != nil {
+				return r
+			}
+		}
+	}
+	return longest(t.any, path)
+}
+
+// longest returns the first of the routes, longest path first, that is for the path.
+func longest(list []*route, path string) *route {
+	for _, r := range list {
+		if isBelow(path, r.config.Path) {
+			return r
+		}
+	}
+	return nil
+}
+
+// isBelow tells whether the path is the prefix, or goes on from it with a new segment.
+func isBelow(path, prefix string) bool {
+	if !strings.HasPrefix(path, prefix) {
+		return false
+	}
+	return len(path) == len(prefix) || prefix[len(prefix)-1] == '/' || path[len(prefix)] == '/'
+}

@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func itoa(n int) string   { return strconv.Itoa(n) }
+func itoa16(n int) string { return strconv.FormatInt(int64(n), 16) }
+
+// ends waits for the end of a connection that we say nothing on.
+func ends(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Fatalf("the connection does not end: %v", err)
+	}
+}
+
+func TestSlowHeadersEndTheConnection(t *testing.T) {
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.HeaderTimeout = 150 * time.Millisecond
+	g := start(t, c)
+	var all []net.Conn
+	for _, begin := range []string{"", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: a.example\r\nX-A: b\r\n", "PRI * HTTP/2.0\r\n\r\n"} {
+		conn, _ := dial(t, g)
+		send(t, conn, begin)
+		all = append(all, conn)
+	}
+	// A trickle does not help.
+	conn, _ := dial(t, g)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\n")
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if _, err := io.WriteString(conn, "A: b\r\n"); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	for _, conn := range append(all, conn) {
+		ends(t, conn)
+	}
+	until(t, "no connection is left", func() bool { return g.Stats().Conns == 0 })
+	if seen := up.taken(); len(seen) > 0 {
+		t.Errorf("the upstream saw %+v, want nothing", seen)
+	}
+}
+
+func TestIdleConnectionsEnd(t *testing.T) {
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.IdleTimeout = 100 * time.Millisecond
+	g := start(t, c)
+	conn, r := dial(t, g)
+	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
+	receive(t, r, "GET")
+	ends(t, conn)
+}
+
+// A client that does not read his answer holds nothing for long: neither our goroutine nor the upstream's connection.
+func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
+	big := bytes.Repeat([]byte("x"), 1<<20)
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 64 {
+			if _, err := w.Write(big); err != nil {
+				return
+			}
+		}
+	})
+	c := before(up.URL)
+	c.WriteTimeout = 200 * time.Millisecond
+	g := start(t, c)
+	conn, _ := dial(t, g)
+	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
+	until(t, "the answer is cut off", func() bool { return g.Stats().Aborted == 1 })
+	until(t, "no request is left", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Conns == 0 && s.Upstreams[0].InFlight == 0 })
+
+	// Small answers that are never read fill up as well.
+	small := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(big[:1<<14]) })
+	c = before(small.URL)
+	c.WriteTimeout = 200 * time.Millisecond
+	g = start(t, c)
+	conn, _ = dial(t, g)
+	go func() {
+		for {
+			if _, err := io.WriteString(conn, lines("GET / HTTP/1.1", "Host: a.example")); err != nil {
+				return
+			}
+		}
+	}()
+	until(t, "requests are served", func() bool { return g.Stats().Requests > 0 })
+	until(t, "the connection is closed", func() bool { return g.Stats().Conns == 0 })
+}
+
+// One that reads slowly, but reads, gets all.
+func TestSlowReadersGetAll(t *testing.T) {
+	const size = 8 << 20
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", itoa(size))
+		_, _ = io.CopyN(w, zeros{}, size)
+	})
+	c := before(up.URL)
+	c.WriteTimeout = 500 * time.Millisecond
+	g := start(t, c)
+	res, err := http.Get(urlOf(g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	begin := time.Now()
+	buffer := make([]byte, 128<<10)
+	total := 0
+	for {
+		n, err := io.ReadFull(res.Body, buffer)
+		total += n
+		if err != nil {
+			break
+		}
+		time.Sleep(15 * time.Millisecond) // it is slow
+	}
+	if total != size {
+		t.Errorf("got %d bytes in %v, want %d", total, time.Since(begin), size)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.MaxConns = 2
+	g := start(t, c)
+	first, r1 := dial(t, g)
+	second, r2 := dial(t, g)
+	send(t, first, lines("GET / HTTP/1.1", "Host: a.example"))
+	receive(t, r1, "GET")
+	send(t, second, lines("GET / HTTP/1.1", "Host: a.example"))
+	receive(t, r2, "GET")
+	third, _ := dial(t, g)
+	ends(t, third)
+	if s := g.Stats(); s.Refused != 1 || s.Conns != 2 {
+		t.Errorf("refused %d, connections %d, want 1 and 2", s.Refused, s.Conns)
+	}
+	first.Close()
+	until(t, "there is room", func() bool { return g.Stats().Conns == 1 })
+	fourth, r4 := dial(t, g)
+	send(t, fourth, lines("GET / HTTP/1.1", "Host: a.example"))
+	receive(t, r4, "GET")
+}
+
+// While slow clients hold what they may, others are served as fast as ever.
+func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
+	up := newRecorder(t)
+	g := start(t, before(up.URL))
+	for range 100 {
+		conn, _ := dial(t, g)
+		send(t, conn, "GET / HTTP/1.1\r\nHost: a.example\r\n")
+		conn, _ = dial(t, g)
+		send(t, conn, lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: 100000")+"x")
+	}
+	for range 100 {
+		if a := get(t, g, "/"); a.status != 200 {
+			t.Fatalf("status %d, want 200", a.status)
+		}
+	}
+}

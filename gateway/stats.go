@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/gateway/upstream"
+)
+
+// An Observation is a request that is over.
+type Observation struct {
+	// Route and Upstream are the names of the route and the URL of the upstream that was asked last; empty if there is none,
+	// as with requests that the limiter rejects.
+	Route, Upstream string
+	// Status is what was answered, 499 if the client had gone before there was an answer, 0 if the connection was closed
+	// without one.
+	Status int
+	// Sent is how many bytes of a body were sent to the client.
+	Sent int64
+	// Took is how long it took.
+	Took time.Duration
+	// Retries is on how many other upstreams it was tried.
+	Retries int
+	// Upgraded tells that the connection was upgraded, Aborted that the answer was cut off.
+	Upgraded, Aborted bool
+	// Err is why the request was not served; nil if it was, or if the limiter rejected it.
+	Err error
+}
+
+// Stats are a gateway's figures: those that count, since it was made.
+type Stats struct {
+	// Conns is how many connections of clients there are, Refused how many were too many.
+	Conns, Refused int64
+	// InFlight is how many requests are being served, and Requests how many there were.
+	InFlight, Requests int64
+	// Answers is how many there were by their class: Answers[2] those from 200 to 299. Answers[0] are the requests that had
+	// none.
+	Answers [6]int64
+	// Retries is how many requests were tried on another upstream.
+	Retries int64
+	// Aborted is how many answers were cut off.
+	Aborted int64
+	// Upgrades is how many upgraded connections there are, and Upgraded how many there were. UpgradesIdle is how many were
+	// closed because nothing passed, UpgradesCut how many because the gateway was shut down.
+	Upgrades, Upgraded, UpgradesIdle, UpgradesCut int64
+	// LogWritten and LogDropped are how many lines of the access log were written, and how many were too many.
+	LogWritten, LogDropped int64
+	// CertificatesLoaded and CertificatesFailed are how often new files of certificates were taken into use, and how often
+	// files could not be.
+	CertificatesLoaded, CertificatesFailed int64
+	// Upstreams are those of all routes, in the order of the Config.
+	Upstreams []UpstreamStats
+}
+
+// UpstreamStats are what is known of one upstream of one route.
+type UpstreamStats struct {
+	// Route is the route's name, URL the upstream's.
+	Route, URL string
+	// Up is whether it gets requests. Down is what its health checks say, Ejected that requests failed there, Returning
+	// that it does not yet get its full share.
+	Up, Down, Ejected, Returning bool
+	// InFlight is how many requests it is serving, Requests how many it was sent, Failed how many failed there.
+	InFlight, Requests, Failed int64
+	// Ejections is how often it was left out.
+	Ejections int64
+	// Checks and ChecksFailed are its health checks.
+	Checks, ChecksFailed int64
+	// LastErr is what went wrong there last, if anything ever did.
+	LastErr error
+	// Pool are the figures of its connections. Upstreams of HTTP/2 have none.
+	Pool upstream.Stats
+}
+
+// figures are those that every request changes.
+type figures struct {
+	began, over tally
+	answers     [6]tally
+	retries     tally
+	aborted     atomic.Int64
+}
+
+func (f *figures) begin() { f.began.add() }
+
+// Stats returns the figures.
+func (g *Gateway) Stats() Stats {
+	f := &g.figures
+	over := f.over.sum() // first, so that what is in flight is never below zero
+	s := Stats{
+		Conns: g.conns.now.Load(), Refused: g.conns.refused.Load(),
+		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
+		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
+		UpgradesIdle: g.tunnels.idled.Load(), UpgradesCut: g.tunnels.cut.Load(),
+	}
+	s.InFlight = s.Requests - over
+	for i := range s.Answers {
+		s.Answers[i] = f.answers[i].sum()
+	}
+	if g.log != nil {
+		s.LogWritten, s.LogDropped = g.log.written.Load(), g.log.dropped.Load()
+	}
+	for _, f := range g.fronts {
+		if f.certificates != nil {
+			s.CertificatesLoaded += f.certificates.loaded.Load()
+			s.CertificatesFailed += f.certificates.failed.Load()
+		}
+	}
+	for _, rt := range g.routes.all {
+		for _, u := range rt.servers {
+			s.Upstreams = append(s.Upstreams, u.stats(rt, g.now()))
+		}
+	}
+	return s
+}
+
+func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
+	state := s.current(rt, now)
+	u := UpstreamStats{
+		Route: rt.config.Name, URL: s.url,
+		Up: state&(isDown|isEjected) == 0, Down: state&isDown != 0, Ejected: state&isEjected != 0, Returning: state&isReturning != 0,
+		InFlight: s.inFlight.Load(), Requests: s.requests.Load(), Failed: s.failed.Load(), Ejections: s.ejections.Load(),
+		Checks: s.checked.Load(), ChecksFailed: s.checksFailed.Load(),
+	}
+	s.mu.Lock()
+	u.LastErr = s.lastErr
+	s.mu.Unlock()
+	if pool, ok := s.leg.(*upstream.Pool); ok {
+		u.Pool = pool.Stats()
+	}
+	return u
+}
+
+// over counts a request that is over, and tells of it.
+func (g *Gateway) over(ex *exchange, r *http.Request) {
+	f := &g.figures
+	f.over.add()
+	o := Observation{
+		Status: ex.status, Sent: ex.sent, Retries: ex.retries, Aborted: !ex.complete, Err: ex.fault,
+		Upgraded: ex.status == http.StatusSwitchingProtocols,
+	}
+	if class := o.Status / 100; class < len(f.answers) {
+		f.answers[class].add()
+	}
+	if o.Aborted {
+		f.aborted.Add(1)
+	}
+	logged := g.log != nil && g.log.wants(&o)
+	if !logged && g.config.Observe == nil {
+		return
+	}
+	o.Took = g.now() - ex.began
+	if ex.route != nil {
+		o.Route = ex.route.config.Name
+	}
+	if ex.upstream != nil {
+		o.Upstream = ex.upstream.url
+	}
+	if g.config.Observe != nil {
+		g.config.Observe(&o)
+	}
+	if logged {
+		g.log.add(ex.line(r, &o))
+	}
+}
+
+// line makes a line of the access log.
+func (ex *exchange) line(r *http.Request, o *Observation) accessLine {
+	line := accessLine{
+		at: ex.g.epoch.Add(ex.began), took: o.Took, method: r.Method, host: ex.host, path: ex.path, protocol: r.Proto,
+		route: o.Route, upstream: o.Upstream, status: o.Status, sent: o.Sent, retries: o.Retries, aborted: o.Aborted, fault: o.Err,
+	}
+	if ex.id != nil {
+		line.id = ex.id[0]
+	}
+	if ex.client.IsValid() {
+		line.client = ex.client.String()
+	}
+	if ex.g.config.AccessLog.Query {
+		line.query = r.URL.RawQuery
+	}
+	return line
+}
+
+// A tally is a counter that many cores count on at once.
+type tally [16]struct {
+	n atomic.Int64
+	_ [56]byte // a cache line each
+}
+
+func (t *tally) add() { t[rand.Uint32()%uint32(len(t))].n.Add(1) }
+
+func (t *tally) sum() int64 {
+	var sum int64
+	for i := range t {
+		sum += t[i].n.Load()
+	}
+	return sum
+}

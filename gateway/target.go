@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// setPath makes the path of a request the canonical one, so that everybody from here on reads it in the same way, the
+// upstream too. It returns what stands in the request line that is sent on.
+func setPath(r *http.Request, path string) (target string, err error) {
+	u := r.URL
+	query, clean := escapeQuery(u.RawQuery)
+	if !clean {
+		u.RawQuery = query
+	}
+	if sent := r.RequestURI; clean && strings.HasPrefix(sent, path) && (len(sent) == len(path) || sent[len(path)] == '?') {
+		return sent, nil // the usual case, which needs nothing
+	}
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		return "", &identity.RequestError{Part: "path", Want: "one that can be decoded"}
+	}
+	u.Path, u.RawPath = plain, ""
+	if u.EscapedPath() != path {
+		u.RawPath = path
+	}
+	target = path
+	if u.RawQuery != "" || u.ForceQuery {
+		target += "?" + u.RawQuery
+	}
+	r.RequestURI = target
+	return target, nil
+}
+
+// escapeQuery escapes what has no place in a query and could be read in two ways: net/http lets it pass.
+func escapeQuery(query string) (escaped string, clean bool) {
+	i := 0
+	for i < len(query) && isQuery(query[i]) {
+		i++
+	}
+	if i == len(query) {
+		return query, true
+	}
+	const digits = "0123456789ABCDEF"
+	b := make([]byte, i, len(query)+16)
+	copy(b, query)
+	for ; i < len(query); i++ {
+		if c := query[i]; isQuery(c) {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return string(b), false
+}
+
+func isQuery(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
+
+// checkTarget refuses requests whose target is in a form that is not for us.
+func checkTarget(r *http.Request) error {
+	switch u := r.URL; {
+	case u.Opaque != "":
+		return &identity.RequestError{Part: "target", Want: "a path, or a whole URL"}
+	case u.User != nil:
+		return &identity.RequestError{Part: "target", Want: "no user in it"}
+	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
+		return &identity.RequestError{Part: "target", Value: quote(u.Scheme), Want: "http or https"}
+	default:
+		return nil
+	}
+}

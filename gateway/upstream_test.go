@@ -1,0 +1,390 @@
+package gateway
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// readRequest reads a request that a fake upstream is sent, with its body.
+func readRequest(r *bufio.Reader) (*http.Request, error) {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, req.Body)
+	return req, err
+}
+
+// Whatever the upstream does, the client gets a clear answer, or sees that the answer is cut off.
+func TestBadUpstreams(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do      func(conn net.Conn, r *bufio.Reader)
+		status  int  // 0 if there is no answer at all
+		cut     bool // the answer is not complete
+		timeout time.Duration
+	}{
+		"closes at once": {do: func(net.Conn, *bufio.Reader) {}, status: 502},
+		"resets": {do: func(conn net.Conn, r *bufio.Reader) {
+			_, _ = readRequest(r)
+			_ = conn.(*net.TCPConn).SetLinger(0)
+		}, status: 502},
+		"says nothing": {do: func(_ net.Conn, r *bufio.Reader) {
+			_, _ = readRequest(r)
+			_, _ = r.ReadByte()
+		}, status: 504, timeout: 100 * time.Millisecond},
+		"speaks another protocol":  {do: says("SSH-2.0-OpenSSH_9.2\r\n"), status: 502},
+		"has an endless header":    {do: says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n"), status: 502},
+		"has two lengths":          {do: says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), status: 502},
+		"has a negative length":    {do: says("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nab"), status: 502},
+		"has length and chunks":    {do: says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), status: 502},
+		"closes in the header":     {do: says("HTTP/1.1 200 OK\r\nContent-Le"), status: 502},
+		"switches unasked":         {do: says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), status: 502},
+		"promises more than it has": {do: says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), status: 200, cut: true},
+		"promises much more":        {do: says("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 500_000)), status: 200, cut: true},
+		"closes in the chunks":      {do: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), status: 200, cut: true},
+		"has bad chunks":            {do: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxyz\r\n"), status: 200, cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := before(fake(t, tt.do))
+			if tt.timeout > 0 {
+				c.Routes[0].ResponseHeaderTimeout = tt.timeout
+			}
+			g := start(t, c)
+			conn, r := dial(t, g)
+			send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
+			a, err := tryReceive(r, "GET")
+			if tt.cut {
+				if err == nil {
+					t.Errorf("the answer looks complete: %d with %d bytes", a.status, len(a.body))
+				}
+				if a.status != 0 && a.status != tt.status {
+					t.Errorf("status %d, want %d", a.status, tt.status)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantProblem(t, a, tt.status)
+			s := g.Stats()
+			if s.Upstreams[0].Failed == 0 || s.Upstreams[0].LastErr == nil {
+				t.Errorf("nothing is counted against the upstream: %+v", s.Upstreams[0])
+			}
+		})
+	}
+	t.Run("is not there", func(t *testing.T) {
+		g := start(t, before(refusing(t)))
+		wantProblem(t, get(t, g, "/"), http.StatusBadGateway)
+	})
+	t.Run("cannot be connected to in time", func(t *testing.T) {
+		c := before("http://192.0.2.1:80") // for documentation, where nobody is
+		c.Routes[0].DialTimeout = 50 * time.Millisecond
+		g := start(t, c)
+		if a := get(t, g, "/"); a.status != http.StatusGatewayTimeout && a.status != http.StatusBadGateway {
+			t.Errorf("status %d, want 504, or 502 where there is no such network", a.status)
+		}
+	})
+}
+
+// says answers each request with a text and closes the connection.
+func says(text string) func(conn net.Conn, r *bufio.Reader) {
+	return func(conn net.Conn, r *bufio.Reader) {
+		if _, err := readRequest(r); err == nil {
+			_, _ = io.WriteString(conn, text)
+		}
+	}
+}
+
+// What an upstream sends beyond what it promised is nobody's answer.
+func TestExcessOfAnAnswerNeverReachesAnotherClient(t *testing.T) {
+	var n atomic.Int32
+	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
+		for {
+			if _, err := readRequest(r); err != nil {
+				return
+			}
+			n.Add(1)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+		}
+	})
+	g := start(t, before(url))
+	for range 20 {
+		if a := get(t, g, "/"); a.status != 200 || a.body != "ok" {
+			t.Fatalf("got %d %q, want ok", a.status, a.body)
+		}
+	}
+	if n.Load() != 20 {
+		t.Errorf("the upstream saw %d requests, want 20", n.Load())
+	}
+}
+
+func TestTotalTimeoutBoundsARequest(t *testing.T) {
+	gone := make(chan struct{}, 2)
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/begun" {
+			_, _ = io.WriteString(w, "begun")
+			_ = http.NewResponseController(w).Flush()
+		}
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+	c := before(up.URL)
+	c.Routes[0].TotalTimeout = 100 * time.Millisecond
+	g := start(t, c)
+	wantProblem(t, get(t, g, "/"), http.StatusGatewayTimeout)
+	conn, r := dial(t, g)
+	send(t, conn, lines("GET /begun HTTP/1.1", "Host: a.example"))
+	if a, err := tryReceive(r, "GET"); err == nil {
+		t.Errorf("the answer looks complete: %+v", a)
+	}
+	for range 2 {
+		select {
+		case <-gone:
+		case <-time.After(patience):
+			t.Fatal("the upstream still works for nobody")
+		}
+	}
+}
+
+func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
+	began, gone := make(chan struct{}), make(chan struct{})
+	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(gone)
+	})
+	c := before(up.URL)
+	var seen atomic.Pointer[Observation]
+	c.Observe = func(o *Observation) { one := *o; seen.Store(&one) }
+	g := start(t, c)
+	conn, _ := dial(t, g)
+	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
+	<-began
+	conn.Close()
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Fatal("the upstream still works for nobody")
+	}
+	until(t, "the request is over", func() bool { return seen.Load() != nil })
+	if o := seen.Load(); o.Status != statusClientGone || o.Err == nil {
+		t.Errorf("observed %+v, want 499", o)
+	}
+	if s := g.Stats(); s.Upstreams[0].Failed != 0 {
+		t.Errorf("it is counted against the upstream: %+v", s.Upstreams[0])
+	}
+}
+
+func TestUpstreamsTakeTurns(t *testing.T) {
+	a, b, c := newRecorder(t), newRecorder(t), newRecorder(t)
+	g := start(t, before(a.URL, b.URL, c.URL))
+	for range 30 {
+		get(t, g, "/")
+	}
+	for i, up := range []*recorder{a, b, c} {
+		if n := len(up.taken()); n != 10 {
+			t.Errorf("upstream %d saw %d requests, want 10", i, n)
+		}
+	}
+}
+
+func TestRequestsGoToAnotherUpstreamIfTheFirstIsNotThere(t *testing.T) {
+	up := newRecorder(t)
+	c := before(refusing(t), up.URL)
+	c.Routes[0].Ejection.After = -1 // so that each second one meets it
+	g := start(t, c)
+	for i := range 10 {
+		body := strings.Repeat("b", i*1000)
+		r, err := http.NewRequest(http.MethodPost, urlOf(g), strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := do(t, http.DefaultClient, r); a.status != 200 {
+			t.Fatalf("POST of %d bytes: %d, want 200: %s", len(body), a.status, a.body)
+		}
+		if got := up.one(t).body; got != body {
+			t.Errorf("the upstream saw %d bytes, want %d", len(got), len(body))
+		}
+	}
+	if got := g.Stats().Retries; got != 5 {
+		t.Errorf("%d retries, want 5", got)
+	}
+}
+
+// An upstream that took the request and then broke off may have done what it asks for.
+func TestOnlyWhatMayBeRepeatedGoesToAnotherUpstreamAfterItWasSent(t *testing.T) {
+	var broken atomic.Int32
+	breaks := fake(t, func(_ net.Conn, r *bufio.Reader) {
+		if _, err := readRequest(r); err == nil {
+			broken.Add(1)
+		}
+	})
+	up := newRecorder(t)
+	for _, tt := range []struct {
+		method, body string
+		repeated     bool
+	}{
+		{"GET", "", true},
+		{"HEAD", "", true},
+		{"DELETE", "", true},
+		{"PUT", "", true},
+		{"POST", "", false},
+		{"PATCH", "", false},
+		{"POST", "body", false},
+		{"PUT", "body", false},
+	} {
+		t.Run(tt.method+" "+tt.body, func(t *testing.T) {
+			c := before(breaks, up.URL)
+			c.Routes[0].Ejection.After = -1
+			g := start(t, c)
+			broken.Store(0)
+			statuses := make(map[int]int)
+			for range 10 {
+				r, err := http.NewRequest(tt.method, urlOf(g), strings.NewReader(tt.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				statuses[do(t, http.DefaultClient, r).status]++
+			}
+			want := map[int]int{200: 5, 502: 5}
+			if tt.repeated {
+				want = map[int]int{200: 10}
+			}
+			if len(statuses) != len(want) || statuses[200] != want[200] {
+				t.Errorf("answers %v, want %v", statuses, want)
+			}
+			if got := broken.Load(); got != 5 {
+				t.Errorf("the first upstream was sent %d requests, want 5", got)
+			}
+			if got := len(up.taken()); got != want[200] {
+				t.Errorf("the second upstream saw %d requests, want %d", got, want[200])
+			}
+		})
+	}
+}
+
+func TestTimeoutsAreNotTriedAgain(t *testing.T) {
+	slow := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	c := before(slow.URL, slow.URL+"/")
+	c.Routes[0].ResponseHeaderTimeout = 50 * time.Millisecond
+	g := start(t, c)
+	wantProblem(t, get(t, g, "/"), http.StatusGatewayTimeout)
+	if got := g.Stats().Retries; got != 0 {
+		t.Errorf("%d retries, want none", got)
+	}
+}
+
+func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
+	var sick [2]atomic.Bool
+	var checks atomic.Int32
+	var ups [2]*httptest.Server
+	var served [2]atomic.Int32
+	for i := range ups {
+		ups[i] = serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/healthz" {
+				served[i].Add(1)
+				return
+			}
+			checks.Add(1)
+			if r.Host != "health.example" || r.URL.RawQuery != "deep" {
+				t.Errorf("checked %s for %s, want ?deep for health.example", r.URL, r.Host)
+			}
+			if sick[i].Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		})
+	}
+	var book logBook
+	c := before(ups[0].URL, ups[1].URL)
+	c.Logger = book.logger()
+	c.Routes[0].Health = &Health{Path: "/healthz?deep", Host: "health.example", Interval: 20 * time.Millisecond, Timeout: 20 * time.Millisecond, Failures: 2, Successes: 2}
+	c.Routes[0].Health.Interval, c.Routes[0].Health.Timeout = 100*time.Millisecond, 100*time.Millisecond
+	c.Routes[0].Ejection.SlowReturn = -1
+	g := start(t, c)
+	ask := func() (counts [2]int32) {
+		t.Helper()
+		before := [2]int32{served[0].Load(), served[1].Load()}
+		for range 10 {
+			if a := get(t, g, "/"); a.status != 200 {
+				t.Fatalf("status %d, want 200", a.status)
+			}
+		}
+		return [2]int32{served[0].Load() - before[0], served[1].Load() - before[1]}
+	}
+	state := func(i int) UpstreamStats { return g.Stats().Upstreams[i] }
+	if got := ask(); got != [2]int32{5, 5} {
+		t.Errorf("both well: served %v, want 5 each", got)
+	}
+	sick[0].Store(true)
+	until(t, "the first is down", func() bool { return state(0).Down })
+	if got := ask(); got != [2]int32{0, 10} {
+		t.Errorf("the first down: served %v, want all by the second", got)
+	}
+	sick[1].Store(true)
+	until(t, "both are down", func() bool { return state(1).Down })
+	a := get(t, g, "/")
+	wantProblem(t, a, http.StatusServiceUnavailable)
+	if got := a.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After %q, want 1", got)
+	}
+	sick[0].Store(false)
+	sick[1].Store(false)
+	until(t, "both are back", func() bool { return state(0).Up && state(1).Up })
+	if got := ask(); got != [2]int32{5, 5} {
+		t.Errorf("both back: served %v, want 5 each", got)
+	}
+	if s := state(0); s.ChecksFailed < 2 || s.Checks <= s.ChecksFailed || s.LastErr == nil {
+		t.Errorf("%+v, want checks that failed and others", s)
+	}
+	if down, back := len(book.each(t, "upstream is down")), len(book.each(t, "upstream is back")); down != 2 || back != 2 {
+		t.Errorf("the log tells of %d that went and %d that came back, want 2 each:\n%s", down, back, &book)
+	}
+}
+
+func TestHealthCheckThatHangsFails(t *testing.T) {
+	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			<-r.Context().Done()
+		}
+	})
+	c := before(up.URL)
+	c.Routes[0].Health = &Health{Path: "/healthz", Interval: 50 * time.Millisecond, Timeout: 20 * time.Millisecond, Failures: 1}
+	g := start(t, c)
+	until(t, "it is down", func() bool { return g.Stats().Upstreams[0].Down })
+	wantProblem(t, get(t, g, "/"), http.StatusServiceUnavailable)
+}
+
+func TestUpstreamOnASocketOfUnix(t *testing.T) {
+	path := t.TempDir() + "/up.sock"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }))
+	up.Listener = l
+	up.Start()
+	defer up.Close()
+	front := t.TempDir() + "/front.sock"
+	c := before("unix:" + path)
+	c.Listeners = []Listener{{}, {Address: "unix:" + front}}
+	g := start(t, c)
+	if a := get(t, g, "/x"); a.status != 200 || a.body != "/x" {
+		t.Errorf("got %d %q", a.status, a.body)
+	}
+	conn, err := net.Dial("unix", front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	send(t, conn, lines("GET /y HTTP/1.1", "Host: a.example"))
+	if a := receive(t, bufio.NewReader(conn), "GET"); a.status != 200 || a.body != "/y" {
+		t.Errorf("by a socket of Unix: got %d %q", a.status, a.body)
+	}
+}
