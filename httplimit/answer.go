@@ -1,0 +1,65 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// reject answers a request that is denied. Nothing here is done twice or for nothing, since it is what a flood meets.
+func (h *handler) reject(w http.ResponseWriter, x *exchange) {
+	v := &x.verdict
+	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
+	values := new(fieldValues) // the header refers to them, so they are not used again
+	x.buf = h.Fields.fill(values, v, retryAfter, h.Now(), x.buf[:0])
+	p := problemOf(v)
+	x.buf = p.append(x.buf[:0], v.Limits(), retryAfter)
+	answer(w, values, v.Status, x.buf)
+}
+
+// badRequest answers what cannot be read in one way only.
+func badRequest(w http.ResponseWriter, x *exchange, err error) {
+	p := problem{status: http.StatusBadRequest, kind: problemPlain, title: "Bad Request", detail: err.Error()}
+	x.buf = p.append(x.buf[:0], nil, 0)
+	answer(w, new(fieldValues), p.status, x.buf)
+}
+
+// gaveUp answers a request that was cancelled before its turn, which would have come after a wait. Mostly its client has hung
+// up and nobody reads this.
+func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
+	p := problem{
+		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
+		detail: "Given up while waiting for its turn.",
+	}
+	values := new(fieldValues)
+	seconds := wholeSeconds(wait)
+	if seconds > 0 {
+		values[fieldRetryAfter] = strconv.FormatInt(seconds, 10)
+	}
+	x.buf = p.append(x.buf[:0], nil, seconds)
+	answer(w, values, p.status, x.buf)
+}
+
+// answer sends a problem. It must not be cached: the next request may pass.
+func answer(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
+	header := w.Header()
+	if len(header) > 0 { // what others have set for an answer that is not given
+		header.Del("Content-Encoding")
+		header.Del("Content-Length")
+		header.Del("Etag")
+		header.Del("Last-Modified")
+	}
+	values[fieldType], values[fieldCache] = problemJSON, noStore
+	values.put(header)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that is gone has no use for it
+}
+
+// drop closes the connection without an answer. Of HTTP/2, where others share it, it ends the stream alone.
+func drop(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // the way in which a handler tells the server so
+	}
+	_ = conn.Close() // nobody is there to be told
+}

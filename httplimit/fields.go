@@ -1,0 +1,263 @@
+package httplimit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+)
+
+// The header fields of answers.
+const (
+	fieldRetryAfter = iota
+	fieldPolicy
+	fieldRateLimit
+	fieldLimit
+	fieldRemaining
+	fieldReset
+	verdictFields // so many are there to tell of a verdict
+)
+
+const (
+	fieldType = verdictFields + iota
+	fieldCache
+	maxFields
+)
+
+// fieldNames are their names as net/http has them. On the wire their case means nothing.
+var fieldNames = [maxFields]string{
+	fieldRetryAfter: "Retry-After",
+	fieldPolicy:     "Ratelimit-Policy",
+	fieldRateLimit:  "Ratelimit",
+	fieldLimit:      "X-Ratelimit-Limit",
+	fieldRemaining:  "X-Ratelimit-Remaining",
+	fieldReset:      "X-Ratelimit-Reset",
+	fieldType:       "Content-Type",
+	fieldCache:      "Cache-Control",
+}
+
+// fieldValues are the values of fields, empty for those that are left out.
+type fieldValues [maxFields]string
+
+// put sets the fields in a header, which then refers to them. RateLimit and RateLimit-Policy are lists: what a handler says
+// there is as true as what we do, and stands behind it. Of the others there can be but one, and it is ours.
+func (f *fieldValues) put(h http.Header) {
+	for i := range f {
+		if f[i] == "" {
+			continue
+		}
+		name, line := fieldNames[i], f[i:i+1:i+1]
+		if i == fieldPolicy || i == fieldRateLimit {
+			line = append(line, h[name]...)
+		}
+		h[name] = line
+	}
+}
+
+// MaxJitter is the most that Fields.Jitter can be.
+const MaxJitter = time.Hour
+
+// Fields says which header fields tell clients of their limits. The zero Fields tells them in both dialects.
+type Fields struct {
+	// NoRateLimit leaves out RateLimit and RateLimit-Policy, those of draft-ietf-httpapi-ratelimit-headers-11.
+	NoRateLimit bool
+	// NoXRateLimit leaves out X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
+	NoXRateLimit bool
+	// ResetDelta makes X-RateLimit-Reset a number of seconds from now. Default is the time itself, in seconds since 1970.
+	ResetDelta bool
+	// Jitter is the most that is added to Retry-After by chance, so that clients who were denied together do not come back
+	// together. It is never shortened. At most MaxJitter. Default none.
+	Jitter time.Duration
+}
+
+// Validate reports what is wrong with the Fields.
+func (f Fields) Validate() error {
+	if f.Jitter < 0 || f.Jitter > MaxJitter {
+		return fmt.Errorf("httplimit: Jitter %s: want 0 to %s", f.Jitter, MaxJitter)
+	}
+	return nil
+}
+
+// A Field is a header field.
+type Field struct {
+	// Name is as net/http has it, "Ratelimit-Policy".
+	Name  string
+	Value string
+}
+
+// Append appends the fields that tell of a verdict, and returns them. It is for who answers by other ways than this package's
+// handler. What it is given is what RetryAfter has returned, and the time now.
+func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
+	var values fieldValues
+	var buf [512]byte
+	f.fill(&values, v, wholeSeconds(retryAfter), now, buf[:0])
+	for i, value := range values {
+		if value != "" {
+			dst = append(dst, Field{Name: fieldNames[i], Value: value})
+		}
+	}
+	return dst
+}
+
+// RetryAfter returns when a client who is denied should come back, with Jitter. It is 0 if that is of no use, and for who
+// passes.
+func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
+	if v.Action != engine.Reject || v.RetryAfter == headgate.Never {
+		return 0
+	}
+	wait := v.RetryAfter
+	if f.Jitter > 0 {
+		wait += rand.N(f.Jitter + 1)
+	}
+	return max(wait, time.Microsecond)
+}
+
+// fill sets the values that tell of a verdict. They are parts of one string, built in buf, which is returned to be used again.
+func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte) []byte {
+	var ends [verdictFields]int
+	limits := v.Limits()
+	if retryAfter > 0 {
+		buf = strconv.AppendInt(buf, retryAfter, 10)
+	}
+	ends[fieldRetryAfter] = len(buf)
+	if !f.NoRateLimit {
+		buf = appendPolicies(buf, limits)
+	}
+	ends[fieldPolicy] = len(buf)
+	if !f.NoRateLimit {
+		buf = appendStates(buf, limits, retryAfter)
+	}
+	ends[fieldRateLimit] = len(buf)
+	if d := tightest(limits); d != nil && !f.NoXRateLimit {
+		buf = strconv.AppendInt(buf, d.Limit, 10)
+		ends[fieldLimit] = len(buf)
+		buf = strconv.AppendInt(buf, max(d.Remaining, 0), 10)
+		ends[fieldRemaining] = len(buf)
+		reset := wholeSeconds(d.ResetAfter)
+		if !f.ResetDelta {
+			reset = now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
+		}
+		buf = strconv.AppendInt(buf, reset, 10)
+		ends[fieldReset] = len(buf)
+	}
+	text := string(buf)
+	start := 0
+	for i, end := range ends {
+		if end > start {
+			values[i] = text[start:end]
+			start = end
+		}
+	}
+	return buf
+}
+
+// told tells whether a limit is told of: it was asked, and is not one that only looks on.
+func told(a *engine.Applied) bool { return !a.Shadow && a.Decision.Limit > 0 }
+
+// anyTold tells whether there is a limit that is told of.
+func anyTold(limits []engine.Applied) bool {
+	for i := range limits {
+		if told(&limits[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// counted tells whether it is known how much of a limit is left. Where the store could not be asked it is not.
+func counted(a *engine.Applied) bool { return told(a) && !a.Decision.Degraded }
+
+// appendPolicies appends the value of RateLimit-Policy.
+func appendPolicies(dst []byte, limits []engine.Applied) []byte {
+	start := len(dst)
+	for i := range limits {
+		a := &limits[i]
+		if !told(a) {
+			continue
+		}
+		if len(dst) > start {
+			dst = append(dst, ", "...)
+		}
+		dst = appendName(dst, limits, i)
+		dst = append(dst, ";q="...)
+		dst = strconv.AppendInt(dst, a.Limit.Count, 10)
+		if w := a.Limit.Period; w > 0 && w%time.Second == 0 {
+			dst = append(dst, ";w="...)
+			dst = strconv.AppendInt(dst, int64(w/time.Second), 10)
+		}
+	}
+	return dst
+}
+
+// appendStates appends the value of RateLimit.
+func appendStates(dst []byte, limits []engine.Applied, retryAfter int64) []byte {
+	start := len(dst)
+	for i := range limits {
+		a := &limits[i]
+		if !counted(a) {
+			continue
+		}
+		if len(dst) > start {
+			dst = append(dst, ", "...)
+		}
+		dst = appendName(dst, limits, i)
+		dst = append(dst, ";r="...)
+		dst = strconv.AppendInt(dst, max(a.Decision.Remaining, 0), 10)
+		if t, known := untilMore(&a.Limit, &a.Decision); known {
+			seconds := wholeSeconds(t)
+			if retryAfter > 0 {
+				seconds = min(seconds, retryAfter)
+			}
+			dst = append(dst, ";t="...)
+			dst = strconv.AppendInt(dst, seconds, 10)
+		}
+	}
+	return dst
+}
+
+// appendName appends the name of a limit's policy: that of its rule, and of the limit if the rule has several.
+func appendName(dst []byte, limits []engine.Applied, i int) []byte {
+	a := &limits[i]
+	dst = append(dst, '"')
+	dst = appendWithin(dst, a.Rule.ID)
+	if hasSeveral(limits, i) {
+		dst = append(dst, '/')
+		dst = appendWithin(dst, a.Name)
+	}
+	return append(dst, '"')
+}
+
+// PolicyName returns the name that a verdict's limit has in RateLimit-Policy, given its place in Verdict.Limits.
+func PolicyName(limits []engine.Applied, i int) string {
+	if hasSeveral(limits, i) {
+		return limits[i].Rule.ID + "/" + limits[i].Name
+	}
+	return limits[i].Rule.ID
+}
+
+// hasSeveral tells whether the rule of a limit has others that apply. They stand side by side.
+func hasSeveral(limits []engine.Applied, i int) bool {
+	rule := limits[i].Rule
+	return i > 0 && limits[i-1].Rule == rule || i+1 < len(limits) && limits[i+1].Rule == rule
+}
+
+// tightest returns the decision that X-RateLimit tells of, nil if nothing was counted.
+func tightest(limits []engine.Applied) *headgate.Decision {
+	var least *headgate.Decision
+	for i := range limits {
+		d := &limits[i].Decision
+		switch {
+		case !counted(&limits[i]):
+		case least == nil,
+			least.Allowed && !d.Allowed,
+			!d.Allowed && d.RetryAfter > least.RetryAfter,
+			least.Allowed && d.Allowed && d.Remaining < least.Remaining:
+			least = d
+		}
+	}
+	return least
+}

@@ -1,0 +1,139 @@
+package httplimit
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+)
+
+// New returns a middleware that lets requests through to the next handler as the engine's rules say.
+func New(c Config) (func(next http.Handler) http.Handler, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	l := &limiter{Config: c}
+	l.pool.New = func() any { return new(exchange) }
+	return func(next http.Handler) http.Handler { return &handler{limiter: l, next: next} }, nil
+}
+
+// A limiter is what the handlers of one middleware share.
+type limiter struct {
+	Config
+	pool sync.Pool // of *exchange
+}
+
+// A handler stands before another.
+type handler struct {
+	*limiter
+	next http.Handler
+}
+
+// An exchange is what one request needs. It is used again for others, so nothing of it may be kept by anyone.
+type exchange struct {
+	who     identity.Attributes
+	verdict engine.Verdict
+	buf     []byte
+}
+
+func (l *limiter) release(x *exchange) {
+	x.who.Reset() // keeps no request in memory
+	l.pool.Put(x)
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := h.pool.Get().(*exchange)
+	h.Identifier.Read(r, &x.who)
+	if err := x.who.Malformed(); err != nil {
+		badRequest(w, x, err)
+		h.release(x)
+		return
+	}
+	v := &x.verdict
+	if err := h.Engine.Decide(r.Context(), &x.who, v); err != nil {
+		h.undecided(w, r, x, err)
+		return
+	}
+	switch v.Action {
+	case engine.Reject:
+		h.reject(w, x)
+		h.release(x)
+	case engine.Drop:
+		h.release(x)
+		drop(w)
+	default:
+		h.serve(w, r, x)
+	}
+}
+
+// undecided answers a request that could not be decided: if it was given up meanwhile there is nobody to answer, else it
+// passes, since a limiter that is out of order should not be in the way.
+func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange, err error) {
+	if r.Context().Err() != nil {
+		gaveUp(w, x, 0)
+		h.release(x)
+		return
+	}
+	h.release(x)
+	h.OnError(r, fmt.Errorf("decide %s %s: %w", r.Method, r.URL.Path, err))
+	h.next.ServeHTTP(w, r)
+}
+
+// serve lets the next handler answer, when it is the request's turn.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
+	v := &x.verdict
+	wrapped := h.tell(w, x)
+	if v.Action == engine.Delay {
+		if err := v.Wait(r.Context()); err != nil {
+			gaveUp(w, x, v.Delay)
+			h.release(x)
+			return
+		}
+	}
+	if v.Settles() {
+		// Once, however the handler ends: it returns, panics, or has taken the connection over.
+		defer h.settle(w, r, x)
+	} else {
+		h.release(x)
+	}
+	if wrapped == nil {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	h.next.ServeHTTP(wrapped.wrap(), r)
+	wrapped.finish()
+}
+
+// tell returns the writer that tells a client who passes of its limits, nil if there is nothing to tell.
+func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
+	v := &x.verdict
+	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v.Limits()) {
+		return nil
+	}
+	wrapped := &writer{under: w}
+	x.buf = h.Fields.fill(&wrapped.values, v, 0, h.Now(), x.buf[:0])
+	return wrapped
+}
+
+// settle charges or gives back what the answer says that the request has cost, and releases the places that it held.
+func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
+	var response func(string) string
+	if x.verdict.ReadsResponse() {
+		header := w.Header()
+		response = func(name string) string { return lastWord(header, name) }
+	}
+	if err := x.verdict.Settle(r.Context(), response); err != nil {
+		h.OnError(r, fmt.Errorf("settle %s %s: %w", r.Method, r.URL.Path, err))
+	}
+	h.release(x)
+}
+
+// lastWord returns a field of an answer. A trailer comes later than a header, and knows better.
+func lastWord(h http.Header, name string) string {
+	if trailer := h.Get(http.TrailerPrefix + name); trailer != "" {
+		return trailer
+	}
+	return h.Get(name)
+}

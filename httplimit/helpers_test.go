@@ -1,0 +1,146 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file"
+)
+
+// A gate is a middleware with what is behind it, on a clock that stands still until it is set.
+type gate struct {
+	engine *engine.Engine
+	store  *failing
+	clock  *limittest.Clock
+	limit  func(http.Handler) http.Handler
+}
+
+// newGate returns a gate with the rules of a file's text.
+func newGate(t testing.TB, text string, c httplimit.Config) *gate {
+	t.Helper()
+	g := &gate{clock: limittest.NewClock()}
+	g.init(t, text, c, memstore.Options{Now: g.clock.Now})
+	return g
+}
+
+// newTimedGate returns one that goes by the system's clock.
+func newTimedGate(t testing.TB, text string, c httplimit.Config) *gate {
+	t.Helper()
+	g := &gate{}
+	g.init(t, text, c, memstore.Options{})
+	return g
+}
+
+func (g *gate) init(t testing.TB, text string, c httplimit.Config, o memstore.Options) {
+	t.Helper()
+	store, err := memstore.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	doc, err := file.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.store = &failing{Limiter: store}
+	g.engine, err = engine.New(engine.Config{Rules: set, Store: g.store, OnError: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Engine = g.engine
+	if c.Now == nil {
+		c.Now = o.Now
+	}
+	if c.OnError == nil {
+		c.OnError = func(r *http.Request, err error) { t.Errorf("OnError: %s %s: %v", r.Method, r.URL, err) }
+	}
+	g.limit, err = httplimit.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failing is a store that can be away, and counts what is given back and charged.
+type failing struct {
+	headgate.Limiter
+	away          atomic.Bool
+	before        func(context.Context) error // of TakeAll
+	gives, charge atomic.Int64
+}
+
+// BorrowsKeys is as the store does, see engine.Borrower.
+func (f *failing) BorrowsKeys() {}
+
+var errAway = errors.New("connection refused")
+
+func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if f.before != nil {
+		if err := f.before(ctx); err != nil {
+			return dst, err
+		}
+	}
+	if f.away.Load() {
+		return dst, errAway
+	}
+	return f.Limiter.TakeAll(ctx, checks, dst)
+}
+
+func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	f.gives.Add(1)
+	if f.away.Load() {
+		return errAway
+	}
+	return f.Limiter.Give(ctx, c, r)
+}
+
+func (f *failing) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	f.charge.Add(1)
+	if f.away.Load() {
+		return headgate.Decision{}, errAway
+	}
+	return f.Limiter.Charge(ctx, c)
+}
+
+// serve starts a server of HTTP/1.1 and returns its address, http://127.0.0.1:port.
+func serve(t testing.TB, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// ok answers 200.
+var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(okText) })
+
+var okText = []byte("ok\n")
+
+// get asks once and returns the answer without its body.
+func get(t testing.TB, url string, header ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp
+}

@@ -1,0 +1,85 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+)
+
+// The types of problems that we answer with, by RFC 9457.
+const (
+	problemQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	problemCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+	problemPlain    = "about:blank" // it is what the status says
+)
+
+const (
+	problemJSON = "application/problem+json"
+	noStore     = "no-store"
+)
+
+// A problem is the body of an answer that denies.
+type problem struct {
+	kind, title, detail string
+	status              int
+}
+
+// problemOf returns what to say of a denial.
+func problemOf(v *engine.Verdict) problem {
+	p := problem{status: v.Status, kind: problemPlain, title: http.StatusText(v.Status)}
+	switch v.Reason {
+	case engine.Blocked:
+		p.detail = "Blocked."
+	case engine.Unidentified:
+		p.detail = "The request does not say who is asking."
+	case engine.Unregistered:
+		p.detail = "The client is not registered."
+	case engine.QueueFull:
+		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests are waiting already."
+	case engine.StoreFailed:
+		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "The limits cannot be checked right now."
+	default:
+		p.kind, p.title, p.detail = problemQuota, "Quota exceeded", "Over the limit."
+		if v.RetryAfter == headgate.Never {
+			p.detail = "The request costs more than the limit can ever grant."
+		}
+	}
+	return p
+}
+
+// append appends the problem as JSON. What is over its limit is named if limits are given.
+func (p *problem) append(dst []byte, limits []engine.Applied, retryAfter int64) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, p.kind...)
+	dst = append(dst, `","title":"`...)
+	dst = append(dst, p.title...)
+	dst = append(dst, `","status":`...)
+	dst = strconv.AppendInt(dst, int64(p.status), 10)
+	dst = append(dst, `,"detail":"`...)
+	dst = appendJSON(dst, p.detail)
+	if retryAfter > 0 {
+		dst = append(dst, " Try again in "...)
+		dst = strconv.AppendInt(dst, retryAfter, 10)
+		dst = append(dst, " s."...)
+	}
+	dst = append(dst, '"')
+	first := true
+	for i := range limits {
+		if a := &limits[i]; !told(a) || a.Decision.Allowed {
+			continue
+		}
+		if first {
+			dst = append(dst, `,"violated-policies":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendName(dst, limits, i)
+	}
+	if !first {
+		dst = append(dst, ']')
+	}
+	return append(dst, "}\n"...)
+}

@@ -1,0 +1,234 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/httplimit"
+)
+
+const byTokens = `
+rules:
+  - id: tokens
+    key: ip
+    limits: [1000/h]
+    cost: { response_header: X-Tokens-Used, estimate: 100 }
+`
+
+// left returns what is left of the tokens, told by a request that costs nothing in the end.
+func left(t *testing.T, url string) string {
+	t.Helper()
+	return get(t, url+"/free").Header.Get("X-RateLimit-Remaining")
+}
+
+func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		handler http.HandlerFunc
+		left    string // after it, less the estimate of who looks
+	}{
+		{"more than the estimate", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "250")
+		}, "650"},
+		{"less than the estimate", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "5")
+			_, _ = io.WriteString(w, "text")
+		}, "895"},
+		{"nothing is said", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "text")
+		}, "800"},
+		{"no number is said", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "many")
+		}, "800"},
+		{"in a trailer that was announced", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Tokens-Used")
+			_, _ = io.WriteString(w, "text")
+			w.Header().Set("X-Tokens-Used", "250")
+		}, "650"},
+		{"in a trailer that was not", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("text", 1000))
+			w.Header().Set(http.TrailerPrefix+"X-Tokens-Used", "250")
+		}, "650"},
+		{"in a trailer that corrects the header", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "1")
+			_, _ = io.WriteString(w, strings.Repeat("text", 1000))
+			w.Header().Set(http.TrailerPrefix+"X-Tokens-Used", "250")
+		}, "650"},
+		{"said before a panic", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "250")
+			panic(http.ErrAbortHandler)
+		}, "650"},
+		{"an error of the service", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Tokens-Used", "0")
+			w.WriteHeader(http.StatusInternalServerError)
+		}, "900"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate(t, byTokens, httplimit.Config{})
+			mux := http.NewServeMux()
+			mux.Handle("/", tt.handler)
+			mux.HandleFunc("/free", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Tokens-Used", "0") })
+			url := serve(t, g.limit(mux))
+			resp, err := http.Get(url)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			eventually(t, "left of 1000", func() string { return left(t, url) }, tt.left)
+		})
+	}
+}
+
+// eventually waits until something is as it should be: an answer may arrive before it is settled.
+func eventually(t *testing.T, what string, got func() string, want string) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		g := got()
+		if g == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: got %s, want %s", what, g, want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  http.HandlerFunc
+	}{
+		{"it returns", func(http.ResponseWriter, *http.Request) {}},
+		{"it panics", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{"it takes the connection over", func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+			conn.Close()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate(t, "rules: [{id: one, key: ip, when: {path: /slow}, limits: [1 concurrent]}]", httplimit.Config{})
+			running, finish := make(chan struct{}), make(chan struct{})
+			url := serve(t, g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				running <- struct{}{}
+				<-finish
+				tt.end(w, r)
+			})))
+			var first sync.WaitGroup
+			first.Go(func() {
+				if resp, err := http.Get(url + "/slow"); err == nil {
+					resp.Body.Close()
+				}
+			})
+			<-running
+			if got := get(t, url+"/slow").StatusCode; got != http.StatusTooManyRequests {
+				t.Errorf("a second at the same time: status %d, want 429", got)
+			}
+			close(finish)
+			first.Wait()
+			deadline := time.Now().Add(5 * time.Second)
+			for g.store.gives.Load() == 0 && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
+			}
+			go func() { <-running }()
+			resp, err := http.Get(url + "/slow")
+			if err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusTooManyRequests {
+					t.Errorf("after the first: status %d, want the place to be free", resp.StatusCode)
+				}
+			}
+			for g.store.gives.Load() < 2 && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
+			}
+			if n := g.store.gives.Load(); n != 2 {
+				t.Errorf("places were given back %d times, want once for each of two requests", n)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeSettledIsReported(t *testing.T) {
+	var mu sync.Mutex
+	var reported []error
+	g := newGate(t, byTokens, httplimit.Config{OnError: func(_ *http.Request, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		reported = append(reported, err)
+	}})
+	h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Tokens-Used", "250")
+		g.store.away.Store(true)
+	}))
+	h.ServeHTTP(&scrap{header: http.Header{}}, bareRequest(t))
+	if len(reported) != 1 || !errors.Is(reported[0], errAway) {
+		t.Fatalf("reported %v, want one error that is %v", reported, errAway)
+	}
+	if got := reported[0].Error(); !strings.HasPrefix(got, "settle GET /some/path: ") {
+		t.Errorf("reported %q, want it to say what was being done", got)
+	}
+}
+
+// A server of WebSockets takes the connection over and talks on it for long.
+func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
+	g := newGate(t, "rules: [{id: sockets, key: ip, limits: [10/s, 1 concurrent]}]", httplimit.Config{})
+	url := serve(t, g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, both, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+		_ = both.Flush()
+		for {
+			line, err := both.ReadString('\n')
+			if err != nil {
+				return
+			}
+			_, _ = both.WriteString(strings.ToUpper(line))
+			_ = both.Flush()
+		}
+	})))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("got %v, %v, want 101", resp, err)
+	}
+	for _, word := range []string{"one\n", "two\n"} {
+		_, _ = io.WriteString(conn, word)
+		if got, err := in.ReadString('\n'); err != nil || got != strings.ToUpper(word) {
+			t.Fatalf("got %q, %v, want %q", got, err, strings.ToUpper(word))
+		}
+	}
+	if got := get(t, url).StatusCode; got != http.StatusTooManyRequests {
+		t.Errorf("while the socket is open: status %d, want 429", got)
+	}
+	conn.Close()
+	eventually(t, "places given back", func() string {
+		if g.store.gives.Load() > 0 {
+			return "yes"
+		}
+		return "no"
+	}, "yes")
+}

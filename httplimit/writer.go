@@ -1,0 +1,143 @@
+package httplimit
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// A writer puts our fields into the answer of the next handler, as late as can be: when its header is sent. It passes on what
+// else the handler does. Handlers ask what a ResponseWriter can do besides, so there is one for each kind: see wrap.
+type writer struct {
+	under  http.ResponseWriter
+	values fieldValues
+	sent   bool // the header is, or the connection was taken over
+}
+
+// finish puts the fields into an answer that the handler left to the server.
+func (w *writer) finish() {
+	if !w.sent {
+		w.send()
+	}
+}
+
+func (w *writer) send() {
+	w.sent = true
+	w.values.put(w.under.Header())
+}
+
+func (w *writer) Header() http.Header { return w.under.Header() }
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.under }
+
+func (w *writer) WriteHeader(code int) {
+	if !w.sent && (code >= 200 || code == http.StatusSwitchingProtocols) {
+		w.send()
+	}
+	w.under.WriteHeader(code)
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if !w.sent {
+		w.send()
+	}
+	return w.under.Write(p)
+}
+
+func (w *writer) WriteString(s string) (int, error) {
+	if !w.sent {
+		w.send()
+	}
+	return io.WriteString(w.under, s)
+}
+
+// FlushError is for http.ResponseController, which knows what the writer below can do.
+func (w *writer) FlushError() error {
+	if !w.sent {
+		w.send()
+	}
+	return http.NewResponseController(w.under).Flush()
+}
+
+// flush is http.Flusher's.
+func (w *writer) flush() {
+	if !w.sent {
+		w.send()
+	}
+	w.under.(http.Flusher).Flush()
+}
+
+func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.under.(http.Hijacker).Hijack()
+	if err == nil {
+		w.sent = true
+	}
+	return conn, buffered, err
+}
+
+func (w *writer) readFrom(src io.Reader) (int64, error) {
+	if !w.sent {
+		w.send()
+	}
+	return io.Copy(w.under, src)
+}
+
+// closeNotify is http.CloseNotifier's, which frameworks still ask for.
+func (w *writer) closeNotify() <-chan bool {
+	if n, ok := w.under.(interface{ CloseNotify() <-chan bool }); ok {
+		return n.CloseNotify()
+	}
+	return make(chan bool, 1) // never
+}
+
+// flushWriter is for a writer that can flush.
+type flushWriter struct{ *writer }
+
+// http1Writer is for HTTP/1.1.
+type http1Writer struct{ *writer }
+
+// http2Writer is for HTTP/2.
+type http2Writer struct{ *writer }
+
+func (w flushWriter) Flush() { w.flush() }
+
+func (w http1Writer) Flush()                                       { w.flush() }
+func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
+func (w http1Writer) ReadFrom(src io.Reader) (int64, error)        { return w.readFrom(src) }
+func (w http1Writer) CloseNotify() <-chan bool                     { return w.closeNotify() }
+
+func (w http2Writer) Flush()                   { w.flush() }
+func (w http2Writer) CloseNotify() <-chan bool { return w.closeNotify() }
+
+// Push is http.Pusher's.
+func (w http2Writer) Push(target string, opts *http.PushOptions) error {
+	return w.under.(http.Pusher).Push(target, opts)
+}
+
+var (
+	_ http.Flusher  = flushWriter{}
+	_ http.Flusher  = http1Writer{}
+	_ http.Hijacker = http1Writer{}
+	_ io.ReaderFrom = http1Writer{}
+	_ http.Flusher  = http2Writer{}
+	_ http.Pusher   = http2Writer{}
+)
+
+// wrap returns what to hand to the next handler: a writer that can do what the one below can, and claims nothing else.
+func (w *writer) wrap() http.ResponseWriter {
+	_, flushes := w.under.(http.Flusher)
+	_, hijacks := w.under.(http.Hijacker)
+	_, pushes := w.under.(http.Pusher)
+	switch {
+	case flushes && hijacks:
+		return http1Writer{w}
+	case flushes && pushes:
+		return http2Writer{w}
+	case flushes:
+		return flushWriter{w}
+	default:
+		return w
+	}
+}
