@@ -1,0 +1,161 @@
+package grpclimit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+)
+
+// A Limiter has the interceptors. Make one with New. It is safe for concurrent use.
+type Limiter struct {
+	Config
+	pool sync.Pool // of *call
+}
+
+// New returns a Limiter.
+func New(c Config) (*Limiter, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	l := &Limiter{Config: c}
+	l.pool.New = func() any { return new(call) }
+	return l, nil
+}
+
+var (
+	_ grpc.UnaryServerInterceptor  = (*Limiter)(nil).Unary
+	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
+)
+
+// A call is what one call needs. It is used again for others, so nothing of it may be kept by anyone.
+type call struct {
+	who     identity.Attributes
+	verdict engine.Verdict
+}
+
+func (l *Limiter) release(c *call) {
+	c.who.Reset() // keeps no metadata in memory
+	l.pool.Put(c)
+}
+
+// Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
+func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	c := l.pool.Get().(*call)
+	fields, err := l.admit(ctx, info.FullMethod, c)
+	if err != nil {
+		l.release(c)
+		if len(fields) > 0 {
+			l.told(ctx, grpc.SetTrailer(ctx, fields))
+		}
+		return nil, err
+	}
+	if len(fields) > 0 {
+		l.told(ctx, grpc.SetHeader(ctx, fields))
+	}
+	if !c.verdict.Settles() {
+		l.release(c)
+		return handler(ctx, req)
+	}
+	var said *metadataSaid
+	if c.verdict.ReadsResponse() {
+		said = new(metadataSaid)
+		ctx = said.listen(ctx)
+	}
+	// Once, however the handler ends.
+	defer l.settle(ctx, info.FullMethod, c, said)
+	return handler(ctx, req)
+}
+
+// admit decides a call and waits for its turn. If it does not pass, the error is its status. The fields are for the header if
+// it does, and for the trailer if not.
+func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields metadata.MD, err error) {
+	l.read(ctx, method, c)
+	if err := c.who.Malformed(); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := l.Engine.Decide(ctx, &c.who, &c.verdict); err != nil {
+		return nil, l.undecided(ctx, method, err)
+	}
+	return l.conclude(ctx, &c.verdict)
+}
+
+// read finds out who is calling.
+func (l *Limiter) read(ctx context.Context, method string, c *call) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	asked := identity.Call{Method: http.MethodPost, Path: method, Header: md}
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		asked.Peer = p.Addr.String()
+	}
+	if authority := md[":authority"]; len(authority) > 0 {
+		asked.Host = authority[0]
+	}
+	l.Identifier.ReadCall(&asked, &c.who)
+}
+
+// conclude does what a verdict says.
+func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
+	retryAfter := l.Fields.RetryAfter(v)
+	switch v.Action {
+	case engine.Reject:
+		return l.fields(v, retryAfter), denial(v, retryAfter)
+	case engine.Drop:
+		return nil, dropped
+	case engine.Delay:
+		if err := v.Wait(ctx); err != nil {
+			return nil, gaveUp(ctx, err)
+		}
+	}
+	return l.fields(v, retryAfter), nil
+}
+
+// undecided returns the status of a call that could not be decided: nil if it was not given up meanwhile, since a limiter that
+// is out of order should not be in the way.
+func (l *Limiter) undecided(ctx context.Context, method string, err error) error {
+	if ctx.Err() != nil {
+		return gaveUp(ctx, err)
+	}
+	l.OnError(ctx, fmt.Errorf("decide %s: %w", method, err))
+	return nil
+}
+
+// fields returns the metadata that tells of a verdict.
+func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.MD {
+	var room [8]httplimit.Field
+	list := l.Fields.Append(room[:0], v, retryAfter, l.Now())
+	if len(list) == 0 {
+		return nil
+	}
+	md := make(metadata.MD, len(list))
+	for _, f := range list {
+		md[strings.ToLower(f.Name)] = []string{f.Value}
+	}
+	return md
+}
+
+// told reports that fields could not be sent.
+func (l *Limiter) told(ctx context.Context, err error) {
+	if err != nil {
+		l.OnError(ctx, fmt.Errorf("tell of limits: %w", err))
+	}
+}
+
+// settle charges or gives back what the response says that the call has cost, and releases the places that it held.
+func (l *Limiter) settle(ctx context.Context, method string, c *call, said *metadataSaid) {
+	if err := c.verdict.Settle(ctx, said.lastWord); err != nil {
+		l.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
+	}
+	l.release(c)
+}

@@ -1,0 +1,72 @@
+package grpclimit
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// metadataSaid remembers the metadata that a handler sends, for the cost that it may say.
+type metadataSaid struct {
+	mu              sync.Mutex // handlers may send from several goroutines
+	header, trailer metadata.MD
+}
+
+func (s *metadataSaid) inHeader(md metadata.MD) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.header = metadata.Join(s.header, md)
+}
+
+func (s *metadataSaid) inTrailer(md metadata.MD) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trailer = metadata.Join(s.trailer, md)
+}
+
+// lastWord returns what was said under a name. A trailer comes later than a header, and knows better.
+func (s *metadataSaid) lastWord(name string) string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, md := range []metadata.MD{s.trailer, s.header} {
+		if values := md.Get(name); len(values) > 0 {
+			return values[len(values)-1]
+		}
+	}
+	return ""
+}
+
+// listen returns the context for a handler that sends with grpc.SetHeader and its like.
+func (s *metadataSaid) listen(ctx context.Context) context.Context {
+	under := grpc.ServerTransportStreamFromContext(ctx)
+	if under == nil {
+		return ctx
+	}
+	return grpc.NewContextWithServerTransportStream(ctx, &listening{ServerTransportStream: under, said: s})
+}
+
+// listening is a transport stream that is listened to.
+type listening struct {
+	grpc.ServerTransportStream
+	said *metadataSaid
+}
+
+func (l *listening) SetHeader(md metadata.MD) error {
+	l.said.inHeader(md)
+	return l.ServerTransportStream.SetHeader(md)
+}
+
+func (l *listening) SendHeader(md metadata.MD) error {
+	l.said.inHeader(md)
+	return l.ServerTransportStream.SendHeader(md)
+}
+
+func (l *listening) SetTrailer(md metadata.MD) error {
+	l.said.inTrailer(md)
+	return l.ServerTransportStream.SetTrailer(md)
+}

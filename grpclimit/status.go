@@ -1,0 +1,79 @@
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// dropped is what a client sees of a connection that was closed, which is the most that can be done here: a server of gRPC
+// closes neither connections nor streams without a status.
+var dropped = status.Error(codes.Unavailable, "")
+
+// denial returns the status of a call that is denied.
+func denial(v *engine.Verdict, retryAfter time.Duration) error {
+	code, message := codes.ResourceExhausted, "over the limit"
+	switch v.Reason {
+	case engine.Blocked:
+		code, message = codes.PermissionDenied, "blocked"
+	case engine.Unregistered:
+		code, message = codes.PermissionDenied, "the client is not registered"
+	case engine.Unidentified:
+		code, message = codes.Unauthenticated, "the call does not say who is asking"
+	case engine.QueueFull:
+		message = "too many calls are waiting already"
+	case engine.StoreFailed:
+		message = "the limits cannot be checked right now"
+	}
+	if v.RetryAfter == headgate.Never && v.Reason == engine.OverLimit {
+		message = "the call costs more than the limit can ever grant"
+	}
+	if v.Status == http.StatusServiceUnavailable {
+		code = codes.Unavailable
+	}
+	st := status.New(code, message)
+	var details []protoadapt.MessageV1
+	if retryAfter > 0 {
+		details = append(details, protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}))
+	}
+	if quota := violations(v); len(quota) > 0 {
+		details = append(details, protoadapt.MessageV1Of(&errdetails.QuotaFailure{Violations: quota}))
+	}
+	if detailed, err := st.WithDetails(details...); err == nil {
+		st = detailed
+	}
+	return st.Err()
+}
+
+// violations names the limits that deny.
+func violations(v *engine.Verdict) []*errdetails.QuotaFailure_Violation {
+	var list []*errdetails.QuotaFailure_Violation
+	limits := v.Limits()
+	for i := range limits {
+		if a := &limits[i]; !a.Shadow && !a.Decision.Allowed {
+			list = append(list, &errdetails.QuotaFailure_Violation{
+				Subject:     httplimit.PolicyName(limits, i),
+				Description: a.Limit.String(),
+			})
+		}
+	}
+	return list
+}
+
+// gaveUp returns the status of a call that was given up before its turn came.
+func gaveUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return status.FromContextError(err).Err()
+}

@@ -1,0 +1,131 @@
+package grpclimit
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Stream is the interceptor for streams: grpc.StreamInterceptor(l.Stream).
+func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx := ss.Context()
+	c := l.pool.Get().(*call)
+	fields, err := l.admit(ctx, info.FullMethod, c)
+	if err != nil {
+		l.release(c)
+		if len(fields) > 0 {
+			ss.SetTrailer(fields)
+		}
+		return err
+	}
+	if len(fields) > 0 {
+		l.told(ctx, ss.SetHeader(fields))
+	}
+	settles := c.verdict.Settles()
+	counts := l.PerMessage && info.IsClientStream
+	if !settles && !counts {
+		l.release(c)
+		return handler(srv, ss)
+	}
+	s := &stream{ServerStream: ss, limiter: l, ctx: ctx}
+	if c.verdict.ReadsResponse() {
+		s.said = new(metadataSaid)
+		s.ctx = s.said.listen(ctx)
+	}
+	if counts {
+		// It is not used again: a goroutine of the handler may still be receiving when the handler has returned.
+		s.messages = &call{}
+		l.read(ctx, info.FullMethod, s.messages)
+	}
+	if settles {
+		defer l.settle(ctx, info.FullMethod, c, s.said) // once, however the handler ends
+	} else {
+		l.release(c)
+	}
+	err = handler(srv, s)
+	if denied := s.denied.Load(); denied != nil && err != nil {
+		return *denied // whatever the handler makes of it
+	}
+	return err
+}
+
+// A stream is one that has something to settle or whose messages are counted.
+type stream struct {
+	grpc.ServerStream
+	limiter  *Limiter
+	ctx      context.Context
+	said     *metadataSaid // nil if nobody listens
+	messages *call         // nil if messages are not counted
+	further  bool          // a message has been received
+	denied   atomic.Pointer[error]
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+func (s *stream) SetHeader(md metadata.MD) error {
+	if s.said != nil {
+		s.said.inHeader(md)
+	}
+	return s.ServerStream.SetHeader(md)
+}
+
+func (s *stream) SendHeader(md metadata.MD) error {
+	if s.said != nil {
+		s.said.inHeader(md)
+	}
+	return s.ServerStream.SendHeader(md)
+}
+
+func (s *stream) SetTrailer(md metadata.MD) {
+	if s.said != nil {
+		s.said.inTrailer(md)
+	}
+	s.ServerStream.SetTrailer(md)
+}
+
+// RecvMsg receives a message and, if messages are counted, decides whether the handler gets it. A stream that was denied one
+// gets no more.
+func (s *stream) RecvMsg(m any) error {
+	if denied := s.denied.Load(); denied != nil {
+		return *denied
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil || s.messages == nil {
+		return err
+	}
+	if !s.further {
+		s.further = true
+		return nil
+	}
+	err := s.decide()
+	if err != nil {
+		s.denied.Store(&err)
+	}
+	return err
+}
+
+// decide decides a message.
+func (s *stream) decide() error {
+	l, v := s.limiter, &s.messages.verdict
+	if err := l.Engine.DecideMore(s.ctx, &s.messages.who, v); err != nil {
+		return l.undecided(s.ctx, "a message", err)
+	}
+	fields, err := l.conclude(s.ctx, v)
+	if err != nil {
+		if len(fields) > 0 {
+			s.ServerStream.SetTrailer(fields)
+		}
+		return err
+	}
+	if v.Settles() {
+		if err := v.Settle(s.ctx, nothing); err != nil {
+			l.OnError(s.ctx, fmt.Errorf("settle a message: %w", err))
+		}
+	}
+	return nil
+}
+
+// nothing is what a message has cost whose rule goes by what the response says: that is said once, of the whole stream.
+func nothing(string) string { return "0" }
