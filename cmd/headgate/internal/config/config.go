@@ -1,0 +1,120 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A Config is how a node is to run. The tag of a field is its name in the file.
+type Config struct {
+	// Rules is the file of the rules, empty for those of the demonstration.
+	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched. Default: rules for demonstration."`
+	// Upstream is what gets the requests that no route of Gateway is for, empty for the demonstration's if there is no route.
+	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, the one for what no route is for. Default: a built-in service for demonstration, if there is no route."`
+	// Store is memory or a URL.
+	Store string `field:"store" default:"memory" doc:"Where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
+	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
+	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, or off. Port 0 picks one. Not with gateway.listeners."`
+	// AdminAddr is where operators connect. Off for nowhere.
+	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where /metrics, /healthz and /readyz are: host:port, :port, or off."`
+	// TrustedProxies are believed about the client's address.
+	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
+	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
+	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
+	// Namespace and Region are attributes that all requests have.
+	Namespace string `field:"namespace" doc:"The service whose rules apply here, for rules that have a namespace."`
+	Region    string `field:"region" doc:"The value of the attribute region."`
+	// LogFormat and LogLevel are as telemetry.NewLogger reads them.
+	LogFormat string `field:"log_format" default:"json" doc:"How the log on standard error is written: json or text."`
+	LogLevel  string `field:"log_level" default:"info" doc:"The least that is logged: debug, info, warn or error."`
+
+	// What flags cannot say.
+	Identity Identity `field:"identity" doc:"Who is asking."`
+	Answers  Answers  `field:"answers" doc:"What clients are told."`
+	Gateway  Gateway  `field:"gateway" doc:"Where clients connect, and who serves them."`
+	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
+	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
+
+	// What was given where, for messages.
+	origins map[string]origin
+	file    *file
+}
+
+// Off as an address turns a listener off.
+const Off = "off"
+
+// StoreMemory as a store counts in this process.
+const StoreMemory = "memory"
+
+// What holds unless told otherwise.
+const (
+	DefaultGatewayAddr = ":8080"
+	DefaultAdminAddr   = "127.0.0.1:8084"
+	DefaultLogFormat   = "json"
+	DefaultLogLevel    = "info"
+)
+
+func defaults() Config {
+	return Config{
+		Store:       StoreMemory,
+		GatewayAddr: DefaultGatewayAddr,
+		AdminAddr:   DefaultAdminAddr,
+		LogFormat:   DefaultLogFormat,
+		LogLevel:    DefaultLogLevel,
+	}
+}
+
+// Identity says who is asking. What is not given is as identity.Config has it.
+type Identity struct {
+	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"Another place for the setting trusted_proxies."` // another place for that of Config
+	Hops             int            `field:"hops" default:"0" doc:"How many proxies each request passes, if their addresses are not known. Nobody must be able to reach this gateway without passing them."`
+	ForwardingHeader string         `field:"forwarding_header" default:"X-Forwarded-For" doc:"Where proxies name their client: X-Forwarded-For, Forwarded, or a header with one address such as CF-Connecting-IP. Only this one is read."`
+	IPv4Prefix       int            `field:"ipv4_prefix" default:"32" doc:"How many bits of an IPv4 address tell clients apart."`
+	IPv6Prefix       int            `field:"ipv6_prefix" default:"64" doc:"How many bits of an IPv6 address tell clients apart."`
+	APIKeyHeader     string         `field:"api_key_header" default:"X-API-Key" doc:"The header of the attribute api_key."`
+	APIKeyQuery      string         `field:"api_key_query" doc:"The parameter of the query that may hold the api_key as well."`
+	UserFrom         []UserSource   `field:"user_from" default:"[basic, token, header]" doc:"Where to look for the attribute user, in this order: basic (the user of Authorization: Basic), token (the sub of a verified token), header (user_header, from trusted proxies only)."`
+	UserHeader       string         `field:"user_header" default:"X-User-ID" doc:"The header in which a trusted proxy names the user. It is removed from the requests of others."`
+	JWT              *JWT           `field:"jwt" doc:"Which bearer tokens are believed, for jwt.<claim> and user. One of jwks_url, jwks_file, secret_file and unverified is given."`
+	Paths            Paths          `field:"paths" doc:"How paths are read, where services differ."`
+	MaxCookies       Size           `field:"max_cookies" default:"16KiB" doc:"How long the Cookie header may be. Longer ones are answered with 400."`
+	MaxQuery         Size           `field:"max_query" default:"16KiB" doc:"How long the query may be. Longer ones are answered with 400."`
+	MaxPath          Size           `field:"max_path" default:"8KiB" doc:"How long the path may be. Longer ones are answered with 400."`
+}
+
+// JWT says which tokens are believed, as jwt.Config does.
+type JWT struct {
+	JWKSURL    string        `field:"jwks_url" doc:"Where the issuer publishes its keys. https, unless it is this host or allow_http is set."`
+	JWKSFile   string        `field:"jwks_file" doc:"A file with keys, which is read again every refresh."`
+	SecretFile string        `field:"secret_file" doc:"A file with the secret that is shared with the issuer, for HMAC. At least 32 bytes."`
+	Unverified bool          `field:"unverified" default:"false" doc:"Believe what tokens say without looking at their signature: only where they were verified before. They name no user then."`
+	Algorithms []string      `field:"algorithms" doc:"Those that are allowed. Default: HS256 with a secret, else all with public keys: RS, PS, ES and EdDSA."`
+	Issuer     string        `field:"issuer" doc:"What iss must be. Default: anything."`
+	Audience   []string      `field:"audience" doc:"Of what aud must have one. Default: anything."`
+	Leeway     time.Duration `field:"leeway" default:"30s" doc:"By how much clocks may differ, at most 5m."`
+	NoExpiry   bool          `field:"no_expiry" default:"false" doc:"Let tokens pass that have no exp."`
+	MaxToken   Size          `field:"max_token" default:"8KiB" doc:"The longest token, at most 64KiB."`
+	Refresh    time.Duration `field:"refresh" default:"15m" doc:"How often keys are read. Default for a file: 10s."`
+	MaxStale   time.Duration `field:"max_stale" default:"24h" doc:"How long keys are used when they cannot be read again."`
+	AllowHTTP  bool          `field:"allow_http" default:"false" doc:"Let jwks_url be http on other hosts. Who can change what comes over that network chooses the keys."`
+}
+
+// Paths says how paths are read, as identity.PathRules does.
+type Paths struct {
+	EncodedSlash      EncodedSlash `field:"encoded_slash" default:"refuse" doc:"What becomes of %2F, %5C and backslashes: refuse them with 400, keep them as part of a name, or decode them to slashes. It must be what the service does."`
+	KeepDoubleSlashes bool         `field:"keep_double_slashes" default:"false" doc:"Leave // as it is, for services that give a meaning to empty segments."`
+}
+
+// Memory is for the store in this process, and for what is counted here while Redis is away.
+type Memory struct {
+	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"The most memory that counters may take, at least 8MiB."`
+}
+
+// Redis is for a store in Redis and for the guard before it.
+type Redis struct {
+	Prefix       string        `field:"prefix" default:"hg" doc:"What all keys begin with. Nodes with the same prefix and secret share their limits."`
+	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"How long a decision of Redis may take before the rule's on_failure decides."`
+	DenyCache    Span          `field:"deny_cache" default:"1s" doc:"How long a denial is remembered here at most, up to 1m, or off."`
+	Nodes        int           `field:"nodes" default:"1" doc:"How many nodes share the limits: each gets that share while on_failure: local decides."`
+	ReadReplicas bool          `field:"read_replicas" default:"false" doc:"Let replicas answer where nothing is taken."`
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// schemaID is where the schema is published.
+const schemaID = "https://raw.githubusercontent.com/headgate/headgate/main/docs/config.schema.json"
+
+// Schema returns a JSON Schema of the configuration file, by which editors complete and check it. It is made of the types
+// that the file is read into, so that both agree.
+func Schema() []byte {
+	root := object(reflect.TypeFor[Config]())
+	root = append([]member{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"$id", schemaID},
+		{"title", "Headgate configuration"},
+	}, root...)
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic(err) // it is made of texts
+	}
+	return append(text, '\n')
+}
+
+// A member is a name and a value of a JSON object, which keep their order.
+type member struct {
+	name  string
+	value any
+}
+
+type members []member
+
+// MarshalJSON writes the members in their order.
+func (m members) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, f := range m {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return []byte(b.String()), nil
+}
+
+// object returns the schema of a struct.
+func object(t reflect.Type) members {
+	var properties members
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("field"), ",")
+		if name == "" {
+			continue
+		}
+		made := members{{"description", f.Tag.Get("doc")}}
+		made = append(made, typeOf(f.Type)...)
+		properties = append(properties, member{name, made})
+	}
+	return members{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
+}
+
+// timePattern is how times are written, and sizePattern how bytes are.
+const (
+	timePattern = "^([0-9]+(d|h|m|s|ms|us|µs|μs))+$"
+	sizePattern = "^[0-9]+ *(KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|B)?$"
+)
+
+// typeOf returns the schema of a value.
+func typeOf(t reflect.Type) members {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return members{{"type", "string"}, {"pattern", timePattern}}
+	case reflect.TypeFor[Span]():
+		return members{{"type", "string"}, {"pattern", strings.Replace(timePattern, "^", "^off$|^", 1)}}
+	case reflect.TypeFor[Size]():
+		return members{{"type", []string{"integer", "string"}}, {"minimum", 1}, {"pattern", strings.Replace(sizePattern, "^", "^off$|^", 1)}}
+	case reflect.TypeFor[Count]():
+		return members{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"pattern", "^off$"}}
+	case reflect.TypeFor[netip.Prefix]():
+		return members{{"type", "string"}}
+	case reflect.TypeFor[UserSource]():
+		return members{{"enum", []string{"basic", "token", "header"}}}
+	case reflect.TypeFor[EncodedSlash]():
+		return members{{"enum", []string{"refuse", "keep", "decode"}}}
+	case reflect.TypeFor[Reset]():
+		return members{{"enum", []string{"epoch", "delta"}}}
+	case reflect.TypeFor[TLSVersion]():
+		return members{{"enum", []any{"1.2", "1.3", 1.2, 1.3}}}
+	case reflect.TypeFor[Upstream]():
+		return members{{"oneOf", []members{{{"type", "string"}}, object(t)}}}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeOf(t.Elem())
+	case reflect.Struct:
+		return object(t)
+	case reflect.Slice:
+		item := typeOf(t.Elem())
+		return members{{"oneOf", []members{{{"type", "array"}, {"items", item}}, item}}}
+	case reflect.String:
+		return members{{"type", "string"}}
+	case reflect.Bool:
+		return members{{"type", "boolean"}}
+	default:
+		return members{{"type", "integer"}}
+	}
+}

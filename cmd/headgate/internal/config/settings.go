@@ -1,0 +1,128 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// A Setting is one that has a flag, a variable, and a field at the top of the file.
+type Setting struct {
+	// Name is that of its flag.
+	Name string
+	// Arg stands for its value in help, and Usage says what it does.
+	Arg, Usage string
+
+	get func(*Config) string
+	set func(*Config, string) error
+}
+
+// Variable is its name in the environment.
+func (s *Setting) Variable() string { return variablePrefix + upper(s.Name) }
+
+// Field is its name in the file.
+func (s *Setting) Field() string { return strings.ReplaceAll(s.Name, "-", "_") }
+
+// Default is its value if nobody gives one.
+func (s *Setting) Default() string {
+	c := defaults()
+	return s.get(&c)
+}
+
+const variablePrefix = "HEADGATE_"
+
+// configName is the setting that names the file, which the file cannot.
+const configName = "config"
+
+func upper(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+
+// Settings are all of them but config, in the order in which help lists them.
+func Settings() []Setting {
+	return []Setting{
+		text("rules", "FILE", "rules to enforce, YAML or JSON; watched for changes. Without it, rules of a demonstration",
+			func(c *Config) *string { return &c.Rules }),
+		text("upstream", "URL", "service to protect, such as http://localhost:9000. Without it, a built-in one for demonstration",
+			func(c *Config) *string { return &c.Upstream }),
+		text("store", "STORE", "where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
+			func(c *Config) *string { return &c.Store }),
+		text("gateway-addr", "ADDR", "where clients connect; port 0 picks one, off turns it off",
+			func(c *Config) *string { return &c.GatewayAddr }),
+		text("admin-addr", "ADDR", "where /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
+			func(c *Config) *string { return &c.AdminAddr }),
+		{
+			Name: "trusted-proxies", Arg: "CIDR,...",
+			Usage: "networks of the proxies before this gateway, whose word on the client's address is believed",
+			get: func(c *Config) string {
+				var list []string
+				for _, p := range c.TrustedProxies {
+					list = append(list, p.String())
+				}
+				return strings.Join(list, ",")
+			},
+			set: func(c *Config, value string) (err error) {
+				c.TrustedProxies, err = identity.ParseNetworks(value)
+				return err
+			},
+		},
+		text("key-secret-file", "FILE", "secret of at least 16 bytes that keys the hashes which stand for clients; the same on all nodes",
+			func(c *Config) *string { return &c.KeySecretFile }),
+		text("namespace", "NAME", "the service whose rules apply here, for rules that have a namespace",
+			func(c *Config) *string { return &c.Namespace }),
+		text("region", "NAME", "value of the attribute region",
+			func(c *Config) *string { return &c.Region }),
+		text("log-format", "FORMAT", "json or text", func(c *Config) *string { return &c.LogFormat }),
+		text("log-level", "LEVEL", "debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }),
+	}
+}
+
+// text is a setting that is kept as it is written.
+func text(name, arg, usage string, of func(*Config) *string) Setting {
+	return Setting{
+		Name: name, Arg: arg, Usage: usage,
+		get: func(c *Config) string { return *of(c) },
+		set: func(c *Config, value string) error {
+			*of(c) = value
+			return nil
+		},
+	}
+}
+
+// later are settings of parts that this version does not have, and which parts these are. Who gives one must know that it
+// does nothing.
+var later = map[string]string{
+	"api-addr":         "the decision service over HTTP",
+	"api-token-file":   "the decision service",
+	"grpc-addr":        "the decision service over gRPC",
+	"resp-addr":        "the decision service over RESP",
+	"envoy-config":     "the decision service for Envoy",
+	"db":               "the rules service",
+	"admin-token-file": "the rules service",
+	"control":          "the rules service",
+	"token-file":       "the rules service",
+	"data-dir":         "what would be kept on disk",
+	"global-store":     "counters shared by regions",
+	"node-id":          "the fleet",
+	"gossip-addr":      "the fleet",
+	"gossip-key-file":  "the fleet",
+	"join":             "the fleet",
+}
+
+// A LaterSetting is one that this version refuses.
+type LaterSetting struct{ Name, Part string }
+
+// Later returns the settings that are refused because their part does not exist yet, by name.
+func Later() []LaterSetting {
+	var list []LaterSetting
+	for name, part := range later {
+		list = append(list, LaterSetting{name, part})
+	}
+	slices.SortFunc(list, func(a, b LaterSetting) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Refusal says why the setting is refused.
+func (l LaterSetting) Refusal() string {
+	return "not in this version of headgate: " + l.Part + " is not built yet"
+}

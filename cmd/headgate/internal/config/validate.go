@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/telemetry"
+)
+
+// storeSchemes begin the URLs of stores.
+var storeSchemes = []string{
+	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://", "redis+unix://",
+}
+
+// validate checks what can be without asking anybody, and what settings mean together.
+func (c *Config) validate() error {
+	for _, check := range []struct {
+		name  string
+		check func() error
+	}{
+		{"store", c.checkStore},
+		{"gateway-addr", func() error { return checkAddress(c.GatewayAddr) }},
+		{"admin-addr", func() error { return checkAddress(c.AdminAddr) }},
+		{"log-format", c.checkLog},
+		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
+		{"gateway-addr", c.checkListeners},
+		{"trusted-proxies", c.checkProxies},
+		{"namespace", func() error { return checkName(c.Namespace) }},
+		{"region", func() error { return checkName(c.Region) }},
+	} {
+		if err := check.check(); err != nil {
+			return fmt.Errorf("%s: %w", c.Where(check.name), err)
+		}
+	}
+	return c.checkSections()
+}
+
+func (c *Config) checkStore() error {
+	if c.Store == StoreMemory {
+		return nil
+	}
+	for _, scheme := range storeSchemes {
+		if strings.HasPrefix(c.Store, scheme) {
+			return nil
+		}
+	}
+	// What stands there may have a password in it.
+	return &complaint{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+}
+
+func (c *Config) checkLog() error {
+	if c.LogFormat != telemetry.LogJSON && c.LogFormat != telemetry.LogText {
+		return bad(c.LogFormat, "json or text")
+	}
+	return nil
+}
+
+// checkAddress checks where to listen.
+func checkAddress(addr string) error {
+	const want = "host:port or :port, with 0 for a port that is free, or off"
+	if addr == Off {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return bad(addr, want)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return bad(addr, want)
+	}
+	return nil
+}
+
+// checkListeners refuses two ways to say where clients connect: the one without TLS must not win by accident.
+func (c *Config) checkListeners() error {
+	if len(c.Gateway.Listeners) > 0 && c.Given("gateway-addr") {
+		return &complaint{"given as well as gateway.listeners at " + c.place("gateway.listeners"), "one of them"}
+	}
+	return nil
+}
+
+func (c *Config) checkProxies() error {
+	if len(c.Identity.TrustedProxies) == 0 {
+		return nil
+	}
+	if c.Given("trusted-proxies") {
+		return &complaint{"given as well as identity.trusted_proxies at " + c.place("identity.trusted_proxies"), "one of them"}
+	}
+	c.TrustedProxies = c.Identity.TrustedProxies
+	return nil
+}
+
+// checkName checks a namespace or region.
+func checkName(name string) error {
+	const most = 128
+	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return bad(name, "a name without spaces, of at most "+strconv.Itoa(most)+" bytes")
+	}
+	return nil
+}

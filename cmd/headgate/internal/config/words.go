@@ -1,0 +1,218 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// A complaint is what a parser says of a text.
+type complaint struct{ value, want string }
+
+func (c *complaint) Error() string { return c.value + ": want " + c.want }
+
+func bad(value, want string) error { return &complaint{rules.Quote(value), want} }
+
+func explain(err error) (value, want string) {
+	var c *complaint
+	if errors.As(err, &c) {
+		return c.value, c.want
+	}
+	return rules.Explain(err)
+}
+
+// newCodec returns a codec that knows how the types of a Config are written.
+func newCodec() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = explain
+	source.Words(c, rules.ParseDuration, rules.FormatDuration)
+	source.Words(c, parseSize, Size.String)
+	source.Words(c, parseSpan, Span.String)
+	source.Words(c, parsePrefix, netip.Prefix.String)
+	source.Words(c, parseUserSource, UserSource.String)
+	source.Words(c, parseEncodedSlash, EncodedSlash.String)
+	source.Words(c, parseReset, Reset.String)
+	source.Words(c, parseCount, Count.String)
+	source.Words(c, parseTLSVersion, TLSVersion.String)
+	source.Nodes(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
+	return c
+}
+
+// A Size is a number of bytes: 4096, 64KiB, 10MB.
+type Size int64
+
+var units = []struct {
+	word  string
+	bytes int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+}
+
+// maxSize keeps sums of sizes within an int64.
+const maxSize = 1 << 50
+
+func parseSize(text string) (Size, error) {
+	number, unit := strings.TrimSpace(text), int64(1)
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(number, u.word); ok {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 || n > maxSize/unit {
+		return 0, bad(text, "a number of bytes such as 65536, 64KiB or 10MB")
+	}
+	return Size(n * unit), nil
+}
+
+func (s Size) String() string {
+	for i := 3; i >= 0; i-- {
+		if u := units[i]; int64(s) >= u.bytes && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.word
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// A Count is a number of things from 1 on, or none: 0 and off mean the same. It is -1 then, because 0 is for what is not
+// given.
+type Count int
+
+// CountOff is what 0 and off are read as.
+const CountOff Count = -1
+
+func parseCount(text string) (Count, error) {
+	if text == Off {
+		return CountOff, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, bad(text, "a whole number, or off")
+	}
+	if n == 0 {
+		return CountOff, nil
+	}
+	return Count(n), nil
+}
+
+func (c Count) String() string {
+	if c == CountOff {
+		return Off
+	}
+	return strconv.Itoa(int(c))
+}
+
+// A TLSVersion is the oldest version that is spoken: 1.2 or 1.3.
+type TLSVersion uint16
+
+func (v TLSVersion) String() string {
+	if v == tls.VersionTLS12 {
+		return "1.2"
+	}
+	return "1.3"
+}
+
+func parseTLSVersion(text string) (TLSVersion, error) {
+	return oneOf(text, TLSVersion(tls.VersionTLS12), TLSVersion(tls.VersionTLS13))
+}
+
+// A Span is a time, or off. Zero is for what is not given.
+type Span time.Duration
+
+// SpanOff is what off is read as.
+const SpanOff Span = -1
+
+func parseSpan(text string) (Span, error) {
+	if text == Off {
+		return SpanOff, nil
+	}
+	d, err := rules.ParseDuration(text)
+	if err != nil {
+		_, want := rules.Explain(err)
+		return 0, bad(text, want+", or off")
+	}
+	return Span(d), nil
+}
+
+// Duration returns the time.
+func (s Span) Duration() time.Duration { return time.Duration(s) }
+
+func (s Span) String() string {
+	if s == SpanOff {
+		return Off
+	}
+	return rules.FormatDuration(time.Duration(s))
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	list, err := identity.ParseNetworks(text)
+	if err == nil && len(list) != 1 {
+		err = errNotOne
+	}
+	if err != nil {
+		return netip.Prefix{}, bad(text, "one address or network, such as 10.0.0.0/8")
+	}
+	return list[0], nil
+}
+
+var errNotOne = errors.New("not one network")
+
+// A UserSource is where a user's name may be: basic, token or header.
+type UserSource identity.UserSource
+
+var userSources = []UserSource{
+	UserSource(identity.UserFromBasic), UserSource(identity.UserFromToken), UserSource(identity.UserFromHeader),
+}
+
+func (s UserSource) String() string { return identity.UserSource(s).String() }
+
+func parseUserSource(text string) (UserSource, error) { return oneOf(text, userSources...) }
+
+// An EncodedSlash is what becomes of slashes that are written %2F: refuse, keep or decode.
+type EncodedSlash identity.EncodedSlash
+
+var encodedSlashes = []string{
+	identity.RefuseSlash: "refuse", identity.KeepSlash: "keep", identity.DecodeSlash: "decode",
+}
+
+func (e EncodedSlash) String() string { return encodedSlashes[e] }
+
+func parseEncodedSlash(text string) (EncodedSlash, error) {
+	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash), EncodedSlash(identity.DecodeSlash))
+}
+
+// Reset is how X-RateLimit-Reset is written: epoch, or delta if it is true.
+type Reset bool
+
+func (r Reset) String() string {
+	if r {
+		return "delta"
+	}
+	return "epoch"
+}
+
+func parseReset(text string) (Reset, error) { return oneOf(text, Reset(false), Reset(true)) }
+
+// oneOf returns the value that is written so.
+func oneOf[T fmt.Stringer](text string, values ...T) (T, error) {
+	var words []string
+	for _, v := range values {
+		if v.String() == text {
+			return v, nil
+		}
+		words = append(words, v.String())
+	}
+	var zero T
+	last := len(words) - 1
+	return zero, bad(text, strings.Join(words[:last], ", ")+" or "+words[last])
+}

@@ -1,0 +1,121 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Listeners returns the addresses in use, by name.
+func (n *Node) Listeners() map[string]string {
+	list := make(map[string]string)
+	if n.gateway != nil {
+		for i, addr := range n.gateway.Addrs() {
+			name := "gateway"
+			if i > 0 {
+				name = fmt.Sprintf("gateway%d", i+1)
+			}
+			list[name] = addr.String()
+		}
+	}
+	if n.admin != nil {
+		list["admin"] = n.admin.addr()
+	}
+	return list
+}
+
+// announce tells where the node listens: one line for programs, and some for people.
+func (n *Node) announce() {
+	var args []any
+	list := n.Listeners()
+	if n.gateway != nil {
+		for i := range n.gateway.Addrs() {
+			name := "gateway"
+			if i > 0 {
+				name = fmt.Sprintf("gateway%d", i+1)
+			}
+			args = append(args, name, list[name])
+		}
+	}
+	if addr, ok := list["admin"]; ok {
+		args = append(args, "admin", addr)
+	}
+	n.log.Info("listening", args...)
+	if n.options.Banner != nil {
+		_, _ = fmt.Fprint(n.options.Banner, n.banner()) // for who looks
+	}
+}
+
+// banner returns a few lines that say where to look and what to try.
+func (n *Node) banner() string {
+	var b strings.Builder
+	b.WriteString("\nHeadgate is running.\n\n")
+	row := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
+	url := n.gatewayURL()
+	if url != "" {
+		row("gateway", url)
+		before := n.config.Upstream
+		switch {
+		case n.config.NeedsDemo():
+			before = "a built-in service; protect yours with --upstream URL"
+		case len(n.config.Gateway.Routes) > 0:
+			before = fmt.Sprintf("the upstreams of %s", n.config.File())
+		}
+		row("before", before)
+	}
+	rules := n.config.Rules
+	if rules == "" {
+		rules = "built in; write yours and use --rules FILE"
+	}
+	row("rules", rules)
+	if n.admin != nil {
+		admin := "http://" + reachable(n.admin.addr())
+		row("metrics", admin+"/metrics")
+		row("health", admin+"/readyz")
+	}
+	if url != "" && n.config.Rules == "" {
+		fmt.Fprintf(&b, `
+Try it. Ten pass at once, then two a second; more get 429 and are told when to come back:
+
+  curl -i %[1]s
+
+  for i in $(seq 15); do curl -s -o /dev/null -w '%%{http_code} ' %[1]s; done; echo
+
+Others are not affected, such as a client with an API key:
+
+  curl -i -H 'X-API-Key: alice' %[1]s
+`, url)
+	} else if url != "" {
+		fmt.Fprintf(&b, "\n  curl -i %s\n", url)
+	}
+	b.WriteString("\nStop it with Ctrl-C.\n\n")
+	return b.String()
+}
+
+// gatewayURL returns a URL of the gateway for this host, empty if it is off or there is none.
+func (n *Node) gatewayURL() string {
+	if n.gateway == nil {
+		return ""
+	}
+	addr := n.gateway.Addrs()[0]
+	if addr.Network() != "tcp" {
+		return ""
+	}
+	scheme := "http://"
+	if l := n.config.Gateway.Listeners; len(l) > 0 && l[0].TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + reachable(addr.String()) + "/"
+}
+
+// reachable returns an address by which this host reaches a listener of its own.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}

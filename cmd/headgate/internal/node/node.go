@@ -1,0 +1,308 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/watch"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/gateway"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/identity/jwt"
+	"github.com/headgate/headgate/telemetry"
+)
+
+// Options are what a node has besides its configuration.
+type Options struct {
+	// Version is that of the program.
+	Version string
+	// Logger hears what operators should know.
+	Logger *slog.Logger
+	// Banner, if any, gets a few lines for people when the node has begun to listen.
+	Banner io.Writer
+}
+
+// A Node is a Headgate that runs. Make one with Open and run it with Run, once.
+type Node struct {
+	config  *config.Config
+	options Options
+	log     *slog.Logger
+	started time.Time
+	state   atomic.Value // telemetry.State
+
+	metrics  *telemetry.Metrics
+	stores   *stores
+	tokens   *jwt.Verifier // nil if there are none
+	identity *identity.Identifier
+	rules    *keeper
+	engine   *engine.Engine
+	gateway  *gateway.Gateway // nil if it is off
+	admin    *server          // nil if it is off
+	demo     *server          // nil if there is somebody else to send requests to
+
+	hup chan struct{}
+}
+
+// errNothing is for a node that would do nothing.
+var errNothing = errors.New("gateway-addr and admin-addr are off: there is nothing to serve")
+
+// Open makes a node: it opens its stores, reads its rules and listens, but serves nobody yet. If it fails nothing is left
+// open.
+func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
+	n := &Node{config: c, options: o, log: o.Logger, started: time.Now().UTC(), hup: make(chan struct{}, 1)}
+	n.state.Store(telemetry.Starting)
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+func (n *Node) open(ctx context.Context) error {
+	c := n.config
+	if n.gatewayOff() && c.AdminAddr == config.Off {
+		return errNothing
+	}
+	n.metrics = telemetry.New(n.options.Version)
+	secret, err := c.Secret()
+	if err != nil {
+		return err
+	}
+	if err := n.openIdentity(secret); err != nil {
+		return err
+	}
+	if n.stores, err = openStores(ctx, c, secret, n.metrics, n.log); err != nil {
+		return err
+	}
+	if err := n.openEngine(); err != nil {
+		return err
+	}
+	if !n.gatewayOff() {
+		if err := n.openGateway(); err != nil {
+			return err
+		}
+	}
+	if c.AdminAddr != config.Off {
+		handler := telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()
+		if n.admin, err = listen("admin", c.AdminAddr, handler, n.log); err != nil {
+			return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
+		}
+	}
+	return n.measure()
+}
+
+func (n *Node) gatewayOff() bool {
+	return n.config.GatewayAddr == config.Off && len(n.config.Gateway.Listeners) == 0
+}
+
+func (n *Node) openIdentity(secret []byte) error {
+	settings, err := n.config.JWTConfig()
+	if err != nil {
+		return err
+	}
+	var tokens identity.TokenVerifier
+	if settings != nil {
+		settings.Logger = n.log
+		if n.tokens, err = jwt.New(*settings); err != nil {
+			return fmt.Errorf("identity.jwt: %w", err)
+		}
+		tokens = n.tokens
+	}
+	n.identity, err = identity.New(n.config.IdentityConfig(secret, tokens))
+	return err
+}
+
+func (n *Node) openEngine() error {
+	n.rules = &keeper{path: n.config.Rules, shared: n.stores.shared(), metrics: n.metrics, log: n.log}
+	set, err := n.rules.first()
+	if err != nil {
+		return n.aboutRules(err)
+	}
+	faults := n.faults("engine")
+	n.engine, err = engine.New(engine.Config{
+		Rules: set, Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(),
+		Observe: n.metrics.Observe, OnError: faults,
+	})
+	if err != nil {
+		return n.aboutRules(Locate(n.rules.source(), n.rules.data, err))
+	}
+	n.rules.begin(n.engine)
+	return nil
+}
+
+// aboutRules says which setting names the rules, if the error does not name the file.
+func (n *Node) aboutRules(err error) error {
+	if n.config.Rules == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", n.config.Where("rules"), err)
+}
+
+func (n *Node) openGateway() error {
+	var demoURL string
+	if n.config.NeedsDemo() {
+		var err error
+		if n.demo, err = openDemo(n.log); err != nil {
+			return err
+		}
+		demoURL = "http://" + n.demo.addr()
+	}
+	settings, err := n.config.GatewayConfig(demoURL)
+	if err != nil {
+		return err
+	}
+	faults := n.faults("http")
+	limit, err := httplimit.New(httplimit.Config{
+		Engine: n.engine, Identifier: n.identity, Fields: n.config.Fields(),
+		OnError: func(_ *http.Request, err error) { faults(err) },
+	})
+	if err != nil {
+		return err
+	}
+	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.log
+	if n.gateway, err = gateway.New(settings); err != nil {
+		return err
+	}
+	return n.gateway.Listen()
+}
+
+// measure says what is asked at each scrape.
+func (n *Node) measure() error {
+	sources := &telemetry.Sources{Waiting: n.engine.Waiting}
+	n.stores.measure(sources)
+	if n.gateway != nil {
+		measureGateway(n.gateway, sources)
+	}
+	return n.metrics.Register(sources)
+}
+
+// faults returns what tells of a part's faults: all of them are counted, and one a second is logged.
+func (n *Node) faults(part string) func(error) {
+	var last atomic.Int64
+	return func(err error) {
+		n.metrics.Fault(part)
+		now, before := time.Since(n.started).Milliseconds(), last.Load()
+		if (before == 0 || now-before >= 1000) && last.CompareAndSwap(before, max(1, now)) {
+			n.log.Warn("fault", "part", part, "error", err.Error(), "more", "headgate_faults_total counts them all")
+		}
+	}
+}
+
+// Run serves until ctx ends or something fails that it cannot do without. Then it lets requests that are under way finish
+// and closes everything.
+func (n *Node) Run(ctx context.Context) error {
+	serving, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var group, behind sync.WaitGroup // behind are those that the gateway and who watches over it still need
+	for _, s := range []*server{n.admin, n.demo} {
+		if s != nil {
+			behind.Go(func() {
+				if err := s.serve(); err != nil {
+					stop(err)
+				}
+			})
+		}
+	}
+	if n.gateway != nil {
+		group.Go(func() {
+			if err := n.gateway.Serve(serving); err != nil && serving.Err() == nil {
+				stop(fmt.Errorf("gateway: %w", err))
+			} else if err != nil {
+				n.log.Warn("drained incompletely", "error", err.Error())
+			}
+		})
+	}
+	if n.config.Rules != "" {
+		group.Go(func() {
+			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.rules.reload); err != nil {
+				n.log.Error("the rules file is not watched", "error", err.Error())
+			}
+		})
+	}
+	group.Go(func() { n.reloadOnDemand(serving) })
+
+	n.state.Store(telemetry.Ready)
+	n.announce()
+	<-serving.Done()
+	n.state.Store(telemetry.Draining)
+	n.log.Info("draining")
+	group.Wait()
+	for _, s := range []*server{n.demo, n.admin} {
+		if s != nil {
+			s.shutdown()
+		}
+	}
+	behind.Wait()
+	err := n.close()
+	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
+		err = errors.Join(cause, err)
+	}
+	if err == nil {
+		n.log.Info("stopped")
+	}
+	return err
+}
+
+// Reload has the rules and certificates read again, soon.
+func (n *Node) Reload() {
+	select {
+	case n.hup <- struct{}{}:
+	default: // one is due already
+	}
+}
+
+func (n *Node) reloadOnDemand(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.hup:
+			n.rules.reload()
+			if n.gateway != nil {
+				_ = n.gateway.Reload() // it has told the log
+			}
+		}
+	}
+}
+
+// close closes what Open has opened.
+func (n *Node) close() error {
+	var errs []error
+	if n.gateway != nil {
+		_ = n.gateway.Shutdown(context.Background()) // what came of it was told when it was served, and is nothing if it was not
+	}
+	for _, s := range []*server{n.demo, n.admin} {
+		if s != nil {
+			s.close()
+		}
+	}
+	if n.tokens != nil {
+		n.tokens.Close()
+	}
+	if n.stores != nil {
+		errs = append(errs, n.stores.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Status returns how the node is.
+func (n *Node) Status() telemetry.Status {
+	s := telemetry.Status{
+		State: n.state.Load().(telemetry.State), Version: n.options.Version, Started: n.started,
+		Rules: n.rules.current(), Listeners: n.Listeners(),
+	}
+	s.Store, s.Degraded = n.stores.status()
+	s.Degraded = s.Degraded || s.Rules.Error != ""
+	if n.gateway != nil {
+		s.Upstreams = upstreams(n.gateway)
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/demo"
+)
+
+// A server is one of the small ones beside the gateway.
+type server struct {
+	name     string
+	listener net.Listener
+	http     *http.Server
+}
+
+// listen opens a server, which serves nobody yet.
+func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &server{name: name, listener: l, http: &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    128 << 10,
+		ErrorLog:          slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
+	}}, nil
+}
+
+// openDemo opens the service that is protected when there is no other, for this host alone.
+func openDemo(log *slog.Logger) (*server, error) {
+	s, err := listen("demo", "127.0.0.1:0", &demo.Upstream{}, log)
+	if err != nil {
+		return nil, fmt.Errorf("demonstration service: %w", err)
+	}
+	// It serves a gateway, which keeps its connections.
+	s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 0, 0, 5*time.Minute
+	return s, nil
+}
+
+func (s *server) addr() string { return s.listener.Addr().String() }
+
+// serve serves until the server is shut down or closed.
+func (s *server) serve() error {
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// shutdown lets requests finish, for a while.
+func (s *server) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.close()
+	}
+}
+
+// close ends the server. What its listener or connections have to say about that is of no use to anybody.
+func (s *server) close() {
+	_ = s.http.Close()
+	_ = s.listener.Close()
+}

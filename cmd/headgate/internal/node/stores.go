@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/telemetry"
+)
+
+// openTimeout is how long Redis may take at the start before the node starts without it.
+const openTimeout = 5 * time.Second
+
+// stores are where a node counts.
+type stores struct {
+	memory *memstore.Store
+	redis  *redisstore.Store // nil if all is in memory
+	guard  *guard.Guard      // before redis
+}
+
+// openStores opens what the configuration names. Redis need not be there yet.
+func openStores(ctx context.Context, c *config.Config, secret []byte, m *telemetry.Metrics, log *slog.Logger) (*stores, error) {
+	memory, err := memstore.New(c.MemoryOptions())
+	if err != nil {
+		return nil, err
+	}
+	s := &stores{memory: memory}
+	if c.Store == config.StoreMemory {
+		return s, nil
+	}
+	o := c.RedisOptions(secret)
+	o.Logger, o.StartAway = log, true
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Where("store"), err), s.close())
+	}
+	g := c.GuardOptions()
+	g.Local = memory
+	g.OnEvent = func(e guard.Event) { logEvent(log, e) }
+	if s.guard, err = guard.New(m.Timed("redis", s.redis), g); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if secret == nil {
+		log.Warn("no --key-secret-file: what is hashed here (bearer tokens, very long values) is counted by each node for itself")
+	}
+	return s, nil
+}
+
+// main returns what counts for all hosts, or for this one.
+func (s *stores) main() headgate.Limiter {
+	if s.guard != nil {
+		return s.guard
+	}
+	return s.memory
+}
+
+func (s *stores) shared() bool { return s.redis != nil }
+
+// close closes them all.
+func (s *stores) close() error {
+	var errs []error
+	if s.guard != nil {
+		errs = append(errs, s.guard.Close())
+	}
+	if s.redis != nil {
+		errs = append(errs, s.redis.Close())
+	}
+	return errors.Join(append(errs, s.memory.Close())...)
+}
+
+// status says how they are, and whether one is away.
+func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
+	if s.guard == nil {
+		return telemetry.StoreStatus{Kind: "memory"}, false
+	}
+	status.Kind = "redis"
+	for _, shard := range s.guard.Shards() {
+		made := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open, Since: shard.Since.UTC()}
+		if shard.Open {
+			degraded = true
+			if shard.Err != nil {
+				made.Error = shard.Err.Error()
+			}
+		}
+		status.Shards = append(status.Shards, made)
+	}
+	for _, w := range s.redis.Warnings() {
+		status.Warnings = append(status.Warnings, w.String())
+	}
+	return status, degraded
+}
+
+// measure adds the figures of the stores to those that are scraped.
+func (s *stores) measure(to *telemetry.Sources) {
+	to.Memory = func() []telemetry.Memory {
+		f := s.memory.Stats()
+		return []telemetry.Memory{{
+			Store: "memory", Keys: f.Keys, Bytes: f.Bytes, MaxBytes: f.MaxBytes, Evictions: f.Evictions, Refusals: f.Refusals,
+		}}
+	}
+	if s.guard == nil {
+		return
+	}
+	to.Guard = func() telemetry.Guard {
+		f := s.guard.Stats()
+		return telemetry.Guard{
+			Calls: f.Calls, Failures: f.Failures, Timeouts: f.Timeouts, Probes: f.Probes, ProbesFailed: f.ProbesFailed,
+			Open: f.Open, Closed: f.Closed, Local: f.Local, CacheHits: f.CacheHits, Shared: f.Shared,
+			ChargesDropped: f.ChargesDropped, GivesDropped: f.GivesDropped, RefundsDropped: f.RefundsDropped,
+			EventsLost: f.EventsDropped,
+		}
+	}
+	to.Shards = func() []telemetry.Shard {
+		var list []telemetry.Shard
+		for _, shard := range s.guard.Shards() {
+			list = append(list, telemetry.Shard{Name: shard.Name, Open: shard.Open})
+		}
+		return list
+	}
+	to.LostRefunds = s.redis.LostRefunds
+}
+
+// logEvent tells operators what happens to the store.
+func logEvent(log *slog.Logger, e guard.Event) {
+	args := []any{"shard", e.Shard}
+	if e.Err != nil {
+		args = append(args, "error", e.Err.Error())
+	}
+	level := slog.LevelWarn
+	if e.Kind == guard.Recovered {
+		level = slog.LevelInfo
+		args = append(args, "down", e.Down.String(), "degraded", e.Degraded)
+	}
+	log.Log(context.Background(), level, e.Kind.String(), args...)
+}

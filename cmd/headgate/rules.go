@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/source"
+)
+
+func (p *program) rulesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Check and test rules files",
+		Example: `  headgate rules lint rules.yaml
+  headgate rules test rules_test.yaml`,
+	}
+	c.AddCommand(p.lintCommand(), p.testCommand())
+	return c
+}
+
+// A linted is what lint found in one file.
+type linted struct {
+	File     string    `json:"file"`
+	OK       bool      `json:"ok"`
+	Rules    int       `json:"rules"`
+	Clients  int       `json:"clients"`
+	Problems []problem `json:"problems"`
+	More     int       `json:"more,omitempty"`
+
+	err error
+}
+
+// A problem is one thing that is wrong.
+type problem struct {
+	Path   string `json:"path,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Want   string `json:"want,omitempty"`
+}
+
+func (p *program) lintCommand() *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Say what is wrong with rules files, and where",
+		Long: `Say what is wrong with rules files, and where: file, line, column, and what would be right.
+
+Each file is checked for itself, as "serve --rules" does. A file named - is standard input.
+The exit code is 0 if all are right, else 1.`,
+		Example: `  headgate rules lint rules.yaml
+  headgate rules lint --output json rules/*.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return p.lint(args, out) },
+	}
+	outputFlag(c, &out)
+	return c
+}
+
+func (p *program) lint(names []string, out output) error {
+	results := make([]linted, len(names))
+	failed := false
+	for i, name := range names {
+		results[i] = p.lintFile(name)
+		failed = failed || !results[i].OK
+	}
+	if out == outputJSON {
+		if err := p.sayJSON(results); err != nil {
+			return err
+		}
+	} else {
+		for _, r := range results {
+			if r.OK {
+				p.say("%s: ok, %s, %s\n", r.File, number(r.Rules, "rule"), number(r.Clients, "client"))
+				continue
+			}
+			_, _ = fmt.Fprintln(p.stderr, r.err)
+		}
+	}
+	if failed {
+		return exitStatus(exitError)
+	}
+	return nil
+}
+
+func (p *program) lintFile(name string) linted {
+	result := linted{File: name, Problems: []problem{}}
+	data, err := p.readAll(name)
+	if err == nil {
+		result.Rules, result.Clients, err = lintRules(name, data)
+	}
+	if err == nil {
+		result.OK = true
+		return result
+	}
+	result.err = err
+	var found *source.Error
+	if !errors.As(err, &found) {
+		result.Problems = append(result.Problems, problem{Value: err.Error()})
+		return result
+	}
+	for _, p := range found.Problems {
+		result.Problems = append(result.Problems, problem{Path: p.Path, Line: p.Line, Column: p.Column, Value: p.Value, Want: p.Want})
+	}
+	result.More = found.More
+	return result
+}
+
+// readAll reads a file, or standard input.
+func (p *program) readAll(name string) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
+	}
+	data, err := io.ReadAll(io.LimitReader(p.stdin, source.MaxJSON+1))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return data, nil
+}
+
+// lintRules says what is wrong with rules, by themselves or because this version has no means to enforce them.
+func lintRules(name string, data []byte) (ruleCount, clients int, err error) {
+	doc, err := file.Parse(name, data)
+	if err != nil {
+		return 0, 0, err
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(doc.Rules), len(doc.Clients), node.Locate(name, data, canEnforce(set))
+}
+
+// canEnforce returns what an engine of this version would refuse, whatever its stores.
+func canEnforce(set *rules.Set) error {
+	store, err := memstore.New(memstore.Options{MaxBytes: caseBytes})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // it is open
+	_, err = engine.New(engine.Config{Rules: set, Store: store})
+	return err
+}
+
+// loadRules reads a rules file and makes its rules ready.
+func loadRules(path string) (*rules.Set, error) {
+	doc, err := file.Load(path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("rules: %w", err)
+		}
+		return nil, err
+	}
+	return doc.Compile()
+}
+
+// number writes how many things there are.
+func number(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/telemetry"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a gateway that limits what clients take",
+		Long: `Run a gateway that limits what clients take.
+
+Without any file it listens on port 8080 before a built-in service, counts in memory, and has rules to try.
+
+Every flag can be given as a variable as well, and in the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
+gateway_addr. A flag counts before a variable, a variable before the file. The file says more than flags can: listeners with
+TLS, routes to several upstreams with health checks, who is asking, what clients are told; see docs/config.md.
+
+The rules file is watched. If what is written there is wrong, the rules in force stay, and the log, /readyz and the metrics
+say so. SIGHUP reads it again at once. SIGTERM lets requests finish and exits with 0.`,
+		Example: `  # see it
+  headgate serve
+
+  # before a service of yours
+  headgate serve --upstream http://localhost:9000 --rules rules.yaml
+
+  # limits shared by several gateways, behind a load balancer
+  HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8`,
+		Args: cobra.NoArgs,
+	}
+	given := settingFlags(c.Flags(), nil)
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context(), given()) }
+	return c
+}
+
+// settingFlags adds the flags of settings to a command, all or those of some names, and returns what gathers those that
+// were given. Flags of parts that do not exist yet are known, too, so that they can be refused for what they are.
+func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]string) {
+	values := make(map[string]*textFlag)
+	add := func(name, value, arg, usage string) {
+		values[name] = &textFlag{text: value, arg: arg}
+		flags.Var(values[name], name, usage)
+	}
+	add("config", "", "FILE", "settings, YAML or JSON; those given as flags and variables count before it")
+	for _, s := range config.Settings() {
+		if only == nil || slices.Contains(only, s.Name) {
+			add(s.Name, s.Default(), s.Arg, s.Usage)
+		}
+	}
+	if only == nil {
+		for _, l := range config.Later() {
+			flags.Var(refusal(l), l.Name, "")
+			_ = flags.MarkHidden(l.Name) // it is there
+		}
+	}
+	return func() map[string]string {
+		list := make(map[string]string)
+		for name, value := range values {
+			if flags.Changed(name) {
+				list[name] = value.text
+			}
+		}
+		return list
+	}
+}
+
+// A refusal is the value of a flag that cannot be given.
+type refusal config.LaterSetting
+
+func (r refusal) String() string   { return "" }
+func (r refusal) Type() string     { return "string" }
+func (r refusal) Set(string) error { return fmt.Errorf("%s", config.LaterSetting(r).Refusal()) }
+
+// A textFlag is a flag whose value is a text. In help it is called arg.
+type textFlag struct{ text, arg string }
+
+func (f *textFlag) String() string { return f.text }
+func (f *textFlag) Type() string   { return f.arg }
+
+func (f *textFlag) Set(text string) error {
+	f.text = text
+	return nil
+}
+
+func (p *program) serve(ctx context.Context, flags map[string]string) error {
+	c, warnings, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLogger(p.stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	ctx, stop := stopOnSignals(ctx, log)
+	defer stop()
+	o := node.Options{Version: thisBuild().Version, Logger: log}
+	if c.NeedsDemo() || isTerminal(p.stdout) {
+		o.Banner = p.stdout
+	}
+	n, err := node.Open(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-hup:
+				n.Reload()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return n.Run(ctx)
+}
+
+// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A second one ends the program at once.
+func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	done := make(chan struct{})
+	go func() {
+		for stopping := false; ; stopping = true {
+			select {
+			case s := <-signals:
+				if stopping {
+					log.Error("stopped at once", "signal", s.String())
+					os.Exit(exitError)
+				}
+				log.Info("stopping", "signal", s.String())
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
+}
+
+// isTerminal tells whether people read what is written. (It says so of /dev/null, too, which does not matter.)
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

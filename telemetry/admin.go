@@ -1,0 +1,62 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+)
+
+// Admin is what operators and their tools ask.
+type Admin struct {
+	// Metrics are at /metrics.
+	Metrics *Metrics
+	// Status is asked for /readyz.
+	Status func() Status
+}
+
+// Handler answers:
+//
+//	/healthz  200 while the process can answer at all: restart it if not
+//	/readyz   200 if it should get requests, 503 if not; the Status as JSON in either case
+//	/metrics  the metrics
+//	/         what there is
+func (a Admin) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			Status string `json:"status"`
+		}{"ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status := a.Status()
+		code := http.StatusServiceUnavailable
+		if status.State == Ready {
+			code = http.StatusOK
+		}
+		writeJSON(w, code, status)
+	})
+	mux.Handle("GET /metrics", a.Metrics.Handler())
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w)
+		_, _ = io.WriteString(w, "headgate\n\n/metrics  what was decided, for Prometheus\n/readyz   whether to send requests, and how it is\n/healthz  whether it lives\n")
+	})
+	return mux
+}
+
+func plain(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	plain(w)
+	w.Header().Set("Content-Type", "application/json")
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // whoever asked may be gone
+}

@@ -1,0 +1,100 @@
+package telemetry
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Gateway is the figures of a gateway.
+type Gateway struct {
+	Conns, ConnsRefused                           int64
+	InFlight, Requests                            int64
+	Answers                                       [6]int64 // by class of their status; [0] those that had none
+	Retries, Aborted                              int64
+	Upgrades, Upgraded, UpgradesIdle, UpgradesCut int64
+	LogWritten, LogDropped                        int64
+	CertificatesLoaded, CertificatesFailed        int64
+	Upstreams                                     []Upstream
+}
+
+// An Upstream is a service behind the gateway, as it is configured.
+type Upstream struct {
+	Route, URL                 string
+	Up                         bool
+	InFlight, Requests, Failed int64
+	Ejections                  int64
+	Checks, ChecksFailed       int64
+	// Conns is how many connections there are, Idle how many of them wait.
+	Conns, Idle int64
+}
+
+var (
+	connsDesc        = desc("gateway_connections", "Connections of clients.")
+	connsRefusedDesc = desc("gateway_connections_refused_total", "Connections that were too many.")
+	inFlightDesc     = desc("gateway_requests_in_flight", "Requests that are being served.")
+	answersDesc      = desc("gateway_answers_total", "Answers by class of their status; none if the connection was closed without one.", "class")
+	retriesDesc      = desc("gateway_retries_total", "Requests that were tried on another upstream.")
+	abortedDesc      = desc("gateway_aborted_total", "Answers that were cut off.")
+	upgradesDesc     = desc("gateway_upgraded_connections", "Upgraded connections, such as those of WebSocket.")
+	upgradedDesc     = desc("gateway_upgrades_total", "Connections that were upgraded.")
+	upgradesEndDesc  = desc("gateway_upgrades_closed_total", "Upgraded connections that the gateway has closed: idle, or shutdown.", "reason")
+	logDesc          = desc("gateway_access_log_lines_total", "Lines of the access log: written or dropped.", "result")
+	certificatesDesc = desc("gateway_certificate_loads_total", "Times that certificate files had changed: ok or failed.", "result")
+
+	upstreamUpDesc        = desc("upstream_up", "1 if an upstream gets requests, 0 if it is down or left out.", "route", "upstream")
+	upstreamInFlightDesc  = desc("upstream_requests_in_flight", "Requests that an upstream is serving.", "route", "upstream")
+	upstreamRequestsDesc  = desc("upstream_requests_total", "Requests that an upstream was sent.", "route", "upstream")
+	upstreamFailedDesc    = desc("upstream_failures_total", "Requests that have failed at an upstream.", "route", "upstream")
+	upstreamEjectionsDesc = desc("upstream_ejections_total", "Times that an upstream was left out because requests failed.", "route", "upstream")
+	upstreamChecksDesc    = desc("upstream_health_checks_total", "Health checks of an upstream: ok or failed.", "route", "upstream", "result")
+	upstreamConnsDesc     = desc("upstream_connections", "Connections to an upstream: idle or busy.", "route", "upstream", "state")
+)
+
+func describeGateway(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		connsDesc, connsRefusedDesc, inFlightDesc, answersDesc, retriesDesc, abortedDesc, upgradesDesc, upgradedDesc, upgradesEndDesc,
+		logDesc, certificatesDesc, upstreamUpDesc, upstreamInFlightDesc, upstreamRequestsDesc, upstreamFailedDesc,
+		upstreamEjectionsDesc, upstreamChecksDesc, upstreamConnsDesc,
+	} {
+		ch <- d
+	}
+}
+
+func (g *Gateway) collect(ch chan<- prometheus.Metric) {
+	ch <- gauge(connsDesc, float64(g.Conns))
+	ch <- counter(connsRefusedDesc, g.ConnsRefused)
+	ch <- gauge(inFlightDesc, float64(g.InFlight))
+	for class, n := range g.Answers {
+		word := "none"
+		if class > 0 {
+			word = strconv.Itoa(class) + "xx"
+		}
+		ch <- counter(answersDesc, n, word)
+	}
+	ch <- counter(retriesDesc, g.Retries)
+	ch <- counter(abortedDesc, g.Aborted)
+	ch <- gauge(upgradesDesc, float64(g.Upgrades))
+	ch <- counter(upgradedDesc, g.Upgraded)
+	ch <- counter(upgradesEndDesc, g.UpgradesIdle, "idle")
+	ch <- counter(upgradesEndDesc, g.UpgradesCut, "shutdown")
+	ch <- counter(logDesc, g.LogWritten, "written")
+	ch <- counter(logDesc, g.LogDropped, "dropped")
+	ch <- counter(certificatesDesc, g.CertificatesLoaded, "ok")
+	ch <- counter(certificatesDesc, g.CertificatesFailed, "failed")
+	for i := range g.Upstreams {
+		g.Upstreams[i].collect(ch)
+	}
+}
+
+func (u *Upstream) collect(ch chan<- prometheus.Metric) {
+	ch <- gauge(upstreamUpDesc, one(u.Up), u.Route, u.URL)
+	ch <- gauge(upstreamInFlightDesc, float64(u.InFlight), u.Route, u.URL)
+	ch <- counter(upstreamRequestsDesc, u.Requests, u.Route, u.URL)
+	ch <- counter(upstreamFailedDesc, u.Failed, u.Route, u.URL)
+	ch <- counter(upstreamEjectionsDesc, u.Ejections, u.Route, u.URL)
+	ch <- counter(upstreamChecksDesc, max(0, u.Checks-u.ChecksFailed), u.Route, u.URL, "ok")
+	ch <- counter(upstreamChecksDesc, u.ChecksFailed, u.Route, u.URL, "failed")
+	ch <- gauge(upstreamConnsDesc, float64(u.Idle), u.Route, u.URL, "idle")
+	ch <- gauge(upstreamConnsDesc, float64(max(0, u.Conns-u.Idle)), u.Route, u.URL, "busy")
+}

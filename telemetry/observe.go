@@ -1,0 +1,56 @@
+package telemetry
+
+import (
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+)
+
+// Observe counts a verdict. It is for engine.Config.Observe, and allocates nothing.
+func (m *Metrics) Observe(v *engine.Verdict) {
+	d := m.decisions
+	d.requests[ofAction[v.Action]].Add(1)
+	if v.Took > 0 {
+		m.took.Observe(v.Took.Seconds())
+	}
+	asked := false
+	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
+		o := &outcomes[i]
+		said, counts := ofOutcome(v, o)
+		if !counts {
+			continue
+		}
+		asked = true
+		t := d.of(o.Rule)
+		t.counts[said].Add(1)
+		if o.Degraded {
+			t.degraded[o.Rule.OnFailure].Add(1)
+		}
+	}
+	if !asked {
+		d.none.counts[allowed].Add(1)
+	}
+}
+
+var ofAction = [...]verdict{engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped}
+
+// ofOutcome returns what a rule said. It is false for a rule that was not asked because another denied before.
+func ofOutcome(v *engine.Verdict, o *engine.Outcome) (said verdict, counts bool) {
+	switch {
+	case o.Effect.Denies():
+		return blocked, true
+	case o.Effect != rules.Limited:
+		return allowed, true
+	case !o.Asked:
+		return 0, false
+	case !o.Denied && v.Action == engine.Delay && v.Rule == o.Rule:
+		return delayed, true
+	case !o.Denied:
+		return allowed, true
+	case o.Shadow:
+		return shadowed, true
+	case o.Rule.OnLimit.Action == rules.Drop:
+		return dropped, true
+	default:
+		return rejected, true
+	}
+}

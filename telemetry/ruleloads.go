@@ -1,0 +1,68 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ruleLoads is what became of rules that were read.
+type ruleLoads struct {
+	mu                     sync.Mutex
+	count                  int
+	revision               uint64
+	loaded                 time.Time
+	stale                  bool
+	ok, unchanged, refused uint64
+}
+
+func (l *ruleLoads) accept(load *RuleLoad) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count, l.revision, l.loaded, l.stale = load.Set.Len(), load.Revision, load.Loaded, false
+	l.ok++
+}
+
+func (l *ruleLoads) confirm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stale = false
+	l.unchanged++
+}
+
+func (l *ruleLoads) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stale = true
+	l.refused++
+}
+
+// Describe tells what Collect sends.
+func (l *ruleLoads) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{rulesDesc, revisionDesc, rulesLoadedDesc, rulesStaleDesc, rulesLoadsDesc} {
+		ch <- d
+	}
+}
+
+// Collect sends how rules are.
+func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ch <- gauge(rulesDesc, float64(l.count))
+	ch <- gauge(revisionDesc, float64(l.revision))
+	if !l.loaded.IsZero() {
+		ch <- gauge(rulesLoadedDesc, float64(l.loaded.UnixMilli())/1000)
+	}
+	ch <- gauge(rulesStaleDesc, one(l.stale))
+	ch <- counter(rulesLoadsDesc, l.ok, "ok")
+	ch <- counter(rulesLoadsDesc, l.unchanged, "unchanged")
+	ch <- counter(rulesLoadsDesc, l.refused, "refused")
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

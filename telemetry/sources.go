@@ -1,0 +1,117 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Sources are asked at each scrape for what others count. Those that are nil are not there. Register them once.
+type Sources struct {
+	// Memory returns the figures of stores in memory.
+	Memory func() []Memory
+	// Guard returns the figures of the guard before a remote store, and Shards how its circuits are.
+	Guard  func() Guard
+	Shards func() []Shard
+	// LostRefunds returns how many units could not be given back to the remote store.
+	LostRefunds func() int64
+	// Waiting returns how many requests wait for their turn.
+	Waiting func() int
+	// Gateway returns the figures of the gateway.
+	Gateway func() Gateway
+}
+
+var _ prometheus.Collector = (*Sources)(nil)
+
+// Memory is the figures of a store in memory.
+type Memory struct {
+	// Store tells it from others.
+	Store                                      string
+	Keys, Bytes, MaxBytes, Evictions, Refusals int64
+}
+
+// Guard is the figures of a guard.
+type Guard struct {
+	Calls, Failures, Timeouts                                int64
+	Probes, ProbesFailed                                     int64
+	Open, Closed, Local                                      int64 // decisions of each policy
+	CacheHits, Shared                                        int64 // denials without a call
+	ChargesDropped, GivesDropped, RefundsDropped, EventsLost int64
+}
+
+// A Shard is the circuit of one server.
+type Shard struct {
+	Name string
+	Open bool
+}
+
+// Describe tells what Collect sends.
+func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
+	send := func(there bool, list ...*prometheus.Desc) {
+		for _, d := range list {
+			if there {
+				ch <- d
+			}
+		}
+	}
+	send(s.Memory != nil, memoryKeysDesc, memoryBytesDesc, memoryMaxDesc, memoryEvictionsDesc, memoryRefusalsDesc)
+	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc, guardPoliciesDesc)
+	send(s.Shards != nil, breakerDesc)
+	send(s.LostRefunds != nil, storeLostDesc)
+	send(s.Waiting != nil, waitingDesc)
+	if s.Gateway != nil {
+		describeGateway(ch)
+	}
+}
+
+// Collect asks all sources.
+func (s *Sources) Collect(ch chan<- prometheus.Metric) {
+	if s.Memory != nil {
+		for _, m := range s.Memory() {
+			ch <- gauge(memoryKeysDesc, float64(m.Keys), m.Store)
+			ch <- gauge(memoryBytesDesc, float64(m.Bytes), m.Store)
+			ch <- gauge(memoryMaxDesc, float64(m.MaxBytes), m.Store)
+			ch <- counter(memoryEvictionsDesc, m.Evictions, m.Store)
+			ch <- counter(memoryRefusalsDesc, m.Refusals, m.Store)
+		}
+	}
+	if s.Guard != nil {
+		s.Guard().collect(ch)
+	}
+	if s.Shards != nil {
+		for _, shard := range s.Shards() {
+			ch <- gauge(breakerDesc, one(shard.Open), shard.Name)
+		}
+	}
+	if s.LostRefunds != nil {
+		ch <- counter(storeLostDesc, s.LostRefunds())
+	}
+	if s.Waiting != nil {
+		ch <- gauge(waitingDesc, float64(s.Waiting()))
+	}
+	if s.Gateway != nil {
+		g := s.Gateway()
+		g.collect(ch)
+	}
+}
+
+func (g Guard) collect(ch chan<- prometheus.Metric) {
+	ch <- counter(guardCallsDesc, g.Calls)
+	for _, c := range []struct {
+		desc  *prometheus.Desc
+		label string
+		n     int64
+	}{
+		{guardFailuresDesc, "timeout", g.Timeouts},
+		{guardFailuresDesc, "error", g.Failures - g.Timeouts},
+		{guardProbesDesc, "ok", g.Probes - g.ProbesFailed},
+		{guardProbesDesc, "failed", g.ProbesFailed},
+		{guardCacheDesc, "remembered", g.CacheHits},
+		{guardCacheDesc, "shared", g.Shared},
+		{guardLostDesc, "charges", g.ChargesDropped},
+		{guardLostDesc, "gives", g.GivesDropped},
+		{guardLostDesc, "refunds", g.RefundsDropped},
+		{guardLostDesc, "events", g.EventsLost},
+		{guardPoliciesDesc, "open", g.Open},
+		{guardPoliciesDesc, "closed", g.Closed},
+		{guardPoliciesDesc, "local", g.Local},
+	} {
+		ch <- counter(c.desc, max(0, c.n), c.label) // figures that are read one after the other may not add up
+	}
+}

@@ -1,0 +1,72 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/telemetry"
+)
+
+// remote makes a store in memory look like one elsewhere.
+type remote struct {
+	*memstore.Store
+	probed string
+}
+
+var _ telemetry.Remote = (*remote)(nil)
+
+func (r *remote) Shard(headgate.Check) string { return "shard-1" }
+
+func (r *remote) Probe(_ context.Context, shard string) error {
+	r.probed = shard
+	return nil
+}
+
+func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
+	ctx := context.Background()
+	m := telemetry.New("test")
+	inner := &remote{Store: memory(t)}
+	s := m.Timed("redis", inner)
+	check := headgate.Check{Key: "alice", Limit: headgate.PerSecond(2), Cost: 1}
+	d, err := s.Take(ctx, check)
+	if err != nil || !d.Allowed || d.Remaining != 1 {
+		t.Errorf("Take: got %+v, %v", d, err)
+	}
+	list, err := s.TakeAll(ctx, []headgate.Check{check}, nil)
+	if err != nil || len(list) != 1 || list[0].Remaining != 0 {
+		t.Errorf("TakeAll: got %+v, %v", list, err)
+	}
+	if err := s.Give(ctx, check, d.Receipt); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Charge(ctx, check); err != nil {
+		t.Error(err)
+	}
+	if err := s.Reset(ctx, check); err != nil {
+		t.Error(err)
+	}
+	if got := s.Shard(check); got != "shard-1" {
+		t.Errorf("Shard: got %q", got)
+	}
+	if err := s.Probe(ctx, "shard-2"); err != nil || inner.probed != "shard-2" {
+		t.Errorf("Probe: got %q, %v", inner.probed, err)
+	}
+	if err := inner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Take(ctx, check); !errors.Is(err, headgate.ErrClosed) {
+		t.Errorf("got %v, want %v", err, headgate.ErrClosed)
+	}
+	expect(t, scrape(t, m), map[string]string{
+		`headgate_store_seconds_count{op="take",store="redis"}`:     "2",
+		`headgate_store_seconds_count{op="take_all",store="redis"}`: "1",
+		`headgate_store_seconds_count{op="give",store="redis"}`:     "1",
+		`headgate_store_seconds_count{op="charge",store="redis"}`:   "1",
+		`headgate_store_seconds_count{op="reset",store="redis"}`:    "1",
+		`headgate_store_errors_total{op="take",store="redis"}`:      "1",
+		`headgate_store_errors_total{op="take_all",store="redis"}`:  "0",
+	})
+}
