@@ -32,10 +32,10 @@ var library = []libraryPackage{
 	{dir: "memstore", mayImport: []string{".", "algorithm"}},
 	{dir: "limittest", mayImport: []string{".", "algorithm"}},
 	{dir: "pacer"},
-	{dir: "rules", mayImport: []string{"."}, planned: true},
-	{dir: "identity", mayImport: []string{"."}, planned: true},
-	{dir: "engine", mayImport: []string{".", "rules", "identity"}, planned: true},
-	{dir: "httplimit", mayImport: []string{".", "rules", "identity", "engine"}, planned: true},
+	{dir: "rules", mayImport: []string{"."}},
+	{dir: "identity", mayImport: []string{"."}},
+	{dir: "engine", mayImport: []string{".", "rules", "identity"}},
+	{dir: "httplimit", mayImport: []string{".", "rules", "identity", "engine"}},
 }
 
 // Imports can depend on the platform by build constraints, so each of these is asked.
