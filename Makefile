@@ -5,8 +5,9 @@ SHELL := /bin/bash
 # Each module is built on its own.
 export GOWORK := off
 
-# What the targets take: make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
+# What the targets take: make run RUN_FLAGS='--rules rules.yaml', make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
 GOTEST_FLAGS ?=
+RUN_FLAGS    ?=
 BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
@@ -29,20 +30,24 @@ need-go:
 	@command -v go >/dev/null || { echo "make: the go command is not on the PATH; Headgate needs Go 1.26 or later" >&2; exit 1; }
 
 # What tests and benchmarks start besides our own programs.
-.PHONY: need-redis need-servers need-proxies
-need-redis:
-	@tools/need redis libfaketime
+.PHONY: need-servers need-proxies
 need-servers:
 	@tools/need redis libfaketime curl nginx
 need-proxies:
 	@tools/need redis libfaketime curl nginx wrk haproxy caddy
 
 .PHONY: run
-run: need-go ## Build and run the demonstration
+run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)
+	@mkdir -p bin
+	go build -o bin/headgate ./cmd/headgate
+	bin/headgate serve $(RUN_FLAGS)
+
+.PHONY: demo
+demo: need-go ## Show in the terminal what the algorithms do
 	go run ./internal/demo
 
 .PHONY: test
-test: need-go need-redis ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+test: need-go need-proxies ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	go vet ./...
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
 	go test $(race) $(GOTEST_FLAGS) ./...
@@ -62,7 +67,7 @@ fmt: need-go ## Format all Go files with gofumpt
 	$(GOLANGCI) fmt
 
 .PHONY: bench
-bench: need-go need-redis ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
+bench: need-go need-proxies ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
 	cd bench && go run . $(BENCH_FLAGS)
 
 .PHONY: fuzz
@@ -79,7 +84,7 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 	echo "fuzz: all $$total passed"
 
 .PHONY: soak
-soak: need-go need-redis ## Run the long tests, one package after the other
+soak: need-go need-servers ## Run the long tests, one package after the other
 	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) ./...
 
 .PHONY: clean
