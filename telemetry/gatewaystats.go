@@ -29,28 +29,6 @@ type Upstream struct {
 	Conns, Idle int64
 }
 
-var (
-	connsDesc        = desc("gateway_connections", "Connections of clients.")
-	connsRefusedDesc = desc("gateway_connections_refused_total", "Connections that were too many.")
-	inFlightDesc     = desc("gateway_requests_in_flight", "Requests that are being served.")
-	answersDesc      = desc("gateway_answers_total", "Answers by class of their status; none if the connection was closed without one.", "class")
-	retriesDesc      = desc("gateway_retries_total", "Requests that were tried on another upstream.")
-	abortedDesc      = desc("gateway_aborted_total", "Answers that were cut off.")
-	upgradesDesc     = desc("gateway_upgraded_connections", "Upgraded connections, such as those of WebSocket.")
-	upgradedDesc     = desc("gateway_upgrades_total", "Connections that were upgraded.")
-	upgradesEndDesc  = desc("gateway_upgrades_closed_total", "Upgraded connections that the gateway has closed: idle, or shutdown.", "reason")
-	logDesc          = desc("gateway_access_log_lines_total", "Lines of the access log: written or dropped.", "result")
-	certificatesDesc = desc("gateway_certificate_loads_total", "Times that certificate files had changed: ok or failed.", "result")
-
-	upstreamUpDesc        = desc("upstream_up", "1 if an upstream gets requests, 0 if it is down or left out.", "route", "upstream")
-	upstreamInFlightDesc  = desc("upstream_requests_in_flight", "Requests that an upstream is serving.", "route", "upstream")
-	upstreamRequestsDesc  = desc("upstream_requests_total", "Requests that an upstream was sent.", "route", "upstream")
-	upstreamFailedDesc    = desc("upstream_failures_total", "Requests that have failed at an upstream.", "route", "upstream")
-	upstreamEjectionsDesc = desc("upstream_ejections_total", "Times that an upstream was left out because requests failed.", "route", "upstream")
-	upstreamChecksDesc    = desc("upstream_health_checks_total", "Health checks of an upstream: ok or failed.", "route", "upstream", "result")
-	upstreamConnsDesc     = desc("upstream_connections", "Connections to an upstream: idle or busy.", "route", "upstream", "state")
-)
-
 func describeGateway(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		connsDesc, connsRefusedDesc, inFlightDesc, answersDesc, retriesDesc, abortedDesc, upgradesDesc, upgradedDesc, upgradesEndDesc,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/telemetry"
 )
@@ -21,7 +22,13 @@ func allSources() *telemetry.Sources {
 		Guard: func() telemetry.Guard {
 			return telemetry.Guard{Calls: 10, Failures: 5, Timeouts: 2, Probes: 4, ProbesFailed: 3, CacheHits: 7}
 		},
-		Shards:      func() []telemetry.Shard { return []telemetry.Shard{{Name: "a:6379"}, {Name: "b:6379", Open: true}} },
+		Shards: func() []telemetry.Shard { return []telemetry.Shard{{Name: "a:6379"}, {Name: "b:6379", Open: true}} },
+		Servers: func() []telemetry.Server {
+			return []telemetry.Server{
+				{Addr: "a:6379", Primary: true, Up: true, Ping: 250 * time.Microsecond, MemoryUsed: 1 << 20, Evicted: 3},
+				{Addr: "b:6379", Hangs: 2},
+			}
+		},
 		LostRefunds: func() int64 { return 6 },
 		Waiting:     func() int { return 8 },
 		Gateway: func() telemetry.Gateway {
@@ -111,6 +118,12 @@ func TestSourcesAreAskedAtEachScrape(t *testing.T) {
 		"headgate_delayed_requests":                                                   "2",
 		`headgate_breaker_state{shard="a:6379"}`:                                      "0",
 		`headgate_breaker_state{shard="b:6379"}`:                                      "1",
+		`headgate_redis_up{role="primary",server="a:6379"}`:                           "1",
+		`headgate_redis_ping_seconds{role="primary",server="a:6379"}`:                 "0.00025",
+		`headgate_redis_evicted_keys_total{role="primary",server="a:6379"}`:           "3",
+		`headgate_redis_up{role="replica",server="b:6379"}`:                           "0",
+		`headgate_redis_hangs_total{role="replica",server="b:6379"}`:                  "2",
+		`headgate_redis_memory_bytes{role="replica",server="b:6379"}`:                 "", // not known
 		`headgate_guard_failures_total{reason="timeout"}`:                             "2",
 		`headgate_guard_failures_total{reason="error"}`:                               "3",
 		`headgate_guard_probes_total{result="ok"}`:                                    "1",

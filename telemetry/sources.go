@@ -9,6 +9,8 @@ type Sources struct {
 	// Guard returns the figures of the guard before a remote store, and Shards how its circuits are.
 	Guard  func() Guard
 	Shards func() []Shard
+	// Servers returns how the servers of Redis were when they were last asked.
+	Servers func() []Server
 	// LostRefunds returns how many units could not be given back to the remote store.
 	LostRefunds func() int64
 	// Waiting returns how many requests wait for their turn.
@@ -31,6 +33,8 @@ type Guard struct {
 	Calls, Failures, Timeouts                                int64
 	Probes, ProbesFailed                                     int64
 	Open, Closed, Local                                      int64 // decisions of each policy
+	LocalFailures                                            int64
+	Waits, Ungated                                           int64
 	CacheHits, Shared                                        int64 // denials without a call
 	ChargesDropped, GivesDropped, RefundsDropped, EventsLost int64
 }
@@ -51,10 +55,14 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 		}
 	}
 	send(s.Memory != nil, memoryKeysDesc, memoryBytesDesc, memoryMaxDesc, memoryEvictionsDesc, memoryRefusalsDesc)
-	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc, guardPoliciesDesc)
+	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc, guardPoliciesDesc,
+		guardWaitsDesc, guardUngatedDesc, guardLocalDesc)
 	send(s.Shards != nil, breakerDesc)
 	send(s.LostRefunds != nil, storeLostDesc)
 	send(s.Waiting != nil, waitingDesc)
+	if s.Servers != nil {
+		describeServers(ch)
+	}
 	if s.Gateway != nil {
 		describeGateway(ch)
 	}
@@ -85,6 +93,11 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	if s.Waiting != nil {
 		ch <- gauge(waitingDesc, float64(s.Waiting()))
 	}
+	if s.Servers != nil {
+		for _, server := range s.Servers() {
+			server.collect(ch)
+		}
+	}
 	if s.Gateway != nil {
 		g := s.Gateway()
 		g.collect(ch)
@@ -93,6 +106,9 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 
 func (g Guard) collect(ch chan<- prometheus.Metric) {
 	ch <- counter(guardCallsDesc, g.Calls)
+	ch <- counter(guardWaitsDesc, g.Waits)
+	ch <- counter(guardUngatedDesc, g.Ungated)
+	ch <- counter(guardLocalDesc, g.LocalFailures)
 	for _, c := range []struct {
 		desc  *prometheus.Desc
 		label string

@@ -6,8 +6,8 @@ import "time"
 type Status struct {
 	// State is starting, ready or draining. Only one that is ready should get requests.
 	State State `json:"state"`
-	// Degraded tells that something is not as it should be, although requests are decided: the store is away, or rules were
-	// refused. What it is stands below.
+	// Degraded tells that something is not as it should be, although requests are decided: the store is away, rules were
+	// refused, or keys that verify tokens cannot be read. What it is stands below.
 	Degraded bool `json:"degraded"`
 	// Version is that of the program.
 	Version string `json:"version,omitempty"`
@@ -17,6 +17,8 @@ type Status struct {
 	Rules RulesStatus `json:"rules"`
 	// Store says where limits are counted.
 	Store StoreStatus `json:"store"`
+	// Identity says what is wrong with telling who is asking.
+	Identity IdentityStatus `json:"identity,omitzero"`
 	// Upstreams says who gets requests. Those that do not are no reason not to be ready: no other node would reach them either.
 	Upstreams []UpstreamStatus `json:"upstreams,omitempty"`
 	// Listeners are the addresses in use, by name.
@@ -57,6 +59,12 @@ type ShardStatus struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
+}
+
+// IdentityStatus is what is wrong with telling who is asking.
+type IdentityStatus struct {
+	// Error is why the keys that verify tokens could not be read. Those read before may still be in use.
+	Error string `json:"error,omitempty"`
 }
 
 // UpstreamStatus is one service behind the gateway.

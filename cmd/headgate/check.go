@@ -210,7 +210,7 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subjec
 		p.sayDecided(results)
 	}
 	if !results[len(results)-1].Passed {
-		return exitStatus(exitDenied)
+		return exitCodeError(exitDenied)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subje
 		p.sayExplained(&made)
 	}
 	if err == nil && !made.Verdict.Passed {
-		return exitStatus(exitDenied)
+		return exitCodeError(exitDenied)
 	}
 	return err
 }

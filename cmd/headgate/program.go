@@ -23,10 +23,10 @@ const (
 	exitDenied = 3 // check: the request is denied
 )
 
-// An exitStatus is an error that has been said already, and the code to exit with.
-type exitStatus int
+// An exitCodeError is an error that has been said already, and the code to exit with.
+type exitCodeError int
 
-func (s exitStatus) Error() string { return fmt.Sprintf("exit %d", int(s)) }
+func (s exitCodeError) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 
 // run runs the command with its arguments and returns the code to exit with.
 func (p *program) run(ctx context.Context, args []string) int {
@@ -36,7 +36,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	err := root.ExecuteContext(ctx)
-	var status exitStatus
+	var status exitCodeError
 	switch {
 	case err == nil:
 		return exitOK

@@ -87,7 +87,7 @@ func (p *program) lint(names []string, out output) error {
 		}
 	}
 	if failed {
-		return exitStatus(exitError)
+		return exitCodeError(exitError)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func lintRules(name string, data []byte) (ruleCount, clients int, err error) {
 
 // canEnforce returns what an engine of this version would refuse, whatever its stores.
 func canEnforce(set *rules.Set) error {
-	store, err := memstore.New(memstore.Options{MaxBytes: caseBytes})
+	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/internal/ruletest"
 	"github.com/headgate/headgate/rules/testfile"
 )
 
@@ -95,7 +96,7 @@ func (p *program) test(names []string, rulesPath string, verbose bool, out outpu
 		p.sayTotal(results)
 	}
 	if failed {
-		return exitStatus(exitError)
+		return exitCodeError(exitError)
 	}
 	return nil
 }
@@ -136,9 +137,7 @@ func runTests(name, rulesPath string) ([]testfile.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	cases := caseRunner{set: set}
-	defer cases.close()
-	return f.Run(set, cases.start)
+	return f.Run(set, ruletest.Start(set))
 }
 
 func (p *program) sayTested(t *tested, verbose bool) {

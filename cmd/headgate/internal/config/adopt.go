@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,14 +83,31 @@ func written(t reflect.Type, field string) (string, bool) {
 	return path.String(), true
 }
 
-// renamed returns the text of an error about a struct with its fields called as in the file.
-func renamed(err error, t reflect.Type) string {
-	text := err.Error()
+// renamed returns a text about a struct with its fields called as in the file.
+func renamed(text string, t reflect.Type) string {
 	for f := range t.Fields() {
-		tag, _, _ := strings.Cut(f.Tag.Get("field"), ",")
-		text = replaceWord(text, f.Name, tag)
+		if tag, _, _ := strings.Cut(f.Tag.Get("field"), ","); tag != "" {
+			text = replaceWord(text, f.Name, tag)
+		}
 	}
 	return text
+}
+
+// about returns what a package says is wrong with a section, "identity: Hops 40: want 0 to 32", as a problem of the file.
+func (c *Config) about(section string, err error, t reflect.Type) error {
+	text := renamed(err.Error(), t)
+	if _, rest, ok := strings.Cut(text, ": "); ok { // the name of the package
+		text = rest
+	}
+	value, want := text, "something else"
+	if i := strings.LastIndex(text, ": want "); i >= 0 {
+		value, want = text[:i], text[i+len(": want "):]
+	}
+	path := section
+	if word, rest, _ := strings.Cut(value, " "); slices.Contains(source.Names(t), strings.TrimSuffix(word, ":")) {
+		path, value = section+"."+strings.TrimSuffix(word, ":"), rest
+	}
+	return c.at(path, value, want)
 }
 
 // replaceWord replaces a name where it stands as a word of its own.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 
 	"github.com/headgate/headgate/gateway"
 	"github.com/headgate/headgate/guard"
@@ -56,7 +57,7 @@ func (c *Config) Secret() ([]byte, error) {
 // checkSections has the packages that sections are for look at them.
 func (c *Config) checkSections() error {
 	if err := c.Fields().Validate(); err != nil {
-		return c.at("answers", renamed(err, reflect.TypeFor[Answers]()), "it as it says")
+		return c.about("answers", err, reflect.TypeFor[Answers]())
 	}
 	if c.Redis.Nodes < 0 {
 		return c.at("redis.nodes", "", "at least 1")
@@ -69,7 +70,7 @@ func (c *Config) checkSections() error {
 		id.Tokens = believer{}
 	}
 	if err := id.Validate(); err != nil {
-		return c.at("identity", renamed(err, reflect.TypeFor[Identity]()), "it as it says")
+		return c.about("identity", err, reflect.TypeFor[Identity]())
 	}
 	return nil
 }
@@ -114,8 +115,8 @@ func (c *Config) JWTConfig() (*jwt.Config, error) {
 		made.Secret = secret
 	}
 	if err := made.Validate(); err != nil {
-		text := replaceWord(renamed(err, reflect.TypeFor[JWT]()), "Secret", "secret_file")
-		return nil, c.at("identity.jwt", text, "it as it says")
+		err = errors.New(replaceWord(err.Error(), "Secret", "secret_file"))
+		return nil, c.about("identity.jwt", err, reflect.TypeFor[JWT]())
 	}
 	return made, nil
 }
@@ -181,11 +182,13 @@ func (c *Config) NeedsDemo() bool { return c.Upstream == "" && len(c.Gateway.Rou
 // those in which a proxy says who the client is.
 func (c *Config) onlyFromProxies() []string {
 	list := []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
-	user := c.Identity.UserHeader
-	if user == "" {
-		user = identity.DefaultUserHeader
+	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, UserSource(identity.UserFromHeader)) {
+		user := c.Identity.UserHeader
+		if user == "" {
+			user = identity.DefaultUserHeader
+		}
+		list = append(list, user)
 	}
-	list = append(list, user)
 	if h := c.Identity.ForwardingHeader; h != "" {
 		list = append(list, h)
 	}
@@ -216,7 +219,7 @@ func (c *Config) explainGateway(err error, routes int) error {
 		if !ok || c.file == nil {
 			return err
 		}
-		p := source.Problem{Path: "gateway." + path, Value: e.Value, Want: e.Want}
+		p := source.Problem{Path: "gateway." + path, Value: e.Value, Want: renamed(e.Want, reflect.TypeFor[Gateway]())}
 		p.Line, p.Column = c.file.source.Locate(p.Path)
 		found = append(found, p)
 	}

@@ -46,21 +46,35 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// A Size is a number of bytes: 4096, 64KiB, 10MB.
+// A Size is a number of bytes: 4096, 64KiB, 10MB; or off, where there need not be a bound.
 type Size int64
+
+// SizeOff is what off is read as.
+const SizeOff Size = -1
 
 var units = []struct {
 	word  string
 	bytes int64
 }{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"kB", 1e3},
+	{"KB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+	{"B", 1},
 }
 
 // maxSize keeps sums of sizes within an int64.
 const maxSize = 1 << 50
 
 func parseSize(text string) (Size, error) {
+	if text == Off {
+		return SizeOff, nil
+	}
 	number, unit := strings.TrimSpace(text), int64(1)
 	for _, u := range units {
 		if rest, ok := strings.CutSuffix(number, u.word); ok {
@@ -76,6 +90,9 @@ func parseSize(text string) (Size, error) {
 }
 
 func (s Size) String() string {
+	if s == SizeOff {
+		return Off
+	}
 	for i := 3; i >= 0; i-- {
 		if u := units[i]; int64(s) >= u.bytes && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.word

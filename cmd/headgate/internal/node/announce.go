@@ -6,39 +6,38 @@ import (
 	"strings"
 )
 
-// Listeners returns the addresses in use, by name.
-func (n *Node) Listeners() map[string]string {
-	list := make(map[string]string)
+// addresses returns the names of the listeners and where they are, by turns.
+func (n *Node) addresses() []string {
+	var list []string
 	if n.gateway != nil {
 		for i, addr := range n.gateway.Addrs() {
 			name := "gateway"
 			if i > 0 {
 				name = fmt.Sprintf("gateway%d", i+1)
 			}
-			list[name] = addr.String()
+			list = append(list, name, addr.String())
 		}
 	}
 	if n.admin != nil {
-		list["admin"] = n.admin.addr()
+		list = append(list, "admin", n.admin.addr())
 	}
 	return list
+}
+
+// Listeners returns the addresses in use, by name.
+func (n *Node) Listeners() map[string]string {
+	byName := make(map[string]string)
+	for list := n.addresses(); len(list) > 0; list = list[2:] {
+		byName[list[0]] = list[1]
+	}
+	return byName
 }
 
 // announce tells where the node listens: one line for programs, and some for people.
 func (n *Node) announce() {
 	var args []any
-	list := n.Listeners()
-	if n.gateway != nil {
-		for i := range n.gateway.Addrs() {
-			name := "gateway"
-			if i > 0 {
-				name = fmt.Sprintf("gateway%d", i+1)
-			}
-			args = append(args, name, list[name])
-		}
-	}
-	if addr, ok := list["admin"]; ok {
-		args = append(args, "admin", addr)
+	for _, text := range n.addresses() {
+		args = append(args, text)
 	}
 	n.log.Info("listening", args...)
 	if n.options.Banner != nil {

@@ -49,7 +49,7 @@ func OpenDecider(ctx context.Context, c *config.Config, cost int64, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	if d.stores, err = openStores(ctx, c, secret, telemetry.New(""), log); err != nil {
+	if d.stores, err = openStores(ctx, c, secret, false, telemetry.New(""), log); err != nil {
 		return nil, err
 	}
 	d.Engine, err = engine.New(engine.Config{

@@ -76,10 +76,10 @@ func (n *Node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.openIdentity(secret); err != nil {
+	if err := n.openIdentity(ctx, secret); err != nil {
 		return err
 	}
-	if n.stores, err = openStores(ctx, c, secret, n.metrics, n.log); err != nil {
+	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
 		return err
 	}
 	if err := n.openEngine(); err != nil {
@@ -103,7 +103,10 @@ func (n *Node) gatewayOff() bool {
 	return n.config.GatewayAddr == config.Off && len(n.config.Gateway.Listeners) == 0
 }
 
-func (n *Node) openIdentity(secret []byte) error {
+// keysTimeout is how long a node waits at the start for the keys that verify tokens. Without them users are nobody.
+const keysTimeout = 3 * time.Second
+
+func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 	settings, err := n.config.JWTConfig()
 	if err != nil {
 		return err
@@ -115,6 +118,11 @@ func (n *Node) openIdentity(secret []byte) error {
 			return fmt.Errorf("identity.jwt: %w", err)
 		}
 		tokens = n.tokens
+		waiting, cancel := context.WithTimeout(ctx, keysTimeout)
+		defer cancel()
+		if err := n.tokens.Wait(waiting); err != nil {
+			n.log.Warn("no keys to verify tokens with yet; until there are, nobody is known by a token", "error", err.Error())
+		}
 	}
 	n.identity, err = identity.New(n.config.IdentityConfig(secret, tokens))
 	return err
@@ -227,6 +235,9 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 		})
 	}
+	if n.stores.redis != nil {
+		group.Go(func() { n.stores.watchServers(serving) })
+	}
 	group.Go(func() { n.reloadOnDemand(serving) })
 
 	n.state.Store(telemetry.Ready)
@@ -295,12 +306,21 @@ func (n *Node) close() error {
 
 // Status returns how the node is.
 func (n *Node) Status() telemetry.Status {
+	state := n.state.Load().(telemetry.State)
+	if state == telemetry.Ready && n.gateway != nil && !n.gateway.Ready() {
+		state = telemetry.Starting
+	}
 	s := telemetry.Status{
-		State: n.state.Load().(telemetry.State), Version: n.options.Version, Started: n.started,
+		State: state, Version: n.options.Version, Started: n.started,
 		Rules: n.rules.current(), Listeners: n.Listeners(),
 	}
 	s.Store, s.Degraded = n.stores.status()
-	s.Degraded = s.Degraded || s.Rules.Error != ""
+	if n.tokens != nil {
+		if err := n.tokens.Err(); err != nil {
+			s.Identity.Error = err.Error()
+		}
+	}
+	s.Degraded = s.Degraded || s.Rules.Error != "" || s.Identity.Error != ""
 	if n.gateway != nil {
 		s.Upstreams = upstreams(n.gateway)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -23,10 +24,14 @@ type stores struct {
 	memory *memstore.Store
 	redis  *redisstore.Store // nil if all is in memory
 	guard  *guard.Guard      // before redis
+
+	servers atomic.Pointer[[]telemetry.Server] // as they were when they were last asked
 }
 
-// openStores opens what the configuration names. Redis need not be there yet.
-func openStores(ctx context.Context, c *config.Config, secret []byte, m *telemetry.Metrics, log *slog.Logger) (*stores, error) {
+// openStores opens what the configuration names. Redis need not be there yet if it may be away.
+func openStores(
+	ctx context.Context, c *config.Config, secret []byte, mayBeAway bool, m *telemetry.Metrics, log *slog.Logger,
+) (*stores, error) {
 	memory, err := memstore.New(c.MemoryOptions())
 	if err != nil {
 		return nil, err
@@ -36,7 +41,7 @@ func openStores(ctx context.Context, c *config.Config, secret []byte, m *telemet
 		return s, nil
 	}
 	o := c.RedisOptions(secret)
-	o.Logger, o.StartAway = log, true
+	o.Logger, o.StartAway = log, mayBeAway
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
@@ -115,7 +120,7 @@ func (s *stores) measure(to *telemetry.Sources) {
 			Calls: f.Calls, Failures: f.Failures, Timeouts: f.Timeouts, Probes: f.Probes, ProbesFailed: f.ProbesFailed,
 			Open: f.Open, Closed: f.Closed, Local: f.Local, CacheHits: f.CacheHits, Shared: f.Shared,
 			ChargesDropped: f.ChargesDropped, GivesDropped: f.GivesDropped, RefundsDropped: f.RefundsDropped,
-			EventsLost: f.EventsDropped,
+			EventsLost: f.EventsDropped, LocalFailures: f.LocalFailures, Waits: f.Waits, Ungated: f.Ungated,
 		}
 	}
 	to.Shards = func() []telemetry.Shard {
@@ -126,6 +131,51 @@ func (s *stores) measure(to *telemetry.Sources) {
 		return list
 	}
 	to.LostRefunds = s.redis.LostRefunds
+	to.Servers = func() []telemetry.Server {
+		if list := s.servers.Load(); list != nil {
+			return *list
+		}
+		return nil
+	}
+}
+
+// How often servers are asked how they are, and how long that may take. A scrape has what they said last.
+const (
+	serversEvery   = 10 * time.Second
+	serversTimeout = 2 * time.Second
+)
+
+// watchServers asks the servers of Redis how they are, again and again, until ctx ends.
+func (s *stores) watchServers(ctx context.Context) {
+	tick := time.NewTicker(serversEvery)
+	defer tick.Stop()
+	for {
+		s.askServers(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *stores) askServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
+	health, err := s.redis.Health(ctx)
+	if err != nil {
+		health = nil // it is not known which servers there are, and the guard has told why
+	}
+	list := make([]telemetry.Server, len(health))
+	for i := range health {
+		h := &health[i]
+		list[i] = telemetry.Server{
+			Addr: h.Server, Primary: h.Primary, Up: h.Err == nil, Ping: h.Ping, MemoryUsed: h.MemoryUsed, MemoryMax: h.MemoryMax,
+			Evicted: h.Evicted, Clients: h.Clients, OpsPerSecond: h.OpsPerSecond, LagBytes: h.LagBytes,
+			Connects: h.Connects, Hangs: h.Hangs, Unanswered: h.Unanswered, Refused: h.Refused, Redirects: h.Redirects,
+		}
+	}
+	s.servers.Store(&list)
 }
 
 // logEvent tells operators what happens to the store.

@@ -195,19 +195,19 @@ func steps(path string) map[string]bool {
 
 // A sight is what a file looks like from outside.
 type sight struct {
-	real string
+	end  string
 	size int64
 	at   time.Time
 }
 
 func look(path string) sight {
-	real, err := filepath.EvalSymlinks(path)
+	end, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return sight{}
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(end)
 	if err != nil {
 		return sight{}
 	}
-	return sight{real: real, size: info.Size(), at: info.ModTime()}
+	return sight{end: end, size: info.Size(), at: info.ModTime()}
 }

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes this binary the command headgate as well, which scripts and tests run as a process of its own.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"headgate": main}) }
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, "LC_ALL=C")
+			return nil
+		},
+	})
+}

@@ -1,0 +1,85 @@
+// Package ruletest decides the cases of rule test files with the engine that decides requests, in time of their own.
+package ruletest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/stepstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/testfile"
+)
+
+// began is when every case begins: on a full day, so that windows of a day and less begin with it.
+var began = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Start returns what begins a case: testfile.File.Run wants it. Whatever consistency the rules ask for, one store counts
+// exactly. A request that is delayed takes no time.
+func Start(set *rules.Set) func() (testfile.Decide, error) {
+	return func() (testfile.Decide, error) {
+		var clock clock
+		store := stepstore.New(clock.now)
+		modes := map[rules.Consistency]headgate.Limiter{rules.Lease: store, rules.Async: store, rules.Gossip: store}
+		var failure error
+		e, err := engine.New(engine.Config{
+			Rules: set, Store: store, Modes: modes, MaxWaiting: math.MaxInt32,
+			OnError: func(err error) { failure = err },
+		})
+		if err != nil {
+			return nil, err
+		}
+		ctx := context.Background()
+		return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
+			clock.set(at)
+			v := &engine.Verdict{}
+			if err := e.Decide(ctx, request, v); err != nil {
+				return testfile.Answer{}, fmt.Errorf("decide: %w", err)
+			}
+			a := answer(v)
+			if v.Action.Passes() {
+				a.Finish = func(at time.Duration, response func(string) string) error {
+					clock.set(at)
+					return v.Settle(ctx, response)
+				}
+			}
+			return a, failure
+		}, nil
+	}
+}
+
+var verdicts = map[engine.Action]testfile.Verdict{
+	engine.Allow: testfile.Allow, engine.Delay: testfile.Delay, engine.Reject: testfile.Reject, engine.Drop: testfile.Drop,
+}
+
+func answer(v *engine.Verdict) testfile.Answer {
+	a := testfile.Answer{
+		Verdict: verdicts[v.Action], Remaining: v.Decision.Remaining, RetryAfter: v.RetryAfter, Delay: v.Delay, Status: v.Status,
+	}
+	if v.Rule != nil {
+		a.Rule = v.Rule.ID
+	}
+	return a
+}
+
+// A clock shows a time since a case began.
+type clock struct {
+	mu sync.Mutex
+	at time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return began.Add(c.at)
+}
+
+func (c *clock) set(at time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
+}
