@@ -34,14 +34,10 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c, ok := e.registry.Get(id)
+	counters, ok := e.withdraw(id)
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrNoClient, rules.Quote(id))
 	}
-	counters := e.countersOf(c)
-	e.registry.Remove(id)
 	var errs []error
 	for _, n := range counters {
 		if err := n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner}); err != nil {
@@ -49,6 +45,19 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// withdraw removes a client and returns its counters. It is false if there is none of that id.
+func (e *Engine) withdraw(id string) ([]counter, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, ok := e.registry.Get(id)
+	if !ok {
+		return nil, false
+	}
+	counters := e.countersOf(c) // which need the client's limits
+	e.registry.Remove(id)
+	return counters, true
 }
 
 // A counter is one that is to be forgotten.

@@ -123,14 +123,15 @@ func same(a, b headgate.Limiter) bool {
 
 // logError returns the default of Config.OnError.
 func logError() func(error) {
-	var last atomic.Int64
+	var last, unsaid atomic.Int64
 	start := time.Now()
 	return func(err error) {
 		now := int64(time.Since(start)) + 1
 		before := last.Load()
 		if before != 0 && now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
+			unsaid.Add(1)
 			return
 		}
-		slog.Warn("headgate: "+err.Error(), "more", "at most one of these is logged a second")
+		slog.Warn("headgate: a fault that no caller sees", "err", err, "unsaid", unsaid.Swap(0))
 	}
 }

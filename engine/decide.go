@@ -234,16 +234,16 @@ func (v *Verdict) lend() {
 func (v *Verdict) take(ctx context.Context) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
-	var shadows func()
-	if v.binding < n {
-		shadows = v.takeShadows(ctx)
-	}
+	under := v.takeShadows(ctx)
 	passes, err := v.takeAll(ctx)
-	if shadows != nil {
-		shadows()
+	if under != nil {
+		under.Wait()
 	}
-	if err != nil || !passes {
-		v.release(ctx, v.binding, n) // a request that is not served holds no place, in no shadow either
+	if v.binding < n {
+		v.rejected(ctx, v.binding, n)
+		if err != nil || !passes {
+			v.release(ctx, v.binding, n) // a request that is not served holds no place, in no shadow either
+		}
 	}
 	if err != nil {
 		return err

@@ -27,49 +27,62 @@ func TestEffects(t *testing.T) {
 		{"limited", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h")}}, alice(), "allow by a", 0, true},
 		{"another condition", []rules.Rule{{ID: "a", When: is(path, "/other"), Limits: limits("1/h")}}, alice(), "allow", 0, false},
 		{
-			"block", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h")}, {ID: "b", When: is(ip, "192.0.2.0/24"), Block: true}},
+			"block",
+			[]rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h")}, {ID: "b", When: is(ip, "192.0.2.0/24"), Block: true}},
 			alice(), "reject (blocked) by b", 403, false,
 		},
 		{
-			"block and drop", []rules.Rule{{ID: "b", Block: true, OnLimit: drop}},
+			"block and drop",
+			[]rules.Rule{{ID: "b", Block: true, OnLimit: drop}},
 			alice(), "drop (blocked) by b", 403, false,
 		},
 		{
-			"an override that blocks", []rules.Rule{{
+			"an override that blocks",
+			[]rules.Rule{{
 				ID: "a", Key: by(user), Limits: limits("1/h"),
 				Overrides: []rules.Override{{When: is(user, "alice"), Block: true}},
 			}},
 			alice(), "reject (blocked) by a", 403, false,
 		},
 		{
-			"not registered", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Unregistered: rules.UnregisteredDeny}},
+			"not registered",
+			[]rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Unregistered: rules.UnregisteredDeny}},
 			alice(), "reject (unregistered) by a", 403, false,
 		},
 		{
-			"not identified", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Fallback: rules.FallbackDeny}},
-			rules.Attributes{ip: "192.0.2.1"}, "reject (unidentified) by a", 403, false,
+			"not identified",
+			[]rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Fallback: rules.FallbackDeny}},
+			rules.Attributes{ip: "192.0.2.1"},
+			"reject (unidentified) by a", 403, false,
 		},
 		{
-			"skipped", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Fallback: rules.FallbackSkip}},
-			rules.Attributes{ip: "192.0.2.1"}, "allow", 0, false,
+			"skipped",
+			[]rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h"), Fallback: rules.FallbackSkip}},
+			rules.Attributes{ip: "192.0.2.1"},
+			"allow", 0, false,
 		},
 		{
-			"by the address instead", []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h")}},
-			rules.Attributes{ip: "192.0.2.1"}, "allow by a", 0, true,
+			"by the address instead",
+			[]rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/h")}},
+			rules.Attributes{ip: "192.0.2.1"},
+			"allow by a", 0, true,
 		},
 		{
-			"unlimited", []rules.Rule{{ID: "x", When: is(user, "alice"), Unlimited: true}, {ID: "a", Key: by(user), Limits: limits("1/h")}},
+			"unlimited",
+			[]rules.Rule{{ID: "x", When: is(user, "alice"), Unlimited: true}, {ID: "a", Key: by(user), Limits: limits("1/h")}},
 			alice(), "allow", 0, false,
 		},
 		{
-			"an override that is unlimited", []rules.Rule{{
+			"an override that is unlimited",
+			[]rules.Rule{{
 				ID: "a", Key: by(user), Limits: limits("1/h"),
 				Overrides: []rules.Override{{When: is(user, "alice"), Unlimited: true}},
 			}},
 			alice(), "allow", 0, false,
 		},
 		{
-			"what blocks comes before what limits", []rules.Rule{
+			"what blocks comes before what limits",
+			[]rules.Rule{
 				{ID: "a", Priority: 9, Key: by(user), Limits: limits("1/h")},
 				{ID: "b", Priority: 8, Block: true},
 				{ID: "c", Priority: 7, Block: true},

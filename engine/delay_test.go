@@ -25,13 +25,13 @@ func TestDelaysFollowEachOther(t *testing.T) {
 	for _, tt := range []struct {
 		limit string
 		wait  time.Duration
-		want  []time.Duration // ms; -1 for a denial
+		want  []int // ms; -1 for a denial
 	}{
-		{"10/s burst 2", 500 * time.Millisecond, []time.Duration{0, 0, 100, 200, 300, 400, 500, -1, -1}},
-		{"10/s burst 2 gcra", 500 * time.Millisecond, []time.Duration{0, 0, 100, 200, 300, 400, 500, -1}},
+		{"10/s burst 2", 500 * time.Millisecond, []int{0, 0, 100, 200, 300, 400, 500, -1, -1}},
+		{"10/s burst 2 gcra", 500 * time.Millisecond, []int{0, 0, 100, 200, 300, 400, 500, -1}},
 		// A leaky bucket spaces from the first on; its burst bounds the queue, and so does the time.
-		{"10/s leaky-bucket burst 4", time.Minute, []time.Duration{0, 100, 200, 300, -1}},
-		{"10/s leaky-bucket burst 100", 250 * time.Millisecond, []time.Duration{0, 100, 200, -1}},
+		{"10/s leaky-bucket burst 4", time.Minute, []int{0, 100, 200, 300, -1}},
+		{"10/s leaky-bucket burst 100", 250 * time.Millisecond, []int{0, 100, 200, -1}},
 	} {
 		t.Run(tt.limit, func(t *testing.T) {
 			b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits(tt.limit), OnLimit: delayed(tt.wait)})
@@ -47,8 +47,8 @@ func TestDelaysFollowEachOther(t *testing.T) {
 						t.Errorf("request %d: got %s, %v", i, said(v), v.Delay)
 					}
 				default:
-					if said(v) != "delay by a" || v.Delay != want*time.Millisecond {
-						t.Errorf("request %d: got %s, %v, want %v", i, said(v), v.Delay, want*time.Millisecond)
+					if said(v) != "delay by a" || v.Delay != millis(want) {
+						t.Errorf("request %d: got %s, %v, want %v", i, said(v), v.Delay, millis(want))
 					}
 				}
 				limit := headgate.MustParseLimit(tt.limit)
@@ -88,6 +88,31 @@ func TestDelaysOfUnevenRates(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+func TestNobodyIsHeldForLongerThanTheRuleSays(t *testing.T) {
+	for _, limit := range []string{"7/s burst 3", "7/s burst 3 gcra", "3/s burst 2", "11/s burst 100 leaky-bucket"} {
+		b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits(limit), OnLimit: delayed(time.Second)})
+		var longest time.Duration
+		for range 50 {
+			longest = max(longest, b.ask(alice()).Delay)
+		}
+		if longest > time.Second || longest < time.Second*8/10 {
+			t.Errorf("%s: held for up to %v, want up to 1s", limit, longest)
+		}
+	}
+}
+
+// A charge goes into debt by the limit as it is, not by the longer one that a place is reserved with.
+func TestDebtOfARuleThatDelays(t *testing.T) {
+	r := tokens("10/s burst 5")
+	r.Cost.Estimate, r.OnLimit = 1, delayed(time.Second)
+	b := newBench(t, r)
+	settle(t, b.ask(alice()), map[string]string{"X-Tokens-Used": "1000000"})
+	// It owes 5 + 10·5. One more has its turn within a second when 15 are left of the 56.
+	if v := b.ask(alice()); v.Action != engine.Reject || v.RetryAfter != 4100*time.Millisecond {
+		t.Errorf("got %s, retry after %v, want 4.1s", said(v), v.RetryAfter)
 	}
 }
 
@@ -198,6 +223,18 @@ func TestQueueIsBounded(t *testing.T) {
 		settle(t, second, nil) // without having waited
 		if b.Waiting() != 1 {
 			t.Errorf("%s: %d wait, want 1", limit, b.Waiting())
+		}
+	}
+}
+
+// Who uses a verdict again without having ended its request has at least no slot left behind.
+func TestSlotOfAVerdictThatIsUsedAgain(t *testing.T) {
+	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 1"), OnLimit: delayed(time.Second)})
+	b.ask(alice())
+	var v engine.Verdict
+	for range 5 {
+		if err := b.Decide(context.Background(), alice(), &v); err != nil || v.Action != engine.Delay || b.Waiting() != 1 {
+			t.Fatalf("got %s, %v, %d wait, want 1", said(&v), err, b.Waiting())
 		}
 	}
 }

@@ -70,20 +70,18 @@ func (e *Engine) SetRules(set *rules.Set) error {
 // refuses says what of the rules this engine cannot do.
 func (e *Engine) refuses(set *rules.Set) error {
 	var found rules.Error
-	bad := func(r *rules.Rule, field, value, want string) {
+	for _, r := range set.Rules() {
+		if e.stores.byMode[r.Consistency] != noStore {
+			continue
+		}
 		if len(found.Problems) == rules.MaxProblems {
 			found.More++
-			return
+			continue
 		}
-		found.Problems = append(found.Problems, rules.Problem{Path: "rule " + r.ID + ": " + field, Value: value, Want: want})
-	}
-	for _, r := range set.Rules() {
-		if e.stores.byMode[r.Consistency] == noStore {
-			bad(r, "consistency", r.Consistency.String(), "exact or local: there is no store for this mode here")
-		}
-		if r.OnLimit.Action == rules.Delay && r.Split > 1 {
-			bad(r, "on_limit", r.OnLimit.String(), "no split: parts of a key that are counted apart have no common queue")
-		}
+		found.Problems = append(found.Problems, rules.Problem{
+			Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
+			Want: "exact or local: there is no store for this mode here",
+		})
 	}
 	if found.Problems == nil {
 		return nil

@@ -29,7 +29,11 @@ func newFailing(t testing.TB, list ...rules.Rule) *failing {
 	f.local, _, f.exact, _ = stores(t, b)
 	f.Engine = newEngine(t, engine.Config{
 		Store: f.exact, Local: f.local, Shared: true, Rules: compile(t, list),
-		OnError: func(err error) { f.errs = append(f.errs, err) },
+		OnError: func(err error) {
+			recording.Lock()
+			defer recording.Unlock()
+			f.errs = append(f.errs, err)
+		},
 	})
 	f.exact.breaks(errBroken)
 	return f
@@ -94,11 +98,42 @@ func TestPoliciesDecideWhenTheStoreFails(t *testing.T) {
 }
 
 func TestCostThatNeverPassesIsDeniedWhateverThePolicy(t *testing.T) {
-	f := newFailing(t, rules.Rule{ID: "a", Limits: limits("5/h"), Cost: rules.Cost{Header: "X-Cost", Max: 9}})
-	request := alice()
-	request[header("x-cost")] = "6"
-	if v := decide(t, f.Engine, request); said(v) != "reject (over limit) by a" || v.RetryAfter != headgate.Never {
-		t.Errorf("got %s, retry after %v", said(v), v.RetryAfter)
+	for _, policy := range []headgate.Policy{headgate.Open, headgate.Closed, headgate.Local} {
+		f := newFailing(t, rules.Rule{ID: "a", Limits: limits("5/h"), Cost: rules.Cost{Header: "X-Cost", Max: 9}, OnFailure: policy})
+		request := alice()
+		request[header("x-cost")] = "6"
+		v := decide(t, f.Engine, request)
+		if said(v) != "reject (over limit) by a" || v.RetryAfter != headgate.Never || v.Status != 429 {
+			t.Errorf("%s: got %s, retry after %v, status %d", policy, said(v), v.RetryAfter, v.Status)
+		}
+	}
+}
+
+// Nobody waits for a safe limit: it has no line.
+func TestSafeLimitDoesNotDelay(t *testing.T) {
+	safe := headgate.PerHour(2)
+	f := newFailing(t, rules.Rule{
+		ID: "a", Key: by(user), Limits: limits("10/s burst 5"), OnLimit: delayed(time.Second), OnFailure: headgate.Local, Safe: &safe,
+	})
+	for i, want := range []string{"allow by a", "allow by a", "reject (over limit) by a"} {
+		v := f.ask()
+		if said(v) != want || v.Decision.Limit != 2 {
+			t.Errorf("request %d: got %s, a limit of %d, want %s of 2", i, said(v), v.Decision.Limit, want)
+		}
+	}
+}
+
+// What a policy denies is not the client's fault.
+func TestClosedIsNoDenialThatIsPunished(t *testing.T) {
+	f := newFailing(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("5/h"), OnFailure: headgate.Closed, Penalty: strict(), CountRejected: true})
+	for range 10 {
+		if v := f.ask(); said(v) != "reject (store failed) by a" {
+			t.Fatalf("got %s", said(v))
+		}
+	}
+	f.exact.breaks(nil)
+	if v := f.ask(); v.Outcomes()[0].Penalized || v.Decision.Remaining != 4 {
+		t.Errorf("got %+v, want a client that has done nothing", v.Outcomes()[0])
 	}
 }
 
@@ -211,7 +246,7 @@ func TestGuardedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { g.Close() })
+	closing(t, g)
 	safe := headgate.PerHour(2)
 	e := newEngine(t, engine.Config{Store: g, Shared: true, Rules: compile(t, []rules.Rule{
 		{ID: "open", When: is(path, "/open"), Limits: limits("5/h")},
@@ -250,7 +285,7 @@ func TestStoreThatIsFullIsAFailure(t *testing.T) {
 			}
 			errs++
 		},
-		Rules: compile(t, []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/d sliding-log")}}),
+		Rules: compile(t, []rules.Rule{{ID: "a", Key: by(user), Limits: limits("1/d sliding-buckets 960")}}),
 	})
 	name := []byte("user-00000000")
 	for i := 0; errs == 0 && i < 1<<20; i++ {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -47,8 +48,18 @@ func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	closing(t, s)
 	return s
+}
+
+// closing closes c when the test has ended.
+func closing(t testing.TB, c io.Closer) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
 }
 
 func compile(t testing.TB, list []rules.Rule, clients ...rules.Client) *rules.Set {
@@ -158,15 +169,17 @@ type recorder struct {
 	name string
 	log  *[]string // shared by several
 
-	mu   sync.Mutex
 	fail error
 }
+
+// recording is held by a recorder that writes.
+var recording sync.Mutex
 
 var errBroken = errors.New("broken")
 
 func (r *recorder) note(what string, checks ...headgate.Check) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	recording.Lock()
+	defer recording.Unlock()
 	words := []string{r.name, what}
 	for _, c := range checks {
 		words = append(words, readable(c.Key))
@@ -176,8 +189,8 @@ func (r *recorder) note(what string, checks ...headgate.Check) error {
 }
 
 func (r *recorder) breaks(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	recording.Lock()
+	defer recording.Unlock()
 	r.fail = err
 }
 
@@ -242,3 +255,7 @@ func remaining(t testing.TB, e *engine.Engine, s rules.Subject) map[string]int64
 }
 
 func near(a, b time.Duration) bool { return (a - b).Abs() <= time.Microsecond }
+
+func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

@@ -122,18 +122,23 @@ func (v *Verdict) countDenial(ctx context.Context, check int) {
 func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 	ctx, end := v.afterwards(ctx, from, to)
 	defer end()
+	at := v.asked[from].store
 	for i := from; i < to; i++ {
-		if v.checks[i].Limit.Algorithm == headgate.Concurrency {
-			continue
+		if v.asked[i].store != at || v.checks[i].Limit.Algorithm == headgate.Concurrency {
+			return // a store has failed on the way, or a client has limits that these rules would refuse
 		}
+	}
+	for i := from; i < to; i++ {
 		if err := v.charge(ctx, i, v.checks[i].Cost); err != nil {
 			v.engine.report(err)
 		}
 	}
-	store := &v.engine.stores.list[v.asked[from].store]
-	ds, err := store.TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
-	if err != nil || len(ds) != to-from {
-		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %d decisions, %w", v.rule(from).ID, len(ds), err))
+	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
+	if err == nil && len(ds) != to-from {
+		err = errCount
+	}
+	if err != nil {
+		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %w", v.rule(from).ID, err))
 		return
 	}
 	if headgate.Allowed(ds) { // its time has come meanwhile; what was said stands

@@ -146,9 +146,9 @@ func TestRejectedRequestsCount(t *testing.T) {
 	b.ask(alice())
 	b.ask(alice())
 	// The bucket is empty, and a unit comes back in 30 s. Each denial takes one more.
-	for i, want := range []time.Duration{60, 90, 120} {
+	for i, want := range []int{60, 90, 120} {
 		v := b.ask(alice())
-		if said(v) != "reject (over limit) by login" || v.RetryAfter != want*time.Second {
+		if said(v) != "reject (over limit) by login" || v.RetryAfter != seconds(want) {
 			t.Errorf("denial %d: got %s, retry after %v, want %ds", i, said(v), v.RetryAfter, want)
 		}
 	}

@@ -32,12 +32,16 @@ func (v *Verdict) Settle(ctx context.Context, response func(name string) string)
 			said, settles = cost.Settle(response(cost.ResponseHeader))
 		}
 		for i := from; i < to; i++ {
+			var err error
 			switch {
 			case v.decisions[i].Receipt.Units == 0: // nothing was taken
 			case v.checks[i].Limit.Algorithm == headgate.Concurrency:
-				errs = append(errs, v.giveBack(ctx, i))
+				err = v.giveBack(ctx, i)
 			case settles:
-				errs = append(errs, v.settle(ctx, i, said))
+				err = v.settle(ctx, i, said)
+			}
+			if err != nil {
+				errs = append(errs, err)
 			}
 		}
 	}
@@ -83,8 +87,11 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	defer end()
 	var errs []error
 	for i := range v.checks {
-		if i < v.binding || v.checks[i].Limit.Algorithm == headgate.Concurrency {
-			errs = append(errs, v.giveBack(ctx, i))
+		if i >= v.binding && v.checks[i].Limit.Algorithm != headgate.Concurrency {
+			continue
+		}
+		if err := v.giveBack(ctx, i); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

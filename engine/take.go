@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -40,13 +39,16 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 // notAsked is the decision of a check that was not asked, as [headgate.Limiter] has it.
 var notAsked = headgate.Decision{Allowed: true}
 
+// errCount is the error of a store that does not do what a headgate.Limiter does.
+var errCount = errors.New("not as many decisions as checks")
+
 // ask takes for checks of one store, and lets policies decide if it fails.
 func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error) {
 	at := &v.engine.stores.list[v.asked[from].store]
 	dst := v.decisions[from:from:to]
 	ds, err := at.TakeAll(ctx, v.checks[from:to], dst)
 	if err == nil && len(ds) != to-from {
-		err = fmt.Errorf("%d decisions about %d checks", len(ds), to-from)
+		err = errCount
 	}
 	if err == nil {
 		if &ds[0] != &v.decisions[from] {
@@ -128,106 +130,4 @@ func (v *Verdict) afterwards(ctx context.Context, from, to int) (context.Context
 		}
 	}
 	return context.Background(), func() {}
-}
-
-// takeShadows takes for shadow rules, for each on its own: what one says changes nothing for the others. It returns what
-// must be called to have their decisions. Stores in this process are asked at once; others while the request is decided,
-// so that they take no time of their own.
-func (v *Verdict) takeShadows(ctx context.Context) (wait func()) {
-	var all sync.WaitGroup
-	for from, to := v.binding, 0; from < len(v.checks); from = to {
-		to = v.ruleEnd(from)
-		if v.engine.stores.list[v.asked[from].store].borrows {
-			v.takeShadow(ctx, from, to)
-		} else {
-			all.Go(func() { v.takeShadow(ctx, from, to) })
-		}
-	}
-	return func() {
-		all.Wait()
-		for from, to := v.binding, 0; from < len(v.checks); from = to {
-			to = v.ruleEnd(from)
-			v.rejected(ctx, from, to)
-		}
-	}
-}
-
-// takeShadow takes for the checks of one shadow rule. It touches nothing but what is theirs.
-func (v *Verdict) takeShadow(ctx context.Context, from, to int) {
-	if _, err := v.ask(ctx, from, to); err != nil { // ctx has ended, and with it the request
-		for i := from; i < to; i++ {
-			v.decisions[i] = notAsked
-		}
-	}
-}
-
-var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
-
-// fail lets policies decide checks of a store that failed, and tells whether they let them pass: closed beats the others.
-func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes bool, err error) {
-	e := v.engine
-	e.report(why)
-	var local []int
-	passes = true
-	for i := from; i < to; i++ {
-		c, d := &v.checks[i], &v.decisions[i]
-		*d = headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
-		switch {
-		case c.Cost > d.Limit:
-			d.RetryAfter, passes = headgate.Never, false
-		case c.OnFailure == headgate.Closed:
-			d.RetryAfter, d.ResetAfter, passes = closedFor, closedFor, false
-		default:
-			d.Allowed, d.Remaining = true, d.Limit-c.Cost
-			if c.OnFailure == headgate.Local {
-				local = append(local, i)
-			}
-		}
-	}
-	if !passes || local == nil {
-		return passes, nil
-	}
-	if v.asked[from].store == e.stores.local {
-		e.report(errNoLocal)
-		return true, nil
-	}
-	return v.failLocally(ctx, local)
-}
-
-// closedFor is when to come back after on_failure: closed has denied. It is a guess.
-const closedFor = time.Second
-
-// failLocally lets the local store decide checks instead of theirs.
-func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err error) {
-	e := v.engine
-	checks := make([]headgate.Check, len(list))
-	for j, i := range list {
-		c := &v.checks[i]
-		if c.Safe != nil {
-			c.Limit = *c.Safe
-			v.asked[i].extended = 0
-		}
-		checks[j] = *c
-	}
-	ds, err := e.local().TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
-	if err == nil && len(ds) != len(checks) {
-		err = fmt.Errorf("%d decisions about %d checks", len(ds), len(checks))
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		e.report(fmt.Errorf("engine: take from the local store instead, let pass: %w", err))
-		return true, nil
-	}
-	for j, i := range list {
-		d := &v.decisions[i]
-		*d = ds[j]
-		d.Degraded = true
-		if d.RetryAfter == headgate.Never { // with the store back it may pass
-			d.RetryAfter = closedFor
-		}
-		v.asked[i].store = e.stores.local
-	}
-	return headgate.Allowed(ds), nil
 }

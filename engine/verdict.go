@@ -230,6 +230,3 @@ func (v *Verdict) ruleEnd(from int) int {
 	}
 	return to
 }
-
-// shadow tells whether a rule has no say.
-func shadow(m *rules.Matched) bool { return m.Rule.OnLimit.Action == rules.Shadow }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ type body struct {
 	got     int64         // bytes
 	waited  time.Duration // for them
 	armed   time.Duration // when the deadline was set; 0 if there is none
+	limit   time.Duration // what it is
 	touched atomic.Bool   // somebody has begun to read, so that it cannot be sent twice
 
 	keeps bool   // what is read is kept, so that it can be read again
@@ -42,6 +44,7 @@ type body struct {
 
 var (
 	errBodyTooLarge = errors.New("the body is too large")
+	errBodyTooSlow  = errors.New("the body is too slow")
 	errRequestOver  = errors.New("the request is over")
 )
 
@@ -86,13 +89,17 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	start := b.g.now()
 	n, err := b.source.Read(p)
-	b.waited += b.g.now() - start
+	now := b.g.now()
+	b.waited += now - start
 	b.got += int64(n)
 	if b.left >= 0 {
 		if int64(n) > b.left {
 			n, err = int(b.left), errBodyTooLarge
 		}
 		b.left -= int64(n)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && now >= b.limit {
+		err = errBodyTooSlow // and not a deadline that a leg has set to end this
 	}
 	if b.keeps {
 		b.kept = append(b.kept, p[:n]...)
@@ -167,7 +174,7 @@ func (b *body) arm(now time.Duration) {
 	if b.armed != 0 && now-b.armed < wait/4 && wait == config.BodyTimeout {
 		return
 	}
-	b.armed = now
+	b.armed, b.limit = now, now+wait
 	_ = b.front.SetReadDeadline(b.g.epoch.Add(now + wait)) // if the connection is gone, reading says so
 }
 
@@ -180,14 +187,16 @@ func (b *body) disarm() {
 	}
 }
 
-// begun says that the answer has begun, after which the client may be silent for long.
-func (b *body) begun() {
+// begun says that the answer has begun, after which the client may be silent for long. It tells whether the body has been
+// read to its end.
+func (b *body) begun() (ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stream = true
 	if b.reading {
 		b.arm(b.g.now())
 	}
+	return b.ended
 }
 
 // rewind makes the body one that can be sent again, if that is possible. Nobody may be reading.
@@ -202,6 +211,17 @@ func (b *body) rewind() bool {
 	}
 	b.again = b.kept
 	return true
+}
+
+// failed returns what the client has done wrong with the body, nil if nothing. A leg may only see that the request is over,
+// as the server ends it when a body cannot be read.
+func (b *body) failed() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if errors.Is(b.err, errBodyTooLarge) || errors.Is(b.err, errBodyTooSlow) {
+		return b.err
+	}
+	return nil
 }
 
 // drainTime is how long the server may look for the end of a body that nobody wants.

@@ -120,6 +120,16 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return pairs[0], nil
 }
 
+// stats tells of those in use.
+func (c *certificates) stats(listener string) []CertificateStats {
+	pairs := *c.inUse.Load()
+	all := make([]CertificateStats, len(pairs))
+	for i, pair := range pairs {
+		all[i] = CertificateStats{Listener: listener, CertFile: c.files[i].CertFile, NotAfter: pair.Leaf.NotAfter}
+	}
+	return all
+}
+
 // news tells whether an error is another than the last, so that the log is not filled with one.
 func (c *certificates) news(err error) bool {
 	c.mu.Lock()

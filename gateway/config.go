@@ -80,8 +80,7 @@ type Config struct {
 	// could send them what only a proxy may. Default is to remove them.
 	KeepUnderscores bool
 	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, besides X-Forwarded-* and Forwarded.
-	// The header in which a proxy names the user belongs here. Default X-Real-IP, X-Original-URL, X-Original-URI and
-	// X-Rewrite-URL.
+	// The header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
 	OnlyFromProxies []string
 	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default is to do so only where a trusted proxy
 	// has sent one.
@@ -109,6 +108,12 @@ type Config struct {
 	Observe func(*Observation)
 	// Logger hears of what an operator should know. Default slog.Default().
 	Logger *slog.Logger
+}
+
+// DefaultOnlyFromProxies returns the headers that only proxies may send unless Config.OnlyFromProxies says otherwise: by them a
+// client could make a service believe that it is somebody else, or asks for something else.
+func DefaultOnlyFromProxies() []string {
+	return []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
 }
 
 // A ConfigError is one thing that is wrong with a Config. Validate returns one or several, joined.
@@ -157,7 +162,7 @@ func (c *Config) fill() {
 		c.Upgrades = []string{"websocket"}
 	}
 	if c.OnlyFromProxies == nil {
-		c.OnlyFromProxies = []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
+		c.OnlyFromProxies = DefaultOnlyFromProxies()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -35,7 +35,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	} else {
 		for _, f := range g.fronts {
 			if f.bounded != nil {
-				f.bounded.Close()
+				_ = f.bounded.Close()
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 		}
 	})
 	all.Wait()
-	g.tunnels.closeAll()                // none that came late stays
+	g.tunnels.closeAll()                     // none that came late stays
 	_ = g.tunnels.wait(context.Background()) // they end at once, as both their ends are closed
 	if ctx.Err() != nil {
 		return ctx.Err()

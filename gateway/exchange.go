@@ -113,6 +113,9 @@ func (ex *exchange) end(r *http.Request) {
 	}
 	if ex.body != nil {
 		ex.body.finish()
+		if r.Body == io.ReadCloser(ex.body) {
+			r.Body = ex.body.source // by which the server sees how much of it was read
+		}
 	}
 	ex.g.over(ex, r)
 	if !ex.complete {
@@ -151,8 +154,10 @@ func (ex *exchange) WriteHeader(code int) {
 		if ex.g.draining.Load() {
 			h["Connection"] = closeValue // in HTTP/2 the server says GOAWAY instead
 		}
-		if ex.body != nil {
-			ex.body.begun()
+		if ex.body != nil && !ex.body.begun() && !ex.http2 {
+			// Once a body is read while its answer is sent, net/http does not notice that its end was never found, and would
+			// take what is left of it for the next request.
+			h["Connection"] = closeValue
 		}
 	}
 	ex.arm()

@@ -70,16 +70,12 @@ func (ex *exchange) setFields(r *http.Request) {
 
 // peerOf returns the address in a RemoteAddr, without port and zone, or nothing if it is none, as with sockets of Unix.
 func peerOf(remote string) string {
-	end := strings.LastIndexByte(remote, ':')
-	if end < 0 {
-		return ""
-	}
-	if strings.IndexByte(remote[:end], ':') < 0 {
-		return remote[:end] // of IPv4
-	}
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return ""
+	}
+	if ap.Addr().Is4() { // which is read in its one form only
+		return remote[:strings.LastIndexByte(remote, ':')]
 	}
 	return ap.Addr().WithZone("").Unmap().String()
 }

@@ -60,7 +60,7 @@ func (g *Gateway) open(f *frontServer) error {
 	}
 	f.bounded = &boundedListener{Listener: inner, conns: &g.conns}
 	if f.listener, err = g.readProxies(f.config, f.bounded); err != nil {
-		inner.Close()
+		_ = inner.Close()
 		return fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
 	}
 	return nil

@@ -146,7 +146,7 @@ func (g *Gateway) listen() error {
 	for i, f := range g.fronts {
 		if err := g.open(f); err != nil {
 			for _, opened := range g.fronts[:i] {
-				opened.bounded.Close()
+				_ = opened.bounded.Close()
 			}
 			return err
 		}

@@ -179,7 +179,7 @@ func fake(t testing.TB, do func(conn net.Conn, r *bufio.Reader)) string {
 	}
 	var all sync.WaitGroup
 	t.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		all.Wait()
 	})
 	all.Go(func() {
@@ -189,7 +189,7 @@ func fake(t testing.TB, do func(conn net.Conn, r *bufio.Reader)) string {
 				return
 			}
 			all.Go(func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				_ = conn.SetDeadline(time.Now().Add(patience))
 				do(conn, bufio.NewReader(conn))
 			})
@@ -205,7 +205,7 @@ func refusing(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
 }
 
@@ -216,7 +216,7 @@ func dial(t testing.TB, g *Gateway) (net.Conn, *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -390,4 +390,14 @@ func errText(err error) string {
 		return ""
 	}
 	return fmt.Sprint(err)
+}
+
+func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReader(conn) }
+
+func mustNets(text string) []netip.Prefix {
+	n, err := identity.ParseNetworks(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
 }

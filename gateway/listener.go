@@ -74,7 +74,7 @@ func removeStale(path string) {
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
-		conn.Close()
+		_ = conn.Close()
 		return
 	}
 	_ = os.Remove(path) // net.Listen will tell
@@ -82,10 +82,11 @@ func removeStale(path string) {
 
 // conns counts the connections of clients, over all listeners.
 type conns struct {
-	most    int64
-	now     atomic.Int64
-	refused atomic.Int64
-	stopped atomic.Bool // accept no more than what has come already
+	most     int64
+	now      atomic.Int64
+	accepted atomic.Int64
+	refused  atomic.Int64
+	stopped  atomic.Bool // accept no more than what has come already
 }
 
 // A boundedListener closes connections that are too many.
@@ -104,6 +105,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.conns.now.Add(1) <= l.conns.most {
+			l.conns.accepted.Add(1)
 			return conn, nil
 		}
 		l.conns.now.Add(-1)
@@ -111,7 +113,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // no time spent on who is not served
 		}
-		conn.Close()
+		_ = conn.Close()
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -119,6 +120,59 @@ func TestSmugglingByTwoLengthsIsReadInOneWay(t *testing.T) {
 				t.Errorf("the upstream saw a length of %d, want chunks alone", seen[0].length)
 			}
 		})
+	}
+}
+
+// An upstream answers before it has read the body. What is left of the body is never taken for a request, whatever the leg,
+// and however the client sends it.
+func TestBodiesThatNobodyReadAreNotTakenForRequests(t *testing.T) {
+	hasty := func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.RequestURI, "smuggled") {
+			t.Errorf("the upstream saw %s", r.RequestURI)
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a.example\r\n\r\n"
+	filled := func(n int) string { return strings.Repeat(smuggled, n/len(smuggled)) }
+	for leg, url := range map[string]string{"HTTP/1.1": serve(t, hasty).URL, "HTTP/2": serveH2C(t, hasty)} {
+		c := before(url)
+		c.MaxBody = 1 << 20
+		c.BodyTimeout = 300 * time.Millisecond
+		g := start(t, c)
+		for name, text := range map[string]string{
+			"all at once":         lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: "+itoa(len(filled(1000)))) + filled(1000),
+			"a large one":         lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: "+itoa(len(filled(900_000)))) + filled(900_000),
+			"half of it":          lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: 1000000") + filled(100_000),
+			"in chunks":           lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked") + itoa16(len(filled(1000))) + "\r\n" + filled(1000) + "\r\n0\r\n\r\n",
+			"in many chunks":      lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked") + strings.Repeat(itoa16(len(filled(1000)))+"\r\n"+filled(1000)+"\r\n", 500) + "0\r\n\r\n",
+			"in bad chunks":       lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked") + "5\r\nhello\r\nzz\r\n" + filled(1000),
+			"half a chunk":        lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked") + "ffff\r\n" + filled(1000),
+			"unasked":             lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: 100000", "Expect: 100-continue") + filled(1000),
+			"too large":           lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: 100000000") + filled(100_000),
+			"too large in chunks": lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked") + strings.Repeat(itoa16(len(filled(100_000)))+"\r\n"+filled(100_000)+"\r\n", 20) + "0\r\n\r\n",
+		} {
+			t.Run(leg+" "+name, func(t *testing.T) {
+				t.Parallel()
+				conn, r := dial(t, g)
+				go func() {
+					_, _ = io.WriteString(conn, text)
+					_ = conn.(*net.TCPConn).CloseWrite()
+				}()
+				n := 0
+				for {
+					a, err := tryReceive(r, "POST")
+					if err != nil {
+						break
+					}
+					if a.status != http.StatusContinue {
+						n++
+					}
+				}
+				if n > 1 {
+					t.Errorf("%d answers, want one", n)
+				}
+			})
+		}
 	}
 }
 

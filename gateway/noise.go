@@ -17,7 +17,9 @@ type noise struct {
 // noiseLines is how many lines a second may be about what clients do wrong.
 const noiseLines = 10
 
-func newNoise(logger *slog.Logger) *noise { return &noise{logger: logger, window: pace{most: noiseLines}} }
+func newNoise(logger *slog.Logger) *noise {
+	return &noise{logger: logger, window: pace{most: noiseLines}}
+}
 
 // handler returns one for slog whose records say where they come from.
 func (n *noise) handler(from string) slog.Handler {
@@ -31,7 +33,9 @@ type noiseHandler struct {
 	inner slog.Handler
 }
 
-func (h *noiseHandler) Enabled(ctx context.Context, level slog.Level) bool { return h.inner.Enabled(ctx, level) }
+func (h *noiseHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.inner.Enabled(ctx, level)
+}
 
 func (h *noiseHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.noise.mu.Lock()

@@ -94,10 +94,16 @@ func TestEmptyPathsAndAsterisks(t *testing.T) {
 
 func TestRoutesGoByHostAndThenPath(t *testing.T) {
 	names := []struct{ host, path string }{
-		{"", "/"}, {"", "/api"}, {"", "/api/v2"}, {"", "/static/"},
-		{"a.example", "/"}, {"a.example", "/api"},
+		{"", "/"},
+		{"", "/api"},
+		{"", "/api/v2"},
+		{"", "/static/"},
+		{"a.example", "/"},
+		{"a.example", "/api"},
 		{"b.example", "/only"},
-		{"*.example", "/"}, {"*.deep.example", "/"}, {"*.deep.example", "/x"},
+		{"*.example", "/"},
+		{"*.deep.example", "/"},
+		{"*.deep.example", "/x"},
 	}
 	var all []*route
 	for _, n := range names {

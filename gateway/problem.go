@@ -38,8 +38,11 @@ func (ex *exchange) answer(w http.ResponseWriter, status int, detail string) {
 	h["Content-Type"] = []string{problemType}
 	h["Content-Length"] = []string{strconv.Itoa(len(text))}
 	h["Cache-Control"] = []string{"no-store"}
-	if status == http.StatusRequestTimeout || status == http.StatusRequestEntityTooLarge || status == http.StatusRequestHeaderFieldsTooLarge {
-		h["Connection"] = closeValue // what else this client sends is not worth reading
+	switch status {
+	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
+		if !ex.http2 { // which can end one request alone
+			h["Connection"] = closeValue // what else this client sends is not worth reading
+		}
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // if the client is gone, nobody is there to hear of it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
@@ -113,6 +112,10 @@ func (ex *exchange) try(ctx context.Context, w http.ResponseWriter, r *http.Requ
 
 // blame counts an error against an upstream, if it is its fault.
 func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
+	var e *upstream.Error
+	if errors.As(err, &e) {
+		s.faults[e.Fault%faultKinds].Add(1)
+	}
 	if ctx.Err() != nil || !blames(err) {
 		return
 	}
@@ -173,13 +176,13 @@ func (ex *exchange) explain(err error) (status int, detail string) {
 	if !errors.As(err, &e) {
 		return http.StatusBadGateway, "The upstream could not be asked."
 	}
-	if e.Fault == upstream.FaultBody {
-		switch {
-		case errors.Is(err, errBodyTooLarge):
+	if ex.body != nil && (e.Fault == upstream.FaultBody || e.Fault == upstream.FaultClient) {
+		switch failed := ex.body.failed(); {
+		case errors.Is(failed, errBodyTooLarge):
 			return http.StatusRequestEntityTooLarge, "The body may have at most " + strconv.FormatInt(ex.route.config.MaxBody, 10) + " bytes."
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(failed, errBodyTooSlow):
 			return http.StatusRequestTimeout, "The body did not arrive in time."
-		default:
+		case e.Fault == upstream.FaultBody:
 			return http.StatusBadRequest, "The body could not be read."
 		}
 	}

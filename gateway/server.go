@@ -41,7 +41,11 @@ type upstreamServer struct {
 
 	inFlight, requests, failed, ejections atomic.Int64
 	checked, checksFailed                 atomic.Int64
+	faults                                [faultKinds]atomic.Int64
 }
+
+// faultKinds is more than there are faults.
+const faultKinds = 16
 
 // What may be known against an upstream.
 const (

@@ -31,8 +31,8 @@ type Observation struct {
 
 // Stats are a gateway's figures: those that count, since it was made.
 type Stats struct {
-	// Conns is how many connections of clients there are, Refused how many were too many.
-	Conns, Refused int64
+	// Conns is how many connections of clients there are, Accepted how many there were, and Refused how many were too many.
+	Conns, Accepted, Refused int64
 	// InFlight is how many requests are being served, and Requests how many there were.
 	InFlight, Requests int64
 	// Answers is how many there were by their class: Answers[2] those from 200 to 299. Answers[0] are the requests that had
@@ -50,8 +50,18 @@ type Stats struct {
 	// CertificatesLoaded and CertificatesFailed are how often new files of certificates were taken into use, and how often
 	// files could not be.
 	CertificatesLoaded, CertificatesFailed int64
+	// Certificates are those in use.
+	Certificates []CertificateStats
 	// Upstreams are those of all routes, in the order of the Config.
 	Upstreams []UpstreamStats
+}
+
+// CertificateStats are about one certificate.
+type CertificateStats struct {
+	// Listener is the address, as configured, of whom it is; CertFile its file.
+	Listener, CertFile string
+	// NotAfter is when it expires.
+	NotAfter time.Time
 }
 
 // UpstreamStats are what is known of one upstream of one route.
@@ -63,6 +73,9 @@ type UpstreamStats struct {
 	Up, Down, Ejected, Returning bool
 	// InFlight is how many requests it is serving, Requests how many it was sent, Failed how many failed there.
 	InFlight, Requests, Failed int64
+	// Faults is how many did by what went wrong; a request that was tried twice there counts once. What failed because of
+	// the client is here too.
+	Faults map[upstream.Fault]int64
 	// Ejections is how often it was left out.
 	Ejections int64
 	// Checks and ChecksFailed are its health checks.
@@ -88,7 +101,7 @@ func (g *Gateway) Stats() Stats {
 	f := &g.figures
 	over := f.over.sum() // first, so that what is in flight is never below zero
 	s := Stats{
-		Conns: g.conns.now.Load(), Refused: g.conns.refused.Load(),
+		Conns: g.conns.now.Load(), Accepted: g.conns.accepted.Load(), Refused: g.conns.refused.Load(),
 		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
 		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
 		UpgradesIdle: g.tunnels.idled.Load(), UpgradesCut: g.tunnels.cut.Load(),
@@ -104,6 +117,7 @@ func (g *Gateway) Stats() Stats {
 		if f.certificates != nil {
 			s.CertificatesLoaded += f.certificates.loaded.Load()
 			s.CertificatesFailed += f.certificates.failed.Load()
+			s.Certificates = append(s.Certificates, f.certificates.stats(f.config.Address)...)
 		}
 	}
 	for _, rt := range g.routes.all {
@@ -121,6 +135,14 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 		Up: state&(isDown|isEjected) == 0, Down: state&isDown != 0, Ejected: state&isEjected != 0, Returning: state&isReturning != 0,
 		InFlight: s.inFlight.Load(), Requests: s.requests.Load(), Failed: s.failed.Load(), Ejections: s.ejections.Load(),
 		Checks: s.checked.Load(), ChecksFailed: s.checksFailed.Load(),
+	}
+	for fault := range s.faults {
+		if n := s.faults[fault].Load(); n > 0 {
+			if u.Faults == nil {
+				u.Faults = make(map[upstream.Fault]int64)
+			}
+			u.Faults[upstream.Fault(fault)] = n
+		}
 	}
 	s.mu.Lock()
 	u.LastErr = s.lastErr

@@ -218,6 +218,7 @@ func writeAnswer(w http.ResponseWriter, answer *http.Response) (announced int) {
 			names = append(names, name)
 		}
 		h["Trailer"] = append(h["Trailer"], strings.Join(names, ", "))
+		delete(h, "Content-Length") // HTTP/1.1 has them after chunks alone
 	}
 	w.WriteHeader(answer.StatusCode)
 	return len(answer.Trailer)

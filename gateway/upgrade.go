@@ -39,11 +39,14 @@ type tunnel struct {
 	idle *time.Timer
 }
 
-func (t *tunnel) close() {
+// close closes both ends. It tells whether they were open.
+func (t *tunnel) close() (was bool) {
 	t.closeOnce.Do(func() {
-		t.client.Close()
+		was = true
+		_ = t.client.Close()
 		t.upstream.Close()
 	})
+	return was
 }
 
 func (t *tunnels) add(one *tunnel) bool {
@@ -95,8 +98,9 @@ func (t *tunnels) closeAll() {
 	defer t.mu.Unlock()
 	t.closed = true
 	for one := range t.open {
-		t.cut.Add(1)
-		one.close()
+		if one.close() {
+			t.cut.Add(1)
+		}
 	}
 }
 
@@ -237,8 +241,9 @@ func (g *Gateway) closeIdle(t *tunnel) {
 		t.mu.Unlock()
 		return
 	}
-	g.tunnels.idled.Add(1)
-	t.close()
+	if t.close() {
+		g.tunnels.idled.Add(1)
+	}
 }
 
 // copyTunnel copies one direction, and passes on its end. If that fails, both are over.

@@ -39,13 +39,13 @@ func TestBadUpstreams(t *testing.T) {
 			_, _ = readRequest(r)
 			_, _ = r.ReadByte()
 		}, status: 504, timeout: 100 * time.Millisecond},
-		"speaks another protocol":  {do: says("SSH-2.0-OpenSSH_9.2\r\n"), status: 502},
-		"has an endless header":    {do: says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n"), status: 502},
-		"has two lengths":          {do: says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), status: 502},
-		"has a negative length":    {do: says("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nab"), status: 502},
-		"has length and chunks":    {do: says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), status: 502},
-		"closes in the header":     {do: says("HTTP/1.1 200 OK\r\nContent-Le"), status: 502},
-		"switches unasked":         {do: says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), status: 502},
+		"speaks another protocol":   {do: says("SSH-2.0-OpenSSH_9.2\r\n"), status: 502},
+		"has an endless header":     {do: says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n"), status: 502},
+		"has two lengths":           {do: says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), status: 502},
+		"has a negative length":     {do: says("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nab"), status: 502},
+		"has length and chunks":     {do: says("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), status: 502},
+		"closes in the header":      {do: says("HTTP/1.1 200 OK\r\nContent-Le"), status: 502},
+		"switches unasked":          {do: says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), status: 502},
 		"promises more than it has": {do: says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), status: 200, cut: true},
 		"promises much more":        {do: says("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 500_000)), status: 200, cut: true},
 		"closes in the chunks":      {do: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), status: 200, cut: true},
@@ -167,7 +167,7 @@ func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
 	conn, _ := dial(t, g)
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
 	<-began
-	conn.Close()
+	_ = conn.Close()
 	select {
 	case <-gone:
 	case <-time.After(patience):
@@ -382,7 +382,7 @@ func TestUpstreamOnASocketOfUnix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	send(t, conn, lines("GET /y HTTP/1.1", "Host: a.example"))
 	if a := receive(t, bufio.NewReader(conn), "GET"); a.status != 200 || a.body != "/y" {
 		t.Errorf("by a socket of Unix: got %d %q", a.status, a.body)

@@ -21,8 +21,8 @@ import (
 
 // A Limiter has the interceptors. Make one with New. It is safe for concurrent use.
 type Limiter struct {
-	Config
-	pool sync.Pool // of *call
+	config Config
+	pool   sync.Pool // of *call
 }
 
 // New returns a Limiter.
@@ -30,7 +30,7 @@ func New(c Config) (*Limiter, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{Config: c}
+	l := &Limiter{config: c}
 	l.pool.New = func() any { return new(call) }
 	return l, nil
 }
@@ -86,7 +86,7 @@ func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields met
 	if err := c.who.Malformed(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err := l.Engine.Decide(ctx, &c.who, &c.verdict); err != nil {
+	if err := l.config.Engine.Decide(ctx, &c.who, &c.verdict); err != nil {
 		return nil, l.undecided(ctx, method, err)
 	}
 	return l.conclude(ctx, &c.verdict)
@@ -102,12 +102,12 @@ func (l *Limiter) read(ctx context.Context, method string, c *call) {
 	if authority := md[":authority"]; len(authority) > 0 {
 		asked.Host = authority[0]
 	}
-	l.Identifier.ReadCall(&asked, &c.who)
+	l.config.Identifier.ReadCall(&asked, &c.who)
 }
 
 // conclude does what a verdict says.
 func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
-	retryAfter := l.Fields.RetryAfter(v)
+	retryAfter := l.config.Fields.RetryAfter(v)
 	switch v.Action {
 	case engine.Reject:
 		return l.fields(v, retryAfter), denial(v, retryAfter)
@@ -127,14 +127,14 @@ func (l *Limiter) undecided(ctx context.Context, method string, err error) error
 	if ctx.Err() != nil {
 		return gaveUp(ctx, err)
 	}
-	l.OnError(ctx, fmt.Errorf("decide %s: %w", method, err))
+	l.config.OnError(ctx, fmt.Errorf("decide %s: %w", method, err))
 	return nil
 }
 
 // fields returns the metadata that tells of a verdict.
 func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.MD {
 	var room [8]httplimit.Field
-	list := l.Fields.Append(room[:0], v, retryAfter, l.Now())
+	list := l.config.Fields.Append(room[:0], v, retryAfter, l.config.Now())
 	if len(list) == 0 {
 		return nil
 	}
@@ -148,14 +148,14 @@ func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.M
 // told reports that fields could not be sent.
 func (l *Limiter) told(ctx context.Context, err error) {
 	if err != nil {
-		l.OnError(ctx, fmt.Errorf("tell of limits: %w", err))
+		l.config.OnError(ctx, fmt.Errorf("tell of limits: %w", err))
 	}
 }
 
 // settle charges or gives back what the response says that the call has cost, and releases the places that it held.
 func (l *Limiter) settle(ctx context.Context, method string, c *call, said *metadataSaid) {
 	if err := c.verdict.Settle(ctx, said.lastWord); err != nil {
-		l.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
+		l.config.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
 	}
 	l.release(c)
 }

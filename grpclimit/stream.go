@@ -25,7 +25,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		l.told(ctx, ss.SetHeader(fields))
 	}
 	settles := c.verdict.Settles()
-	counts := l.PerMessage && info.IsClientStream
+	counts := l.config.PerMessage && info.IsClientStream
 	if !settles && !counts {
 		l.release(c)
 		return handler(srv, ss)
@@ -109,7 +109,7 @@ func (s *stream) RecvMsg(m any) error {
 // decide decides a message.
 func (s *stream) decide() error {
 	l, v := s.limiter, &s.messages.verdict
-	if err := l.Engine.DecideMore(s.ctx, &s.messages.who, v); err != nil {
+	if err := l.config.Engine.DecideMore(s.ctx, &s.messages.who, v); err != nil {
 		return l.undecided(s.ctx, "a message", err)
 	}
 	fields, err := l.conclude(s.ctx, v)
@@ -121,7 +121,7 @@ func (s *stream) decide() error {
 	}
 	if v.Settles() {
 		if err := v.Settle(s.ctx, nothing); err != nil {
-			l.OnError(s.ctx, fmt.Errorf("settle a message: %w", err))
+			l.config.OnError(s.ctx, fmt.Errorf("settle a message: %w", err))
 		}
 	}
 	return nil

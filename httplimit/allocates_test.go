@@ -20,7 +20,7 @@ func TestAllocations(t *testing.T) {
 		{"no rule", "rules: []", httplimit.Fields{}, 0},
 		{"no rule for it", "rules: [{id: a, key: ip, when: {path: /b/**}, limits: 1/s}]", httplimit.Fields{}, 0},
 		{"allowed, and nothing is told", "rules: [{id: a, key: ip, limits: 1000000000/s}]", off, 0},
-		{"allowed", "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Fields{}, 2},   // the writer and the text
+		{"allowed", "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Fields{}, 2}, // the writer and the text
 		{"three limits", "rules: [{id: a, key: ip, limits: [1000000000/s, 1000000000/m, 1000000000/h]}]", httplimit.Fields{}, 2},
 		{"rejected", closed, httplimit.Fields{}, 2}, // the values and their text
 	} {

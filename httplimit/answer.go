@@ -7,14 +7,42 @@ import (
 )
 
 // reject answers a request that is denied. Nothing here is done twice or for nothing, since it is what a flood meets.
-func (h *handler) reject(w http.ResponseWriter, x *exchange) {
+func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
+	if conn := readyConnOf(w, r); conn != nil {
+		h.rejectReady(w, conn, x, retryAfter)
+		return
+	}
 	values := new(fieldValues) // the header refers to them, so they are not used again
 	x.buf = h.Fields.fill(values, v, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v.Limits(), retryAfter)
 	answer(w, values, v.Status, x.buf)
+}
+
+// rejectReady does the same on a connection that takes it as it will be on the wire.
+func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
+	v := &x.verdict
+	p := problemOf(v)
+	buf, ends := h.Fields.appendValues(x.buf[:0], v, retryAfter, h.Now())
+	said := len(buf)
+	buf = p.append(buf, v.Limits(), retryAfter)
+	x.buf = buf
+	lines := append(conn.lines[:0], "Cache-Control: "+noStore+"\r\nContent-Type: "+problemJSON+"\r\n"...)
+	start := 0
+	for i, end := range ends {
+		if end > start {
+			lines = append(lines, fieldNames[i]...)
+			lines = append(lines, ": "...)
+			lines = append(lines, buf[start:end]...)
+			lines = append(lines, "\r\n"...)
+			start = end
+		}
+	}
+	conn.lines = lines
+	conn.body = append(conn.body[:0], buf[said:]...)
+	w.WriteHeader(v.Status)
 }
 
 // badRequest answers what cannot be read in one way only.
@@ -40,14 +68,16 @@ func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 	answer(w, values, p.status, x.buf)
 }
 
+// notOurs are fields that others may have set already, for an answer that is not given.
+var notOurs = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
+
 // answer sends a problem. It must not be cached: the next request may pass.
 func answer(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
 	header := w.Header()
-	if len(header) > 0 { // what others have set for an answer that is not given
-		header.Del("Content-Encoding")
-		header.Del("Content-Length")
-		header.Del("Etag")
-		header.Del("Last-Modified")
+	if len(header) > 0 {
+		for _, name := range notOurs {
+			delete(header, name)
+		}
 	}
 	values[fieldType], values[fieldCache] = problemJSON, noStore
 	values.put(header)

@@ -22,36 +22,43 @@ rules:
     limits: [1/h]
 `
 
+// bare429 is the least that a server can do to reject.
+var bare429 = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+
 // BenchmarkReject is of 64 connections whose requests are all denied, beside a handler that does nothing but write 429.
 func BenchmarkReject(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
-		flood(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusTooManyRequests)
-		}))
+		flood(b, &http.Server{Handler: bare429})
 	})
 	b.Run("headgate", func(b *testing.B) {
-		flood(b, newTimedGate(b, closed, httplimit.Config{}).limit(ok))
+		flood(b, &http.Server{Handler: newTimedGate(b, closed, httplimit.Config{}).limit(ok)})
 	})
-	b.Run("headgate, no fields", func(b *testing.B) {
-		c := httplimit.Config{Fields: httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}}
-		flood(b, newTimedGate(b, closed, c).limit(ok))
+	b.Run("headgate with Listener", func(b *testing.B) {
+		flood(b, &http.Server{
+			Handler:     newTimedGate(b, closed, httplimit.Config{}).limit(ok),
+			ConnContext: httplimit.ConnContext,
+		})
 	})
 }
 
 // flood sends b.N requests over 64 connections, each as soon as the answer to the one before is there.
-func flood(b *testing.B, h http.Handler) {
+func flood(b *testing.B, server *http.Server) {
 	const connections = 64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := &http.Server{Handler: h}
-	go server.Serve(listener)
-	defer server.Close()
+	if server.ConnContext != nil {
+		listener = httplimit.Listener(listener)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	defer serving.Wait()
+	defer shut(server)
 	conns := make([]*lineConn, connections)
 	for i := range conns {
 		conns[i] = dial(b, listener.Addr().String())
-		defer conns[i].Close()
+		defer shut(conns[i])
 		conns[i].ask(b) // the one that is not denied, and what comes only once
 	}
 	b.ReportAllocs()
@@ -160,25 +167,30 @@ func bareRequest(t testing.TB) *http.Request {
 
 // BenchmarkServer is of one connection to a server without a network, so that it is the server's own time that is measured.
 func BenchmarkServer(b *testing.B) {
+	rejects := func(b *testing.B) http.Handler { return newTimedGate(b, closed, httplimit.Config{}).limit(ok) }
 	for _, bb := range []struct {
 		name    string
 		handler func(b *testing.B) http.Handler
+		listens bool // by httplimit.Listener
 	}{
-		{"bare 429", func(*testing.B) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
-		}},
-		{"rejected", func(b *testing.B) http.Handler { return newTimedGate(b, closed, httplimit.Config{}).limit(ok) }},
-		{"bare 200", func(*testing.B) http.Handler { return ok }},
+		{"bare 429", func(*testing.B) http.Handler { return bare429 }, false},
+		{"rejected", rejects, false},
+		{"rejected with Listener", rejects, true},
+		{"bare 200", func(*testing.B) http.Handler { return ok }, false},
 		{"allowed", func(b *testing.B) http.Handler {
 			return newTimedGate(b, "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Config{}).limit(ok)
-		}},
+		}, false},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			h := bb.handler(b)
-			b.ReportAllocs()
+			server := &http.Server{Handler: bb.handler(b)}
 			conn := &repeating{left: b.N, done: make(chan struct{})}
+			var listener net.Listener = &oneListener{conn: conn}
+			if bb.listens {
+				listener, server.ConnContext = httplimit.Listener(listener), httplimit.ConnContext
+			}
+			b.ReportAllocs()
 			b.ResetTimer()
-			_ = http.Serve(&oneListener{conn: conn}, h)
+			_ = server.Serve(listener)
 			<-conn.done
 		})
 	}
@@ -206,10 +218,12 @@ func (c *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *repeating) Write(p []byte) (int, error)      { return len(p), nil }
-func (c *repeating) Close() error                     { c.once.Do(func() { close(c.done) }); return nil }
-func (c *repeating) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
-func (c *repeating) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234} }
+func (c *repeating) Write(p []byte) (int, error) { return len(p), nil }
+func (c *repeating) Close() error                { c.once.Do(func() { close(c.done) }); return nil }
+func (c *repeating) LocalAddr() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+func (c *repeating) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234}
+}
 func (c *repeating) SetDeadline(time.Time) error      { return nil }
 func (c *repeating) SetReadDeadline(time.Time) error  { return nil }
 func (c *repeating) SetWriteDeadline(time.Time) error { return nil }

@@ -118,6 +118,18 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 
 // fill sets the values that tell of a verdict. They are parts of one string, built in buf, which is returned to be used again.
 func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte) []byte {
+	buf, ends := f.appendValues(buf, v, retryAfter, now)
+	text := string(buf)
+	start := 0
+	for i, end := range ends {
+		values[i] = text[start:end]
+		start = end
+	}
+	return buf
+}
+
+// appendValues appends the values that tell of a verdict one after the other, and returns where each ends.
+func (f *Fields) appendValues(buf []byte, v *engine.Verdict, retryAfter int64, now time.Time) ([]byte, [verdictFields]int) {
 	var ends [verdictFields]int
 	limits := v.Limits()
 	if retryAfter > 0 {
@@ -126,33 +138,28 @@ func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, 
 	ends[fieldRetryAfter] = len(buf)
 	if !f.NoRateLimit {
 		buf = appendPolicies(buf, limits)
-	}
-	ends[fieldPolicy] = len(buf)
-	if !f.NoRateLimit {
+		ends[fieldPolicy] = len(buf)
 		buf = appendStates(buf, limits, retryAfter)
+	} else {
+		ends[fieldPolicy] = len(buf)
 	}
 	ends[fieldRateLimit] = len(buf)
-	if d := tightest(limits); d != nil && !f.NoXRateLimit {
-		buf = strconv.AppendInt(buf, d.Limit, 10)
-		ends[fieldLimit] = len(buf)
-		buf = strconv.AppendInt(buf, max(d.Remaining, 0), 10)
-		ends[fieldRemaining] = len(buf)
-		reset := wholeSeconds(d.ResetAfter)
-		if !f.ResetDelta {
-			reset = now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
-		}
-		buf = strconv.AppendInt(buf, reset, 10)
-		ends[fieldReset] = len(buf)
+	d := tightest(limits)
+	if d == nil || f.NoXRateLimit {
+		ends[fieldLimit], ends[fieldRemaining], ends[fieldReset] = len(buf), len(buf), len(buf)
+		return buf, ends
 	}
-	text := string(buf)
-	start := 0
-	for i, end := range ends {
-		if end > start {
-			values[i] = text[start:end]
-			start = end
-		}
+	buf = strconv.AppendInt(buf, d.Limit, 10)
+	ends[fieldLimit] = len(buf)
+	buf = strconv.AppendInt(buf, max(d.Remaining, 0), 10)
+	ends[fieldRemaining] = len(buf)
+	reset := wholeSeconds(d.ResetAfter)
+	if !f.ResetDelta {
+		reset = now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
 	}
-	return buf
+	buf = strconv.AppendInt(buf, reset, 10)
+	ends[fieldReset] = len(buf)
+	return buf, ends
 }
 
 // told tells whether a limit is told of: it was asked, and is not one that only looks on.

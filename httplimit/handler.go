@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch v.Action {
 	case engine.Reject:
-		h.reject(w, x)
+		h.reject(w, r, x)
 		h.release(x)
 	case engine.Drop:
 		h.release(x)

@@ -3,6 +3,7 @@ package httplimit_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -127,8 +128,8 @@ var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = 
 
 var okText = []byte("ok\n")
 
-// get asks once and returns the answer without its body.
-func get(t testing.TB, url string, header ...string) *http.Response {
+// get asks once, with a header of names and values in turn.
+func get(t testing.TB, url string, header ...string) (status int, answered http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -142,5 +143,8 @@ func get(t testing.TB, url string, header ...string) *http.Response {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	return resp
+	return resp.StatusCode, resp.Header
 }
+
+// shut closes what may be closed already.
+func shut(c io.Closer) { c.Close() }

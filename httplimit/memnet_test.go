@@ -25,7 +25,7 @@ func serveInMemory(t *testing.T, h http.Handler) *http.Client {
 	transport := &http.Transport{DialContext: n.dial}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		server.Close()
+		shut(server)
 		serving.Wait()
 	})
 	return &http.Client{Transport: transport}

@@ -25,7 +25,8 @@ rules:
 // left returns what is left of the tokens, told by a request that costs nothing in the end.
 func left(t *testing.T, url string) string {
 	t.Helper()
-	return get(t, url+"/free").Header.Get("X-RateLimit-Remaining")
+	_, header := get(t, url+"/free")
+	return header.Get("X-RateLimit-Remaining")
 }
 
 func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
@@ -116,7 +117,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 				return
 			}
 			_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
-			conn.Close()
+			shut(conn)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 				}
 			})
 			<-running
-			if got := get(t, url+"/slow").StatusCode; got != http.StatusTooManyRequests {
+			if got, _ := get(t, url+"/slow"); got != http.StatusTooManyRequests {
 				t.Errorf("a second at the same time: status %d, want 429", got)
 			}
 			close(finish)
@@ -191,7 +192,7 @@ func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
+		defer shut(conn)
 		_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
 		_ = both.Flush()
 		for {
@@ -207,13 +208,17 @@ func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer shut(conn)
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
-	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("got %v, %v, want 101", resp, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("status %d, want 101", resp.StatusCode)
 	}
 	for _, word := range []string{"one\n", "two\n"} {
 		_, _ = io.WriteString(conn, word)
@@ -221,10 +226,10 @@ func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
 			t.Fatalf("got %q, %v, want %q", got, err, strings.ToUpper(word))
 		}
 	}
-	if got := get(t, url).StatusCode; got != http.StatusTooManyRequests {
+	if got, _ := get(t, url); got != http.StatusTooManyRequests {
 		t.Errorf("while the socket is open: status %d, want 429", got)
 	}
-	conn.Close()
+	shut(conn)
 	eventually(t, "places given back", func() string {
 		if g.store.gives.Load() > 0 {
 			return "yes"

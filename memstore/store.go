@@ -104,6 +104,11 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	if err := s.admit(ctx); err != nil {
 		return nil, err
 	}
+	return s.planOf(c)
+}
+
+// planOf checks a check by itself and returns its plan.
+func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	p, err := s.plans.Get(&c.Limit, newPlan)
 	if err != nil || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 		return nil, c.Validate()

@@ -46,20 +46,20 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	switch n := len(checks); {
 	case n <= 4:
 		var room [4]part
-		return s.takeTogether(ctx, checks, room[:n], dst)
+		return s.takeTogether(checks, room[:n], dst)
 	case n <= 16:
 		var room [16]part
-		return s.takeTogether(ctx, checks, room[:n], dst)
+		return s.takeTogether(checks, room[:n], dst)
 	default:
-		return s.takeTogether(ctx, checks, make([]part, n), dst)
+		return s.takeTogether(checks, make([]part, n), dst)
 	}
 }
 
 // takeTogether takes all or none, for checks that may stand together. The parts are zero, one for each.
-func (s *Store) takeTogether(ctx context.Context, checks []headgate.Check, parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (s *Store) takeTogether(checks []headgate.Check, parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	for i := range checks {
 		c, p := &checks[i], &parts[i]
-		plan, err := s.prepare(ctx, c)
+		plan, err := s.planOf(c)
 		if err != nil {
 			return dst, err
 		}

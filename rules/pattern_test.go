@@ -135,11 +135,11 @@ func FuzzPattern(f *testing.F) {
 		{"10.0.0.0/8", "10.1.2.3"},
 		{"team-*", "team-1"},
 	} {
-		for kind := range byte(4) {
+		for kind := range byte(6) {
 			f.Add(kind, seed[0], seed[1])
 		}
 	}
-	attributes := []headgate.Attribute{path, host, user, ip}
+	attributes := []headgate.Attribute{path, host, user, ip, method, {Kind: headgate.AttrSegment, Name: "1"}}
 	f.Fuzz(func(t *testing.T, kind byte, pattern, value string) {
 		a := attributes[int(kind)%len(attributes)]
 		rule := rules.Rule{ID: "it", When: is(a, pattern), Limits: limits("1/s")}

@@ -72,7 +72,7 @@ func (c *Config) validate() error {
 	}
 	if path, unix := strings.CutPrefix(c.Address, "unix:"); unix {
 		if path == "" {
-			return fmt.Errorf("upstream: Address %q: want the path of a socket after unix:", c.Address)
+			return fmt.Errorf("upstream: Address %q: want host:port, or unix:/path", c.Address)
 		}
 	} else if host, port, err := net.SplitHostPort(c.Address); err != nil || host == "" || port == "" {
 		return fmt.Errorf("upstream: Address %q: want host:port, or unix:/path", c.Address)

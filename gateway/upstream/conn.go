@@ -5,33 +5,27 @@ import (
 	"crypto/tls"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // A conn is a connection to the upstream. It has one user at a time: a request, or the pool.
 type conn struct {
-	net.Conn                 // what is read and written: raw, or TLS over it
-	raw      net.Conn        // what is closed
-	fd       syscall.RawConn // of raw; nil if it has none
-	probe    probe
-	secure   bool
+	net.Conn               // what is read and written: raw, or TLS over it
+	raw      net.Conn      // what is closed
+	socket   *socket       // of raw; nil if there is none
+	secure   bool          // it has TLS
 	reused   bool          // it has served a request before
 	since    time.Time     // when it became idle
 	idle     time.Duration // how long it may stay so
+	alarm    time.Time     // the deadline that is set, if it is one of patience
 	hangUp   func()        // ends what is being read and written, from any goroutine; made once, to be passed on
 }
 
 func newConn(nc, raw net.Conn, idle time.Duration) *conn {
-	c := &conn{Conn: nc, raw: raw, secure: nc != raw, idle: idle}
-	c.hangUp = func() { _ = raw.Close() }
-	if s, ok := raw.(syscall.Conn); ok {
-		if fd, err := s.SyscallConn(); err == nil {
-			c.fd = fd
-		}
+	return &conn{
+		Conn: nc, raw: raw, secure: nc != raw, idle: idle, socket: newSocket(raw),
+		hangUp: func() { _ = raw.Close() },
 	}
-	c.probe.init()
-	return c
 }
 
 // keepFor notes how long the upstream says that it keeps the connection. A request that is sent just when it is closed may
@@ -41,20 +35,17 @@ func (c *conn) keepFor(d time.Duration) { c.idle = min(c.idle, max(d-d/4, time.M
 // quiet tells whether nothing has come in while the connection was idle: no end, and no bytes that would be taken for the
 // beginning of the next response.
 func (c *conn) quiet() bool {
-	if c.fd != nil && probesSockets {
-		if !c.probe.silent(c.fd) {
+	if c.socket != nil {
+		if !c.socket.silent() {
 			return false
 		}
 		if !c.secure {
 			return true
 		}
 	}
-	return c.silent()
-}
-
-// silent looks for bytes in the layers above the socket, where there are any, by a read that may not wait.
-func (c *conn) silent() bool {
+	// TLS may hold bytes that were in the socket. A read that may not wait finds them.
 	var b [1]byte
+	c.alarm = time.Time{}
 	_ = c.SetReadDeadline(longAgo)
 	n, err := c.Read(b[:])
 	return n == 0 && isTimeout(err)

@@ -65,5 +65,6 @@
 //
 // Everything has a bound: Config.DialTimeout, Config.HeaderTimeout from when the request is sent, and Config.StallTimeout for
 // each step of a body. What the client does is bounded by the server in front. If the context ends, the connection is closed.
-// Most responses come within 20 ms, so the context is watched from then on only: by context.AfterFunc, without a goroutine.
+// Most responses come within 20 ms, so the context is watched only when one takes longer, 40 ms at most: by context.AfterFunc,
+// without a goroutine.
 package upstream

@@ -28,8 +28,8 @@ type Outcome struct {
 	Repeatable bool
 }
 
-// patience is how long we wait for the upstream before we look whether the client still does. Most responses come sooner,
-// and need not be watched over.
+// patience, up to twice, is how long we wait for the upstream before we look whether the client still does. Most responses
+// come sooner, and need not be watched over.
 const patience = 20 * time.Millisecond
 
 // An exchange is a request and its response. It is used again for others.
@@ -53,6 +53,7 @@ type exchange struct {
 
 	stop   func() bool // ends the watch over ctx; nil if there is none
 	hasty  bool        // the deadline that is set is that of patience
+	now    time.Time   // when there was a connection
 	limit  time.Time   // the deadline for the response's head
 	inBody bool
 
@@ -85,7 +86,8 @@ func (x *exchange) forward() *Error {
 	if err := x.compose(); err != nil {
 		return err
 	}
-	c, err := x.pool.acquire(x.ctx)
+	x.now = time.Now()
+	c, err := x.pool.acquire(x.ctx, &x.now)
 	if err != nil {
 		x.nought = true
 		return err
@@ -99,7 +101,7 @@ func (x *exchange) forward() *Error {
 	x.outcome.Retried, x.outcome.Reused = true, false
 	x.unwatch()
 	x.c = nil
-	if c, err = x.pool.replace(x.ctx, c); err != nil {
+	if c, err = x.pool.replace(x.ctx, &x.now, c); err != nil {
 		return err
 	}
 	x.c = c
@@ -133,9 +135,8 @@ func (x *exchange) compose() *Error {
 func (x *exchange) attempt() *Error {
 	x.heard, x.nought, x.inBody, x.head.status = false, false, false, 0
 	x.interims, x.interimCount = 0, 0
-	x.limit = after(x.pool.config.HeaderTimeout)
 	x.begin()
-	if err := x.write(x.out); err != nil {
+	if err := x.ask(); err != nil {
 		return x.failed("send the request", err)
 	}
 	if x.body.mode == streamed {
@@ -160,14 +161,29 @@ func (x *exchange) attempt() *Error {
 
 // begin sets the deadline for what comes first.
 func (x *exchange) begin() {
-	x.hasty = !x.c.secure && x.body.mode != streamed && (x.limit.IsZero() || x.pool.config.HeaderTimeout > patience)
-	if x.hasty {
-		_ = x.c.SetDeadline(after(patience))
+	now := x.now
+	x.limit = time.Time{}
+	timeout := x.pool.config.HeaderTimeout
+	if timeout > 0 {
+		x.limit = now.Add(timeout)
+	}
+	x.hasty = !x.c.secure && x.body.mode != streamed && (timeout < 0 || timeout > 2*patience)
+	if !x.hasty {
+		// A write over TLS that timed out cannot be continued.
+		x.watch()
+		x.setDeadline(x.limit)
 		return
 	}
-	// A write over TLS that timed out cannot be continued.
-	x.watch()
-	_ = x.c.SetDeadline(x.limit)
+	// Setting a deadline takes time, so one serves for several requests that follow each other.
+	if x.c.alarm.Sub(now) < patience {
+		x.setDeadline(now.Add(2 * patience))
+		x.c.alarm = now.Add(2 * patience)
+	}
+}
+
+func (x *exchange) setDeadline(t time.Time) {
+	x.c.alarm = time.Time{}
+	_ = x.c.SetDeadline(t)
 }
 
 // settle goes from the deadline of patience to that which holds, and looks after the client from now on.
@@ -178,7 +194,7 @@ func (x *exchange) settle() {
 	if x.inBody {
 		deadline = after(x.pool.config.StallTimeout)
 	}
-	_ = x.c.SetDeadline(deadline)
+	x.setDeadline(deadline)
 }
 
 // watch hangs up on the upstream when the client has gone.
@@ -193,6 +209,27 @@ func (x *exchange) unwatch() bool {
 	stop := x.stop
 	x.stop = nil
 	return stop == nil || stop()
+}
+
+// ask sends what is to be sent, and may read what comes back first.
+func (x *exchange) ask() error {
+	if !x.hasty || x.c.socket == nil {
+		return x.write(x.out)
+	}
+	sent, n, err := x.c.socket.ask(x.out, x.in.room())
+	x.in.w += n
+	x.heard = n > 0
+	switch {
+	case err == nil && sent < len(x.out):
+		return x.write(x.out[sent:])
+	case err != nil && sent == len(x.out):
+		// What reading failed with is met again by who reads on; it may be only that patience is over.
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return x.write(x.out)
+	}
+	x.nought = err != nil
+	return err
 }
 
 func (x *exchange) write(b []byte) error {
@@ -335,6 +372,11 @@ func (x *exchange) leave(reusable bool) {
 	if x.unwatch() && reusable && x.in.empty() {
 		if x.head.keep > 0 {
 			c.keepFor(x.head.keep)
+		}
+		// If it is not long ago, when it began is near enough.
+		c.since = x.now
+		if !x.hasty {
+			c.since = time.Now()
 		}
 		x.pool.release(c)
 		return

@@ -76,7 +76,7 @@ func TestBodiesOfAllSizesPassUnharmed(t *testing.T) {
 		}
 	})
 	random := rand.NewChaCha8([32]byte{1})
-	for _, size := range []int{0, 1, 100, 4096, headBuffer - 1, headBuffer, headBuffer + 1, 16 << 10, 16<<10 + 1, 32 << 10, 100_000, 3 << 20} {
+	for _, size := range []int{0, 1, 100, 4096, headBuffer - 1, headBuffer, headBuffer + 1, 16 << 10, 16<<10 + 1, 32 << 10, 100_000, 1 << 20} {
 		body := make([]byte, size)
 		_, _ = random.Read(body)
 		for _, path := range []string{"/", "/?length"} {
@@ -242,7 +242,7 @@ func TestManyAtOnceDoNotMixUp(t *testing.T) {
 	errs := make(chan error, 16)
 	for worker := range 16 {
 		go func() {
-			for i := range 50 {
+			for i := range 25 {
 				id := fmt.Sprint(worker, "/", i)
 				want := strings.Repeat(id+",", 1+i*worker*3)
 				var reader io.Reader = strings.NewReader(want)
@@ -251,7 +251,7 @@ func TestManyAtOnceDoNotMixUp(t *testing.T) {
 				}
 				res, got, err := f.try(t, "POST", "/", reader, http.Header{"X-Id": {id}})
 				if err != nil || res.Header.Get("X-Id") != id || got != want {
-					errs <- fmt.Errorf("request %s: got %v, %d bytes, want its own %d", id, err, len(got), len(want))
+					errs <- fmt.Errorf("request %s: got %w, %d bytes, want its own %d", id, err, len(got), len(want))
 					return
 				}
 			}

@@ -73,7 +73,7 @@ func forwardRecorded(method string, text []byte, size int) (got *received, reuse
 	if err != nil {
 		return nil, false, err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	r := &http.Request{Method: method, Host: "a", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
 	got = &received{header: http.Header{}}
 	_, err = p.Forward(context.Background(), got, r, Head{Target: "/"})

@@ -57,7 +57,7 @@ func script(t testing.TB, serve func(c *peer, n int)) *rawUpstream {
 			n := u.conns
 			u.mu.Unlock()
 			running.Go(func() {
-				defer nc.Close()
+				defer func() { _ = nc.Close() }()
 				_ = nc.SetDeadline(time.Now().Add(patient))
 				serve(&peer{Conn: nc, in: bufio.NewReader(nc), t: t, over: over}, n)
 			})
@@ -158,14 +158,13 @@ func newFront(t testing.TB, p *Pool, change func(http.ResponseWriter, *http.Requ
 		}
 		out, err := p.Forward(r.Context(), w, r, h)
 		f.results <- result{out, err}
-		var failed *Error
 		switch {
 		case err == nil:
 		case out.Sent:
 			panic(http.ErrAbortHandler)
-		case errors.As(err, &failed):
-			w.Header().Set("X-Fault", failed.Fault.String())
-			w.WriteHeader(failed.Status())
+		default:
+			w.Header().Set("X-Fault", fault(err).String())
+			w.WriteHeader(status(err))
 		}
 	}))
 	f.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -194,6 +193,15 @@ func fault(err error) Fault {
 	var failed *Error
 	if errors.As(err, &failed) {
 		return failed.Fault
+	}
+	return 0
+}
+
+// status returns what to answer to an error of Forward.
+func status(err error) int {
+	var failed *Error
+	if errors.As(err, &failed) {
+		return failed.Status()
 	}
 	return 0
 }

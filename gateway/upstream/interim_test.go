@@ -142,6 +142,7 @@ func TestClientIsToldToContinueWhenTheUpstreamSaysSo(t *testing.T) {
 }
 
 func TestBodyThatTheUpstreamDoesNotWantIsNotAskedFor(t *testing.T) {
+	t.Parallel()
 	u := script(t, func(c *peer, _ int) {
 		c.head()
 		c.say("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno!")

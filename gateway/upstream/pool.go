@@ -68,8 +68,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// acquire returns a connection: one that is idle, a new one, or the next that becomes free.
-func (p *Pool) acquire(ctx context.Context) (*conn, *Error) {
+// acquire returns a connection: one that is idle, a new one, or the next that becomes free. now is the time, which is moved on
+// if that takes any.
+func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	const op = "get a connection"
 	p.mu.Lock()
 	p.stats.Requests++
@@ -80,7 +81,7 @@ func (p *Pool) acquire(ctx context.Context) (*conn, *Error) {
 		p.idle[last] = nil
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if c.quiet() && !c.expired(time.Now()) {
+		if !c.expired(*now) && c.quiet() {
 			return c, nil
 		}
 		c.hangUp()
@@ -95,7 +96,7 @@ func (p *Pool) acquire(ctx context.Context) (*conn, *Error) {
 	case p.open < p.config.MaxConns:
 		p.open++
 		p.mu.Unlock()
-		return p.connect(ctx)
+		return p.connect(ctx, now)
 	case p.waiting.length >= p.config.MaxWaiting:
 		p.mu.Unlock()
 		return nil, p.fault(FaultBusy, op, errWaiting)
@@ -103,18 +104,18 @@ func (p *Pool) acquire(ctx context.Context) (*conn, *Error) {
 	w := newWaiter()
 	p.waiting.add(w)
 	p.mu.Unlock()
-	return p.wait(ctx, w)
+	return p.wait(ctx, now, w)
 }
 
 // wait waits for a connection, or for the right to make one.
-func (p *Pool) wait(ctx context.Context, w *waiter) (*conn, *Error) {
+func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Error) {
 	const op = "wait for a connection"
 	timer := time.NewTimer(p.config.WaitTimeout)
 	defer timer.Stop()
 	var failed *Error
 	select {
 	case g := <-w.granted:
-		return p.accept(ctx, g)
+		return p.accept(ctx, now, g)
 	case <-ctx.Done():
 		failed = p.ended(ctx, op)
 	case <-timer.C:
@@ -135,22 +136,24 @@ func (p *Pool) wait(ctx context.Context, w *waiter) (*conn, *Error) {
 	return nil, failed
 }
 
-func (p *Pool) accept(ctx context.Context, g grant) (*conn, *Error) {
+func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Error) {
 	switch {
 	case g.err != nil:
 		return nil, p.fault(FaultClosed, "wait for a connection", g.err)
 	case g.conn == nil:
-		return p.connect(ctx)
+		return p.connect(ctx, now)
 	case !g.conn.quiet():
 		g.conn.hangUp()
-		return p.connect(ctx)
+		return p.connect(ctx, now)
 	}
+	*now = time.Now()
 	return g.conn, nil
 }
 
 // connect makes a connection in a slot that the caller holds, and gives the slot up if that fails.
-func (p *Pool) connect(ctx context.Context) (*conn, *Error) {
+func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	c, err := p.dial(ctx)
+	*now = time.Now()
 	p.mu.Lock()
 	p.stats.Dials++
 	if err != nil {
@@ -169,18 +172,17 @@ func (p *Pool) connect(ctx context.Context) (*conn, *Error) {
 }
 
 // replace closes a connection and makes another in its slot.
-func (p *Pool) replace(ctx context.Context, c *conn) (*conn, *Error) {
+func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Error) {
 	c.hangUp()
 	p.mu.Lock()
 	p.stats.Retries++
 	p.mu.Unlock()
-	return p.connect(ctx)
+	return p.connect(ctx, now)
 }
 
-// release takes back a connection that may be used again.
+// release takes back a connection that may be used again. It is idle since c.since.
 func (p *Pool) release(c *conn) {
 	c.reused = true
-	c.since = time.Now()
 	p.mu.Lock()
 	p.stats.Reusable++
 	if p.closed {

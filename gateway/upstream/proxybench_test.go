@@ -52,8 +52,7 @@ func play(role, upstream string) error {
 	var h http.Handler
 	switch role {
 	case "upstream":
-		return answerAll(l, []byte("HTTP/1.1 200 OK\r\nServer: demo\r\nDate: Sat, 15 Nov 2025 09:00:00 GMT\r\n"+
-			"Content-Type: application/json\r\nContent-Length: 27\r\nX-Request-Cost: 1\r\n\r\n"+`{"id":42,"name":"headgate"}`))
+		return answerAll(l, []byte(typicalResponse))
 	case "bare":
 		h = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -69,7 +68,7 @@ func play(role, upstream string) error {
 				if out.Sent {
 					panic(http.ErrAbortHandler)
 				}
-				w.WriteHeader(err.(*Error).Status())
+				w.WriteHeader(status(err))
 			}
 		})
 	case "reverseproxy":
@@ -110,7 +109,7 @@ func answerAll(l net.Listener, response []byte) error {
 			return err
 		}
 		go func() {
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			b := make([]byte, 4096)
 			n := 0
 			for {

@@ -102,7 +102,8 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 			start := before - len(digits) - 2
 			copy(b[start:], digits)
 			copy(b[before-2:], "\r\n")
-			out = append(b[start:before+n], "\r\n"...)
+			out = b[start : before+n]
+			out = append(out, "\r\n"...)
 		}
 		if ended {
 			out = append(out, "0\r\n"...)

@@ -120,7 +120,34 @@ func TestBothSidesMaySpeakAtOnce(t *testing.T) {
 	}
 }
 
+func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
+	t.Parallel()
+	const timeout = 100 * time.Millisecond
+	u := script(t, func(c *peer, _ int) {
+		c.head()
+		c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+		for line := ""; line != "0\r\n"; { // the body ends after the response has begun
+			line, _ = c.in.ReadString('\n')
+		}
+		time.Sleep(3 * timeout)
+		c.say("k")
+	})
+	f := newFront(t, newPool(t, Config{Address: u.address, HeaderTimeout: timeout}), nil)
+	c := dialFront(t, f)
+	c.say("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+	time.Sleep(2 * timeout) // nor is the time in which the client sends his body
+	c.say("2\r\nab\r\n0\r\n\r\n")
+	res := c.response("POST")
+	if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil {
+		t.Errorf("got %q, %v; want ok", body, err)
+	}
+	if r := f.result(t); r.err != nil {
+		t.Errorf("outcome: %+v", r)
+	}
+}
+
 func TestEarlyAnswerReachesAClientThatIsStillSending(t *testing.T) {
+	t.Parallel()
 	for name, closes := range map[string]bool{"and the upstream closes": true, "and the upstream stops reading": false} {
 		t.Run(name, func(t *testing.T) {
 			u := script(t, func(c *peer, _ int) {
@@ -165,6 +192,7 @@ func TestEarlyAnswerReachesAClientThatIsStillSending(t *testing.T) {
 }
 
 func TestEarlyAnswerEndsTheReadingOfAClientThatIsSilent(t *testing.T) {
+	t.Parallel()
 	u := script(t, func(c *peer, _ int) {
 		c.head()
 		c.say("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
@@ -192,6 +220,7 @@ func TestEarlyAnswerEndsTheReadingOfAClientThatIsSilent(t *testing.T) {
 }
 
 func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
+	t.Parallel()
 	var paths []string
 	u := script(t, func(c *peer, _ int) {
 		head := c.head()
@@ -337,7 +366,7 @@ func TestBodyThatBreaksOffIsNotSentAsComplete(t *testing.T) {
 		"in malformed chunk": {"Transfer-Encoding: chunked\r\n\r\n5\r\nhello!!", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var broken = make(chan error, 1)
+			broken := make(chan error, 1)
 			u := script(t, func(c *peer, _ int) {
 				r, err := http.ReadRequest(c.in)
 				if err == nil {

@@ -82,6 +82,10 @@ func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
 		v.Set(made)
 		return
 	}
+	if len(n.Items) == 0 {
+		v.SetZero() // as if nothing had been said, and as it is written
+		return
+	}
 	made := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
 	for i, item := range n.Items {
 		d.decode(item, path+"["+strconv.Itoa(i)+"]", made.Index(i))

@@ -1,52 +1,17 @@
 package testfile_test
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/internal/stepstore"
+	"github.com/headgate/headgate/internal/ruletest"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/testfile"
 )
 
 const examples = "../../examples/rules"
-
-// decider returns who decides by a set, at times that are said.
-func decider(set *rules.Set) (testfile.Decide, error) {
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	now := begin
-	e, err := engine.New(engine.Config{Rules: set, Store: stepstore.New(func() time.Time { return now })})
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.Background()
-	return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
-		now = begin.Add(at)
-		v := &engine.Verdict{}
-		if err := e.Decide(ctx, request, v); err != nil {
-			return testfile.Answer{}, err
-		}
-		a := testfile.Answer{
-			Verdict: testfile.Verdict(v.Action.String()), Remaining: v.Decision.Remaining,
-			RetryAfter: v.RetryAfter, Delay: v.Delay, Status: v.Status,
-		}
-		if v.Rule != nil {
-			a.Rule = v.Rule.ID
-		}
-		if v.Action.Passes() {
-			a.Finish = func(at time.Duration, response func(string) string) error {
-				now = begin.Add(at)
-				return v.Settle(ctx, response)
-			}
-		}
-		return a, nil
-	}, nil
-}
 
 func TestExamplesOfRulesDoWhatTheirTestsSay(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(examples, "*.yaml"))
@@ -75,7 +40,7 @@ func TestExamplesOfRulesDoWhatTheirTestsSay(t *testing.T) {
 			if got := tests.RulesPath(); got != path {
 				t.Errorf("the tests are about %s, want %s", got, path)
 			}
-			results, err := tests.Run(set, func() (testfile.Decide, error) { return decider(set) })
+			results, err := tests.Run(set, ruletest.Start(set))
 			if err != nil {
 				t.Fatal(err)
 			}

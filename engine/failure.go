@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
+
+// fail lets policies decide checks of a store that failed, and tells whether they let them pass: closed beats the others.
+func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes bool, err error) {
+	e := v.engine
+	e.report(why)
+	var local []int
+	passes = true
+	for i := from; i < to; i++ {
+		c, d := &v.checks[i], &v.decisions[i]
+		*d = headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
+		switch {
+		case c.Cost > d.Limit:
+			d.RetryAfter, passes = headgate.Never, false
+		case c.OnFailure == headgate.Closed:
+			d.RetryAfter, d.ResetAfter, passes = closedFor, closedFor, false
+		default:
+			d.Allowed, d.Remaining = true, d.Limit-c.Cost
+			if c.OnFailure == headgate.Local {
+				local = append(local, i)
+			}
+		}
+	}
+	if !passes || local == nil {
+		return passes, nil
+	}
+	if v.asked[from].store == e.stores.local {
+		e.report(errNoLocal)
+		return true, nil
+	}
+	return v.failLocally(ctx, local)
+}
+
+// closedFor is when to come back after on_failure: closed has denied. It is a guess.
+const closedFor = time.Second
+
+// failLocally lets the local store decide checks instead of theirs.
+func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err error) {
+	e := v.engine
+	checks := make([]headgate.Check, len(list))
+	for j, i := range list {
+		c := &v.checks[i]
+		if c.Safe != nil {
+			c.Limit = *c.Safe
+			v.asked[i].extended = 0
+		}
+		checks[j] = *c
+	}
+	ds, err := e.local().TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
+	if err == nil && len(ds) != len(checks) {
+		err = errCount
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		e.report(fmt.Errorf("engine: take from the local store instead, let pass: %w", err))
+		return true, nil
+	}
+	for j, i := range list {
+		d := &v.decisions[i]
+		*d = ds[j]
+		d.Degraded = true
+		if d.RetryAfter == headgate.Never { // with the store back it may pass
+			d.RetryAfter = closedFor
+		}
+		v.asked[i].store = e.stores.local
+	}
+	return headgate.Allowed(ds), nil
+}

@@ -1,0 +1,25 @@
+//go:build !race
+
+package gateway
+
+import (
+	"net/http"
+	"testing"
+)
+
+// A request that is rejected allocates its id and no more; what the limiter and the server need comes on top.
+func TestRejectingAllocatesTheIDAlone(t *testing.T) {
+	g := create(t, rejecting())
+	w, r := newNullFront(), benchRequest()
+	serve := func() {
+		clear(w.header)
+		g.ServeHTTP(w, r)
+	}
+	serve()
+	if got := testing.AllocsPerRun(1000, serve); got > 1 {
+		t.Errorf("%v allocations, want 1", got)
+	}
+	if w.status != http.StatusTooManyRequests {
+		t.Errorf("status %d, want 429", w.status)
+	}
+}

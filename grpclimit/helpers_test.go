@@ -1,0 +1,259 @@
+package grpclimit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/grpclimit"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file"
+)
+
+// A gate is a server behind interceptors, and a client of it. Its clock stands still until it is set.
+type gate struct {
+	engine  *engine.Engine
+	store   *failing
+	clock   *limittest.Clock
+	service *service
+	client  grpc_testing.TestServiceClient
+
+	mu     sync.Mutex
+	errors []error // that were reported
+}
+
+// newGate returns a gate with the rules of a file's text.
+func newGate(t testing.TB, text string, c grpclimit.Config) *gate {
+	t.Helper()
+	clock := limittest.NewClock()
+	g := &gate{clock: clock}
+	g.init(t, text, c, memstore.Options{Now: clock.Now})
+	return g
+}
+
+// newTimedGate returns one that goes by the system's clock.
+func newTimedGate(t testing.TB, text string, c grpclimit.Config) *gate {
+	t.Helper()
+	g := &gate{}
+	g.init(t, text, c, memstore.Options{})
+	return g
+}
+
+func (g *gate) init(t testing.TB, text string, c grpclimit.Config, o memstore.Options) {
+	t.Helper()
+	store, err := memstore.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	doc, err := file.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.store = &failing{Limiter: store}
+	g.engine, err = engine.New(engine.Config{Rules: set, Store: g.store, OnError: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Engine, c.Now = g.engine, o.Now
+	c.OnError = func(_ context.Context, err error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.errors = append(g.errors, err)
+	}
+	limit, err := grpclimit.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.service = &service{}
+	g.client = connect(t, g.service, limit)
+}
+
+// connect serves over TCP and returns a client.
+func connect(t testing.TB, s grpc_testing.TestServiceServer, limit *grpclimit.Limiter) grpc_testing.TestServiceClient {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(
+		grpc.ChainUnaryInterceptor(recoverUnary, limit.Unary),
+		grpc.ChainStreamInterceptor(recoverStream, limit.Stream),
+	)
+	grpc_testing.RegisterTestServiceServer(server, s)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("api.example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		shut(conn)
+		server.Stop()
+		serving.Wait()
+	})
+	return grpc_testing.NewTestServiceClient(conn)
+}
+
+func shut(c io.Closer) { c.Close() }
+
+var errPanic = errors.New("it panicked")
+
+func recoverUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (resp any, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanic
+		}
+	}()
+	return h(ctx, req)
+}
+
+func recoverStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanic
+		}
+	}()
+	return h(srv, s)
+}
+
+// reported returns the errors that were.
+func (g *gate) reported() []error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.errors
+}
+
+// failing is a store that can be away, and counts what is given back.
+type failing struct {
+	headgate.Limiter
+	away  atomic.Bool
+	gives atomic.Int64
+}
+
+// BorrowsKeys is as the store does, see engine.Borrower.
+func (f *failing) BorrowsKeys() {}
+
+var errAway = errors.New("connection refused")
+
+func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if f.away.Load() {
+		return dst, errAway
+	}
+	return f.Limiter.TakeAll(ctx, checks, dst)
+}
+
+func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	f.gives.Add(1)
+	if f.away.Load() {
+		return errAway
+	}
+	return f.Limiter.Give(ctx, c, r)
+}
+
+// service does as its functions say.
+type service struct {
+	grpc_testing.UnimplementedTestServiceServer
+	calls  atomic.Int64
+	unary  func(ctx context.Context) error
+	duplex func(s grpc_testing.TestService_FullDuplexCallServer) error
+}
+
+func (s *service) EmptyCall(ctx context.Context, _ *grpc_testing.Empty) (*grpc_testing.Empty, error) {
+	s.calls.Add(1)
+	if s.unary != nil {
+		if err := s.unary(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &grpc_testing.Empty{}, nil
+}
+
+func (s *service) FullDuplexCall(stream grpc_testing.TestService_FullDuplexCallServer) error {
+	s.calls.Add(1)
+	if s.duplex != nil {
+		return s.duplex(stream)
+	}
+	return echo(stream)
+}
+
+// echo answers each message.
+func echo(stream grpc_testing.TestService_FullDuplexCallServer) error {
+	for {
+		_, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&grpc_testing.StreamingOutputCallResponse{}); err != nil {
+			return err
+		}
+	}
+}
+
+// An answer is what a client gets to see of a call.
+type answer struct {
+	err             error
+	header, trailer metadata.MD
+}
+
+// call calls once, with metadata of names and values in turn.
+func (g *gate) call(t testing.TB, md ...string) (a answer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), 10*time.Second)
+	defer cancel()
+	_, a.err = g.client.EmptyCall(ctx, &grpc_testing.Empty{}, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
+	return a
+}
+
+// open opens a stream.
+func (g *gate) open(t testing.TB, md ...string) grpc_testing.TestService_FullDuplexCallClient {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), 10*time.Second)
+	t.Cleanup(cancel)
+	s, err := g.client.FullDuplexCall(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// say sends a message and waits for the answer.
+func say(s grpc_testing.TestService_FullDuplexCallClient) error {
+	if err := s.Send(&grpc_testing.StreamingOutputCallRequest{}); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, err := s.Recv()
+	return err
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after 5 s: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
