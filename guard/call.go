@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -13,18 +14,25 @@ type call struct {
 	caller context.Context
 	cancel context.CancelFunc
 	shard  *shard
+	began  time.Time
+	hasty  bool // it had less than half the deadline: that it ran out says nothing about the store
 	done   func(error)
 }
 
-// begin prepares a call of a shard, if its circuit is closed. The call must be ended.
-func (g *Guard) begin(ctx context.Context, s *shard) (call, bool) {
+// begin prepares a call of a shard for one who has waited since a time, or not at all if that is zero. It is given what is
+// left of the deadline. It tells whether the circuit is closed; if so, the call must be ended.
+func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, bool) {
 	done, ok := s.allow()
 	if !ok {
 		return call{}, false
 	}
 	g.counters.calls.Add(1)
-	k := call{caller: ctx, shard: s, done: done}
-	k.ctx, k.cancel = context.WithTimeout(ctx, g.options.Deadline)
+	k := call{caller: ctx, shard: s, done: done, began: time.Now()}
+	if since.IsZero() {
+		since = k.began
+	}
+	k.hasty = k.began.Sub(since) > g.options.Deadline/2
+	k.ctx, k.cancel = context.WithDeadline(ctx, since.Add(g.options.Deadline))
 	return k, true
 }
 
@@ -33,15 +41,20 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 	v, s := judge(k.caller, err), k.shard
 	switch v {
 	case failed:
-		if k.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		timedOut := k.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
+		if timedOut {
 			g.counters.timeouts.Add(1)
+		}
+		if timedOut && k.hasty {
+			k.done(errNoMind)
+			break
 		}
 		s.blame(c, err)
 		k.done(errFailed)
 	case ended:
 		k.done(errNoMind)
 	default:
-		s.praise()
+		s.praise(time.Since(k.began))
 		k.done(nil)
 	}
 	k.cancel()

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -25,7 +26,7 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	s := g.shardOf(&c)
-	k, ok := g.begin(ctx, s)
+	k, ok := g.begin(ctx, s, time.Time{})
 	if !ok {
 		return g.degradeCharge(ctx, s, &c)
 	}
@@ -105,7 +106,7 @@ func (g *Guard) giveDegraded(ctx context.Context, c *headgate.Check, r headgate.
 
 // give returns what the store took.
 func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (verdict, error) {
-	k, ok := g.begin(ctx, s)
+	k, ok := g.begin(ctx, s, time.Time{})
 	if !ok {
 		return failed, &Error{Op: "give", Shard: s.name, Err: s.lastErr()}
 	}
@@ -144,7 +145,7 @@ func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
 // reset forgets in the store.
 func (g *Guard) reset(ctx context.Context, c *headgate.Check) error {
 	s := g.shardOf(c)
-	k, ok := g.begin(ctx, s)
+	k, ok := g.begin(ctx, s, time.Time{})
 	if !ok {
 		return &Error{Op: "reset", Shard: s.name, Err: s.lastErr()}
 	}

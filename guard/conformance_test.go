@@ -36,6 +36,7 @@ func guarded(t testing.TB, now func() time.Time, o Options) (*Guard, *memstore.S
 var suite = limittest.Options{Steps: 500 / slower, Goroutines: 1000 / slower}
 
 func TestGuardIsALimiter(t *testing.T) {
+	t.Parallel()
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		g, _ := guarded(t, now, Options{DenyCache: -1})
 		return g
@@ -43,6 +44,7 @@ func TestGuardIsALimiter(t *testing.T) {
 }
 
 func TestGuardThatRemembersDenialsIsALimiter(t *testing.T) {
+	t.Parallel()
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		g, store := guarded(t, now, Options{})
 		return completed{g, store}

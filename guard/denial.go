@@ -17,6 +17,7 @@ type denial struct {
 	split      int
 
 	asked int64
+	span  int64 // how long the answer took, in which the store decided
 	until int64 // from when on it says nothing
 	told  uint8
 
@@ -50,6 +51,11 @@ const (
 // is tells whether e is about the counter that a check asks for, and its limit.
 func (e *denial) is(hash uint64, c *headgate.Check) bool {
 	return e.hash == hash && e.key == c.Key && e.owner == c.Owner && e.limit == c.Limit && e.split == c.Split
+}
+
+// same tells whether e is about the same counter and limit as another.
+func (e *denial) same(other *denial) bool {
+	return e.hash == other.hash && e.key == other.key && e.owner == other.owner && e.limit == other.limit && e.split == other.split
 }
 
 // answer returns the denial of a cost at a time, if it is one that e can tell of.
@@ -92,6 +98,22 @@ func (e *denial) answer(cost, now int64) (headgate.Decision, bool) {
 	}
 	return d, true
 }
+
+// doubt returns for how long it is not known whether a cost passes: had the store decided when its answer came, rather than
+// when it was asked, the cost would be denied for so much longer. It is 0 for what comes back so quickly that waiting for
+// it would cost something.
+func (e *denial) doubt(cost, now int64) int64 {
+	if e.span*doubtShare > e.limit.Period.Microseconds()/e.limit.Count {
+		return 0
+	}
+	if d, ok := e.answer(cost, now-e.span); ok && d.RetryAfter != headgate.Never && d.RetryAfter <= micros(e.span) {
+		return d.RetryAfter.Microseconds()
+	}
+	return 0
+}
+
+// doubtShare is how many times longer than an answer a unit must take to come back for doubts to be waited for.
+const doubtShare = 8
 
 // share returns the denial of a cost for one who waited when the store was asked: it stands even if it holds no longer.
 func (e *denial) share(cost, now int64) (headgate.Decision, bool) {

@@ -65,9 +65,20 @@ func (t *denyCache) find(hash uint64, c *headgate.Check) *denial {
 	return last
 }
 
-// learn takes in the answer to a check that was asked at a time, when its generation was gen. It returns what the answer
-// denies, which it may not remember, or nil.
-func (t *denyCache) learn(hash uint64, c *headgate.Check, asked int64, gen uint32, d *headgate.Decision) *denial {
+// doubt returns for how long, in µs, it is not known whether a check that was denied passes by now. It was looked up.
+func (t *denyCache) doubt(hash uint64, c *headgate.Check, now int64) int64 {
+	if isEstimate(c) {
+		return 0
+	}
+	if e := t.find(hash, c); e != nil {
+		return e.doubt(c.Cost, now)
+	}
+	return 0
+}
+
+// learn takes in the answer to a check that was asked and answered at these times, and had the generation gen when it was
+// asked. It returns what the answer denies, which it may not remember, or nil.
+func (t *denyCache) learn(hash uint64, c *headgate.Check, asked, answered int64, gen uint32, d *headgate.Decision) *denial {
 	if d.Allowed && c.Cost == 0 {
 		return nil
 	}
@@ -78,28 +89,60 @@ func (t *denyCache) learn(hash uint64, c *headgate.Check, asked int64, gen uint3
 		// for that.
 		e = denialOf(hash, c, asked, t.hold, d, old)
 	}
-	if d.Allowed {
-		t.remove(hash, c.Key, e) // what was known under any limit
-	}
+	var kept *denial
 	if e != nil {
-		t.put(e, gen, asked)
+		e.span = max(0, answered-asked)
+		if t.put(e, gen, asked) {
+			kept = e
+		}
+	}
+	if d.Allowed {
+		t.outdate(hash, c, asked, kept)
 	}
 	return e
 }
 
-func (t *denyCache) put(e *denial, gen uint32, now int64) {
+// outdate forgets what is remembered about a check's key, under any limit, up to a time and but for one. Of the check's own
+// limit it remembers that there was something.
+func (t *denyCache) outdate(hash uint64, c *headgate.Check, asked int64, kept *denial) {
+	set := t.set(hash)
+	for i := range set {
+		old := set[i].Load()
+		switch {
+		case old == nil || old == kept || old.hash != hash || old.key != c.Key || old.asked > asked:
+		case kept != nil || !old.is(hash, c):
+			t.take(&set[i], old)
+		case old.until > old.asked:
+			spent := *old
+			spent.until, spent.steps = spent.asked, nil
+			set[i].CompareAndSwap(old, &spent)
+		}
+	}
+}
+
+// put remembers e, unless something has happened to its key since its generation, or more is known already.
+func (t *denyCache) put(e *denial, gen uint32, now int64) bool {
 	g := t.gen(e.hash)
 	size := longBytes(e)
 	if g.Load() != gen || size > 0 && t.long.Load()+size > maxLongBytes {
-		return
+		return false
 	}
 	e.key, e.owner = strings.Clone(e.key), strings.Clone(e.owner)
 	place := t.place(e, now)
-	t.long.Add(size)
-	t.long.Add(-longBytes(place.Swap(e)))
+	for old := place.Load(); ; old = place.Load() {
+		if old != nil && old.asked > e.asked && e.same(old) {
+			return false
+		}
+		if place.CompareAndSwap(old, e) {
+			t.long.Add(size - longBytes(old))
+			break
+		}
+	}
 	if g.Load() != gen {
 		t.take(place, e)
+		return false
 	}
+	return true
 }
 
 // place returns where to put e: where its key and limit are, else where nobody is, else where the oldest is.
@@ -111,7 +154,7 @@ func (t *denyCache) place(e *denial, now int64) *atomic.Pointer[denial] {
 		rank := int64(-1)
 		switch {
 		case other == nil:
-		case other.hash == e.hash && other.key == e.key && other.limit == e.limit && other.owner == e.owner && other.split == e.split:
+		case e.same(other):
 			return &set[i]
 		case other.until <= now:
 			rank = 0
@@ -132,21 +175,15 @@ func (t *denyCache) take(place *atomic.Pointer[denial], e *denial) {
 	}
 }
 
-// remove forgets what is remembered about a key, whatever its limit, but for what e is about to replace.
-func (t *denyCache) remove(hash uint64, key string, e *denial) {
+// drop forgets what is remembered about a key, whatever its limit, and what answers that are under way will tell.
+func (t *denyCache) drop(hash uint64, key string) {
+	t.gen(hash).Add(1)
 	set := t.set(hash)
 	for i := range set {
-		old := set[i].Load()
-		if old != nil && old.hash == hash && old.key == key && (e == nil || old.limit != e.limit) {
+		if old := set[i].Load(); old != nil && old.hash == hash && old.key == key {
 			t.take(&set[i], old)
 		}
 	}
-}
-
-// drop forgets what is remembered about a key, and what answers that are under way will tell.
-func (t *denyCache) drop(hash uint64, key string) {
-	t.gen(hash).Add(1)
-	t.remove(hash, key, nil)
 }
 
 func longBytes(e *denial) int64 {

@@ -241,7 +241,7 @@ func TestNobodyIsDeniedBecauseOfAHash(t *testing.T) {
 	c := check("alice", "1/h")
 	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 	const hash = 42 // of everybody
-	cache.learn(hash, &c, 0, 0, &d)
+	cache.learn(hash, &c, 0, 0, 0, &d)
 	if _, ok := cache.lookup(hash, &c, 1); !ok {
 		t.Fatal("alice is not denied")
 	}
@@ -263,7 +263,7 @@ func TestDenialsAreBounded(t *testing.T) {
 	deny := func(c headgate.Check, at int64) {
 		d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 		hash := cache.hash(&c)
-		cache.learn(hash, &c, at, cache.gen(hash).Load(), &d)
+		cache.learn(hash, &c, at, at, cache.gen(hash).Load(), &d)
 	}
 	count := func() (n, long int64) {
 		for i := range cache.sets {

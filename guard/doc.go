@@ -12,10 +12,13 @@
 //
 // # Deadline
 //
-// Every call of the store ends after Options.Deadline, or when the caller's context does if that is sooner. A call that
-// timed out is never sent again, since it may have counted. If the caller's own context ends, he gets its error and the
-// store is not blamed. Errors that are the caller's fault pass unchanged and are not failures either. No goroutine is
-// started for a call: the store is trusted to return when its context ends.
+// Every call of the store ends after Options.Deadline, or when the caller's context does if that is sooner; who has waited
+// for other callers before (see Denials) has what is left of it. Only a TakeAll that asks several shards may take longer: a
+// deadline for each that does not answer. A call that timed out is never sent again, since it may have counted. If the
+// caller's own context ends, he gets its error and the store is not blamed. Errors that are the caller's fault pass
+// unchanged and are not failures either. Nor is it one if the store answers that it cannot decide a check, being full
+// (headgate.ErrFull) or having something else under the key (an error with a method Refused() bool that returns true), but
+// then the policy decides. No goroutine is started for a call: the store is trusted to return when its context ends.
 //
 // # Circuits
 //
@@ -66,7 +69,10 @@
 //
 // Callers of one key do not rush the store either. No more units are under way at once than could pass: the capacity at
 // first, then what answers said remains and what has come back since, and a call to find out. The others wait for an
-// answer, at most twice Options.Deadline, and share it if it is a denial. Those who have waited that long ask all the same.
+// answer, and share it if it is a denial. When there is just time left for a call of their own they ask all the same, unless
+// the store should have answered others of the key by then and has not; in that case a policy decides at the deadline. From a store whose
+// answers take half the deadline nobody waits for others. Who comes when a denial may or may not be over, as it is not
+// known when exactly the store made it, waits until it is, which takes as long as the store took to answer.
 //
 // # Memory
 //

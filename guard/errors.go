@@ -59,7 +59,7 @@ var faults = [...]error{
 }
 
 // judge says what came of a call that the caller made with ctx. An error with a method Answered() bool that returns true
-// is an answer.
+// is an answer. One with a method Refused() bool that does is that of a store which works and cannot decide this check.
 func judge(ctx context.Context, err error) verdict {
 	if err == nil {
 		return answered
@@ -71,12 +71,13 @@ func judge(ctx context.Context, err error) verdict {
 	}
 	var input *headgate.InputError
 	var answer interface{ Answered() bool }
+	var refusal interface{ Refused() bool }
 	switch {
 	case errors.As(err, &input), errors.As(err, &answer) && answer.Answered():
 		return answered
 	case ctx.Err() != nil:
 		return ended
-	case errors.Is(err, headgate.ErrFull):
+	case errors.Is(err, headgate.ErrFull), errors.As(err, &refusal) && refusal.Refused():
 		return refused
 	default:
 		return failed

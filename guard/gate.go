@@ -41,6 +41,7 @@ type place struct {
 	heard uint64
 	// scouting tells that a call is under way that may well be denied.
 	scouting bool
+	answers  uint64 // so many were heard
 
 	first, last *waiter
 }
@@ -56,11 +57,12 @@ type turn struct {
 
 // A waiter waits for his turn, or for the answer to another's.
 type waiter struct {
-	units int64
-	sent  uint64 // how many calls had been sent when he came
-	woken chan wake
-	gone  bool
-	next  *waiter
+	units   int64
+	sent    uint64 // how many calls had been sent when he came
+	answers uint64 // and how many answers heard
+	woken   chan wake
+	gone    bool
+	next    *waiter
 }
 
 // A wake is why a waiter is woken: it is his turn, or there is an answer.
@@ -108,11 +110,14 @@ func (g *gate) enter(hash uint64, c *headgate.Check, now int64, force bool) (tur
 		p.renew(now)
 	}
 	p.refill(now)
+	for p.first != nil && p.first.gone {
+		p.first = p.first.next
+	}
 	units := min(c.Cost, c.Limit.Capacity())
 	if force || p.first == nil && (p.admits(units) || p.calls == 0) {
 		return set.start(way, units), nil
 	}
-	w := &waiter{units: units, sent: p.sent, woken: make(chan wake, 1)}
+	w := &waiter{units: units, sent: p.sent, answers: p.answers, woken: make(chan wake, 1)}
 	if p.first == nil {
 		p.first = w
 	} else {
@@ -218,6 +223,9 @@ func (t *turn) leave(a answer, now int64) {
 	if t.scout {
 		p.scouting = false
 	}
+	if a.outcome > unheard {
+		p.answers++
+	}
 	p.learn(t, &a, now)
 	if a.denial != nil || a.outcome == unheard {
 		w := p.first
@@ -249,17 +257,21 @@ func (s *gateSet) call(way int, heard bool) {
 	p.last = nil
 }
 
-// giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why.
-func (g *gate) giveUp(hash uint64, w *waiter) (wake, bool) {
+// giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why. It also tells whether others were answered
+// while he waited.
+func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
 	set := &g.sets[hash/denySets%gateSets]
 	set.mu.Lock()
 	defer set.mu.Unlock()
+	if way := set.find(hash); way >= 0 {
+		heard = set.places[way].answers > w.answers
+	}
 	select {
-	case why := <-w.woken:
-		return why, true
+	case why = <-w.woken:
+		return why, true, heard
 	default:
 		w.gone = true
-		return wake{}, false
+		return wake{}, false, heard
 	}
 }
 

@@ -21,66 +21,118 @@ type standing uint8
 const (
 	itsTurn   standing = iota
 	isDenied           // by what was learned meanwhile
-	cannotAsk          // the shard is down, or did not answer others
+	cannotAsk          // the shard is down, or did not answer others, or there is no time left
 	hasEnded           // the caller has
 	isLate             // it has waited long enough
 )
 
+// A stay is the time that a request spends in line. It is part of the deadline.
+type stay struct {
+	since  time.Time // zero if it has not waited
+	heard  bool      // the store has answered others about its keys meanwhile
+	failed bool      // or has not
+	last   bool      // it waits for others to the end, as it will not ask by itself
+	late   bool      // it asks without waiting for others
+	rested bool      // it has waited for a denial to be over for certain
+}
+
 // line waits until it is the turn of all asks, which are for one shard. Who waits holds no other turn, so that no two
-// wait for each other. If one of them is denied meanwhile, it returns which, and its decision.
-func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headgate.Decision, how standing) {
+// wait for each other. It returns since when it has waited, zero if it has not. If one of the asks is denied meanwhile, it
+// returns which, and its decision.
+func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headgate.Decision, since time.Time, how standing) {
 	if g.denials == nil {
-		return 0, d, itsTurn
+		return 0, d, since, itsTurn
 	}
-	var patience *time.Timer
-	var since time.Time
-	defer func() {
-		if patience != nil {
-			patience.Stop()
-		}
-	}()
-	sawFailure, late := false, false
+	st := stay{late: g.reserve(s) >= g.options.Deadline}
 	for i := 0; i < len(asks); {
 		a := &asks[i]
 		if a.check.Cost == 0 || a.turn.set != nil {
 			i++
 			continue
 		}
-		t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), late)
-		if w == nil {
-			if t.set == nil || late {
-				g.counters.ungated.Add(1)
+		var why wake
+		if pause := g.doubt(a, &st); pause > 0 {
+			g.leave(asks)
+			g.stays(&st)
+			how, st.rested = g.rest(ctx, s, pause), true
+		} else {
+			t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), st.late)
+			if w == nil {
+				if t.set == nil || st.late && t.scout {
+					g.counters.ungated.Add(1)
+				}
+				a.turn = t
+				i++
+				continue
 			}
-			a.turn = t
-			i++
-			continue
-		}
-		g.leave(asks)
-		if patience == nil {
-			// What is left of a call under way, and one more: its answer will be shared.
-			patience, since = time.NewTimer(2*g.options.Deadline), time.Now()
-			g.counters.waits.Add(1)
-		}
-		why, how := g.wait(ctx, s, a.hash, w, patience)
-		a.turn = why.turn
-		sawFailure = sawFailure || why.failed
-		switch {
-		case how == isLate && !sawFailure:
-			late = true
-		case how == isLate, why.failed && time.Since(since) >= g.options.Deadline/2:
 			g.leave(asks)
-			return i, d, cannotAsk
-		case how != itsTurn:
+			g.stays(&st)
+			why, how = g.await(ctx, s, a.hash, w, &st)
+			a.turn = why.turn
+		}
+		if how != itsTurn {
 			g.leave(asks)
-			return i, d, how
+			return i, d, st.since, how
 		}
 		if at, d, ok := g.news(asks, i, why); ok {
 			g.leave(asks)
-			return at, d, isDenied
+			return at, d, st.since, isDenied
 		}
 		i = 0
 	}
-	return 0, d, itsTurn
+	if !st.since.IsZero() && g.left(&st) < time.Duration(s.took.Load()) {
+		g.leave(asks)
+		return 0, d, st.since, cannotAsk
+	}
+	return 0, d, st.since, itsTurn
+}
+
+// reserve is how much of the deadline is kept for a call of one's own, after waiting for others. From a store whose answers
+// take half the deadline there is no time to wait for others.
+func (g *Guard) reserve(s *shard) time.Duration {
+	took := time.Duration(s.took.Load())
+	if took == 0 {
+		return g.options.Deadline / 2
+	}
+	return max(2*took, g.options.Deadline/4)
+}
+
+// stays notes that a request waits.
+func (g *Guard) stays(st *stay) {
+	if st.since.IsZero() {
+		st.since = time.Now()
+		g.counters.waits.Add(1)
+	}
+}
+
+// left is what is left of the deadline.
+func (g *Guard) left(st *stay) time.Duration { return g.options.Deadline - time.Since(st.since) }
+
+// doubt returns for how long it is not worth asking: a denial has run out by the earliest time at which the store can have
+// made it, and not yet by the latest. Who asks then is likely to be denied for a moment more, and whoever is next.
+func (g *Guard) doubt(a *ask, st *stay) time.Duration {
+	if st.late || st.rested {
+		return 0
+	}
+	pause := micros(g.denials.doubt(a.hash, a.check, g.clock.micros()))
+	if pause > g.options.Deadline/8 {
+		return 0
+	}
+	return pause
+}
+
+// rest waits for a while.
+func (g *Guard) rest(ctx context.Context, s *shard, pause time.Duration) standing {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return itsTurn
+	case <-*s.opened.Load():
+		return cannotAsk
+	case <-ctx.Done():
+		return hasEnded
+	}
 }
 
 // news tells whether one of the asks turns out to be denied when number i of them is woken.
@@ -101,24 +153,50 @@ func (g *Guard) news(asks []ask, i int, why wake) (at int, d headgate.Decision, 
 	return 0, d, false
 }
 
-// wait waits until a waiter is woken.
-func (g *Guard) wait(ctx context.Context, s *shard, hash uint64, w *waiter, patience *time.Timer) (wake, standing) {
-	how := itsTurn
+// await waits until a waiter is woken, or has waited long enough: he then asks all the same, unless others should have been
+// answered by then and were not.
+func (g *Guard) await(ctx context.Context, s *shard, hash uint64, w *waiter, st *stay) (wake, standing) {
+	patience := g.left(st)
+	if !st.last {
+		patience -= g.reserve(s)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	why, how := wake{}, itsTurn
 	select {
-	case why := <-w.woken:
-		return why, itsTurn
+	case why = <-w.woken:
 	case <-*s.opened.Load():
 		how = cannotAsk
 	case <-ctx.Done():
 		how = hasEnded
-	case <-patience.C:
+	case <-timer.C:
 		how = isLate
 	}
-	why, woken := g.gate.giveUp(hash, w)
-	if woken && how == isLate {
-		how = itsTurn
+	if how != itsTurn {
+		var woken, heard bool
+		why, woken, heard = g.gate.giveUp(hash, w)
+		st.heard = st.heard || heard
+		if how == isLate && woken {
+			how = itsTurn
+		}
 	}
-	return why, how
+	switch {
+	case how == isLate && st.last:
+		return why, cannotAsk
+	case how == isLate:
+		st.late = !st.failed && (st.heard || time.Since(st.since) < 2*time.Duration(s.took.Load()))
+		st.last = !st.late
+		return why, itsTurn
+	case how != itsTurn:
+		return why, how
+	case !why.failed:
+		st.heard = true
+	case g.left(st) <= g.options.Deadline/2:
+		return why, cannotAsk
+	default:
+		st.failed = true
+	}
+	return why, itsTurn
 }
 
 // leave gives up the turns of asks for nothing.
@@ -145,9 +223,14 @@ func (g *Guard) learn(asks []ask, asked int64, decisions []headgate.Decision) {
 		case d.Limit == 0:
 			told.outcome = unused
 		default:
-			told.denial = g.denials.learn(a.hash, a.check, asked, a.gen, d)
+			told.denial = g.denials.learn(a.hash, a.check, asked, now, a.gen, d)
 			if d.Receipt.Units > 0 {
 				told.outcome = taken
+			}
+			if d.Allowed && told.denial != nil {
+				if _, denies := told.denial.answer(a.check.Cost, now); !denies { // any more
+					told.denial = nil
+				}
 			}
 		}
 		a.turn.leave(told, now)

@@ -16,7 +16,7 @@ const (
 
 // Options are the settings of a Guard. The zero Options are good.
 type Options struct {
-	// Deadline is how long a call of the store may take. Default DefaultDeadline.
+	// Deadline is how long a call of the store may take, with what its caller has waited for others. Default DefaultDeadline.
 	Deadline time.Duration
 	// DenyCache is how long a denial is remembered at most, up to a minute. Default DefaultDenyCache. Below zero nothing is
 	// remembered, and callers of one key do not wait for each other.

@@ -124,8 +124,7 @@ func (o *outage) want(t testing.TB) {
 	if got, most := all.at(0.999), guard.DefaultDeadline+slack+o.noise; got > most {
 		t.Errorf("p99.9 of a call is %v, want at most %v, of which %v are for timers that are late", got, most, o.noise)
 	}
-	// Who has waited for the answers to other callers, for up to twice the deadline, may make a call of his own.
-	if got, most := all.max(), guard.DefaultDeadline*3+slack+2*o.noise; got > most {
+	if got, most := all.max(), guard.DefaultDeadline+slack+2*o.noise; got > most {
 		t.Errorf("the longest call took %v, want at most %v", got, most)
 	}
 	short := time.Millisecond

@@ -42,7 +42,7 @@ func TestSoakFaultsOfACluster(t *testing.T) {
 			time.Sleep(nodeTimeout / 5)
 			s.Resume()
 		}},
-		{"fail over", 0, func() { failOver(t, cluster, cluster.ReplicaOf(anyOf(primariesOf(cluster)))) }},
+		{"fail over", 0, func() { cluster.Failover(cluster.ReplicaOf(anyOf(primariesOf(cluster)))) }},
 		{"kill", 1, func() {
 			slot := rand.IntN(redistest.Slots)
 			dead := cluster.PrimaryOfSlot(slot)
@@ -102,26 +102,6 @@ func TestSoakOutages(t *testing.T) {
 	t.Run("once", func(t *testing.T) { testOnce(t, 200) })
 	t.Run("flushes", func(t *testing.T) { testFlushes(t, time.Minute) })
 	t.Run("half load", func(t *testing.T) { testHalfLoad(t, time.Second) })
-}
-
-// failOver has a replica take the place of its primary. It may have to ask more than once: the others do not vote for
-// another failover of the same shard until two timeouts have passed.
-func failOver(t testing.TB, cluster *redistest.ClusterSet, replica *redistest.Server) {
-	t.Helper()
-	var asked time.Time
-	eventually(t, 40*time.Second, func() error {
-		if replica.Info("replication")["role"] == "master" {
-			return nil
-		}
-		if time.Since(asked) > nodeTimeout {
-			asked = time.Now()
-			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
-				return err
-			}
-		}
-		return fmt.Errorf("%s is a replica still", replica)
-	})
-	cluster.Settle()
 }
 
 func anyOf(list []*redistest.Server) *redistest.Server { return list[rand.IntN(len(list))] }

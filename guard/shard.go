@@ -32,6 +32,7 @@ type shard struct {
 	warned    atomic.Int64 // when an event last said that it fails, likewise
 	degraded  atomic.Int64 // decisions since it went down
 	inRow     atomic.Int64 // failures since the last success; the breaker's own count forgets those of its window
+	took      atomic.Int64 // how long answers take of late, in ns; 0 if there was none yet
 	answered  atomic.Bool  // it did at least once
 	backAt    atomic.Int64 // when it last came back, in ns since 1970
 	used      atomic.Bool  // somebody asked for it since the last look
@@ -136,8 +137,13 @@ func (s *shard) blame(c *headgate.Check, err error) {
 	s.failed.Store(&failure{check: *c, err: err})
 }
 
-// praise notes an answer.
-func (s *shard) praise() {
+// praise notes an answer, and how long it took.
+func (s *shard) praise(took time.Duration) {
+	old := s.took.Load()
+	if old == 0 {
+		old = int64(took)
+	}
+	s.took.Store(max(1, old+(int64(took)-old)/8)) // two at once may lose one, which does no harm
 	if s.inRow.Load() != 0 {
 		s.inRow.Store(0)
 	}

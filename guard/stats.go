@@ -22,8 +22,8 @@ type Stats struct {
 	LocalFailures int64
 	// CacheHits is how many requests were denied from memory, and Shared how many by the answer to another caller.
 	CacheHits, Shared int64
-	// Waits is how many requests waited for the answer to another caller, and Ungated how many went to the store because
-	// that took too long or because there was no room to wait.
+	// Waits is how many requests waited for the answer to another caller, or for a denial to be over, and Ungated how many
+	// went to the store because that took too long or because there was no room to wait.
 	Waits, Ungated int64
 	// ChargesDropped is how many charges were lost, and GivesDropped how many units were given back in vain.
 	ChargesDropped, GivesDropped int64

@@ -38,7 +38,8 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check headgate.Check) (headgate.Decision, error) {
 	c := &check
 	asks := []ask{{check: c, hash: hash}}
-	switch _, d, how := g.line(ctx, s, asks); how {
+	_, d, since, how := g.line(ctx, s, asks)
+	switch how {
 	case isDenied:
 		return d, nil
 	case hasEnded:
@@ -47,13 +48,14 @@ func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check headgat
 		return g.degrade(ctx, s, c)
 	}
 	defer g.leave(asks) // unless it has left already, should the store panic
-	k, ok := g.begin(ctx, s)
+	k, ok := g.begin(ctx, s, since)
 	if !ok {
 		g.leave(asks)
 		return g.degrade(ctx, s, c)
 	}
 	asked := g.ready(asks)
-	d, err := g.inner.Take(k.ctx, *c)
+	var err error
+	d, err = g.inner.Take(k.ctx, *c)
 	switch g.end(&k, c, err) {
 	case answered:
 		if err != nil {

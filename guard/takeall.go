@@ -200,7 +200,8 @@ func (b *basket) askShard(s *shard) (passes bool, err error) {
 		}
 	}
 	g := b.g
-	switch at, d, how := g.line(b.ctx, s, asks); how {
+	at, d, since, how := g.line(b.ctx, s, asks)
+	switch how {
 	case isDenied:
 		b.decisions[b.group[at]] = d
 		return false, nil
@@ -210,7 +211,7 @@ func (b *basket) askShard(s *shard) (passes bool, err error) {
 		return b.settle()
 	}
 	defer g.leave(asks) // unless they have left already, should the store panic
-	k, ok := g.begin(b.ctx, s)
+	k, ok := g.begin(b.ctx, s, since)
 	if !ok {
 		g.leave(asks)
 		return b.settle()

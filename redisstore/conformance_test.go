@@ -21,13 +21,16 @@ func conforms(t *testing.T, url string) {
 }
 
 func TestStandaloneConforms(t *testing.T) {
+	t.Parallel()
 	conforms(t, redistest.Standalone(t, redistest.Options{}).URL())
 }
 
 func TestSentinelConforms(t *testing.T) {
+	t.Parallel()
 	conforms(t, redistest.Sentinel(t, redistest.SentinelOptions{}).URL())
 }
 
 func TestClusterConforms(t *testing.T) {
+	t.Parallel()
 	conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL())
 }

@@ -29,6 +29,7 @@ func keyIn(t testing.TB, c *redistest.ClusterSet, server *redistest.Server) stri
 }
 
 func TestKeysThatMoveAreFollowed(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	c := s.conn
@@ -82,6 +83,7 @@ func TestKeysThatMoveAreFollowed(t *testing.T) {
 }
 
 func TestTryAgainEndsWithTheDeadline(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	c := s.conn
@@ -110,6 +112,7 @@ func TestTryAgainEndsWithTheDeadline(t *testing.T) {
 }
 
 func TestDoMultiReachesAllShards(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	for _, protocol := range []string{"2", "3"} {
 		s := open(t, cluster.URL()+"?protocol="+protocol, Options{Secret: testSecret})
@@ -145,6 +148,7 @@ func other(c *redistest.ClusterSet, not *redistest.Server) *redistest.Server {
 }
 
 func TestLoadingIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{Persist: true, Config: []string{
 		"enable-debug-command yes", "key-load-delay 20000", "loading-process-events-interval-bytes 1024",
 	}})
@@ -174,6 +178,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 }
 
 func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
 	for name, set := range map[string]struct {
@@ -272,6 +277,7 @@ func TestRedirectionsAreRead(t *testing.T) {
 }
 
 func TestSentCommandsAreNotLost(t *testing.T) {
+	t.Parallel()
 	// do gives the library a command that it may reuse at once: what is built again must be what was asked.
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})

@@ -49,7 +49,7 @@ func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 }
 
 func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
-	if config.ServerName == "" && !config.InsecureSkipVerify {
+	if config.ServerName == "" { // also if it is not checked: servers behind one address are told apart by it
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
 			host = addr
@@ -77,6 +77,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 	if err != nil {
 		w.why.CompareAndSwap(nil, &err)
 	} else {
+		w.node.heardAt.Store(int64(time.Since(w.node.made)))
 		w.node.heard.Add(1)
 	}
 	return n, err

@@ -112,6 +112,7 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 }
 
 func TestSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	checks := threeLimits("alice")
@@ -186,6 +187,7 @@ func TestTwoRevisionsOfAWindowDoNotForgetEachOther(t *testing.T) {
 }
 
 func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	limit := headgate.MustParseLimit("100/h")
 	hasty := func() *Store {
@@ -226,6 +228,71 @@ func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
 			t.Fatal("nobody put the secret back")
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	c := headgate.Check{Key: "alice", Limit: headgate.PerHour(1), Cost: 1}
+	for _, write := range [][]string{{"SET", "hg:secret", "short"}, {"SET", "hg:secret", "%%%"}, {"LPUSH", "hg:secret", "x"}} {
+		for _, args := range [][]string{{"DEL", "hg:secret"}, write} {
+			if _, err := server.Do(args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := open(t, server.URL(), Options{}).Take(within(t, 5*time.Second), c)
+		says(t, err, server.Addr(), "else", "Options.Prefix")
+	}
+}
+
+// Until the secret is known no key can be made, so whoever has the secret is to blame if it is not.
+func TestUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	prefix := "a"
+	for cluster.PrimaryOf(prefix+":secret") == cluster.PrimaryOfSlot(0) {
+		prefix += "a"
+	}
+	s := open(t, cluster.URL(), Options{Prefix: prefix})
+	c := headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1}
+	want := cluster.PrimaryOf(prefix + ":secret").Addr()
+	if got := s.Shard(c); got != want {
+		t.Errorf("got %s, want %s, which has the secret", got, want)
+	}
+	if _, err := s.Take(within(t, 5*time.Second), c); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Shard(c), cluster.PrimaryOf(s.keys.Load().key("", "alice", unsplit)).Addr(); got != want {
+		t.Errorf("then got %s, want %s", got, want)
+	}
+}
+
+func TestCloseMayComeAtAnyTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	for i := range 60 {
+		s, err := Open(within(t, 5*time.Second), server.URL(), Options{Prefix: fmt.Sprint("p", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for j := range 4 {
+			group.Go(func() {
+				for {
+					_, err := s.TakeAll(within(t, time.Second), append(threeLimits(fmt.Sprint("a", j)), headgate.Check{
+						Key: "all", Limit: headgate.PerHour(1), Cost: 1,
+					}), nil)
+					if errors.Is(err, headgate.ErrClosed) {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(time.Duration(i) * 50 * time.Microsecond)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
 	}
 }
 

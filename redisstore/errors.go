@@ -40,7 +40,12 @@ type ServerError struct {
 
 	class   error // ErrAway, ErrUnanswered, headgate.ErrFull or nil
 	lasting bool  // waiting does not help
+	ofKey   bool  // it is about one key, and the server works
 }
+
+// Refused tells whether the server works and only this key cannot be decided, as there is something else under it. It is no
+// reason to leave the server alone.
+func (e *ServerError) Refused() bool { return e.ofKey }
 
 func (e *ServerError) Error() string {
 	s := "redisstore: " + e.Server + ": " + e.What
@@ -90,6 +95,7 @@ type answer struct {
 	what, cure string
 	class      error
 	lasting    bool
+	ofKey      bool
 }
 
 const (
@@ -97,6 +103,8 @@ const (
 		"with your prefix for hg"
 	curePassword         = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
 	cureSentinelPassword = "give the sentinels' own after the ? of the URL, as sentinel_password and, if they have users, sentinel_user"
+	cureKey              = "delete the key, or give Options.Prefix that nobody else uses"
+	cureCluster          = "see CLUSTER INFO; a cluster-require-full-coverage of no keeps the other keys served"
 	curePrimary          = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"
 )
 
@@ -126,10 +134,7 @@ var answers = []struct {
 		what: "takes no writes because too few replicas follow it",
 		cure: "bring them back, or lower its min-replicas-to-write",
 	}},
-	{"CLUSTERDOWN", answer{
-		what: "is of a cluster that does not serve all keys now",
-		cure: "see CLUSTER INFO; a cluster-require-full-coverage of no keeps the other keys served",
-	}},
+	{"CLUSTERDOWN", answer{what: "is of a cluster that does not serve all keys now", cure: cureCluster}},
 	{"TRYAGAIN", answer{what: "is handing keys over to another server"}},
 	{"MOVED", answer{what: "sends us elsewhere, and we are sent back", cure: "see CLUSTER NODES on all servers: they disagree"}},
 	{"ASK", answer{what: "sends us elsewhere, and we are sent back", cure: "see CLUSTER NODES on all servers: they disagree"}},
@@ -138,8 +143,8 @@ var answers = []struct {
 		what: "forgot a script that it was just sent",
 		cure: "give the server itself rather than a proxy that spreads calls, and find who runs SCRIPT FLUSH",
 	}},
-	{"WRONGTYPE", answer{what: "has values of somebody else under our keys", cure: "give Options.Prefix that nobody else uses"}},
-	{"HEADGATE", answer{what: "has values of somebody else under our keys", cure: "delete the key, or give Options.Prefix that nobody else uses"}},
+	{"WRONGTYPE", answer{what: "has values of somebody else under our keys", cure: cureKey, ofKey: true}},
+	{"HEADGATE", answer{what: "has values of somebody else under our keys", cure: cureKey, ofKey: true}},
 	{"CROSSSLOT", answer{what: "is of a cluster, though the URL does not say so", cure: "want redis-cluster://", lasting: true}},
 	{"This instance has cluster support disabled", answer{
 		what: "is not of a cluster", cure: "want redis:// for it, or the address of a server in cluster mode", lasting: true,
@@ -192,7 +197,7 @@ func explainReply(reply *rueidis.RedisError, server string) *ServerError {
 	text := replyText(reply)
 	for _, a := range answers {
 		if strings.HasPrefix(text, a.begins) {
-			return &ServerError{Server: server, What: a.what, Cure: a.cure, Err: reply, class: a.class, lasting: a.lasting}
+			return &ServerError{Server: server, What: a.what, Cure: a.cure, Err: reply, class: a.class, lasting: a.lasting, ofKey: a.ofKey}
 		}
 	}
 	return &ServerError{Server: server, What: "refuses", Err: reply}

@@ -13,8 +13,10 @@ import (
 const (
 	// maxInside leaves room in the library's queue for its own calls.
 	maxInside = 1<<ringScale - 32
-	// hungAfter is how many calls are given up in a row, while nothing is heard of a server, before it counts as hung.
-	hungAfter = 64
+	// hungAfter is how many calls are given up in a row, while nothing is heard of a server, before it counts as hung; and
+	// hungSilence is for how long at least, as callers may be hastier than the way to it is long.
+	hungAfter   = 64
+	hungSilence = 15 * time.Millisecond
 	// grace is how long callers wait for a connection that was just lost.
 	grace = 50 * time.Millisecond
 )
@@ -158,7 +160,7 @@ func (n *node) leaveWith(ctx context.Context, st *status, err error) error {
 // a hurry, and the keeper's call will tell when all is answered that they gave up.
 func (n *node) doubt(st *status) {
 	heard := n.heard.Load()
-	if n.checked.Swap(heard) != heard {
+	if n.checked.Swap(heard) != heard || time.Since(n.made)-time.Duration(n.heardAt.Load()) < hungSilence {
 		n.wake()
 		return
 	}

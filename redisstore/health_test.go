@@ -33,6 +33,7 @@ func TestHealthOfALoneServer(t *testing.T) {
 }
 
 func TestHealthOfACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	list, err := s.Health(within(t, 5*time.Second))
@@ -63,6 +64,7 @@ func TestHealthOfACluster(t *testing.T) {
 }
 
 func TestHealthBehindSentinels(t *testing.T) {
+	t.Parallel()
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	s := open(t, set.URL(), Options{Secret: testSecret})
 	list, err := s.Health(within(t, 5*time.Second))
@@ -80,7 +82,7 @@ func TestHealthBehindSentinels(t *testing.T) {
 	if _, err := s.Health(within(t, 200*time.Millisecond)); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 400*time.Millisecond {
+	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("with a server that hangs it took %v", took)
 	}
 }

@@ -13,7 +13,7 @@ var testSecret = []byte("a secret that only tests know, 32")
 // open opens a store for a test.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	s, err := Open(ctx, url, o)
 	if err != nil {

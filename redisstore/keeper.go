@@ -61,11 +61,38 @@ func (n *node) keep(ctx context.Context) {
 				delay = lastingDelay
 			}
 		}
+		if !n.rest(ctx, wait) {
+			return
+		}
+	}
+}
+
+// hangSteps is how often the keeper looks while a server that was asked is silent, until its connection is given up.
+const hangSteps = 8
+
+// rest waits until there is something to do: it is time to try again, callers have lost the connection or doubt it, or the
+// server has not said a word for half of what it may. It is false when ctx ends.
+func (n *node) rest(ctx context.Context, wait <-chan time.Time) bool {
+	look := time.NewTicker(n.hang / hangSteps)
+	defer look.Stop()
+	n.silent = time.Time{}
+	for heard := n.heard.Load(); ; {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-wait:
+			return true
 		case <-n.kick:
+			return true
+		case <-look.C:
+		}
+		switch now := n.heard.Load(); {
+		case now != heard || n.inside.Load() == 0:
+			heard, n.silent = now, time.Time{}
+		case n.silent.IsZero():
+			n.silent = time.Now()
+		case n.up() && time.Since(n.silent) >= n.hang/2:
+			return true
 		}
 	}
 }
@@ -76,9 +103,12 @@ func (n *node) connect(ctx context.Context) error {
 	conn := n.conn
 	n.mu.Unlock()
 	timeout := n.hang
-	if conn == nil {
+	switch {
+	case conn == nil:
 		n.awaitLeaving()
 		timeout = n.dialer.timeout
+	case !n.silent.IsZero(): // for a while
+		timeout = max(n.hang/hangSteps, n.hang-time.Since(n.silent))
 	}
 	attempt := new(attempt)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, attemptKey{}, attempt), timeout)

@@ -31,6 +31,7 @@ type node struct {
 	inside  atomic.Int64 // calls let in, with those given up until it is known that their answers are no longer due
 	givenUp atomic.Int64 // of these, those given up
 	heard   atomic.Int64 // how often something was read
+	heardAt atomic.Int64 // when that was, in ns since the node was made
 	checked atomic.Int64 // heard, when the last calls began to be given up
 	waiting atomic.Int64 // for room
 	room    chan struct{}
@@ -40,6 +41,7 @@ type node struct {
 	}
 	cpu cpuSample // of the last Health
 
+	made   time.Time
 	wanted time.Time // last, by the connection
 
 	mu    sync.Mutex
@@ -47,6 +49,7 @@ type node struct {
 	began time.Time    // conn
 
 	complained bool          // of the server being away, by the keeper
+	silent     time.Time     // since then the server has been asked and silent, for all the keeper has seen; zero if it is not
 	kick       chan struct{} // wakes the keeper
 	stop       context.CancelFunc
 	done       chan struct{} // closed when the keeper has ended
@@ -62,9 +65,10 @@ const (
 )
 
 func newNode(addr string, d dialer, login login, db int, o nodeOptions) (*node, error) {
+	now := time.Now()
 	n := &node{
 		addr: addr, dialer: d, hang: o.hang, log: o.log,
-		wanted: time.Now(), room: make(chan struct{}, 1), kick: make(chan struct{}, 1), done: make(chan struct{}),
+		made: now, wanted: now, room: make(chan struct{}, 1), kick: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	n.status.Store(&status{err: errNotYet, since: n.wanted, changed: make(chan struct{})})
 	option := rueidis.ClientOption{
@@ -120,9 +124,7 @@ func (n *node) start() {
 // close ends the connection and the keeper, and waits for both. Calls then meet the error.
 func (n *node) close(err error) {
 	n.stop()
-	if !n.up() {
-		n.reset(err) // the keeper may be waiting for a greeting
-	}
+	n.reset(err) // the keeper may be waiting for a greeting, and the library would wait for what is still to be answered
 	<-n.done
 	n.change(&status{err: err})
 	n.client.Close()

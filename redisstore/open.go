@@ -18,7 +18,7 @@ import (
 // with rediss for redis to use TLS. After a ? may follow db, protocol (2 or 3), dial_timeout and hang_timeout (as
 // Options), tls (true, as rediss does), tls_server_name, tls_ca_file, tls_cert_file and tls_key_file (PEM), tls_insecure
 // (true: do not check certificates), sentinel_user and sentinel_password. What is special in a user, password or value is
-// written as %2F and the like.
+// written as %2F and the like, and a + after the ? as %2B.
 //
 // Open checks what limits rely on: see [Store.Warnings]. It fails if there is something that waiting does not cure, such
 // as a wrong password, a replica in the place of the primary, or a server without Lua. If the servers cannot be reached it

@@ -26,22 +26,23 @@ type Options struct {
 	// Prefix begins all keys of this store. Stores with the same prefix and secret share their limits. Letters, digits and
 	// . - _ : / only, at most 64 bytes. Default DefaultPrefix.
 	Prefix string
-	// Secret keys the hash that stands for clients in Redis, so that who can read the keys cannot tell whose they are, unless he can read the secret too. All
-	// stores that share limits need the same. At least 16 bytes. Default one that is made by chance once, and kept in Redis.
+	// Secret keys the hash that stands for clients in Redis, so that who can read the keys cannot tell whose they are, unless
+	// he can read the secret too. All stores that share limits need the same. At least 16 bytes. Default one that is made by
+	// chance once, and kept in Redis.
 	Secret []byte
 	// TLSConfig is for URLs that ask for TLS; what the URL says of it wins. Default the system's certificates.
 	TLSConfig *tls.Config
 	// StartAway makes Open succeed although the servers cannot be reached yet. Decisions then fail with ErrAway until they
 	// can. Open still fails for what waiting does not cure, such as a wrong password. Default false.
 	StartAway bool
-	// ReadReplicas lets checks that only look be answered by replicas, which may be behind. Decisions never are. Default
-	// false.
+	// ReadReplicas lets checks that only look be answered by replicas, which may be behind, in a cluster or behind sentinels
+	// of Redis 7 or later. Decisions never are. Default false.
 	ReadReplicas bool
 	// DialTimeout is how long connecting to a server may take, with TLS and login. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HangTimeout is how long a server may be silent although it was asked before its connection is given up and replaced.
-	// Callers don't wait that long: they return when their context ends, and soon new ones fail at once. Default
-	// DefaultHangTimeout.
+	// HangTimeout is how long a server may be silent although it was asked before its connection is given up and replaced; a
+	// quarter of it more, at most. Callers don't wait that long: they return when their context ends, and soon new ones fail
+	// at once. Default DefaultHangTimeout.
 	HangTimeout time.Duration
 	// Logger hears of servers that come and go and of settings that break limits. Default slog.Default().
 	Logger *slog.Logger

@@ -91,6 +91,7 @@ func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
 }
 
 func TestClocksThatAreOffAreWarnedOf(t *testing.T) {
+	t.Parallel()
 	for _, offset := range []time.Duration{-time.Hour, 3 * time.Second} {
 		server := redistest.Standalone(t, redistest.Options{ClockOffset: offset})
 		s := open(t, server.URL(), Options{})
@@ -152,6 +153,7 @@ func TestUserWithoutOurKeysIsToldSo(t *testing.T) {
 }
 
 func TestClusterIsChecked(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	warns(t, s, cluster.Servers()[0], "serves nobody while any shard of its cluster is down", "cluster-require-full-coverage no")
@@ -183,7 +185,7 @@ func TestClusterIsChecked(t *testing.T) {
 	}
 	begin := time.Now()
 	err := s.conn.do(within(t, 100*time.Millisecond), s.conn.b().Get().Key(key).Build()).Error()
-	if took := time.Since(begin); took > 200*time.Millisecond {
+	if took := time.Since(begin); took > time.Second {
 		t.Errorf("it took %v", took)
 	}
 	says(t, s.conn.explain(err, ""), "CLUSTER SLOTS")

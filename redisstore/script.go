@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -69,9 +71,19 @@ func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (strin
 	}
 	answer, err := result.ToString()
 	if err != nil {
-		return "", s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0])))
+		return "", withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0]))), keys)
 	}
 	return answer, nil
+}
+
+// withKeys adds to an error that is about a key which one it may be, as a server that finds a value of another type there
+// does not say so.
+func withKeys(err error, keys []string) error {
+	var e *ServerError
+	if errors.As(err, &e) && e.ofKey && !slices.ContainsFunc(keys, func(key string) bool { return strings.Contains(err.Error(), key) }) {
+		e.What = "has values of somebody else under " + strings.Join(keys, " or ")
+	}
+	return err
 }
 
 func (s *Store) command(sc *script, keys, args []string) rueidis.Completed {

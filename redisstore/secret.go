@@ -38,7 +38,7 @@ func (s *Store) learnSecret(ctx context.Context) (*keyMaker, error) {
 	}
 	keys := newKeyMaker(s.prefix, secret)
 	s.keys.Store(keys)
-	s.running.Go(func() { s.keepSecret(secret) })
+	s.start(func() { s.keepSecret(secret) })
 	return keys, nil
 }
 
@@ -57,7 +57,10 @@ func (s *Store) settleSecret(ctx context.Context, ours []byte) ([]byte, error) {
 	}
 	secret, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || len(secret) < minSecret {
-		return nil, fmt.Errorf("redisstore: the value of %q is not a secret: something else writes to this key; choose another Prefix, or give a Secret", at)
+		return nil, &ServerError{
+			Server: s.conn.shardOf(s.conn.slotOf(at)), What: fmt.Sprintf("has something else than a secret under %q", at),
+			Cure: "find who writes there and delete it, give Options.Prefix that nobody else uses, or give Options.Secret",
+		}
 	}
 	return secret, nil
 }

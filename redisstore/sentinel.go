@@ -11,20 +11,38 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// readSentinels asks the sentinels who is the primary, and believes it if that server says so too.
+// readSentinels asks the sentinels who is the primary, and believes it if that server says so too. A sentinel that was cut off
+// from the others may not have heard of a failover, and the old primary neither: so at the beginning all are asked, and who
+// knows of the latest failover is right, and later none is believed that has not heard of it.
 func (c *connection) readSentinels(ctx context.Context, patience time.Duration) error {
-	var first error
+	now := c.topology.Load()
+	var (
+		first error
+		best  *topology
+	)
 	for _, n := range askable(slices.Clone(c.seeds)) {
 		m, err := c.primarySeenBy(ctx, n, patience)
-		if err == nil {
+		switch {
+		case err != nil && (first == nil || lasting(err) && !lasting(first)):
+			first = err
+		case err != nil:
+		case now != nil && m.epoch >= now.epoch:
 			c.adopt(m)
 			return nil
+		case best == nil || m.epoch > best.epoch:
+			best = m
 		}
-		if first == nil || lasting(err) && !lasting(first) {
-			first = err
+		if best != nil {
+			patience = min(patience, mapPatience) // to hear the others too
 		}
 	}
-	return first
+	switch {
+	case best == nil:
+		return first
+	case now == nil || !now.shards[0].primary.up(): // these may be other sentinels at the same addresses
+		c.adopt(best)
+	}
+	return nil
 }
 
 func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.Duration) (*topology, error) {
@@ -33,7 +51,8 @@ func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.D
 	master := c.endpoint.master
 	results := n.doMulti(ctx,
 		c.builder.SentinelGetMasterAddrByName().Master(master).Build(),
-		c.builder.SentinelReplicas().Master(master).Build())
+		c.builder.SentinelReplicas().Master(master).Build(),
+		c.builder.Arbitrary("SENTINEL", "MASTER").Args(master).Build())
 	at, err := results[0].AsStrSlice()
 	switch {
 	case rueidis.IsRedisNil(err):
@@ -56,7 +75,13 @@ func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.D
 		return nil, err
 	}
 	m := &topology{shards: []shard{s}}
-	if now := c.topology.Load(); now != nil && now.shards[0].primary == s.primary {
+	now := c.topology.Load()
+	if fields, err := results[2].AsStrMap(); err == nil {
+		m.epoch = number(fields, "config-epoch")
+	} else if now != nil { // a user may not be allowed to ask
+		m.epoch = now.epoch
+	}
+	if now != nil && now.shards[0].primary == s.primary {
 		return m, nil
 	}
 	if err := s.primary.settled(ctx); err != nil {

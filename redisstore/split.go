@@ -147,10 +147,13 @@ func (s *Store) chargeOrLook(ctx context.Context, keys *keyMaker, c *headgate.Ch
 	if err != nil {
 		return headgate.Decision{}, err
 	}
+	var d headgate.Decision
 	if op == opLook {
-		return a.decide(now, found, false)
+		d, err = a.decide(now, found, false)
+	} else {
+		d, err = a.charged(now, found)
 	}
-	return a.charged(now, found)
+	return d, s.named(err, a.key)
 }
 
 // giveSplit gives back to the part that the receipt is of, or to all. A part that is no more gets nothing.

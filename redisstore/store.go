@@ -31,6 +31,7 @@ type Store struct {
 	secretEvery time.Duration // see secret.go
 	learning    chan struct{} // has one in it while somebody gets to know the secret
 	stop        chan struct{}
+	starting    sync.Mutex // held by who starts something, and by who closes the store
 	running     sync.WaitGroup
 }
 
@@ -48,13 +49,27 @@ func newStore(c *connection, o Options) *Store {
 
 // Close ends the connections. Calls that are under way fail.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
+	s.starting.Lock()
+	was := s.closed.Swap(true)
+	s.starting.Unlock()
+	if was {
 		return headgate.ErrClosed
 	}
 	close(s.stop)
 	s.conn.close()
 	s.running.Wait()
 	return nil
+}
+
+// start runs something that Close waits for. It is false if the store is closed.
+func (s *Store) start(run func()) bool {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.closed.Load() {
+		return false
+	}
+	s.running.Go(run)
+	return true
 }
 
 // LostRefunds returns how often units that had been taken for a request that another limit denied could not be given
@@ -126,7 +141,8 @@ func (s *Store) step(ctx context.Context, op string, a *ask, more ...string) (no
 	if err != nil {
 		return 0, false, "", err
 	}
-	return readAnswer(answer)
+	now, allowed, found, err = readAnswer(answer)
+	return now, allowed, found, s.named(err, a.key)
 }
 
 // Take decides one check, in one round trip. See [headgate.Limiter].
@@ -157,7 +173,8 @@ func (s *Store) take(ctx context.Context, a *ask) (headgate.Decision, error) {
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	return a.decide(now, found, allowed && op == opTake)
+	d, err := a.decide(now, found, allowed && op == opTake)
+	return d, s.named(err, a.key)
 }
 
 // Charge takes the cost whatever the limit says. See [headgate.Limiter].
@@ -253,9 +270,12 @@ func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
 		return "split keys"
 	}
-	keys := s.keys.Load()
-	if keys == nil || !s.conn.clustered() {
+	if !s.conn.clustered() {
 		return s.conn.shardOf(0)
+	}
+	keys := s.keys.Load()
+	if keys == nil { // until the secret is known all depends on who has it
+		return s.conn.shardOf(s.conn.slotOf(s.secretKey()))
 	}
 	return s.conn.shardOf(s.conn.slotOf(keys.key(c.Owner, c.Key, unsplit)))
 }

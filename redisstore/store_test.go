@@ -57,6 +57,7 @@ func TestEveryDecisionIsOneCall(t *testing.T) {
 }
 
 func TestScriptsThatAreForgottenAreSentAgain(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	limit := headgate.MustParseLimit("100000/h")
@@ -142,6 +143,7 @@ func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
 }
 
 func TestTheSecretIsMadeOnceForAll(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	const stores = 8
 	limit := headgate.MustParseLimit("100/h")
@@ -162,6 +164,7 @@ func TestTheSecretIsMadeOnceForAll(t *testing.T) {
 }
 
 func TestIdleKeysVanishAndLiveOnesDoNot(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	for _, text := range []string{
@@ -239,8 +242,8 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, err := s.Take(ctx, c)
-			if err == nil || d != (headgate.Decision{}) || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "refix") {
-				t.Errorf("%s under %s: %+v, %v; want an error that names the server and the cure", text, what, d, err)
+			if err == nil || d != (headgate.Decision{}) || !strings.Contains(err.Error(), server.Addr()) || !strings.Contains(err.Error(), "refix") || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s under %s: %+v, %v; want an error that names the server, the key and the cure", text, what, d, err)
 			}
 			mine := headgate.Check{Owner: "carol", Key: "carol", Limit: limit, Cost: 1}
 			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit) + string(kindLetters[planOf(t, limit).Kind()])
@@ -248,8 +251,8 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			ds, err := s.TakeAll(ctx, []headgate.Check{{Owner: "carol", Key: "bob", Limit: limit, Cost: 1}, mine}, nil)
-			if err == nil || len(ds) != 0 {
-				t.Errorf("%s under %s: TakeAll says %+v, want an error", text, what, ds)
+			if err == nil || len(ds) != 0 || !strings.Contains(err.Error(), other) {
+				t.Errorf("%s under %s: TakeAll says %+v, %v; want an error that names the key", text, what, ds, err)
 			}
 		}
 	}
@@ -290,6 +293,7 @@ func TestOwnersAreAskedInTurnAndWhatTheyTookIsGivenBack(t *testing.T) {
 }
 
 func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	tenant := headgate.Check{Owner: "tenant", Key: "tenant", Limit: headgate.MustParseLimit("200/s fixed-window"), Cost: 1}
@@ -336,6 +340,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 }
 
 func TestSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	for _, text := range []string{"1000/h", "1000/h sliding-window", "500/h burst 1000", "1000 concurrent ttl 1h"} {

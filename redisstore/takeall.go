@@ -57,6 +57,9 @@ func (r *round) take(ctx context.Context) error {
 		allowed, err := r.takeGroup(ctx, group)
 		if err != nil || !allowed {
 			r.giveBack(ctx, group)
+			if err != nil {
+				err = r.store.named(err, r.keys.key(r.checks[first].Owner, r.checks[first].Key, unsplit))
+			}
 			return err
 		}
 	}
@@ -226,17 +229,16 @@ func (r *round) returnAll(ctx context.Context, owed []int) {
 	for _, i := range owed {
 		r.untake(i)
 	}
-	if r.store.closed.Load() {
-		r.store.lostRefunds.Add(int64(len(owed)))
-		return
-	}
-	r.store.running.Go(func() {
+	started := r.store.start(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
 		defer cancel()
 		for _, i := range owed {
 			late.returnOne(ctx, i)
 		}
 	})
+	if !started {
+		r.store.lostRefunds.Add(int64(len(owed)))
+	}
 }
 
 // returnOne gives back what a check took.

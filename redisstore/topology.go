@@ -17,7 +17,7 @@ const slots = 1 << 14
 type topology struct {
 	shards []shard
 	owners []int16 // by slot, the index of its shard or -1; nil if there is only one
-	epoch  int64   // of the cluster's configuration
+	epoch  int64   // of the configuration: it grows with every failover
 }
 
 // A shard is a primary and its replicas.
@@ -315,6 +315,19 @@ func (s *Store) Probe(ctx context.Context, name string) error {
 	if role != rolePrimary {
 		c.refresh()
 		return &ServerError{Server: name, What: "is a replica, which takes no writes", Cure: curePrimary}
+	}
+	if !c.clustered() {
+		return nil
+	}
+	// It may well be there and serve nobody, as long as others are not.
+	text, err := n.do(ctx, c.builder.ClusterInfo().Build()).ToString()
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+	case err != nil:
+		return explain(err, n.addr)
+	case parseInfo(text)["cluster_state"] == "fail":
+		c.refresh()
+		return &ServerError{Server: name, What: "is of a cluster that does not serve all keys now", Cure: cureCluster}
 	}
 	return nil
 }

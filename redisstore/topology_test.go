@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 )
 
 func TestSlotsAreThoseOfRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Cluster(t, redistest.ClusterOptions{}).Servers()[0]
 	var c connection
 	for _, key := range []string{"", "foo", "123456789", "{user}.x", "a{b}c{d}", "{}x", "{", "a}b{c}", "x{y", "hg:{a_-}0123456789abcdefghijklb"} {
@@ -26,6 +29,7 @@ func TestSlotsAreThoseOfRedis(t *testing.T) {
 }
 
 func TestShardsAreNamed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	if got := open(t, server.URL(), Options{}).conn.shardOf(7); got != server.Addr() {
 		t.Errorf("standalone: got %q, want %q", got, server.Addr())
@@ -44,6 +48,7 @@ func TestShardsAreNamed(t *testing.T) {
 }
 
 func TestClusterFailoverIsFollowed(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	const key = "alice"
@@ -151,7 +156,7 @@ func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 
 func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{
-		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: time.Minute,
+		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: 3 * time.Second,
 	})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	hung := cluster.Servers()[0]
@@ -169,7 +174,7 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	watch := func() int64 {
 		well.failures()
 		calls := well.calls.Load()
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(time.Second)
 		return int64(len(well.failures())) * 100 / max(1, well.calls.Load()-calls)
 	}
 	before := watch()
@@ -189,8 +194,10 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 }
 
 func TestSentinelFailoverIsFollowed(t *testing.T) {
+	t.Parallel()
 	for name, kill := range map[string]bool{"by request": false, "by death": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			set := redistest.Sentinel(t, redistest.SentinelOptions{})
 			s := open(t, set.URL(), Options{Secret: testSecret})
 			c := newCrowd(16, func(ctx context.Context, i int) error { return take(ctx, s, fmt.Sprint("client", i)) })
@@ -221,6 +228,68 @@ func TestSentinelFailoverIsFollowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A sentinel that was cut off from the others, together with the old primary, is not believed again when another has told of a
+// failover.
+func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	tells := func(primary *weirdServer, epoch string) *weirdServer {
+		host, port, _ := net.SplitHostPort(primary.addr)
+		return newWeirdServer(t, map[string]string{
+			"SENTINEL GET-MASTER-ADDR-BY-NAME": fmt.Sprintf("*2\r\n+%s\r\n+%s\r\n", host, port),
+			"SENTINEL REPLICAS":                "*0\r\n",
+			"SENTINEL MASTER":                  "*2\r\n+config-epoch\r\n+" + epoch + "\r\n",
+		})
+	}
+	before, after := newWeirdServer(t, nil), newWeirdServer(t, nil)
+	behind, ahead := tells(before, "4"), tells(after, "5")
+	s := open(t, "redis-sentinel://"+behind.addr+","+ahead.addr+"/m", Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	for range 40 {
+		if got := s.conn.topology.Load().shards[0].primary.addr; got != after.addr {
+			t.Fatalf("the primary is %s, want %s: only one of the sentinels has heard of the failover", got, after.addr)
+		}
+		if err := s.conn.readMap(within(t, time.Second), time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Both hear of the next one.
+	for _, sentinel := range []*weirdServer{behind, ahead} {
+		host, port, _ := net.SplitHostPort(before.addr)
+		sentinel.set("SENTINEL GET-MASTER-ADDR-BY-NAME", fmt.Sprintf("*2\r\n+%s\r\n+%s\r\n", host, port))
+		sentinel.set("SENTINEL MASTER", "*2\r\n+config-epoch\r\n+6\r\n")
+	}
+	eventually(t, 5*time.Second, func() error {
+		if got := s.conn.topology.Load().shards[0].primary.addr; got != before.addr {
+			return fmt.Errorf("the primary is %s, want %s", got, before.addr)
+		}
+		return nil
+	})
+}
+
+// A server of a cluster may be there and serve nobody. Circuits must stay open then.
+func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: 500 * time.Millisecond})
+	s := open(t, cluster.URL(), Options{Secret: testSecret})
+	alive, dead := cluster.Servers()[0], cluster.Servers()[1]
+	if err := s.Probe(within(t, time.Second), alive.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	cluster.ReplicaOf(dead).Kill()
+	dead.Kill()
+	eventually(t, 20*time.Second, func() error {
+		reply, err := alive.Do("CLUSTER", "INFO")
+		if err == nil && !strings.Contains(fmt.Sprint(reply), "cluster_state:fail") {
+			err = errors.New("it is well")
+		}
+		return err
+	})
+	says(t, s.Probe(within(t, time.Second), alive.Addr()), alive.Addr(), "does not serve all keys", "cluster-require-full-coverage")
+	if _, err := alive.Do("CONFIG", "SET", "cluster-require-full-coverage", "no"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 }
 
 func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
@@ -259,6 +328,7 @@ func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
 // TestDemotedServerIsLeft is about a lone server behind a name, or a balancer, that leads to another after a failover
 // while the old one is a replica and keeps its connections.
 func TestDemotedServerIsLeft(t *testing.T) {
+	t.Parallel()
 	primary := redistest.Standalone(t, redistest.Options{})
 	proxy := redistest.NewProxy(t, primary.Addr())
 	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
@@ -276,6 +346,7 @@ func TestDemotedServerIsLeft(t *testing.T) {
 }
 
 func TestServersThatLeaveAreForgotten(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	first := cluster.Servers()[0]
 	s := open(t, "redis-cluster://"+first.Addr(), Options{Secret: testSecret})

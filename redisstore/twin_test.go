@@ -22,11 +22,12 @@ const twinSteps = 1_000_000
 // TestLuaDecidesAsGo makes random histories on a store in Redis and on the steps of package algorithm, and expects the
 // same of both, to the microsecond.
 func TestLuaDecidesAsGo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	const histories = 64
 	steps := twinSteps
 	if raceDetected {
-		steps /= 20
+		steps /= 100
 	}
 	var done atomic.Int64
 	var group sync.WaitGroup

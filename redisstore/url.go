@@ -252,6 +252,9 @@ func (e *endpoint) readQuery(query string, useTLS bool) error {
 		}
 	}
 	if values.Has(paramDB) {
+		if e.db != 0 {
+			return badURL("a database in the path and as "+paramDB, "want it once")
+		}
 		if err := e.setDB(values.Get(paramDB)); err != nil {
 			return err
 		}
@@ -284,8 +287,8 @@ func readDuration(values url.Values, name string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(values.Get(name))
-	if err != nil || d <= 0 {
-		return 0, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))), "want a duration such as 500ms")
+	if err != nil || d < minTimeout {
+		return 0, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))), fmt.Sprintf("want a duration such as 500ms, at least %v", minTimeout))
 	}
 	return d, nil
 }
@@ -301,10 +304,13 @@ func readBool(values url.Values, name string, unset bool) (bool, error) {
 	return b, nil
 }
 
-func (e *endpoint) readTLS(values url.Values, use bool) error {
-	use, err := readBool(values, paramTLS, use)
+func (e *endpoint) readTLS(values url.Values, asked bool) error {
+	use, err := readBool(values, paramTLS, asked)
 	if err != nil {
 		return err
+	}
+	if asked && !use {
+		return badURL("rediss and "+paramTLS+"=false", "want redis:// for no TLS")
 	}
 	insecure, err := readBool(values, paramTLSInsecure, false)
 	if err != nil {

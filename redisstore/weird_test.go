@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // A weirdServer answers commands with whatever a test wants.
@@ -209,7 +211,31 @@ func TestServersThatPointInCirclesAreGivenUp(t *testing.T) {
 	}
 }
 
+func TestAnswersThatAreNoneNameTheServer(t *testing.T) {
+	s := newWeirdServer(t, nil)
+	store := open(t, "redis://"+s.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	c := headgate.Check{Owner: "alice", Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
+	other := c
+	other.Key = "alice's other"
+	for _, reply := range []string{"+\r\n", "$3\r\nabc\r\n", "$8\r\n12345678\r\n", "$12\r\n1234567\x01abcd\r\n", ":1\r\n", "*0\r\n", "_\r\n"} {
+		s.set("EVALSHA", reply)
+		_, take := store.Take(within(t, time.Second), c)
+		_, all := store.TakeAll(within(t, time.Second), []headgate.Check{c, other}, nil)
+		_, charge := store.Charge(within(t, time.Second), c)
+		for what, err := range map[string]error{"Take": take, "TakeAll": all, "Charge": charge} {
+			if err == nil && reply == "$8\r\n12345678\r\n" {
+				continue // a state that is empty is one
+			}
+			var e *ServerError
+			if !errors.As(err, &e) || e.Server != s.addr || e.Cure == "" {
+				t.Errorf("%s, %q: got %v, want the server and the cure", what, reply, err)
+			}
+		}
+	}
+}
+
 func TestWithoutDeadlineServersAreNotAskedForEver(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes five seconds")
 	}

@@ -87,7 +87,18 @@ func (a *ask) charged(now int64, found string) (headgate.Decision, error) {
 }
 
 // errAnswer is returned when a script's answer is not one.
-var errAnswer = errors.New("redisstore: the server's answer is not one of this version's scripts: is everything that shares the prefix of the same version?")
+var errAnswer = errors.New("not an answer of this version's scripts")
+
+// named adds to errAnswer whose answer it was. Other errors stay as they are.
+func (s *Store) named(err error, key string) error {
+	if !errors.Is(err, errAnswer) {
+		return err
+	}
+	return &ServerError{
+		Server: s.conn.shardOf(s.conn.slotOf(key)), What: "gave an answer that we don't understand", Err: err, ofKey: true,
+		Cure: "is everything that shares the prefix of the same version, and nothing between that changes answers?",
+	}
+}
 
 // readAnswer splits a script's answer into its time, whether it allows, and the rest.
 func readAnswer(answer string) (now int64, allowed bool, rest string, err error) {

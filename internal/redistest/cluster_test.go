@@ -87,14 +87,21 @@ func TestAClusterMovesSlotsAndFailsOver(t *testing.T) {
 		}
 		expect(t, client(t, "tcp", replica.Addr()), "value", "GET", "{e}1")
 	})
-	t.Run("a primary dies", func(t *testing.T) {
-		old := c.KillPrimaryOf("{e}1")
-		if got := c.WaitForFailover("{e}1", old); got != from {
+	t.Run("and back at once", func(t *testing.T) {
+		c.Failover(from)
+		if got := c.PrimaryOf("{e}1"); got != from {
 			t.Errorf("got %s, want %s", got, from)
+		}
+	})
+	t.Run("a primary dies", func(t *testing.T) {
+		heir := c.ReplicaOf(from)
+		old := c.KillPrimaryOf("{e}1")
+		if got := c.WaitForFailover("{e}1", old); got != heir {
+			t.Errorf("got %s, want %s", got, heir)
 		}
 		old.Restart()
 		c.Settle()
-		if got := c.ReplicaOf(from); got != old {
+		if got := c.ReplicaOf(heir); got != old {
 			t.Errorf("replica: got %s, want %s", got, old)
 		}
 	})
