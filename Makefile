@@ -78,7 +78,7 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 	total=$$(wc -l <<<"$$targets"); i=0; failed=(); \
 	while read -r pkg name; do \
 		i=$$((i + 1)); echo "fuzz: $$i/$$total $$name in $$pkg for $(FUZZTIME)"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" "$$pkg" </dev/null || failed+=("$$name in $$pkg"); \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" -fuzzminimizetime 20x "$$pkg" </dev/null || failed+=("$$name in $$pkg"); \
 	done <<<"$$targets"; \
 	if (( $${#failed[@]} )); then printf 'fuzz: FAILED %s\n' "$${failed[@]}" >&2; exit 1; fi; \
 	echo "fuzz: all $$total passed"
