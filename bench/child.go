@@ -18,6 +18,8 @@ type childFlags struct {
 	picks     int
 	at        string
 	seconds   float64
+	target    string
+	pace      paceOrder
 }
 
 // The modes of a child.
@@ -26,10 +28,33 @@ const (
 	childServe  = "serve"  // the same, and then do what is asked on standard input
 	childTable  = "table"  // fill, printing how large the table is on the way
 	childGrowth = "growth" // fill, printing how long each insertion took
+
+	childResponder = "responder" // be the upstream of proxies
+	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
+	childPace      = "pace"      // send requests at a constant rate, printing how long answers took
 )
 
 // runChild is a child's main. What it prints is JSON.
 func runChild(f childFlags, in io.Reader, out io.Writer) error {
+	printed := json.NewEncoder(out)
+	switch f.mode {
+	case childResponder:
+		return runResponder(in, printed)
+	case childFront:
+		return runFront(f.contender, f.target, in, printed)
+	case childPace:
+		measured, err := runPace(f.pace)
+		if err != nil {
+			return err
+		}
+		return printed.Encode(measured)
+	default:
+		return runLimiter(f, in, printed)
+	}
+}
+
+// runLimiter is the main of a child with a limiter in it.
+func runLimiter(f childFlags, in io.Reader, printed *json.Encoder) error {
 	e, err := entryNamed(f.contender)
 	if err != nil {
 		return err
@@ -38,7 +63,6 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 	if !ok {
 		return fmt.Errorf("no quota is named %q", f.quota)
 	}
-	printed := json.NewEncoder(out)
 	switch f.mode {
 	case childMem:
 		_, filled, err := newServer(e, q, newWorkload(f.keys, f.picks))

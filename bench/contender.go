@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -124,6 +125,11 @@ func versionsOf(list []entry) []moduleVersion {
 		versions = append(versions, moduleVersion{Module: e.module, Version: v})
 	}
 	return versions
+}
+
+// linked returns what tells the versions of entries.
+func linked(list []entry) func(context.Context) []moduleVersion {
+	return func(context.Context) []moduleVersion { return versionsOf(list) }
 }
 
 // harness reads the key and decides nothing: what is left of a contender's time when the contender is taken away.

@@ -39,18 +39,20 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.IntVar(&f.rounds, "rounds", 11, "measure everybody this `often`")
-	set.StringVar(&f.part, "part", "", "run only this `part`, core, redis or faults, and leave the others in the report as they are")
+	set.StringVar(&f.part, "part", "", "run only this `part`, core, redis, faults or gateway, and leave the others in the report as they are")
 	set.StringVar(&f.only, "only", "", "run the scenarios that match this `pattern`")
 	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
 	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
-	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table or growth (the benchmark starts these itself)")
+	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, responder, front or pace (the benchmark starts these itself)")
 	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
 	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
 	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")
 	set.IntVar(&f.child.picks, "picks", 1<<22, "the length of the child's sequences, a power of two")
 	set.StringVar(&f.child.at, "at", "", "the sizes at which a table child looks")
 	set.Float64Var(&f.child.seconds, "seconds", 0, "how long a growth child of the loop alone goes on at least")
+	set.StringVar(&f.child.target, "target", "", "the address of a front child's upstream")
+	set.Func("pace", "what a pace child is to do, in JSON", f.child.pace.parse)
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -122,11 +124,12 @@ func measure(ctx context.Context, f flags, p chosenPart, stderr *os.File) (*resu
 		sizes: size,
 		results: &results{
 			Part: p.name, Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
-			Machine: thisMachine(), Versions: versionsOf(p.entries),
+			Machine: thisMachine(), Versions: p.versions(ctx),
 		},
 		progress: newProgress(stderr, isTerminal(stderr), time.Now, seconds),
 	}
 	defer b.progress.end()
+	defer b.removeHeadgate()
 	if err := b.runAll(ctx, p.list); err != nil {
 		return nil, err
 	}

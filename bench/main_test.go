@@ -57,6 +57,9 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 			}
 		}
 	}
+	for _, r := range all {
+		checkLoads(t, &r)
+	}
 	r := all[0]
 	for _, e := range entries() {
 		checkTakesPart(t, &r, e)
@@ -69,6 +72,28 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 	}
 	if lines, err := os.ReadFile(log.Name()); err != nil || !bytes.Contains(lines, []byte("growth, round 1 of")) || bytes.Contains(lines, []byte("\r")) {
 		t.Errorf("the log of a run without a terminal is not a line for each stage: %v\n%s", err, lines)
+	}
+}
+
+// checkLoads looks whether all fronts were measured in every round of the part at the gateway.
+func checkLoads(t *testing.T, r *results) {
+	t.Helper()
+	if r.Part != "gateway" {
+		return
+	}
+	for id, list := range map[string][]front{"proxies": proxyFronts(), "refusals": refusingFronts()} {
+		for _, f := range list {
+			row := r.load(id).row(f.name)
+			if row == nil || len(row.Rates) != r.Sizes.GatewayRounds || row.Rate.Min <= 0 {
+				t.Errorf("%s, %s: got %+v, want %d rates above 0", id, f.name, row, r.Sizes.GatewayRounds)
+			}
+		}
+	}
+	for _, f := range pacedFronts() {
+		row := r.Pace.row(f.name)
+		if row == nil || len(row.Runs) != r.Sizes.GatewayRounds || row.Runs[0].Requests == 0 || row.Runs[0].P50 <= 0 {
+			t.Errorf("half-load, %s: got %+v, want %d runs with answers", f.name, row, r.Sizes.GatewayRounds)
+		}
 	}
 }
 

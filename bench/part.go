@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -12,7 +13,7 @@ type part struct {
 	name      string
 	title     string
 	scenarios []scenario
-	entries   []entry // whose versions the report names
+	versions  func(context.Context) []moduleVersion // of peers, for the report
 	method    func(*strings.Builder, *results)
 	bars      func(*results) []bar
 }
@@ -20,9 +21,10 @@ type part struct {
 // parts are all of them, in the order of the report.
 func parts() []part {
 	return []part{
-		{"core", "In process", coreScenarios(), entries(), coreMethod, coreBars},
-		{"redis", "In Redis", []scenario{{"redis", 150, runRedis}}, redisEntries(), redisMethod, redisBars},
-		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, nil, faultsMethod, faultBars},
+		{"core", "In process", coreScenarios(), linked(entries()), coreMethod, coreBars},
+		{"redis", "In Redis", []scenario{{"redis", 150, runRedis}}, linked(redisEntries()), redisMethod, redisBars},
+		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, linked(nil), faultsMethod, faultBars},
+		{"gateway", "At the gateway", gatewayScenarios(), programVersions, gatewayMethod, gatewayBars},
 	}
 }
 

@@ -28,6 +28,8 @@ func reportOf(r *results) string {
 	reportGC(&b, r)
 	reportGrowth(&b, r)
 	reportFaults(&b, r)
+	reportLoad(&b, r)
+	reportPace(&b, r)
 	reportBars(&b, r)
 	return b.String()
 }

@@ -20,9 +20,10 @@ func TestReportIsAsInTheGoldenFile(t *testing.T) {
 			Part: "core", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: time.Minute, Only: "gc", Sizes: fullSizes(11),
 			Machine: sampleMachine(), Failures: []string{"gc: fill go-limiter with 10000000 keys: EOF"},
 		}},
+		{"gateway", sampleGateway()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.results.Bars = coreBars(test.results)
+			test.results.Bars = partOf(test.results.Part).bars(test.results)
 			got := reportOf(test.results)
 			path := filepath.Join("testdata", "report-"+test.name+".md")
 			if *update {

@@ -19,6 +19,8 @@ type results struct {
 	GC       []gcRow
 	Growth   []growthRow
 	Faults   []faultRow
+	Load     []loadTable
+	Pace     *paceTable
 	Failures []string
 	Bars     []bar
 }

@@ -12,6 +12,8 @@ type bench struct {
 	sizes    sizes
 	results  *results
 	progress *progress
+	// headgate is the path of the program once it was built.
+	headgate string
 }
 
 // A scenario is one question that a run answers.

@@ -1,5 +1,7 @@
 package main
 
+import "time"
+
 // sizes say how much is measured.
 type sizes struct {
 	// Rounds is how often every contender is measured in the scenarios of speed and garbage collection.
@@ -19,6 +21,10 @@ type sizes struct {
 	Grown, GrowthRounds int
 	// RedisKeys is how many keys there are in Redis, and RedisOps one measurement there.
 	RedisKeys, RedisOps int
+	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long each
+	// measurement of its speed is. In one of its answers, PaceLength follows PaceWarming.
+	Connections, GatewayRounds          int
+	LoadLength, PaceLength, PaceWarming time.Duration
 }
 
 func fullSizes(rounds int) sizes {
@@ -37,6 +43,7 @@ func fullSizes(rounds int) sizes {
 		Collected: 10 * million,
 		Grown:     10 * million, GrowthRounds: min(rounds, 5),
 		RedisKeys: 100_000, RedisOps: 1 << 16,
+		Connections: 64, GatewayRounds: rounds, LoadLength: 3 * time.Second, PaceLength: 4 * time.Second, PaceWarming: 500 * time.Millisecond,
 	}
 }
 
@@ -52,5 +59,6 @@ func quickSizes(rounds int) sizes {
 		Collected: 20_000,
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
 		RedisKeys: 500, RedisOps: 1 << 10,
+		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond, PaceLength: 200 * time.Millisecond, PaceWarming: 50 * time.Millisecond,
 	}
 }

@@ -40,7 +40,7 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	}
 	var errs []error
 	for _, n := range counters {
-		if err := n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner}); err != nil {
+		if err := n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split}); err != nil {
 			errs = append(errs, fmt.Errorf("engine: forget what client %s has consumed under rule %s: %w", rules.Quote(id), n.rule, err))
 		}
 	}
@@ -65,6 +65,7 @@ type counter struct {
 	store      *store
 	rule       string
 	key, owner string
+	split      int
 }
 
 // countersOf returns the counters of a client that can be named.
@@ -106,7 +107,7 @@ func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subjec
 	add := func(at *store, name string) {
 		if !seen[name] {
 			seen[name] = true
-			list = append(list, counter{store: at, rule: r.ID, key: base + name, owner: owner})
+			list = append(list, counter{store: at, rule: r.ID, key: base + name, owner: owner, split: r.Split})
 		}
 	}
 	at := &e.stores.list[e.stores.byMode[r.Consistency]]

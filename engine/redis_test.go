@@ -161,3 +161,22 @@ func TestHostsWithoutTheirRedis(t *testing.T) {
 		}
 	}
 }
+
+func TestRemovingAClientForgetsAllPartsOfASplitKey(t *testing.T) {
+	f := newFleet(t, rules.Rule{ID: "hot", Key: by(user), Limits: limits("40/h"), Split: 4})
+	e := f.hosts[0]
+	if err := e.AddClient(rules.Client{ID: "alice"}); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; decide(t, e, alice()).Action.Passes(); n++ {
+		if n > 40 {
+			t.Fatal("got more than 40 of 40")
+		}
+	}
+	if err := e.RemoveClient(context.Background(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if got := remaining(t, e, alice()); got["hot:1"] != 40 {
+		t.Errorf("got %v left, want 40: parts of the key were not forgotten", got)
+	}
+}

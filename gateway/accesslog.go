@@ -78,11 +78,11 @@ func newAccessLogger(config *AccessLog) *accessLogger {
 }
 
 // wants tells whether a request is logged. It is all that most requests cost.
-func (l *accessLogger) wants(o *Observation) bool {
+func (l *accessLogger) wants(ex *exchange) bool {
 	if n := l.count.Add(1); n%uint64(l.config.Every) == 0 {
 		return true
 	}
-	return o.Status >= http.StatusInternalServerError || o.Aborted || o.Err != nil
+	return ex.status >= http.StatusInternalServerError || !ex.complete || ex.fault != nil
 }
 
 func (l *accessLogger) add(line accessLine) {

@@ -8,7 +8,7 @@ import (
 )
 
 // acceptTime is how long connections that have reached the listener are still taken when it is about to close.
-const acceptTime = 50 * time.Millisecond
+const acceptTime = 100 * time.Millisecond
 
 // Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no connections are
 // accepted any more; answers tell clients to come back on a new one (Connection: close, GOAWAY); requests in flight are

@@ -75,6 +75,8 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 
 func TestDrainTellsClientsToGo(t *testing.T) {
 	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	defer free()
 	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			<-release
@@ -107,7 +109,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 	if a := receive(t, idleAnswer, "GET"); a.status != 200 || !a.close {
 		t.Errorf("while it drains: %d, close %v, want 200 and the end", a.status, a.close)
 	}
-	close(release)
+	free()
 	if a := receive(t, slowAnswer, "GET"); a.status != 200 || !a.close {
 		t.Errorf("in flight: %d, close %v, want 200 and the end", a.status, a.close)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,10 +17,11 @@ import (
 // An exchange is a request and its answer. It is the http.ResponseWriter that the limiter and the legs get, by which the
 // handlers on the inside find what those on the outside know, without an allocation.
 type exchange struct {
-	g     *Gateway
-	front front
-	began time.Duration // by the gateway's clock
-	http2 bool
+	g      *Gateway
+	front  front
+	began  time.Duration // by the gateway's clock; 0 if nobody wants to know
+	http2  bool
+	stripe uint32 // of the figures, on which this request counts
 
 	who       identity.Attributes
 	client    netip.Addr
@@ -41,7 +43,10 @@ type exchange struct {
 	hijacked bool
 	status   int
 	sent     int64
-	armed    time.Duration // when the deadline for writing was set; 0 if there is none
+	flushed  bool
+
+	observation Observation
+	armed       time.Duration // when the deadline for writing was set; 0 if there is none
 }
 
 var (
@@ -99,8 +104,11 @@ func (w wrapped) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
 // begin makes ex that of a request.
 func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 	ex.g, ex.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
-	ex.began = g.now()
-	g.figures.begin()
+	if g.timed {
+		ex.began = g.now()
+	}
+	ex.stripe = rand.Uint32()
+	g.figures.began.add(ex.stripe)
 }
 
 // end is called when the handlers are done, or panic.
@@ -109,7 +117,9 @@ func (ex *exchange) end(r *http.Request) {
 		if !ex.wrote {
 			ex.WriteHeader(http.StatusOK)
 		}
-		ex.arm() // for what the server still holds back
+		if ex.flushed || ex.armed == 0 || ex.http2 {
+			ex.arm() // for what the server still holds back; otherwise it was written just now
+		}
 	}
 	if ex.body != nil {
 		ex.body.finish()
@@ -118,12 +128,21 @@ func (ex *exchange) end(r *http.Request) {
 		}
 	}
 	ex.g.over(ex, r)
-	if !ex.complete {
-		return // somebody may still hold it
+	if ex.complete { // or somebody may still hold it
+		ex.reset()
+		exchanges.Put(ex)
 	}
-	ex.who.Reset()
-	*ex = exchange{who: ex.who}
-	exchanges.Put(ex)
+}
+
+// reset makes ex ready for another request. What that sets before it is read stays: to write to memory that has pointers
+// costs more than it seems.
+func (ex *exchange) reset() {
+	ex.front, ex.route, ex.body, ex.upstream, ex.fault, ex.id = nil, nil, nil, nil, nil, nil
+	ex.host, ex.path, ex.target, ex.hops = "", "", "", hops{}
+	ex.client, ex.fromProxy = netip.Addr{}, false
+	ex.fields.n, ex.retries = 0, 0
+	ex.complete, ex.wrote, ex.hijacked, ex.flushed = false, false, false, false
+	ex.began, ex.status, ex.sent, ex.armed = 0, 0, 0, 0
 }
 
 // Unwrap is for http.ResponseController.
@@ -198,6 +217,7 @@ func (ex *exchange) FlushError() error {
 	} else {
 		ex.arm()
 	}
+	ex.flushed = true
 	err := ex.front.FlushError()
 	ex.disarm()
 	return err

@@ -24,6 +24,7 @@ type Gateway struct {
 	via          []string // what is added to answers; nil for nothing
 	proxyHeaders proxyHeaders
 	epoch        time.Time // when the clock began
+	timed        bool      // somebody wants to know how long requests take
 
 	fronts   []*frontServer
 	conns    conns
@@ -68,6 +69,7 @@ func New(config Config) (*Gateway, error) {
 		tunnels:      tunnels{most: int64(config.MaxUpgrades)},
 		noise:        newNoise(config.Logger),
 		finished:     make(chan struct{}),
+		timed:        config.Observe != nil || config.AccessLog != nil,
 	}
 	if g.identity == nil {
 		id, err := identity.New(identity.Config{})

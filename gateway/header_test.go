@@ -179,7 +179,7 @@ func TestRequestIDs(t *testing.T) {
 	c := before(up.URL)
 	c.Identity = behindLoopback(t)
 	g := start(t, c)
-	made := regexp.MustCompile(`^[0-9a-z]{26}$`)
+	made := regexp.MustCompile(`^[0-9a-z]{24}$`)
 	seen := make(map[string]bool)
 	for _, tt := range []struct{ sent, want string }{
 		{"", ""},

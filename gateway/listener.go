@@ -119,6 +119,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 
 // stopSoon takes what already waits to be accepted, and then no more.
 func (l *boundedListener) stopSoon(wait time.Duration) error {
+	if tcp, ok := l.Listener.(*net.TCPListener); ok {
+		_ = refuseNew(tcp) // where that cannot be done, a client may be unlucky
+	}
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
 		return d.SetDeadline(time.Now().Add(wait))
 	}

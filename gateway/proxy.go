@@ -61,7 +61,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 	}
 	var tried uint64
 	for {
-		s := rt.pick(ex.g.now(), tried)
+		s := rt.pick(ex.g, tried)
 		if s == nil {
 			ex.fault = or2(ex.fault, errNobody)
 			setRetryAfter(w.Header(), rt.retryAfter())
@@ -71,7 +71,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		ex.upstream = s
 		outcome, err := ex.try(ctx, w, r, s)
 		if err == nil {
-			s.succeeded(rt, outcome.Status, ex.g.now())
+			s.succeeded(rt, outcome.Status, ex.g)
 			return
 		}
 		ex.blame(ctx, s, err)
@@ -80,12 +80,12 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		tried |= rt.bitOf(s)
-		if rt.pick(ex.g.now(), tried) == nil {
+		if rt.pick(ex.g, tried) == nil {
 			ex.fail(w, &outcome, err) // this says more than that there is nobody else
 			return
 		}
 		ex.retries++
-		ex.g.figures.retries.add()
+		ex.g.figures.retries.add(ex.stripe)
 	}
 }
 

@@ -54,9 +54,11 @@ const (
 	isReturning                    // it is back, and does not yet get its full share
 )
 
-// pick returns the upstream whose turn it is, other than those that were tried already, or nil if there is none. Time is that
-// of the gateway's clock.
-func (rt *route) pick(now time.Duration, tried uint64) *upstreamServer {
+// A clock tells how long it has been running. It is asked only when that matters.
+type clock interface{ now() time.Duration }
+
+// pick returns the upstream whose turn it is, other than those that were tried already, or nil if there is none.
+func (rt *route) pick(c clock, tried uint64) *upstreamServer {
 	n := len(rt.servers)
 	if n == 1 {
 		if s := rt.servers[0]; tried == 0 && s.state.Load()&isDown == 0 {
@@ -75,6 +77,10 @@ func (rt *route) pick(now time.Duration, tried uint64) *upstreamServer {
 		if tried&bit(at) != 0 {
 			continue
 		}
+		if s.state.Load() == 0 {
+			return s
+		}
+		now := c.now()
 		switch state := s.current(rt, now); {
 		case state == 0:
 			return s
@@ -153,9 +159,9 @@ func (s *upstreamServer) takesTurn(rt *route, now time.Duration) bool {
 }
 
 // succeeded notes that an upstream has answered.
-func (s *upstreamServer) succeeded(rt *route, status int, now time.Duration) {
+func (s *upstreamServer) succeeded(rt *route, status int, c clock) {
 	if status >= http.StatusInternalServerError && rt.config.Ejection.Count5xx {
-		s.failedWith(rt, nil, now)
+		s.failedWith(rt, nil, c.now())
 		return
 	}
 	if s.failed.Load() == 0 {

@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// at is a clock that stands still.
+type at time.Duration
+
+func (a at) now() time.Duration { return time.Duration(a) }
+
 // newTestRoute returns a route with upstreams that nobody asks.
 func newTestRoute(n int, e Ejection) *route {
 	rt := &route{config: &Route{Ejection: e}}
@@ -21,7 +26,7 @@ func newTestRoute(n int, e Ejection) *route {
 func shares(rt *route, now time.Duration, n int) []int {
 	counts := make([]int, len(rt.servers))
 	for range n {
-		s := rt.pick(now, 0)
+		s := rt.pick(at(now), 0)
 		for i := range rt.servers {
 			if rt.servers[i] == s {
 				counts[i]++
@@ -39,7 +44,7 @@ func TestUpstreamThatFailsInARowIsLeftOutAndReturnsSlowly(t *testing.T) {
 	now := time.Minute
 	bad.failedWith(rt, errTest, now)
 	bad.failedWith(rt, errTest, now)
-	bad.succeeded(rt, 200, now) // ends the row
+	bad.succeeded(rt, 200, at(now)) // ends the row
 	bad.failedWith(rt, errTest, now)
 	if bad.failedWith(rt, errTest, now) {
 		t.Fatal("left out after two failures in a row, want three")
@@ -71,9 +76,9 @@ func TestUpstreamThatFailsOnItsReturnIsLeftOutForLonger(t *testing.T) {
 	}
 	for i, seconds := range []int{10, 20, 40, 80, 160, 160} {
 		want := time.Duration(seconds) * time.Second
-		for _, at := range []time.Duration{now, now + want - 1} {
-			if bad.current(rt, at)&isEjected == 0 {
-				t.Fatalf("time %d: back after %v, want %v", i, at-now, want)
+		for _, moment := range []time.Duration{now, now + want - 1} {
+			if bad.current(rt, moment)&isEjected == 0 {
+				t.Fatalf("time %d: back after %v, want %v", i, moment-now, want)
 			}
 		}
 		now += want
@@ -91,14 +96,14 @@ func TestEjectionLeavesSomebodyToAsk(t *testing.T) {
 	for _, s := range rt.servers {
 		s.failedWith(rt, errTest, time.Second)
 	}
-	if rt.pick(2*time.Second, 0) == nil {
+	if rt.pick(at(2*time.Second), 0) == nil {
 		t.Error("all are left out and nobody is asked, want somebody all the same")
 	}
 	rt.config.Health = &Health{Failures: 1, Successes: 1}
 	for _, s := range rt.servers {
 		s.checkedWith(rt, errTest, time.Second)
 	}
-	if rt.pick(2*time.Second, 0) != nil {
+	if rt.pick(at(2*time.Second), 0) != nil {
 		t.Error("all are down and somebody is asked")
 	}
 }
@@ -108,7 +113,7 @@ func TestAnswersOf5xxCountOnlyIfConfigured(t *testing.T) {
 		rt := newTestRoute(2, Ejection{After: 2, For: time.Minute, Count5xx: counts, SlowReturn: -1})
 		s := rt.servers[0]
 		for range 5 {
-			s.succeeded(rt, 503, time.Second)
+			s.succeeded(rt, 503, at(time.Second))
 		}
 		if got := s.current(rt, time.Second)&isEjected != 0; got != counts {
 			t.Errorf("Count5xx %v: left out %v", counts, got)
@@ -150,14 +155,14 @@ func TestTriedUpstreamsAreNotPicked(t *testing.T) {
 	var tried uint64
 	seen := make(map[*upstreamServer]bool)
 	for range 3 {
-		s := rt.pick(time.Second, tried)
+		s := rt.pick(at(time.Second), tried)
 		if s == nil || seen[s] {
 			t.Fatalf("picked %v, want another", s)
 		}
 		seen[s] = true
 		tried |= rt.bitOf(s)
 	}
-	if rt.pick(time.Second, tried) != nil {
+	if rt.pick(at(time.Second), tried) != nil {
 		t.Error("all were tried and one is picked")
 	}
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -94,8 +93,6 @@ type figures struct {
 	aborted     atomic.Int64
 }
 
-func (f *figures) begin() { f.began.add() }
-
 // Stats returns the figures.
 func (g *Gateway) Stats() Stats {
 	f := &g.figures
@@ -156,22 +153,26 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 // over counts a request that is over, and tells of it.
 func (g *Gateway) over(ex *exchange, r *http.Request) {
 	f := &g.figures
-	f.over.add()
-	o := Observation{
-		Status: ex.status, Sent: ex.sent, Retries: ex.retries, Aborted: !ex.complete, Err: ex.fault,
-		Upgraded: ex.status == http.StatusSwitchingProtocols,
+	f.over.add(ex.stripe)
+	if class := ex.status / 100; class < len(f.answers) {
+		f.answers[class].add(ex.stripe)
 	}
-	if class := o.Status / 100; class < len(f.answers) {
-		f.answers[class].add()
-	}
-	if o.Aborted {
+	if !ex.complete {
 		f.aborted.Add(1)
 	}
-	logged := g.log != nil && g.log.wants(&o)
-	if !logged && g.config.Observe == nil {
-		return
+	logged := g.log != nil && g.log.wants(ex)
+	if logged || g.config.Observe != nil {
+		g.tell(ex, r, logged)
 	}
-	o.Took = g.now() - ex.began
+}
+
+// tell tells of a request.
+func (g *Gateway) tell(ex *exchange, r *http.Request, logged bool) {
+	o := &ex.observation
+	*o = Observation{
+		Status: ex.status, Sent: ex.sent, Took: g.now() - ex.began, Retries: ex.retries, Aborted: !ex.complete, Err: ex.fault,
+		Upgraded: ex.status == http.StatusSwitchingProtocols,
+	}
 	if ex.route != nil {
 		o.Route = ex.route.config.Name
 	}
@@ -179,10 +180,10 @@ func (g *Gateway) over(ex *exchange, r *http.Request) {
 		o.Upstream = ex.upstream.url
 	}
 	if g.config.Observe != nil {
-		g.config.Observe(&o)
+		g.config.Observe(o)
 	}
 	if logged {
-		g.log.add(ex.line(r, &o))
+		g.log.add(ex.line(r, o))
 	}
 }
 
@@ -210,7 +211,8 @@ type tally [16]struct {
 	_ [56]byte // a cache line each
 }
 
-func (t *tally) add() { t[rand.Uint32()%uint32(len(t))].n.Add(1) }
+// add counts one, on any of the stripes.
+func (t *tally) add(stripe uint32) { t[stripe%uint32(len(t))].n.Add(1) }
 
 func (t *tally) sum() int64 {
 	var sum int64

@@ -3,6 +3,7 @@ package guard
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headgate/headgate"
 )
@@ -15,13 +16,21 @@ const (
 // A gate keeps callers of one key from rushing the store: no more units are under way at once than could pass. It knows
 // keys by their hash alone: two that share one only wait for each other.
 type gate struct {
-	sets [gateSets]gateSet
+	sets [gateSets]atomic.Pointer[gateSet] // nil until they are of use
+}
+
+// set returns the places for a hash.
+func (g *gate) set(hash uint64) *gateSet {
+	at := &g.sets[hash/denySets%gateSets]
+	if at.Load() == nil {
+		at.CompareAndSwap(nil, new(gateSet))
+	}
+	return at.Load()
 }
 
 type gateSet struct {
 	mu     sync.Mutex
 	places [gateWays]place
-	_      [56]byte
 }
 
 // A place is that of one key.
@@ -94,7 +103,7 @@ type answer struct {
 
 // enter asks for a turn. If it is not given yet, it returns the waiter that will get it, unless force is set.
 func (g *gate) enter(hash uint64, c *headgate.Check, now int64, force bool) (turn, *waiter) {
-	set := &g.sets[hash/denySets%gateSets]
+	set := g.set(hash)
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	way := set.find(hash)
@@ -260,7 +269,7 @@ func (s *gateSet) call(way int, heard bool) {
 // giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why. It also tells whether others were answered
 // while he waited.
 func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
-	set := &g.sets[hash/denySets%gateSets]
+	set := g.set(hash)
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {
@@ -277,7 +286,7 @@ func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
 
 // change notes that so many units were given back to a key, or taken without leave if that is negative.
 func (g *gate) change(hash uint64, units, now int64) {
-	set := &g.sets[hash/denySets%gateSets]
+	set := g.set(hash)
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {
@@ -290,7 +299,7 @@ func (g *gate) change(hash uint64, units, now int64) {
 
 // forget notes that a key is as good as new.
 func (g *gate) forget(hash uint64, now int64) {
-	set := &g.sets[hash/denySets%gateSets]
+	set := g.set(hash)
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {

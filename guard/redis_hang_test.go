@@ -168,7 +168,7 @@ var outages = map[string]func(t testing.TB) (url string, begin, end func()){
 	},
 }
 
-const shortOutage = 2 * time.Second
+const shortOutage = 1500 * time.Millisecond
 
 func TestAServerThatHangsHoldsNobodyUp(t *testing.T) { testOutage(t, "hang", shortOutage) }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-func TestACallThatIsNotAnsweredIsNeverSentAgain(t *testing.T) { testOnce(t, 12) }
+func TestACallThatIsNotAnsweredIsNeverSentAgain(t *testing.T) { testOnce(t, 8) }
 
 // testOnce breaks so many rounds of calls. A call that timed out may have counted: were it sent again it would count twice.
 func testOnce(t *testing.T, rounds int) {

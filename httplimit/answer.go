@@ -29,7 +29,8 @@ func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchang
 	said := len(buf)
 	buf = p.append(buf, v.Limits(), retryAfter)
 	x.buf = buf
-	lines := append(conn.lines[:0], "Cache-Control: "+noStore+"\r\nContent-Type: "+problemJSON+"\r\n"...)
+	lines := conn.lines[:0]
+	lines = append(lines, "Cache-Control: "+noStore+"\r\nContent-Type: "+problemJSON+"\r\n"...)
 	start := 0
 	for i, end := range ends {
 		if end > start {

@@ -68,4 +68,7 @@
 // A request that no rule matches, or whose limits are not told of, costs no allocation; one that is told of them, or rejected,
 // two. The next handler gets the server's own ResponseWriter unless there is something to tell, and otherwise one that can
 // do what the server's can: flush, hijack, read from files, push, and all that http.ResponseController has.
+//
+// Of a rejection, most of the time goes to how net/http writes a header. A server that must stand a flood can spare it with
+// [Listener].
 package httplimit

@@ -2,7 +2,6 @@ package httplimit_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers that are given into testdata")
 
-// The files in testdata are conversations. Each begins with a rules file and has parts that begin with a line of dashes:
+// The files in testdata are conversations, held with servers with and without Listener. Each begins with a rules file and has parts that begin with a line of dashes:
 //
 //	--- fields no-rate-limit      how clients are told: also no-x-rate-limit, reset-delta, none
 //	--- request [to PATH of the handler below]
@@ -38,7 +38,10 @@ func TestAnswersAreAsInTestdata(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := converse(t, string(data))
+			got := converse(t, string(data), serve)
+			if again := converse(t, string(data), serveReady); again != got {
+				t.Errorf("with Listener:\n%s\nwithout:\n%s", again, got)
+			}
 			if *update {
 				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -63,7 +66,7 @@ func lineOf(lines []string, i int) string {
 }
 
 // converse replays a conversation and returns it with the answers that are given.
-func converse(t *testing.T, script string) string {
+func converse(t *testing.T, script string, serve func(testing.TB, http.Handler) string) string {
 	t.Helper()
 	parts := strings.Split("\n"+script, "\n--- ")
 	rules := strings.TrimPrefix(parts[0], "\n")
@@ -154,27 +157,28 @@ func exchange(t *testing.T, address, request string) string {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(conn)
-	var out bytes.Buffer
+	var lines []string
 	for {
 		line, err := in.ReadString('\n')
-		if errors.Is(err, io.EOF) && out.Len() == 0 {
+		if errors.Is(err, io.EOF) && lines == nil {
 			return "(the connection is closed)\n"
 		}
 		if err != nil {
-			t.Fatalf("read the answer to %q: %v, after %q", request, err, out.String())
+			t.Fatalf("read the answer to %q: %v, after %q", request, err, lines)
 		}
 		line = strings.TrimSuffix(line, "\r\n")
-		if strings.HasPrefix(line, "Date: ") {
-			continue
-		}
-		out.WriteString(line + "\n")
 		if line == "" {
 			break
 		}
+		if !strings.HasPrefix(line, "Date: ") {
+			lines = append(lines, line)
+		}
 	}
+	slices.Sort(lines[1:]) // their order means nothing
 	// Requests say Connection: close, so that the body ends with the connection.
-	if _, err := io.Copy(&out, in); err != nil {
+	body, err := io.ReadAll(in)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return out.String()
+	return strings.Join(lines, "\n") + "\n\n" + string(body)
 }

@@ -123,6 +123,17 @@ func serve(t testing.TB, h http.Handler) string {
 	return s.URL
 }
 
+// serveReady starts one that listens by httplimit.Listener.
+func serveReady(t testing.TB, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Listener = httplimit.Listener(s.Listener)
+	s.Config.ConnContext = httplimit.ConnContext
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
 // ok answers 200.
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(okText) })
 
@@ -142,7 +153,10 @@ func get(t testing.TB, url string, header ...string) (status int, answered http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // so that the connection is used again
+		t.Fatal(err)
+	}
 	return resp.StatusCode, resp.Header
 }
 

@@ -118,6 +118,25 @@ func TestDroppedRequestsGetNoAnswerAndReachNobody(t *testing.T) {
 	}
 }
 
+func TestDroppedRequestsGetNoAnswerFromThoseWhoRecoverEither(t *testing.T) {
+	g := newGate(t, "rules: [{id: a, key: ip, limits: 1/m, on_limit: drop}]", httplimit.Config{})
+	h := g.limit(ok)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	}))
+	get(t, url)
+	resp, err := http.Post(url, "text/plain", strings.NewReader("text"))
+	if err == nil {
+		resp.Body.Close()
+		t.Errorf("answered with %d, want no answer", resp.StatusCode)
+	}
+}
+
 func TestCurl(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {

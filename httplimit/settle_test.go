@@ -122,7 +122,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate(t, "rules: [{id: one, key: ip, when: {path: /slow}, limits: [1 concurrent]}]", httplimit.Config{})
-			running, finish := make(chan struct{}), make(chan struct{})
+			running, finish := make(chan struct{}, 10), make(chan struct{})
 			url := serve(t, g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				running <- struct{}{}
 				<-finish
@@ -130,7 +130,8 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 			})))
 			var first sync.WaitGroup
 			first.Go(func() {
-				if resp, err := http.Get(url + "/slow"); err == nil {
+				// POST, which no client sends again by itself.
+				if resp, err := http.Post(url+"/slow", "", http.NoBody); err == nil {
 					resp.Body.Close()
 				}
 			})
@@ -144,8 +145,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 			for g.store.gives.Load() == 0 && time.Now().Before(deadline) {
 				time.Sleep(time.Millisecond)
 			}
-			go func() { <-running }()
-			resp, err := http.Get(url + "/slow")
+			resp, err := http.Post(url+"/slow", "", http.NoBody)
 			if err == nil {
 				resp.Body.Close()
 				if resp.StatusCode == http.StatusTooManyRequests {

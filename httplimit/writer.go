@@ -12,7 +12,7 @@ import (
 type writer struct {
 	under  http.ResponseWriter
 	values fieldValues
-	sent   bool // the header is, or the connection was taken over
+	sent   bool // the header is
 }
 
 // finish puts the fields into an answer that the handler left to the server.
@@ -69,14 +69,6 @@ func (w *writer) flush() {
 	w.under.(http.Flusher).Flush()
 }
 
-func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := w.under.(http.Hijacker).Hijack()
-	if err == nil {
-		w.sent = true
-	}
-	return conn, buffered, err
-}
-
 func (w *writer) readFrom(src io.Reader) (int64, error) {
 	if !w.sent {
 		w.send()
@@ -103,10 +95,14 @@ type http2Writer struct{ *writer }
 
 func (w flushWriter) Flush() { w.flush() }
 
-func (w http1Writer) Flush()                                       { w.flush() }
-func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
-func (w http1Writer) ReadFrom(src io.Reader) (int64, error)        { return w.readFrom(src) }
-func (w http1Writer) CloseNotify() <-chan bool                     { return w.closeNotify() }
+func (w http1Writer) Flush()                                { w.flush() }
+func (w http1Writer) ReadFrom(src io.Reader) (int64, error) { return w.readFrom(src) }
+func (w http1Writer) CloseNotify() <-chan bool              { return w.closeNotify() }
+
+// Hijack is http.Hijacker's.
+func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.under.(http.Hijacker).Hijack()
+}
 
 func (w http2Writer) Flush()                   { w.flush() }
 func (w http2Writer) CloseNotify() <-chan bool { return w.closeNotify() }

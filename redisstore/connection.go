@@ -20,6 +20,7 @@ import (
 type connection struct {
 	endpoint     *endpoint
 	readReplicas bool
+	trying       time.Duration // see maxTrying
 	options      nodeOptions
 	log          *slog.Logger
 	builder      rueidis.Builder
@@ -43,7 +44,7 @@ type connection struct {
 // newConnection returns a connection that begins to connect.
 func newConnection(e *endpoint, o *Options) (*connection, error) {
 	c := &connection{
-		endpoint: e, readReplicas: o.ReadReplicas, log: o.Logger,
+		endpoint: e, readReplicas: o.ReadReplicas, trying: maxTrying, log: o.Logger,
 		options: nodeOptions{hang: e.hangTimeout, resp2: e.resp2, log: o.Logger},
 		wanted:  make(chan struct{}, 1),
 		nodes:   make(map[string]*node),

@@ -77,7 +77,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 	if err != nil {
 		w.why.CompareAndSwap(nil, &err)
 	} else {
-		w.node.heardAt.Store(int64(time.Since(w.node.made)))
+		w.node.heardAt.Store(w.node.age())
 		w.node.heard.Add(1)
 	}
 	return n, err

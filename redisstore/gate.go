@@ -48,7 +48,10 @@ func (n *node) enter(ctx context.Context) (*status, error) {
 			}
 			continue
 		}
-		if n.inside.Add(1) > maxInside {
+		switch inside := n.inside.Add(1); {
+		case inside == 1:
+			n.busyAt.Store(n.age())
+		case inside > maxInside:
 			n.inside.Add(-1)
 			if err := n.awaitRoom(ctx, st); err != nil {
 				return nil, n.refuse(err)
@@ -156,11 +159,11 @@ func (n *node) leaveWith(ctx context.Context, st *status, err error) error {
 	return explain(err, n.addr)
 }
 
-// doubt is for when many calls were given up in a row. If the server has said something meanwhile, callers are merely in
-// a hurry, and the keeper's call will tell when all is answered that they gave up.
+// doubt is for when many calls were given up in a row. If the server has said something meanwhile, or has hardly had the time
+// to, callers are merely in a hurry, and the keeper's call will tell when all is answered that they gave up.
 func (n *node) doubt(st *status) {
 	heard := n.heard.Load()
-	if n.checked.Swap(heard) != heard || time.Since(n.made)-time.Duration(n.heardAt.Load()) < hungSilence {
+	if n.checked.Swap(heard) != heard || n.age()-max(n.heardAt.Load(), n.busyAt.Load()) < int64(hungSilence) {
 		n.wake()
 		return
 	}

@@ -31,7 +31,8 @@ type node struct {
 	inside  atomic.Int64 // calls let in, with those given up until it is known that their answers are no longer due
 	givenUp atomic.Int64 // of these, those given up
 	heard   atomic.Int64 // how often something was read
-	heardAt atomic.Int64 // when that was, in ns since the node was made
+	heardAt atomic.Int64 // when that was, as age tells
+	busyAt  atomic.Int64 // when the first of those inside came, likewise
 	checked atomic.Int64 // heard, when the last calls began to be given up
 	waiting atomic.Int64 // for room
 	room    chan struct{}
@@ -106,6 +107,9 @@ func newNode(addr string, d dialer, login login, db int, o nodeOptions) (*node, 
 	n.client = client
 	return n, nil
 }
+
+// age returns for how long the node has been there, in ns.
+func (n *node) age() int64 { return int64(time.Since(n.made)) }
 
 // nodeOptions are what all nodes have in common.
 type nodeOptions struct {

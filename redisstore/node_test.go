@@ -376,10 +376,14 @@ func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
 func TestMoreCallersThanRoomAllGetThrough(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
+	callers, times := 5*maxInside, 5
+	if raceDetected {
+		callers, times = 2*maxInside, 3
+	}
 	var group sync.WaitGroup
-	for i := range 5 * maxInside {
+	for i := range callers {
 		group.Go(func() {
-			for range 5 {
+			for range times {
 				if err := take(within(t, 20*time.Second), s, fmt.Sprint("client", i)); err != nil {
 					t.Error(err)
 				}
@@ -415,6 +419,31 @@ func TestShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	}
 	if most := calls / 10; failed > most {
 		t.Errorf("%d of %d patient calls failed, want at most %d", failed, calls, most)
+	}
+}
+
+// More calls than would count as a hang are given up before the server can have answered any of them.
+func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
+	if err := take(within(t, 5*time.Second), s, "patient"); err != nil {
+		t.Fatal(err)
+	}
+	proxy.SetDelay(4 * time.Millisecond)
+	const bursts = 20
+	for range bursts {
+		time.Sleep(30 * time.Millisecond) // the server has long been silent, as nobody has asked
+		var hasty sync.WaitGroup
+		for i := range 3 * hungAfter {
+			hasty.Go(func() { _ = take(within(t, time.Millisecond), s, fmt.Sprint("hasty", i)) })
+		}
+		hasty.Wait()
+		if err := take(within(t, 5*time.Second), s, "patient"); err != nil {
+			t.Log(err)
+		}
+	}
+	if got, most := s.conn.seeds[0].counts.hangs.Load(), int64(bursts); got > most { // on a busy machine it may well be silent for long
+		t.Errorf("the server was left alone %d times in %d bursts, want at most %d", got, bursts, most)
 	}
 }
 

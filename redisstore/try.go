@@ -28,7 +28,7 @@ const (
 	maxHops = 5
 	// A call that a server is not ready for is tried again after a while, which doubles each time.
 	firstPause, lastPause = time.Millisecond, 32 * time.Millisecond
-	// maxTrying is for how long a call is tried that has no deadline.
+	// maxTrying is for how long a call is tried that has no deadline, as a rule.
 	maxTrying = 5 * time.Second
 )
 
@@ -100,7 +100,7 @@ func (t *try) again(ctx context.Context, args []string, n *node, result rueidis.
 			t.c.refresh()
 		}
 		if end.IsZero() {
-			end = time.Now().Add(maxTrying)
+			end = time.Now().Add(t.c.trying)
 		}
 		if !sleep(ctx, pause, end) {
 			return result

@@ -84,6 +84,8 @@ func modeOf(r *rules.Rule, shared bool) string {
 // overOf returns what becomes of requests that are over a rule's limit.
 func overOf(r *rules.Rule) verdict {
 	switch {
+	case r.Block && r.OnLimit.Action == rules.Shadow:
+		return shadowed
 	case r.Block:
 		return blocked
 	case len(r.Limits) == 0:

@@ -53,6 +53,28 @@ func TestDecisionsAreCountedByRuleVerdictAndMode(t *testing.T) {
 	})
 }
 
+func TestWhatAShadowRuleWouldHaveBlockedIsNotCountedAsBlocked(t *testing.T) {
+	r := newRig(t, `
+rules:
+  - { id: blocklist, when: { path: /block }, block: true, on_limit: shadow }
+  - { id: known-only, when: { path: /known }, key: [user], limits: [2/h], fallback: deny, on_limit: shadow }
+`, memory(t), false)
+	expect(t, scrape(t, r.metrics), map[string]string{
+		`headgate_decisions_total{mode="none",rule="blocklist",verdict="shadow"}`: "0",
+	})
+	r.ask(3, "path", "/block")
+	r.ask(2, "path", "/known")
+	got := scrape(t, r.metrics)
+	expect(t, got, map[string]string{
+		`headgate_decisions_total{mode="none",rule="blocklist",verdict="shadow"}`:   "3",
+		`headgate_decisions_total{mode="local",rule="known-only",verdict="shadow"}`: "2",
+		`headgate_requests_total{verdict="allow"}`:                                  "5",
+	})
+	if n, there := got[`headgate_decisions_total{mode="none",rule="blocklist",verdict="block"}`]; there {
+		t.Errorf("got %s blocked by a rule in the shadow, want no such series", n)
+	}
+}
+
 func TestARuleThatWasNotAskedIsNotCounted(t *testing.T) {
 	r := newRig(t, `
 rules:

@@ -36,6 +36,8 @@ var ofAction = [...]verdict{engine.Allow: allowed, engine.Delay: delayed, engine
 // ofOutcome returns what a rule said. It is false for a rule that was not asked because another denied before.
 func ofOutcome(v *engine.Verdict, o *engine.Outcome) (said verdict, counts bool) {
 	switch {
+	case o.Effect.Denies() && o.Shadow:
+		return shadowed, true
 	case o.Effect.Denies():
 		return blocked, true
 	case o.Effect != rules.Limited:

@@ -209,9 +209,7 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 	}
 	// net/http takes Connection away if it says close, and then we cannot tell from its answer what it named.
 	var named []string
-	for _, line := range ref.Header["Connection"] {
-		named = append(named, strings.Split(strings.ReplaceAll(line, " ", ""), ",")...)
-	}
+	elements(ref.Header["Connection"], func(name string) { named = append(named, name) })
 	if !ref.Close {
 		notOurs := func(name string) bool {
 			return name == "Content-Length" || !ours(name) || name == "Expect" || name == "Host"

@@ -22,10 +22,13 @@ import (
 	"time"
 )
 
-// The processes of BenchmarkProxies are this test binary, told by these variables what to be.
+// The processes of BenchmarkProxies are this test binary, told by these variables what to be. The last two are for who runs
+// it: how large responses are, if not small, and how long each measurement takes.
 const (
 	roleVariable     = "HEADGATE_BENCH_ROLE"
 	upstreamVariable = "HEADGATE_BENCH_UPSTREAM"
+	bodyVariable     = "HEADGATE_BENCH_BODY"
+	secondsVariable  = "HEADGATE_BENCH_SECONDS"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +55,11 @@ func play(role, upstream string) error {
 	var h http.Handler
 	switch role {
 	case "upstream":
-		return answerAll(l, []byte(typicalResponse))
+		response := typicalResponse
+		if n, err := strconv.Atoi(os.Getenv(bodyVariable)); err == nil {
+			response = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: a/b\r\n\r\n%s", n, strings.Repeat("x", n))
+		}
+		return answerAll(l, []byte(response))
 	case "bare":
 		h = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -170,7 +177,7 @@ var wrkRate = regexp.MustCompile(`(\d+) requests in [\s\S]*Requests/sec:\s+([\d.
 func measure(b *testing.B, wrk string, proxy process) (rate, cost float64) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	seconds := os.Getenv("HEADGATE_BENCH_SECONDS")
+	seconds := os.Getenv(secondsVariable)
 	if seconds == "" {
 		seconds = "3"
 	}

@@ -39,7 +39,7 @@ type sender struct {
 // send starts to send the body.
 func (x *exchange) send() {
 	if x.r.ProtoMajor == 1 {
-		// Otherwise net/http would read the body itself before it sends a response. Where w cannot do that, it is as it is.
+		// This is how net/http is told that a body is read while the response is written.
 		_ = http.NewResponseController(x.w).EnableFullDuplex()
 	}
 	s := &sender{x: x, c: x.c, done: make(chan struct{})}
@@ -69,7 +69,7 @@ func (s *sender) run() {
 }
 
 func (s *sender) sendLength(b *bodyBuffer, left int64) {
-	for {
+	for !s.unasked.Load() {
 		n, err := s.x.r.Body.Read(b[:min(int64(len(b)), left)])
 		left -= int64(n)
 		if left == 0 {
@@ -89,7 +89,7 @@ func (s *sender) sendLength(b *bodyBuffer, left int64) {
 func (s *sender) sendChunks(b *bodyBuffer) {
 	const before = len("ffffffff\r\n")
 	const after = len("\r\n0\r\n\r\n")
-	for {
+	for !s.unasked.Load() {
 		n, err := s.x.r.Body.Read(b[before : len(b)-after])
 		ended := errors.Is(err, io.EOF)
 		if ended {
@@ -165,14 +165,25 @@ func (s *sender) end() bool {
 	}
 	s.unasked.Store(true)
 	s.c.hangUp()
-	if !s.drained.Load() {
-		// It may be waiting for the client.
-		if err := http.NewResponseController(s.x.w).SetReadDeadline(longAgo); err != nil {
+	if s.drained.Load() {
+		<-s.done
+		return false
+	}
+	// It may be waiting for the client. A body with deadlines of its own may set one just after us, so this is said again
+	// until it is heard.
+	client := http.NewResponseController(s.x.w)
+	again := time.NewTicker(sendGrace)
+	defer again.Stop()
+	for {
+		if err := client.SetReadDeadline(longAgo); err != nil {
 			_ = s.x.r.Body.Close()
 		}
+		select {
+		case <-s.done:
+			return false
+		case <-again.C:
+		}
 	}
-	<-s.done
-	return false
 }
 
 // after returns the time that is d from now on; none if d is negative.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -148,6 +149,65 @@ func TestRequestIsSentAgainOnlyOnceAndOnlyWithoutAnswer(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestClientIsWatchedOnTheSecondConnectionToo(t *testing.T) {
+	begun, gone := make(chan struct{}), make(chan struct{})
+	u := script(t, func(c *peer, n int) {
+		c.request()
+		if n == 2 {
+			close(begun)
+			_ = c.gone()
+			close(gone)
+			return
+		}
+		c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		c.request()
+		time.Sleep(3 * patience) // so that it is watched on the first one already
+	})
+	p := newPool(t, Config{Address: u.address, HeaderTimeout: -1})
+	f := newFront(t, p, nil)
+	f.get(t, "/")
+	f.result(t)
+	c := dialFront(t, f)
+	c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-begun
+	_ = c.Close()
+	select {
+	case <-gone:
+	case <-time.After(patient):
+		t.Fatal("the upstream's connection is still there")
+	}
+	if r := f.result(t); fault(r.err) != FaultClient || !r.Retried {
+		t.Errorf("got %+v, want a fault of the client on the second connection", r)
+	}
+}
+
+// unwritable is a connection that takes one request and then nothing.
+type unwritable struct {
+	net.Conn
+	writes int
+}
+
+func (u *unwritable) Write(b []byte) (int, error) {
+	if u.writes++; u.writes > 1 {
+		return 0, errors.New("no")
+	}
+	return u.Conn.Write(b)
+}
+
+func TestRequestOfWhichNothingWasSentIsSentAgainWhateverItIs(t *testing.T) {
+	dial := pipes(t, nil)
+	p := newPool(t, Config{Address: "a:80", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		return &unwritable{Conn: c}, err
+	}})
+	for i := range 3 {
+		out, err := p.Forward(context.Background(), httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil), Head{})
+		if err != nil || out.Retried != (i > 0) {
+			t.Errorf("request %d: got %+v, %v; want it served, on another connection after the first", i, out, err)
+		}
+	}
 }
 
 func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {

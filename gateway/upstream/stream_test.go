@@ -146,6 +146,23 @@ func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
 	}
 }
 
+func TestStreamMayLastAsLongAsItDoesNotStall(t *testing.T) {
+	t.Parallel()
+	const stall = 400 * time.Millisecond
+	u := script(t, func(c *peer, _ int) {
+		c.request()
+		c.say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
+		for range 10 {
+			time.Sleep(stall / 4)
+			c.say("x")
+		}
+	})
+	f := newFront(t, newPool(t, Config{Address: u.address, StallTimeout: stall}), nil)
+	if _, body := f.get(t, "/"); body != "xxxxxxxxxx" {
+		t.Errorf("got %q", body)
+	}
+}
+
 func TestEarlyAnswerReachesAClientThatIsStillSending(t *testing.T) {
 	t.Parallel()
 	for name, closes := range map[string]bool{"and the upstream closes": true, "and the upstream stops reading": false} {
@@ -219,6 +236,40 @@ func TestEarlyAnswerEndsTheReadingOfAClientThatIsSilent(t *testing.T) {
 	}
 }
 
+// stubborn is a body that sets deadlines of its own.
+type stubborn struct {
+	io.ReadCloser
+	client *http.ResponseController
+}
+
+func (s *stubborn) Read(b []byte) (int, error) {
+	time.Sleep(10 * time.Millisecond) // so that it is after ours
+	_ = s.client.SetReadDeadline(time.Now().Add(patient))
+	return s.ReadCloser.Read(b)
+}
+
+func TestEarlyAnswerEndsTheReadingOfABodyWithDeadlinesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	u := script(t, func(c *peer, _ int) {
+		c.head()
+		c.say("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+		c.hang()
+	})
+	f := newFront(t, newPool(t, Config{Address: u.address}), func(w http.ResponseWriter, r *http.Request) Head {
+		r.Body = &stubborn{r.Body, http.NewResponseController(w)}
+		return Head{}
+	})
+	began := time.Now()
+	c := dialFront(t, f)
+	c.say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
+	if res := c.response("POST"); res.StatusCode != 403 {
+		t.Errorf("got %s, want 403", res.Status)
+	}
+	if r := f.result(t); r.err != nil || time.Since(began) > patient/2 {
+		t.Errorf("after %v: %+v", time.Since(began), r)
+	}
+}
+
 func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
 	t.Parallel()
 	var paths []string
@@ -238,6 +289,30 @@ func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
 	f.Close()
 	if !slices.Equal(paths, []string{"/first"}) {
 		t.Errorf("the upstream was asked for %q, want only the first", paths)
+	}
+}
+
+func TestErrorBeforeTheBodyIsCompleteIsTheUpstreamsAndClosesTheConnection(t *testing.T) {
+	t.Parallel()
+	for how, stop := range cutOff {
+		if how == "hangs" {
+			continue
+		}
+		for _, framing := range []string{"Content-Length: 100000", "Transfer-Encoding: chunked"} {
+			u := script(t, func(c *peer, _ int) {
+				c.head()
+				stop(c)
+			})
+			f := newFront(t, newPool(t, Config{Address: u.address}), nil)
+			c := dialFront(t, f)
+			c.say("POST / HTTP/1.1\r\nHost: a\r\n" + framing + "\r\n\r\n") // and nothing of the body
+			if res := c.response("POST"); res.StatusCode != 502 || !res.Close {
+				t.Errorf("%s, %s: got %s, closing %v; want 502 and the connection closed", how, framing, res.Status, res.Close)
+			}
+			if r := f.result(t); fault(r.err) != FaultBroken {
+				t.Errorf("%s, %s: got %+v, want a broken connection: the body was fine so far", how, framing, r)
+			}
+		}
 	}
 }
 

@@ -369,6 +369,24 @@ func TestIdentityIsAsTheFileSays(t *testing.T) {
 	}
 }
 
+func TestAnAPIKeyInTheQueryIsReadBesidesTheHeader(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"identity: { api_key_query: key }\n":                        {identity.DefaultAPIKeyHeader, "key"},
+		"identity: { api_key_query: key, api_key_header: X-Key }\n": {"X-Key", "key"},
+		"identity: { api_key_header: X-Key }\n":                     {"X-Key", ""},
+		"identity: {}\n":                                            {identity.DefaultAPIKeyHeader, ""},
+	} {
+		c, _, err := load(t, nil, nil, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := c.IdentityConfig(nil, nil)
+		if got := [2]string{id.APIKeyHeader, id.APIKeyQuery}; got != want {
+			t.Errorf("%s: got header and parameter %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestSecretsAreReadFromFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	for text, want := range map[string]string{

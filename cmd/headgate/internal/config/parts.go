@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -86,7 +87,8 @@ func (c *Config) IdentityConfig(secret []byte, tokens identity.TokenVerifier) id
 	made := identity.Config{
 		TrustedProxies: c.TrustedProxies, Tokens: tokens, Secret: secret, Region: c.Region, Namespace: c.Namespace,
 		Hops: i.Hops, ForwardingHeader: i.ForwardingHeader, IPv4Prefix: i.IPv4Prefix, IPv6Prefix: i.IPv6Prefix,
-		APIKeyHeader: i.APIKeyHeader, APIKeyQuery: i.APIKeyQuery, UserHeader: i.UserHeader,
+		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // also if there is an APIKeyQuery
+		APIKeyQuery:  i.APIKeyQuery, UserHeader: i.UserHeader,
 		Paths:      identity.PathRules{EncodedSlash: identity.EncodedSlash(i.Paths.EncodedSlash), KeepDoubleSlashes: i.Paths.KeepDoubleSlashes},
 		MaxCookies: int(i.MaxCookies), MaxQuery: int(i.MaxQuery), MaxPath: int(i.MaxPath),
 	}

@@ -45,7 +45,7 @@ func OpenDecider(ctx context.Context, c *config.Config, cost int64, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Where("rules"), err)
 	}
-	set, err := compileWith(c.Rules, data, cost)
+	set, err := compileWith(c.Rules, data, widthsOf(c), cost)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +66,12 @@ func OpenDecider(ctx context.Context, c *config.Config, cost int64, log *slog.Lo
 const costHeader = "X-Headgate-Check-Cost"
 
 // compileWith makes rules ready that take another cost than they say, if it is not 0. One that holds a place takes one.
-func compileWith(name string, data []byte, cost int64) (*rules.Set, error) {
+func compileWith(name string, data []byte, w widths, cost int64) (*rules.Set, error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.refuses(name, data, doc); err != nil {
 		return nil, err
 	}
 	for i := range doc.Rules {

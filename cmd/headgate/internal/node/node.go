@@ -129,7 +129,9 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 }
 
 func (n *Node) openEngine() error {
-	n.rules = &keeper{path: n.config.Rules, shared: n.stores.shared(), metrics: n.metrics, log: n.log}
+	n.rules = &keeper{
+		path: n.config.Rules, shared: n.stores.shared(), widths: widthsOf(n.config), metrics: n.metrics, log: n.log,
+	}
 	set, err := n.rules.first()
 	if err != nil {
 		return n.aboutRules(err)

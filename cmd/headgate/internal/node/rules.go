@@ -30,6 +30,7 @@ const demoSource = "built in, for demonstration"
 type keeper struct {
 	path    string // empty for those of the demonstration
 	shared  bool
+	widths  widths
 	engine  *engine.Engine
 	metrics *telemetry.Metrics
 	log     *slog.Logger
@@ -67,9 +68,12 @@ func (k *keeper) read() ([]byte, error) {
 }
 
 // compile makes the rules of a text ready.
-func compile(name string, data []byte) (*rules.Set, error) {
+func compile(name string, data []byte, w widths) (*rules.Set, error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.refuses(name, data, doc); err != nil {
 		return nil, err
 	}
 	return doc.Compile()
@@ -81,7 +85,7 @@ func (k *keeper) first() (*rules.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := compile(k.source(), data)
+	set, err := compile(k.source(), data, k.widths)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (k *keeper) reload() {
 		k.unchanged()
 		return
 	}
-	set, err := compile(k.path, data)
+	set, err := compile(k.path, data, k.widths)
 	if err == nil {
 		k.metrics.ExpectRules(set, k.shared)
 		if err = k.engine.SetRules(set); err != nil {

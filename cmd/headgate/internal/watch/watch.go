@@ -95,7 +95,8 @@ func (w *watcher) run(ctx context.Context) {
 				events = nil
 				continue
 			}
-			if e.Op == fsnotify.Chmod || !w.steps[e.Name] {
+			// A directory that is watched tells of itself when it is moved or removed.
+			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] {
 				continue
 			}
 			now := time.Now()

@@ -184,6 +184,22 @@ func TestADirectoryOnTheWayThatIsSwapped(t *testing.T) {
 	w.until("edited", func() { write(t, path, "edited") })
 }
 
+func TestADirectoryThatIsReplacedByAnother(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(mkdir(t, filepath.Join(dir, "conf")), "rules.yaml")
+	write(t, path, "one")
+	w := start(t, path, time.Hour)
+	for _, text := range []string{"two", "three"} {
+		write(t, filepath.Join(mkdir(t, filepath.Join(dir, "new")), "rules.yaml"), text)
+		w.until(text, func() {
+			rename(t, filepath.Join(dir, "conf"), filepath.Join(dir, "before "+text))
+			rename(t, filepath.Join(dir, "new"), filepath.Join(dir, "conf"))
+		})
+	}
+	w.until("in place", func() { write(t, path, "in place") })
+}
+
 func TestALinkToAFileElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// gatewayBars holds the results at the gateway against their bars.
+func gatewayBars(r *results) []bar {
+	proxies, refusals := r.load("proxies"), r.load("refusals")
+	return []bar{
+		fasterThan(proxies, openGatewayName, "passing on, the limiter's price", 0.93, ""),
+		addsLittle(r.Pace, openGatewayName, 200*time.Microsecond),
+		fasterThan(proxies, "reverse-proxy", "passing on", 1.8, ""),
+		fasterThan(proxies, "reverse-proxy", "passing on", 2.2, " (to reach for)"),
+		fasterThan(proxies, "nginx", "passing on", 0.5, ""),
+		fasterThan(proxies, "nginx", "passing on", 0.65, " (to reach for)"),
+		fasterThan(proxies, "caddy", "passing on", 3, ""),
+		fasterThan(refusals, "bare-429", "refusing everybody", 0.85, ""),
+	}
+}
+
+// gatewayTitles are how bars call those that headgate is held against.
+var gatewayTitles = map[string]string{
+	openGatewayName: "the same gateway without limits",
+	"reverse-proxy": "a tuned httputil.ReverseProxy",
+	"nginx":         "nginx with limit_req",
+	"caddy":         "Caddy",
+	"bare-429":      "a bare handler that writes 429",
+}
+
+// fasterThan is the bar of answering so many times as many requests as another.
+func fasterThan(t *loadTable, name, what string, times float64, note string) bar {
+	want := fmt.Sprintf("≥ %g × %s%s", times, gatewayTitles[name], note)
+	us, them := t.row("headgate"), t.row(name)
+	if us == nil || them == nil {
+		return unmeasured(what, want)
+	}
+	ratio := us.against(them)
+	measured := fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s/s", ratio.Median, ratio.Q1, ratio.Q3,
+		humanRate(us.Rate.Median), humanRate(them.Rate.Median))
+	judge := ratio.Median
+	if !them.full() {
+		// He could have answered more if he had got more. What he used for each answer tells how many.
+		byCPU := them.CPU / us.CPU
+		measured += fmt.Sprintf("; it was not at its end, by CPU %.2f ×", byCPU)
+		judge = min(judge, byCPU)
+	}
+	return judged(what, want, measured+")", judge >= times)
+}
+
+// addsLittle is the bar of adding no more than that to another's p99.
+func addsLittle(t *paceTable, name string, most time.Duration) bar {
+	what := "half load, p99"
+	want := fmt.Sprintf("≤ %d µs more than %s", most.Microseconds(), gatewayTitles[name])
+	us, them := t.row("headgate"), t.row(name)
+	if us == nil || them == nil {
+		return unmeasured(what, want)
+	}
+	added := us.added(them, p99)
+	return judged(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s)",
+		added.Median/1e3, added.Q1/1e3, added.Q3/1e3, humanDuration(us.spread(p99).Median), humanDuration(them.spread(p99).Median),
+		humanRate(t.Rate)), added.Median <= float64(most))
+}
+
+func p50(p pacing) int64  { return p.P50 }
+func p99(p pacing) int64  { return p.P99 }
+func p999(p pacing) int64 { return p.P999 }
+func late(p pacing) int64 { return p.Late }
+
+func humanRate(perSecond float64) string { return grouped(fmt.Sprintf("%.0f", perSecond)) }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sampleLoad is a table in which every front has the same rate times a factor, in three rounds.
+func sampleLoad(id, title string, factors map[string]float64) loadTable {
+	t := loadTable{ID: id, Title: title, Connections: 64}
+	fronts := proxyFronts()
+	if id == "refusals" {
+		fronts = refusingFronts()
+	}
+	for _, f := range fronts {
+		var loads []load
+		for _, machine := range []float64{10_000, 8_000, 12_000} {
+			rate := machine * factors[f.name]
+			loads = append(loads, load{
+				Rate: rate, Requests: int64(rate), Took: time.Second, CPU: 980 * time.Millisecond, LoadBusy: 0.7,
+			})
+		}
+		t.Rows = append(t.Rows, newLoadRow(f, loads))
+	}
+	return t
+}
+
+func samplePace(us, them int64) *paceTable {
+	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64}
+	for i, f := range pacedFronts() {
+		row := paceRow{Contender: f.name, Title: f.title, Role: f.role}
+		for _, noise := range []int64{0, 900_000, 100_000} {
+			run := pacing{Requests: 40_000, P50: 120_000, P99: []int64{us, them, 60_000}[i] + noise, P999: 2_000_000 + noise, Max: 5_000_000, Late: 15_000}
+			row.Runs = append(row.Runs, run)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// sampleGateway meets all bars but those to reach for.
+func sampleGateway() *results {
+	r := &results{
+		Part: "gateway", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 11 * time.Minute, Sizes: fullSizes(11), Machine: sampleMachine(),
+		Versions: []moduleVersion{{"nginx", "1.2.3"}, {"wrk", "4.5.6"}},
+		Load: []loadTable{
+			sampleLoad("proxies", "Passing requests on", map[string]float64{
+				"headgate": 2, "headgate-open": 2.1, "reverse-proxy": 1, "nginx": 3.5, "haproxy": 3.6, "caddy": 0.5, "bare": 5, "direct": 9,
+			}),
+			sampleLoad("refusals", "Refusing every request", map[string]float64{"headgate": 4.5, "bare-429": 5, "nginx": 8, "haproxy": 7}),
+		},
+		Pace: samplePace(400_000, 250_000),
+	}
+	r.Load[1].row("nginx").Busy = 0.7
+	return r
+}
+
+func gatewayVerdict(t *testing.T, r *results, want string) string {
+	t.Helper()
+	for _, b := range gatewayBars(r) {
+		if b.Want == want {
+			return b.Verdict
+		}
+	}
+	t.Fatalf("no bar wants %q", want)
+	return ""
+}
+
+func TestGatewayBarsFollowTheNumbers(t *testing.T) {
+	slower := func(table, name string, times float64) func(*results) {
+		return func(r *results) {
+			row := r.load(table).row(name)
+			for i := range row.Rates {
+				row.Rates[i] *= times
+			}
+		}
+	}
+	for _, test := range []struct {
+		bar           string
+		change        func(*results)
+		before, after string
+	}{
+		{"≥ 0.93 × the same gateway without limits", slower("proxies", "headgate-open", 1.1), met, notMet},
+		{"≤ 200 µs more than the same gateway without limits", func(r *results) { r.Pace = samplePace(451_000, 250_000) }, met, notMet},
+		{"≥ 1.8 × a tuned httputil.ReverseProxy", slower("proxies", "reverse-proxy", 1.15), met, notMet},
+		{"≥ 2.2 × a tuned httputil.ReverseProxy (to reach for)", slower("proxies", "reverse-proxy", 0.9), notMet, met},
+		{"≥ 0.5 × nginx with limit_req", slower("proxies", "nginx", 1.2), met, notMet},
+		{"≥ 0.65 × nginx with limit_req (to reach for)", slower("proxies", "nginx", 0.8), notMet, met},
+		{"≥ 0.5 × nginx with limit_req", func(r *results) { // it waits for the load half of the time
+			row := r.load("proxies").row("nginx")
+			row.Busy, row.CPU = 0.5, row.CPU/2
+		}, met, notMet},
+		{"≥ 3 × Caddy", slower("proxies", "caddy", 1.4), met, notMet},
+		{"≥ 0.85 × a bare handler that writes 429", slower("refusals", "bare-429", 1.1), met, notMet},
+	} {
+		r := sampleGateway()
+		if got := gatewayVerdict(t, r, test.bar); got != test.before {
+			t.Errorf("before: %q is %q, want %q", test.bar, got, test.before)
+		}
+		test.change(r)
+		if got := gatewayVerdict(t, r, test.bar); got != test.after {
+			t.Errorf("after: %q is %q, want %q", test.bar, got, test.after)
+		}
+	}
+}
+
+// A machine that is slow in a round is slow for all: what counts is who was faster in the same round.
+func TestRatiosAreTakenRoundByRound(t *testing.T) {
+	us, them := &loadRow{Rates: []float64{20, 10, 40}}, &loadRow{Rates: []float64{10, 20, 10}}
+	if got := us.against(them); got.Median != 2 || got.Max != 4 || got.Min != 0.5 {
+		t.Errorf("got %+v, want 2 with 0.5 and 4 around it", got)
+	}
+	added := (&paceRow{Runs: []pacing{{P99: 5}, {P99: 90}, {P99: 7}}}).added(&paceRow{Runs: []pacing{{P99: 4}, {P99: 80}, {P99: 9}}}, p99)
+	if added.Median != 1 || added.Min != -2 || added.Max != 10 {
+		t.Errorf("got %+v, want 1 with -2 and 10 around it", added)
+	}
+}
+
+func TestGatewayBarsOfNothingAreNotMeasured(t *testing.T) {
+	bars := gatewayBars(&results{Sizes: fullSizes(11)})
+	if len(bars) != len(gatewayBars(sampleGateway())) {
+		t.Errorf("%d bars without numbers, %d with", len(bars), len(gatewayBars(sampleGateway())))
+	}
+	for _, b := range bars {
+		if b.Verdict != notMeasured || b.Measured != "" || strings.Contains(b.Want, "  ") {
+			t.Errorf("bar %q, %q is %q, %q, want not measured", b.What, b.Want, b.Verdict, b.Measured)
+		}
+	}
+}
+
+func TestWhatWrkSawMustBeWhatAFrontIsToDo(t *testing.T) {
+	passes, refuses := &openFront{}, &openFront{front: front{refuses: true}}
+	for _, test := range []struct {
+		name  string
+		front *openFront
+		run   wrkRun
+		ok    bool
+	}{
+		{"all pass", passes, wrkRun{Requests: 10}, true},
+		{"one is refused", passes, wrkRun{Requests: 10_000, Refused: 1}, false},
+		{"a connection breaks", passes, wrkRun{Requests: 10_000, Read: 1}, false},
+		{"a connection is not opened", refuses, wrkRun{Requests: 10_000, Refused: 10_000, Connect: 1}, false},
+		{"all are refused", refuses, wrkRun{Requests: 10_000, Refused: 10_000}, true},
+		{"one a minute passes", refuses, wrkRun{Requests: 10_000, Refused: 9_999}, true},
+		{"many pass", refuses, wrkRun{Requests: 10_000, Refused: 9_900}, false},
+	} {
+		if err := test.front.fits(test.run); (err == nil) != test.ok {
+			t.Errorf("%s: %v, want no error: %v", test.name, err, test.ok)
+		}
+	}
+	if got := (wrkRun{Micros: 500_000, Requests: 10_000}).perSecond(); got != 20_000 {
+		t.Errorf("10000 requests in half a second are %v a second, want 20000", got)
+	}
+}
+
+func TestOnlyOursAndTheLoadAloneArePaced(t *testing.T) {
+	var names []string
+	for _, f := range pacedFronts() {
+		names = append(names, f.name)
+	}
+	if want := []string{"headgate", "headgate-open", "direct"}; !slices.Equal(names, want) {
+		t.Errorf("paced are %v, want %v", names, want)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// openCaddy starts Caddy as a plain proxy: its limiter is not part of it.
+func openCaddy(ctx context.Context, s *site) (place, error) {
+	path, err := program("caddy")
+	if err != nil {
+		return place{}, err
+	}
+	return s.startServer(ctx, func(address string) (*exec.Cmd, error) {
+		dir, err := os.MkdirTemp(s.dir, "caddy-")
+		if err != nil {
+			return nil, err
+		}
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(dir, "Caddyfile")
+		if err := os.WriteFile(file, fmt.Appendf(nil, caddyConfig, port, s.upstream), 0o644); err != nil {
+			return nil, err
+		}
+		cmd := exec.Command(path, "run", "--config", file, "--adapter", "caddyfile")
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+		return cmd, nil
+	})
+}
+
+const caddyConfig = `
+{
+	admin off
+	auto_https off
+	log {
+		level ERROR
+	}
+}
+http://:%[1]s {
+	bind 127.0.0.1
+	reverse_proxy %[2]s {
+		transport http {
+			keepalive 1h
+			keepalive_idle_conns_per_host 1024
+			compression off
+			versions 1.1
+		}
+	}
+}
+`

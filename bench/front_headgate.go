@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ruleCount is how many rules the gateway has.
+const ruleCount = 100
+
+// openHeadgate starts the program that users run, with a rules file.
+func openHeadgate(rules func() string) func(context.Context, *site) (place, error) {
+	return func(ctx context.Context, s *site) (place, error) {
+		path, err := s.bench.buildHeadgate(ctx)
+		if err != nil {
+			return place{}, err
+		}
+		dir, err := os.MkdirTemp(s.dir, "rules-")
+		if err != nil {
+			return place{}, err
+		}
+		file := filepath.Join(dir, "rules.yaml")
+		if err := os.WriteFile(file, []byte(rules()), 0o644); err != nil {
+			return place{}, err
+		}
+		cmd := exec.Command(path, "serve", "--rules", file, "--upstream", "http://"+s.upstream,
+			"--gateway-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+		p, err := s.start(s.frontCore, cmd)
+		if err != nil {
+			return place{}, err
+		}
+		var l struct{ Gateway string }
+		err = p.await(ctx, func() error { return p.said.object(`"msg":"listening"`, &l) })
+		return place{l.Gateway, p}, err
+	}
+}
+
+// buildHeadgate builds the program from the sources around this one, once.
+func (b *bench) buildHeadgate(ctx context.Context) (string, error) {
+	if b.headgate != "" {
+		return b.headgate, nil
+	}
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "headgate-bench-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "headgate")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/headgate")
+	cmd.Dir = root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(dir)
+		return "", fmt.Errorf("build headgate: %w: %s", err, said)
+	}
+	b.headgate = path
+	return path, nil
+}
+
+// removeHeadgate removes the program if it was built.
+func (b *bench) removeHeadgate() {
+	if b.headgate != "" {
+		_ = os.RemoveAll(filepath.Dir(b.headgate)) // what is left of it is the system's to clear
+	}
+}
+
+// rulesThatPass are rules of which three apply to every request, with limits that nobody meets.
+func rulesThatPass() string { return rulesFile("10000000/s") }
+
+// rulesThatRefuse are the same, but an address has one request an hour, and all requests come from one.
+func rulesThatRefuse() string { return rulesFile("1/h") }
+
+// rulesFile is three rules for every request, of which the first has a limit for each address, and others for other services: a
+// third by path, a third by host and path, a third by header.
+func rulesFile(limit string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `rules:
+  - { id: each-address, key: [ip], limits: [%s] }
+  - { id: each-client, when: { path: /api/** }, key: [api_key], limits: [1000000/s] }
+  - { id: orders, when: { host: %s, path: /api/v1/orders/*, method: GET }, key: [api_key], limits: [100000000/h sliding-window] }
+`, limit, loadHost)
+	for i := 3; i < ruleCount; i++ {
+		when := fmt.Sprintf("path: /team-%d/**", i)
+		switch i % 3 {
+		case 1:
+			when = fmt.Sprintf("host: service-%d.example.com, path: /v1/**", i)
+		case 2:
+			when = fmt.Sprintf("header.x-plan: plan-%d", i)
+		}
+		fmt.Fprintf(&b, "  - { id: other-%d, when: { %s }, key: [user], limits: [10/s burst 20] }\n", i, when)
+	}
+	return b.String()
+}

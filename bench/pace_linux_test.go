@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A pause holds everybody up once, from the nth request on.
+type pause struct {
+	mu     sync.Mutex
+	after  int
+	length time.Duration
+}
+
+func (p *pause) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.after--; p.after == 0 {
+		time.Sleep(p.length)
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// Of the requests of one second, a pause of 400 ms holds up those that are due in it, whether they could be sent or not. Who
+// times requests from when they were sent sees one slow request for every connection.
+func TestAPauseShowsInAllRequestsThatWereDueInIt(t *testing.T) {
+	const rate, connections, length = 500, 4, 400 * time.Millisecond
+	got, err := runPace(paceOrder{
+		Address: serve(t, &pause{after: 200, length: length}), Connections: connections, Rate: rate,
+		Warming: 100 * time.Millisecond, Length: time.Second, Patience: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Requests != rate {
+		t.Errorf("%d requests were recorded, want %d", got.Requests, rate)
+	}
+	// Two in five wait, evenly from nothing to all of it: one in five waits for half of it or more.
+	if got.P99 < int64(length*8/10) || got.Max < int64(length) {
+		t.Errorf("p99 is %v and the longest %v; want nearly and all of the pause of %v", time.Duration(got.P99), time.Duration(got.Max), length)
+	}
+	if got.Late >= got.P99 {
+		t.Errorf("requests were sent %v late, p99, though they waited for the server and not for us", time.Duration(got.Late))
+	}
+	if got.P50 > int64(length) {
+		t.Errorf("p50 is %v though most requests were not held up", time.Duration(got.P50))
+	}
+}
+
+func TestPaceRefusesWhatItCannotMeasure(t *testing.T) {
+	order := paceOrder{Connections: 2, Rate: 100, Length: 100 * time.Millisecond, Patience: 20 * time.Second}
+	for _, test := range []struct {
+		name    string
+		address string
+		want    string
+	}{
+		{"an answer that is an error", serve(t, http.NotFoundHandler()), "404"},
+		{"an answer of unknown length", serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+		})), "does not say how long it is"},
+		{"an answer that is too long", serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "20000")
+			_, _ = w.Write(make([]byte, 20_000))
+		})), "is longer than"},
+		{"a connection that breaks", serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), "unexpected EOF"},
+	} {
+		o := order
+		o.Address = test.address
+		if got, err := runPace(o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %+v, %v; want an error with %q", test.name, got, err, test.want)
+		}
+	}
+	o := order
+	o.Patience = 50 * time.Millisecond
+	o.Address = serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	if got, err := runPace(o); err == nil || !strings.Contains(err.Error(), "had no answer") {
+		t.Errorf("nobody answers: got %+v, %v; want an error that says so", got, err)
+	}
+}
+
+func TestPaceOrderReachesItsChild(t *testing.T) {
+	want := paceOrder{Address: "127.0.0.1:1", Connections: 3, Rate: 12.5, Warming: time.Second, Length: time.Minute, Patience: time.Hour}
+	f, err := parseFlags([]string{"-child", "pace", "-pace", want.String()}, nil)
+	if err != nil || f.child.pace != want {
+		t.Errorf("got %+v, %v; want %+v", f.child.pace, err, want)
+	}
+}
+
+func TestResponderAnswersRequestsHoweverTheyArrive(t *testing.T) {
+	stdin, hold := io.Pipe()
+	told, tell := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- runResponder(stdin, json.NewEncoder(tell)) }()
+	var l listening
+	if err := json.NewDecoder(told).Decode(&l); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", l.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	request, answer := loadRequests()[0], string(upstreamAnswer())
+	for _, test := range []struct {
+		name   string
+		pieces []string
+		want   int
+	}{
+		{"whole", []string{request}, 1},
+		{"three at once", []string{request + request + request}, 3},
+		{"in pieces", []string{request[:10], request[10:40], request[40:]}, 1},
+		{"one and a half, then half", []string{request + request[:30], request[30:]}, 2},
+	} {
+		for _, piece := range test.pieces {
+			if _, err := io.WriteString(c, piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := make([]byte, test.want*len(answer))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != strings.Repeat(answer, test.want) {
+			t.Fatalf("%s: got %q, %v; want the answer %d times", test.name, got, err, test.want)
+		}
+	}
+	_ = hold.Close()
+	if err := <-ended; err != nil {
+		t.Errorf("when its input ends it says %v, want nothing", err)
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("its connections end with %v, want %v", err, io.EOF)
+	}
+}

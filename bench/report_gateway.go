@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func reportLoad(b *strings.Builder, r *results) {
+	if len(r.Load) == 0 {
+		return
+	}
+	b.WriteString("\n### Requests a second\n")
+	for i := range r.Load {
+		reportLoadTable(b, &r.Load[i])
+	}
+}
+
+func reportLoadTable(b *strings.Builder, t *loadTable) {
+	fmt.Fprintf(b, "\n#### %s, %d connections\n\n", t.Title, t.Connections)
+	b.WriteString("| server | requests/s | quartiles | headgate against it | quartiles | CPU a request, µs | it ran | the load's core busy |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	us := t.row("headgate")
+	var held []string
+	for _, row := range slices.SortedFunc(slices.Values(t.Rows), byRate) {
+		against, quartiles := "", ""
+		if us != nil && row.Contender != us.Contender {
+			ratio := us.against(&row)
+			against, quartiles = fmt.Sprintf("%.2f ×", ratio.Median), fmt.Sprintf("%.2f–%.2f", ratio.Q1, ratio.Q3)
+		}
+		core, busy := fmt.Sprintf("%.1f", row.CPU), fmt.Sprintf("%.0f %%", 100*row.Busy)
+		if row.Role == loop {
+			core, busy = "", ""
+		} else if !row.full() {
+			held = append(held, row.Title)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s | %.0f %% |\n", row.Title, humanRate(row.Rate.Median),
+			humanRate(row.Rate.Q1), humanRate(row.Rate.Q3), against, quartiles, core, busy, 100*row.LoadBusy)
+	}
+	if len(held) > 0 {
+		fmt.Fprintf(b, "\nNot held up by its own core, but by the load or by what else ran here: %s. It could do more than the table says.\n", strings.Join(held, "; "))
+	}
+}
+
+func byRate(x, y loadRow) int { return cmp.Compare(y.Rate.Median, x.Rate.Median) }
+
+func reportPace(b *strings.Builder, r *results) {
+	t := r.Pace
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n### Answers at half load\n\n%s requests a second on %d connections, half of the %s that headgate with its rules answered at most.\n\n",
+		humanRate(t.Rate), t.Connections, humanRate(t.Full))
+	b.WriteString("| server | p50 | p99 | quartiles of p99 | p99.9 | sent late, p99 |\n|---|--:|--:|--:|--:|--:|\n")
+	for i := range t.Rows {
+		row := &t.Rows[i]
+		tail := row.spread(p99)
+		fmt.Fprintf(b, "| %s | %s | %s | %s–%s | %s | %s |\n", row.Title, humanDuration(row.spread(p50).Median),
+			humanDuration(tail.Median), humanDuration(tail.Q1), humanDuration(tail.Q3),
+			humanDuration(row.spread(p999).Median), humanDuration(row.spread(late).Median))
+	}
+}

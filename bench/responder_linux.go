@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// runResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that it
+// shares with the load is not what holds up a proxy. It says where it listens and serves until in ends.
+func runResponder(in io.Reader, out *json.Encoder) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := newPoller()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	listener, address, err := listenLoopback()
+	if err != nil {
+		return err
+	}
+	defer closeAll(listener)
+	end, silence, err := bell(in)
+	if err != nil {
+		return err
+	}
+	defer silence()
+	r := &responder{poller: p, answer: upstreamAnswer(), rests: map[int][]byte{}}
+	defer r.hangUp()
+	for _, fd := range []int{listener, end} {
+		if err := p.add(fd); err != nil {
+			return fmt.Errorf("epoll: %w", err)
+		}
+	}
+	if err := out.Encode(listening{Address: address}); err != nil {
+		return err
+	}
+	for {
+		events, err := p.wait()
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			switch fd := int(e.Fd); fd {
+			case end:
+				return nil
+			case listener:
+				if err := r.accept(listener); err != nil {
+					return err
+				}
+			default:
+				if err := r.serve(fd); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// A responder is the connections of the upstream.
+type responder struct {
+	poller *poller
+	answer []byte
+	rests  map[int][]byte // the beginnings of requests that have not come whole
+	buffer [16 << 10]byte
+}
+
+func (r *responder) accept(listener int) error {
+	for {
+		fd, _, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		if err = plain(fd); err == nil {
+			err = r.poller.add(fd)
+		}
+		if err != nil {
+			closeAll(fd)
+			return fmt.Errorf("accept: %w", err)
+		}
+		r.rests[fd] = nil
+	}
+}
+
+// serve answers what a connection asks. One that is gone, or does not take its answers, is closed.
+func (r *responder) serve(fd int) error {
+	held := copy(r.buffer[:], r.rests[fd])
+	n, err := unix.Read(fd, r.buffer[held:])
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	if n <= 0 {
+		r.drop(fd)
+		return nil
+	}
+	requests, rest, err := takeRequests(r.buffer[:held+n])
+	if err != nil {
+		return err
+	}
+	for range requests {
+		if n, _ := unix.Write(fd, r.answer); n < len(r.answer) {
+			r.drop(fd)
+			return nil
+		}
+	}
+	if len(rest) == len(r.buffer) {
+		return fmt.Errorf("a request is longer than %d bytes", len(r.buffer))
+	}
+	if held > 0 || len(rest) > 0 {
+		r.rests[fd] = append(r.rests[fd][:0], rest...)
+	}
+	return nil
+}
+
+func (r *responder) drop(fd int) {
+	delete(r.rests, fd)
+	closeAll(fd)
+}
+
+func (r *responder) hangUp() {
+	for fd := range r.rests {
+		closeAll(fd)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A wrkRun is what wrk tells of one run.
+type wrkRun struct {
+	Micros   int64
+	Requests int64 // that were answered
+	Refused  int64 // of those, with a status of 400 or above
+	// Connections that could not be opened, failed while reading or writing, or kept their client waiting for twenty seconds.
+	Connect, Read, Write, Timeout int64
+}
+
+// perSecond is the rate.
+func (w wrkRun) perSecond() float64 { return float64(w.Requests) / (float64(w.Micros) / 1e6) }
+
+// broken returns what went wrong on connections.
+func (w wrkRun) broken() error {
+	if w.Connect+w.Read+w.Write+w.Timeout > 0 {
+		return fmt.Errorf("of its connections %d were not opened, %d failed when reading, %d when writing, %d timed out",
+			w.Connect, w.Read, w.Write, w.Timeout)
+	}
+	return nil
+}
+
+//go:embed wrk.lua
+var wrkProgram string
+
+// wrkScript returns the script that has wrk send our requests and tell in JSON what came of them.
+func wrkScript() string {
+	var b strings.Builder
+	b.WriteString("local requests = {\n")
+	for _, text := range loadRequests() {
+		// Go's quotes are Lua's for what is in a request.
+		b.WriteString(strconv.Quote(text) + ",\n")
+	}
+	b.WriteString("}\n" + wrkProgram)
+	return b.String()
+}
+
+// wrk loads an address with as many requests as it answers, for so long.
+func (s *site) wrk(ctx context.Context, address string, length time.Duration) (wrkRun, error) {
+	path, err := program("wrk")
+	if err != nil {
+		return wrkRun{}, err
+	}
+	script := filepath.Join(s.dir, "wrk.lua")
+	if err := os.WriteFile(script, []byte(wrkScript()), 0o644); err != nil {
+		return wrkRun{}, err
+	}
+	// It knows only whole seconds, so it is given plenty and then asked to come to its end.
+	p, err := startProcess(s.loadCore, exec.Command(path, "-t", "1", "-c", strconv.Itoa(s.connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address))
+	if err != nil {
+		return wrkRun{}, err
+	}
+	defer p.stop()
+	if err := p.await(ctx, func() error { return p.said.has("ready\n") }); err != nil {
+		return wrkRun{}, fmt.Errorf("wrk: %w", err)
+	}
+	select {
+	case <-time.After(length):
+	case <-p.ended: // finish says how
+	case <-ctx.Done():
+		return wrkRun{}, ctx.Err()
+	}
+	if err := interrupt(p.cmd.Process); err != nil {
+		return wrkRun{}, fmt.Errorf("end wrk: %w", err)
+	}
+	if err := p.finish(ctx, startupTime); err != nil {
+		return wrkRun{}, fmt.Errorf("wrk: %w", err)
+	}
+	var run wrkRun
+	if err := p.said.object(`"Micros"`, &run); err != nil {
+		return wrkRun{}, fmt.Errorf("wrk: %w", err)
+	}
+	return run, nil
+}
