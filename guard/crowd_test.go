@@ -309,7 +309,8 @@ func TestWaitersOfASlowStoreAskAllTheSame(t *testing.T) {
 // The time that a caller waits for others is part of his deadline, whatever happens to the store meanwhile.
 func TestNobodyTakesLongerThanTheDeadline(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(max(2, 6/slower)) {
+	var seeds uint64 = max(2, 6/slower)
+	for seed := range seeds {
 		inBubble(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, seed))
 			f := newFake(t, nil)

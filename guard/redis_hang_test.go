@@ -92,8 +92,9 @@ func endure(t testing.TB, c *crowd, fault func(), lasting time.Duration) *outage
 		n := runtime.NumGoroutine()
 		if time.Since(began) < 250*time.Millisecond {
 			o.goroutinesSoon = n
+		} else {
+			o.goroutinesMost = max(o.goroutinesMost, n)
 		}
-		o.goroutinesMost = max(o.goroutinesMost, n)
 	}
 	c.phase()
 	o.heapAfter = heap()

@@ -40,10 +40,7 @@ func nominations(lines []string) nomination {
 		for line != "" {
 			var option string
 			option, line, _ = strings.Cut(line, ",")
-			switch option = trim(option); {
-			case option == "", strings.EqualFold(option, "keep-alive"), strings.EqualFold(option, "close"),
-				strings.EqualFold(option, "upgrade"), strings.EqualFold(option, "te"):
-			default:
+			if option = trim(option); option != "" && !isOption(option) {
 				found = namesSome
 			}
 		}
@@ -51,10 +48,20 @@ func nominations(lines []string) nomination {
 	return found
 }
 
+// isOption tells whether a name in Connection is there as a rule, and hides no header from anybody: who speaks HTTP sends
+// Upgrade and TE with it.
+func isOption(name string) bool {
+	return strings.EqualFold(name, "keep-alive") || strings.EqualFold(name, "close") || strings.EqualFold(name, "upgrade") ||
+		strings.EqualFold(name, "te")
+}
+
 // nominated tells whether Connection names the header, given in lower case.
 func (a *Attributes) nominated(lower string) bool {
 	switch a.names() {
 	case namesSome:
+		if isOption(lower) {
+			return false
+		}
 	case namesAll:
 		return lower != nameConnection.lower
 	default:

@@ -39,6 +39,9 @@ func TestHeaders(t *testing.T) {
 		{"header.x-plan", []string{"Connection: close", "Connection: X-Plan", "X-Plan: gold"}, "-"},
 		{"header.x-plan", []string{"Connection: X-Plans, X-Pla", "X-Plan: gold"}, "gold"},
 		{"header.x-plan", []string{"Connection: " + strings.Repeat("x, ", 500), "X-Plan: gold"}, "-"},
+		{"header.upgrade", []string{"Connection: Upgrade", "Upgrade: websocket"}, "websocket"},
+		{"header.upgrade", []string{"Connection: Upgrade, X-Other", "Upgrade: websocket"}, "websocket"},
+		{"header.te", []string{"Connection: X-Other, TE", "TE: trailers"}, "trailers"},
 		{"header.connection", []string{"Connection: Upgrade"}, "Upgrade"},
 		{"header.connection", []string{"Connection: " + strings.Repeat("x,", 600)}, "#"},
 	} {

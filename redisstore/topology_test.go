@@ -156,7 +156,7 @@ func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 
 func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{
-		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: 3 * time.Second,
+		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: 4 * time.Second,
 	})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	hung := cluster.Servers()[0]
@@ -178,8 +178,14 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 		return int64(len(well.failures())) * 100 / max(1, well.calls.Load()-calls)
 	}
 	before := watch()
-	ill.failures()
 	hung.Pause()
+	eventually(t, 3*time.Second, func() error {
+		if n, err := s.conn.node(hung.Addr()); err != nil || n.up() {
+			return fmt.Errorf("it does not count as hung; %w", err)
+		}
+		return nil
+	})
+	ill.failures()
 	during := watch()
 	times := ill.failures()
 	hung.Resume()
