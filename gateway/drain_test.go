@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,6 +182,38 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	if err := g.Serve(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("Serve afterwards: %v, want %v", err, ErrClosed)
 	}
+}
+
+func TestShutdownLeavesNoGoroutine(t *testing.T) {
+	files := makeCertificate(t, t.TempDir(), "one", "localhost")
+	up := echo(t)
+	c := before(up.URL)
+	c.Listeners = []Listener{{}, {TLS: &TLS{Certificates: []CertificateFiles{files}}}}
+	c.AccessLog = &AccessLog{Every: 1}
+	c.Routes[0].Health = &Health{Path: "/", Interval: 50 * time.Millisecond}
+	c.UpgradeGrace = time.Millisecond
+	g := start(t, c)
+	websocket(t, g)
+	get(t, g, "/")
+	if n := running(); n < 5 {
+		t.Fatalf("%d goroutines of the gateway are seen while it runs, want those of listeners, health, log and upgrade", n)
+	}
+	if err := g.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "none is left", func() bool { return running() == 0 })
+}
+
+// running returns how many goroutines there are in methods of gateways and their upstreams.
+func running() (n int) {
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 2)
+	for one := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(one, "gateway.(*Gateway).") && !strings.Contains(one, "gateway.(*Gateway).Serve(") || strings.Contains(one, "gateway/upstream.") {
+			n++
+		}
+	}
+	return n
 }
 
 func TestShutdownWithoutServe(t *testing.T) {

@@ -179,44 +179,51 @@ func (ex *exchange) WriteHeader(code int) {
 			h["Connection"] = closeValue
 		}
 	}
-	ex.arm()
+	if !ex.http2 { // which keeps it until there is more
+		ex.arm()
+	}
 	ex.front.WriteHeader(code)
 }
 
 func (ex *exchange) Write(p []byte) (int, error) {
-	if !ex.wrote {
-		ex.WriteHeader(http.StatusOK)
-	} else {
-		ex.arm()
-	}
+	ex.beforeWrite(len(p))
 	n, err := ex.front.Write(p)
 	ex.sent += int64(n)
+	ex.disarm()
 	return n, err
 }
 
 // WriteString is Write.
 func (ex *exchange) WriteString(s string) (int, error) {
-	if !ex.wrote {
-		ex.WriteHeader(http.StatusOK)
-	} else {
-		ex.arm()
-	}
+	ex.beforeWrite(len(s))
 	n, err := io.WriteString(ex.front, s)
 	ex.sent += int64(n)
+	ex.disarm()
 	return n, err
+}
+
+// http2Buffer is how much of an answer net/http collects in HTTP/2 before it sends any.
+const http2Buffer = 4 << 10
+
+// beforeWrite makes ready for so many bytes of a body.
+func (ex *exchange) beforeWrite(n int) {
+	if !ex.wrote {
+		ex.WriteHeader(http.StatusOK)
+	}
+	if !ex.http2 || ex.flushed || ex.sent+int64(n) > http2Buffer { // otherwise nobody waits for the client
+		ex.arm()
+	}
 }
 
 // Flush sends what is there.
 func (ex *exchange) Flush() { _ = ex.FlushError() }
 
-// FlushError is for http.ResponseController. Who flushes may be silent for a while then, so that there is no deadline until
-// he writes again.
+// FlushError is for http.ResponseController.
 func (ex *exchange) FlushError() error {
 	if !ex.wrote {
 		ex.WriteHeader(http.StatusOK)
-	} else {
-		ex.arm()
 	}
+	ex.arm()
 	ex.flushed = true
 	err := ex.front.FlushError()
 	ex.disarm()
@@ -246,7 +253,7 @@ func (ex *exchange) arm() {
 	}
 }
 
-// disarm ends that. In HTTP/1.1 a deadline matters to who writes only, so it can stay.
+// disarm ends that, for the upstream may be silent now. In HTTP/1.1 a deadline matters to who writes only, so it can stay.
 func (ex *exchange) disarm() {
 	if !ex.http2 || ex.armed == 0 {
 		return

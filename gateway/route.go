@@ -114,8 +114,8 @@ type Health struct {
 // Ejection says when an upstream is left out because requests fail there. If all are left out, they are all tried: only
 // Health can say that there is nobody to ask.
 type Ejection struct {
-	// After is how many requests in a row must fail: the upstream cannot be reached, or closes the connection before it
-	// answers. Default DefaultEjectAfter; below zero nobody is left out.
+	// After is how many requests in a row must fail: the upstream cannot be reached, breaks off, does not answer in time, or
+	// says what is not HTTP. Default DefaultEjectAfter; below zero nobody is left out, and neither is an only upstream.
 	After int
 	// Count5xx counts answers of 500 and above as failures too. Default not.
 	Count5xx bool

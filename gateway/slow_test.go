@@ -138,6 +138,37 @@ func TestSlowReadersGetAll(t *testing.T) {
 	}
 }
 
+// An upstream that pauses in its answer is no reason to cut off the client who waits for it.
+func TestPausesOfTheUpstreamAreNotTheClientsFault(t *testing.T) {
+	const size = 20_000
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/known" {
+			w.Header().Set("Content-Length", itoa(size))
+		}
+		for range 4 {
+			_, _ = io.CopyN(w, zeros{}, size/4)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(150 * time.Millisecond) // longer than WriteTimeout
+		}
+	})
+	c := before(up.URL)
+	c.WriteTimeout = 50 * time.Millisecond
+	g := start(t, c)
+	for _, client := range []*http.Client{http.DefaultClient, h2cClient(t)} {
+		for _, path := range []string{"/known", "/unknown"} {
+			res, err := client.Get(urlOf(g) + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+			if n != size || err != nil {
+				t.Errorf("%s of %s: %d bytes, %v, want %d", res.Proto, path, n, err, size)
+			}
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -187,6 +187,9 @@ func (g *Gateway) tell(ex *exchange, r *http.Request, logged bool) {
 	}
 }
 
+// maxLoggedPath is how much of a path is logged that is not one.
+const maxLoggedPath = 256
+
 // line makes a line of the access log.
 func (ex *exchange) line(r *http.Request, o *Observation) accessLine {
 	line := accessLine{
@@ -195,6 +198,10 @@ func (ex *exchange) line(r *http.Request, o *Observation) accessLine {
 	}
 	if ex.id != nil {
 		line.id = ex.id[0]
+	}
+	if line.path == "" { // it is not a good one
+		line.path = r.URL.EscapedPath()
+		line.path = line.path[:min(len(line.path), maxLoggedPath)]
 	}
 	if ex.client.IsValid() {
 		line.client = ex.client.String()

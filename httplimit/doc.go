@@ -24,7 +24,10 @@
 //	malformed          400: what identity.Attributes.Malformed does not take
 //	the store failed   as the rule's on_failure says: allowed, or 503 with Retry-After
 //
-// A request that is not served never reaches the next handler. Answers of ours are not cached: they say Cache-Control:
+// A request that is not served never reaches the next handler. That a client who waits has hung up, net/http notices if the
+// request has no body; otherwise only when the body was read, which is up to the next handler.
+//
+// Answers of ours are not cached: they say Cache-Control:
 // no-store. The type of a problem is .../http-problem-types#quota-exceeded for who is over a limit, and it has
 // violated-policies with the names that these have in RateLimit-Policy; #temporary-reduced-capacity if the store failed or
 // too many are waiting already; and about:blank for 403 and 400.

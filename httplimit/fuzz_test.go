@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
 )
 
 var seeds = []string{
@@ -14,13 +17,13 @@ var seeds = []string{
 	"\u2028",
 }
 
-// FuzzStringIsOneOfStructuredFields says that whatever the name, it stays one string and comes back as it was, if it can.
-func FuzzStringIsOneOfStructuredFields(f *testing.F) {
+// FuzzNameIsOneString says that whatever the name of a policy, it stays one string and comes back as it was, if it can.
+func FuzzNameIsOneString(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := string(appendString(nil, s))
+		text := string(appendName(nil, []engine.Applied{{Rule: &rules.Rule{ID: s}}}, 0))
 		list, err := httpsfv.UnmarshalList([]string{text + `;q=1`})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%q became %s: %d members, %v, want one", s, text, len(list), err)

@@ -8,15 +8,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// appendString appends a string of Structured Fields (RFC 9651), quoted. Such a string holds visible ASCII only; the names of
-// rules and limits are made of nothing else, and what is not of it becomes an underscore.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	dst = appendWithin(dst, s)
-	return append(dst, '"')
-}
-
-// appendWithin appends a part of such a string.
+// appendWithin appends to a string of Structured Fields (RFC 9651) that has its quotes already. Such a string holds visible
+// ASCII only; the names of rules and limits are made of nothing else, and what is not of it becomes an underscore. As it is
+// written, it is one of JSON as well.
 func appendWithin(dst []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {

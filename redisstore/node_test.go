@@ -442,7 +442,11 @@ func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	if got, most := s.conn.seeds[0].counts.hangs.Load(), int64(bursts); got > most { // on a busy machine it may well be silent for long
+	most := int64(bursts) // on a busy machine it may well be silent for long
+	if raceDetected {
+		most *= 4 // a burst takes many times as long then
+	}
+	if got := s.conn.seeds[0].counts.hangs.Load(); got > most {
 		t.Errorf("the server was left alone %d times in %d bursts, want at most %d", got, bursts, most)
 	}
 }

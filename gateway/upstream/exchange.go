@@ -393,10 +393,13 @@ func (x *exchange) end() {
 	if cap(x.out) > keptBuffer {
 		x.out = nil
 	}
-	clear(x.head.trailer[:cap(x.head.trailer)])
-	clear(x.head.named[:cap(x.head.named)])
-	x.head.status = 0
-	p := x.pool
-	x.ctx, x.w, x.r, x.h, x.flush, x.outcome = nil, nil, nil, Head{}, nil, Outcome{}
-	p.exchanges.Put(x)
+	h := &x.head
+	clear(h.trailer[:cap(h.trailer)])
+	clear(h.named[:cap(h.named)])
+	// Only memory is kept, nothing of what happened.
+	*x = exchange{
+		pool: x.pool, out: x.out[:0], in: x.in,
+		head: responseHead{fields: h.fields[:0], trailer: h.trailer[:0], named: h.named[:0]},
+	}
+	x.pool.exchanges.Put(x)
 }

@@ -31,6 +31,32 @@ func TestUpstreamThatIsNotThereIsA502(t *testing.T) {
 	}
 }
 
+func TestUpstreamThatGoesAwayIsNotMistakenForOneThatAnswered(t *testing.T) {
+	up := true
+	dial := pipes(t, nil)
+	p := newPool(t, Config{Address: "a:80", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !up {
+			return nil, errors.New("refused")
+		}
+		return dial(ctx, network, address)
+	}})
+	for range 10 {
+		if _, err := get(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up = false
+	p.mu.Lock()
+	p.idle[0].hangUp()
+	p.mu.Unlock()
+	for _, method := range []string{"POST", "GET"} {
+		out, err := p.Forward(t.Context(), httptest.NewRecorder(), httptest.NewRequest(method, "/", nil), Head{})
+		if want := (Outcome{Repeatable: true}); fault(err) != FaultDial || out != want {
+			t.Errorf("%s: got %+v, %v; want only that it is repeatable, whatever was before", method, out, err)
+		}
+	}
+}
+
 func TestUpstreamThatCannotBeReachedInTimeIsA504(t *testing.T) {
 	p := newPool(t, Config{Address: "a:80", DialTimeout: 10 * time.Millisecond, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,14 +60,12 @@ func (x *exchange) interim() *Error {
 	case x.head.status != http.StatusContinue && x.r.ProtoAtLeast(1, 1):
 		// What others have put there is for the final response.
 		h := x.w.Header()
-		later := h.Clone()
+		later := maps.Clone(h)
 		clear(h)
 		x.copyFields(h)
 		x.w.WriteHeader(x.head.status)
 		clear(h)
-		for name, values := range later {
-			h[name] = values
-		}
+		maps.Copy(h, later)
 	}
 	x.in.use(x.block)
 	return nil

@@ -26,13 +26,18 @@ type socket struct {
 	err     error
 }
 
-// newSocket returns the socket of a connection, nil if it has none.
+// newSocket returns the socket of a connection, nil if it has none or could be something around it.
 func newSocket(c net.Conn) *socket {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
+	var raw syscall.RawConn
+	var err error
+	switch c := c.(type) {
+	case *net.TCPConn:
+		raw, err = c.SyscallConn()
+	case *net.UnixConn:
+		raw, err = c.SyscallConn()
+	default:
 		return nil
 	}
-	raw, err := sc.SyscallConn()
 	if err != nil {
 		return nil
 	}

@@ -151,3 +151,16 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 		t.Errorf("got %v, not sent: %v; want an error and that nothing was sent", err, x.nought)
 	}
 }
+
+// wrapped is a connection around another that shows its socket.
+type wrapped struct{ *net.TCPConn }
+
+func TestWhatIsAroundASocketIsNotPassedBy(t *testing.T) {
+	ours, _ := pair(t)
+	if newSocket(ours) == nil {
+		t.Error("a connection of TCP has no socket")
+	}
+	if newSocket(wrapped{ours}) != nil {
+		t.Error("one that only has a connection of TCP within it does; its own Read and Write would never be called")
+	}
+}

@@ -40,6 +40,7 @@ func (p *publisher) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	time.Sleep(time.Millisecond) // no answer comes at once
 	return &http.Response{
 		StatusCode: status, Status: http.StatusText(status), Header: header, Body: io.NopCloser(bytes.NewReader(keys)), Request: r,
 	}, nil
