@@ -27,10 +27,10 @@
 // A request that is not served never reaches the next handler. That a client who waits has hung up, net/http notices if the
 // request has no body; otherwise only when the body was read, which is up to the next handler.
 //
-// Answers of ours are not cached: they say Cache-Control:
-// no-store. The type of a problem is .../http-problem-types#quota-exceeded for who is over a limit, and it has
-// violated-policies with the names that these have in RateLimit-Policy; #temporary-reduced-capacity if the store failed or
-// too many are waiting already; and about:blank for 403 and 400.
+// Answers of ours are not cached: they say Cache-Control: no-store. The type of a problem is
+// https://iana.org/assignments/http-problem-types#quota-exceeded for who is over a limit, and it has violated-policies with
+// the names that these have in RateLimit-Policy; it is #temporary-reduced-capacity there if the store failed or too many are
+// waiting already, and about:blank for 403 and 400.
 //
 // # What clients are told
 //

@@ -64,8 +64,24 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		h.serve(w, r, x)
+		h.serve(w, withoutNominated(r), x)
 	}
+}
+
+// withoutNominated returns the request without the headers that its Connection names. Rules have not seen them: a client
+// could otherwise show the next handler what it hides from rules.
+func withoutNominated(r *http.Request) *http.Request {
+	switch lines := r.Header["Connection"]; {
+	case len(lines) == 0, len(lines) == 1 && (lines[0] == "keep-alive" || lines[0] == "close" || lines[0] == "Upgrade"):
+		return r
+	}
+	header := r.Header.Clone()
+	if !identity.RemoveNominated(header) {
+		return r
+	}
+	without := *r
+	without.Header = header
+	return &without
 }
 
 // undecided answers a request that could not be decided: if it was given up meanwhile there is nobody to answer, else it
@@ -78,7 +94,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange,
 	}
 	h.release(x)
 	h.OnError(r, fmt.Errorf("decide %s %s: %w", r.Method, r.URL.Path, err))
-	h.next.ServeHTTP(w, r)
+	h.next.ServeHTTP(w, withoutNominated(r))
 }
 
 // serve lets the next handler answer, when it is the request's turn.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"net/textproto"
 	"strconv"
 	"strings"
 )
@@ -96,4 +97,25 @@ func (a *Attributes) checkConnection() error {
 		}
 	}
 	return nil
+}
+
+// RemoveNominated removes from the header what its Connection names, but for what HTTP itself reads (Upgrade, TE). Rules do
+// not see these headers, so who passes a request on that they have decided removes them first, or the service would go by
+// what rules did not. It tells whether there were any. Names are in their canonical form.
+func RemoveNominated(header map[string][]string) (removed bool) {
+	for _, line := range header["Connection"] {
+		for line != "" {
+			var option string
+			option, line, _ = strings.Cut(line, ",")
+			if option = trim(option); option == "" || isOption(option) {
+				continue
+			}
+			name := textproto.CanonicalMIMEHeaderKey(option)
+			if _, there := header[name]; there {
+				delete(header, name)
+				removed = true
+			}
+		}
+	}
+	return removed
 }
