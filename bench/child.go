@@ -41,7 +41,7 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 	case childResponder:
 		return runResponder(in, printed)
 	case childFront:
-		return runFront(f.contender, f.target, in, printed)
+		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
 	case childPace:
 		measured, err := runPace(f.pace)
 		if err != nil {

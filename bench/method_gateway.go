@@ -26,7 +26,8 @@ func gatewayMethod(b *strings.Builder, r *results) {
   has one worker, keeps connections on both sides without a bound on their requests, logs nothing, and has limit_req by address.
   HAProxy has one thread, reuses connections always, and denies by a stick table of request rates by address. Both set
   X-Forwarded-For, and nobody meets their limits. Caddy is a plain reverse_proxy with as many idle connections, since its package
-  has no limiter. Go programs have the garbage collector as it is by default.
+  has no limiter. headgate has %[9]d MiB of ballast in its heap, so that its garbage is not collected many times a second; the
+  Go servers written here have the same, and Caddy has GOGC=%[10]s.
 - When everybody is refused, headgate has the same rules, but an address may send one request an hour; nginx lets one a minute pass
   and HAProxy none. The bare handler writes a status and nothing else; headgate says in JSON and in header fields why, and when
   to come back.
@@ -34,5 +35,6 @@ func gatewayMethod(b *strings.Builder, r *results) {
   when they were due, also those that had to wait for a connection. Nobody can hide a delay by being asked less. "Sent late"
   is what the load itself adds to that.
 `,
-		s.GatewayRounds, s.Connections, s.LoadLength, loadClients, len(upstreamBody), ruleCount, idleConnections, s.PaceLength)
+		s.GatewayRounds, s.Connections, s.LoadLength, loadClients, len(upstreamBody), ruleCount, idleConnections, s.PaceLength,
+		ballastBytes>>20, caddyGOGC)
 }

@@ -20,8 +20,8 @@ const (
 type AccessLog struct {
 	// Logger is where. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Every is of how many requests one is logged, 1 for all. Those that were answered with 500 or above, aborted, or not
-	// served because of an error are logged in any case. Default DefaultLogEvery.
+	// Every is of how many requests one is logged, 1 for all. Those that were answered with 500 or above, or whose answer was
+	// cut off, are logged in any case, unless the client had gone. Default DefaultLogEvery.
 	Every int
 	// PerSecond is how many lines there are a second at most, whatever happens. Default DefaultLogPerSecond.
 	PerSecond int
@@ -82,7 +82,7 @@ func (l *accessLogger) wants(ex *exchange) bool {
 	if n := l.count.Add(1); n%uint64(l.config.Every) == 0 {
 		return true
 	}
-	return ex.status >= http.StatusInternalServerError || !ex.complete || ex.fault != nil
+	return ex.status >= http.StatusInternalServerError || !ex.complete && ex.status != statusClientGone
 }
 
 func (l *accessLogger) add(line accessLine) {

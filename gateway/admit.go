@@ -120,6 +120,9 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 	if ex.hops.trailers {
 		h["Te"] = trailersValue
 	}
+	if ex.hops.upgrade != "" {
+		h["Upgrade"] = []string{ex.hops.upgrade} // what will be asked for, so that rules can go by it
+	}
 	return true
 }
 
@@ -127,9 +130,12 @@ var trailersValue = []string{"trailers"}
 
 // takeID takes the id that a trusted proxy has given the request, or makes one.
 func (ex *exchange) takeID(r *http.Request) {
-	if lines := r.Header[ex.g.idHeader]; ex.fromProxy && len(lines) == 1 && isSane(lines[0]) {
-		ex.id = lines
-		return
+	if lines := r.Header[ex.g.idHeader]; len(lines) > 0 {
+		if ex.fromProxy && len(lines) == 1 && isSane(lines[0]) {
+			ex.id = lines
+			return
+		}
+		delete(r.Header, ex.g.idHeader) // so that nobody reads it
 	}
 	ex.id = newID()
 }
@@ -144,8 +150,8 @@ type proxyHeaders struct {
 }
 
 func newProxyHeaders(names []string) proxyHeaders {
-	p := proxyHeaders{names: make(map[string]bool, len(names)), letters: 1 << ('X' & 31)}
-	for _, name := range names {
+	p := proxyHeaders{names: make(map[string]bool, len(names)), letters: 1 << (forwardingPrefix[0] & 31)}
+	for _, name := range append([]string{headerForwarded}, names...) {
 		name = textproto.CanonicalMIMEHeaderKey(name)
 		p.names[name] = true
 		p.letters |= 1 << (name[0] & 31)

@@ -27,6 +27,7 @@ func (c *Config) check() error {
 		{"BodyTimeout", c.BodyTimeout, time.Millisecond},
 		{"WriteTimeout", c.WriteTimeout, time.Millisecond},
 		{"StreamTimeout", c.StreamTimeout, time.Millisecond},
+		{"MaxUpgradeAge", c.MaxUpgradeAge, 0},
 		{"DrainDelay", c.DrainDelay, 0},
 		{"DrainLinger", c.DrainLinger, 0},
 		{"UpgradeGrace", c.UpgradeGrace, 0},

@@ -57,6 +57,10 @@ type Config struct {
 	// StreamTimeout is how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
 	StreamTimeout time.Duration
 
+	// MaxUpgradeAge is how long an upgraded connection may last on the whole. A place in flight that a limit gives it ends
+	// after a time of its own, so who counts them sets both to the same. Default 0: as long as it likes.
+	MaxUpgradeAge time.Duration
+
 	// MaxHeader is how long the header of a request may be, in bytes, the request line included. A longer one is answered
 	// with 431. Default DefaultMaxHeader.
 	MaxHeader int

@@ -15,7 +15,8 @@
 //	front  net/http's server: HTTP/1.1 and HTTP/2, with TLS or without, perhaps behind the PROXY protocol. Only front.go and
 //	       listener.go know it.
 //	admit  removes headers that are for one connection only (RFC 9110 section 7.6.1), those that Connection names too, before
-//	       anybody reads them; brings the path into its canonical form; finds the route; gives the request an id.
+//	       anybody reads them (but for an upgrade that will be made, of which the limiter sees Upgrade with that one protocol);
+//	       brings the path into its canonical form; finds the route; gives the request an id.
 //	limit  Config.Limit. What it rejects never touches an upstream.
 //	send   picks an upstream and sends the request there by its leg: that of package upstream for HTTP/1.1, net/http's for
 //	       HTTP/2 and upgrades.
@@ -56,9 +57,13 @@
 //	504  the upstream does not answer in time
 //
 // If an upstream fails when its answer has begun, the client's connection is aborted (in HTTP/2 the stream is reset), so that
-// the answer never looks complete. What net/http itself refuses is answered by it in plain text, and the connection closed:
-// requests that are not HTTP (400), a header of more than twice MaxHeader (431), a transfer coding that is unknown (501), a
-// version (505) or an expectation (417). A header that does not arrive in time is not answered at all.
+// the answer never looks complete. What net/http itself refuses is answered by it in plain text, without an id, and the
+// connection closed; it is not counted, logged or limited: requests that are not HTTP (400), a header of more than twice
+// MaxHeader (431), a transfer coding that is unknown (501), a version (505) or an expectation (417). A header that does not
+// arrive in time is not answered at all.
+//
+// A client that has gone is counted as 499, whatever was to be answered. One that has closed its side of the connection only
+// cannot be told from it.
 //
 // A request that has both a Content-Length and chunks is read by its chunks alone, as RFC 9112 allows, and sent on without
 // the length.
@@ -74,7 +79,8 @@
 //
 // A client may switch to the protocols that Config.Upgrades names, websocket by default, over HTTP/1.1 and without a body. Only
 // when the upstream has answered 101 to the same protocol do bytes pass unseen; any other answer is an ordinary one. What asks
-// for another protocol goes on as a request without Upgrade: h2c, above all, would carry requests past the limiter.
+// for another protocol goes on as a request without Upgrade: h2c, above all, would carry requests past the limiter. To a
+// limiter an upgraded connection is one request, which is over when the connection is; MaxUpgradeAge bounds how long that is.
 //
 // # Upstreams
 //
@@ -84,9 +90,11 @@
 //
 // # Shutting down
 //
-// Shutdown makes Ready false, goes on for DrainDelay, then accepts no more. Every answer from then on says Connection: close,
-// or GOAWAY. Connections without a request stay for DrainLinger, since a request may be on its way. Requests in flight are
-// finished, upgraded connections have UpgradeGrace.
+// Shutdown makes Ready false and goes on for DrainDelay, in which load balancers can see that; then it accepts no more, but for
+// what has connected already. Every answer from then on says Connection: close, or GOAWAY. Connections without a request stay
+// for DrainLinger, since a request may be on its way. Requests in flight are finished, upgraded connections have UpgradeGrace.
+// A client that knows nothing of Ready and connects at the very moment at which a listener closes is reset by the system; so
+// is one that sends a request on a connection which was idle for all of DrainLinger.
 //
 // # Certificates
 //

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// acceptTime is how long connections that have reached the listener are still taken when it is about to close.
-const acceptTime = 100 * time.Millisecond
-
 // Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no connections are
 // accepted any more; answers tell clients to come back on a new one (Connection: close, GOAWAY); requests in flight are
 // finished; and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, what is left is
@@ -109,9 +106,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // stopAccepting closes the listeners, after those have been accepted whose connection is there already.
 func (g *Gateway) stopAccepting() {
-	g.conns.stopped.Store(true)
 	for _, f := range g.fronts {
-		if err := f.bounded.stopSoon(acceptTime); err != nil {
+		if err := f.bounded.stopSoon(); err != nil {
 			g.config.Logger.Warn("close listener", "address", f.config.Address, "error", err)
 		}
 	}

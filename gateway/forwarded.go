@@ -48,8 +48,6 @@ func (ex *exchange) setFields(r *http.Request) {
 		f.set(headerForwardedProto, scheme)
 		if config.SendForwarded {
 			f.set(headerForwarded, forwardedElement(peer, r.Host, scheme))
-		} else {
-			f.set(headerForwarded, "")
 		}
 	} else {
 		f.set(headerForwardedFor, appendElement(h[headerForwardedFor], peer))

@@ -57,7 +57,15 @@ func TestConnectionThatNamesTheForwardingHeaderIs400(t *testing.T) {
 
 func TestSpoofedForwardingHeadersAreReplaced(t *testing.T) {
 	up := newRecorder(t)
-	g := start(t, before(up.URL))
+	c := before(up.URL)
+	var limiterSaw http.Header
+	c.Limit = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			limiterSaw = r.Header.Clone()
+			next.ServeHTTP(w, r)
+		})
+	}
+	g := start(t, c)
 	a := get(t, g, "/", "Host: a.example", "X-Forwarded-For: 127.0.0.1, 10.0.0.1", "X-Forwarded-Host: evil.example", "X-Forwarded-Proto: https",
 		"X-Forwarded-Port: 443", "X-Forwarded-Prefix: /x", "X-Forwarded-Server: evil", "Forwarded: for=127.0.0.1;proto=https",
 		"X-Real-IP: 127.0.0.1", "X-Original-URL: /admin", "X-Rewrite-URL: /admin", "X-Request-ID: chosen", "X_Forwarded_For: 10.0.0.2",
@@ -78,6 +86,11 @@ func TestSpoofedForwardingHeadersAreReplaced(t *testing.T) {
 	} {
 		if got, ok := h[name]; ok {
 			t.Errorf("%s %q got through", name, got)
+		}
+	}
+	for name, lines := range limiterSaw {
+		if name != "X-Plain" && strings.HasPrefix(name, "X-") || name == "Forwarded" {
+			t.Errorf("the limiter saw %s %q, which the upstream did not", name, lines)
 		}
 	}
 	if got := h.Get("X-Request-ID"); got == "chosen" || got == "" {

@@ -130,6 +130,17 @@ func TestUpstreamsOfHTTP2(t *testing.T) {
 	}
 }
 
+// An upstream of HTTP/2 cannot be asked to switch, so that it is asked an ordinary question.
+func TestUpgradesAreNotAskedOfHTTP2(t *testing.T) {
+	url := serveH2C(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "upgrade "+r.Header.Get("Upgrade"))
+	})
+	g := start(t, before(url))
+	if _, _, a := websocket(t, g); a.status != http.StatusOK || a.body != "upgrade " {
+		t.Errorf("got %d %q, want 200 and no upgrade", a.status, a.body)
+	}
+}
+
 func TestUpstreamOverTLSMustProveWhoItIs(t *testing.T) {
 	up := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.TLS.ServerName) }))
 	defer up.Close()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -89,6 +90,37 @@ func TestLimiterMayDropTheConnection(t *testing.T) {
 	until(t, "the connection is not counted any more", func() bool { return g.Stats().Conns == 0 })
 	if seen := up.taken(); len(seen) > 0 {
 		t.Errorf("the upstream saw %+v", seen)
+	}
+}
+
+// A client that goes while the limiter holds it is no error of the service's, whatever the limiter then answers.
+func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
+	up := newRecorder(t)
+	held := make(chan struct{})
+	var book logBook
+	c := before(up.URL)
+	c.AccessLog = &AccessLog{Logger: book.logger(), Every: 1000}
+	c.Limit = func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(held)
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+	}
+	g := start(t, c)
+	conn, _ := dial(t, g)
+	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
+	<-held
+	_ = conn.Close()
+	until(t, "the request is over", func() bool { s := g.Stats(); return s.Requests == 1 && s.InFlight == 0 })
+	if s := g.Stats(); s.Answers[5] != 0 || s.Answers[0] != 1 {
+		t.Errorf("answers %v, want one that there was none", s.Answers)
+	}
+	if err := g.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if lines := book.each(t, "request"); len(lines) != 0 {
+		t.Errorf("the log has %v, want nothing", lines)
 	}
 }
 

@@ -86,24 +86,28 @@ type conns struct {
 	now      atomic.Int64
 	accepted atomic.Int64
 	refused  atomic.Int64
-	stopped  atomic.Bool // accept no more than what has come already
 }
 
 // A boundedListener closes connections that are too many.
 type boundedListener struct {
 	net.Listener
 	conns *conns
+	end   atomic.Int64 // when to stop at the latest, once that is known: nanoseconds since 1970
+	vain  int          // how often in a row nobody was there, after that
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			if l.conns.stopped.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-				return nil, net.ErrClosed
+			if errors.Is(err, os.ErrDeadlineExceeded) && l.end.Load() != 0 {
+				if err = l.tryAgain(); err == nil {
+					continue
+				}
 			}
 			return nil, err
 		}
+		l.vain = 0
 		if l.conns.now.Add(1) <= l.conns.most {
 			l.conns.accepted.Add(1)
 			return conn, nil
@@ -117,15 +121,33 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// stopSoon takes what already waits to be accepted, and then no more.
-func (l *boundedListener) stopSoon(wait time.Duration) error {
-	if tcp, ok := l.Listener.(*net.TCPListener); ok {
-		_ = refuseNew(tcp) // where that cannot be done, a client may be unlucky
+// How a listener ends: when nobody has come for quietTime, three times in a row, since on a busy machine a while may pass
+// unused; and in any case after acceptTime.
+const (
+	quietTime  = 25 * time.Millisecond
+	acceptTime = 500 * time.Millisecond
+)
+
+type deadliner interface{ SetDeadline(time.Time) error }
+
+// stopSoon takes connections that are there already, and then no more.
+func (l *boundedListener) stopSoon() error {
+	d, ok := l.Listener.(deadliner)
+	if !ok {
+		return l.Close()
 	}
-	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
-		return d.SetDeadline(time.Now().Add(wait))
+	now := time.Now()
+	l.end.Store(now.Add(acceptTime).UnixNano())
+	return d.SetDeadline(now.Add(quietTime))
+}
+
+// tryAgain lets Accept wait once more, or says that it is over.
+func (l *boundedListener) tryAgain() error {
+	now := time.Now()
+	if l.vain++; l.vain > 2 || now.UnixNano() > l.end.Load() {
+		return net.ErrClosed
 	}
-	return l.Close()
+	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
 }
 
 // readProxies puts the PROXY protocol around a listener, if it is configured. TLS comes around that: the header of the one

@@ -51,6 +51,9 @@ func (ex *exchange) endsHere(r *http.Request) bool {
 // send sends the request to an upstream, and to another if the first does not take it.
 func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 	rt := ex.route
+	if ex.hops.upgrade != "" {
+		delete(r.Header, "Upgrade") // who upgrades sets it himself
+	}
 	ex.setFields(r)
 	ex.takeBody(r)
 	ctx := r.Context()

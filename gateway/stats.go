@@ -35,15 +35,16 @@ type Stats struct {
 	// InFlight is how many requests are being served, and Requests how many there were.
 	InFlight, Requests int64
 	// Answers is how many there were by their class: Answers[2] those from 200 to 299. Answers[0] are the requests that had
-	// none.
+	// none, also because the client had gone.
 	Answers [6]int64
 	// Retries is how many requests were tried on another upstream.
 	Retries int64
 	// Aborted is how many answers were cut off.
 	Aborted int64
 	// Upgrades is how many upgraded connections there are, and Upgraded how many there were. UpgradesIdle is how many were
-	// closed because nothing passed, UpgradesCut how many because the gateway was shut down.
-	Upgrades, Upgraded, UpgradesIdle, UpgradesCut int64
+	// closed because nothing passed, UpgradesAged because they had lasted for MaxUpgradeAge, UpgradesCut because the gateway
+	// was shut down.
+	Upgrades, Upgraded, UpgradesIdle, UpgradesAged, UpgradesCut int64
 	// LogWritten and LogDropped are how many lines of the access log were written, and how many were too many.
 	LogWritten, LogDropped int64
 	// CertificatesLoaded and CertificatesFailed are how often new files of certificates were taken into use, and how often
@@ -101,7 +102,7 @@ func (g *Gateway) Stats() Stats {
 		Conns: g.conns.now.Load(), Accepted: g.conns.accepted.Load(), Refused: g.conns.refused.Load(),
 		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
 		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
-		UpgradesIdle: g.tunnels.idled.Load(), UpgradesCut: g.tunnels.cut.Load(),
+		UpgradesIdle: g.tunnels.idled.Load(), UpgradesAged: g.tunnels.aged.Load(), UpgradesCut: g.tunnels.cut.Load(),
 	}
 	s.InFlight = s.Requests - over
 	for i := range s.Answers {
@@ -153,8 +154,13 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 // over counts a request that is over, and tells of it.
 func (g *Gateway) over(ex *exchange, r *http.Request) {
 	f := &g.figures
-	f.over.add(ex.stripe)
-	if class := ex.status / 100; class < len(f.answers) {
+	if ex.status >= http.StatusInternalServerError && r.Context().Err() != nil {
+		ex.status = statusClientGone // there was nobody to answer, which is no fault of ours
+	}
+	switch class := ex.status / 100; {
+	case ex.status == statusClientGone:
+		f.answers[0].add(ex.stripe)
+	case class < len(f.answers):
 		f.answers[class].add(ex.stripe)
 	}
 	if !ex.complete {
@@ -164,6 +170,7 @@ func (g *Gateway) over(ex *exchange, r *http.Request) {
 	if logged || g.config.Observe != nil {
 		g.tell(ex, r, logged)
 	}
+	f.over.add(ex.stripe) // last, so that who sees it sees all of the above
 }
 
 // tell tells of a request.

@@ -21,6 +21,7 @@ type tunnels struct {
 	now    atomic.Int64
 	total  atomic.Int64
 	idled  atomic.Int64 // closed because nobody said anything
+	aged   atomic.Int64 // closed because they had lasted too long
 	cut    atomic.Int64 // closed by a drain
 	mu     sync.Mutex
 	open   map[*tunnel]struct{}
@@ -215,6 +216,14 @@ func (g *Gateway) pass(t *tunnel, early *bufio.Reader) int64 {
 	t.idle = time.AfterFunc(g.config.StreamTimeout, func() { g.closeIdle(t) })
 	t.mu.Unlock()
 	defer t.idle.Stop()
+	if age := g.config.MaxUpgradeAge; age > 0 {
+		old := time.AfterFunc(age, func() {
+			if t.close() {
+				g.tunnels.aged.Add(1)
+			}
+		})
+		defer old.Stop()
+	}
 
 	done := make(chan struct{})
 	go func() {

@@ -197,6 +197,45 @@ func TestIdleUpgradesEnd(t *testing.T) {
 	until(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesIdle == 1 })
 }
 
+func TestOldUpgradesEnd(t *testing.T) {
+	up := echo(t)
+	c := before(up.URL)
+	c.MaxUpgradeAge = 200 * time.Millisecond
+	g := start(t, c)
+	conn, r, _ := websocket(t, g)
+	for {
+		if _, err := io.WriteString(conn, "x"); err != nil {
+			break
+		}
+		if _, err := r.ReadByte(); err != nil {
+			break
+		}
+	}
+	until(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesAged == 1 })
+}
+
+// Rules may go by the protocol that is asked for, if it will be.
+func TestLimiterSeesTheProtocolOfAnUpgrade(t *testing.T) {
+	up := echo(t)
+	var saw http.Header
+	c := before(up.URL)
+	c.Limit = func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			saw = r.Header.Clone()
+			next.ServeHTTP(w, r)
+		})
+	}
+	g := start(t, c)
+	for sent, want := range map[string]string{"WebSocket": "websocket", "foo, websocket": "websocket", "h2c": "", "foo": ""} {
+		conn, r := dial(t, g)
+		send(t, conn, lines("GET / HTTP/1.1", "Host: a.example", "Connection: Upgrade", "Upgrade: "+sent))
+		receive(t, r, "GET")
+		if got := saw.Get("Upgrade"); got != want || saw.Get("Connection") != "" {
+			t.Errorf("Upgrade: %s: the limiter saw %q and Connection %q, want %q and none", sent, got, saw.Get("Connection"), want)
+		}
+	}
+}
+
 func TestUpgradesAreBounded(t *testing.T) {
 	up := echo(t)
 	c := before(up.URL)

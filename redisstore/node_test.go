@@ -241,7 +241,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
-			const hang = 800 * time.Millisecond
+			const hang = 400 * time.Millisecond
 			s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret, HangTimeout: hang, Logger: (&logbook{}).logger()})
 			if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
 				t.Fatal(err)
@@ -259,7 +259,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			})
 			took := time.Since(asked)
 			t.Logf("given up after %v", took)
-			if took < hang || took > hang*3/2+500*time.Millisecond {
+			if took < hang || took > hang*5/4+1500*time.Millisecond { // of which the machine may need some
 				t.Errorf("given up after %v, want %v or hardly more", took, hang)
 			}
 			if err := <-done; !errors.Is(err, ErrUnanswered) {

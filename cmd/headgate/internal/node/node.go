@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,6 +210,8 @@ func (n *Node) faults(part string) func(error) {
 // Run serves until ctx ends or something fails that it cannot do without. Then it lets requests that are under way finish
 // and closes everything.
 func (n *Node) Run(ctx context.Context) error {
+	heap := ballast()
+	defer runtime.KeepAlive(heap)
 	serving, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var group, behind sync.WaitGroup // behind are those that the gateway and who watches over it still need
