@@ -32,11 +32,12 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	})
 	var err error
 	for range 10 { // somebody else may be quicker to take a free port
-		var port int
-		if port, err = freePort(); err != nil {
+		var at *place
+		if at, err = takePlace(); err != nil {
 			break
 		}
-		p.addr = address(port)
+		t.Cleanup(at.giveUp)
+		p.addr = address(at.port)
 		if err = p.heal(); err == nil {
 			return p
 		}

@@ -27,6 +27,7 @@ type Server struct {
 	admin   bool          // the user of the harness exists
 	ready   func(*Server) // called after every start, unless nil
 	dir     string
+	place   *place // nil before the first start
 	port    int
 
 	mu      sync.Mutex
@@ -77,6 +78,9 @@ func (s *Server) close() {
 	if s.process != nil && s.t.Failed() {
 		s.t.Logf("the end of the log of %s:\n%s", s, s.logFrom(0))
 	}
+	if s.place != nil {
+		s.place.giveUp()
+	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.t.Error(err)
 	}
@@ -120,10 +124,14 @@ func addrs(servers []*Server) string {
 // start starts the server for the first time, on a port of its own.
 func (s *Server) start() error {
 	for try := 1; ; try++ {
-		var err error
-		if s.port, err = freePort(); err != nil {
+		p, err := takePlace()
+		if err != nil {
 			return err
 		}
+		if s.place != nil {
+			s.place.giveUp()
+		}
+		s.place, s.port = p, p.port
 		if err := os.WriteFile(s.file("redis.conf"), s.config(), 0o600); err != nil {
 			return err
 		}
@@ -209,7 +217,7 @@ func (s *Server) launch() error {
 
 // logFrom returns the last lines of the log, none of which begins before the offset.
 func (s *Server) logFrom(offset int64) string {
-	const most = 60
+	const most = 25
 	b, err := os.ReadFile(s.file("log"))
 	if err != nil {
 		return err.Error()
