@@ -41,6 +41,7 @@ type exchange struct {
 	complete bool  // no handler has panicked
 	wrote    bool  // the header of the answer
 	hijacked bool
+	tunnel   *tunnel // if it was upgraded
 	status   int
 	sent     int64
 	flushed  bool
@@ -128,6 +129,9 @@ func (ex *exchange) end(r *http.Request) {
 		}
 	}
 	ex.g.over(ex, r)
+	if ex.tunnel != nil {
+		ex.g.tunnels.remove(ex.tunnel)
+	}
 	if ex.complete { // or somebody may still hold it
 		ex.reset()
 		exchanges.Put(ex)
@@ -137,7 +141,7 @@ func (ex *exchange) end(r *http.Request) {
 // reset makes ex ready for another request. What that sets before it is read stays: to write to memory that has pointers
 // costs more than it seems.
 func (ex *exchange) reset() {
-	ex.front, ex.route, ex.body, ex.upstream, ex.fault, ex.id = nil, nil, nil, nil, nil, nil
+	ex.front, ex.route, ex.body, ex.upstream, ex.fault, ex.id, ex.tunnel = nil, nil, nil, nil, nil, nil, nil
 	ex.host, ex.path, ex.target, ex.hops = "", "", "", hops{}
 	ex.client, ex.fromProxy = netip.Addr{}, false
 	ex.fields.n, ex.retries = 0, 0

@@ -172,7 +172,7 @@ func (ex *exchange) connect(w http.ResponseWriter, answer *http.Response, back i
 	if !g.tunnels.add(one) {
 		return outcome, ex.upstream.tunnel.fault(upstream.FaultClosed, "upgrade", errDrained)
 	}
-	defer g.tunnels.remove(one)
+	ex.tunnel = one // until the limiter knows too that it is over
 	g.tunnels.total.Add(1)
 	if err := conn.SetDeadline(time.Now().Add(g.config.WriteTimeout)); err != nil {
 		return outcome, ex.upstream.tunnel.fault(upstream.FaultClient, "upgrade", err)

@@ -24,27 +24,14 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 // rejectReady does the same on a connection that takes it as it will be on the wire.
 func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
 	v := &x.verdict
+	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), lines: true}
+	h.Fields.tell(&t, v, retryAfter, h.Now())
 	p := problemOf(v)
-	buf, ends := h.Fields.appendValues(x.buf[:0], v, retryAfter, h.Now())
-	said := len(buf)
-	buf = p.append(buf, v.Limits(), retryAfter)
-	x.buf = buf
-	lines := conn.lines[:0]
-	lines = append(lines, "Cache-Control: "+noStore+"\r\nContent-Type: "+problemJSON+"\r\n"...)
-	start := 0
-	for i, end := range ends {
-		if end > start {
-			lines = append(lines, fieldNames[i]...)
-			lines = append(lines, ": "...)
-			lines = append(lines, buf[start:end]...)
-			lines = append(lines, "\r\n"...)
-			start = end
-		}
-	}
-	conn.lines = lines
-	conn.body = append(conn.body[:0], buf[said:]...)
+	conn.lines, conn.body = t.buf, p.append(conn.body[:0], v.Limits(), retryAfter)
 	w.WriteHeader(v.Status)
 }
+
+const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
 // badRequest answers what cannot be read in one way only.
 func badRequest(w http.ResponseWriter, x *exchange, err error) {

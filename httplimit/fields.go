@@ -118,48 +118,72 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 
 // fill sets the values that tell of a verdict. They are parts of one string, built in buf, which is returned to be used again.
 func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte) []byte {
-	buf, ends := f.appendValues(buf, v, retryAfter, now)
-	text := string(buf)
-	start := 0
-	for i, end := range ends {
-		values[i] = text[start:end]
-		start = end
+	t := fieldText{buf: buf}
+	f.tell(&t, v, retryAfter, now)
+	text := string(t.buf)
+	for i, part := range t.parts {
+		values[i] = text[part.from:part.to]
 	}
-	return buf
+	return t.buf
 }
 
-// appendValues appends the values that tell of a verdict one after the other, and returns where each ends.
-func (f *Fields) appendValues(buf []byte, v *engine.Verdict, retryAfter int64, now time.Time) ([]byte, [verdictFields]int) {
-	var ends [verdictFields]int
-	limits := v.Limits()
+// A fieldText is fields in one piece: their values one after the other or, as lines, with their names.
+type fieldText struct {
+	buf   []byte
+	lines bool
+	parts [verdictFields]struct{ from, to int } // the values in buf
+}
+
+func (t *fieldText) begin(field int) {
+	if t.lines {
+		t.buf = append(t.buf, fieldNames[field]...)
+		t.buf = append(t.buf, ": "...)
+	}
+	t.parts[field].from = len(t.buf)
+}
+
+func (t *fieldText) end(field int) {
+	t.parts[field].to = len(t.buf)
+	if t.lines {
+		t.buf = append(t.buf, "\r\n"...)
+	}
+}
+
+func (t *fieldText) number(field int, n int64) {
+	t.begin(field)
+	t.buf = strconv.AppendInt(t.buf, n, 10)
+	t.end(field)
+}
+
+// tell writes all that is to be told of a verdict.
+func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now time.Time) {
 	if retryAfter > 0 {
-		buf = strconv.AppendInt(buf, retryAfter, 10)
+		t.number(fieldRetryAfter, retryAfter)
 	}
-	ends[fieldRetryAfter] = len(buf)
-	if !f.NoRateLimit {
-		buf = appendPolicies(buf, limits)
-		ends[fieldPolicy] = len(buf)
-		buf = appendStates(buf, limits, retryAfter)
-	} else {
-		ends[fieldPolicy] = len(buf)
+	limits := v.Limits()
+	if !anyTold(limits) {
+		return
 	}
-	ends[fieldRateLimit] = len(buf)
 	d := tightest(limits)
-	if d == nil || f.NoXRateLimit {
-		ends[fieldLimit], ends[fieldRemaining], ends[fieldReset] = len(buf), len(buf), len(buf)
-		return buf, ends
+	if !f.NoRateLimit {
+		t.begin(fieldPolicy)
+		t.buf = appendPolicies(t.buf, limits)
+		t.end(fieldPolicy)
+		if d != nil {
+			t.begin(fieldRateLimit)
+			t.buf = appendStates(t.buf, limits, retryAfter)
+			t.end(fieldRateLimit)
+		}
 	}
-	buf = strconv.AppendInt(buf, d.Limit, 10)
-	ends[fieldLimit] = len(buf)
-	buf = strconv.AppendInt(buf, max(d.Remaining, 0), 10)
-	ends[fieldRemaining] = len(buf)
-	reset := wholeSeconds(d.ResetAfter)
-	if !f.ResetDelta {
-		reset = now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
+	if d != nil && !f.NoXRateLimit {
+		t.number(fieldLimit, d.Limit)
+		t.number(fieldRemaining, max(d.Remaining, 0))
+		if f.ResetDelta {
+			t.number(fieldReset, wholeSeconds(d.ResetAfter))
+		} else {
+			t.number(fieldReset, now.Unix()+wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter))
+		}
 	}
-	buf = strconv.AppendInt(buf, reset, 10)
-	ends[fieldReset] = len(buf)
-	return buf, ends
 }
 
 // told tells whether a limit is told of: it was asked, and is not one that only looks on.
@@ -252,7 +276,7 @@ func hasSeveral(limits []engine.Applied, i int) bool {
 	return i > 0 && limits[i-1].Rule == rule || i+1 < len(limits) && limits[i+1].Rule == rule
 }
 
-// tightest returns the decision that X-RateLimit tells of, nil if nothing was counted.
+// tightest returns the decision that X-RateLimit tells of, nil if no limit was counted.
 func tightest(limits []engine.Applied) *headgate.Decision {
 	var least *headgate.Decision
 	for i := range limits {

@@ -28,9 +28,7 @@ func keyIn(t testing.TB, c *redistest.ClusterSet, server *redistest.Server) stri
 	return ""
 }
 
-func TestKeysThatMoveAreFollowed(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	c := s.conn
 	from, to := cluster.Servers()[0], cluster.Servers()[1]
@@ -82,9 +80,7 @@ func TestKeysThatMoveAreFollowed(t *testing.T) {
 	})
 }
 
-func TestTryAgainEndsWithTheDeadline(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testTryAgainEndsWithTheDeadline(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	c := s.conn
 	key := keyIn(t, cluster, cluster.Servers()[0])
@@ -111,9 +107,7 @@ func TestTryAgainEndsWithTheDeadline(t *testing.T) {
 	move.Finish()
 }
 
-func TestDoMultiReachesAllShards(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testDoMultiReachesAllShards(t *testing.T, cluster *redistest.ClusterSet) {
 	for _, protocol := range []string{"2", "3"} {
 		s := open(t, cluster.URL()+"?protocol="+protocol, Options{Secret: testSecret})
 		c := s.conn
@@ -276,10 +270,8 @@ func TestRedirectionsAreRead(t *testing.T) {
 	}
 }
 
-func TestSentCommandsAreNotLost(t *testing.T) {
-	t.Parallel()
+func testSentCommandsAreNotLost(t *testing.T, cluster *redistest.ClusterSet) {
 	// do gives the library a command that it may reuse at once: what is built again must be what was asked.
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	var wrong atomic.Int64
 	c := newCrowdWithin(patience, 32, func(ctx context.Context, i int) error {

@@ -66,6 +66,7 @@ func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
 }
 
 func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
+	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	const count = 16_000
@@ -111,9 +112,7 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 	}
 }
 
-func TestSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	checks := threeLimits("alice")
 	slot := redistest.SlotOf(s.keys.Load().key("alice", checks[0].Key, unsplit))
@@ -246,9 +245,7 @@ func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
 }
 
 // Until the secret is known no key can be made, so whoever has the secret is to blame if it is not.
-func TestUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *redistest.ClusterSet) {
 	prefix := "a"
 	for cluster.PrimaryOf(prefix+":secret") == cluster.PrimaryOfSlot(0) {
 		prefix += "a"

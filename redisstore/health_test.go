@@ -32,9 +32,7 @@ func TestHealthOfALoneServer(t *testing.T) {
 	}
 }
 
-func TestHealthOfACluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testHealthOfACluster(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	list, err := s.Health(within(t, 5*time.Second))
 	if err != nil || len(list) != 6 {

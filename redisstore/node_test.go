@@ -303,7 +303,7 @@ func TestErrorsTellWhetherACallWasSent(t *testing.T) {
 		t.Errorf("with a context that is done: %v", err)
 	}
 	server.Pause()
-	err := take(within(t, 20*time.Millisecond), s, "alice")
+	err := take(within(t, 200*time.Millisecond), s, "alice")
 	if !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrAway) {
 		t.Errorf("hanging: %v", err)
 	}

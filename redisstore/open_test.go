@@ -248,10 +248,8 @@ func TestReplicaIsRefused(t *testing.T) {
 	notOpen(t, replica.URL(), Options{StartAway: true, DialTimeout: unhurried}, replica.Addr(), "is a replica of "+primary.Addr(), "give the primary's address")
 }
 
-func TestKindOfURLAndServersMustAgree(t *testing.T) {
-	t.Parallel()
+func testKindOfURLAndServersMustAgree(t *testing.T, cluster *redistest.ClusterSet) {
 	server := redistest.Standalone(t, redistest.Options{})
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	o := Options{StartAway: true, DialTimeout: unhurried}
 	notOpen(t, "redis-cluster://"+server.Addr(), o, server.Addr(), "is not of a cluster", "want redis://")
 	notOpen(t, "redis-sentinel://"+server.Addr()+"/mymaster", o, server.Addr(), "is not a sentinel", "26379")

@@ -339,9 +339,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 	}
 }
 
-func TestSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	for _, text := range []string{"1000/h", "1000/h sliding-window", "500/h burst 1000", "1000 concurrent ttl 1h"} {
 		c := headgate.Check{Key: "hot " + text, Limit: headgate.MustParseLimit(text), Cost: 1, Split: 8}

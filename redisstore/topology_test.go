@@ -13,9 +13,8 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-func TestSlotsAreThoseOfRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.Cluster(t, redistest.ClusterOptions{}).Servers()[0]
+func testSlotsAreThoseOfRedis(t *testing.T, cluster *redistest.ClusterSet) {
+	server := cluster.Servers()[0]
 	var c connection
 	for _, key := range []string{"", "foo", "123456789", "{user}.x", "a{b}c{d}", "{}x", "{", "a}b{c}", "x{y", "hg:{a_-}0123456789abcdefghijklb"} {
 		want, err := server.Do("CLUSTER", "KEYSLOT", key)
@@ -352,9 +351,7 @@ func TestDemotedServerIsLeft(t *testing.T) {
 	})
 }
 
-func TestServersThatLeaveAreForgotten(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSet) {
 	first := cluster.Servers()[0]
 	s := open(t, "redis-cluster://"+first.Addr(), Options{Secret: testSecret})
 	c := s.conn
