@@ -67,6 +67,34 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Neither do terms, and a lease goes into room that is there.
+func TestTermsAllocateNothing(t *testing.T) {
+	e := newEngine(t, engine.Config{Store: newStore(t, memstore.Options{}), Rules: compile(t, []rules.Rule{
+		{ID: "a", Key: by(user), Limits: limits("90000/s", "100 concurrent ttl 1ms")},
+		{ID: "b", Limits: limits("90000/s sliding-window")},
+	})})
+	ctx := context.Background()
+	var v engine.Verdict
+	room := make([]byte, 0, 1024)
+	for name, terms := range map[string]engine.Terms{
+		"all rules": {}, "one rule": {Rule: "a"}, "a cost": {Cost: 3, HasCost: true}, "a peek": {HasCost: true}, "unheld": {Unheld: true},
+	} {
+		once := func() {
+			if err := e.DecideTerms(ctx, aRequest, terms, &v); err != nil || v.Rule == nil {
+				t.Fatalf("%s: got %s, %v", name, said(&v), err)
+			}
+			room = v.AppendLease(room[:0])
+			if err := v.Settle(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		once()
+		if got := testing.AllocsPerRun(200, once); got != 0 {
+			t.Errorf("%s: %v allocations, want none", name, got)
+		}
+	}
+}
+
 // What a request says of itself is read without allocating, too.
 func TestIdentifiedDecisionAllocatesNothing(t *testing.T) {
 	id, err := identity.New(identity.Config{})

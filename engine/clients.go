@@ -40,7 +40,7 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	}
 	var errs []error
 	for _, n := range counters {
-		if err := n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split}); err != nil {
+		if err := n.forget(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("engine: forget what client %s has consumed under rule %s: %w", rules.Quote(id), n.rule, err))
 		}
 	}
@@ -66,6 +66,11 @@ type counter struct {
 	rule       string
 	key, owner string
 	split      int
+}
+
+// forget forgets what was consumed.
+func (n *counter) forget(ctx context.Context) error {
+	return n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split})
 }
 
 // countersOf returns the counters of a client that can be named.
@@ -103,20 +108,30 @@ func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subject) []counter {
 	r := m.Rule
 	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))
-	seen := map[string]bool{}
-	add := func(at *store, name string) {
-		if !seen[name] {
-			seen[name] = true
-			list = append(list, counter{store: at, rule: r.ID, key: base + name, owner: owner, split: r.Split})
+	type name struct {
+		store *store
+		limit string
+	}
+	seen := map[name]bool{}
+	add := func(at *store, limit string) {
+		if n := (name{at, limit}); !seen[n] {
+			seen[n] = true
+			list = append(list, counter{store: at, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
 		}
 	}
 	at := &e.stores.list[e.stores.byMode[r.Consistency]]
+	limit := func(name string) {
+		add(at, name)
+		if r.OnFailure == headgate.Local {
+			add(e.local(), name) // where it was counted when the store failed
+		}
+	}
 	for i := range m.Limits {
-		add(at, m.LimitName(i))
+		limit(m.LimitName(i))
 	}
 	named := func(limits []rules.Limit) {
 		for i := range limits {
-			add(at, limits[i].Name)
+			limit(limits[i].Name)
 		}
 	}
 	named(r.Limits)

@@ -17,7 +17,7 @@ import (
 // An error means that ctx has ended: nothing is held then, and the verdict is of no use. A store that fails is no error:
 // the rules say what to do without it.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
-	return e.decide(ctx, "", s, v, false)
+	return e.decide(ctx, s, &Terms{}, v, false)
 }
 
 // DecideRule is Decide by one rule alone, whose condition is not asked. It returns ErrNoRule if none of that id is in
@@ -26,19 +26,19 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	if id == "" {
 		return fmt.Errorf("%w: %q", ErrNoRule, id)
 	}
-	return e.decide(ctx, id, s, v, false)
+	return e.decide(ctx, s, &Terms{Rule: id}, v, false)
 }
 
 // DecideMore is Decide for more of a request that is being served already, such as a message of its stream: it has its
 // place under concurrency limits, so that these are not asked.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
-	return e.decide(ctx, "", s, v, true)
+	return e.decide(ctx, s, &Terms{}, v, true)
 }
 
 // sampling is of how many decisions one is measured.
 const sampling = 32
 
-func (e *Engine) decide(ctx context.Context, id string, s rules.Subject, v *Verdict, more bool) error {
+func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, more bool) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -47,21 +47,14 @@ func (e *Engine) decide(ctx context.Context, id string, s rules.Subject, v *Verd
 		start = time.Now()
 	}
 	v.reset(e)
-	set := e.current.Load()
-	if id == "" {
-		v.matched = set.Match(s, v.matched)
-	} else {
-		m, ok := set.MatchRule(id, s)
-		if !ok {
-			return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(id))
-		}
-		v.matched = append(v.matched, m)
+	if err := v.match(s, t.Rule); err != nil {
+		return err
 	}
-	if err := v.decide(ctx, s, more); err != nil {
+	if err := v.decide(ctx, s, t, more); err != nil {
 		v.reset(e)
 		return err
 	}
-	if e.config.Observe != nil {
+	if e.config.Observe != nil && !t.peeks() {
 		if !start.IsZero() {
 			v.Took = max(time.Since(start), 1)
 		}
@@ -70,8 +63,23 @@ func (e *Engine) decide(ctx context.Context, id string, s rules.Subject, v *Verd
 	return nil
 }
 
+// match finds the rules that decide: the one of that id, or all that match.
+func (v *Verdict) match(s rules.Subject, id string) error {
+	set := v.engine.current.Load()
+	if id == "" {
+		v.matched = set.Match(s, v.matched)
+		return nil
+	}
+	m, ok := set.MatchRule(id, s)
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(id))
+	}
+	v.matched = append(v.matched, m)
+	return nil
+}
+
 // decide decides a request whose rules are known.
-func (v *Verdict) decide(ctx context.Context, s rules.Subject, more bool) error {
+func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
 	var stages uint32 // in which rules are asked
 	shadows := false
 	for i := range v.matched {
@@ -88,7 +96,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, more bool) error 
 			stages |= 1 << v.engine.stage(m)
 		}
 	}
-	a := asking{v: v, ctx: ctx, subject: s, more: more}
+	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
 	only := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
 		stage := bits.TrailingZeros32(stages)
@@ -112,7 +120,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, more bool) error 
 	if a.lends {
 		v.lend()
 	}
-	return v.take(ctx)
+	return v.take(ctx, t)
 }
 
 // stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
@@ -152,6 +160,9 @@ type asking struct {
 	v       *Verdict
 	ctx     context.Context
 	subject rules.Subject
+	cost    int64 // Terms.Cost, if hasCost
+	hasCost bool
+	unheld  bool
 	more    bool // concurrency limits are left out
 	lends   bool // some checks are for stores that may keep their strings
 }
@@ -174,12 +185,18 @@ func (a *asking) add(matched int) {
 		owner.to = int32(len(v.keys))
 	}
 	cost := r.Cost.Reserve(a.subject)
-	if r.Cost.ResponseHeader != "" {
+	places := cost
+	switch {
+	case a.hasCost:
+		if cost = a.cost; cost == 0 {
+			places = 0
+		}
+	case r.Cost.ResponseHeader != "":
 		v.settles, v.reads = true, true
 	}
 	full := false
 	maxWait := r.OnLimit.MaxWait
-	if maxWait > 0 && int(e.waiting.Load()) >= e.config.MaxWaiting {
+	if maxWait > 0 && cost > 0 && !a.unheld && int(e.waiting.Load()) >= e.config.MaxWaiting {
 		full, maxWait = true, 0
 	}
 	from := len(v.keys)
@@ -188,11 +205,13 @@ func (a *asking) add(matched int) {
 	v.checks, v.asked = slices.Grow(v.checks, len(m.Limits)), slices.Grow(v.asked, len(m.Limits))
 	for j := range m.Limits {
 		l := &m.Limits[j].Limit
+		units := cost
 		if l.Algorithm == headgate.Concurrency {
 			if a.more {
 				continue
 			}
-			v.settles = true
+			units = places
+			v.settles = v.settles || places > 0
 		}
 		start := from
 		if j > 0 {
@@ -204,7 +223,7 @@ func (a *asking) add(matched int) {
 		v.checks, v.asked = v.checks[:n+1], v.asked[:n+1]
 		c := &v.checks[n] // field by field, since copying a whole one takes longer
 		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
-		c.Limit, c.Cost = *l, cost
+		c.Limit, c.Cost = *l, units
 		c.Owner, c.Split, c.OnFailure, c.Safe = "", r.Split, r.OnFailure, r.Safe
 		with := &v.asked[n]
 		*with = asked{matched: int32(matched), limit: int32(j), store: at}
@@ -231,7 +250,7 @@ func (v *Verdict) lend() {
 }
 
 // take takes for all checks, and says what comes of it.
-func (v *Verdict) take(ctx context.Context) error {
+func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
 	under := v.takeShadows(ctx)
@@ -240,7 +259,9 @@ func (v *Verdict) take(ctx context.Context) error {
 		under.Wait()
 	}
 	if v.binding < n {
-		v.rejected(ctx, v.binding, n)
+		if !t.peeks() {
+			v.rejected(ctx, v.binding, n)
+		}
 		if err != nil || !passes {
 			v.release(ctx, v.binding, n) // a request that is not served holds no place, in no shadow either
 		}
@@ -248,7 +269,7 @@ func (v *Verdict) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !passes {
+	if !passes && !t.peeks() {
 		v.rejected(ctx, 0, v.binding)
 	}
 	if v.delays {
@@ -256,7 +277,7 @@ func (v *Verdict) take(ctx context.Context) error {
 	}
 	check, wait := v.conclude(passes)
 	v.holds = passes
-	if wait > 0 && !v.enter() {
+	if wait > 0 && !t.Unheld && !v.enter() {
 		v.turnAway(ctx, check)
 	}
 	return nil

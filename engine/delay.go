@@ -34,7 +34,7 @@ func extend(l headgate.Limit, cost int64, wait time.Duration) (headgate.Limit, i
 		}
 		return longer, more
 	case headgate.LeakyBucket:
-		l.Burst = min(capacity, cost+unitsIn(&l, wait))
+		l.Burst = min(capacity, max(cost, 1)+unitsIn(&l, wait))
 	}
 	return l, 0
 }
@@ -130,7 +130,7 @@ func (v *Verdict) leave() {
 
 // Wait holds a request that is delayed until its turn, and returns at once for any other. If ctx ends before, or is sure to,
 // it gives back what was taken, as Cancel does, and returns an error: the request is not to be served, and neither Settle
-// nor Cancel has anything left to do.
+// nor Cancel has anything left to do. What could not be given back is told to Config.OnError.
 func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.waits {
 		return nil
@@ -140,11 +140,10 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 	if giving := v.Cancel(ctx); giving != nil {
-		return fmt.Errorf("%w (%w)", err, giving)
+		v.engine.report(giving)
 	}
-	return err
+	return fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 }
 
 // sleep waits for d, or returns at once if ctx cannot last that long.

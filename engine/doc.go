@@ -56,6 +56,13 @@
 // A rule that has count_rejected charges the cost of the requests that it denies itself, and RetryAfter accounts for it.
 // Requests that another rule denies cost it nothing.
 //
+// # Callers who are asked by others
+//
+// [Engine.DecideTerms] is for protocols by which others ask for decisions: by one rule, at a cost that they name, or only to
+// look. Who reports a delay instead of holding the request says so in the [Terms]. A verdict does not leave the process; for
+// the places that it holds under concurrency limits [Verdict.AppendLease] writes a text, and [Engine.Release] ends it, on any
+// host that shares the store. [Engine.Reset] forgets what a client has consumed under a rule.
+//
 // # Penalties
 //
 // Denials are counted per rule and client in Config.Local, up to 128 one by one and more of them in two windows. When there

@@ -8,4 +8,6 @@ var (
 	ErrNoRule = errors.New("engine: no such rule")
 	// ErrNoClient is returned for the id of a client that was not added.
 	ErrNoClient = errors.New("engine: no such client")
+	// ErrLease is returned for a text that is no lease.
+	ErrLease = errors.New("engine: no lease: want what a verdict's AppendLease wrote")
 )

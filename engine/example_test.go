@@ -173,3 +173,52 @@ func ExampleEngine_Explain() {
 	//   hourly: 100 of 100/h sliding-window
 	// allow
 }
+
+// A service that decides for others keeps no verdict: it hands out a text for the place that was taken.
+func ExampleEngine_Release() {
+	e, end := anEngine(rules.Rule{ID: "jobs", Limits: []rules.Limit{{Limit: headgate.InFlight(1)}}})
+	defer end()
+	ctx := context.Background()
+	var v engine.Verdict
+	var lease string
+	for range 2 {
+		if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", Unheld: true}, &v); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(v.Action)
+		if v.Action.Passes() {
+			lease = string(v.AppendLease(nil))
+		}
+	}
+	if err := e.Release(ctx, lease); err != nil {
+		fmt.Println(err)
+	}
+	if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", Unheld: true}, &v); err == nil {
+		fmt.Println("released:", v.Action)
+	}
+	// Output:
+	// allow
+	// reject
+	// released: allow
+}
+
+// A peek says what is left, and takes nothing.
+func ExampleEngine_DecideTerms() {
+	e, end := anEngine(rules.Rule{ID: "search", Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}}})
+	defer end()
+	ctx := context.Background()
+	var v engine.Verdict
+	for _, terms := range []engine.Terms{{HasCost: true, Cost: 4}, {HasCost: true}, {HasCost: true}, {HasCost: true, Cost: 7}} {
+		if err := e.DecideTerms(ctx, rules.Attributes{}, terms, &v); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(terms.Cost, v.Action, v.Decision.Remaining)
+	}
+	// Output:
+	// 4 allow 6
+	// 0 allow 6
+	// 0 allow 6
+	// 7 reject 6
+}

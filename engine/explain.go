@@ -45,14 +45,24 @@ type KeyPart struct {
 // what is there before. RetryAfter is, for algorithms that are not buckets, when the cost would be taken at the latest.
 // The error says which stores could not be asked; everything else is there all the same.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
+	return e.ExplainTerms(ctx, s, Terms{})
+}
+
+// ExplainTerms is Explain for what DecideTerms would say. Without an explanation the error is one of that.
+func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*Explanation, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
+	}
+	if err := t.validate(); err != nil {
+		return nil, err
 	}
 	x := &Explanation{}
 	v := &x.Verdict
 	v.reset(e)
-	v.matched = e.current.Load().Match(s, nil)
-	a := asking{v: v, ctx: ctx, subject: s}
+	if err := v.match(s, t.Rule); err != nil {
+		return nil, err
+	}
+	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 	for _, shadows := range []bool{false, true} {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == rules.Limited && shadow(m) == shadows {
@@ -79,7 +89,7 @@ func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, er
 		m := &v.matched[i]
 		x.Rules = append(x.Rules, Explained{
 			Outcome: outcomes[i], Override: m.Override, Client: m.Client, Shared: m.Shared, Key: keyOf(m, s),
-			Cost: m.Rule.Cost.Reserve(s),
+			Cost: t.of(m.Rule, s),
 		})
 	}
 	return x, errors.Join(errs...)

@@ -124,3 +124,35 @@ func TestExplainNamesStoresThatFail(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestExplainOnTerms(t *testing.T) {
+	b := newBench(t,
+		rules.Rule{ID: "a", When: is(path, "/a"), Key: by(user), Limits: limits("10/h")},
+		rules.Rule{ID: "b", Key: by(user), Limits: limits("10/h", "5 concurrent")})
+	ctx := context.Background()
+	for _, tt := range []struct {
+		terms engine.Terms
+		want  string
+		cost  int64
+	}{
+		{engine.Terms{}, "allow by b", 1},
+		{engine.Terms{Cost: 7, HasCost: true}, "allow by b", 7},
+		{engine.Terms{Cost: 11, HasCost: true}, "reject (over limit) by b", 11},
+		{engine.Terms{Rule: "a", Cost: 11, HasCost: true}, "reject (over limit) by a", 11},
+		{engine.Terms{HasCost: true}, "allow by b", 0},
+	} {
+		x, err := b.ExplainTerms(ctx, alice(), tt.terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := said(&x.Verdict); got != tt.want || len(x.Rules) != 1 || x.Rules[0].Cost != tt.cost {
+			t.Errorf("%+v: got %s, %+v; want %s", tt.terms, got, x.Rules, tt.want)
+		}
+	}
+	if _, err := b.ExplainTerms(ctx, alice(), engine.Terms{Rule: "x"}); !errors.Is(err, engine.ErrNoRule) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.ExplainTerms(ctx, alice(), costs(-1)); !errors.Is(err, headgate.ErrInvalidCheck) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -117,6 +117,34 @@ func TestHostsThatShareARedis(t *testing.T) {
 			t.Errorf("got %v, want both places back", left)
 		}
 	})
+	t.Run("release each other's leases", func(t *testing.T) {
+		var leases []string
+		for i := range 2 {
+			leases = append(leases, string(decide(t, host(i), request("/stream")).AppendLease(nil)))
+		}
+		if v := decide(t, host(0), request("/stream")); v.Action != engine.Reject {
+			t.Errorf("a third: got %s", said(v))
+		}
+		for i, lease := range leases {
+			release(t, host(i+1), lease)
+		}
+		if left := remaining(t, host(0), request("/stream")); left["places:1"] != 2 {
+			t.Errorf("got %v, want both places back", left)
+		}
+	})
+	t.Run("reset each other's counters", func(t *testing.T) {
+		for i := range 3 {
+			if v := decide(t, host(i), rules.Attributes{user: "carol", path: "/login"}); v.Action.Passes() != (i < 2) {
+				t.Errorf("request %d: got %s", i, said(v))
+			}
+		}
+		if err := host(1).Reset(context.Background(), "login", rules.Attributes{user: "carol"}); err != nil {
+			t.Fatal(err)
+		}
+		if v := decide(t, host(0), rules.Attributes{user: "carol", path: "/login"}); v.Action != engine.Allow || v.Decision.Remaining != 1 {
+			t.Errorf("got %s, %d left", said(v), v.Decision.Remaining)
+		}
+	})
 	t.Run("settle", func(t *testing.T) {
 		for i, used := range []string{"30", "5", "10", ""} {
 			settle(t, decide(t, host(i), request("/tokens")), map[string]string{"X-Used": used})

@@ -28,7 +28,7 @@ func (v *Verdict) Settle(ctx context.Context, response func(name string) string)
 		to = v.ruleEnd(from)
 		cost := &v.rule(from).Cost
 		said, settles := int64(0), false
-		if cost.ResponseHeader != "" && response != nil {
+		if v.reads && cost.ResponseHeader != "" && response != nil {
 			said, settles = cost.Settle(response(cost.ResponseHeader))
 		}
 		for i := from; i < to; i++ {

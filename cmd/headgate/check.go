@@ -28,8 +28,7 @@ const (
 // A question is what check asks.
 type question struct {
 	set     []string // attribute=value
-	rule    string   // only this one
-	cost    int64    // 0 for what rules say
+	terms   engine.Terms
 	repeat  int
 	explain bool
 	out     output
@@ -64,31 +63,32 @@ The exit code is 0 if the request passes (the last one, if it is repeated), 3 if
 	flags := c.Flags()
 	given := settingFlags(flags, []string{"rules", "store", "key-secret-file", "namespace", "region"})
 	flags.StringArrayVar(&q.set, "set", nil, "an `ATTRIBUTE=VALUE` of the request; give it as often as needed")
-	flags.StringVar(&q.rule, "rule", "", "ask the rule of this `ID` alone, without its when")
-	flags.Int64Var(&q.cost, "cost", 0, "take `N` units from each limit, whatever the rules say")
+	flags.StringVar(&q.terms.Rule, "rule", "", "ask the rule of this `ID` alone, without its when")
+	flags.Int64Var(&q.terms.Cost, "cost", 0, "take `N` units from each limit, whatever the rules say; places are taken as they say")
 	flags.IntVar(&q.repeat, "repeat", 1, "decide it `N` times in a row")
 	flags.BoolVar(&q.explain, "explain", false, "take nothing, and tell what every rule would say")
 	outputFlag(c, &q.out)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.check(c.Context(), given(), &q, flags.Changed("cost"))
+		q.terms.HasCost = flags.Changed("cost")
+		return p.check(c.Context(), given(), &q)
 	}
 	return c
 }
 
-func (q *question) validate(costGiven bool) error {
+func (q *question) validate() error {
 	switch {
 	case q.repeat < 1 || q.repeat > maxRepeat:
 		return fmt.Errorf("--repeat %d: want 1 to %d", q.repeat, maxRepeat)
-	case costGiven && (q.cost < 1 || q.cost > headgate.MaxCount):
-		return fmt.Errorf("--cost %d: want 1 to %d", q.cost, int64(headgate.MaxCount))
-	case q.explain && q.rule != "":
+	case q.terms.HasCost && (q.terms.Cost < 1 || q.terms.Cost > headgate.MaxCount):
+		return fmt.Errorf("--cost %d: want 1 to %d", q.terms.Cost, int64(headgate.MaxCount))
+	case q.explain && q.terms.Rule != "":
 		return errors.New("--explain tells of all rules: leave out --rule")
 	}
 	return nil
 }
 
-func (p *program) check(ctx context.Context, flags map[string]string, q *question, costGiven bool) error {
-	if err := q.validate(costGiven); err != nil {
+func (p *program) check(ctx context.Context, flags map[string]string, q *question) error {
+	if err := q.validate(); err != nil {
 		return err
 	}
 	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
@@ -108,7 +108,7 @@ func (p *program) check(ctx context.Context, flags map[string]string, q *questio
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	d, err := node.OpenDecider(ctx, c, q.cost, log)
+	d, err := node.OpenDecider(ctx, c, log)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (p *program) check(ctx context.Context, flags map[string]string, q *questio
 		return fmt.Errorf("--set: %w", err)
 	}
 	if q.explain {
-		return p.explain(ctx, d.Engine, who, q.out)
+		return p.explain(ctx, d.Engine, who, q)
 	}
 	return p.decide(ctx, d.Engine, who, q)
 }
@@ -176,14 +176,9 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subjec
 	var open []*engine.Verdict // those that hold places until the end, as requests under way do
 	v := new(engine.Verdict)
 	for range q.repeat {
-		var err error
-		if q.rule != "" {
-			err = e.DecideRule(ctx, q.rule, who, v)
-		} else {
-			err = e.Decide(ctx, who, v)
-		}
+		err := e.DecideTerms(ctx, who, q.terms, v)
 		if errors.Is(err, engine.ErrNoRule) {
-			return fmt.Errorf("--rule %s: there is no such rule in force", q.rule)
+			return fmt.Errorf("--rule %s: there is no such rule in force", q.terms.Rule)
 		} else if err != nil {
 			return err
 		}

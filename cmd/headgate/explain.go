@@ -32,8 +32,8 @@ type explainedRule struct {
 	keyText string
 }
 
-func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subject, out output) error {
-	x, err := e.Explain(ctx, who)
+func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subject, q *question) error {
+	x, err := e.ExplainTerms(ctx, who, q.terms)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subje
 	for i := range x.Rules {
 		made.Rules = append(made.Rules, newExplainedRule(&x.Rules[i]))
 	}
-	if out == outputJSON {
+	if q.out == outputJSON {
 		err = p.sayJSON(made)
 	} else {
 		p.sayExplained(&made)

@@ -32,6 +32,7 @@ type process struct {
 	cmd     *exec.Cmd
 	gateway string // its address
 	admin   string
+	api     string
 	stdout  *lockedBuffer
 	ended   chan struct{}
 
@@ -43,7 +44,7 @@ type process struct {
 func serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, stdout: &lockedBuffer{}, ended: make(chan struct{})}
-	p.cmd = exec.Command("headgate", append([]string{"serve", "--admin-addr", "127.0.0.1:0"}, args...)...)
+	p.cmd = exec.Command("headgate", append([]string{"serve", "--admin-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0"}, args...)...)
 	p.cmd.Stdout = p.stdout
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "HEADGATE_") { // whoever tests may use it, too
@@ -91,6 +92,7 @@ func serve(t *testing.T, args ...string) *process {
 	line := p.waitLog("listening")
 	p.gateway, _ = line["gateway"].(string)
 	p.admin, _ = line["admin"].(string)
+	p.api, _ = line["api"].(string)
 	return p
 }
 

@@ -84,7 +84,10 @@ func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 
 func TestListenersThatAreOff(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--gateway-addr", "off")
+	p := serve(t, "--gateway-addr", "off", "--api-addr", "off")
+	if p.api != "" {
+		t.Errorf("got the decision service at %q, want it off", p.api)
+	}
 	if p.gateway != "" || p.admin == "" {
 		t.Errorf("got %q and %q, want the admin's alone", p.gateway, p.admin)
 	}

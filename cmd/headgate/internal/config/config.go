@@ -15,12 +15,16 @@ type Config struct {
 	Store string `field:"store" default:"memory" doc:"Where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
 	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
 	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, or off. Port 0 picks one. Not with gateway.listeners."`
+	// APIAddr is where the decision service answers HTTP. Off for nowhere.
+	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"Where the decision service answers HTTP with JSON and forward-auth: host:port, :port, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
 	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where /metrics, /healthz and /readyz are: host:port, :port, or off."`
 	// TrustedProxies are believed about the client's address.
 	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
 	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
 	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
+	// APITokenFile is a file with the token that the decision service asks for, empty for none.
+	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters that callers of the decision service must show. Default: none; anybody who can connect may call."`
 	// Namespace and Region are attributes that all requests have.
 	Namespace string `field:"namespace" doc:"The service whose rules apply here, for rules that have a namespace."`
 	Region    string `field:"region" doc:"The value of the attribute region."`
@@ -32,6 +36,7 @@ type Config struct {
 	Identity Identity `field:"identity" doc:"Who is asking."`
 	Answers  Answers  `field:"answers" doc:"What clients are told."`
 	Gateway  Gateway  `field:"gateway" doc:"Where clients connect, and who serves them."`
+	Service  Service  `field:"service" doc:"The decision service: bounds of its listeners."`
 	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
 	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
 
@@ -49,6 +54,7 @@ const StoreMemory = "memory"
 // What holds unless told otherwise.
 const (
 	DefaultGatewayAddr = ":8080"
+	DefaultAPIAddr     = "127.0.0.1:8081"
 	DefaultAdminAddr   = "127.0.0.1:8084"
 	DefaultLogFormat   = "json"
 	DefaultLogLevel    = "info"
@@ -58,6 +64,7 @@ func defaults() Config {
 	return Config{
 		Store:       StoreMemory,
 		GatewayAddr: DefaultGatewayAddr,
+		APIAddr:     DefaultAPIAddr,
 		AdminAddr:   DefaultAdminAddr,
 		LogFormat:   DefaultLogFormat,
 		LogLevel:    DefaultLogLevel,

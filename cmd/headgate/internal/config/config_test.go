@@ -60,6 +60,8 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 		"upstream":        {"http://a:1", "http://b:1", "http://c:1", ""},
 		"store":           {"redis://a", "redis://b", "redis://c", "memory"},
 		"gateway-addr":    {"a:1", "b:1", "c:1", ":8080"},
+		"api-addr":        {"a:3", "b:3", "off", "127.0.0.1:8081"},
+		"api-token-file":  {"a.txt", "b.txt", "/c.txt", ""},
 		"admin-addr":      {"a:2", "b:2", "off", "127.0.0.1:8084"},
 		"trusted-proxies": {"10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", ""},
 		"key-secret-file": {"a.txt", "b.txt", "/c.txt", ""},

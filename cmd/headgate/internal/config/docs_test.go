@@ -15,6 +15,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/service"
+	"github.com/headgate/headgate/service/httpapi"
 )
 
 const (
@@ -318,6 +320,9 @@ func TestDefaultsAreThoseOfThePackages(t *testing.T) {
 		{JWT{}, "MaxToken", Size(jwt.DefaultMaxToken)},
 		{JWT{}, "Refresh", jwt.DefaultRefresh},
 		{JWT{}, "MaxStale", jwt.DefaultMaxStale},
+		{Service{}, "MaxConns", service.DefaultMaxConns},
+		{Service{}, "MaxBody", Size(httpapi.DefaultMaxBody)},
+		{Service{}, "MaxBatch", httpapi.DefaultMaxBatch},
 		{Memory{}, "MaxBytes", Size(memstore.DefaultMaxBytes)},
 		{Redis{}, "Prefix", redisstore.DefaultPrefix},
 		{Redis{}, "Deadline", guard.DefaultDeadline},

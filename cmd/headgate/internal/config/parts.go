@@ -66,6 +66,9 @@ func (c *Config) checkSections() error {
 	if c.Redis != (Redis{}) && c.Store == StoreMemory {
 		return c.at("redis", "settings of Redis with store: memory", "a store in Redis, or none of these")
 	}
+	if err := c.checkService(); err != nil {
+		return err
+	}
 	id := c.IdentityConfig(nil, nil)
 	if c.Identity.JWT != nil {
 		id.Tokens = believer{}

@@ -49,6 +49,8 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.Store }),
 		text("gateway-addr", "ADDR", "where clients connect; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.GatewayAddr }),
+		text("api-addr", "ADDR", "where the decision service answers HTTP with JSON and forward-auth; port 0 picks one, off turns it off",
+			func(c *Config) *string { return &c.APIAddr }),
 		text("admin-addr", "ADDR", "where /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.AdminAddr }),
 		{
@@ -68,6 +70,8 @@ func Settings() []Setting {
 		},
 		text("key-secret-file", "FILE", "secret of at least 16 bytes that keys the hashes which stand for clients; the same on all nodes",
 			func(c *Config) *string { return &c.KeySecretFile }),
+		text("api-token-file", "FILE", "token of at least 16 characters that callers of the decision service must show",
+			func(c *Config) *string { return &c.APITokenFile }),
 		text("namespace", "NAME", "the service whose rules apply here, for rules that have a namespace",
 			func(c *Config) *string { return &c.Namespace }),
 		text("region", "NAME", "value of the attribute region",
@@ -92,8 +96,6 @@ func text(name, arg, usage string, of func(*Config) *string) Setting {
 // later are settings of parts that this version does not have, and which parts these are. Who gives one must know that it
 // does nothing.
 var later = map[string]string{
-	"api-addr":         "the decision service over HTTP",
-	"api-token-file":   "the decision service",
 	"grpc-addr":        "the decision service over gRPC",
 	"resp-addr":        "the decision service over RESP",
 	"envoy-config":     "the decision service for Envoy",

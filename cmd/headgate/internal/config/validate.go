@@ -22,6 +22,7 @@ func (c *Config) validate() error {
 	}{
 		{"store", c.checkStore},
 		{"gateway-addr", func() error { return checkAddress(c.GatewayAddr) }},
+		{"api-addr", func() error { return checkAddress(c.APIAddr) }},
 		{"admin-addr", func() error { return checkAddress(c.AdminAddr) }},
 		{"log-format", c.checkLog},
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},

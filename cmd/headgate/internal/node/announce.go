@@ -18,6 +18,9 @@ func (n *Node) addresses() []string {
 			list = append(list, name, addr.String())
 		}
 	}
+	for _, p := range n.protocols {
+		list = append(list, p.name, p.listener.Addr().String())
+	}
 	if n.admin != nil {
 		list = append(list, "admin", n.admin.addr())
 	}

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/cmd/headgate/internal/watch"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/gateway"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/identity/jwt"
+	"github.com/headgate/headgate/internal/watch"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -48,13 +48,15 @@ type Node struct {
 	engine   *engine.Engine
 	gateway  *gateway.Gateway // nil if it is off
 	admin    *server          // nil if it is off
-	demo     *server          // nil if there is somebody else to send requests to
+	// protocols are those of the decision service that are not off.
+	protocols []*protocol
+	demo      *server // nil if there is somebody else to send requests to
 
 	hup chan struct{}
 }
 
 // errNothing is for a node that would do nothing.
-var errNothing = errors.New("gateway-addr and admin-addr are off: there is nothing to serve")
+var errNothing = errors.New("all addresses are off: there is nothing to serve")
 
 // Open makes a node: it opens its stores, reads its rules and listens, but serves nobody yet. If it fails nothing is left
 // open.
@@ -69,7 +71,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 
 func (n *Node) open(ctx context.Context) error {
 	c := n.config
-	if n.gatewayOff() && c.AdminAddr == config.Off {
+	if n.gatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
 		return errNothing
 	}
 	n.metrics = telemetry.New(n.options.Version)
@@ -90,6 +92,9 @@ func (n *Node) open(ctx context.Context) error {
 		if err := n.openGateway(); err != nil {
 			return err
 		}
+	}
+	if err := n.openProtocols(); err != nil {
+		return err
 	}
 	if c.AdminAddr != config.Off {
 		handler := telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()
@@ -233,6 +238,7 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 		})
 	}
+	n.serveProtocols(&group, stop)
 	if n.config.Rules != "" {
 		group.Go(func() {
 			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.rules.reload); err != nil {
@@ -250,6 +256,7 @@ func (n *Node) Run(ctx context.Context) error {
 	<-serving.Done()
 	n.state.Store(telemetry.Draining)
 	n.log.Info("draining")
+	n.drainProtocols()
 	group.Wait()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
@@ -295,6 +302,7 @@ func (n *Node) close() error {
 	if n.gateway != nil {
 		_ = n.gateway.Shutdown(context.Background()) // what came of it was told when it was served, and is nothing if it was not
 	}
+	n.closeProtocols()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.close()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/watch"
+	"github.com/headgate/headgate/internal/watch"
 )
 
 // A watched is a file that is watched for the length of a test, with what was read each time that it was said to change.

@@ -1,5 +1,6 @@
-// Package watch tells when a file may have changed, however it is changed: written in place, replaced by an editor, or by a
-// symbolic link that is swapped somewhere on the way to it, as Kubernetes does with the files of a ConfigMap.
+// Package watch tells when a file, or one of those in a directory, may have changed, however it is changed: written in
+// place, replaced by an editor, or by a symbolic link that is swapped somewhere on the way to it, as Kubernetes does with
+// the files of a ConfigMap.
 package watch
 
 import (
@@ -24,7 +25,7 @@ const (
 // maxSettle is how long a file that is written again and again is waited for.
 const maxSettle = time.Second
 
-// Options are the settings of File. The zero Options are good.
+// Options are the settings of File and Dir. The zero Options are good.
 type Options struct {
 	// Settle is how long nothing more must happen before it is told. Default DefaultSettle.
 	Settle time.Duration
@@ -38,6 +39,17 @@ type Options struct {
 // File calls changed whenever the file at path may have changed, one call after the other, until ctx ends. It calls it once
 // when it has begun to watch, for what happened before, and may call it for no change. The file need not exist.
 func File(ctx context.Context, path string, o Options, changed func()) error {
+	return start(ctx, &watcher{options: o, changed: changed}, path)
+}
+
+// Dir is File for all files of a directory: those that are in it, that come and that go. What is in directories below does
+// not count, unless a symbolic link of this one leads there.
+func Dir(ctx context.Context, path string, o Options, changed func()) error {
+	return start(ctx, &watcher{options: o, changed: changed, within: true}, path)
+}
+
+func start(ctx context.Context, w *watcher, path string) error {
+	o := &w.options
 	if o.Settle == 0 {
 		o.Settle = DefaultSettle
 	}
@@ -51,14 +63,14 @@ func File(ctx context.Context, path string, o Options, changed func()) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
-	w := &watcher{path: absolute, options: o, changed: changed, watched: map[string]bool{}}
+	w.path, w.watched = absolute, map[string]bool{}
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		o.Logger.Warn("the system does not tell of changed files; looking at it by and by", "file", path, "every", o.Poll, "error", err)
 	} else {
 		defer func() { _ = w.notify.Close() }()
 	}
 	w.follow()
-	w.seen = look(w.path)
+	w.seen = w.look()
 	w.changed()
 	w.run(ctx)
 	return nil
@@ -66,12 +78,14 @@ func File(ctx context.Context, path string, o Options, changed func()) error {
 
 type watcher struct {
 	path    string
+	within  bool // it is a directory, and what is in it counts
 	options Options
 	changed func()
 	notify  *fsnotify.Watcher // nil if there is none
-	steps   map[string]bool   // the links on the way to the file, and the file
+	steps   map[string]bool   // the links on the way to the files, and the files
+	end     string            // where the way to the directory ends, if what is in it counts
 	watched map[string]bool   // directories
-	seen    sight
+	seen    string
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -96,7 +110,7 @@ func (w *watcher) run(ctx context.Context) {
 				continue
 			}
 			// A directory that is watched tells of itself when it is moved or removed.
-			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] {
+			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] && (w.end == "" || filepath.Dir(e.Name) != w.end) {
 				continue
 			}
 			now := time.Now()
@@ -113,11 +127,11 @@ func (w *watcher) run(ctx context.Context) {
 		case <-settled.C:
 			first = time.Time{}
 			w.follow()
-			w.seen = look(w.path)
+			w.seen = w.look()
 			w.changed()
 		case <-poll.C:
 			w.follow()
-			if now := look(w.path); now != w.seen {
+			if now := w.look(); now != w.seen {
 				w.seen = now
 				w.changed()
 			}
@@ -125,12 +139,24 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// follow finds the steps to the file as they are now, and watches the directories that they are in.
+// follow finds the steps to the files as they are now, and watches the directories that they are in.
 func (w *watcher) follow() {
-	w.steps = steps(w.path)
+	w.steps, w.end = make(map[string]bool), ""
+	steps(w.path, w.steps)
+	if w.within {
+		if end, err := filepath.EvalSymlinks(w.path); err == nil {
+			w.end = end
+		}
+	}
+	for _, path := range w.entries() {
+		steps(path, w.steps)
+	}
 	wanted := make(map[string]bool, len(w.steps))
 	for step := range w.steps {
 		wanted[filepath.Dir(step)] = true
+	}
+	if w.end != "" {
+		wanted[w.end] = true
 	}
 	if w.notify == nil {
 		return
@@ -155,10 +181,9 @@ func (w *watcher) follow() {
 // maxLinks is how many symbolic links are followed, as the system does.
 const maxLinks = 40
 
-// steps returns the paths whose change may change what a path leads to: every symbolic link on the way, and its end. What
-// does not exist is a step too, since it may come to be.
-func steps(path string) map[string]bool {
-	found := make(map[string]bool)
+// steps adds to found the paths whose change may change what a path leads to: every symbolic link on the way, and its end.
+// What does not exist is a step too, since it may come to be.
+func steps(path string, found map[string]bool) {
 	at := string(filepath.Separator)
 	if volume := filepath.VolumeName(path); volume != "" {
 		at = volume + at
@@ -173,7 +198,7 @@ func steps(path string) map[string]bool {
 		info, err := os.Lstat(next)
 		if err != nil {
 			found[next] = true
-			return found
+			return
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at = next
@@ -182,7 +207,7 @@ func steps(path string) map[string]bool {
 		found[next] = true
 		target, err := os.Readlink(next)
 		if links++; err != nil || links > maxLinks {
-			return found
+			return
 		}
 		if filepath.IsAbs(target) {
 			at = filepath.VolumeName(target) + string(filepath.Separator)
@@ -191,24 +216,46 @@ func steps(path string) map[string]bool {
 		rest = append(strings.Split(target, string(filepath.Separator)), rest...)
 	}
 	found[at] = true
-	return found
 }
 
-// A sight is what a file looks like from outside.
-type sight struct {
-	end  string
-	size int64
-	at   time.Time
+// entries returns the files of a directory that count, in order; none if what is in it does not.
+func (w *watcher) entries() []string {
+	if w.end == "" {
+		return nil
+	}
+	list, err := os.ReadDir(w.end)
+	if err != nil {
+		return nil // it is gone, which its parent tells
+	}
+	var paths []string
+	for _, entry := range list {
+		if !entry.IsDir() {
+			paths = append(paths, filepath.Join(w.end, entry.Name()))
+		}
+	}
+	return paths
 }
 
-func look(path string) sight {
+// look returns what the file, or the files of the directory, look like from outside.
+func (w *watcher) look() string {
+	seen := look(w.path)
+	for _, path := range w.entries() {
+		seen += "\n" + path + "\t" + look(path)
+	}
+	return seen
+}
+
+func look(path string) string {
 	end, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return sight{}
+		return ""
 	}
 	info, err := os.Stat(end)
 	if err != nil {
-		return sight{}
+		return ""
 	}
-	return sight{end: end, size: info.Size(), at: info.ModTime()}
+	if info.IsDir() {
+		return end // what is in it is looked at one by one
+	}
+	return fmt.Sprint(end, "\t", info.Size(), "\t", info.ModTime().UnixNano())
 }

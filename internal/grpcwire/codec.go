@@ -1,0 +1,111 @@
+package grpcwire
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// A Message writes and reads its own wire bytes.
+type Message interface {
+	// MarshalWire appends the message to dst and returns it.
+	MarshalWire(dst []byte) ([]byte, error)
+	// UnmarshalWire sets the message to what b says; what it said before is forgotten. b is only lent: what is kept of it
+	// must be copied.
+	UnmarshalWire(b []byte) error
+}
+
+// Codec is for grpc.ForceServerCodecV2 and grpc.ForceCodecV2. It says it is "proto", since what is on the wire is: peers
+// that generate their messages cannot tell the difference. What is neither a Message nor a proto.Message is an error.
+var Codec encoding.CodecV2 = codec{}
+
+type codec struct{}
+
+func (codec) Name() string { return "proto" }
+
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	switch m := v.(type) {
+	case Message:
+		buf := pool.Get(0)
+		out, err := m.MarshalWire((*buf)[:0])
+		if err != nil {
+			pool.Put(buf)
+			return nil, fmt.Errorf("marshal %T: %w", v, err)
+		}
+		*buf = out
+		return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+	case proto.Message:
+		size := proto.Size(m)
+		buf := pool.Get(size)
+		out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buf)[:0], m)
+		if err != nil {
+			pool.Put(buf)
+			return nil, fmt.Errorf("marshal %T: %w", v, err)
+		}
+		*buf = out
+		return mem.BufferSlice{mem.NewBuffer(buf, pool)}, nil
+	default:
+		return nil, fmt.Errorf("marshal %T: neither grpcwire.Message nor proto.Message", v)
+	}
+}
+
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if len(data) == 1 {
+		return unmarshal(data[0].ReadOnlyData(), v)
+	}
+	whole := data.MaterializeToBuffer(pool)
+	defer whole.Free()
+	return unmarshal(whole.ReadOnlyData(), v)
+}
+
+func unmarshal(b []byte, v any) error {
+	switch m := v.(type) {
+	case Message:
+		if err := m.UnmarshalWire(b); err != nil {
+			return fmt.Errorf("unmarshal %T: %w", v, err)
+		}
+		return nil
+	case proto.Message:
+		if err := proto.Unmarshal(b, m); err != nil {
+			return fmt.Errorf("unmarshal %T: %w", v, err)
+		}
+		return nil
+	default:
+		return fmt.Errorf("unmarshal %T: neither grpcwire.Message nor proto.Message", v)
+	}
+}
+
+const (
+	// smallest is above what mem deems worth pooling (1 KiB): it would not give smaller ones back.
+	smallest = 2 << 10
+	// largest bounds what a rare giant leaves behind.
+	largest = 64 << 10
+)
+
+// pool holds buffers that grow to the size of the messages that are usual.
+var pool mem.BufferPool = &buffers{pool: sync.Pool{New: func() any {
+	b := make([]byte, 0, smallest)
+	return &b
+}}}
+
+type buffers struct{ pool sync.Pool }
+
+func (p *buffers) Get(length int) *[]byte {
+	b := p.pool.Get().(*[]byte)
+	if cap(*b) < length {
+		p.pool.Put(b)
+		grown := make([]byte, length, max(length, smallest))
+		return &grown
+	}
+	*b = (*b)[:length]
+	return b
+}
+
+func (p *buffers) Put(b *[]byte) {
+	if c := cap(*b); c >= smallest && c <= largest {
+		p.pool.Put(b)
+	}
+}

@@ -1,0 +1,186 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// What an HTTPConfig holds unless told otherwise.
+const (
+	DefaultMaxConns      = 20_000
+	DefaultHeaderTimeout = 5 * time.Second
+	DefaultReadTimeout   = 10 * time.Second
+	DefaultWriteTimeout  = 10 * time.Second
+	DefaultIdleTimeout   = 2 * time.Minute
+	DefaultMaxHeader     = 64 << 10
+)
+
+// HTTPConfig is what an HTTPServer is made of. Only Handler must be given.
+type HTTPConfig struct {
+	// Handler answers.
+	Handler http.Handler
+	// MaxConns is how many connections may be open at once; more are closed as they come. Default DefaultMaxConns.
+	MaxConns int
+	// HeaderTimeout is how long a client may take for the header of a request. Default DefaultHeaderTimeout.
+	HeaderTimeout time.Duration
+	// ReadTimeout is how long a client may take for a whole request. Default DefaultReadTimeout.
+	ReadTimeout time.Duration
+	// WriteTimeout is how long a handler and the client together may take for an answer, from the end of the request's
+	// header. A handler that holds answers extends it. Default DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection may wait for its next request. Default DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// MaxHeader is how long the header of a request may be, in bytes. Default DefaultMaxHeader.
+	MaxHeader int
+	// Logger hears of connections that break, at debug. Default slog's.
+	Logger *slog.Logger
+}
+
+var errNoHandler = errors.New("service: no Handler")
+
+func (c *HTTPConfig) fill() error {
+	if c.Handler == nil {
+		return errNoHandler
+	}
+	for _, n := range []struct {
+		name  string
+		value *time.Duration
+		or    time.Duration
+	}{
+		{"HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout},
+		{"ReadTimeout", &c.ReadTimeout, DefaultReadTimeout},
+		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
+		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
+	} {
+		if *n.value < 0 {
+			return fmt.Errorf("service: %s %s: want more than 0, or 0 for the default", n.name, *n.value)
+		}
+		if *n.value == 0 {
+			*n.value = n.or
+		}
+	}
+	for _, n := range []struct {
+		name      string
+		value     *int
+		or, least int
+	}{{"MaxConns", &c.MaxConns, DefaultMaxConns, 1}, {"MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1 << 10}} {
+		if *n.value == 0 {
+			*n.value = n.or
+		}
+		if *n.value < n.least {
+			return fmt.Errorf("service: %s %d: want at least %d, or 0 for the default", n.name, *n.value, n.least)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+// An HTTPServer is an http.Server that no client can keep busy: what each of them may send, how long that may take and how
+// many there may be is bounded. It speaks HTTP/1.1, and HTTP/2 with clients that begin with it.
+type HTTPServer struct {
+	http  *http.Server
+	conns Conns
+}
+
+// NewHTTP returns a server. The error says what is wrong with the HTTPConfig.
+func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	s := &HTTPServer{conns: Conns{Most: int64(c.MaxConns)}}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s.http = &http.Server{
+		Handler:           c.Handler,
+		ReadHeaderTimeout: c.HeaderTimeout,
+		ReadTimeout:       c.ReadTimeout,
+		WriteTimeout:      c.WriteTimeout,
+		IdleTimeout:       c.IdleTimeout,
+		MaxHeaderBytes:    c.MaxHeader,
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
+		ConnState:         s.state,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// state counts the connections that are over.
+func (s *HTTPServer) state(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		s.conns.Done()
+	}
+}
+
+// Serve serves those who connect until Shutdown. It returns nil after that.
+func (s *HTTPServer) Serve(l net.Listener) error {
+	if err := s.http.Serve(s.conns.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown takes no new connections and lets requests finish. When ctx ends before, it cuts them off and returns its error.
+func (s *HTTPServer) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		_ = s.http.Close() // what the connections have to say about that is of no use
+	}
+	return err
+}
+
+// Conns returns the connections of the server.
+func (s *HTTPServer) Conns() *Conns { return &s.conns }
+
+// Conns counts the connections of a server, and lets there be so many and no more.
+type Conns struct {
+	// Most is how many there may be at once.
+	Most int64
+
+	open, accepted, refused atomic.Int64
+}
+
+// Open returns how many connections there are, and Accepted and Refused how many there were.
+func (c *Conns) Open() int64     { return c.open.Load() }
+func (c *Conns) Accepted() int64 { return c.accepted.Load() }
+func (c *Conns) Refused() int64  { return c.refused.Load() }
+
+// Done says that one of them was closed.
+func (c *Conns) Done() { c.open.Add(-1) }
+
+// Listener returns a listener that closes connections which are too many. Whoever gets one from it calls Done when it is
+// closed.
+func (c *Conns) Listener(l net.Listener) net.Listener { return &boundedListener{Listener: l, conns: c} }
+
+type boundedListener struct {
+	net.Listener
+	conns *Conns
+}
+
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.conns.open.Add(1) <= l.conns.Most {
+			l.conns.accepted.Add(1)
+			return conn, nil
+		}
+		l.conns.open.Add(-1)
+		l.conns.refused.Add(1)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // no time spent on who is not served
+		}
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,230 @@
+package service_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/service"
+)
+
+// patience is how long tests wait for what should happen soon, on a busy machine too.
+const patience = 20 * time.Second
+
+// start serves a handler until the test ends, and returns the server, its address, and what Serve returns.
+func start(t *testing.T, c service.HTTPConfig) (*service.HTTPServer, string, chan error) {
+	t.Helper()
+	c.Logger = slog.New(slog.DiscardHandler)
+	s, err := service.NewHTTP(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		done <- s.Serve(l)
+	}()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.Shutdown(ctx)
+		<-ended
+	})
+	return s, l.Addr().String(), done
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func ask(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answered returns the status of the next answer.
+func answered(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	return r.StatusCode
+}
+
+func ok(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+
+func TestConnectionsThatAreTooManyAreClosedAndOthersServed(t *testing.T) {
+	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok), MaxConns: 2})
+	first, second := dial(t, addr), dial(t, addr)
+	for _, conn := range []net.Conn{first, second} {
+		ask(t, conn)
+		if got := answered(t, conn); got != 200 {
+			t.Fatalf("got %d, want 200", got)
+		}
+	}
+	if third, err := net.Dial("tcp", addr); err == nil { // it may be closed already
+		if err := third.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := third.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("got %v, want the third connection to be closed", err)
+		}
+		_ = third.Close()
+	}
+	ask(t, first)
+	if got := answered(t, first); got != 200 {
+		t.Errorf("got %d, want the first to be served still", got)
+	}
+	_ = second.Close()
+	for deadline := time.Now().Add(patience); s.Conns().Open() > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d open connections, want 1", s.Conns().Open())
+		}
+	}
+	fourth := dial(t, addr)
+	ask(t, fourth)
+	if got := answered(t, fourth); got != 200 {
+		t.Errorf("got %d, want 200 where there is room again", got)
+	}
+	if got := s.Conns().Refused(); got != 1 {
+		t.Errorf("got %d refused, want 1", got)
+	}
+	if got := s.Conns().Accepted(); got != 3 {
+		t.Errorf("got %d accepted, want 3", got)
+	}
+}
+
+func TestHalfARequestThenSilenceIsCutOff(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	_, addr, _ := start(t, service.HTTPConfig{
+		Handler: handler, HeaderTimeout: 50 * time.Millisecond, ReadTimeout: 100 * time.Millisecond, IdleTimeout: 50 * time.Millisecond,
+	})
+	for _, half := range []string{
+		"", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf",
+	} {
+		conn := dial(t, addr)
+		if _, err := io.WriteString(conn, half); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(conn); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("after %q: got %v, want the connection to be closed", half, err)
+		}
+	}
+}
+
+func TestAHeaderThatIsTooLongIsRefused(t *testing.T) {
+	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok), MaxHeader: 1 << 10})
+	conn := dial(t, addr)
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 16<<10)+"\r\n\r\n") // it may be cut off
+	if got := answered(t, conn); got != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %d, want 431", got)
+	}
+}
+
+func TestShutdownLetsCallsFinishAndServeReturnNil(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s, addr, done := start(t, service.HTTPConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		w.WriteHeader(http.StatusTeapot)
+	})})
+	conn := dial(t, addr)
+	ask(t, conn)
+	<-entered
+	shut := make(chan error, 1)
+	go func() { shut <- s.Shutdown(context.Background()) }()
+	if err := <-done; err != nil {
+		t.Errorf("Serve: got %v, want nil", err)
+	}
+	if c, err := net.Dial("tcp", addr); err == nil {
+		_ = c.Close()
+		t.Error("somebody is accepted after Shutdown")
+	}
+	close(leave)
+	if got := answered(t, conn); got != http.StatusTeapot {
+		t.Errorf("got %d, want the answer", got)
+	}
+	if err := <-shut; err != nil {
+		t.Errorf("Shutdown: got %v, want nil", err)
+	}
+}
+
+func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
+	entered := make(chan struct{})
+	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	})})
+	conn := dial(t, addr)
+	ask(t, conn)
+	<-entered
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that the time was over", err)
+	}
+	if b, err := io.ReadAll(conn); len(b) > 0 {
+		t.Errorf("got %q, %v, want no answer", b, err)
+	}
+}
+
+func TestHTTP2IsServedToThoseWhoBeginWithIt(t *testing.T) {
+	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok)})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	tr := &http.Transport{Protocols: protocols}
+	defer tr.CloseIdleConnections()
+	r, err := (&http.Client{Transport: tr, Timeout: patience}).Get("http://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.ProtoMajor != 2 || r.StatusCode != 200 {
+		t.Errorf("got %s %d, want HTTP/2.0 200", r.Proto, r.StatusCode)
+	}
+}
+
+func TestBadSettingsAreRefused(t *testing.T) {
+	h := http.HandlerFunc(ok)
+	for want, c := range map[string]service.HTTPConfig{
+		"no Handler":            {},
+		"MaxConns -1: want":     {Handler: h, MaxConns: -1},
+		"MaxHeader 10: want":    {Handler: h, MaxHeader: 10},
+		"ReadTimeout -1s: want": {Handler: h, ReadTimeout: -time.Second},
+	} {
+		if _, err := service.NewHTTP(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package service
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// The bounds of a token, in bytes.
+const (
+	MinToken = 16
+	MaxToken = 4096
+)
+
+// ErrToken is returned for a file that holds no token.
+var ErrToken = errors.New("service: no token")
+
+// A Token is what a caller of the decision service must show. A nil one lets everybody in. It is safe for concurrent use.
+type Token struct {
+	sum     [sha256.Size]byte // so that the token itself is nowhere
+	warning string
+}
+
+// NewToken returns a token that is one line of at least MinToken visible characters of ASCII. White space around it does
+// not count.
+func NewToken(text string) (*Token, error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case len(text) < MinToken:
+		return nil, fmt.Errorf("%w: %d characters are too few: want one line of at least %d, better 32 by chance", ErrToken, len(text), MinToken)
+	case len(text) > MaxToken:
+		return nil, fmt.Errorf("%w: more than %d characters: want one line", ErrToken, MaxToken)
+	}
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f {
+			return nil, fmt.Errorf("%w: character %d cannot be sent in a header: want one line of letters, digits and signs", ErrToken, i+1)
+		}
+	}
+	return &Token{sum: sha256.Sum256([]byte(text))}, nil
+}
+
+// ReadToken reads a token from a file.
+func ReadToken(path string) (*Token, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the token: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, MaxToken+64))
+	if err != nil {
+		return nil, fmt.Errorf("read the token: %w", err)
+	}
+	t, err := NewToken(string(bytes.TrimSpace(data)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
+		t.warning = fmt.Sprintf("%s can be read or written by everybody (%v): want 0600", path, info.Mode().Perm())
+	}
+	return t, nil
+}
+
+// Warning says what is wrong with how the token is kept, for the log. It is empty if nothing is.
+func (t *Token) Warning() string {
+	if t == nil {
+		return ""
+	}
+	return t.warning
+}
+
+// Is tells whether this is the token. How long it takes says nothing about it.
+func (t *Token) Is(presented string) bool {
+	if t == nil {
+		return true
+	}
+	if len(presented) > MaxToken {
+		return false
+	}
+	var room [256]byte // on the stack
+	sum := sha256.Sum256(append(room[:0], presented...))
+	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
+}
+
+// scheme is how a token is shown in an Authorization header.
+const scheme = "Bearer"
+
+// IsBearer tells whether the value of an Authorization header, or of the metadata of that name, shows the token.
+func (t *Token) IsBearer(authorization string) bool {
+	if t == nil {
+		return true
+	}
+	name, presented, _ := strings.Cut(authorization, " ")
+	return strings.EqualFold(name, scheme) && t.Is(strings.TrimSpace(presented))
+}
