@@ -1,0 +1,124 @@
+package envoyrls
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Handler answers POST /json, for those who have no gRPC: a RateLimitRequest in the JSON of protobuf, answered with a
+// RateLimitResponse and 200, or 429 if it is OVER_LIMIT. And GET /healthcheck, with 200 or 500.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /json", s.serveJSON)
+	mux.HandleFunc("GET /healthcheck", s.serveHealth)
+	return mux
+}
+
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if !s.Healthy() {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, "unhealthy\n") // a client that has gone need not know
+		return
+	}
+	_, _ = io.WriteString(w, "OK")
+}
+
+func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
+	if !s.config.Token.Is(bearer(r)) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
+		http.Error(w, "want the token of this service: Authorization: Bearer …", http.StatusUnauthorized)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.config.Limits.Body))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			http.Error(w, "the request is too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		http.Error(w, "the request was not received", http.StatusBadRequest)
+		return
+	}
+	var asked rlspb.RateLimitRequest
+	if err := protojson.Unmarshal(body, &asked); err != nil {
+		http.Error(w, "no RateLimitRequest in JSON: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, err := s.generated(r, &asked)
+	if err != nil {
+		http.Error(w, grpcstatus.Convert(err).Message(), httpStatus(err))
+		return
+	}
+	data, err := protojson.Marshal(answer)
+	if err != nil {
+		s.config.OnError(err)
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if answer.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	_, _ = w.Write(data) // a client that has gone need not know
+}
+
+// generated is shouldRateLimit for generated messages.
+func (s *Server) generated(r *http.Request, asked *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
+	data, err := proto.Marshal(asked)
+	if err != nil {
+		return nil, grpcstatus.Error(codes.InvalidArgument, err.Error())
+	}
+	c := newCall(s.config.Limits)
+	if err := c.request.UnmarshalWire(data); err != nil {
+		c.free()
+		return nil, grpcstatus.Error(codes.InvalidArgument, err.Error())
+	}
+	reply, err := s.shouldRateLimit(r.Context(), c)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = reply.MarshalWire(data[:0]); err != nil {
+		return nil, grpcstatus.Error(codes.Internal, err.Error())
+	}
+	answer := new(rlspb.RateLimitResponse)
+	if err := proto.Unmarshal(data, answer); err != nil {
+		return nil, grpcstatus.Error(codes.Internal, err.Error())
+	}
+	return answer, nil
+}
+
+// httpStatus returns the status of HTTP for one of gRPC.
+func httpStatus(err error) int {
+	switch grpcstatus.Code(err) {
+	case codes.InvalidArgument, codes.FailedPrecondition:
+		return http.StatusBadRequest
+	case codes.Unimplemented:
+		return http.StatusNotImplemented
+	case codes.DeadlineExceeded, codes.Canceled:
+		return http.StatusGatewayTimeout
+	case codes.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// bearer returns the token that a request shows, empty if it shows none.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}

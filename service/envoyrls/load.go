@@ -1,0 +1,93 @@
+package envoyrls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/headgate/headgate/internal/watch"
+)
+
+var errNoFiles = errors.New("no configuration: want a file that ends in .yaml, .yml or .json")
+
+// load reads the configuration and puts it in force.
+func (s *Server) load() error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	docs, err := Load(s.config.Path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(docs) == 0 {
+		return fmt.Errorf("%s: %w", s.config.Path, errNoFiles)
+	}
+	t, err := compile(docs)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	t.inherit(s.table.Load())
+	s.table.Store(t)
+	s.detailed.clear()
+	s.counts.loads.Add(1)
+	s.last = ""
+	s.config.Logger.Info("rate limit configuration loaded", "path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
+	return nil
+}
+
+// refuse tells that a configuration is wrong, once for each thing that is.
+func (s *Server) refuse(err error) {
+	s.counts.loadsRefused.Add(1)
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if text := err.Error(); text != s.last {
+		s.last = text
+		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "error", text)
+	}
+}
+
+// Reload reads the configuration again. If it is wrong, or gone, the one in force stays and the error says why.
+func (s *Server) Reload() error {
+	if s.config.Path == "" {
+		return nil
+	}
+	if err := s.load(); err != nil {
+		s.refuse(err)
+		return err
+	}
+	s.health()
+	return nil
+}
+
+// Watch reloads the configuration when it changes, until ctx ends. It returns at once if there is none to watch.
+func (s *Server) Watch(ctx context.Context) error {
+	if s.config.Path == "" {
+		return nil
+	}
+	look := watch.File
+	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
+		look = watch.Dir
+	}
+	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() }) // it has told the log
+}
+
+// Healthy tells whether requests are answered: there is a configuration, or there are rules, and Drain was not called.
+func (s *Server) Healthy() bool { return s.healthy.Load() }
+
+// Drain says that the program is about to end: health checks fail, and requests are still answered.
+func (s *Server) Drain() {
+	s.loading.Lock()
+	s.drained = true
+	s.loading.Unlock()
+	s.health()
+}
+
+// health finds out how the server is and tells of a change.
+func (s *Server) health() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	healthy := !s.drained && (s.config.Path == "" || s.table.Load() != nil)
+	if s.healthy.Swap(healthy) != healthy {
+		s.config.OnHealth(healthy)
+	}
+}

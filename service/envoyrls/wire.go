@@ -1,0 +1,383 @@
+package envoyrls
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/headgate/headgate/internal/grpcwire"
+)
+
+// The messages of envoy.service.ratelimit.v3, read from and written to wire bytes. A test holds them against the generated
+// ones.
+
+var (
+	_ grpcwire.Message = (*request)(nil)
+	_ grpcwire.Message = (*reply)(nil)
+)
+
+// A request is a RateLimitRequest. Its texts lie in a buffer of its own that is used again.
+type request struct {
+	domain      string
+	descriptors []descriptor
+	hits        uint32
+
+	entries []entry // of all descriptors
+	buf     []byte
+	most    Limits
+	tooMany string // what there is too much of; empty if the request was read to its end
+}
+
+// A descriptor is a RateLimitDescriptor.
+type descriptor struct {
+	from, to int32 // its entries
+	override override
+	hits     uint64
+	hasHits  bool
+	negative bool // the hits are given back
+}
+
+// An override is a limit that a request brings along.
+type override struct {
+	is         bool
+	requests   uint32
+	unit       uint32
+	multiplier uint32 // 0 for none
+}
+
+// An entry is a key and a value.
+type entry struct{ key, value string }
+
+var (
+	errUTF8   = errors.New("a text that is not UTF-8")
+	errNumber = errors.New("a field number that is too large")
+
+	errUnsupported = fmt.Errorf("envoyrls: %w: a server reads requests and writes replies", errors.ErrUnsupported)
+)
+
+// MarshalWire is not for servers.
+func (r *request) MarshalWire([]byte) ([]byte, error) { return nil, errUnsupported }
+
+// UnmarshalWire reads a request. One that has more than it may is not read to its end.
+func (r *request) UnmarshalWire(b []byte) error {
+	r.domain, r.hits, r.tooMany = "", 0, ""
+	r.descriptors, r.entries = r.descriptors[:0], r.entries[:0]
+	r.buf = append(r.buf[:0], b...)
+	for b = r.buf; len(b) > 0 && r.tooMany == ""; {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
+		b = b[n:]
+		var err error
+		switch {
+		case num == 1 && typ == protowire.BytesType:
+			r.domain, b, err = text(b)
+		case num == 2 && typ == protowire.BytesType:
+			var inner []byte
+			if inner, b, err = message(b); err == nil {
+				err = r.descriptor(inner)
+			}
+		case num == 3 && typ == protowire.VarintType:
+			var v uint64
+			v, b, err = varint(b)
+			r.hits = uint32(v)
+		default:
+			b, err = skip(b, num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) descriptor(b []byte) error {
+	if len(r.descriptors) == r.most.Descriptors {
+		r.tooMany = "descriptors"
+		return nil
+	}
+	at := int32(len(r.entries))
+	r.descriptors = append(r.descriptors, descriptor{from: at, to: at})
+	d := &r.descriptors[len(r.descriptors)-1]
+	for len(b) > 0 && r.tooMany == "" {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
+		b = b[n:]
+		var err error
+		var inner []byte
+		var v uint64
+		switch {
+		case num == 1 && typ == protowire.BytesType:
+			if inner, b, err = message(b); err == nil {
+				err = r.entry(inner, d)
+			}
+		case num == 2 && typ == protowire.BytesType:
+			if inner, b, err = message(b); err == nil {
+				d.override.is = true
+				err = d.override.read(inner)
+			}
+		case num == 3 && typ == protowire.BytesType:
+			if inner, b, err = message(b); err == nil {
+				d.hasHits = true
+				err = wrapped(inner, &d.hits)
+			}
+		case num == 4 && typ == protowire.VarintType:
+			v, b, err = varint(b)
+			d.negative = v != 0
+		default:
+			b, err = skip(b, num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) entry(b []byte, d *descriptor) error {
+	if int(d.to-d.from) == r.most.Entries {
+		r.tooMany = "entries of a descriptor"
+		return nil
+	}
+	var e entry
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
+		b = b[n:]
+		var err error
+		switch {
+		case num == 1 && typ == protowire.BytesType:
+			e.key, b, err = text(b)
+		case num == 2 && typ == protowire.BytesType:
+			e.value, b, err = text(b)
+		default:
+			b, err = skip(b, num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.entries = append(r.entries, e)
+	d.to++
+	return nil
+}
+
+func (o *override) read(b []byte) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
+		b = b[n:]
+		var err error
+		var v uint64
+		switch {
+		case num == 1 && typ == protowire.VarintType:
+			v, b, err = varint(b)
+			o.requests = uint32(v)
+		case num == 2 && typ == protowire.VarintType:
+			v, b, err = varint(b)
+			o.unit = uint32(v)
+		case num == 3 && typ == protowire.BytesType:
+			var inner []byte
+			if inner, b, err = message(b); err == nil {
+				v = uint64(o.multiplier)
+				err = wrapped(inner, &v)
+				o.multiplier = uint32(v)
+			}
+		default:
+			b, err = skip(b, num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrapped reads the number in a message that has only this.
+func wrapped(b []byte, into *uint64) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
+		b = b[n:]
+		var err error
+		if num == 1 && typ == protowire.VarintType {
+			*into, b, err = varint(b)
+		} else {
+			b, err = skip(b, num, typ)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func message(b []byte) (inner, rest []byte, err error) {
+	inner, n := protowire.ConsumeBytes(b)
+	if n < 0 {
+		return nil, nil, protowire.ParseError(n)
+	}
+	return inner, b[n:], nil
+}
+
+func text(b []byte) (s string, rest []byte, err error) {
+	inner, n := protowire.ConsumeBytes(b)
+	if n < 0 {
+		return "", nil, protowire.ParseError(n)
+	}
+	if !utf8.Valid(inner) {
+		return "", nil, errUTF8
+	}
+	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
+}
+
+func varint(b []byte) (v uint64, rest []byte, err error) {
+	v, n := protowire.ConsumeVarint(b)
+	if n < 0 {
+		return 0, nil, protowire.ParseError(n)
+	}
+	return v, b[n:], nil
+}
+
+func skip(b []byte, num protowire.Number, typ protowire.Type) (rest []byte, err error) {
+	n := protowire.ConsumeFieldValue(num, typ, b)
+	if n < 0 {
+		return nil, protowire.ParseError(n)
+	}
+	return b[n:], nil
+}
+
+// A code is a RateLimitResponse.Code. Unknown is never sent.
+type code uint8
+
+const (
+	ok        code = 1
+	overLimit code = 2
+)
+
+// A status is a DescriptorStatus.
+type status struct {
+	code      code
+	current   []byte // current_limit; nil for none
+	remaining uint32
+	reset     time.Duration // told in whole seconds, rounded up
+	hasReset  bool
+
+	// What follows is not sent.
+
+	most   int64 // that may pass
+	over   bool  // the limit is exceeded, whatever the code says
+	denies bool  // the request is denied for it alone
+}
+
+// seconds returns the whole seconds until the limit is reset.
+func (s *status) seconds() int64 { return int64((s.reset + time.Second - 1) / time.Second) }
+
+func (s *status) size() int {
+	n := 2
+	if s.current != nil {
+		n += 1 + protowire.SizeBytes(len(s.current))
+	}
+	if s.remaining != 0 {
+		n += 1 + protowire.SizeVarint(uint64(s.remaining))
+	}
+	if s.hasReset {
+		n += 1 + protowire.SizeBytes(sizeDuration(s.seconds()))
+	}
+	return n
+}
+
+func (s *status) append(dst []byte) []byte {
+	dst = append(dst, 1<<3|byte(protowire.VarintType), byte(s.code))
+	if s.current != nil {
+		dst = append(dst, 2<<3|byte(protowire.BytesType))
+		dst = protowire.AppendBytes(dst, s.current)
+	}
+	if s.remaining != 0 {
+		dst = append(dst, 3<<3|byte(protowire.VarintType))
+		dst = protowire.AppendVarint(dst, uint64(s.remaining))
+	}
+	if s.hasReset {
+		seconds := s.seconds()
+		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(sizeDuration(seconds)))
+		if seconds != 0 {
+			dst = append(dst, 1<<3|byte(protowire.VarintType))
+			dst = protowire.AppendVarint(dst, uint64(seconds))
+		}
+	}
+	return dst
+}
+
+func sizeDuration(seconds int64) int {
+	if seconds == 0 {
+		return 0
+	}
+	return 1 + protowire.SizeVarint(uint64(seconds))
+}
+
+// appendCurrentLimit appends a RateLimitResponse.RateLimit.
+func appendCurrentLimit(dst []byte, name string, requests uint32, u Unit, multiplier uint32) []byte {
+	if dst == nil {
+		dst = []byte{} // one that is there, if empty
+	}
+	if requests != 0 {
+		dst = append(dst, 1<<3|byte(protowire.VarintType))
+		dst = protowire.AppendVarint(dst, uint64(requests))
+	}
+	if u != UnitUnknown {
+		dst = append(dst, 2<<3|byte(protowire.VarintType), byte(u))
+	}
+	if name != "" {
+		dst = append(dst, 3<<3|byte(protowire.BytesType))
+		dst = protowire.AppendString(dst, name)
+	}
+	if multiplier != 0 {
+		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(1+protowire.SizeVarint(uint64(multiplier))), 1<<3|byte(protowire.VarintType))
+		dst = protowire.AppendVarint(dst, uint64(multiplier))
+	}
+	return dst
+}
+
+// appendHeader appends a header that the response is to have.
+func appendHeader(dst []byte, name, value string) []byte {
+	dst = append(dst, 3<<3|byte(protowire.BytesType))
+	dst = protowire.AppendVarint(dst, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))
+	dst = append(dst, 1<<3|byte(protowire.BytesType))
+	dst = protowire.AppendString(dst, name)
+	dst = append(dst, 2<<3|byte(protowire.BytesType))
+	return protowire.AppendString(dst, value)
+}
+
+func uint32Of(n int64) uint32 { return uint32(max(0, min(n, math.MaxUint32))) }
+
+// timesOf returns how many times a unit is meant.
+func timesOf(multiplier uint32) time.Duration { return time.Duration(multiplier) }

@@ -1,0 +1,159 @@
+package grpcapi
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/certs"
+	"github.com/headgate/headgate/service"
+)
+
+// What a Config holds unless told otherwise.
+const (
+	DefaultMaxMessage  = 1 << 20
+	DefaultMaxBatch    = 1000
+	DefaultMaxStreams  = 1000
+	DefaultMaxHeader   = 16 << 10
+	DefaultMinPing     = 10 * time.Second
+	DefaultIdleTimeout = 15 * time.Minute
+	DefaultCheckFiles  = 10 * time.Second
+)
+
+// Config is what a Server is made of. Only Engine must be given.
+type Config struct {
+	// Engine decides.
+	Engine *engine.Engine
+	// Identifier gives what callers say of their clients the form that rules know. Default one of the zero identity.Config.
+	Identifier *identity.Identifier
+	// Store is what headgate.v1.Store hands out. Default nil: it is not offered.
+	Store headgate.Limiter
+	// Token is what callers must show. Default nil: everybody may call.
+	Token *service.Token
+	// TLS has the certificates. Default nil: no TLS.
+	TLS *TLS
+	// MaxMessage is how large a message may be, in bytes. Default DefaultMaxMessage.
+	MaxMessage int
+	// MaxBatch is how many requests, or checks for the store, there may be in one call. Default DefaultMaxBatch.
+	MaxBatch int
+	// MaxStreams is how many calls may be under way on one connection; more wait at the client. Default DefaultMaxStreams.
+	MaxStreams int
+	// MaxHeader is how long the metadata of a call may be, in bytes. Default DefaultMaxHeader.
+	MaxHeader int
+	// MaxConns is how many connections may be open at once; more are closed as they come. Default service.DefaultMaxConns.
+	MaxConns int
+	// Parallel is how many requests of one batch or stream are decided at once: 1 for a store in this process, some dozens for
+	// one behind a network. With more than one, requests of the same batch or stream about the same client may be decided in
+	// any order. Default 1.
+	Parallel int
+	// MinPing is how often a client may ping; one that pings more often is disconnected. Default DefaultMinPing.
+	MinPing time.Duration
+	// IdleTimeout is after how long without a call a client is asked to connect anew when it needs to. Default
+	// DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// Logger hears of faults, at most once a second, and of certificates. Default slog's.
+	Logger *slog.Logger
+	// Now is the clock by which reset_timestamp is told. Default the system's.
+	Now func() time.Time
+}
+
+// TLS are the certificates of a server. Their files are watched: when they change, new connections get the new ones. If the
+// new files are bad, the old certificates stay in use, and the log says so.
+type TLS struct {
+	// Certificates are pairs of files. A client gets the first that is good for the name it asks for, or the first of all.
+	Certificates []CertificateFiles
+	// ClientCAFile has the certificates of those who vouch for callers, in PEM; callers then need a certificate of theirs.
+	// Default none: callers need no certificate.
+	ClientCAFile string
+	// MinVersion is the oldest version of TLS that is spoken: tls.VersionTLS12 or tls.VersionTLS13. Default the former.
+	MinVersion uint16
+	// CheckFiles is how often the files are looked at. Default DefaultCheckFiles.
+	CheckFiles time.Duration
+}
+
+// CertificateFiles is a certificate and its key, in PEM. Certificates of those who issued it follow it in its file.
+type CertificateFiles struct{ CertFile, KeyFile string }
+
+var errNoEngine = errors.New("grpcapi: no Engine: want one of engine.New")
+
+// fill checks the Config and sets what is missing.
+func (c *Config) fill() error {
+	if c.Engine == nil {
+		return errNoEngine
+	}
+	if c.Identifier == nil {
+		id, err := identity.New(identity.Config{})
+		if err != nil {
+			return err
+		}
+		c.Identifier = id
+	}
+	for _, n := range []struct {
+		name            string
+		value           *int
+		or, least, most int
+	}{
+		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1 << 10, 64 << 20},
+		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
+		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams, 1, 1 << 20},
+		{"MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1 << 10, 1 << 20},
+		{"MaxConns", &c.MaxConns, service.DefaultMaxConns, 1, 1 << 30},
+		{"Parallel", &c.Parallel, 1, 1, 1000},
+	} {
+		if *n.value == 0 {
+			*n.value = n.or
+		}
+		if *n.value < n.least || *n.value > n.most {
+			return fmt.Errorf("grpcapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.least, n.most)
+		}
+	}
+	for _, n := range []struct {
+		name  string
+		value *time.Duration
+		or    time.Duration
+	}{{"MinPing", &c.MinPing, DefaultMinPing}, {"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout}} {
+		if *n.value == 0 {
+			*n.value = n.or
+		}
+		if *n.value < time.Millisecond {
+			return fmt.Errorf("grpcapi: %s %s: want at least 1ms, or 0 for the default", n.name, *n.value)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// load returns the certificates of the files, nil if there is no TLS.
+func (t *TLS) load() (*certs.Set, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
+		return nil, fmt.Errorf("grpcapi: TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
+	}
+	if t.CheckFiles == 0 {
+		t.CheckFiles = DefaultCheckFiles
+	}
+	if t.CheckFiles < time.Millisecond {
+		return nil, fmt.Errorf("grpcapi: TLS.CheckFiles %s: want at least 1ms, or 0 for %s", t.CheckFiles, DefaultCheckFiles)
+	}
+	files := make([]certs.Files, len(t.Certificates))
+	for i, f := range t.Certificates {
+		files[i] = certs.Files(f)
+	}
+	set, err := certs.Load(files, t.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("grpcapi: TLS: %w", err)
+	}
+	return set, nil
+}

@@ -1,0 +1,200 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/certs"
+	"github.com/headgate/headgate/internal/grpcwire"
+	"github.com/headgate/headgate/service"
+)
+
+// A Server answers calls. Make one with New. It is safe for concurrent use.
+type Server struct {
+	config   Config
+	grpc     *grpc.Server
+	health   *health.Server
+	conns    service.Conns
+	certs    *certs.Set // nil without TLS
+	borrows  bool       // Config.Store keeps no keys
+	calls    sync.Pool  // of *call
+	batches  sync.Pool  // of *batch
+	askers   sync.Pool  // of *asker
+	streamed sync.Pool  // of *streamed
+	doings   sync.Pool  // of *doing
+	helpers  chan struct{}
+	logged   atomic.Int64 // when a fault was logged last, in nanoseconds
+
+	stop     context.CancelFunc
+	stopping context.Context //nolint:containedctx // it ends when Shutdown is called, for streams to end
+	running  sync.WaitGroup  // streams, and who watches certificates
+}
+
+// maxHelpers is how many goroutines there may be that help with batches and streams. Calls that get none are decided one
+// after the other.
+const maxHelpers = 4096
+
+// New returns a Server. The error says what is wrong with the Config.
+func New(c Config) (*Server, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	set, err := c.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: c, certs: set, health: health.NewServer(),
+		conns: service.Conns{Most: int64(c.MaxConns)}, helpers: make(chan struct{}, maxHelpers),
+	}
+	_, s.borrows = c.Store.(engine.Borrower)
+	s.makePools()
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(s.options()...)
+	s.grpc.RegisterService(&rateLimiterDesc, s)
+	s.SetServing(rateLimiterDesc.ServiceName, true)
+	if c.Store != nil {
+		s.grpc.RegisterService(&storeDesc, s)
+		s.SetServing(storeDesc.ServiceName, true)
+	}
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+func (s *Server) options() []grpc.ServerOption {
+	c := &s.config
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(grpcwire.Codec),
+		grpc.MaxRecvMsgSize(c.MaxMessage),
+		grpc.MaxConcurrentStreams(uint32(c.MaxStreams)),
+		grpc.MaxHeaderListSize(uint32(c.MaxHeader)),
+		grpc.ConnectionTimeout(5 * time.Second),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.MinPing, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: c.IdleTimeout, Time: time.Minute, Timeout: 20 * time.Second,
+		}),
+		grpc.WaitForHandlers(true),
+		// Connections that are idle keep little: what they write with is shared, and they read into a page.
+		grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(8 << 10),
+	}
+	if s.certs != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config(c.TLS.MinVersion))))
+	}
+	if c.Token != nil {
+		options = append(options, grpc.InTapHandle(s.ask))
+	}
+	return options
+}
+
+var errToken = status.Error(codes.Unauthenticated, "show the token of the decision service: metadata authorization: Bearer TOKEN")
+
+// ask asks a call for the token.
+func (s *Server) ask(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if strings.HasPrefix(info.FullMethodName, "/grpc.health.v1.Health/") {
+		return ctx, nil
+	}
+	shown := info.Header["authorization"]
+	if len(shown) != 1 || !s.config.Token.IsBearer(shown[0]) {
+		return nil, errToken
+	}
+	return ctx, nil
+}
+
+// Register lets other services be served beside these. It is called before Serve.
+func (s *Server) Register(register func(grpc.ServiceRegistrar)) { register(s.grpc) }
+
+// SetServing says what Health answers of a service. Of those of this package it says that they are served until Shutdown.
+func (s *Server) SetServing(name string, serving bool) {
+	state := grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	if serving {
+		state = grpc_health_v1.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus(name, state)
+}
+
+// Conns returns the connections of the server.
+func (s *Server) Conns() *service.Conns { return &s.conns }
+
+// Serve serves those who connect until Shutdown, and returns nil after that. It may be called for several listeners.
+func (s *Server) Serve(l net.Listener) error {
+	if s.certs != nil {
+		s.running.Go(func() { s.certs.Watch(s.stopping, s.config.TLS.CheckFiles, s.config.Logger) })
+	}
+	err := s.grpc.Serve(&listener{Listener: s.conns.Listener(l), done: s.conns.Done})
+	if errors.Is(err, grpc.ErrServerStopped) && s.stopping.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Reload looks at the files of certificates now, rather than when it is time to.
+func (s *Server) Reload() error {
+	if s.certs == nil {
+		return nil
+	}
+	return s.certs.Reload(s.config.Logger)
+}
+
+// Shutdown takes no new calls and lets those under way finish. When ctx ends before, it cuts them off and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	s.stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+		s.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.grpc.Stop()
+	<-done
+	return ctx.Err()
+}
+
+// A listener tells when its connections are closed.
+type listener struct {
+	net.Listener
+	done func()
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c, done: l.done}, nil
+}
+
+type conn struct {
+	net.Conn
+	once sync.Once
+	done func()
+}
+
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.done)
+	return err
+}

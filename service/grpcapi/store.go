@@ -1,0 +1,200 @@
+package grpcapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+var storeDesc = grpc.ServiceDesc{
+	ServiceName: headgatev1.Store_ServiceDesc.ServiceName,
+	HandlerType: (*any)(nil),
+	Metadata:    headgatev1.Store_ServiceDesc.Metadata,
+	Methods:     []grpc.MethodDesc{{MethodName: "Do", Handler: handleDo}},
+}
+
+// A doing is a Do. It is its own response, as a call is.
+type doing struct {
+	server    *Server
+	request   wirev1.DoRequest
+	decisions []headgate.Decision
+	keys      []byte // of callers, as the store gets them
+	out       []byte
+}
+
+func (c *doing) MarshalWire(dst []byte) ([]byte, error) {
+	dst = append(dst, c.out...)
+	c.release()
+	return dst, nil
+}
+
+func (c *doing) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+
+func (c *doing) release() {
+	if cap(c.out) <= keptBytes && cap(c.request.Operations) <= keptRequests {
+		c.server.doings.Put(c)
+	}
+}
+
+func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	c := s.doings.Get().(*doing)
+	err := decode(c)
+	if err == nil && c.request.TooMany {
+		err = status.Error(codes.InvalidArgument, "more checks than one call may have: want at most "+strconv.Itoa(s.config.MaxBatch))
+	}
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	c.out = c.out[:0]
+	if s.config.Parallel == 1 || len(c.request.Operations) < 2 {
+		for i := range c.request.Operations {
+			c.do(ctx, &c.request.Operations[i])
+		}
+		return c, nil
+	}
+	results := make([][]byte, len(c.request.Operations))
+	s.sideBySide(len(results), func(i int) {
+		d := s.doings.Get().(*doing)
+		d.out = d.out[:0]
+		d.do(ctx, &c.request.Operations[i])
+		results[i] = append([]byte(nil), d.out...)
+		d.release()
+	})
+	for _, result := range results {
+		c.out = append(c.out, result...)
+	}
+	return c, nil
+}
+
+var errForbidden = errors.New("reset: this server does it only if it asks for a token, and it does not")
+
+// do does one operation, and appends its result to out.
+func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
+	decisions, err := c.ask(ctx, op)
+	if decisions != nil {
+		c.decisions = decisions
+	}
+	if err == nil {
+		c.out = wirev1.AppendResult(c.out, decisions)
+		return
+	}
+	f := failureOf(err)
+	if f.Fault == wirev1.Unavailable && ctx.Err() == nil {
+		c.server.fault(err)
+	}
+	c.out = wirev1.AppendFailure(c.out, &f)
+}
+
+// ask asks the store.
+func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decision, error) {
+	store, decisions := c.server.config.Store, c.decisions[:0]
+	if !op.Verb.Known() || op.Verb != wirev1.Take && len(op.Checks) != 1 {
+		return nil, &headgate.InputError{
+			Err: headgate.ErrInvalidCheck, Field: "operation", Value: fmt.Sprintf("verb %d with %d checks", op.Verb, len(op.Checks)),
+			Want: "a verb of headgate.v1.Verb, and one check; only taking has others",
+		}
+	}
+	c.keys = c.keys[:0]
+	for i := range op.Checks {
+		if err := c.apart(&op.Checks[i]); err != nil {
+			return nil, err
+		}
+	}
+	switch op.Verb {
+	case wirev1.Charge:
+		d, err := store.Charge(ctx, op.Checks[0])
+		return append(decisions, d), err
+	case wirev1.Give:
+		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
+	case wirev1.Reset:
+		if c.server.config.Token == nil {
+			return nil, errForbidden
+		}
+		return decisions, store.Reset(ctx, op.Checks[0])
+	default:
+		if len(op.Checks) == 1 {
+			d, err := store.Take(ctx, op.Checks[0])
+			return append(decisions, d), err
+		}
+		return store.TakeAll(ctx, op.Checks, decisions)
+	}
+}
+
+// Keys of callers begin with a sign that those of rules do not begin with. One that has no room for it is replaced by its
+// hash, under another sign.
+const (
+	apartSign  = "\x01"
+	hashedSign = "\x02"
+)
+
+// apart puts a check among those of callers.
+func (c *doing) apart(check *headgate.Check) error {
+	if err := headgate.ValidateKey(check.Key); err != nil {
+		return err
+	}
+	if len(check.Owner) > headgate.MaxKeyBytes {
+		return check.Validate()
+	}
+	check.Key = c.sign(check.Key)
+	if check.Owner != "" {
+		check.Owner = c.sign(check.Owner)
+	}
+	return nil
+}
+
+// sign returns a key with its sign before it. A store that keeps no keys gets one that is only lent.
+func (c *doing) sign(key string) string {
+	start := len(c.keys)
+	if len(key) <= headgate.MaxKeyBytes-len(apartSign) {
+		c.keys = append(append(c.keys, apartSign...), key...)
+	} else {
+		sum := sha256.Sum256([]byte(key))
+		c.keys = append(append(c.keys, hashedSign...), sum[:]...)
+	}
+	made := c.keys[start:]
+	if c.server.borrows {
+		return unsafe.String(unsafe.SliceData(made), len(made))
+	}
+	return string(made)
+}
+
+// failureOf returns an error as callers get it. Errors that callers tell apart keep their kind.
+func failureOf(err error) wirev1.Failure {
+	f := wirev1.Failure{Message: text(err)}
+	var input *headgate.InputError
+	switch {
+	case errors.As(err, &input):
+		f.Field, f.Value, f.Want = valid(input.Field), valid(input.Value), valid(input.Want)
+		f.Fault = wirev1.InvalidCheck
+		if errors.Is(err, headgate.ErrInvalidLimit) {
+			f.Fault = wirev1.InvalidLimit
+		}
+	case errors.Is(err, headgate.ErrUnsupported):
+		f.Fault = wirev1.Unsupported
+	case errors.Is(err, headgate.ErrFull):
+		f.Fault = wirev1.Full
+	case errors.Is(err, headgate.ErrClosed):
+		f.Fault = wirev1.Closed
+	case errors.Is(err, errForbidden):
+		f.Fault = wirev1.Forbidden
+	default:
+		f.Fault, f.Message = wirev1.Unavailable, "the store could not be asked; the server's log has more"
+	}
+	return f
+}
+
+func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }

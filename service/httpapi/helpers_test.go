@@ -1,0 +1,188 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/service/httpapi"
+)
+
+// An api is a server with what is behind it, on a clock that stands still until it is set.
+type api struct {
+	*httpapi.Server
+	engine *engine.Engine
+	store  *failing
+	clock  *limittest.Clock
+	stop   func() error
+}
+
+// close closes what is behind the server, before the test ends.
+func (a *api) close(t testing.TB) {
+	t.Helper()
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// eventually waits for something to hold.
+func eventually(t testing.TB, holds func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newAPI returns a server with the rules of a file's text. Proxies at 10.0.0.0/8 and 127.0.0.1 are trusted.
+func newAPI(t testing.TB, text string, c httpapi.Config) *api {
+	t.Helper()
+	a := &api{clock: limittest.NewClock()}
+	a.init(t, text, c, memstore.Options{Now: a.clock.Now})
+	return a
+}
+
+// newTimedAPI returns one that goes by the system's clock.
+func newTimedAPI(t testing.TB, text string, c httpapi.Config) *api {
+	t.Helper()
+	a := &api{}
+	a.init(t, text, c, memstore.Options{})
+	return a
+}
+
+func (a *api) init(t testing.TB, text string, c httpapi.Config, o memstore.Options) {
+	t.Helper()
+	store, err := memstore.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.stop = sync.OnceValue(store.Close)
+	t.Cleanup(func() { a.close(t) })
+	doc, err := file.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.store = &failing{Limiter: store}
+	if a.engine, err = engine.New(engine.Config{Rules: set, Store: a.store, OnError: func(error) {}}); err != nil {
+		t.Fatal(err)
+	}
+	c.Engine = a.engine
+	if c.Now == nil {
+		c.Now = o.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Identifier == nil {
+		c.Identifier = identify(t, "10.0.0.0/8, 127.0.0.1")
+	}
+	if a.Server, err = httpapi.New(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// identify returns an Identifier that trusts some proxies.
+func identify(t testing.TB, proxies string) *identity.Identifier {
+	t.Helper()
+	trusted, err := identity.ParseNetworks(proxies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := identity.New(identity.Config{TrustedProxies: trusted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// failing is a store that can be away.
+type failing struct {
+	headgate.Limiter
+	away  atomic.Bool
+	gives atomic.Int64
+}
+
+// BorrowsKeys is as the store does, see engine.Borrower.
+func (f *failing) BorrowsKeys() {}
+
+var errAway = errors.New("connection refused")
+
+func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if f.away.Load() {
+		return dst, errAway
+	}
+	return f.Limiter.TakeAll(ctx, checks, dst)
+}
+
+func (f *failing) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if f.away.Load() {
+		return headgate.Decision{}, errAway
+	}
+	return f.Limiter.Take(ctx, c)
+}
+
+func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	f.gives.Add(1)
+	if f.away.Load() {
+		return errAway
+	}
+	return f.Limiter.Give(ctx, c, r)
+}
+
+// call calls the server without a network.
+func (a *api) call(method, path, body string, header ...string) *http.Response {
+	var from io.Reader
+	if body != "" {
+		from = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, path, from)
+	r.RemoteAddr = "10.1.2.3:5000"
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// text returns the body of an answer.
+func text(t testing.TB, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// wants fails unless the call is answered with a status and a body that has some text in it.
+func (a *api) wants(t testing.TB, status int, has, method, path, body string, header ...string) {
+	t.Helper()
+	r := a.call(method, path, body, header...)
+	if got := text(t, r); r.StatusCode != status || !strings.Contains(got, has) {
+		t.Errorf("%s %s %s\n got %d %s\nwant %d with %s", method, path, body, r.StatusCode, got, status, has)
+	}
+}

@@ -1,0 +1,280 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A jsonError says what is wrong at a place of a text.
+type jsonError struct {
+	at   int // in bytes
+	what string
+	want string
+}
+
+func (e *jsonError) Error() string {
+	if e.want == "" {
+		return e.what
+	}
+	return e.what + ": want " + e.want
+}
+
+// place returns the line and the column of a place, both from 1 on, the column in characters.
+func place(text string, at int) (line, column int) {
+	before := text[:min(at, len(text))]
+	line = 1 + strings.Count(before, "\n")
+	before = before[strings.LastIndexByte(before, '\n')+1:]
+	return line, 1 + utf8.RuneCountInString(before)
+}
+
+// A jsonReader reads JSON (RFC 8259) of a shape that is known, piece by piece, and stops at the first that does not fit:
+// nothing is skipped, so nothing can be nested deeper than the shape is. What it returns are parts of the text, or copies
+// where the text is escaped.
+type jsonReader struct {
+	text string
+	at   int
+}
+
+func (r *jsonReader) space() {
+	for r.at < len(r.text) {
+		switch r.text[r.at] {
+		case ' ', '\n', '\t', '\r':
+			r.at++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns what comes next behind white space, 0 at the end.
+func (r *jsonReader) peek() byte {
+	r.space()
+	if r.at < len(r.text) {
+		return r.text[r.at]
+	}
+	return 0
+}
+
+// take takes a character if it is next.
+func (r *jsonReader) take(c byte) bool {
+	if r.peek() == c && r.at < len(r.text) {
+		r.at++
+		return true
+	}
+	return false
+}
+
+// null takes a null if it is next. A field that is null is as good as one that is not there.
+func (r *jsonReader) null() bool {
+	if r.peek() == 'n' && strings.HasPrefix(r.text[r.at:], "null") {
+		r.at += len("null")
+		return true
+	}
+	return false
+}
+
+// unexpected returns an error about what comes next.
+func (r *jsonReader) unexpected(want string) error {
+	c := r.peek()
+	if r.at >= len(r.text) {
+		return &jsonError{r.at, "the text ends here", want}
+	}
+	what := "unexpected "
+	switch {
+	case c == '{':
+		what += "object"
+	case c == '[':
+		what += "array"
+	case c == '"':
+		what += "string"
+	case c == '-' || c >= '0' && c <= '9':
+		what += "number"
+	default:
+		char, _ := utf8.DecodeRuneInString(r.text[r.at:])
+		what += strconv.QuoteRune(char)
+	}
+	return &jsonError{r.at, what, want}
+}
+
+// open takes the beginning of an object.
+func (r *jsonReader) open(what string) error {
+	if !r.take('{') {
+		return r.unexpected(what)
+	}
+	return nil
+}
+
+// name returns the name of the next member of an object and where it stands, with its colon taken. It is false at the end.
+func (r *jsonReader) name(first bool) (name string, at int, more bool, err error) {
+	switch {
+	case r.take('}'):
+		return "", 0, false, nil
+	case !first && !r.take(','):
+		return "", 0, false, r.unexpected(`"," or "}"`)
+	}
+	r.space()
+	at = r.at
+	if r.peek() != '"' {
+		return "", 0, false, r.unexpected("the name of a field in quotes")
+	}
+	if name, err = r.str("the name of a field"); err != nil {
+		return "", 0, false, err
+	}
+	if !r.take(':') {
+		return "", 0, false, r.unexpected(`":"`)
+	}
+	return name, at, true, nil
+}
+
+// end checks that nothing follows.
+func (r *jsonReader) end() error {
+	if r.peek(); r.at < len(r.text) {
+		return r.unexpected("nothing more")
+	}
+	return nil
+}
+
+// str returns a string.
+func (r *jsonReader) str(want string) (string, error) {
+	if !r.take('"') {
+		return "", r.unexpected(want)
+	}
+	start, ascii := r.at, true
+	for i := start; i < len(r.text); i++ {
+		switch c := r.text[i]; {
+		case c == '"':
+			s := r.text[start:i]
+			if !ascii && !utf8.ValidString(s) {
+				return "", notUTF8(s, start)
+			}
+			r.at = i + 1
+			return s, nil
+		case c == '\\':
+			return r.escaped(start, i)
+		case c < ' ':
+			return "", &jsonError{i, "control character in a string", `an escape such as \n`}
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return "", &jsonError{len(r.text), "the text ends within a string", `"`}
+}
+
+func notUTF8(s string, start int) error {
+	for i, c := range s {
+		if c == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
+				return &jsonError{start + i, "a byte that is not UTF-8", "UTF-8"}
+			}
+		}
+	}
+	return &jsonError{start, "not UTF-8", "UTF-8"}
+}
+
+// escaped returns a string that begins at start and has its first escape at i.
+func (r *jsonReader) escaped(start, i int) (string, error) {
+	b := make([]byte, 0, i-start+32)
+	from := start
+	for i < len(r.text) {
+		switch c := r.text[i]; {
+		case c == '"':
+			b = append(b, r.text[from:i]...)
+			if !utf8.Valid(b) { // escapes are, so it is the text
+				return "", notUTF8(r.text[start:i], start)
+			}
+			r.at = i + 1
+			return string(b), nil
+		case c == '\\':
+			b = append(b, r.text[from:i]...)
+			var err error
+			if b, i, err = r.escape(b, i); err != nil {
+				return "", err
+			}
+			from = i
+		case c < ' ':
+			return "", &jsonError{i, "control character in a string", `an escape such as \n`}
+		default:
+			i++
+		}
+	}
+	return "", &jsonError{len(r.text), "the text ends within a string", `"`}
+}
+
+// escape appends what an escape at i means, and returns where it ends.
+func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
+	if i+1 >= len(r.text) {
+		return dst, i, &jsonError{len(r.text), "the text ends within a string", `"`}
+	}
+	switch c := r.text[i+1]; c {
+	case '"', '\\', '/':
+		return append(dst, c), i + 2, nil
+	case 'b':
+		return append(dst, '\b'), i + 2, nil
+	case 'f':
+		return append(dst, '\f'), i + 2, nil
+	case 'n':
+		return append(dst, '\n'), i + 2, nil
+	case 'r':
+		return append(dst, '\r'), i + 2, nil
+	case 't':
+		return append(dst, '\t'), i + 2, nil
+	case 'u':
+		unit, ok := r.unit(i)
+		if !ok {
+			return dst, i, &jsonError{i, "no such escape", `\u and four hexadecimal digits`}
+		}
+		i += unitLength
+		if !utf16.IsSurrogate(unit) {
+			return utf8.AppendRune(dst, unit), i, nil
+		}
+		// A character beyond 16 bits is written as two units.
+		second, ok := r.unit(i)
+		char := utf16.DecodeRune(unit, second)
+		if !ok || char == utf8.RuneError {
+			return dst, i, &jsonError{i - unitLength, "half a character", "the other half behind it"}
+		}
+		return utf8.AppendRune(dst, char), i + unitLength, nil
+	default:
+		return dst, i, &jsonError{i, "no such escape", `\", \\, \/, \b, \f, \n, \r, \t or \u0000`}
+	}
+}
+
+// unitLength is how long \u0000 is.
+const unitLength = 6
+
+// unit returns the 16 bits that \u0000 at i means.
+func (r *jsonReader) unit(i int) (rune, bool) {
+	if i+unitLength > len(r.text) || r.text[i] != '\\' || r.text[i+1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(r.text[i+2:i+unitLength], 16, 16)
+	return rune(n), err == nil
+}
+
+// integer returns a number from 0 to most.
+func (r *jsonReader) integer(most int64) (int64, error) {
+	r.space()
+	start, n, digits := r.at, int64(0), 0
+	for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
+		digit := int64(r.text[r.at] - '0')
+		if n > (most-digit)/10 {
+			return 0, &jsonError{start, "number too large", from0(most)}
+		}
+		n = 10*n + digit
+		digits++
+		r.at++
+	}
+	switch {
+	case digits == 0:
+		return 0, r.unexpected(from0(most))
+	case digits > 1 && r.text[start] == '0':
+		return 0, &jsonError{start, "number that begins with 0", from0(most)}
+	case r.at < len(r.text) && (r.text[r.at] == '.' || r.text[r.at]|0x20 == 'e'):
+		return 0, &jsonError{start, "number that is no integer", from0(most)}
+	}
+	return n, nil
+}
+
+func from0(most int64) string { return "an integer from 0 to " + strconv.FormatInt(most, 10) }

@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/identity"
+)
+
+// A request is a decision that is asked for.
+type request struct {
+	rule, user, ip, key string
+	cost                int64
+	has                 fields
+	from, to            int32 // its attributes are so many of call.attributes
+}
+
+// An attribute is one that a caller gives.
+type attribute struct{ name, value string }
+
+// fields are which of them were given.
+type fields uint8
+
+const (
+	hasRule fields = 1 << iota
+	hasClient
+	hasAttributes
+	hasCost
+	hasUser
+	hasIP
+	hasKey
+)
+
+// give notes that a field is given, and tells whether that is news.
+func (f *fields) give(which fields) bool {
+	news := *f&which == 0
+	*f |= which
+	return news
+}
+
+const (
+	requestShape = `an object such as {"ruleId":"search","client":{"userId":"alice"},"cost":1}`
+	clientShape  = `an object such as {"userId":"alice","clientIP":"192.0.2.1","apiKey":"k"}`
+	attrShape    = `an object such as {"path":"/search","header.x-plan":"gold"}`
+)
+
+// readRequest reads one request.
+func (c *call) readRequest(r *jsonReader, q *request) error {
+	if err := r.open(requestShape); err != nil {
+		return err
+	}
+	q.from = int32(len(c.attributes))
+	for first := true; ; first = false {
+		name, at, more, err := r.name(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		var news bool
+		switch name {
+		case "ruleId":
+			news = q.has.give(hasRule)
+			q.rule, err = optional(r, "the id of a rule in quotes")
+		case "client":
+			news = q.has.give(hasClient)
+			err = q.readClient(r)
+		case "attributes":
+			news = q.has.give(hasAttributes)
+			err = c.readAttributes(r, q)
+		case "cost":
+			news = q.has.give(hasCost)
+			if r.null() {
+				q.has &^= hasCost
+				break
+			}
+			q.cost, err = r.integer(headgate.MaxCount)
+		default:
+			return &jsonError{at, "unknown field " + strconv.Quote(name), "ruleId, client, attributes or cost"}
+		}
+		if err != nil {
+			return err
+		}
+		if !news {
+			return twice(name, at)
+		}
+	}
+	q.to = int32(len(c.attributes))
+	return nil
+}
+
+// optional returns a string, empty for null.
+func optional(r *jsonReader, want string) (string, error) {
+	if r.null() {
+		return "", nil
+	}
+	return r.str(want)
+}
+
+func twice(name string, at int) error {
+	return &jsonError{at, "field " + strconv.Quote(name) + " is given twice", "it once"}
+}
+
+func (q *request) readClient(r *jsonReader) error {
+	if r.null() {
+		return nil
+	}
+	if err := r.open(clientShape); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		name, at, more, err := r.name(first)
+		if err != nil || !more {
+			return err
+		}
+		var which fields
+		var into *string
+		switch name {
+		case "userId":
+			which, into = hasUser, &q.user
+		case "clientIP":
+			which, into = hasIP, &q.ip
+		case "apiKey":
+			which, into = hasKey, &q.key
+		default:
+			return &jsonError{at, "unknown field " + strconv.Quote(name), "userId, clientIP or apiKey"}
+		}
+		if !q.has.give(which) {
+			return twice(name, at)
+		}
+		if *into, err = optional(r, "a string"); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *call) readAttributes(r *jsonReader, q *request) error {
+	if r.null() {
+		return nil
+	}
+	if err := r.open(attrShape); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		name, at, more, err := r.name(first)
+		if err != nil || !more {
+			return err
+		}
+		given := c.attributes[q.from:]
+		if len(given) == identity.MaxAttributes {
+			return &jsonError{at, "too many attributes", "at most " + strconv.Itoa(identity.MaxAttributes)}
+		}
+		for i := range given {
+			if given[i].name == name {
+				return twice(name, at)
+			}
+		}
+		value, err := optional(r, "a string")
+		if err != nil {
+			return err
+		}
+		c.attributes = append(c.attributes, attribute{name, value})
+	}
+}
+
+// readOne reads the body of a single decision.
+func (c *call) readOne() error {
+	r := jsonReader{text: c.text}
+	c.requests = append(c.requests[:0], request{})
+	if err := c.readRequest(&r, &c.requests[0]); err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// readBatch reads the body of a batch.
+func (c *call) readBatch(most int) error {
+	r := jsonReader{text: c.text}
+	if !r.take('[') {
+		return r.unexpected("an array, each element " + requestShape)
+	}
+	c.requests = c.requests[:0]
+	for !r.take(']') {
+		if len(c.requests) > 0 && !r.take(',') {
+			return r.unexpected(`"," or "]"`)
+		}
+		if len(c.requests) == most {
+			return &jsonError{r.at, "too many decisions in one batch", "at most " + strconv.Itoa(most)}
+		}
+		c.requests = append(c.requests, request{})
+		if err := c.readRequest(&r, &c.requests[len(c.requests)-1]); err != nil {
+			return err
+		}
+	}
+	return r.end()
+}
+
+// readRelease reads the body that ends a lease.
+func (c *call) readRelease() (lease string, err error) {
+	const shape = `an object such as {"leaseId":"..."}`
+	r := jsonReader{text: c.text}
+	if err := r.open(shape); err != nil {
+		return "", err
+	}
+	given := false
+	for first := true; ; first = false {
+		name, at, more, err := r.name(first)
+		switch {
+		case err != nil:
+			return "", err
+		case !more:
+			if err := r.end(); err != nil {
+				return "", err
+			}
+			if !given {
+				return "", &jsonError{r.at, "no leaseId", shape}
+			}
+			return lease, nil
+		case name != "leaseId":
+			return "", &jsonError{at, "unknown field " + strconv.Quote(name), "leaseId"}
+		case given:
+			return "", twice(name, at)
+		}
+		given = true
+		if lease, err = r.str("the leaseId of a decision in quotes"); err != nil {
+			return "", err
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package resp
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// command answers COMMAND.
+func (c *conn) command(k *clerk, args [][]byte) {
+	all := c.server.list
+	if len(args) == 1 {
+		k.out = appendArray(k.out, len(all))
+		for _, cmd := range all {
+			k.out = c.appendCommand(k.out, cmd)
+		}
+		return
+	}
+	sub, rest := args[1], args[2:]
+	switch {
+	case fold(sub, "COUNT") && len(rest) == 0:
+		k.out = appendInt(k.out, int64(len(all)))
+	case fold(sub, "LIST") && len(rest) == 0:
+		k.out = appendArray(k.out, len(all))
+		for _, cmd := range all {
+			k.out = appendBulk(k.out, cmd.name)
+		}
+	case fold(sub, "INFO"):
+		c.commandInfo(k, rest)
+	case fold(sub, "DOCS"):
+		c.commandDocs(k, rest)
+	case fold(sub, "GETKEYS") && len(rest) > 0:
+		c.commandKeys(k, rest)
+	default:
+		k.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try COMMAND HELP.")
+	}
+}
+
+func (c *conn) commandInfo(k *clerk, names [][]byte) {
+	if len(names) == 0 {
+		k.out = appendArray(k.out, len(c.server.list))
+		for _, cmd := range c.server.list {
+			k.out = c.appendCommand(k.out, cmd)
+		}
+		return
+	}
+	k.out = appendArray(k.out, len(names))
+	for _, name := range names {
+		if cmd := c.server.find(name); cmd != nil {
+			k.out = c.appendCommand(k.out, cmd)
+		} else {
+			k.out = c.appendNullArray(k.out)
+		}
+	}
+}
+
+// appendCommand writes what COMMAND says of one: name, arity, flags, its keys, and four lists that are empty.
+func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
+	dst = appendArray(dst, 10)
+	dst = appendBulk(dst, cmd.name)
+	arity := cmd.least
+	if cmd.most != cmd.least {
+		arity = -arity
+	}
+	dst = appendInt(dst, int64(arity))
+	flags := []string{"fast"}
+	switch {
+	case cmd.write:
+		flags = append(flags, "write")
+	case cmd.decide != nil:
+		flags = append(flags, "readonly")
+	}
+	if cmd.open {
+		flags = append(flags, "no_auth")
+	}
+	dst = c.appendSet(dst, len(flags))
+	for _, f := range flags {
+		dst = appendSimple(dst, f)
+	}
+	step := min(cmd.key, 1)
+	for _, n := range [...]int{cmd.key, cmd.key, step} {
+		dst = appendInt(dst, int64(n))
+	}
+	for range 4 { // categories, tips, key specifications, subcommands
+		dst = appendArray(dst, 0)
+	}
+	return dst
+}
+
+// commandDocs answers COMMAND DOCS, by which redis-cli helps who types.
+func (c *conn) commandDocs(k *clerk, names [][]byte) {
+	found := c.server.list
+	if len(names) > 0 {
+		found = nil
+		for _, name := range names {
+			if cmd := c.server.find(name); cmd != nil && !slices.Contains(found, cmd) {
+				found = append(found, cmd)
+			}
+		}
+	}
+	k.out = c.appendMap(k.out, len(found))
+	for _, cmd := range found {
+		k.out = appendBulk(k.out, cmd.name)
+		k.out = c.appendMap(k.out, 4)
+		for _, pair := range [...][2]string{
+			{"summary", strings.TrimSpace(cmd.summary + " " + cmd.usage)}, {"since", "1.0.0"}, {"group", groupOf(cmd)},
+		} {
+			k.out = appendBulk(appendBulk(k.out, pair[0]), pair[1])
+		}
+		k.out = appendArray(appendBulk(k.out, "arguments"), 0)
+	}
+}
+
+func groupOf(cmd *command) string {
+	if strings.Contains(cmd.name, ".") {
+		return "module"
+	}
+	return "connection"
+}
+
+func (c *conn) commandKeys(k *clerk, args [][]byte) {
+	cmd := c.server.find(args[0])
+	switch {
+	case cmd == nil:
+		k.fail("ERR Invalid command specified")
+	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
+		k.fail("ERR Invalid number of arguments specified for command")
+	case cmd.key == 0:
+		k.fail("ERR The command has no key arguments")
+	default:
+		k.out = appendBulk(appendArray(k.out, 1), args[cmd.key])
+	}
+}
+
+// settings are what CONFIG GET knows: what tools ask for that were made for Redis.
+func (s *Server) settings() [][2]string {
+	l := &s.config.Limits
+	return [][2]string{
+		{"appendonly", "no"},
+		{"databases", "1"},
+		{"maxclients", strconv.Itoa(l.Conns)},
+		{"maxmemory", "0"},
+		{"proto-max-bulk-len", strconv.Itoa(l.Bulk)},
+		{"save", ""},
+		{"timeout", strconv.FormatInt(int64(max(l.IdleTimeout, 0)/time.Second), 10)},
+	}
+}
+
+// config answers CONFIG GET.
+func (c *conn) config(k *clerk, args [][]byte) {
+	if !fold(args[1], "GET") || len(args) < 3 {
+		k.fail("ERR CONFIG " + printable(args[1]) + ": want CONFIG GET parameter; settings are changed in the service's own configuration")
+		return
+	}
+	var found [][2]string
+	for _, setting := range c.server.settings() {
+		for _, pattern := range args[2:] {
+			if ok, err := path.Match(strings.ToLower(string(pattern)), setting[0]); ok && err == nil {
+				found = append(found, setting)
+				break
+			}
+		}
+	}
+	k.out = c.appendMap(k.out, len(found))
+	for _, setting := range found {
+		k.out = appendBulk(appendBulk(k.out, setting[0]), setting[1])
+	}
+}
+
+// info answers INFO.
+func (c *conn) info(k *clerk, args [][]byte) {
+	wanted := func(section string) bool {
+		if len(args) == 1 {
+			return true
+		}
+		return slices.ContainsFunc(args[1:], func(a []byte) bool {
+			return fold(a, section) || fold(a, "ALL") || fold(a, "DEFAULT") || fold(a, "EVERYTHING")
+		})
+	}
+	s := c.server
+	n := s.Stats()
+	var b strings.Builder
+	section := func(name string, lines ...string) {
+		if !wanted(strings.ToUpper(name)) {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString("# " + name + "\r\n")
+		for _, line := range lines {
+			b.WriteString(line + "\r\n")
+		}
+	}
+	up := time.Since(s.started)
+	section("Server",
+		"redis_version:"+redisVersion, "server_name:"+serverName, "headgate_version:"+s.config.Version, "redis_mode:standalone",
+		"os:"+runtime.GOOS+" "+runtime.GOARCH, "process_id:"+strconv.Itoa(os.Getpid()), "uptime_in_seconds:"+strconv.Itoa(int(up.Seconds())))
+	section("Clients", fmt.Sprintf("connected_clients:%d", n.Open), fmt.Sprintf("maxclients:%d", s.config.Limits.Conns))
+	section("Stats",
+		fmt.Sprintf("total_connections_received:%d", n.Accepted+n.Refused), fmt.Sprintf("rejected_connections:%d", n.Refused),
+		fmt.Sprintf("total_commands_processed:%d", n.Commands), fmt.Sprintf("total_error_replies:%d", n.Errors),
+		fmt.Sprintf("headgate_allowed:%d", n.Allowed), fmt.Sprintf("headgate_denied:%d", n.Denied),
+		fmt.Sprintf("headgate_store_failures:%d", n.StoreFailures))
+	section("Replication", "role:master", "connected_slaves:0")
+	section("Cluster", "cluster_enabled:0")
+	section("Keyspace")
+	k.out = c.appendText(k.out, b.String())
+}
+
+// redisVersion is that of the Redis whose commands and answers these are, for clients that ask before they dare.
+const redisVersion = "7.0.0"

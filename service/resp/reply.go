@@ -1,0 +1,86 @@
+package resp
+
+import (
+	"strconv"
+)
+
+// The writers of replies append to what a connection sends next.
+
+func appendSimple(dst []byte, text string) []byte {
+	dst = append(dst, '+')
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+// appendError writes an error. Clients tell errors apart by their first word, so that text begins with one.
+func appendError(dst []byte, text string) []byte {
+	dst = append(dst, '-')
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+func appendInt(dst []byte, n int64) []byte {
+	dst = append(dst, ':')
+	if n >= 0 && n < 10 {
+		return append(dst, '0'+byte(n), '\r', '\n')
+	}
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '\r', '\n')
+}
+
+// appendLength writes the head of what has so many parts, or bytes.
+func appendLength(dst []byte, kind byte, n int) []byte {
+	dst = append(dst, kind)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	return append(dst, '\r', '\n')
+}
+
+func appendArray(dst []byte, n int) []byte { return appendLength(dst, '*', n) }
+
+func appendBulk[T string | []byte](dst []byte, text T) []byte {
+	dst = appendLength(dst, '$', len(text))
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+// appendMap writes the head of a map of n pairs, which RESP2 knows as a list.
+func (s *session) appendMap(dst []byte, n int) []byte {
+	if s.proto >= 3 {
+		return appendLength(dst, '%', n)
+	}
+	return appendArray(dst, 2*n)
+}
+
+// appendSet writes the head of a set, which RESP2 knows as a list.
+func (s *session) appendSet(dst []byte, n int) []byte {
+	if s.proto >= 3 {
+		return appendLength(dst, '~', n)
+	}
+	return appendArray(dst, n)
+}
+
+// appendText writes a text of several lines that is for people.
+func (s *session) appendText(dst []byte, text string) []byte {
+	if s.proto < 3 {
+		return appendBulk(dst, text)
+	}
+	dst = appendLength(dst, '=', len(text)+4)
+	dst = append(dst, "txt:"...)
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+func (s *session) appendNull(dst []byte) []byte {
+	if s.proto >= 3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "$-1\r\n"...)
+}
+
+// appendNullArray is appendNull where there could have been a list.
+func (s *session) appendNullArray(dst []byte) []byte {
+	if s.proto >= 3 {
+		return append(dst, "_\r\n"...)
+	}
+	return append(dst, "*-1\r\n"...)
+}

@@ -1,0 +1,293 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+)
+
+// A Server answers clients of Redis. Make one with New; it is safe for concurrent use.
+type Server struct {
+	config     Config
+	bounds     bounds
+	borrows    bool // decisions are made in this process, and keys are only borrowed
+	commands   map[string]*command
+	list       []*command
+	throttle   *command // of them, the one that is asked for most
+	ready      readyLimits
+	inFlight   chan struct{}
+	background context.Context
+	ctx        context.Context // of decisions behind a network; ends when Shutdown has no more patience
+	cancel     context.CancelFunc
+	started    time.Time
+	desks      sync.Pool
+	largeDesks sync.Pool
+	clerks     sync.Pool
+
+	counts counts
+	held   atomic.Int64 // bytes of commands that are not whole, of large ones
+	tick   atomic.Int64 // the time by which connections are too old, in tickTimes from 1 on
+	warned atomic.Int64 // when a failing store was last logged
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	ending    bool
+	stop      chan struct{} // ends the caretaker
+	caring    bool
+	running   sync.WaitGroup // connections and the caretaker
+}
+
+type counter = atomic.Int64
+
+type counts struct {
+	nextID, accepted, refused, expired, broken             counter
+	commands, allowed, denied, errors, refusedTokens, oops counter
+}
+
+// Stats is what a Server has done since it was made.
+type Stats struct {
+	Open, Accepted, Refused int64 // connections
+	Expired                 int64 // connections that were silent for too long
+	Broken                  int64 // connections that ended with a protocol error
+	Commands                int64 // that were answered
+	Allowed, Denied         int64 // decisions
+	Errors                  int64 // answers that are errors
+	RefusedTokens           int64 // that were shown and wrong
+	StoreFailures           int64 // decisions that a store could not make
+}
+
+// New returns a server. The error says what is wrong with the Config.
+func New(c Config) (*Server, error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	l := &c.Limits
+	s := &Server{
+		config:     c,
+		bounds:     bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
+		list:       commands(),
+		commands:   map[string]*command{},
+		inFlight:   make(chan struct{}, l.InFlight),
+		background: context.Background(),
+		started:    time.Now(),
+		listeners:  map[net.Listener]struct{}{},
+		conns:      map[*conn]struct{}{},
+		stop:       make(chan struct{}),
+	}
+	_, s.borrows = c.Store.(engine.Borrower)
+	s.ready.bind = c.Bind
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, cmd := range s.list {
+		s.commands[cmd.name] = cmd
+	}
+	s.throttle = s.list[0]
+	s.tick.Store(1)
+	s.desks.New = func() any { return s.newDesk(smallDesk) }
+	s.largeDesks.New = func() any { return s.newDesk(l.Command + smallDesk) }
+	s.clerks.New = func() any { return &clerk{server: s} }
+	return s, nil
+}
+
+// Stats returns what the server has done.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	open := len(s.conns)
+	s.mu.Unlock()
+	c := &s.counts
+	return Stats{
+		Open: int64(open), Accepted: c.accepted.Load(), Refused: c.refused.Load(), Expired: c.expired.Load(), Broken: c.broken.Load(),
+		Commands: c.commands.Load(), Allowed: c.allowed.Load(), Denied: c.denied.Load(), Errors: c.errors.Load(),
+		RefusedTokens: c.refusedTokens.Load(), StoreFailures: c.oops.Load(),
+	}
+}
+
+// ErrClosed is returned by Serve for a server that was shut down before.
+var ErrClosed = errors.New("resp: the server was shut down")
+
+// Serve serves those who connect until Shutdown, and returns nil after that. It closes the listener.
+func (s *Server) Serve(l net.Listener) error {
+	defer func() { _ = l.Close() }()
+	if !s.open(l) {
+		return ErrClosed
+	}
+	defer s.forget(l)
+	pause := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			pause = 0
+			s.welcome(nc)
+			continue
+		}
+		if s.isEnding() {
+			return nil
+		}
+		var fault net.Error
+		if !errors.As(err, &fault) || errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("resp: accept: %w", err)
+		}
+		// Too many files are open, or a connection broke before it was one: more come.
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		s.config.Logger.Warn("resp: cannot accept: try again soon", "err", err, "in", pause)
+		select {
+		case <-time.After(pause):
+		case <-s.stop:
+			return nil
+		}
+	}
+}
+
+func (s *Server) open(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return false
+	}
+	s.listeners[l] = struct{}{}
+	if !s.caring {
+		s.caring = true
+		s.running.Go(s.care)
+	}
+	return true
+}
+
+func (s *Server) forget(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+}
+
+func (s *Server) isEnding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// welcome serves a connection, or says why it does not.
+func (s *Server) welcome(nc net.Conn) {
+	c := &conn{server: s, net: nc, id: s.counts.nextID.Add(1)}
+	c.session.begin(s)
+	now := s.tick.Load()
+	c.active.Store(now)
+	c.begun.Store(now)
+	s.mu.Lock()
+	full := len(s.conns) >= s.config.Limits.Conns
+	if full || s.ending {
+		s.mu.Unlock()
+		if full {
+			s.counts.refused.Add(1)
+			_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond))         // there is room for a line
+			_, _ = nc.Write([]byte("-ERR max number of clients reached\r\n")) // or not
+		}
+		_ = nc.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.counts.accepted.Add(1)
+	s.running.Go(c.serve)
+	s.mu.Unlock()
+}
+
+func (s *Server) gone(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// Shutdown takes no new connections, lets those that there are have the answers of what they have sent, and closes them.
+// When ctx ends before, it cuts them off and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.ending {
+		s.ending = true
+		close(s.stop)
+	}
+	for l := range s.listeners {
+		_ = l.Close() // Serve sees it
+	}
+	for c := range s.conns {
+		c.wake()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		s.cancel()
+		return nil
+	case <-ctx.Done():
+	}
+	s.cancel()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.net.Close() // its goroutine says what is to be said
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}
+
+// tickTime is how often the caretaker looks: several times in the shortest time that connections have.
+func (s *Server) tickTime() time.Duration {
+	shortest := s.config.Limits.CommandTimeout
+	if idle := s.config.Limits.IdleTimeout; idle > 0 {
+		shortest = min(shortest, idle)
+	}
+	return min(max(shortest/8, time.Millisecond), time.Second)
+}
+
+// care ends connections whose time is over. Connections only note in which tick something came: reading a clock and setting
+// a deadline with every command would cost a good part of what deciding it does.
+func (s *Server) care() {
+	every := s.tickTime()
+	command := max(int64(s.config.Limits.CommandTimeout/every), 1)
+	idle := int64(s.config.Limits.IdleTimeout / every)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		now := s.tick.Add(1)
+		s.mu.Lock()
+		for c := range s.conns {
+			begun := c.begun.Load()
+			if begun != 0 && now-begun > command || begun == 0 && idle > 0 && now-c.active.Load() > idle {
+				if !c.expired.Swap(true) {
+					s.counts.expired.Add(1)
+					c.wake()
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// storeFailed notes that a store could not decide.
+func (s *Server) storeFailed(err error) {
+	s.counts.oops.Add(1)
+	now := int64(time.Since(s.started)) + int64(time.Second)
+	if last := s.warned.Load(); now-last >= int64(time.Second) && s.warned.CompareAndSwap(last, now) {
+		s.config.Logger.Warn("resp: the store could not decide", "err", err, "failures", s.counts.oops.Load())
+	}
+}
+
+func (s *Server) clerk() *clerk { return s.clerks.Get().(*clerk) }
+
+func (s *Server) putClerk(k *clerk) {
+	k.out = k.out[:0]
+	k.commands, k.allowed, k.denied, k.errors = 0, 0, 0, 0
+	s.clerks.Put(k)
+}

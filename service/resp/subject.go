@@ -1,0 +1,129 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
+)
+
+// A subject is the client that a key of HG.TAKE names. It is used again and again.
+type subject struct {
+	who    identity.Attributes
+	values identity.Values
+	named  map[string]string
+}
+
+// read makes the subject that of a key: the value of the rule's one key attribute, or attribute=value,attribute=value. It is
+// a list if an attribute's name and = begin it. In a list a backslash takes its meaning from a comma or backslash.
+func (s *subject) read(server *Server, id, key string) error {
+	rule := server.config.Engine.Rules().Rule(id)
+	if rule == nil {
+		return fmt.Errorf("%w: %s", engine.ErrNoRule, rules.Quote(id))
+	}
+	clear(s.named)
+	s.values = identity.Values{}
+	var err error
+	switch name, _, ok := strings.Cut(key, "="); {
+	case ok && isAttribute(name):
+		err = s.readList(key)
+	case len(rule.Key) == 1 && key == "":
+		err = badKey(key, "who asks: a value of "+rule.Key[0].String())
+	case len(rule.Key) == 1:
+		s.set(rule.Key[0], key)
+	case len(rule.Key) > 1:
+		err = badKey(key, "attribute=value for each of "+names(rule.Key))
+	}
+	if err != nil {
+		return err
+	}
+	return server.config.Identity.ReadValues(s.values, &s.who)
+}
+
+func isAttribute(name string) bool {
+	_, err := headgate.ParseAttribute(name)
+	return err == nil
+}
+
+// set gives one attribute its value. What most rules count by needs no map.
+func (s *subject) set(a headgate.Attribute, value string) {
+	switch a.Kind {
+	case headgate.AttrIP:
+		s.values.IP = value
+	case headgate.AttrUser:
+		s.values.User = value
+	case headgate.AttrAPIKey:
+		s.values.APIKey = value
+	default:
+		s.name(a.String(), value)
+	}
+}
+
+func (s *subject) name(name, value string) {
+	if s.named == nil {
+		s.named = map[string]string{}
+	}
+	s.named[name] = value
+	s.values.Attributes = s.named
+}
+
+func (s *subject) readList(list string) error {
+	for rest := list; rest != ""; {
+		var part string
+		part, rest = cutPart(rest)
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return badKey(part, "attribute=value, with a backslash before a comma that is part of a value")
+		}
+		if len(s.named) == identity.MaxAttributes {
+			return badKey(list, fmt.Sprintf("at most %d attributes", identity.MaxAttributes))
+		}
+		if _, twice := s.named[name]; twice {
+			return badKey(name, "each attribute once")
+		}
+		s.name(name, unescaped(value))
+	}
+	return nil
+}
+
+// cutPart takes the first part off a list.
+func cutPart(list string) (part, rest string) {
+	for i := 0; i < len(list); i++ {
+		switch list[i] {
+		case '\\':
+			i++
+		case ',':
+			return list[:i], list[i+1:]
+		}
+	}
+	return list, ""
+}
+
+func unescaped(value string) string {
+	if !strings.Contains(value, `\`) {
+		return value
+	}
+	var b strings.Builder
+	for i := 0; i < len(value); i++ {
+		if value[i] == '\\' && i+1 < len(value) && (value[i+1] == ',' || value[i+1] == '\\') {
+			i++
+		}
+		b.WriteByte(value[i])
+	}
+	return b.String()
+}
+
+func names(attributes []headgate.Attribute) string {
+	list := make([]string, len(attributes))
+	for i, a := range attributes {
+		list[i] = a.String()
+	}
+	return strings.Join(list, ", ")
+}
+
+func badKey(value, want string) error {
+	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "key", Value: rules.Quote(value), Want: want}
+}

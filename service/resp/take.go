@@ -1,0 +1,132 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+)
+
+// take answers HG.TAKE rule key [cost].
+func (k *clerk) take(ctx context.Context, args [][]byte) {
+	t := engine.Terms{Rule: text(args[1]), Unheld: true}
+	if len(args) == 4 {
+		cost, ok := readInt(args[3])
+		if !ok {
+			k.fail(textNotInteger)
+			return
+		}
+		if cost < 1 {
+			k.fail("ERR cost must be 1 or more; HG.PEEK looks without taking")
+			return
+		}
+		t.Cost, t.HasCost = cost, true
+	}
+	k.decide(ctx, t, args[2])
+}
+
+// peek answers HG.PEEK rule key.
+func (k *clerk) peek(ctx context.Context, args [][]byte) {
+	k.decide(ctx, engine.Terms{Rule: text(args[1]), HasCost: true, Unheld: true}, args[2])
+}
+
+func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
+	if err := k.subject.read(k.server, t.Rule, text(key)); err != nil {
+		k.failWith(err)
+		return
+	}
+	if err := k.server.config.Engine.DecideTerms(ctx, &k.subject.who, t, &k.verdict); err != nil {
+		k.failWith(err)
+		return
+	}
+	k.out = k.appendVerdict(k.out)
+	if k.verdict.Action.Passes() {
+		k.allowed++
+	} else {
+		k.denied++
+	}
+}
+
+// appendVerdict writes 1 or 0 for what passes or does not, the limit, what remains, when to come back and when the client is
+// as good as new, both in milliseconds; and the lease if there is one.
+func (k *clerk) appendVerdict(dst []byte) []byte {
+	v := &k.verdict
+	d := &v.Decision
+	k.lease = v.AppendLease(k.lease[:0])
+	if len(k.lease) > 0 {
+		dst = append(dst, "*6\r\n"...)
+	} else {
+		dst = append(dst, "*5\r\n"...)
+	}
+	passes, retry := int64(0), int64(-1)
+	switch {
+	case v.Action.Passes():
+		passes = 1
+		if v.Delay > 0 {
+			retry = milliseconds(v.Delay)
+		}
+	case v.RetryAfter != headgate.Never:
+		retry = milliseconds(v.RetryAfter)
+	}
+	dst = appendInt(dst, passes)
+	limit, remaining := d.Limit, max(d.Remaining, 0)
+	if limit == 0 && passes == 1 {
+		limit, remaining = -1, -1 // no limit was asked
+	}
+	dst = appendInt(dst, limit)
+	dst = appendInt(dst, remaining)
+	dst = appendInt(dst, retry)
+	dst = appendInt(dst, milliseconds(d.ResetAfter))
+	if len(k.lease) > 0 {
+		dst = appendBulk(dst, k.lease)
+	}
+	return dst
+}
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int64 {
+	return int64(d/time.Millisecond) + min(int64(d%time.Millisecond), 1)
+}
+
+// reset answers HG.RESET rule key.
+func (k *clerk) reset(ctx context.Context, args [][]byte) {
+	rule := text(args[1])
+	if err := k.subject.read(k.server, rule, text(args[2])); err != nil {
+		k.failWith(err)
+		return
+	}
+	if err := k.server.config.Engine.Reset(ctx, rule, &k.subject.who); err != nil {
+		k.failWith(err)
+		return
+	}
+	k.out = append(k.out, textOK...)
+}
+
+// release answers HG.RELEASE lease.
+func (k *clerk) release(ctx context.Context, args [][]byte) {
+	if err := k.server.config.Engine.Release(ctx, text(args[1])); err != nil {
+		k.failWith(err)
+		return
+	}
+	k.out = append(k.out, textOK...)
+}
+
+// text returns what stands in a buffer as a string, which is good until the command was answered.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// failWith answers with what went wrong: the one place where errors become RESP's.
+func (k *clerk) failWith(err error) {
+	var input *headgate.InputError
+	switch {
+	case errors.As(err, &input), errors.Is(err, engine.ErrNoRule), errors.Is(err, engine.ErrLease):
+		k.fail("ERR " + oneLine(err.Error()))
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		k.fail("TRYAGAIN no decision in time")
+	default:
+		k.server.storeFailed(err)
+		k.fail("ERR " + oneLine(err.Error()))
+	}
+}

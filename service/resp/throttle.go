@@ -1,0 +1,145 @@
+package resp
+
+import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+)
+
+// throttlePrefix begins the keys of CL.THROTTLE. Those of rules have no colon before their first slash.
+const throttlePrefix = "cl:"
+
+// longKey is how long a key may be that is counted under its own name. A longer one is under its hash.
+const longKey = 512
+
+// appendThrottleKey appends the key of a counter. No two callers' keys have the same.
+func appendThrottleKey(dst, key []byte) []byte {
+	dst = append(dst, throttlePrefix...)
+	if len(key) <= longKey {
+		dst = append(dst, '=')
+		return append(dst, key...)
+	}
+	sum := sha256.Sum256(key)
+	dst = append(dst, '#')
+	return append(dst, sum[:]...)
+}
+
+// throttle answers CL.THROTTLE key max_burst count period [quantity] as redis-cell does.
+func (k *clerk) throttle(ctx context.Context, args [][]byte) {
+	quantity := int64(1)
+	burst, ok := readInt(args[2])
+	count, ok2 := readInt(args[3])
+	period, ok3 := readInt(args[4])
+	if ok = ok && ok2 && ok3; ok && len(args) == 6 {
+		quantity, ok = readInt(args[5])
+	}
+	if !ok {
+		k.fail(textNotInteger)
+		return
+	}
+	if quantity < 0 {
+		k.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to look) or more")
+		return
+	}
+	limit, err := k.server.ready.get(triple{burst, count, period})
+	if err != nil {
+		k.failWith(err)
+		return
+	}
+	// What is above the limit is denied whatever it is, and this is within what stores count.
+	quantity = min(quantity, limit.limit.Burst+1)
+	k.key = appendThrottleKey(k.key[:0], args[1])
+	var d headgate.Decision
+	switch {
+	case limit.bound != nil:
+		d, err = limit.bound.Take(unsafe.String(unsafe.SliceData(k.key), len(k.key)), quantity)
+	case k.server.borrows:
+		c := headgate.Check{Key: unsafe.String(unsafe.SliceData(k.key), len(k.key)), Limit: limit.limit, Cost: quantity}
+		d, err = k.server.config.Store.Take(ctx, c)
+	default:
+		c := headgate.Check{Key: string(k.key), Limit: limit.limit, Cost: quantity, OnFailure: k.server.config.OnFailure}
+		d, err = k.server.config.Store.Take(ctx, c)
+	}
+	if err != nil {
+		d = k.server.withoutStore(err, limit.limit.Burst, quantity)
+	}
+	k.out = appendThrottled(k.out, &d, limit.limit.Burst)
+	if d.Allowed {
+		k.allowed++
+	} else {
+		k.denied++
+	}
+}
+
+// appendThrottled writes the five integers of redis-cell.
+func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
+	retry := int64(-1)
+	if d.Allowed {
+		dst = append(dst, "*5\r\n:0\r\n"...)
+	} else {
+		dst = append(dst, "*5\r\n:1\r\n"...)
+		if d.RetryAfter != headgate.Never {
+			retry = wholeSeconds(d.RetryAfter)
+		}
+	}
+	dst = appendInt(dst, limit)
+	dst = appendInt(dst, max(d.Remaining, 0))
+	if retry < 0 {
+		dst = append(dst, ":-1\r\n"...)
+	} else {
+		dst = appendInt(dst, retry)
+	}
+	return appendInt(dst, wholeSeconds(d.ResetAfter))
+}
+
+// wholeSeconds rounds up as redis-cell does, which looks no further than at milliseconds.
+func wholeSeconds(d time.Duration) int64 {
+	return (int64(d/time.Millisecond) + 999) / 1000
+}
+
+// failedRetry is when to come back to a store that failed.
+const failedRetry = time.Second
+
+// withoutStore decides for a store that could not.
+func (s *Server) withoutStore(err error, limit, quantity int64) headgate.Decision {
+	s.storeFailed(err)
+	if s.config.OnFailure == headgate.Closed {
+		return headgate.Decision{Limit: limit, RetryAfter: failedRetry, Degraded: true}
+	}
+	return headgate.Decision{Allowed: true, Limit: limit, Remaining: max(limit-quantity, 0), Degraded: true}
+}
+
+// readInt reads a whole number as Redis does: no spaces, no plus sign, no zeros before it.
+func readInt(b []byte) (int64, bool) {
+	n := len(b)
+	if n == 0 || n > 20 {
+		return 0, false
+	}
+	at, negative := 0, b[0] == '-'
+	if negative {
+		at = 1
+	}
+	if at == n || b[at] == '0' && n > 1 {
+		return 0, false
+	}
+	var value uint64
+	for ; at < n; at++ {
+		digit := b[at] - '0'
+		if digit > 9 || value > (1<<63)/10 {
+			return 0, false
+		}
+		value = value*10 + uint64(digit)
+	}
+	switch {
+	case negative && value <= 1<<63:
+		return -int64(value), true
+	case !negative && value < 1<<63:
+		return int64(value), true
+	default:
+		return 0, false
+	}
+}
