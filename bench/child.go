@@ -31,6 +31,7 @@ const (
 
 	childResponder = "responder" // be the upstream of proxies
 	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
+	childServer    = "server"    // be a server of the decision service, or one that it is measured by
 	childPace      = "pace"      // send requests at a constant rate, printing how long answers took
 )
 
@@ -42,6 +43,8 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		return runResponder(in, printed)
 	case childFront:
 		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
+	case childServer:
+		return withBallast(func() error { return runServer(f.contender, f.target, in, printed) })
 	case childPace:
 		measured, err := runPace(f.pace)
 		if err != nil {

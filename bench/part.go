@@ -25,6 +25,7 @@ func parts() []part {
 		{"redis", "In Redis", []scenario{{"redis", 150, runRedis}}, linked(redisEntries()), redisMethod, redisBars},
 		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, linked(nil), faultsMethod, faultBars},
 		{"gateway", "At the gateway", gatewayScenarios(), programVersions, gatewayMethod, gatewayBars},
+		{"service", "The decision service", serviceScenarios(), serviceVersions, serviceMethod, serviceBars},
 	}
 }
 

@@ -30,6 +30,7 @@ func reportOf(r *results) string {
 	reportFaults(&b, r)
 	reportLoad(&b, r)
 	reportPace(&b, r)
+	reportService(&b, r)
 	reportBars(&b, r)
 	return b.String()
 }

@@ -21,6 +21,7 @@ type results struct {
 	Faults   []faultRow
 	Load     []loadTable
 	Pace     *paceTable
+	Service  []serviceTable
 	Failures []string
 	Bars     []bar
 }

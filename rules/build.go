@@ -22,6 +22,7 @@ func newIndex(conditions []*Condition, further [][]test, r *reader) (*index, []c
 		counts: map[key]int{},
 		values: map[int]map[string][]hit{},
 		tails:  map[string][]hit{},
+		names:  map[string][]hit{},
 		hosts:  map[string]*trie{},
 		runs:   map[int]*trie{},
 		index:  &index{paths: noNode},
@@ -59,6 +60,7 @@ type builder struct {
 	counts map[key]int              // how many conditions could stand under a key
 	values map[int]map[string][]hit // by slot
 	tails  map[string][]hit
+	names  map[string][]hit
 	hosts  map[string]*trie
 	runs   map[int]*trie // by slot
 	index  *index
@@ -122,8 +124,9 @@ func places(hosts, paths keySet) keySet {
 		implied: append(slices.Clone(hosts.implied), paths.implied...),
 	}
 	for _, path := range paths.keys {
-		if path.kind == byTail {
+		if path.kind != byPlace {
 			path = key{kind: byPlace, text: anyPath} // the host tells more requests apart
+			made.implied = hosts.implied
 		}
 		for _, host := range hosts.keys {
 			path.host = host.host
@@ -195,6 +198,8 @@ func (b *builder) add(k key, h hit) {
 		t.add(pathRoute(k.text), h)
 	case byTail:
 		b.tails[k.text] = append(b.tails[k.text], h)
+	case byName:
+		b.names[k.text] = append(b.names[k.text], h)
 	case byNet:
 		if x.nets == nil {
 			x.nets = newNetTree()
@@ -231,7 +236,7 @@ func (b *builder) finish() {
 	if len(roots) > 0 {
 		x.hosts = newTexts(roots)
 	}
-	x.tails = b.texts(b.tails)
+	x.tails, x.names = b.texts(b.tails), b.texts(b.names)
 	for slot := range b.reader.list {
 		t := table{slot: slot, exact: b.texts(b.values[slot]), runs: noNode}
 		if b.runs[slot] != nil {

@@ -104,6 +104,24 @@ func (s *Set) compile(rules []Rule) {
 	}
 	s.index, s.conds = newIndex(conditions, namespaces, r)
 	s.slots = r.list
+	s.numberKeys()
+}
+
+// numberKeys gives rules that count by the same attributes the same bit, so that one look at these will do.
+func (s *Set) numberKeys() {
+	type key struct {
+		count uint8
+		slots [MaxKey]int32
+	}
+	bits := map[key]uint64{}
+	for i := range s.rules {
+		r := &s.rules[i]
+		k := key{r.count, r.slots}
+		if _, ok := bits[k]; !ok {
+			bits[k] = 1 << len(bits) // 0 from the 65th on
+		}
+		r.keyBit = bits[k]
+	}
 }
 
 // newReader returns a reader that numbers the attributes that most rules look at first.
@@ -155,6 +173,7 @@ func (r *reader) compile(rule *Rule) compiled {
 	}
 	c.blocks = r.choices(made.Overrides, true)
 	c.others = r.choices(made.Overrides, false)
+	c.plain = !c.block && !c.unlimited && !c.known && c.blocks == nil && c.others == nil
 	return c
 }
 

@@ -188,7 +188,7 @@ func (t test) simplified() test {
 		switch {
 		case len(v.few) == 1:
 			return test{slot: t.slot, kind: testOne, one: v.few[0]}
-		case len(v.paths) == 1 && v.paths[0].segments == nil:
+		case len(v.paths) == 1 && v.paths[0].segments == nil && !v.paths[0].oneStar:
 			return test{slot: t.slot, kind: testBelow, one: v.paths[0].below}
 		}
 	}

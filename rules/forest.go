@@ -23,6 +23,7 @@ type node struct {
 	jumps int32  // where its children are in jumps: from the one that begins with low on
 	span  uint16 // over how many bytes
 	low   byte
+	more  bool // some of what ends here does so whatever comes next
 }
 
 // ends are the patterns that are found at a node.
@@ -37,7 +38,7 @@ func (f *forest) find(root int32, text string, c *collector, p *probe) {
 	at := root
 	for {
 		n := &f.nodes[at]
-		if n.ends != noNode {
+		if n.ends != noNode && (n.more || text == "" || text[0] == '/') {
 			c.considerEnds(&f.ends[n.ends], text, p)
 		}
 		if n.star != noNode {

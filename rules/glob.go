@@ -29,6 +29,9 @@ func matchRun(pattern, text string) bool {
 // A pathGlob is a pattern of a path with stars.
 type pathGlob struct {
 	below    string // "/search" for /search/**, the most common form, which needs no segments
+	before   string // what stands before the only star of a pattern, if oneStar
+	behind   string
+	oneStar  bool
 	segments []segment
 }
 
@@ -49,6 +52,9 @@ func newPathGlob(pattern string) pathGlob {
 	if prefix, ok := strings.CutSuffix(pattern, "/"+anyPath); ok && !hasStars(prefix) {
 		return pathGlob{below: prefix}
 	}
+	if i := strings.IndexByte(pattern, star); i >= 0 && !hasStars(pattern[i+1:]) && strings.IndexByte(pattern, deep) < 0 {
+		return pathGlob{before: pattern[:i], behind: pattern[i+1:], oneStar: true}
+	}
 	var g pathGlob
 	for text := range strings.SplitSeq(pattern, "/") {
 		g.segments = append(g.segments, segment{text, strings.Contains(text, anyRun), text == anyPath})
@@ -57,6 +63,11 @@ func newPathGlob(pattern string) pathGlob {
 }
 
 func (g *pathGlob) match(path string) bool {
+	if g.oneStar {
+		n := len(path) - len(g.behind)
+		return n >= len(g.before) && path[n:] == g.behind && path[:len(g.before)] == g.before &&
+			strings.IndexByte(path[len(g.before):n], '/') < 0
+	}
 	if g.segments == nil {
 		return isBelow(g.below, path)
 	}

@@ -17,6 +17,7 @@ type index struct {
 	hosts  *texts // trees by host, or by domain with its dot in front for those of all hosts below
 	dots   uint64 // which numbers of dots such domains have
 	tails  *texts // lists by the last segment of a path
+	names  *texts // the same for paths that begin with a slash
 	nets   *netTree
 	lists  [][]hit // of hits that are more than one
 }
@@ -53,24 +54,45 @@ func (h hit) proven() bool { return h&1 != 0 }
 // firstList and the numbers below it are lists of hits. A text in an index stands for one hit, as most do, or for a list.
 const firstList = -2
 
-// A collector keeps the ranks of the conditions that are true, in order and each once.
+// A collector keeps the ranks of the conditions that are true.
 type collector struct {
 	conds []cond // what is left to look at
 	first bool   // only the lowest rank is wanted
+	limit int    // how many ranks find room at once: manyMatches, 0 if first
 	count int
-	room  [manyMatches]int32
-	more  []int32 // instead of room if there are too many
+	room  [manyMatches]int32 // as they come, some perhaps more than once
+	more  []int32            // those that have found no room
 }
 
 // manyMatches is how many can be true without memory being allocated.
 const manyMatches = 32
 
-// found returns the ranks.
+// found returns the ranks in order, each once.
 func (c *collector) found() []int32 {
 	if c.more != nil {
-		return c.more
+		c.more = append(c.more, c.room[:c.count]...)
+		slices.Sort(c.more)
+		return slices.Compact(c.more)
 	}
+	c.sort()
 	return c.room[:c.count]
+}
+
+// sort puts the ranks in room in order, and drops those that are there already. There are few, and most come in order.
+func (c *collector) sort() {
+	list, twice := c.room[:c.count], false
+	for i := 1; i < len(list); i++ {
+		rank, at := list[i], i
+		for at > 0 && list[at-1] > rank {
+			list[at] = list[at-1]
+			at--
+		}
+		list[at] = rank
+		twice = twice || at > 0 && list[at-1] == rank
+	}
+	if twice {
+		c.count = len(slices.Compact(list))
+	}
 }
 
 // consider looks at conditions that may be true.
@@ -82,47 +104,34 @@ func (c *collector) consider(list []hit, p *probe) {
 
 func (c *collector) considerOne(h hit, p *probe) {
 	rank := h.rank()
-	if c.first && c.count > 0 && rank > c.room[0] {
+	if !h.proven() && (c.has(rank) || !c.conds[rank].holds(p)) {
 		return
 	}
-	if h.proven() || c.conds[rank].holds(p) {
-		c.add(rank)
+	if n := c.count; n < c.limit {
+		c.room[n%manyMatches] = rank
+		c.count = n + 1
+		return
 	}
+	c.add(rank)
 }
 
-// add puts a rank in its place. Most come in order.
+// has tells that a rank makes no difference: a lower one is there, and only the lowest is wanted.
+func (c *collector) has(rank int32) bool { return c.first && c.count > 0 && rank >= c.room[0] }
+
+// add adds a rank if only the lowest is wanted, or if there is no room left.
 func (c *collector) add(rank int32) {
-	n := c.count
-	switch {
-	case n == 0 || c.first:
-		c.room[0], c.count = rank, 1
-	case n < manyMatches && c.room[n-1] < rank && c.more == nil:
-		c.room[n] = rank
-		c.count++
-	default:
-		c.insert(rank)
-	}
-}
-
-func (c *collector) insert(rank int32) {
-	list := c.found()
-	at := len(list)
-	for at > 0 && list[at-1] >= rank {
-		at--
-	}
-	switch {
-	case at < len(list) && list[at] == rank: // found before, under another key
-	case c.more != nil:
-		c.more = slices.Insert(c.more, at, rank)
-	case c.count == manyMatches:
-		c.more = slices.Insert(slices.Clone(list), at, rank)
-	default:
-		for i := c.count; i > at; i-- {
-			c.room[i] = c.room[i-1]
+	if c.first {
+		if !c.has(rank) {
+			c.room[0], c.count = rank, 1
 		}
-		c.room[at] = rank
-		c.count++
+		return
 	}
+	if c.sort(); c.count == manyMatches {
+		c.more = append(c.more, c.room[:]...)
+		c.count = 0
+	}
+	c.room[c.count] = rank
+	c.count++
 }
 
 // considerText looks at what a text in the index stands for.
@@ -157,15 +166,15 @@ func (x *index) find(c *collector, p *probe) {
 			x.nets.find(net, c, p)
 		}
 	}
-	if x.paths == noNode && x.hosts == nil && x.tails == nil {
+	if x.paths == noNode && x.hosts == nil && x.tails == nil && x.names == nil {
 		return
 	}
 	path, _ := p.get(slotPath)
 	if x.paths != noNode {
 		x.forest.find(x.paths, path, c, p)
 	}
-	if x.tails != nil {
-		x.considerText(x.tails.find(path[strings.LastIndexByte(path, '/')+1:]), c, p)
+	if x.tails != nil || x.names != nil {
+		x.findTail(path, c, p)
 	}
 	if x.hosts != nil {
 		if host, ok := p.get(slotHost); ok {
@@ -174,21 +183,28 @@ func (x *index) find(c *collector, p *probe) {
 	}
 }
 
+func (x *index) findTail(path string, c *collector, p *probe) {
+	tail := path[strings.LastIndexByte(path, '/')+1:]
+	if x.tails != nil {
+		x.considerText(x.tails.find(tail), c, p)
+	}
+	if x.names != nil && len(tail) < len(path) && path[0] == '/' {
+		x.considerText(x.names.find(tail), c, p)
+	}
+}
+
 func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if root := x.hosts.find(host); root != noNode {
 		x.forest.find(root, path, c, p)
 	}
-	end := len(host)
-	for dots := x.dots >> 1; dots != 0; dots >>= 1 {
-		if end = strings.LastIndexByte(host[:end], '.'); end < 0 {
-			return
+	for left := strings.Count(host, "."); x.dots&(2<<left-1) != 0; left-- { // dots that host has left
+		at := strings.IndexByte(host, '.')
+		if x.dots>>left&1 != 0 {
+			if root := x.hosts.find(host[at:]); root != noNode {
+				x.forest.find(root, path, c, p)
+			}
 		}
-		if dots&1 == 0 {
-			continue
-		}
-		if root := x.hosts.find(host[end:]); root != noNode {
-			x.forest.find(root, path, c, p)
-		}
+		host = host[at+1:]
 	}
 }
 

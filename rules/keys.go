@@ -21,6 +21,7 @@ type keyKind uint8
 const (
 	byPlace keyKind = iota // host and pattern of the path, which may be anyPath
 	byTail                 // the last segment of the path
+	byName                 // the last segment of a path that begins with a slash, as all do
 	byNet
 	byValue
 	byRun
@@ -69,7 +70,10 @@ func keysOf(slot int, t *Test) (keys []key, proven bool) {
 func pathKey(pattern string) (k key, proves bool) {
 	r := pathRoute(pattern)
 	if tail := pattern[strings.LastIndexByte(pattern, '/')+1:]; !r.selective() && tail != "" && !hasStars(tail) {
-		return key{kind: byTail, text: tail}, false
+		if pattern == "/"+anyPath+"/"+tail {
+			return key{kind: byName, text: tail}, true
+		}
+		return key{kind: byTail, text: tail}, pattern == anyPath+"/"+tail
 	}
 	return key{kind: byPlace, text: pattern}, r.end != endsMore
 }

@@ -65,15 +65,22 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	var p probe
 	p.of(s, subject)
 	var c collector
-	c.conds = s.conds
+	c.conds, c.limit = s.conds, manyMatches
 	s.index.find(&c, &p)
 	ranks := c.found()
 	before := len(dst)
-	dst = slices.Grow(dst, len(ranks))[:before+len(ranks)]
+	if cap(dst)-before < len(ranks) {
+		dst = slices.Grow(dst, len(ranks))
+	}
+	dst = dst[:before+len(ranks)]
 	exempts := false
 	for i, rank := range ranks {
-		r := &s.rules[rank]
-		s.resolve(r, &dst[before+i], &p)
+		r, m := &s.rules[rank], &dst[before+i]
+		if r.plain && !p.clients && p.complete&r.keyBit != 0 {
+			m.plain(r)
+			continue
+		}
+		s.resolve(r, m, &p)
 		exempts = exempts || r.unlimited
 	}
 	if exempts {

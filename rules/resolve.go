@@ -13,8 +13,10 @@ type compiled struct {
 	block     bool
 	unlimited bool
 	shared    bool
+	plain     bool          // nothing but its limits and its key is to be looked at
 	known     bool          // clients must be registered
 	slots     [MaxKey]int32 // of the attributes of the key
+	keyBit    uint64        // of those with the same attributes, 0 if there are too many others
 	keyed     naming        // by its key
 	byIP      naming        // by the address instead
 }
@@ -59,7 +61,7 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	if !r.identify(m, p) {
 		return
 	}
-	if s.clients() > 0 || r.known {
+	if p.clients || r.known {
 		if c := s.lookUp(m, p); c != nil {
 			m.Client = c
 			limits, unlimited, block := c.under(r.rule.ID)
@@ -85,6 +87,12 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 		}
 	}
 	m.Limits = r.limits
+}
+
+// plain says that the limits of a rule decide, by its key.
+func (m *Matched) plain(r *compiled) {
+	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, nil, r.limits
+	m.rule, m.byIP, m.client = r, false, false
 }
 
 // grant gives what an override or a client has. It is false if that is nothing.
@@ -114,6 +122,7 @@ func (r *compiled) identify(m *Matched, p *probe) bool {
 		}
 		return false
 	}
+	p.complete |= r.keyBit
 	return true
 }
 

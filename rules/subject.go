@@ -58,14 +58,16 @@ type probe struct {
 	has      uint32               // which of those there are
 	net      netip.Prefix         // the client's address, once it was asked for
 	netKnown bool
+	clients  bool        // there are registered clients
 	client   *registered // the client of the value in clientOf
 	clientOf int         // a slot, noNode before anybody was looked up
+	complete uint64      // the keys, by number, of which every attribute is there
 	values   [cachedSlots]string
 }
 
 // of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.
 func (p *probe) of(s *Set, subject Subject) {
-	p.subject, p.slots, p.clientOf = subject, s.slots, noNode
+	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, s.clients() > 0, noNode
 }
 
 // get returns the value of the attribute in a slot.
@@ -73,12 +75,8 @@ func (p *probe) get(slot int) (string, bool) {
 	if p.asked>>slot&1 != 0 {
 		return p.values[slot%cachedSlots], p.has>>slot&1 != 0
 	}
-	return p.ask(slot)
-}
-
-func (p *probe) ask(slot int) (string, bool) {
-	a := p.slots[slot]
-	value, ok := p.subject.Get(a)
+	a := &p.slots[slot]
+	value, ok := p.subject.Get(*a)
 	if a.Kind == headgate.AttrMethod {
 		value = usualMethod(value)
 	}

@@ -28,12 +28,8 @@ func newTexts(values map[string]int32) *texts {
 		t.entries[i].value = noNode
 	}
 	for text, value := range values {
-		h := t.hash(text)
-		at := h
-		for t.entries[at&uint32(size-1)].value != noNode {
-			at++
-		}
-		t.entries[at&uint32(size-1)] = textEntry{text, h, value}
+		e, h := t.place(text)
+		*e = textEntry{text, h, value}
 		t.lengths |= 1 << (len(text) % 64)
 	}
 	return t
@@ -44,33 +40,36 @@ func (t *texts) find(text string) int32 {
 	if t.lengths>>(len(text)%64)&1 == 0 {
 		return noNode
 	}
-	h := t.hash(text)
-	mask := uint32(len(t.entries) - 1)
-	for at := h; ; at++ {
-		e := &t.entries[at&mask]
-		if e.value == noNode || e.hash == h && e.text == text {
-			return e.value
-		}
-	}
+	e, _ := t.place(text)
+	return e.value
 }
 
-// hash mixes a text by multiplying, eight bytes at a time.
-func (t *texts) hash(text string) uint32 {
+// place returns the entry of a text, or the free one where it would be, and its hash: the text mixed by multiplying, sixteen
+// bytes at a time. Most are no longer, and take one step.
+func (t *texts) place(text string) (*textEntry, uint32) {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
-	sum := t.seed ^ uint64(len(b))*k0
-	for len(b) > 8 {
-		sum = mix(sum^binary.LittleEndian.Uint64(b), k1)
-		b = b[8:]
+	sum := t.seed ^ uint64(len(b))
+	for len(b) > 16 {
+		sum = mix(sum^binary.LittleEndian.Uint64(b)^k0, binary.LittleEndian.Uint64(b[8:])^k1)
+		b = b[16:]
 	}
-	var last uint64
+	var low, high uint64 // they overlap where there are not as many bytes
 	switch {
+	case len(b) >= 8:
+		low, high = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[len(b)-8:])
 	case len(b) >= 4:
-		last = uint64(binary.LittleEndian.Uint32(b))<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+		low, high = uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 	case len(b) > 0:
-		last = uint64(b[0])<<16 | uint64(b[len(b)>>1])<<8 | uint64(b[len(b)-1])
+		low, high = uint64(b[0])<<8|uint64(b[len(b)>>1]), uint64(b[len(b)-1])
 	}
-	return uint32(mix(sum^last, k0))
+	h := uint32(mix(sum^low^k0, sum^high^k1))
+	for at := h; ; at++ {
+		e := &t.entries[int(at)&(len(t.entries)-1)]
+		if e.value == noNode || e.hash == h && e.text == text {
+			return e, h
+		}
+	}
 }
 
 func mix(a, b uint64) uint64 {

@@ -70,7 +70,7 @@ func (f *forest) plant(t *trie) int32 {
 	at := int32(len(f.nodes))
 	n := node{label: t.label, star: noNode, ends: noNode}
 	if e := t.ends; len(e.here)+len(e.below)+len(e.more) > 0 {
-		n.ends = int32(len(f.ends))
+		n.ends, n.more = int32(len(f.ends)), len(e.more) > 0
 		f.ends = append(f.ends, e)
 	}
 	if len(t.kids) > 0 {

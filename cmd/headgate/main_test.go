@@ -16,7 +16,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, "LC_ALL=C")
-			for _, part := range []string{"API"} { // scripts run side by side, and turn on what they need
+			for _, part := range []string{"API", "GRPC", "RESP"} { // scripts run side by side, and turn on what they need
 				e.Vars = append(e.Vars, "HEADGATE_"+part+"_ADDR=off")
 			}
 			return nil

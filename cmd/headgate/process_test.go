@@ -33,6 +33,8 @@ type process struct {
 	gateway string // its address
 	admin   string
 	api     string
+	grpc    string
+	resp    string
 	stdout  *lockedBuffer
 	ended   chan struct{}
 
@@ -44,7 +46,11 @@ type process struct {
 func serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, stdout: &lockedBuffer{}, ended: make(chan struct{})}
-	p.cmd = exec.Command("headgate", append([]string{"serve", "--admin-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0"}, args...)...)
+	command := []string{"serve"}
+	for _, name := range []string{"admin", "api", "grpc", "resp"} {
+		command = append(command, "--"+name+"-addr", "127.0.0.1:0")
+	}
+	p.cmd = exec.Command("headgate", append(command, args...)...)
 	p.cmd.Stdout = p.stdout
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "HEADGATE_") { // whoever tests may use it, too
@@ -93,12 +99,21 @@ func serve(t *testing.T, args ...string) *process {
 	p.gateway, _ = line["gateway"].(string)
 	p.admin, _ = line["admin"].(string)
 	p.api, _ = line["api"].(string)
+	p.grpc, _ = line["grpc"].(string)
+	p.resp, _ = line["resp"].(string)
 	return p
 }
 
 // onFreePort are the arguments for a gateway on a port of its own.
 func onFreePort(args ...string) []string {
 	return append([]string{"--gateway-addr", "127.0.0.1:0"}, args...)
+}
+
+// all returns all lines of the log.
+func (p *process) all() []map[string]any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]map[string]any(nil), p.log...)
 }
 
 // logged returns the lines of the log with that message.

@@ -21,10 +21,12 @@ import (
 func (p *program) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Run a gateway that limits what clients take",
-		Long: `Run a gateway that limits what clients take.
+		Short: "Run a gateway and a decision service that limit what clients take",
+		Long: `Run a gateway and a decision service that limit what clients take.
 
-Without any file it listens on port 8080 before a built-in service, counts in memory, and has rules to try.
+Without any file the gateway listens on port 8080 before a built-in service, counts in memory, and has rules to try. The
+decision service answers on this host alone: HTTP with JSON and forward-auth on port 8081, gRPC and Envoys on 8082, clients of
+Redis on 8083. An address of "off" turns a listener off. Give --api-token-file before you let others reach them.
 
 Every flag can be given as a variable as well, and in the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
 gateway_addr. A flag counts before a variable, a variable before the file. The file says more than flags can: listeners with
@@ -39,7 +41,10 @@ say so. SIGHUP reads it again at once. SIGTERM lets requests finish and exits wi
   headgate serve --upstream http://localhost:9000 --rules rules.yaml
 
   # limits shared by several gateways, behind a load balancer
-  HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8`,
+  HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8
+
+  # decisions alone, for services and proxies on other hosts
+  headgate serve --gateway-addr off --api-addr :8081 --grpc-addr :8082 --api-token-file token.txt --rules rules.yaml`,
 		Args: cobra.NoArgs,
 	}
 	given := settingFlags(c.Flags(), nil)

@@ -66,7 +66,7 @@ func TestWithoutAnyFileItCanBeTriedWithThePrintedLine(t *testing.T) {
 func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 	t.Parallel()
 	p := serve(t, onFreePort()...)
-	for name, addr := range map[string]string{"gateway": p.gateway, "admin": p.admin} {
+	for name, addr := range map[string]string{"gateway": p.gateway, "admin": p.admin, "api": p.api, "grpc": p.grpc, "resp": p.resp} {
 		host, port, err := net.SplitHostPort(addr)
 		if n, _ := strconv.Atoi(port); err != nil || host != "127.0.0.1" || n == 0 {
 			t.Errorf("%s: got %q, want an address with a port", name, addr)
@@ -84,9 +84,9 @@ func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 
 func TestListenersThatAreOff(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--gateway-addr", "off", "--api-addr", "off")
-	if p.api != "" {
-		t.Errorf("got the decision service at %q, want it off", p.api)
+	p := serve(t, "--gateway-addr", "off", "--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off")
+	if got := p.api + p.grpc + p.resp; got != "" {
+		t.Errorf("got the decision service at %q, want it off", got)
 	}
 	if p.gateway != "" || p.admin == "" {
 		t.Errorf("got %q and %q, want the admin's alone", p.gateway, p.admin)

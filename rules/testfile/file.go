@@ -93,7 +93,9 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := identity.New(identity.Config{Paths: identity.PathRules{EncodedSlash: identity.KeepSlash}})
+	id, err := identity.New(identity.Config{Paths: identity.PathRules{
+		EncodedSlash: identity.KeepSlash, Parameters: identity.KeepParameters,
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,8 @@ func (r *reply) UnmarshalWire([]byte) error { return errUnsupported }
 // write makes the reply of the statuses. headers is the one that is told in headers, or below 0 if none is.
 func (c *call) write(overall code, headers int) {
 	c.reply.overall = overall
-	out := append(c.reply.out[:0], 1<<3|byte(protowire.VarintType), byte(overall))
+	out := c.reply.out[:0]
+	out = append(out, 1<<3|byte(protowire.VarintType), byte(overall))
 	for i := range c.statuses {
 		s := &c.statuses[i]
 		out = append(out, 2<<3|byte(protowire.BytesType))

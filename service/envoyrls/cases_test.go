@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ type script struct {
 	t      *testing.T
 	name   string
 	line   int
-	now    time.Time
+	clock  atomic.Int64 // Unix microseconds
 	dir    string
 	config envoyrls.Config
 	server *envoyrls.Server
@@ -105,9 +106,10 @@ func replay(t *testing.T, path string, open func(t *testing.T, now func() time.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, name: path, now: begin, dir: t.TempDir()}
+	s := &script{t: t, name: path, dir: t.TempDir()}
+	s.clock.Store(begin.UnixMicro())
 	s.config = envoyrls.Config{
-		Store: open(t, func() time.Time { return s.now }), CountDenied: true, Now: func() time.Time { return s.now },
+		Store: open(t, s.now), CountDenied: true, Now: s.now,
 		Logger: slog.New(slog.DiscardHandler), OnError: func(err error) { s.fail("the store failed: %v", err) },
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(data)))
@@ -140,7 +142,7 @@ func replay(t *testing.T, path string, open func(t *testing.T, now func() time.T
 			if err != nil {
 				s.fail("%v", err)
 			}
-			s.now = begin.Add(d)
+			s.clock.Store(begin.Add(d).UnixMicro())
 		case "ask":
 			s.ask(rest)
 			asked++
@@ -156,6 +158,8 @@ func replay(t *testing.T, path string, open func(t *testing.T, now func() time.T
 		t.Fatal("nothing was asked")
 	}
 }
+
+func (s *script) now() time.Time { return time.UnixMicro(s.clock.Load()) }
 
 func (s *script) fail(format string, args ...any) {
 	s.t.Helper()

@@ -140,7 +140,7 @@ type Stats struct {
 	// Loads is how often a configuration came into force, and LoadsRefused how often one was wrong, so that the one before
 	// stayed.
 	Loads, LoadsRefused int64
-	// Limits are those of the configuration by name.
+	// Limits are those of the configuration, each name once and in order.
 	Limits []Hits
 }
 
@@ -163,5 +163,20 @@ func (s *Server) Stats() Stats {
 	slices.SortFunc(stats.Limits, func(a, b Hits) int {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Descriptor, b.Descriptor))
 	})
+	stats.Limits = sum(stats.Limits)
 	return stats
+}
+
+// sum makes one of those with the same name, which values of requests can lead to. They are in order.
+func sum(list []Hits) []Hits {
+	made := list[:0]
+	for _, h := range list {
+		if n := len(made); n > 0 && made[n-1].Domain == h.Domain && made[n-1].Descriptor == h.Descriptor {
+			last := &made[n-1]
+			last.Within, last.Near, last.Over, last.Shadow = last.Within+h.Within, last.Near+h.Near, last.Over+h.Over, last.Shadow+h.Shadow
+			continue
+		}
+		made = append(made, h)
+	}
+	return made
 }

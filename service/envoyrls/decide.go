@@ -99,11 +99,10 @@ func (s *Server) override(c *call, i int) error {
 		return grpcstatus.Errorf(codes.InvalidArgument, "descriptor %d: limit: unit %d: want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", i, int32(o.unit))
 	}
 	f.own = limit{}
-	f.own.perUnit(o.requests, u, o.multiplier)
-	if err := f.own.counted.Validate(); err != nil {
-		return grpcstatus.Errorf(codes.InvalidArgument, "descriptor %d: limit: %v", i, err)
+	if !f.own.perUnit(o.requests, u, o.multiplier) {
+		return grpcstatus.Errorf(codes.InvalidArgument, "descriptor %d: limit: unit_multiplier %d: want at most 366 days", i, o.multiplier)
 	}
-	f.own.current = appendCurrentLimit(nil, "", o.requests, u, o.multiplier)
+	f.own.current = currentLimit("", o.requests, u, o.multiplier)
 	f.limit, f.counter = &f.own, &s.overrides
 	c.nodes = c.nodes[:0]
 	c.key(i, f.own.suffix, o.multiplier)

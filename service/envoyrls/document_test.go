@@ -13,7 +13,7 @@ import (
 
 // Each is refused with its place and what would be right.
 var refused = []struct{ name, text, want string }{
-	{"an unknown key", "domain: a\ndescriptors:\n- {key: k, rate_limits: {}}\n", "f.yaml:3:11: descriptors[0].rate_limits: unknown field: want rate_limit"},
+	{"an unknown key", "domain: a\ndescriptors:\n- {key: k, rate_limits: {}}\n", "f.yaml:3:12: descriptors[0].rate_limits: unknown field: want rate_limit"},
 	{"an unknown key of a limit", "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, request_per_unit: 1}\n", "f.yaml:4:27: descriptors[0].rate_limit.request_per_unit: unknown field: want requests_per_unit"},
 	{"an unknown key without a value", "domain: a\nfoo:\n", "f.yaml:2:1: foo: unknown field"},
 	{"no domain", "descriptors: []\n", "domain: want a name"},
@@ -40,7 +40,7 @@ var refused = []struct{ name, text, want string }{
 	{"a limit and unlimited", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unlimited: true, limit: 1/s}}\n", "unlimited: true: want either this or limit"},
 	{"a limit in both places", "domain: a\ndescriptors:\n- {key: k, limit: 1/s, rate_limit: {limit: 1/s}}\n", "limit: 1/s: want either this or rate_limit"},
 	{"a limit that is none", "domain: a\ndescriptors:\n- {key: k, limit: ten}\n", "descriptors[0].limit: "},
-	{"a limit of what is in flight", "domain: a\ndescriptors:\n- {key: k, limit: 5 concurrency}\n", "an Envoy does not say when a request has ended"},
+	{"a limit of what is in flight", "domain: a\ndescriptors:\n- {key: k, limit: 5 concurrent}\n", "an Envoy does not say when a request has ended"},
 	{"one descriptor for a list", "domain: a\ndescriptors: {key: k}\n", "descriptors: a mapping: want a list of descriptors"},
 	{"a text for a descriptor", "domain: a\ndescriptors: [k]\n", "descriptors[0]: a value: want a descriptor"},
 	{"metadata that is a text", "domain: a\ndescriptors:\n- {key: k, metadata: x}\n", "metadata: a value: want a mapping"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	ratelimitpb "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -71,7 +72,7 @@ func Probe(d *Document) error {
 func probe(t *table, domain string, list []Descriptor, before []entry) error {
 	for i := range list {
 		d := &list[i]
-		at := append(before[:len(before):len(before)], entry{d.Key, d.Value})
+		at := slices.Concat(before, []entry{{d.Key, d.Value}})
 		l, nodes := t.match(domain, at, nil)
 		if d.Value != "" { // the bare key may be behind a wildcard
 			if (l != nil) != (d.rateLimit() != nil) || len(nodes) != len(at) {

@@ -9,6 +9,7 @@ import (
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/memstore"
@@ -50,4 +51,13 @@ func write(t testing.TB, dir, name, text string) {
 func newSmallStore(t testing.TB) *memstore.Store {
 	t.Helper()
 	return newStore(t, memstore.Options{MaxBytes: 8 << 20})
+}
+
+func marshal(t testing.TB, m proto.Message) []byte {
+	t.Helper()
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
@@ -34,7 +33,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
-	if !s.config.Token.Is(bearer(r)) {
+	if !s.config.Token.IsBearer(r.Header.Get("Authorization")) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
 		http.Error(w, "want the token of this service: Authorization: Bearer …", http.StatusUnauthorized)
 		return
@@ -112,13 +111,4 @@ func httpStatus(err error) int {
 	default:
 		return http.StatusInternalServerError
 	}
-}
-
-// bearer returns the token that a request shows, empty if it shows none.
-func bearer(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
 }

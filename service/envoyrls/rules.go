@@ -140,7 +140,7 @@ func (s *Server) tell(r *ruled, st *status) bool {
 			name += "/" + l.Name
 		}
 		st.most = l.Decision.Limit
-		st.current = appendCurrentLimit(nil, name, uint32Of(l.Limit.Count), unitOf(l.Limit.Period), 0)
+		st.current = currentLimit(name, uint32Of(l.Limit.Count), unitOf(l.Limit.Period), 0)
 		st.reset, st.hasReset = l.Decision.ResetAfter, true
 		if passes {
 			st.remaining = uint32Of(l.Decision.Remaining)

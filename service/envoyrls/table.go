@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -164,10 +165,10 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) (*limit,
 	switch {
 	case r.Limit != nil:
 		l.counted, l.most, l.suffix = *r.Limit, r.Limit.Capacity(), ownLimit
-		l.current = appendCurrentLimit(nil, r.Name, uint32Of(r.Limit.Count), unitOf(r.Limit.Period), 0)
+		l.current = currentLimit(r.Name, uint32Of(r.Limit.Count), unitOf(r.Limit.Period), 0)
 	case !r.Unlimited:
 		l.perUnit(uint32(r.RequestsPerUnit), r.Unit, 1)
-		l.current = appendCurrentLimit(nil, r.Name, uint32(r.RequestsPerUnit), r.Unit, 0)
+		l.current = currentLimit(r.Name, uint32(r.RequestsPerUnit), r.Unit, 0)
 	}
 	for _, replaced := range r.Replaces {
 		l.replaces, t.named = append(l.replaces, replaced.Name), true
@@ -183,11 +184,20 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) (*limit,
 	return l, nil
 }
 
-// perUnit sets how much may pass, counted as other services of this protocol do.
-func (l *limit) perUnit(requests uint32, u Unit, multiplier uint32) {
+// perUnit sets how much may pass in so many units, counted as other services of this protocol do. It is false if that is too
+// long a time.
+func (l *limit) perUnit(requests uint32, u Unit, times uint32) bool {
+	period := u.Period()
+	if int64(times) > int64(headgate.MaxPeriod/period) {
+		return false
+	}
 	l.most, l.suffix = int64(requests), byte(u)
-	// Nothing may pass if it is 0, but what tried is counted all the same.
-	l.counted.Algorithm, l.counted.Count, l.counted.Period = headgate.FixedWindow, max(1, l.most), u.Period()*max(1, timesOf(multiplier))
+	l.counted = headgate.Limit{
+		Algorithm: headgate.FixedWindow,
+		Count:     max(1, l.most), // nothing may pass if it is 0, but what tried is counted all the same
+		Period:    time.Duration(int64(period) * int64(max(1, times))),
+	}
+	return true
 }
 
 // match returns the limit of a descriptor, nil if it has none. nodes gets where its entries led.

@@ -344,11 +344,9 @@ func sizeDuration(seconds int64) int {
 	return 1 + protowire.SizeVarint(uint64(seconds))
 }
 
-// appendCurrentLimit appends a RateLimitResponse.RateLimit.
-func appendCurrentLimit(dst []byte, name string, requests uint32, u Unit, multiplier uint32) []byte {
-	if dst == nil {
-		dst = []byte{} // one that is there, if empty
-	}
+// currentLimit returns a RateLimitResponse.RateLimit, which is not nil if it is empty.
+func currentLimit(name string, requests uint32, u Unit, multiplier uint32) []byte {
+	dst := make([]byte, 0, 16+len(name))
 	if requests != 0 {
 		dst = append(dst, 1<<3|byte(protowire.VarintType))
 		dst = protowire.AppendVarint(dst, uint64(requests))
@@ -378,6 +376,3 @@ func appendHeader(dst []byte, name, value string) []byte {
 }
 
 func uint32Of(n int64) uint32 { return uint32(max(0, min(n, math.MaxUint32))) }
-
-// timesOf returns how many times a unit is meant.
-func timesOf(multiplier uint32) time.Duration { return time.Duration(multiplier) }

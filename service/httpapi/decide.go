@@ -13,7 +13,12 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-var jsonType = []string{"application/json"}
+// Values of header fields. Nobody changes them.
+var (
+	jsonType    = []string{"application/json"}
+	problemType = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+)
 
 // single answers POST /v1/ratelimit.
 func (s *Server) single(w http.ResponseWriter, r *http.Request) {
@@ -79,6 +84,9 @@ func (s *Server) fault(path string, err error) {
 func (s *Server) tell(h http.Header, a *asker, now time.Time) (retryAfter time.Duration) {
 	f := &s.config.Fields
 	retryAfter = f.RetryAfter(&a.verdict)
+	if retryAfter == 0 && f.NoRateLimit && f.NoXRateLimit {
+		return 0
+	}
 	a.fields = f.Append(a.fields[:0], &a.verdict, retryAfter, now)
 	if len(a.fields) == 0 {
 		return retryAfter

@@ -34,14 +34,7 @@ type original struct {
 
 // forwardAuth answers GET /v1/forward-auth. Proxies that hand on the client's method call it with that.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
-	denied := 0
-	if r.URL.RawQuery != "" {
-		var err error
-		if denied, err = deniedStatus(r.URL.RawQuery); err != nil {
-			problem{status: http.StatusBadRequest, detail: err.Error()}.answer(w)
-			return
-		}
-	}
+	denied := deniedStatus(r.URL.RawQuery)
 	a := s.askers.Get().(*asker)
 	defer s.forget(a)
 	a.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
@@ -87,21 +80,20 @@ func (s *Server) admit(r *http.Request) bool {
 	return true
 }
 
-var errStatus = errors.New("status: want 401, 403, 429 or 503, the status of a denial, and nothing else in the query")
-
-// deniedStatus reads ?status=403, which is what a denial is answered with.
-func deniedStatus(query string) (int, error) {
+// deniedStatus reads ?status=403, which is what a denial is answered with. Any other query is the client's: some proxies,
+// such as Caddy, add it.
+func deniedStatus(query string) int {
 	switch query {
 	case "status=401":
-		return http.StatusUnauthorized, nil
+		return http.StatusUnauthorized
 	case "status=403":
-		return http.StatusForbidden, nil
+		return http.StatusForbidden
 	case "status=429":
-		return http.StatusTooManyRequests, nil
+		return http.StatusTooManyRequests
 	case "status=503":
-		return http.StatusServiceUnavailable, nil
+		return http.StatusServiceUnavailable
 	default:
-		return 0, errStatus
+		return 0
 	}
 }
 
@@ -237,7 +229,7 @@ func (s *Server) answerProxy(w http.ResponseWriter, r *http.Request, a *asker, d
 	v := &a.verdict
 	h := w.Header()
 	retryAfter := s.tell(h, a, s.config.Now())
-	h["Cache-Control"] = []string{"no-store"}
+	h["Cache-Control"] = noStore
 	if v.Action == engine.Delay {
 		extend(w, v.Delay)
 		if err := v.Wait(r.Context()); err != nil {

@@ -34,8 +34,8 @@ const (
 // answer sends the problem.
 func (p problem) answer(w http.ResponseWriter) {
 	h := w.Header()
-	h["Content-Type"] = []string{"application/problem+json"}
-	h["Cache-Control"] = []string{"no-store"}
+	h["Content-Type"] = problemType
+	h["Cache-Control"] = noStore
 	w.WriteHeader(p.status)
 	_, _ = w.Write(append(p.append(nil), '\n')) // a caller that is gone has no use for it
 }

@@ -58,8 +58,11 @@ type asker struct {
 	original
 }
 
-// keepBytes is how large a buffer may be to be kept for the next call.
-const keepBytes = 16 << 10
+// keepBytes and keepCount are how large buffers may be to be kept for the next call.
+const (
+	keepBytes = 256 << 10
+	keepCount = 4 << 10
+)
 
 func (s *Server) release(c *call) {
 	s.buffered.Add(-c.reserved)
@@ -67,7 +70,7 @@ func (s *Server) release(c *call) {
 	clear(c.attributes)
 	c.text, c.reserved = "", 0
 	c.requests, c.attributes = c.requests[:0], c.attributes[:0]
-	if cap(c.body) > keepBytes || cap(c.out) > keepBytes || cap(c.requests) > 128 || cap(c.attributes) > 512 {
+	if cap(c.body) > keepBytes || cap(c.out) > keepBytes || cap(c.requests) > keepCount || cap(c.attributes) > keepCount {
 		return
 	}
 	s.calls.Put(c)

@@ -173,7 +173,7 @@ func (s *Server) isEnding() bool {
 // welcome serves a connection, or says why it does not.
 func (s *Server) welcome(nc net.Conn) {
 	c := &conn{server: s, net: nc, id: s.counts.nextID.Add(1)}
-	c.session.begin(s)
+	c.begin(s)
 	now := s.tick.Load()
 	c.active.Store(now)
 	c.begun.Store(now)

@@ -146,7 +146,7 @@ func (c *conn) quit(k *clerk, _ [][]byte) {
 }
 
 func (c *conn) resetSession(k *clerk, _ [][]byte) {
-	c.session.begin(c.server)
+	c.begin(c.server)
 	k.out = appendSimple(k.out, "RESET")
 }
 

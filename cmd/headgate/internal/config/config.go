@@ -17,6 +17,9 @@ type Config struct {
 	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, or off. Port 0 picks one. Not with gateway.listeners."`
 	// APIAddr is where the decision service answers HTTP. Off for nowhere.
 	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"Where the decision service answers HTTP with JSON and forward-auth: host:port, :port, or off."`
+	// GRPCAddr is where it answers gRPC, that of Envoy too, and RESPAddr clients of Redis. Off for nowhere.
+	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"Where the decision service answers gRPC, its own and Envoy's: host:port, :port, or off."`
+	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
 	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where /metrics, /healthz and /readyz are: host:port, :port, or off."`
 	// TrustedProxies are believed about the client's address.
@@ -25,6 +28,8 @@ type Config struct {
 	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
 	// APITokenFile is a file with the token that the decision service asks for, empty for none.
 	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters that callers of the decision service must show. Default: none; anybody who can connect may call."`
+	// EnvoyConfig is a directory of limits for Envoys, empty if rules decide.
+	EnvoyConfig string `field:"envoy_config" doc:"A directory with limits for Envoys, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for what Envoys send."`
 	// Namespace and Region are attributes that all requests have.
 	Namespace string `field:"namespace" doc:"The service whose rules apply here, for rules that have a namespace."`
 	Region    string `field:"region" doc:"The value of the attribute region."`
@@ -36,7 +41,7 @@ type Config struct {
 	Identity Identity `field:"identity" doc:"Who is asking."`
 	Answers  Answers  `field:"answers" doc:"What clients are told."`
 	Gateway  Gateway  `field:"gateway" doc:"Where clients connect, and who serves them."`
-	Service  Service  `field:"service" doc:"The decision service: bounds of its listeners."`
+	Service  Service  `field:"service" doc:"The decision service."`
 	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
 	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
 
@@ -55,6 +60,8 @@ const StoreMemory = "memory"
 const (
 	DefaultGatewayAddr = ":8080"
 	DefaultAPIAddr     = "127.0.0.1:8081"
+	DefaultGRPCAddr    = "127.0.0.1:8082"
+	DefaultRESPAddr    = "127.0.0.1:8083"
 	DefaultAdminAddr   = "127.0.0.1:8084"
 	DefaultLogFormat   = "json"
 	DefaultLogLevel    = "info"
@@ -65,6 +72,8 @@ func defaults() Config {
 		Store:       StoreMemory,
 		GatewayAddr: DefaultGatewayAddr,
 		APIAddr:     DefaultAPIAddr,
+		GRPCAddr:    DefaultGRPCAddr,
+		RESPAddr:    DefaultRESPAddr,
 		AdminAddr:   DefaultAdminAddr,
 		LogFormat:   DefaultLogFormat,
 		LogLevel:    DefaultLogLevel,

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules/source"
 	"github.com/headgate/headgate/service"
+	"github.com/headgate/headgate/service/grpcapi"
 	"github.com/headgate/headgate/service/httpapi"
 )
 
@@ -323,6 +324,8 @@ func TestDefaultsAreThoseOfThePackages(t *testing.T) {
 		{Service{}, "MaxConns", service.DefaultMaxConns},
 		{Service{}, "MaxBody", Size(httpapi.DefaultMaxBody)},
 		{Service{}, "MaxBatch", httpapi.DefaultMaxBatch},
+		{GRPC{}, "MaxStreams", grpcapi.DefaultMaxStreams},
+		{ServiceTLS{}, "CheckFiles", grpcapi.DefaultCheckFiles},
 		{Memory{}, "MaxBytes", Size(memstore.DefaultMaxBytes)},
 		{Redis{}, "Prefix", redisstore.DefaultPrefix},
 		{Redis{}, "Deadline", guard.DefaultDeadline},

@@ -174,7 +174,7 @@ func (c *Config) resolve(v reflect.Value) {
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("field")
 			field := v.Field(i)
-			if field.Kind() == reflect.String && (strings.HasSuffix(name, "_file") || name == "rules") {
+			if field.Kind() == reflect.String && (strings.HasSuffix(name, "_file") || name == "rules" || name == "envoy_config") {
 				if path := field.String(); path != "" && !filepath.IsAbs(path) {
 					field.SetString(filepath.Join(c.file.dir, path))
 				}

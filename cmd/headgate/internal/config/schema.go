@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // schemaID is where the schema is published.
@@ -101,6 +103,8 @@ func typeOf(t reflect.Type) members {
 		return members{{"enum", []string{"epoch", "delta"}}}
 	case reflect.TypeFor[TLSVersion]():
 		return members{{"enum", []any{"1.2", "1.3", 1.2, 1.3}}}
+	case reflect.TypeFor[headgate.Policy]():
+		return members{{"enum", []string{headgate.Open.String(), headgate.Closed.String(), headgate.Local.String()}}}
 	case reflect.TypeFor[Upstream]():
 		return members{{"oneOf", []members{{{"type", "string"}}, object(t)}}}
 	}

@@ -4,17 +4,50 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/gateway"
 	"github.com/headgate/headgate/service"
-	"time"
+	"github.com/headgate/headgate/service/grpcapi"
 )
 
-// Service is what bounds the listeners of the decision service. What is not given is as the packages of service have it.
+// Service says more of the decision service than its addresses. What is not given is as the packages of service have it.
 type Service struct {
-	MaxConns int  `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. More are closed as they come."`
-	MaxBody  Size `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP may be."`
-	MaxBatch int  `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
+	MaxConns int   `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. More are closed as they come."`
+	MaxBody  Size  `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP, or a message of gRPC, may be."`
+	MaxBatch int   `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
+	GRPC     GRPC  `field:"grpc" doc:"What is said over gRPC."`
+	RESP     RESP  `field:"resp" doc:"What is said to clients of Redis."`
+	Envoy    Envoy `field:"envoy" doc:"What is said to Envoys."`
+}
+
+// GRPC is for the listener of grpc_addr.
+type GRPC struct {
+	TLS        *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	NoStore    bool        `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, by which programs count under keys and limits of their own. It sees nothing of what rules count."`
+	MaxStreams int         `field:"max_streams" default:"1000" doc:"How many calls may be under way on one connection. More wait at the client."`
+}
+
+// ServiceTLS is as TLS, for callers that are services.
+type ServiceTLS struct {
+	Certificates []CertificateFiles `field:"certificates" doc:"Certificates and their keys. A client gets the first that is good for the name it asks for, or the first of all."`
+	ClientCAFile string             `field:"client_ca_file" doc:"Those who vouch for callers, in PEM: callers then need a certificate of theirs. Default: they need none."`
+	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"The oldest version of TLS that is spoken: 1.2 or 1.3."`
+	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"How often the files are looked at. When they change, new connections get the new ones; bad files change nothing, and the log says so."`
+}
+
+// RESP is for the listener of resp_addr.
+type RESP struct {
+	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE answers when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
+	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"How long a connection may be silent between commands, or off."`
+}
+
+// Envoy is for the Envoys that ask on grpc_addr, and by JSON on api_addr.
+type Envoy struct {
+	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, let what is denied count too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
+	ResponseHeaders bool            `field:"response_headers" default:"false" doc:"Add RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses."`
+	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, what is answered when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
 }
 
 // checkService checks what the packages would refuse, to say where it stands.
@@ -27,12 +60,35 @@ func (c *Config) checkService() error {
 		{"max_conns", int64(c.Service.MaxConns), 1, 1_000_000},
 		{"max_body", int64(c.Service.MaxBody), 1 << 10, 64 << 20},
 		{"max_batch", int64(c.Service.MaxBatch), 1, 100_000},
+		{"grpc.max_streams", int64(c.Service.GRPC.MaxStreams), 1, 1 << 20},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
 			return c.at("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
 		}
 	}
+	if t := c.Service.GRPC.TLS; t != nil && len(t.Certificates) == 0 {
+		return c.at("service.grpc.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+	}
 	return nil
+}
+
+// checkEnvoy refuses limits that nobody could ask for.
+func (c *Config) checkEnvoy() error {
+	if c.EnvoyConfig != "" && c.GRPCAddr == Off && c.APIAddr == Off {
+		return &complaint{"given while grpc_addr and api_addr are off", "one of them to listen"}
+	}
+	return nil
+}
+
+// GRPCTLS returns the certificates of gRPC, nil if there are none.
+func (c *Config) GRPCTLS() *grpcapi.TLS {
+	t := c.Service.GRPC.TLS
+	if t == nil {
+		return nil
+	}
+	made := new(grpcapi.TLS)
+	adopt(made, *t)
+	return made
 }
 
 // Token returns what callers of the decision service must show, nil if that is nothing.
@@ -47,10 +103,10 @@ func (c *Config) Token() (*service.Token, error) {
 	return t, nil
 }
 
+// ServiceOff tells whether the decision service is off.
+func (c *Config) ServiceOff() bool { return c.APIAddr == Off && c.GRPCAddr == Off && c.RESPAddr == Off }
+
 // Drain returns for how long everybody is still accepted when the node is to end, and how long all of it may take.
 func (c *Config) Drain() (delay, timeout time.Duration) {
 	return c.Gateway.DrainDelay, cmp.Or(c.Gateway.DrainTimeout, gateway.DefaultDrainTimeout)
 }
-
-// ServiceOff tells whether the decision service is off.
-func (c *Config) ServiceOff() bool { return c.APIAddr == Off }

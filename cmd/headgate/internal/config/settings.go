@@ -51,6 +51,10 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.GatewayAddr }),
 		text("api-addr", "ADDR", "where the decision service answers HTTP with JSON and forward-auth; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.APIAddr }),
+		text("grpc-addr", "ADDR", "where the decision service answers gRPC, its own and Envoy's; port 0 picks one, off turns it off",
+			func(c *Config) *string { return &c.GRPCAddr }),
+		text("resp-addr", "ADDR", "where the decision service answers clients of Redis; port 0 picks one, off turns it off",
+			func(c *Config) *string { return &c.RESPAddr }),
 		text("admin-addr", "ADDR", "where /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.AdminAddr }),
 		{
@@ -72,6 +76,8 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.KeySecretFile }),
 		text("api-token-file", "FILE", "token of at least 16 characters that callers of the decision service must show",
 			func(c *Config) *string { return &c.APITokenFile }),
+		text("envoy-config", "DIR", "limits for Envoys, in the format of envoyproxy/ratelimit; watched for changes. Without it, the rules decide",
+			func(c *Config) *string { return &c.EnvoyConfig }),
 		text("namespace", "NAME", "the service whose rules apply here, for rules that have a namespace",
 			func(c *Config) *string { return &c.Namespace }),
 		text("region", "NAME", "value of the attribute region",
@@ -96,9 +102,6 @@ func text(name, arg, usage string, of func(*Config) *string) Setting {
 // later are settings of parts that this version does not have, and which parts these are. Who gives one must know that it
 // does nothing.
 var later = map[string]string{
-	"grpc-addr":        "the decision service over gRPC",
-	"resp-addr":        "the decision service over RESP",
-	"envoy-config":     "the decision service for Envoy",
 	"db":               "the rules service",
 	"admin-token-file": "the rules service",
 	"control":          "the rules service",

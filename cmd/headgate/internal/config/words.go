@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/source"
@@ -42,6 +43,7 @@ func newCodec() *source.Codec {
 	source.Words(c, parseReset, Reset.String)
 	source.Words(c, parseCount, Count.String)
 	source.Words(c, parseTLSVersion, TLSVersion.String)
+	source.Words(c, rules.ParsePolicy, headgate.Policy.String)
 	source.Nodes(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
 	return c
 }

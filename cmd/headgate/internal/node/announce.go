@@ -18,7 +18,7 @@ func (n *Node) addresses() []string {
 			list = append(list, name, addr.String())
 		}
 	}
-	for _, p := range n.protocols {
+	for _, p := range n.service.protocols {
 		list = append(list, p.name, p.listener.Addr().String())
 	}
 	if n.admin != nil {

@@ -47,10 +47,9 @@ type Node struct {
 	rules    *keeper
 	engine   *engine.Engine
 	gateway  *gateway.Gateway // nil if it is off
-	admin    *server          // nil if it is off
-	// protocols are those of the decision service that are not off.
-	protocols []*protocol
-	demo      *server // nil if there is somebody else to send requests to
+	service  decisionService
+	admin    *server // nil if it is off
+	demo     *server // nil if there is somebody else to send requests to
 
 	hup chan struct{}
 }
@@ -93,7 +92,7 @@ func (n *Node) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := n.openProtocols(); err != nil {
+	if err := n.openService(); err != nil {
 		return err
 	}
 	if c.AdminAddr != config.Off {
@@ -238,7 +237,7 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 		})
 	}
-	n.serveProtocols(&group, stop)
+	n.serveService(serving, &group, stop)
 	if n.config.Rules != "" {
 		group.Go(func() {
 			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.rules.reload); err != nil {
@@ -256,7 +255,7 @@ func (n *Node) Run(ctx context.Context) error {
 	<-serving.Done()
 	n.state.Store(telemetry.Draining)
 	n.log.Info("draining")
-	n.drainProtocols()
+	n.drainService()
 	group.Wait()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
@@ -292,6 +291,7 @@ func (n *Node) reloadOnDemand(ctx context.Context) {
 			if n.gateway != nil {
 				_ = n.gateway.Reload() // it has told the log
 			}
+			n.reloadService()
 		}
 	}
 }
@@ -302,7 +302,7 @@ func (n *Node) close() error {
 	if n.gateway != nil {
 		_ = n.gateway.Shutdown(context.Background()) // what came of it was told when it was served, and is nothing if it was not
 	}
-	n.closeProtocols()
+	n.closeService()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.close()

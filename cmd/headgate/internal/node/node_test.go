@@ -23,7 +23,7 @@ import (
 
 func load(t *testing.T, flags map[string]string) *config.Config {
 	t.Helper()
-	given := map[string]string{"gateway-addr": "127.0.0.1:0", "admin-addr": "127.0.0.1:0", "api-addr": "127.0.0.1:0"}
+	given := map[string]string{"gateway-addr": "127.0.0.1:0", "admin-addr": "127.0.0.1:0", "api-addr": "127.0.0.1:0", "grpc-addr": "127.0.0.1:0", "resp-addr": "127.0.0.1:0"}
 	for name, value := range flags {
 		given[name] = value
 	}
@@ -95,6 +95,9 @@ func TestNothingIsLeftWhenANodeCannotStart(t *testing.T) {
 		{"admin-addr": taken.Addr().String()}, // the last to be opened
 		{"gateway-addr": taken.Addr().String()},
 		{"api-addr": taken.Addr().String()},
+		{"grpc-addr": taken.Addr().String()},
+		{"resp-addr": taken.Addr().String()},
+		{"envoy-config": "nothing.txt"},
 		{"api-token-file": "nothing.txt"},
 		{"rules": "nothing.yaml"},
 		{"key-secret-file": "nothing.txt"},

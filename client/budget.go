@@ -1,0 +1,183 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// A budget is what is known of one key. It is under the Transport's lock.
+type budget struct {
+	key      string
+	underway int           // requests that have no answer yet
+	pause    time.Time     // nothing is sent before
+	probing  bool          // after a pause: one request at a time, until one is served
+	windows  []window      // what is left, as far as is known
+	heard    time.Time     // when an answer came last that said something
+	changed  chan struct{} // closed when something changes, and made anew
+}
+
+// enter waits until a request may be sent. It returns nil for one of which nothing is remembered.
+func (t *Transport) enter(ctx context.Context, key string, start time.Time) (*budget, error) {
+	for {
+		now := time.Now()
+		t.mu.Lock()
+		b := t.find(key, now)
+		if b == nil {
+			t.mu.Unlock()
+			return nil, nil
+		}
+		wait := b.wait(now)
+		if wait == 0 {
+			b.take(now)
+			t.mu.Unlock()
+			return b, nil
+		}
+		changed := b.changed
+		t.mu.Unlock()
+		err := t.hold(ctx, start, wait, &LimitedError{Key: key, Server: true, RetryAfter: wait}, changed)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// find returns the budget of a key, nil if there is no room for it.
+func (t *Transport) find(key string, now time.Time) *budget {
+	if b := t.known[key]; b != nil {
+		return b
+	}
+	if len(t.known) >= t.options.MaxKeys && !t.forget(now) {
+		return nil
+	}
+	b := &budget{key: key, changed: make(chan struct{})}
+	t.known[key] = b
+	return b
+}
+
+// forget makes room by forgetting a budget that says nothing any more. It looks at a few.
+func (t *Transport) forget(now time.Time) bool {
+	const few = 32
+	looked := 0
+	for key, b := range t.known {
+		if b.idle(now) {
+			delete(t.known, key)
+			return true
+		}
+		if looked++; looked == few {
+			break
+		}
+	}
+	return false
+}
+
+// idle tells whether a budget is as good as none.
+func (b *budget) idle(now time.Time) bool {
+	if b.underway > 0 || b.probing || b.pause.After(now) {
+		return false
+	}
+	for i := range b.windows {
+		if b.windows[i].until.After(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// probeWait is how long to wait for the request that goes first. Its answer wakes those who wait before.
+const probeWait = time.Second
+
+// wait returns how long to wait before the next request, 0 if it may be sent.
+func (b *budget) wait(now time.Time) time.Duration {
+	wait := b.pause.Sub(now)
+	if wait <= 0 && b.probing && b.underway > 0 {
+		wait = probeWait
+	}
+	for i := range b.windows {
+		if w := &b.windows[i]; w.left <= 0 && w.until.After(now) {
+			wait = max(wait, w.until.Sub(now))
+		}
+	}
+	return max(wait, 0)
+}
+
+// take counts a request that is sent.
+func (b *budget) take(now time.Time) {
+	b.underway++
+	kept := b.windows[:0]
+	for _, w := range b.windows {
+		if !w.until.After(now) && !b.renew(&w, now) {
+			continue
+		}
+		w.left--
+		kept = append(kept, w)
+	}
+	b.windows = kept
+}
+
+// renew begins the next window of a quota, of which no answer has told yet, and tells whether there is anything to count. If
+// it is not known how large it is, one request goes first to find out, rather than all that have waited for it.
+func (b *budget) renew(w *window, now time.Time) bool {
+	if w.quota == 0 {
+		b.probing = b.probing || w.left <= 0
+		return false
+	}
+	w.left, w.until = w.quota, now.Add(w.span)
+	return w.span > 0
+}
+
+// leave notes that a request has its answer, and what that says; nil if there was none.
+func (t *Transport) leave(b *budget, sent time.Time, s *said) {
+	if b == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.underway--
+	if s != nil {
+		b.learn(sent, time.Now(), s)
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// learn takes in what an answer says. Requests that are under way may or may not be counted in it, so they are counted
+// again: rather too few are sent than too many.
+func (b *budget) learn(sent, now time.Time, s *said) {
+	if s.pause > 0 {
+		if until := now.Add(s.pause); until.After(b.pause) {
+			b.pause = until
+		}
+		b.probing = true
+	} else if !s.refused {
+		b.probing = false
+	}
+	if len(s.windows) == 0 {
+		return
+	}
+	// An answer to a request that was sent before the last answer came may be older than that.
+	older := sent.Before(b.heard)
+	b.heard = now
+	for i := range s.windows {
+		w := s.windows[i]
+		w.left -= int64(b.underway)
+		if known := b.window(w.name, now); known != nil && older && known.left < w.left {
+			continue
+		} else if known != nil {
+			*known = w
+			continue
+		}
+		if len(b.windows) < maxWindows {
+			b.windows = append(b.windows, w)
+		}
+	}
+}
+
+// window returns what is known of a quota that is not over, nil if nothing is.
+func (b *budget) window(name string, now time.Time) *window {
+	for i := range b.windows {
+		if b.windows[i].name == name && b.windows[i].until.After(now) {
+			return &b.windows[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/grpcwire"
+	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+// A Client calls a decision service. Make one with New. It is safe for concurrent use, and one is enough for a program.
+type Client struct {
+	options Options
+	conn    *grpc.ClientConn
+	rules   *batcher
+	store   *batcher
+	circuit *gobreaker.TwoStepCircuitBreaker[any]
+	release sync.WaitGroup // of places that nobody got
+}
+
+// probeEvery is how often a service that does not answer is asked how it is.
+const probeEvery = 500 * time.Millisecond
+
+// New returns a Client. It does not wait for the service: whether that is there, calls will tell. The error says what is
+// wrong with the Options.
+func New(o Options) (*Client, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	c := &Client{options: o}
+	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.conn = conn
+	c.rules = newBatcher(&c.options, c.sendRequests, c.lostAnswer)
+	c.store = newBatcher(&c.options, c.sendOperations, c.lostDecisions)
+	c.circuit = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
+		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
+		OnStateChange: c.tell,
+	})
+	return c, nil
+}
+
+func (c *Client) dialOptions() []grpc.DialOption {
+	o := &c.options
+	transport := insecure.NewCredentials()
+	if o.TLS != nil {
+		transport = credentials.NewTLS(o.TLS)
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcwire.Codec), grpc.MaxCallRecvMsgSize(64<<20)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
+		// A service that was away is back soon, and many of its clients should not all come at once.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithDisableServiceConfig(),
+	}
+	if o.Token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{"authorization": "Bearer " + o.Token}))
+	}
+	return append(options, o.Dial...)
+}
+
+// A bearer shows a token.
+type bearer map[string]string
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return b, nil
+}
+
+// RequireTransportSecurity says no: on loopback a token needs no TLS, and Options.TLS says whether there is any.
+func (bearer) RequireTransportSecurity() bool { return false }
+
+// Close ends the calls that are under way, with headgate.ErrClosed, and the connection.
+func (c *Client) Close() error {
+	c.rules.close()
+	c.store.close()
+	c.release.Wait()
+	return c.conn.Close()
+}
+
+// tell tells the log how the service is.
+func (c *Client) tell(service string, _, to gobreaker.State) {
+	switch to {
+	case gobreaker.StateOpen:
+		c.options.Logger.Warn("the decision service does not answer", "service", service, "decided", c.options.OnFailure.String())
+	case gobreaker.StateClosed:
+		c.options.Logger.Warn("the decision service answers again", "service", service)
+	}
+}
+
+const (
+	methodRelease = headgatev1.RateLimiter_Release_FullMethodName
+)
+
+// broke tells whether a call ended without an answer of the service.
+func broke(err error) bool {
+	return err != nil && status.Code(err) == codes.Unavailable
+}
+
+// failed tells whether it is the service that failed, and not the call that was wrong.
+func failed(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.Canceled:
+		return false
+	}
+	return !errors.Is(err, headgate.ErrClosed)
+}
+
+// A Request asks for a decision.
+type Request struct {
+	// Rule is the id of the one rule that decides; its condition is not asked. "" for all that match.
+	Rule string
+	// User, IP and APIKey are who asks: the attributes user, ip and api_key.
+	User, IP, APIKey string
+	// Attributes has more, by the names that rules know: path, method, header.x-plan.
+	Attributes map[string]string
+	// Cost is what the request costs instead of what the rules say, if HasCost. 0 only looks.
+	Cost    int64
+	HasCost bool
+}
+
+// An Answer is what was decided.
+type Answer struct {
+	// Passed tells whether the request may go on; if Delay is not 0, after so long.
+	Passed bool
+	// Delay is for how long to hold the request.
+	Delay time.Duration
+	// RetryAfter is when to come back, for a denial: headgate.Never if that is of no use.
+	RetryAfter time.Duration
+	// Limit is the most that can be taken at once, of the limit that is tightest, and Remaining what is left of it. Limit is
+	// 0 if none applies.
+	Limit, Remaining int64
+	// Reset is when the limit is as good as new, by the service's clock.
+	Reset time.Time
+	// Rule is the id of the rule that denies, delays or is tightest.
+	Rule string
+	// Lease is what Release takes, if a place under a concurrency limit is held.
+	Lease string
+	// Reason is why it is denied, HTTPStatus with which status to say so, and Drop whether to close the connection instead.
+	Reason     headgatev1.Reason
+	HTTPStatus int
+	Drop       bool
+	// Degraded tells that a store, or the service itself, could not be asked and a policy decided.
+	Degraded bool
+}
+
+// RateLimit asks for a decision by the service's rules. An error means that the request is wrong (its status.Code says how),
+// that ctx has ended or that the client is closed; if it is the service that fails, Options.OnFailure answers.
+func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
+	if ctx == nil {
+		return Answer{}, headgate.ErrNilContext
+	}
+	report, err := c.circuit.Allow()
+	if err != nil {
+		return c.degraded(), nil
+	}
+	answer, err := c.ask(ctx, &r)
+	switch {
+	case err == nil:
+		report(nil)
+		return answer, nil
+	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
+		report(nil) // whose fault it was that it took so long is not known
+		return Answer{}, ctx.Err()
+	case failed(err):
+		report(err)
+		return c.degraded(), nil
+	default:
+		report(nil)
+		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+	}
+}
+
+// degraded is the answer in place of the service's.
+func (c *Client) degraded() Answer {
+	if c.options.OnFailure == headgate.Open {
+		return Answer{Passed: true, Degraded: true}
+	}
+	return Answer{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
+}
+
+// ask has a request decided.
+func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
+	t := newTask()
+	q := &t.request
+	q.Rule, q.User, q.IP, q.APIKey, q.Cost, q.HasCost = r.Rule, r.User, r.IP, r.APIKey, r.Cost, r.HasCost
+	q.Attributes = q.Attributes[:0]
+	for name, value := range r.Attributes {
+		q.Attributes = append(q.Attributes, wirev1.Attribute{Name: name, Value: value})
+	}
+	t.safe = r.HasCost && r.Cost == 0
+	mine, err := c.rules.do(ctx, t)
+	if !mine {
+		return Answer{}, err
+	}
+	defer t.free()
+	if err != nil {
+		return Answer{}, err
+	}
+	return answerOf(&t.answer), nil
+}
+
+func answerOf(m *wirev1.RateLimitResponse) Answer {
+	a := Answer{
+		Passed: m.Passed, Delay: time.Duration(m.DelayMs) * time.Millisecond, RetryAfter: time.Duration(m.RetryAfterMs) * time.Millisecond,
+		Limit: m.Limit, Remaining: m.Remaining, Rule: m.Rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason),
+		HTTPStatus: int(m.HTTPStatus), Drop: m.Drop, Degraded: m.Degraded,
+	}
+	if m.RetryAfterMs < 0 {
+		a.RetryAfter = headgate.Never
+	}
+	if m.HasReset {
+		a.Reset = time.Unix(m.ResetSeconds, int64(m.ResetNanos))
+	}
+	return a
+}
+
+// sendRequests sends requests in one call.
+func (c *Client) sendRequests(ctx context.Context, together []*task) {
+	if len(together) == 1 {
+		t := together[0]
+		t.err = c.conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, &t.answer)
+		t.answer.Rule = interned(t.answer.Rule)
+		return
+	}
+	request := wirev1.BatchRateLimitRequest{Requests: make([]wirev1.RateLimitRequest, len(together))}
+	for i, t := range together {
+		request.Requests[i] = t.request
+	}
+	response := wirev1.BatchRateLimitResponse{Most: len(together)}
+	err := c.conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, &request, &response)
+	if err == nil && (len(response.Responses) != len(together) || response.TooMany) {
+		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
+	}
+	for i, t := range together {
+		t.err = err
+		if err != nil {
+			continue
+		}
+		t.answer = response.Responses[i]
+		t.answer.Rule = interned(t.answer.Rule)
+		if code := t.answer.ErrorCode; code != 0 {
+			t.err = status.Error(codes.Code(code), string([]byte(t.answer.ErrorMessage)))
+		}
+	}
+}
+
+// interned returns a string that does not change when the message is used again.
+func interned(s string) string { return string([]byte(s)) }
+
+// lostAnswer gives back the place that somebody got who does not wait for it any more.
+func (c *Client) lostAnswer(t *task) {
+	if t.err != nil || len(t.answer.Lease) == 0 {
+		return
+	}
+	lease := string(t.answer.Lease)
+	c.release.Go(func() {
+		if err := c.Release(context.Background(), lease); err != nil {
+			c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "error", err)
+		}
+	})
+}
+
+// Release gives back the places that an Answer holds. Releasing them twice is no error.
+func (c *Client) Release(ctx context.Context, lease string) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
+	defer end()
+	request, response := wirev1.Release{Lease: lease}, wirev1.Nothing{}
+	err := c.conn.Invoke(ctx, methodRelease, &request, &response)
+	if broke(err) && ctx.Err() == nil {
+		err = c.conn.Invoke(ctx, methodRelease, &request, &response)
+	}
+	if err != nil {
+		return fmt.Errorf("client: release: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+// Package client calls the decision service of Headgate over gRPC, and limits what a program sends to services of others.
+//
+//	c, err := client.New(client.Options{Address: "127.0.0.1:8082", Token: token})
+//	if err != nil { ... }
+//	defer c.Close()
+//
+//	answer, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
+//	if err != nil { ... }
+//	if !answer.Passed { ... }
+//
+// # Calls that travel together
+//
+// A call that is alone is sent at once. Those that come while one is under way wait for it to return, at most
+// Options.BatchWait, and are sent in one: many goroutines cost little more than one.
+//
+// # When the service does not answer
+//
+// Calls end after Options.Deadline. RateLimit then answers by Options.OnFailure: it lets pass, or denies, and says Degraded.
+// After five failures in a row calls are answered that way at once, and twice a second one of them asks how it is. What is
+// wrong with a call itself is an error: a rule that does not exist, a token that is not believed.
+//
+// Decisions are not sent again when they fail, since they may have counted. What is safe to repeat (a cost of 0, Release,
+// Reset) is sent once more if the connection broke. gRPC itself repeats what a server has refused to look at.
+//
+// # A store on another host
+//
+// [Client.Limiter] is a headgate.Limiter whose counters are in the service, by limits of the program's own rather than by
+// rules. The service has to offer it. It has a guard in it: see package guard for what it does when the service is away.
+//
+// # Limiting oneself
+//
+// A [Transport] is an http.RoundTripper that keeps to a limit before it calls out, and to what servers say of theirs: in
+// RateLimit and RateLimit-Policy, in X-RateLimit-Limit and its like, and in Retry-After.
+package client

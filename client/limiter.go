@@ -1,0 +1,253 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+// Limiter returns a limiter whose counters are in the service, with a guard before it: a deadline for each call (20 ms unless
+// told otherwise), policies for when the service is away, and answers from memory for keys that are denied. The service must
+// offer headgate.v1.Store. Close the guard before the client.
+func (c *Client) Limiter(o guard.Options) (*guard.Guard, error) {
+	return guard.New(c.Store(), o)
+}
+
+// Store is Limiter without the guard, for those who have one of their own: what fails is an error.
+func (c *Client) Store() *Store { return &Store{client: c} }
+
+// A Store is a headgate.Limiter whose counters are in the service. It is safe for concurrent use.
+type Store struct{ client *Client }
+
+var _ headgate.Limiter = (*Store)(nil)
+
+// Take decides a check.
+func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return s.one(ctx, wirev1.Take, c)
+}
+
+// Charge takes the cost of a check whether or not it is within the limit.
+func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return s.one(ctx, wirev1.Charge, c)
+}
+
+func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (headgate.Decision, error) {
+	if ctx == nil {
+		return headgate.Decision{}, headgate.ErrNilContext
+	}
+	if err := c.Validate(); err != nil {
+		return headgate.Decision{}, err
+	}
+	t := newTask()
+	t.verb, t.one[0] = verb, c
+	t.checks = t.one[:]
+	t.safe = verb == wirev1.Take && c.Cost == 0
+	mine, err := s.do(ctx, t)
+	if !mine {
+		return headgate.Decision{}, err
+	}
+	defer t.free()
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	return t.decisions[0], nil
+}
+
+// TakeAll decides several checks as one.
+func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if ctx == nil {
+		return dst, headgate.ErrNilContext
+	}
+	if err := headgate.ValidateAll(checks); err != nil {
+		return dst, err
+	}
+	safe := true
+	for i := range checks {
+		if err := checks[i].Validate(); err != nil {
+			return dst, err
+		}
+		safe = safe && checks[i].Cost == 0
+	}
+	if len(checks) == 0 {
+		return dst, nil
+	}
+	t := newTask()
+	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe // the caller's are his own once he has left
+	mine, err := s.do(ctx, t)
+	if !mine {
+		return dst, err
+	}
+	defer t.free()
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, t.decisions...), nil
+}
+
+// Give returns units that were taken.
+func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := c.Validate(); err != nil && ctx != nil {
+		return err
+	}
+	return s.quiet(ctx, wirev1.Give, c, r)
+}
+
+// Reset forgets what was consumed under the check's key. The service does it only if it asks for a token.
+func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
+	if err := headgate.ValidateKey(c.Key); err != nil && ctx != nil {
+		return err
+	}
+	return s.quiet(ctx, wirev1.Reset, headgate.Check{Key: c.Key, Owner: c.Owner, Split: c.Split, OnFailure: c.OnFailure}, headgate.Receipt{})
+}
+
+// quiet does what has no decision.
+func (s *Store) quiet(ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	t := newTask()
+	t.verb, t.one[0], t.receipt = verb, c, r
+	t.receipt.At = unpackAt(r.At)
+	t.checks = t.one[:]
+	t.safe = verb == wirev1.Reset
+	mine, err := s.do(ctx, t)
+	if mine {
+		t.free()
+	}
+	return err
+}
+
+func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
+	mine, err = s.client.store.do(ctx, t)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return mine, err
+	}
+	if ctx.Err() != nil && failed(err) {
+		return mine, ctx.Err()
+	}
+	if _, isStatus := status.FromError(err); isStatus {
+		err = fmt.Errorf("client: store: %w", err)
+	}
+	return mine, err
+}
+
+// A receipt with a time below zero was made by a guard of the service, and means nothing to the guard of this process, which
+// makes such receipts too. It is told apart by a bit that no time has.
+const notMine = 1 << 62
+
+func packAt(at int64) int64 {
+	if at < 0 {
+		return ^at | notMine
+	}
+	return at
+}
+
+func unpackAt(at int64) int64 {
+	if at > 0 && at&notMine != 0 {
+		return ^(at &^ notMine)
+	}
+	return at
+}
+
+// An operations is a headgate.v1.DoRequest of tasks.
+type operations []*task
+
+func (o operations) MarshalWire(dst []byte) ([]byte, error) {
+	for _, t := range o {
+		dst = wirev1.AppendOperation(dst, t.verb, t.checks, t.receipt)
+	}
+	return dst, nil
+}
+
+func (operations) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
+
+// sendOperations sends operations in one call.
+func (c *Client) sendOperations(ctx context.Context, together []*task) {
+	most := 0
+	for _, t := range together {
+		most += t.weight()
+	}
+	response := wirev1.DoResponse{Most: most}
+	err := c.conn.Invoke(ctx, headgatev1.Store_Do_FullMethodName, operations(together), &response)
+	if err == nil && (len(response.Results) != len(together) || response.TooMany) {
+		err = errAnswers
+	}
+	for i, t := range together {
+		if t.err = err; err == nil {
+			t.take(&response.Results[i])
+		}
+	}
+}
+
+var errAnswers = status.Error(codes.Internal, "the service answered another number of checks than there were")
+
+// take notes what came of a task.
+func (t *task) take(r *wirev1.Result) {
+	if r.Failed {
+		t.err = errorOf(&r.Failure)
+		return
+	}
+	want := len(t.checks)
+	if t.verb == wirev1.Give || t.verb == wirev1.Reset {
+		want = 0
+	}
+	if len(r.Decisions) != want {
+		t.err = errAnswers
+		return
+	}
+	t.decisions = append(t.decisions[:0], r.Decisions...)
+	for i := range t.decisions {
+		t.decisions[i].Receipt.At = packAt(t.decisions[i].Receipt.At)
+	}
+}
+
+// errorOf returns the error that the service's store returned.
+func errorOf(f *wirev1.Failure) error {
+	message := interned(f.Message)
+	switch f.Fault {
+	case wirev1.InvalidLimit, wirev1.InvalidCheck:
+		kind := headgate.ErrInvalidCheck
+		if f.Fault == wirev1.InvalidLimit {
+			kind = headgate.ErrInvalidLimit
+		}
+		return &headgate.InputError{Err: kind, Field: interned(f.Field), Value: interned(f.Value), Want: interned(f.Want)}
+	case wirev1.Unsupported:
+		return fmt.Errorf("client: store: %w", headgate.ErrUnsupported)
+	case wirev1.Full:
+		return fmt.Errorf("client: store: %w", headgate.ErrFull)
+	case wirev1.Closed:
+		return status.Error(codes.Unavailable, "the service's store is closed")
+	case wirev1.Forbidden:
+		return status.Error(codes.PermissionDenied, message)
+	default:
+		return status.Error(codes.Unavailable, message)
+	}
+}
+
+// lostDecisions gives back places that somebody got who does not wait for them any more. Units stay taken: who gave up
+// waiting may have gone on.
+func (c *Client) lostDecisions(t *task) {
+	if t.err != nil || t.verb != wirev1.Take {
+		return
+	}
+	for i := range t.decisions {
+		check, receipt := t.checks[i], t.decisions[i].Receipt
+		if check.Limit.Algorithm != headgate.Concurrency || receipt.Units == 0 {
+			continue
+		}
+		check.Cost = receipt.Units
+		c.release.Go(func() {
+			if err := c.Store().Give(context.Background(), check, receipt); err != nil {
+				c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "error", err)
+			}
+		})
+	}
+}

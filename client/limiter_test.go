@@ -1,0 +1,35 @@
+package client
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/service/grpcapi"
+)
+
+var suite = limittest.Options{Steps: 40 / slower, Goroutines: 100 / slower}
+
+func TestTheStoreOfAServiceIsALimiter(t *testing.T) {
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+		return newHost(t, now, grpcapi.Config{}).client(Options{}).Store()
+	}, suite)
+}
+
+func TestTheGuardedStoreOfAServiceIsALimiter(t *testing.T) {
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+		h := newHost(t, now, grpcapi.Config{Parallel: 8})
+		g, err := h.client(Options{}).Limiter(guard.Options{Deadline: patience, DenyCache: -1, Local: h.store, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return g
+	}, suite)
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	rlscommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+const apiToken = "correct-horse-battery-staple"
+
+// command returns what a program of the system says.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Fatalf("this test needs %s on the PATH: make test installs it", name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// curl returns the status and the body that curl gets.
+func curl(t *testing.T, args ...string) (status, body string) {
+	t.Helper()
+	out := command(t, "curl", append([]string{"-sS", "-w", "\n%{http_code}"}, args...)...)
+	body, status = out[:strings.LastIndexByte(out, '\n')], out[strings.LastIndexByte(out, '\n')+1:]
+	return status, body
+}
+
+// redisCLI returns what redis-cli gets, its lines one after the other.
+func redisCLI(t *testing.T, addr string, args ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := command(t, "redis-cli", append([]string{"-h", host, "-p", port, "--no-auth-warning"}, args...)...)
+	return strings.Join(strings.Fields(out), " ")
+}
+
+func dialGRPC(t *testing.T, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+const serviceRules = `
+rules:
+  - { id: per-user, key: [user], fallback: skip, limits: [3/h] }
+  - { id: slow, when: { path: /slow }, key: [ip], limits: [1/s], on_limit: delay 60s }
+  - { id: tenants, when: { descriptor.tenant: '*' }, key: [descriptor.tenant], limits: [2/h] }
+`
+
+// All protocols ask one engine: what one of them takes the others see.
+func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
+	t.Parallel()
+	p := serve(t, onFreePort("--rules", rulesFile(t, serviceRules))...)
+	const body = `{"client":{"userId":"alice"}}`
+	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit"); status != "200" || !strings.Contains(got, `"remainingRequests":2`) {
+		t.Errorf("HTTP: got %s %s, want 200 and 2 left", status, got)
+	}
+	if got := redisCLI(t, p.resp, "HG.TAKE", "per-user", "alice"); !strings.HasPrefix(got, "1 3 1 ") {
+		t.Errorf("RESP: got %s, want 1 3 1", got)
+	}
+	conn := dialGRPC(t, p.grpc)
+	answer, err := headgatev1.NewRateLimiterClient(conn).RateLimit(t.Context(),
+		&headgatev1.RateLimitRequest{RuleId: "per-user", Client: &headgatev1.Client{UserId: "alice"}})
+	if err != nil || !answer.GetPassed() || answer.GetRemainingRequests() != 0 {
+		t.Errorf("gRPC: got %v, %v, want it to pass with none left", answer, err)
+	}
+	newClient(t, p.gateway, "Authorization", "Basic YWxpY2U6eA==").want(1, 429)
+	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit"); status != "429" || !strings.Contains(got, `"passed":false`) {
+		t.Errorf("HTTP: got %s %s, want 429", status, got)
+	}
+	for i, want := range []rlspb.RateLimitResponse_Code{rlspb.RateLimitResponse_OK, rlspb.RateLimitResponse_OK, rlspb.RateLimitResponse_OVER_LIMIT} {
+		got, err := rlspb.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), &rlspb.RateLimitRequest{
+			Domain: "shop", Descriptors: []*rlscommon.RateLimitDescriptor{{Entries: []*rlscommon.RateLimitDescriptor_Entry{{Key: "tenant", Value: "acme"}}}},
+		})
+		if err != nil || got.GetOverallCode() != want {
+			t.Errorf("Envoy, request %d: got %v, %v, want %v", i+1, got, err, want)
+		}
+	}
+	const asked = `{"domain":"shop","descriptors":[{"entries":[{"key":"tenant","value":"acme"}]}]}`
+	if status, got := curl(t, "-d", asked, "http://"+p.api+"/json"); status != "429" || !strings.Contains(got, "OVER_LIMIT") {
+		t.Errorf("Envoy by JSON: got %s %s, want 429", status, got)
+	}
+	if status, got := curl(t, "http://"+p.api+"/healthcheck"); status != "200" || got != "OK" {
+		t.Errorf("healthcheck: got %s %s, want 200 OK", status, got)
+	}
+	if got := redisCLI(t, p.resp, "CL.THROTTLE", "some-key", "2", "10", "60"); got != "0 3 2 -1 6" {
+		t.Errorf("CL.THROTTLE: got %s, want 0 3 2 -1 6", got)
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}
+
+func TestEveryProtocolAsksForTheToken(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token.txt")
+	writeFile(t, path, apiToken+"\n")
+	p := serve(t, onFreePort("--rules", rulesFile(t, serviceRules), "--api-token-file", path)...)
+	url := "http://" + p.api + "/v1/ratelimit"
+	if status, got := curl(t, "-d", "{}", url); status != "401" || !strings.Contains(got, "Authorization: Bearer") {
+		t.Errorf("HTTP without it: got %s %s, want 401", status, got)
+	}
+	if status, _ := curl(t, "-d", "{}", "-H", "Authorization: Bearer wrong-horse-battery-staple", url); status != "401" {
+		t.Errorf("HTTP with another: got %s, want 401", status)
+	}
+	if status, got := curl(t, "-d", "{}", "-H", "Authorization: Bearer "+apiToken, url); status != "200" {
+		t.Errorf("HTTP with it: got %s %s, want 200", status, got)
+	}
+	if status, _ := curl(t, "http://"+p.api+"/v1/forward-auth"); status != "401" {
+		t.Errorf("forward-auth without it: got %s, want 401", status)
+	}
+	if status, _ := curl(t, "-d", "{}", "http://"+p.api+"/json"); status != "401" {
+		t.Errorf("Envoy by JSON without it: got %s, want 401", status)
+	}
+	if got := redisCLI(t, p.resp, "CL.THROTTLE", "k", "2", "10", "60"); !strings.HasPrefix(got, "NOAUTH ") {
+		t.Errorf("RESP without it: got %s, want NOAUTH", got)
+	}
+	if got := redisCLI(t, p.resp, "-a", apiToken, "CL.THROTTLE", "k", "2", "10", "60"); got != "0 3 2 -1 6" {
+		t.Errorf("RESP with it: got %s", got)
+	}
+	conn := dialGRPC(t, p.grpc)
+	ask := func(ctx context.Context) codes.Code {
+		_, err := headgatev1.NewRateLimiterClient(conn).RateLimit(ctx, &headgatev1.RateLimitRequest{})
+		return status.Code(err)
+	}
+	if got := ask(t.Context()); got != codes.Unauthenticated {
+		t.Errorf("gRPC without it: got %v, want Unauthenticated", got)
+	}
+	with := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+apiToken)
+	if got := ask(with); got != codes.OK {
+		t.Errorf("gRPC with it: got %v, want OK", got)
+	}
+	_, err := rlspb.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), &rlspb.RateLimitRequest{Domain: "shop"})
+	if got := status.Code(err); got != codes.Unauthenticated {
+		t.Errorf("Envoy without it: got %v, want Unauthenticated", got)
+	}
+}
+
+// What others can reach and everybody may ask is warned of, and only that.
+func TestListenersForOthersWithoutATokenAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	const warning = "others can ask the decision service, which asks for no token; give one with --api-token-file"
+	rules := rulesFile(t, serviceRules)
+	p := serve(t, "--gateway-addr", "off", "--rules", rules, "--api-addr", "0.0.0.0:0", "--resp-addr", ":0")
+	var named []string
+	for _, line := range p.logged(warning) {
+		named = append(named, fmt.Sprint(line["listener"]))
+	}
+	if got := strings.Join(named, " "); got != "api resp" {
+		t.Errorf("got warnings of %q, want of api and resp", got)
+	}
+	path := filepath.Join(t.TempDir(), "token.txt")
+	if err := os.WriteFile(path, []byte(apiToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	q := serve(t, "--gateway-addr", "off", "--rules", rules, "--api-addr", "0.0.0.0:0", "--api-token-file", path)
+	if got := q.logged(warning); len(got) > 0 {
+		t.Errorf("got %v with a token, want no warning", got)
+	}
+	open := false
+	for _, line := range q.all() {
+		open = open || strings.Contains(fmt.Sprint(line["msg"]), "can be read or written by everybody")
+	}
+	if !open {
+		t.Error("got no warning of a token that everybody can read")
+	}
+}
+
+// Calls under way are answered, Envoys and load balancers are told, and the program ends well.
+func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "headgate.yaml")
+	writeFile(t, config, "gateway: { drain_delay: 1s }\ntrusted_proxies: 127.0.0.1\n")
+	p := serve(t, "--gateway-addr", "off", "--rules", rulesFile(t, serviceRules), "--config", config)
+	health := grpc_health_v1.NewHealthClient(dialGRPC(t, p.grpc))
+	for _, name := range []string{"", "ratelimit", "headgate.v1.RateLimiter"} {
+		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
+		if err != nil || got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+			t.Errorf("health of %q: got %v, %v, want SERVING", name, got, err)
+		}
+	}
+	// The second of these is held by the server for a second or so.
+	held := make(chan string, 2)
+	for range 2 {
+		go func() {
+			r, err := http.NewRequest(http.MethodGet, "http://"+p.api+"/v1/forward-auth", nil)
+			if err != nil {
+				held <- err.Error()
+				return
+			}
+			r.Header.Set("X-Forwarded-Uri", "/slow")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				held <- err.Error()
+				return
+			}
+			_ = answer.Body.Close()
+			held <- answer.Status
+		}()
+	}
+	if got := <-held; got != "200 OK" {
+		t.Errorf("got %s, want 200 OK", got)
+	}
+	p.signal(syscall.SIGTERM)
+	eventually(t, "readyz to turn 503", func() error {
+		if code, s := p.status(); code != 503 || s.State != "draining" {
+			return fmt.Errorf("got %d %s", code, s.State)
+		}
+		return nil
+	})
+	eventually(t, "health to turn NOT_SERVING", func() error {
+		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
+		if err == nil && got.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING {
+			return fmt.Errorf("got %v, want it not to be serving", got)
+		}
+		return nil
+	})
+	if got := <-held; got != "200 OK" {
+		t.Errorf("what was held: got %s, want 200 OK", got)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}
+
+// Limits for Envoys come from a directory that is watched; what is wrong there leaves those in force.
+func TestLimitsForEnvoysAreWatched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(limit string) {
+		writeFile(t, filepath.Join(dir, "shop.yaml"), "domain: shop\ndescriptors:\n  - key: tenant\n    rate_limit: { unit: hour, requests_per_unit: "+limit+" }\n")
+	}
+	write("2")
+	p := serve(t, "--gateway-addr", "off", "--envoy-config", dir)
+	service := rlspb.NewRateLimitServiceClient(dialGRPC(t, p.grpc))
+	ask := func(hits uint32) (*rlspb.RateLimitResponse, error) {
+		return service.ShouldRateLimit(t.Context(), &rlspb.RateLimitRequest{
+			Domain: "shop", HitsAddend: hits,
+			Descriptors: []*rlscommon.RateLimitDescriptor{{Entries: []*rlscommon.RateLimitDescriptor_Entry{{Key: "tenant", Value: "acme"}}}},
+		})
+	}
+	if got, err := ask(3); err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OVER_LIMIT {
+		t.Errorf("got %v, %v, want OVER_LIMIT", got, err)
+	}
+	write("many")
+	p.waitLog("rate limit configuration refused, the one in force stays")
+	if got, err := ask(1); err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OVER_LIMIT {
+		t.Errorf("got %v, %v, want the limit in force to stay", got, err)
+	}
+	write("1000")
+	eventually(t, "the new limit to be in force", func() error {
+		got, err := ask(1)
+		if err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OK {
+			return fmt.Errorf("got %v, %v", got, err)
+		}
+		return nil
+	})
+}
+
+// The document that is served is the one that callers can generate code from.
+func TestOpenAPIIsServed(t *testing.T) {
+	t.Parallel()
+	p := serve(t, "--gateway-addr", "off")
+	status, body := curl(t, "http://"+p.api+"/openapi.json")
+	var doc struct{ OpenAPI string }
+	if err := json.Unmarshal([]byte(body), &doc); err != nil || status != "200" || doc.OpenAPI != "3.1.0" {
+		t.Errorf("got %s %q, %v, want 3.1.0", status, doc.OpenAPI, err)
+	}
+}
