@@ -24,6 +24,9 @@ race = $(shell go list -race std >/dev/null 2>&1 && echo -race)
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
 withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u)
 
+# The examples that are modules of their own, so that the frameworks they use never enter our go.mod.
+examples = $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
+
 .PHONY: help
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +60,7 @@ test: need-go need-proxies ## Vet and test everything, with the race detector wh
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
 	go test $(GOTEST_FLAGS) $(withoutrace)
 	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && go test $(GOTEST_FLAGS) ./...
+	for module in $(examples); do (cd "$$module" && go vet ./... && go test $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
 lint: need-go ## Check formatting, code and import rules (the first run builds the linter)
@@ -64,6 +68,7 @@ lint: need-go ## Check formatting, code and import rules (the first run builds t
 	$(GOLANGCI) fmt --diff || { echo "lint: not formatted; run make fmt" >&2; exit 1; }
 	$(GOLANGCI) run ./...
 	cd bench && $(GOLANGCI) run ./...
+	for module in $(examples); do (cd "$$module" && $(GOLANGCI) run ./...); done
 
 .PHONY: fmt
 fmt: need-go ## Format all Go files with gofumpt

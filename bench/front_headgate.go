@@ -28,7 +28,8 @@ func openHeadgate(rules func() string) func(context.Context, *site) (place, erro
 			return place{}, err
 		}
 		cmd := exec.Command(path, "serve", "--rules", file, "--upstream", "http://"+s.upstream,
-			"--gateway-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+			"--gateway-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+			"--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off")
 		p, err := s.start(s.frontCore, cmd)
 		if err != nil {
 			return place{}, err

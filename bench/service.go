@@ -19,20 +19,22 @@ import (
 
 // serviceScenarios are those of all protocols.
 func serviceScenarios() []scenario {
-	return slices.Concat(respScenarios())
+	return slices.Concat(respScenarios(), grpcScenarios(), rlsScenarios(), httpScenarios())
 }
 
 // serviceServers are the servers that are written here, by name. A child runs one.
 func serviceServers() map[string]serviceServer {
 	all := map[string]serviceServer{}
-	for _, some := range []map[string]serviceServer{respServers()} {
+	for _, some := range []map[string]serviceServer{respServers(), grpcServers(), rlsServers(), httpServers()} {
 		maps.Copy(all, some)
 	}
 	return all
 }
 
 // serviceBars holds the results of all protocols against their bars.
-func serviceBars(r *results) []bar { return slices.Concat(respBars(r)) }
+func serviceBars(r *results) []bar {
+	return slices.Concat(respBars(r), grpcBars(r), rlsBars(r), httpBars(r))
+}
 
 // serviceMethod says how servers are compared.
 func serviceMethod(b *strings.Builder, r *results) {
@@ -42,10 +44,13 @@ func serviceMethod(b *strings.Builder, r *results) {
 - headgate counts in memory. It has %d MiB of ballast in its heap, as the program has, and so have all Go servers here.
 `, r.Sizes.GatewayRounds, ballastBytes>>20)
 	respMethod(b, r)
+	grpcMethod(b, r)
+	rlsMethod(b, r)
+	httpMethod(b, r)
 }
 
 func serviceVersions(ctx context.Context) []moduleVersion {
-	return respVersions(ctx)
+	return slices.Concat(respVersions(ctx), rlsVersions())
 }
 
 // A serviceServer is a server of a protocol. It is given where to listen and what it was told on the command line, and
@@ -248,8 +253,13 @@ func (t *serviceTable) ratesAbove(us, them, what string, times float64, note str
 		return unmeasured(what, want)
 	}
 	ratio := a.against(b, rateOf)
-	return judged(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s/s)", ratio.Median, ratio.Q1, ratio.Q3,
-		humanRate(a.spread(rateOf).Median), humanRate(b.spread(rateOf).Median)), ratio.Median >= times)
+	measured := fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s/s", ratio.Median, ratio.Q1, ratio.Q3,
+		humanRate(a.spread(rateOf).Median), humanRate(b.spread(rateOf).Median))
+	const atItsEnd = 0.9
+	if a.spread(busyOf).Median < atItsEnd { // it could have answered more if it had been asked more
+		measured += fmt.Sprintf("; headgate was not at its end, by CPU %.2f ×", b.against(a, cpuOf).Median)
+	}
+	return judged(what, want, measured+")", ratio.Median >= times)
 }
 
 // ratesAboveByCPU is the same bar for each second of the server's processor time.

@@ -230,6 +230,7 @@ func runRESPIdle(ctx context.Context, b *bench) error {
 	l := respLoad{connections: 1, pipeline: 1, requests: 20_000}
 	return runService(ctx, b, serviceTable{ID: "resp-idle", Title: "RESP, one call at a time on an idle server", Timed: true}, []contestant{
 		{name: "headgate", title: "**headgate**, CL.THROTTLE", role: ours, server: "headgate", open: openServer("resp", ""), run: l.ask(respThrottle...)},
+		{name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: ours, server: "headgate", open: openServer("resp", ""), run: l.ask("HG.TAKE", "each-user", respKey)},
 		{name: "ping", title: "redis-server, PING", role: floor, server: "redis", open: openRedisServer, run: l.ask("PING")},
 	})
 }
@@ -242,9 +243,11 @@ func respBars(r *results) []bar {
 		many.ratesAbove("headgate", "incr", pipelined, 1.15, " (to reach for)"),
 		many.ratesAboveByCPU("headgate", "incr", pipelined, 1.5, " (to reach for)"),
 		many.ratesAbove("headgate", "evalsha", pipelined, 5, ""),
+		many.ratesAbove("headgate-take", "evalsha", "RESP, decisions by a rule, pipelines of 16", 5, ""),
 		one.ratesAbove("headgate", "incr", single, 0.9, ""),
 		one.ratesAbove("headgate", "incr", single, 1.05, " (to reach for)"),
 		r.service("resp-idle").tailBelow("headgate", "ping", "RESP, p99 of one call on an idle server", 1.3),
+		r.service("resp-idle").tailBelow("headgate-take", "ping", "RESP, p99 of one decision by a rule on an idle server", 1.5),
 	}
 }
 

@@ -19,6 +19,7 @@ type wrkRun struct {
 	Refused  int64 // of those, with a status of 400 or above
 	// Connections that could not be opened, failed while reading or writing, or kept their client waiting for twenty seconds.
 	Connect, Read, Write, Timeout int64
+	P50, P99                      int64 // µs, from when a request was sent
 }
 
 // perSecond is the rate.
@@ -36,11 +37,11 @@ func (w wrkRun) broken() error {
 //go:embed wrk.lua
 var wrkProgram string
 
-// wrkScript returns the script that has wrk send our requests and tell in JSON what came of them.
-func wrkScript() string {
+// wrkScript returns the script that has wrk send requests by turns and tell in JSON what came of them.
+func wrkScript(requests []string) string {
 	var b strings.Builder
 	b.WriteString("local requests = {\n")
-	for _, text := range loadRequests() {
+	for _, text := range requests {
 		// Go's quotes are Lua's for what is in a request.
 		b.WriteString(strconv.Quote(text) + ",\n")
 	}
@@ -48,18 +49,23 @@ func wrkScript() string {
 	return b.String()
 }
 
-// wrk loads an address with as many requests as it answers, for so long.
+// wrk loads an address with as many of our requests as it answers, for so long.
 func (s *site) wrk(ctx context.Context, address string, length time.Duration) (wrkRun, error) {
+	return s.wrkWith(ctx, address, loadRequests(), s.connections, length)
+}
+
+// wrkWith is wrk with other requests and connections.
+func (s *site) wrkWith(ctx context.Context, address string, requests []string, connections int, length time.Duration) (wrkRun, error) {
 	path, err := program("wrk")
 	if err != nil {
 		return wrkRun{}, err
 	}
 	script := filepath.Join(s.dir, "wrk.lua")
-	if err := os.WriteFile(script, []byte(wrkScript()), 0o644); err != nil {
+	if err := os.WriteFile(script, []byte(wrkScript(requests)), 0o644); err != nil {
 		return wrkRun{}, err
 	}
 	// It knows only whole seconds, so it is given plenty and then asked to come to its end.
-	p, err := startProcess(s.loadCore, exec.Command(path, "-t", "1", "-c", strconv.Itoa(s.connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address))
+	p, err := startProcess(s.loadCore, exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address))
 	if err != nil {
 		return wrkRun{}, err
 	}

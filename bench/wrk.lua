@@ -14,6 +14,6 @@ end
 
 function done(summary, latency, each)
 	local e = summary.errors
-	io.write(string.format('\n{"Micros":%d,"Requests":%d,"Refused":%d,"Connect":%d,"Read":%d,"Write":%d,"Timeout":%d}\n',
-		summary.duration, summary.requests, e.status, e.connect, e.read, e.write, e.timeout))
+	io.write(string.format('\n{"Micros":%d,"Requests":%d,"Refused":%d,"Connect":%d,"Read":%d,"Write":%d,"Timeout":%d,"P50":%d,"P99":%d}\n',
+		summary.duration, summary.requests, e.status, e.connect, e.read, e.write, e.timeout, latency:percentile(50), latency:percentile(99)))
 end

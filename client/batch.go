@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 // A task is a call that somebody waits for.
 type task struct {
 	done     chan struct{} // holds one when it is done
-	timer    *time.Timer   // for who waits
 	deadline time.Time
 	safe     bool // it may be sent again
 
@@ -21,7 +21,7 @@ type task struct {
 	left bool // nobody waits for it any more
 
 	request wirev1.RateLimitRequest // of RateLimit
-	answer  wirev1.RateLimitResponse
+	answer  Answer
 
 	verb      wirev1.Verb // of the store
 	checks    []headgate.Check
@@ -105,23 +105,14 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	case b.weight >= b.most:
 		b.flush()
 	case len(b.pending) == 1:
-		b.arm()
+		b.arm(b.wait)
 	}
 	b.mu.Unlock()
-	if t.timer == nil {
-		t.timer = time.NewTimer(time.Until(t.deadline))
-	} else {
-		t.timer.Reset(time.Until(t.deadline))
-	}
 	select {
 	case <-t.done:
-		t.timer.Stop()
 		return true, t.err
 	case <-ctx.Done():
-		t.timer.Stop()
 		return b.leave(t), ctx.Err()
-	case <-t.timer.C:
-		return b.leave(t), context.DeadlineExceeded
 	}
 }
 
@@ -168,19 +159,42 @@ func (b *batcher) leave(t *task) bool {
 	return true
 }
 
-// arm sees to it that those who are pending do not wait too long.
-func (b *batcher) arm() {
+// arm sees to it that those who are pending do not wait for longer than d.
+func (b *batcher) arm(d time.Duration) {
 	if b.timer == nil {
-		b.timer = time.AfterFunc(b.wait, b.late)
+		b.timer = time.AfterFunc(d, b.late)
 		return
 	}
-	b.timer.Reset(b.wait)
+	b.timer.Reset(d)
 }
 
+// late is called when those who are pending have waited long enough. If there are as many calls as may be, they go on
+// waiting until one returns, or their deadline.
 func (b *batcher) late() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.flush()
+	if len(b.pending) == 0 || b.closed {
+		return
+	}
+	now, next := time.Now(), time.Time{}
+	kept := b.pending[:0]
+	for _, t := range b.pending {
+		if !t.deadline.After(now) {
+			b.weight -= t.weight()
+			t.err = context.DeadlineExceeded
+			t.done <- struct{}{}
+			continue
+		}
+		if next.IsZero() || t.deadline.Before(next) {
+			next = t.deadline
+		}
+		kept = append(kept, t)
+	}
+	clear(b.pending[len(kept):])
+	if b.pending = kept; len(kept) > 0 {
+		b.arm(next.Sub(now))
+	}
 }
 
 // flush sends those that are pending, if there may be another call.
@@ -217,6 +231,12 @@ func (b *batcher) run(together []*task) {
 		b.pending = append(again, b.pending...)
 		for _, t := range again {
 			b.weight += t.weight()
+		}
+		if len(b.pending) < len(together) {
+			// Those who have just got their answers are about to ask again: let them, so that they travel together.
+			b.mu.Unlock()
+			runtime.Gosched()
+			b.mu.Lock()
 		}
 		together = nil
 		if len(b.pending) > 0 && !b.closed {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,10 @@ type Client struct {
 	store   *batcher
 	circuit *gobreaker.TwoStepCircuitBreaker[any]
 	release sync.WaitGroup // of places that nobody got
+	ids     struct {
+		sync.Mutex
+		known map[string]string // of rules
+	}
 }
 
 // probeEvery is how often a service that does not answer is asked how it is.
@@ -42,6 +48,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{options: o}
+	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -220,14 +227,15 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return answerOf(&t.answer), nil
+	return t.answer, nil
 }
 
-func answerOf(m *wirev1.RateLimitResponse) Answer {
+// answerOf returns an answer that stays as it is when the message is used again.
+func (c *Client) answerOf(m *wirev1.RateLimitResponse) Answer {
 	a := Answer{
-		Passed: m.Passed, Delay: time.Duration(m.DelayMs) * time.Millisecond, RetryAfter: time.Duration(m.RetryAfterMs) * time.Millisecond,
-		Limit: m.Limit, Remaining: m.Remaining, Rule: m.Rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason),
-		HTTPStatus: int(m.HTTPStatus), Drop: m.Drop, Degraded: m.Degraded,
+		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
+		Rule: c.ruleID(m.Rule), Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
+		Drop: m.Drop, Degraded: m.Degraded,
 	}
 	if m.RetryAfterMs < 0 {
 		a.RetryAfter = headgate.Never
@@ -238,45 +246,86 @@ func answerOf(m *wirev1.RateLimitResponse) Answer {
 	return a
 }
 
+// millis returns a time that was told in milliseconds, however long.
+func millis(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Millisecond) {
+		return headgate.Never
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// maxRules is how many ids of rules are kept, so that not every answer needs one of its own.
+const maxRules = 1000
+
+// ruleID returns an id that stays as it is.
+func (c *Client) ruleID(borrowed string) string {
+	if borrowed == "" {
+		return ""
+	}
+	c.ids.Lock()
+	defer c.ids.Unlock()
+	if id, ok := c.ids.known[borrowed]; ok {
+		return id
+	}
+	id := strings.Clone(borrowed)
+	if len(c.ids.known) < maxRules {
+		c.ids.known[id] = id
+	}
+	return id
+}
+
+// requests is a headgate.v1.BatchRateLimitRequest of tasks.
+type requests []*task
+
+func (r requests) MarshalWire(dst []byte) ([]byte, error) {
+	for _, t := range r {
+		dst = wirev1.AppendRequest(dst, &t.request)
+	}
+	return dst, nil
+}
+
+func (requests) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
+
+var (
+	answers = sync.Pool{New: func() any { return new(wirev1.RateLimitResponse) }}
+	batches = sync.Pool{New: func() any { return new(wirev1.BatchRateLimitResponse) }}
+)
+
 // sendRequests sends requests in one call.
 func (c *Client) sendRequests(ctx context.Context, together []*task) {
 	if len(together) == 1 {
-		t := together[0]
-		t.err = c.conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, &t.answer)
-		t.answer.Rule = interned(t.answer.Rule)
+		t, m := together[0], answers.Get().(*wirev1.RateLimitResponse)
+		if t.err = c.conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
+			t.answer = c.answerOf(m)
+		}
+		answers.Put(m)
 		return
 	}
-	request := wirev1.BatchRateLimitRequest{Requests: make([]wirev1.RateLimitRequest, len(together))}
-	for i, t := range together {
-		request.Requests[i] = t.request
-	}
-	response := wirev1.BatchRateLimitResponse{Most: len(together)}
-	err := c.conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, &request, &response)
-	if err == nil && (len(response.Responses) != len(together) || response.TooMany) {
+	m := batches.Get().(*wirev1.BatchRateLimitResponse)
+	defer batches.Put(m)
+	m.Most = len(together)
+	err := c.conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, requests(together), m)
+	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
 	}
 	for i, t := range together {
-		t.err = err
-		if err != nil {
+		if t.err = err; err != nil {
 			continue
 		}
-		t.answer = response.Responses[i]
-		t.answer.Rule = interned(t.answer.Rule)
-		if code := t.answer.ErrorCode; code != 0 {
-			t.err = status.Error(codes.Code(code), string([]byte(t.answer.ErrorMessage)))
+		if r := &m.Responses[i]; r.ErrorCode != 0 {
+			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
+		} else {
+			t.answer = c.answerOf(r)
 		}
 	}
 }
 
-// interned returns a string that does not change when the message is used again.
-func interned(s string) string { return string([]byte(s)) }
-
 // lostAnswer gives back the place that somebody got who does not wait for it any more.
 func (c *Client) lostAnswer(t *task) {
-	if t.err != nil || len(t.answer.Lease) == 0 {
+	if t.err != nil || t.answer.Lease == "" {
 		return
 	}
-	lease := string(t.answer.Lease)
+	lease := t.answer.Lease
 	c.release.Go(func() {
 		if err := c.Release(context.Background(), lease); err != nil {
 			c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -211,14 +212,14 @@ func (t *task) take(r *wirev1.Result) {
 
 // errorOf returns the error that the service's store returned.
 func errorOf(f *wirev1.Failure) error {
-	message := interned(f.Message)
+	message := strings.Clone(f.Message)
 	switch f.Fault {
 	case wirev1.InvalidLimit, wirev1.InvalidCheck:
 		kind := headgate.ErrInvalidCheck
 		if f.Fault == wirev1.InvalidLimit {
 			kind = headgate.ErrInvalidLimit
 		}
-		return &headgate.InputError{Err: kind, Field: interned(f.Field), Value: interned(f.Value), Want: interned(f.Want)}
+		return &headgate.InputError{Err: kind, Field: strings.Clone(f.Field), Value: strings.Clone(f.Value), Want: strings.Clone(f.Want)}
 	case wirev1.Unsupported:
 		return fmt.Errorf("client: store: %w", headgate.ErrUnsupported)
 	case wirev1.Full:

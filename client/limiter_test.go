@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/service/grpcapi"
 )
 
-var suite = limittest.Options{Steps: 40 / slower, Goroutines: 100 / slower}
+var suite = limittest.Options{Steps: 20 / slower, Goroutines: 100 / slower}
 
 func TestTheStoreOfAServiceIsALimiter(t *testing.T) {
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {

@@ -142,6 +142,8 @@ func (v *Verdict) deny(m *rules.Matched) {
 	switch m.Effect {
 	case rules.Unidentified:
 		v.Reason = Unidentified
+	case rules.Ambiguous:
+		v.Reason, v.Status = Unidentified, statusBadRequest
 	case rules.UnknownClient:
 		v.Reason = Unregistered
 	default:
@@ -151,6 +153,7 @@ func (v *Verdict) deny(m *rules.Matched) {
 
 // The statuses that do not come from a rule.
 const (
+	statusBadRequest  = 400
 	statusForbidden   = 403
 	statusUnavailable = 503
 )

@@ -3,11 +3,14 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
 )
@@ -346,5 +349,34 @@ func TestConfigIsChecked(t *testing.T) {
 		if _, err := engine.New(tt.c); err == nil {
 			t.Errorf("%s: no error", tt.name)
 		}
+	}
+}
+
+// Two values of what a client is counted by are a bad request, and take nothing. In the shadow they have no say.
+func TestKeyThatIsSentTwiceIsABadRequest(t *testing.T) {
+	id, err := identity.New(identity.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := headgate.Attribute{Kind: headgate.AttrQuery, Name: "token"}
+	read := func(target string) *identity.Attributes {
+		var who identity.Attributes
+		id.Read(httptest.NewRequest(http.MethodGet, target, nil), &who)
+		return &who
+	}
+	b := newBench(t, rules.Rule{ID: "a", Key: by(token), Limits: limits("2/h"), Fallback: rules.FallbackSkip}, rules.Rule{ID: "b", Limits: limits("9/h")})
+	v := b.ask(read("/?token=other&token=real"))
+	if said(v) != "reject (unidentified) by a" || v.Status != http.StatusBadRequest || v.RetryAfter != headgate.Never {
+		t.Errorf("got %s with %d, retry after %v", said(v), v.Status, v.RetryAfter)
+	}
+	if v := b.ask(read("/?token=real")); said(v) != "allow by a" || v.Decision.Remaining != 1 {
+		t.Errorf("got %s, %d left", said(v), v.Decision.Remaining)
+	}
+	if left := remaining(t, b.Engine, read("/")); left["b:1"] != 8 {
+		t.Errorf("got %v, want 8: what is denied takes nothing", left)
+	}
+	b = newBench(t, rules.Rule{ID: "a", Key: by(token), Limits: limits("2/h"), OnLimit: inShadow})
+	if v := b.ask(read("/?token=other&token=real")); v.Action != engine.Allow || !v.Outcomes()[0].Denied {
+		t.Errorf("in the shadow: got %s, denied %v", said(v), v.Outcomes()[0].Denied)
 	}
 }

@@ -34,7 +34,7 @@ const (
 	None         Reason = iota // it is not denied
 	OverLimit                  // a limit was reached
 	Blocked                    // a rule, an override or the client's entry says block
-	Unidentified               // it lacks an attribute of a rule's key, and the rule says fallback: deny
+	Unidentified               // it lacks an attribute of a rule's key, and the rule says fallback: deny; or it has several of it
 	Unregistered               // its client is not registered, and the rule says unregistered: deny
 	QueueFull                  // it would have been held, but Config.MaxWaiting others are
 	StoreFailed                // the store could not be asked, and the rule says on_failure: closed
@@ -70,7 +70,7 @@ type Verdict struct {
 	// asked. It is the Set's own, so that it can be told by its address.
 	Rule *rules.Rule
 	// Status is the HTTP status of a denial: the rule's for its limits (429 or 503), 503 if the store failed, and 403 for
-	// who is blocked, unidentified or unregistered. (401 would have to name a scheme by which to authenticate, which rules
+	// who is blocked, unidentified or unregistered; 400 for who says in two ways who is asking. (401 would have to name a scheme by which to authenticate, which rules
 	// do not know.) 0 if it passes.
 	Status int
 	// Decision is the tightest of all that were asked, as [headgate.Tightest] has it. Shadow rules have no part in it.

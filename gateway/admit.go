@@ -42,7 +42,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 		return false
 	}
 	g.identity.Read(r, &ex.who)
-	if !isPlainConnection(r.Header["Connection"]) {
+	if ex.plain = isPlainConnection(r.Header["Connection"]); !ex.plain {
 		// Only here something can be named that tells who is asking; identity knows what that is.
 		if err := ex.who.Malformed(); err != nil {
 			ex.refuse(err)

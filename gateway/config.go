@@ -105,6 +105,10 @@ type Config struct {
 	// DrainTimeout is how long Serve drains at most when its context ends. Default DefaultDrainTimeout.
 	DrainTimeout time.Duration
 
+	// NetHTTP has net/http's server serve all clients, in place of the faster one of package downstream, which leaves to
+	// net/http what is not plain HTTP/1.1. Answers are the same. Default false.
+	NetHTTP bool
+
 	// AccessLog says which requests are logged. Default none.
 	AccessLog *AccessLog
 	// Observe is told of every request when it is over. It must be fast, and the Observation is valid during the call

@@ -19,6 +19,9 @@ import (
 type exchange struct {
 	g      *Gateway
 	front  front
+	lines  lineWriter    // the front, if it takes header lines as they are sent; else nil
+	direct bool          // what upstreams say goes there too, as nobody reads the header of the answer
+	bounds bool          // the front itself bounds how long a client may take nothing of what is sent to him
 	began  time.Duration // by the gateway's clock; 0 if nobody wants to know
 	http2  bool
 	stripe uint32 // of the figures, on which this request counts
@@ -26,6 +29,7 @@ type exchange struct {
 	who       identity.Attributes
 	client    netip.Addr
 	fromProxy bool
+	plain     bool // Connection names no header, so that nothing was read that is gone now
 	hops      hops
 	host      string // canonical
 	path      string // canonical
@@ -38,6 +42,7 @@ type exchange struct {
 	upstream *upstreamServer // the last that was asked
 	retries  int
 	fault    error // why the request was not served, for the log
+	unsent   bool  // nothing of it has reached an upstream
 	complete bool  // no handler has panicked
 	wrote    bool  // the header of the answer
 	hijacked bool
@@ -82,6 +87,51 @@ type front interface {
 	EnableFullDuplex() error
 }
 
+// A lineWriter is a front that takes lines of the header as they are sent, from the limiter and from the upstream. They are not
+// in Header then.
+type lineWriter interface {
+	HeaderLines() (room []byte, ok bool)
+	SetHeaderLines(lines []byte, instead []string)
+	TakeHeaderLine(name, value string) bool
+}
+
+// HeaderLines returns room for lines of the header, if the front takes them.
+func (ex *exchange) HeaderLines() (room []byte, ok bool) {
+	if ex.lines == nil {
+		return nil, false
+	}
+	return ex.lines.HeaderLines()
+}
+
+// SetHeaderLines says them. Who does so does not read the header of the answer, or it would be a limiter like any other.
+func (ex *exchange) SetHeaderLines(lines []byte, instead []string) {
+	ex.lines.SetHeaderLines(lines, instead)
+	ex.direct = true
+}
+
+// TakeHeaderLine takes a line of an upstream's header, if nobody wants it in Header.
+func (ex *exchange) TakeHeaderLine(name, value string) bool {
+	switch {
+	case !ex.direct, name == headerVia:
+		return false
+	case name == ex.g.idHeader:
+		return true // which is ours to say
+	default:
+		return ex.lines.TakeHeaderLine(name, value)
+	}
+}
+
+// Unserved tells the limiter that the request was let pass, but nothing of it has reached an upstream.
+func (ex *exchange) Unserved() bool { return ex.unsent }
+
+// Identified returns what the gateway knows already of who is asking, if it is found in the same way; else nil.
+func (ex *exchange) Identified(by *identity.Identifier) *identity.Attributes {
+	if by != ex.g.identity || !ex.plain {
+		return nil
+	}
+	return &ex.who
+}
+
 // frontOf returns w as a front. Where w cannot do it itself, what it wraps may.
 func frontOf(w http.ResponseWriter) front {
 	if f, ok := w.(front); ok {
@@ -105,6 +155,11 @@ func (w wrapped) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
 // begin makes ex that of a request.
 func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 	ex.g, ex.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
+	if bounded, ok := w.(interface{ BoundsWrites() bool }); ok {
+		ex.bounds = bounded.BoundsWrites()
+		ex.lines, _ = w.(lineWriter)
+		ex.direct = ex.lines != nil && g.config.Limit == nil
+	}
 	if g.timed {
 		ex.began = g.now()
 	}
@@ -141,10 +196,11 @@ func (ex *exchange) end(r *http.Request) {
 // reset makes ex ready for another request. What that sets before it is read stays: to write to memory that has pointers
 // costs more than it seems.
 func (ex *exchange) reset() {
-	ex.front, ex.route, ex.body, ex.upstream, ex.fault, ex.id, ex.tunnel = nil, nil, nil, nil, nil, nil, nil
+	ex.front, ex.lines, ex.direct, ex.bounds, ex.plain = nil, nil, false, false, false
+	ex.route, ex.body, ex.upstream, ex.fault, ex.id, ex.tunnel = nil, nil, nil, nil, nil, nil
 	ex.host, ex.path, ex.target, ex.hops = "", "", "", hops{}
 	ex.client, ex.fromProxy = netip.Addr{}, false
-	ex.fields.n, ex.retries = 0, 0
+	ex.fields.n, ex.retries, ex.unsent = 0, 0, false
 	ex.complete, ex.wrote, ex.hijacked, ex.flushed = false, false, false, false
 	ex.began, ex.status, ex.sent, ex.armed = 0, 0, 0, 0
 }
@@ -168,7 +224,11 @@ func (ex *exchange) WriteHeader(code int) {
 	if !ex.wrote {
 		ex.wrote, ex.status = true, code
 		h := ex.front.Header()
-		if ex.id != nil {
+		switch {
+		case ex.id == nil:
+		case ex.direct && ex.lines.TakeHeaderLine(ex.g.idHeader, ex.id[0]):
+			delete(h, ex.g.idHeader)
+		default:
 			h[ex.g.idHeader] = ex.id
 		}
 		if via := ex.g.via; via != nil {
@@ -246,6 +306,9 @@ func (ex *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // arm bounds how long the client may take nothing of what is sent to him. A deadline is good for several writes, as long as
 // most of it is left.
 func (ex *exchange) arm() {
+	if ex.bounds {
+		return
+	}
 	now := ex.g.now()
 	timeout := ex.g.config.WriteTimeout
 	if ex.armed != 0 && now-ex.armed < timeout/4 {

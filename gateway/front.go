@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/headgate/headgate/gateway/downstream"
 )
 
-// A frontServer is the server of one listener. It is net/http's; nothing but this file and listener.go knows that.
+// A frontServer is the server of one listener. It is ours for what most clients send, and net/http's for all else; nothing but
+// this file and listener.go knows that.
 type frontServer struct {
 	config       *Listener
-	server       *http.Server
+	server       *downstream.Server
 	certificates *certificates // nil without TLS
 	bounded      *boundedListener
 	listener     net.Listener // bounded, perhaps with the PROXY protocol around it
@@ -22,14 +25,15 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	f := &frontServer{config: l}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	f.server = &http.Server{
+	errorLog := slog.NewLogLogger(g.noise.handler("HTTP server"), slog.LevelWarn)
+	rest := &http.Server{
 		Handler:           g,
 		ReadHeaderTimeout: g.config.HeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
 		// The server answers what is longer in plain text, so it only sees to it that memory is bounded.
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
 		DisableGeneralOptionsHandler: true, // the limiter shall see them
-		ErrorLog:                     slog.NewLogLogger(g.noise.handler("HTTP server"), slog.LevelWarn),
+		ErrorLog:                     errorLog,
 		ConnState:                    g.connState,
 		Protocols:                    protocols,
 		HTTP2: &http.HTTP2Config{
@@ -38,6 +42,11 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 			PingTimeout:          15 * time.Second,
 			WriteByteTimeout:     g.config.WriteTimeout,
 		},
+	}
+	f.server = &downstream.Server{
+		Handler: g, Rest: rest, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
+		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
+		ConnEnded: func(net.Conn) { g.conns.now.Add(-1) },
 	}
 	if l.TLS == nil {
 		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)
@@ -48,7 +57,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	if f.certificates, err = loadCertificates(l.TLS.Certificates); err != nil {
 		return nil, fmt.Errorf("gateway: listener %s: %w", l.Address, err)
 	}
-	f.server.TLSConfig = &tls.Config{MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.get}
+	rest.TLSConfig = &tls.Config{MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.get}
 	return f, nil
 }
 
@@ -66,12 +75,7 @@ func (g *Gateway) open(f *frontServer) error {
 	return nil
 }
 
-func (f *frontServer) serve() error {
-	if f.certificates != nil {
-		return f.server.ServeTLS(f.listener, "", "")
-	}
-	return f.server.Serve(f.listener)
-}
+func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
 
 // connState counts connections that are over. Those that were hijacked are counted as upgrades, or have been dropped.
 func (g *Gateway) connState(_ net.Conn, state http.ConnState) {

@@ -56,6 +56,8 @@ func FuzzRequests(f *testing.F) {
 		lines("GET http://b.example/x HTTP/1.1", "Host: a.example", "X-Forwarded-For: 10.0.0.1", "Forwarded: for=x", "X_Forwarded_For: y"),
 		lines("GET /ws HTTP/1.1", "Host: a.example", "Connection: Upgrade", "Upgrade: websocket"),
 		lines("OPTIONS * HTTP/1.1", "Host: a.example"),
+		lines("GET /admin;a=b/x HTTP/1.1", "Host: a.example"),
+		lines("GET /a?token=1&token=2;3 HTTP/1.1", "Host: a.example", "Cookie: s=1; s=2", "Cookie: s=3"),
 		"GET / HTTP/1.0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\r\n\r\nGET /%2e%2e/%61 HTTP/1.1\nHost: a\n\n", "GET /a#b?c#d HTTP/1.1\r\nHost: a\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTE: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\na",
 	} {

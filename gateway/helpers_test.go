@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,9 @@ func create(t testing.TB, c Config) *Gateway {
 		if c.Listeners[i].Address == "" {
 			c.Listeners[i].Address = "127.0.0.1:0"
 		}
+	}
+	if os.Getenv("GATEWAY_FRONT") == "net/http" { // to see that all is the same
+		c.NetHTTP = true
 	}
 	if c.Logger == nil {
 		c.Logger = quiet

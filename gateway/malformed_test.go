@@ -59,6 +59,8 @@ func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 		"an encoded slash":                 {"GET /a%2Fb HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 		"a backslash":                      {"GET /a\\..\\b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 		"dots with a parameter":            {"GET /a/..;/b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a parameter":                      {"GET /admin;a=b/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a parameter of nothing":           {"GET /;a/admin/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 		"NUL in the path":                  {"GET /%00 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 		"half an escape":                   {"GET /%2 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 	} {

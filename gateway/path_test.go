@@ -34,6 +34,12 @@ func TestAllSeeTheSamePath(t *testing.T) {
 		{sent: "/a%2Fb", rules: identity.PathRules{EncodedSlash: identity.KeepSlash}, target: "/a%2Fb"},
 		{sent: "/x/..%2Fadmin", rules: identity.PathRules{EncodedSlash: identity.DecodeSlash}, target: "/admin"},
 		{sent: "//a//b", rules: identity.PathRules{KeepDoubleSlashes: true}, target: "//a//b"},
+		{sent: "/a%3Bb/c", target: "/a%3Bb/c"},
+		{sent: "/a;b/c?d;e", rules: identity.PathRules{Parameters: identity.KeepParameters}, target: "/a;b/c?d;e"},
+		{sent: "/admin;a=b/x", rules: identity.PathRules{Parameters: identity.CutParameters}, target: "/admin/x"},
+		{sent: "/admin;a=b?c;d", rules: identity.PathRules{Parameters: identity.CutParameters}, target: "/admin?c;d"},
+		{sent: "/;a/admin/x", rules: identity.PathRules{Parameters: identity.CutParameters}, target: "/admin/x"},
+		{sent: "/public/..;/admin", rules: identity.PathRules{Parameters: identity.CutParameters}, target: "/admin"},
 	} {
 		t.Run(tt.sent, func(t *testing.T) {
 			c := before(up.URL)

@@ -62,6 +62,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel = context.WithTimeout(ctx, total)
 		defer cancel()
 	}
+	ex.unsent = true
 	var tried uint64
 	for {
 		s := rt.pick(ex.g, tried)
@@ -73,6 +74,9 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		}
 		ex.upstream = s
 		outcome, err := ex.try(ctx, w, r, s)
+		if !isUnsent(err) {
+			ex.unsent = false
+		}
 		if err == nil {
 			s.succeeded(rt, outcome.Status, ex.g)
 			return
@@ -125,6 +129,12 @@ func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
 	if s.failedWith(ex.route, err, ex.g.now()) {
 		ex.g.config.Logger.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "error", err)
 	}
+}
+
+// isUnsent tells whether an error means that nothing was sent.
+func isUnsent(err error) bool {
+	var e *upstream.Error
+	return err != nil && errors.As(err, &e) && (e.Fault == upstream.FaultDial || e.Fault == upstream.FaultBusy)
 }
 
 // mayRetry tells whether the request can be tried on another upstream without being done twice.

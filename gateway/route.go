@@ -296,7 +296,7 @@ func (t *UpstreamTLS) config(name string) (*tls.Config, error) {
 		}
 	}
 	if t.CertFile != "" || t.KeyFile != "" {
-		pair, _, err := CertificateFiles{CertFile: t.CertFile, KeyFile: t.KeyFile}.load()
+		pair, err := CertificateFiles{CertFile: t.CertFile, KeyFile: t.KeyFile}.load()
 		if err != nil {
 			return nil, err
 		}

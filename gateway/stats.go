@@ -113,8 +113,8 @@ func (g *Gateway) Stats() Stats {
 	}
 	for _, f := range g.fronts {
 		if f.certificates != nil {
-			s.CertificatesLoaded += f.certificates.loaded.Load()
-			s.CertificatesFailed += f.certificates.failed.Load()
+			s.CertificatesLoaded += f.certificates.Loaded()
+			s.CertificatesFailed += f.certificates.Failed()
 			s.Certificates = append(s.Certificates, f.certificates.stats(f.config.Address)...)
 		}
 	}

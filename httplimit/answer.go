@@ -10,6 +10,10 @@ import (
 func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
+	if lines, room := lineWriterOf(w); lines != nil {
+		h.rejectLines(w, lines, room, x, retryAfter)
+		return
+	}
 	if conn := readyConnOf(w, r); conn != nil {
 		h.rejectReady(w, conn, x, retryAfter)
 		return
@@ -31,6 +35,21 @@ func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchang
 	w.WriteHeader(v.Status)
 }
 
+// rejectLines does the same on a server that takes lines as they will be on the wire.
+func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []byte, x *exchange, retryAfter int64) {
+	v := &x.verdict
+	t := fieldText{buf: append(room, linesOfProblem...), lines: true}
+	h.Fields.tell(&t, v, retryAfter, h.Now())
+	lines.SetHeaderLines(t.buf, ofRejections)
+	p := problemOf(v)
+	x.buf = p.append(x.buf[:0], v.Limits(), retryAfter)
+	w.WriteHeader(v.Status)
+	_, _ = w.Write(x.buf) // a client that is gone has no use for it
+}
+
+// ofRejections are the fields that only we may say in the answer to a request that is denied.
+var ofRejections = append(fieldNames[:], notOurs[:]...)
+
 const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
 // badRequest answers what cannot be read in one way only.
@@ -46,6 +65,9 @@ func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "Given up while waiting for its turn.",
+	}
+	if lines, _ := lineWriterOf(w); lines != nil {
+		lines.SetHeaderLines(nil, nil) // what was to be told if it had been served
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)

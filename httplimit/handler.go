@@ -43,14 +43,14 @@ func (l *limiter) release(x *exchange) { l.pool.Put(x) }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.pool.Get().(*exchange)
-	h.Identifier.Read(r, &x.who)
-	if err := x.who.Malformed(); err != nil {
+	who := h.identify(w, r, x)
+	if err := who.Malformed(); err != nil {
 		badRequest(w, x, err)
 		h.release(x)
 		return
 	}
 	v := &x.verdict
-	if err := h.Engine.Decide(r.Context(), &x.who, v); err != nil {
+	if err := h.Engine.Decide(r.Context(), who, v); err != nil {
 		h.undecided(w, r, x, err)
 		return
 	}
@@ -64,6 +64,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.serve(w, withoutNominated(r), x)
 	}
+}
+
+// identify returns who is asking. A server that has found that out already, in the same way, may say so by a method of its
+// ResponseWriter.
+func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *exchange) *identity.Attributes {
+	if knows, ok := w.(interface {
+		Identified(by *identity.Identifier) *identity.Attributes
+	}); ok {
+		if who := knows.Identified(h.Identifier); who != nil {
+			return who
+		}
+	}
+	h.Identifier.Read(r, &x.who)
+	return &x.who
 }
 
 // withoutNominated returns the request without the headers that its Connection names. Rules have not seen them: a client
@@ -120,10 +134,24 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	wrapped.finish()
 }
 
-// tell returns the writer that tells a client who passes of its limits, nil if there is nothing to tell.
+// tell returns the writer that tells a client who passes of its limits, nil if there is nothing to tell or the server will do
+// so.
 func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	v := &x.verdict
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v.Limits()) {
+		if lines, _ := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
+			lines.SetHeaderLines(nil, nil)
+		}
+		return nil
+	}
+	if lines, room := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
+		t := fieldText{buf: room, lines: true}
+		h.Fields.tell(&t, v, 0, h.Now())
+		var instead []string
+		if t.parts[fieldLimit].to > 0 {
+			instead = fieldNames[fieldLimit:verdictFields]
+		}
+		lines.SetHeaderLines(t.buf, instead)
 		return nil
 	}
 	wrapped := &writer{under: w}
@@ -137,6 +165,10 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	if x.verdict.ReadsResponse() {
 		header := w.Header()
 		response = func(name string) string { return lastWord(header, name) }
+		if s, ok := w.(interface{ Unserved() bool }); ok && s.Unserved() {
+			// A proxy says that no service has seen the request, so there is none who could say what it has cost.
+			response = func(string) string { return "0" }
+		}
 	}
 	if err := x.verdict.Settle(r.Context(), response); err != nil {
 		h.OnError(r, fmt.Errorf("settle %s %s: %w", r.Method, r.URL.Path, err))

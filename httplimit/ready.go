@@ -14,6 +14,27 @@ import (
 	"strings"
 )
 
+// A lineWriter is the ResponseWriter of a server that takes lines of a header as they are on the wire: names and values that
+// are valid, each line with its CR and LF. They are sent with the answer, not with interim ones, and headers of the names given
+// are left out in return. The room is for the lines; what is in it is used until the answer is over. Who says lines, if only
+// none, does not read the header of the answer: the server need not keep it in a map.
+type lineWriter interface {
+	HeaderLines() (room []byte, ok bool)
+	SetHeaderLines(lines []byte, instead []string)
+}
+
+// lineWriterOf returns w as one, with its room, or nil.
+func lineWriterOf(w http.ResponseWriter) (lines lineWriter, room []byte) {
+	lines, ok := w.(lineWriter)
+	if !ok {
+		return nil, nil
+	}
+	if room, ok = lines.HeaderLines(); !ok {
+		return nil, nil
+	}
+	return lines, room
+}
+
 // net/http keeps a header in a map, copies it, sorts it and checks each of its lines. For the eight lines of a rejection that
 // takes longer than to decide it. So on a connection that comes from Listener, net/http writes an answer without any of them,
 // and the connection puts in what is missing: the lines and the body, ready as they are. Everything else about the answer and

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatIsThereAllocatesNothing(t *testing.T) {
-	id := newID(t, Config{TrustedProxies: nets(t, "10.0.0.0/8, 192.0.2.0/24, 2001:db8::/32"), Tokens: tokens, Region: "eu", Namespace: "shop", UserFrom: []UserSource{UserFromToken}})
+	id := newID(t, Config{TrustedProxies: nets(t, "10.0.0.0/8, 192.0.2.0/24, 2001:db8::/32"), Tokens: tokens, Region: "eu", Namespace: "shop", UserFrom: []UserSource{UserFromToken}, Paths: PathRules{Parameters: KeepParameters}})
 	six := newID(t, Config{})
 	headers := []string{
 		"X-Forwarded-For: 203.0.113.9, 192.0.2.4, 10.0.0.7", "X-Plan: gold", "X-API-Key: k1", "Cookie: a=b; session=1; c=d", "Connection: keep-alive",

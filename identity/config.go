@@ -60,6 +60,8 @@ type Config struct {
 
 	// Paths says how the path of a request is read.
 	Paths PathRules
+	// Repeated says which value counts of a cookie or a parameter that is there several times. Default RefuseRepeated.
+	Repeated Repeated
 
 	// Region and Namespace are the values of the attributes of these names. Default none.
 	Region, Namespace string
@@ -139,6 +141,9 @@ func (c *Config) check() error {
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < minSecret {
 		return fmt.Errorf("identity: Secret of %d bytes: want at least %d, better 32 by chance", len(c.Secret), minSecret)
+	}
+	if err := c.Repeated.validate(); err != nil {
+		return err
 	}
 	return c.Paths.validate()
 }

@@ -6,18 +6,22 @@ import (
 )
 
 // cookie returns the value of a cookie: of several with this name the first, which is what browsers send as the most
-// specific and most servers read.
+// specific and most servers read, or the last if Config.Repeated says so.
 func (a *Attributes) cookie(name string) string {
 	lines, err := a.cookies()
 	if err != nil {
 		return ""
 	}
+	found := ""
 	for _, line := range lines {
-		if value, ok := findCookie(line, name); ok {
-			return a.id.bound(value)
+		c := cookies{rest: line, name: name}
+		for value, ok := c.next(); ok; value, ok = c.next() {
+			if found = value; a.id.config.Repeated != LastRepeated {
+				return a.id.bound(found)
+			}
 		}
 	}
-	return ""
+	return a.id.bound(found)
 }
 
 // cookies returns the lines of the Cookie header, if they are not too long: a service might find a cookie in them by which we
@@ -33,12 +37,15 @@ func (a *Attributes) cookies() ([]string, error) {
 	return lines, nil
 }
 
-func findCookie(line, name string) (value string, ok bool) {
-	for line != "" {
+// cookies walks the values of a cookie in one line.
+type cookies struct{ rest, name string }
+
+func (c *cookies) next() (value string, ok bool) {
+	for c.rest != "" {
 		var part string
-		part, line, _ = strings.Cut(line, ";")
+		part, c.rest, _ = strings.Cut(c.rest, ";")
 		key, value, ok := strings.Cut(trim(part), "=")
-		if !ok || trim(key) != name {
+		if !ok || trim(key) != c.name {
 			continue
 		}
 		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {

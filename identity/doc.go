@@ -55,15 +55,17 @@
 // # host and path: what is asked for
 //
 //	host         in lower case, without port and final dot. What is no name and no address is malformed.
-//	path         by [CanonicalPath], as the service sees it if it is sent on in this form. Encoded slashes are refused
-//	             unless Config.Paths says what they are to the service.
+//	path         by [CanonicalPath], as the service sees it if it is sent on in this form. Encoded slashes are refused, and
+//	             so are parameters (a semicolon), unless Config.Paths says what they are to the service.
 //	segment.<n>  of that path; the first is segment.1
-//	method       as it is
+//	method       as it is sent. Rules take it in upper case, in conditions and in keys: many services take post for POST.
 //
 // # header.<name>, cookie.<name> and query.<name>
 //
 // Of a header that is repeated, all lines are one value with ", " between them, as RFC 9110 has it. Of cookies and of
-// parameters of the query the first counts. header.authorization, header.proxy-authorization and header.cookie are hashes,
+// parameters of the query the first counts, or the one that Config.Repeated names. [Attributes.Repeats] tells where they
+// differ: under rules that count by it such a request is denied, since its sender could be another client each time.
+// header.authorization, header.proxy-authorization and header.cookie are hashes,
 // as they hold secrets. A header that Connection names is missing, since the service will not see it either; a request that
 // names one which tells who is asking is malformed.
 //

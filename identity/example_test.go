@@ -80,7 +80,7 @@ func ExampleAttributes_Malformed() {
 	fmt.Println(who.Malformed())
 	// Output:
 	// malformed request: path "/files/a%2Fb": want no encoded slash or backslash, unless the configuration keeps or decodes them
-	// malformed request: path "/public/..;/admin": want no segment that may mean . or ..
+	// malformed request: path "/public/..;/admin": want no semicolon, unless the configuration keeps parameters or cuts them off; %3B is none
 	// malformed request: header Connection "X-Api-Key": want no header that tells who is asking
 }
 

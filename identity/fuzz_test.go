@@ -71,12 +71,16 @@ func FuzzForwarded(f *testing.F) {
 func FuzzCanonicalPath(f *testing.F) {
 	for _, seed := range []string{
 		"/", "*", "/a/b", "/a//b/../c/./", "/%2e%2E/", "/a%2Fb", "/a%5Cb", `/a\b`, "/..;/x", "/a/..%2f..%2fb", "/%c3%a9", "/é", "/%", "/%zz", "/%00", "/;a=b",
-		"/%252e", "/%3b%3A", "//..//", "/.well-known/.x",
+		"/%252e", "/%3b%3A", "/admin;a=b/x", "/;a/admin/x", "/a;%2F..%2Fb/c", "/a%2F;x/b", "//..//", "/.well-known/.x",
 	} {
-		f.Add(seed, false, uint8(0))
+		f.Add(seed, false, uint8(0), uint8(0))
+		f.Add(seed, true, uint8(KeepSlash), uint8(KeepParameters))
+		f.Add(seed, false, uint8(DecodeSlash), uint8(CutParameters))
 	}
-	f.Fuzz(func(t *testing.T, sent string, double bool, slash uint8) {
-		checkCanonical(t, sent, PathRules{EncodedSlash: EncodedSlash(slash % 3), KeepDoubleSlashes: double})
+	f.Fuzz(func(t *testing.T, sent string, double bool, slash, parameters uint8) {
+		checkCanonical(t, sent, PathRules{
+			EncodedSlash: EncodedSlash(slash % 3), KeepDoubleSlashes: double, Parameters: Parameters(parameters % 3),
+		})
 	})
 }
 

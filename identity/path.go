@@ -15,6 +15,8 @@ type PathRules struct {
 	// KeepDoubleSlashes leaves // as it is, for services that give a meaning to empty segments, as object stores do. Default
 	// is to make one of them.
 	KeepDoubleSlashes bool
+	// Parameters says what becomes of a semicolon in a segment and what follows it. Default RefuseParameters.
+	Parameters Parameters
 }
 
 // An EncodedSlash says what becomes of slashes that are written %2F, and of backslashes, which are written %5C. Some
@@ -29,7 +31,23 @@ const (
 	DecodeSlash                     // they are slashes
 )
 
+// Parameters say what becomes of the parameters of a path: a semicolon in a segment, and what follows it there. Java's servlet
+// containers cut them off before they look for who serves a path, so that /admin;x/y is /admin/y to them; to almost all
+// others they are part of a name. A rule that takes them for the other could be passed by. A semicolon that is written %3B
+// begins none.
+type Parameters uint8
+
+// What becomes of parameters.
+const (
+	RefuseParameters Parameters = iota // the path is malformed; right whatever the service does
+	KeepParameters                     // they are part of a name
+	CutParameters                      // they are removed, before anything else is
+)
+
 func (p PathRules) validate() error {
+	if p.Parameters > CutParameters {
+		return fmt.Errorf("identity: Paths.Parameters %d: want RefuseParameters, KeepParameters or CutParameters", p.Parameters)
+	}
 	if p.EncodedSlash > DecodeSlash {
 		return fmt.Errorf("identity: Paths.EncodedSlash %d: want RefuseSlash, KeepSlash or DecodeSlash", p.EncodedSlash)
 	}
@@ -80,6 +98,7 @@ func segment(path, number string) string {
 // CanonicalPath returns a path in the one form that rules see. It takes the path as it is sent, escaped, without a query,
 // such as r.URL.EscapedPath(). The result is escaped too, and can be sent on:
 //
+//   - parameters are refused, kept or removed, as rules say
 //   - what may stand for itself in a path does (%61 is a, %3A is :), except that %3B is not the semicolon that begins a
 //     parameter; all else is escaped, in upper case
 //   - segments . and .. are gone, with what they remove, and never lead above the root
@@ -98,7 +117,7 @@ func CanonicalPath(escaped string, rules PathRules) (string, error) {
 		return escaped, nil
 	case escaped[0] != '/':
 		return "", badPath(escaped, "one that begins with /")
-	case isCanonical(escaped):
+	case isCanonical(escaped, rules.Parameters == KeepParameters):
 		return escaped, nil
 	}
 	text, err := unescapePath(escaped, rules)
@@ -110,18 +129,18 @@ func CanonicalPath(escaped string, rules PathRules) (string, error) {
 
 func badPath(path, want string) error { return malformed("path", quote(path), want) }
 
-// standsForItself has the bytes that are not escaped in a path, the slash among them.
+// standsForItself has the bytes that are not escaped in a path, the slash among them. The semicolon is not: it depends.
 var standsForItself = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			c < 0x80 && strings.IndexByte("-._~!$&'()*+,;=:@/", byte(c)) >= 0
+			c < 0x80 && strings.IndexByte("-._~!$&'()*+,=:@/", byte(c)) >= 0
 	}
 	return table
 }()
 
-// isCanonical tells whether a path that begins with a slash is canonical, whatever the rules are. It may be wrong about one
-// with encoded or double slashes, which then is looked at more closely.
-func isCanonical(path string) bool {
+// isCanonical tells whether a path that begins with a slash is canonical, with semicolons or without. It may be wrong about
+// one with encoded or double slashes, which then is looked at more closely.
+func isCanonical(path string, semicolons bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; {
 		case c == '/':
@@ -134,7 +153,9 @@ func isCanonical(path string) bool {
 			}
 			i += 2
 		case !standsForItself[c]:
-			return false
+			if c != ';' || !semicolons {
+				return false
+			}
 		}
 	}
 	return true
@@ -155,7 +176,7 @@ func isNeeded(text string) bool {
 	if !ok || text[1] > 'F' || text[2] > 'F' {
 		return false
 	}
-	return c != 0 && c != '/' && c != '\\' && (!standsForItself[c] || c == ';')
+	return c != 0 && c != '/' && c != '\\' && !standsForItself[c]
 }
 
 // unescapePath makes every byte stand for itself where it may, and escapes the others.
@@ -185,7 +206,18 @@ func unescapePath(escaped string, rules PathRules) (string, error) {
 			default:
 				return "", badPath(escaped, "no encoded slash or backslash, unless the configuration keeps or decodes them")
 			}
-		case standsForItself[c] && (c != ';' || !encoded):
+		case c == ';' && !encoded:
+			switch rules.Parameters {
+			case KeepParameters:
+				b.WriteByte(';')
+			case CutParameters:
+				for i+1 < len(escaped) && escaped[i+1] != '/' {
+					i++
+				}
+			default:
+				return "", badPath(escaped, "no semicolon, unless the configuration keeps parameters or cuts them off; %3B is none")
+			}
+		case standsForItself[c]:
 			b.WriteByte(c)
 		default:
 			b.Write([]byte{'%', digits[c>>4], digits[c&0xf]})

@@ -14,6 +14,8 @@ import (
 func TestCanonicalPath(t *testing.T) {
 	keep, decode := PathRules{EncodedSlash: KeepSlash}, PathRules{EncodedSlash: DecodeSlash}
 	double := PathRules{KeepDoubleSlashes: true}
+	named, cut := PathRules{Parameters: KeepParameters}, PathRules{Parameters: CutParameters}
+	slashed := PathRules{Parameters: CutParameters, EncodedSlash: DecodeSlash}
 	for _, tt := range []struct {
 		rules      PathRules
 		sent, want string // "!" is malformed
@@ -38,7 +40,6 @@ func TestCanonicalPath(t *testing.T) {
 		{sent: "/100%25", want: "/100%25"},
 		{sent: "/%2561", want: "/%2561"}, // once
 		{sent: "/a%3Fb%23c", want: "/a%3Fb%23c"},
-		{sent: "/a;v=1/b", want: "/a;v=1/b"},
 		{sent: "/a%3bv=1/b", want: "/a%3Bv=1/b"},
 		{sent: "/%0d%0a", want: "/%0D%0A"},
 		{sent: "/[x]|^`{}\"<>", want: "/%5Bx%5D%7C%5E%60%7B%7D%22%3C%3E"},
@@ -73,7 +74,6 @@ func TestCanonicalPath(t *testing.T) {
 		{rules: keep, sent: "/public/..%2Fadmin", want: "!"},
 		{rules: keep, sent: "/public/x%2F..%2Fadmin", want: "!"},
 		{rules: keep, sent: "/public/x%2F.", want: "!"},
-		{rules: keep, sent: "/public/x%2F..;a%2Fb", want: "!"},
 		{rules: keep, sent: "/public/%2e%2e%5cadmin", want: "!"},
 		{rules: keep, sent: "/public/..a%2F.b", want: "/public/..a%2F.b"},
 		{rules: decode, sent: "/a%2Fb", want: "/a/b"},
@@ -81,10 +81,28 @@ func TestCanonicalPath(t *testing.T) {
 		{rules: decode, sent: "/public/..%2Fadmin", want: "/admin"},
 		{rules: decode, sent: "/a%2F%2Fb", want: "/a/b"},
 		{rules: decode, sent: "%2Fa", want: "!"},
+		// Parameters.
+		{sent: "/a;v=1/b", want: "!"},
+		{sent: "/admin;", want: "!"},
+		{sent: "/;a/admin", want: "!"},
+		{rules: named, sent: "/a;v=1/b", want: "/a;v=1/b"},
+		{rules: named, sent: "/;a//%61dmin/x", want: "/;a/admin/x"},
+		{rules: named, sent: "/a/..;/b", want: "!"},
+		{rules: named, sent: "/a/..;x=y", want: "!"},
+		{rules: named, sent: "/a/.;/b", want: "!"},
+		{rules: PathRules{Parameters: KeepParameters, EncodedSlash: KeepSlash}, sent: "/public/x%2F..;a%2Fb", want: "!"},
+		{rules: cut, sent: "/a;v=1/b", want: "/a/b"},
+		{rules: cut, sent: "/a;v=1;w=2/b;", want: "/a/b"},
+		{rules: cut, sent: "/;a/admin/x", want: "/admin/x"},
+		{rules: cut, sent: "/;a", want: "/"},
+		{rules: cut, sent: "/a/..;x/b", want: "/b"},
+		{rules: cut, sent: "/a/%2e.;x", want: "/"},
+		{rules: cut, sent: "/a%3Bv=1/b", want: "/a%3Bv=1/b"},
+		{rules: cut, sent: "/a;%2F..%2Fb/c", want: "/a/c"},
+		{rules: cut, sent: "/a%2F;x", want: "!"},
+		{rules: slashed, sent: "/a%2F;x%2Fy/b", want: "/a/b"},
+		{rules: slashed, sent: "/a;x%2F..%2Fb/c", want: "/a/c"},
 		// Neither fish nor fowl.
-		{sent: "/a/..;/b", want: "!"},
-		{sent: "/a/..;x=y", want: "!"},
-		{sent: "/a/.;/b", want: "!"},
 		{sent: "/%00", want: "!"},
 		{sent: "/a\x00", want: "!"},
 		{sent: "/%", want: "!"},
@@ -117,7 +135,11 @@ func TestCanonicalPathMeansWhatTheServiceSees(t *testing.T) {
 		for range r.IntN(10) {
 			sent += pieces[r.IntN(len(pieces))]
 		}
-		for _, rules := range []PathRules{{}, {EncodedSlash: KeepSlash}, {EncodedSlash: DecodeSlash}, {EncodedSlash: DecodeSlash, KeepDoubleSlashes: true}} {
+		for _, rules := range []PathRules{
+			{}, {EncodedSlash: KeepSlash}, {EncodedSlash: DecodeSlash}, {EncodedSlash: DecodeSlash, KeepDoubleSlashes: true},
+			{Parameters: KeepParameters}, {Parameters: CutParameters}, {Parameters: CutParameters, EncodedSlash: DecodeSlash},
+			{Parameters: KeepParameters, EncodedSlash: KeepSlash},
+		} {
 			checkCanonical(t, sent, rules)
 		}
 	}
@@ -152,7 +174,15 @@ func checkCanonical(t *testing.T, sent string, rules PathRules) {
 			t.Fatalf("%q: decoded %q, want %q", sent, plain, want)
 		}
 	}
+	if rules.Parameters != KeepParameters && strings.Contains(got, ";") {
+		t.Fatalf("%+v %q: %q still has parameters", rules, sent, got)
+	}
+	if rules.Parameters == KeepParameters { // a service that cuts them off
+		plain = withoutParameters(got)
+	}
 	if rules.EncodedSlash == KeepSlash {
+		plain = strings.ReplaceAll(plain, "%2F", "/")
+		plain = strings.ReplaceAll(plain, "%5C", "/")
 		plain = strings.ReplaceAll(plain, `\`, "/") // a service that takes it for one
 	}
 	for name := range strings.SplitSeq(plain, "/") {
@@ -160,6 +190,15 @@ func checkCanonical(t *testing.T, sent string, rules PathRules) {
 			t.Fatalf("%+v %q: %q still has dots", rules, sent, got)
 		}
 	}
+}
+
+// withoutParameters returns a path as servlet containers read it.
+func withoutParameters(path string) string {
+	names := strings.Split(path, "/")
+	for i := range names {
+		names[i], _, _ = strings.Cut(names[i], ";")
+	}
+	return strings.Join(names, "/")
 }
 
 func TestPathOfARequest(t *testing.T) {
@@ -179,7 +218,7 @@ func TestPathOfARequest(t *testing.T) {
 	if got := get(t, id, r, "path"); got != "*" {
 		t.Errorf("OPTIONS *: path = %s, want *", got)
 	}
-	for _, target := range []string{"/a%2Fb", "/a/..;/b", "/" + strings.Repeat("x", 100)} {
+	for _, target := range []string{"/a%2Fb", "/a/..;/b", "/admin;a=b/x", "/;a/admin/x", "/" + strings.Repeat("x", 100)} {
 		r := request("192.0.2.1:1", target)
 		if got, bad := get(t, id, r, "path"), part(t, id, r); got != "-" || bad != "path" {
 			t.Errorf("%s: path = %s, malformed %q, want none and path", target, got, bad)

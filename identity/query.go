@@ -6,10 +6,15 @@ import (
 	"strings"
 )
 
-// query returns the value of a parameter: of several with this name the first.
+// query returns the value of a parameter: of several with this name the first, or the last if Config.Repeated says so.
 func (a *Attributes) query(name string) string {
 	p := a.parameters(name)
-	value, _ := p.next()
+	value, ok := p.next()
+	if a.id.config.Repeated == LastRepeated {
+		for last := value; ok; last, ok = p.next() {
+			value = last
+		}
+	}
 	return a.id.bound(value)
 }
 

@@ -170,6 +170,10 @@ func (r *reader) compile(rule *Rule) compiled {
 	for i, a := range made.Key {
 		c.slots[i] = int32(r.slot(a))
 		c.count++
+		switch a.Kind {
+		case headgate.AttrHeader, headgate.AttrCookie, headgate.AttrQuery:
+			c.repeats = true
+		}
 	}
 	c.blocks = r.choices(made.Overrides, true)
 	c.others = r.choices(made.Overrides, false)

@@ -11,7 +11,7 @@ import (
 type Cost struct {
 	// Units is the number. Default 1; not together with a header.
 	Units int64
-	// Header is the request header that says it. Whoever sends no whole number takes Min.
+	// Header is the request header that says it. Whoever sends no whole number takes Min, and of several the largest counts.
 	Header string `field:"header"`
 	// ResponseHeader is the header or trailer of the response that says it afterwards. Estimate is taken first, and the
 	// difference charged or given back.
@@ -43,8 +43,21 @@ func (c *Cost) Reserve(s Subject) int64 {
 // number: the estimate stands.
 func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
 
-// read returns the whole number that a text says, within the bounds, or Min and false.
+// read returns the whole number that a text says, within the bounds, or Min and false. Of a header that is there several times
+// the largest counts: the service may go by any of them.
 func (c *Cost) read(text string) (int64, bool) {
+	n, ok := c.Min, false
+	for more := true; more; {
+		var one string
+		one, text, more = strings.Cut(text, ",")
+		if said, is := c.readOne(one); is {
+			n, ok = max(n, said), true
+		}
+	}
+	return n, ok
+}
+
+func (c *Cost) readOne(text string) (int64, bool) {
 	text = strings.Trim(text, " \t")
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return c.Min, false

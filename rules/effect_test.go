@@ -258,3 +258,59 @@ type addressed struct {
 }
 
 func (a addressed) Addr() netip.Addr { return netip.MustParseAddr(a.address) }
+
+// repeated is a request in which some attributes were sent several times.
+type repeated struct {
+	rules.Attributes
+	names map[headgate.Attribute]bool
+}
+
+func (r repeated) Repeats(a headgate.Attribute) bool { return r.names[a] }
+
+// Who says in two ways who is asking could be another client each time: the rules that count by it deny, whatever they do
+// with those who do not say it, and no others.
+func TestKeyThatIsSentTwice(t *testing.T) {
+	session := headgate.Attribute{Kind: headgate.AttrCookie, Name: "session"}
+	token := headgate.Attribute{Kind: headgate.AttrQuery, Name: "token"}
+	list := []rules.Rule{
+		{ID: "user", Key: []headgate.Attribute{user}, Limits: limits("1/s")},
+		{ID: "cookie", Key: []headgate.Attribute{session}, Limits: limits("1/s"), Fallback: rules.FallbackSkip},
+		{ID: "again", Key: []headgate.Attribute{session}, Limits: limits("2/s")},
+		{ID: "both", Key: []headgate.Attribute{user, token}, Limits: limits("1/s")},
+		{ID: "header", Key: []headgate.Attribute{header("x-tenant")}, Limits: limits("1/s")},
+		{ID: "condition", When: is(session, "a"), Limits: limits("1/s")},
+	}
+	for _, tt := range []struct {
+		name   string
+		twice  []headgate.Attribute
+		denied []string
+	}{
+		{"none", nil, nil},
+		{"a cookie", []headgate.Attribute{session}, []string{"cookie", "again"}},
+		{"a parameter", []headgate.Attribute{token}, []string{"both"}},
+		{"a header", []headgate.Attribute{header("x-tenant")}, []string{"header"}},
+		{"what nobody counts by", []headgate.Attribute{header("accept")}, nil},
+	} {
+		for _, empty := range []bool{false, true} {
+			r := repeated{rules.Attributes{user: "alice", session: "a", token: "t", header("x-tenant"): "acme"}, map[headgate.Attribute]bool{}}
+			for _, a := range tt.twice {
+				r.names[a] = true
+				if empty && a != session { // sent empty first
+					delete(r.Attributes, a)
+				}
+			}
+			var denied []string
+			for _, m := range compile(t, list).Match(r, nil) {
+				if m.Effect.Denies() {
+					denied = append(denied, m.Rule.ID)
+					if m.Effect != rules.Ambiguous || m.Limits != nil {
+						t.Errorf("%s, %s: got %s, %v", tt.name, m.Rule.ID, m.Effect, m.Limits)
+					}
+				}
+			}
+			if !slices.Equal(denied, tt.denied) {
+				t.Errorf("%s: denied by %v, want %v", tt.name, denied, tt.denied)
+			}
+		}
+	}
+}

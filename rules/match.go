@@ -50,9 +50,10 @@ const (
 	Blocked                     // denies it: block
 	Unidentified                // denies it: it lacks an attribute of the key
 	UnknownClient               // denies it: its client is not registered
+	Ambiguous                   // denies it: an attribute of the key was sent several times with different values
 )
 
-var effectWords = []string{"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered"}
+var effectWords = []string{"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered", "ambiguous"}
 
 func (e Effect) String() string { return word(effectWords, uint8(e)) }
 

@@ -13,6 +13,7 @@ type compiled struct {
 	block     bool
 	unlimited bool
 	shared    bool
+	repeats   bool          // some attribute of the key can be sent several times
 	plain     bool          // nothing but its limits and its key is to be looked at
 	known     bool          // clients must be registered
 	slots     [MaxKey]int32 // of the attributes of the key
@@ -107,6 +108,10 @@ func (m *Matched) grant(limits []Limit, unlimited bool) bool {
 // identify finds out by what to count. It is false if that is decided to be nothing.
 func (r *compiled) identify(m *Matched, p *probe) bool {
 	for _, slot := range r.slots[:r.count] {
+		if r.repeats && p.repeats(int(slot)) {
+			m.Effect = Ambiguous
+			return false
+		}
 		if value, _ := p.get(int(slot)); value != "" {
 			continue
 		}

@@ -23,6 +23,13 @@ type Addressed interface {
 	Addr() netip.Addr
 }
 
+// A Repeater is a subject that knows which attributes were sent several times with different values. Who is counted by one of
+// them could be another client each time, so such a request is denied.
+type Repeater interface {
+	Subject
+	Repeats(headgate.Attribute) bool
+}
+
 // Attributes is a Subject made of values, for tests and for callers who know attributes only by name.
 type Attributes map[headgate.Attribute]string
 
@@ -89,6 +96,12 @@ func (p *probe) get(slot int) (string, bool) {
 		}
 	}
 	return value, ok
+}
+
+// repeats tells whether the attribute in a slot was sent several times with different values.
+func (p *probe) repeats(slot int) bool {
+	s, ok := p.subject.(Repeater)
+	return ok && s.Repeats(p.slots[slot])
 }
 
 // address returns the client's address or network, invalid if there is none.

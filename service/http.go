@@ -149,10 +149,14 @@ type Conns struct {
 	open, accepted, refused atomic.Int64
 }
 
-// Open returns how many connections there are, and Accepted and Refused how many there were.
-func (c *Conns) Open() int64     { return c.open.Load() }
+// Open returns how many connections there are.
+func (c *Conns) Open() int64 { return c.open.Load() }
+
+// Accepted returns how many there were.
 func (c *Conns) Accepted() int64 { return c.accepted.Load() }
-func (c *Conns) Refused() int64  { return c.refused.Load() }
+
+// Refused returns how many were too many.
+func (c *Conns) Refused() int64 { return c.refused.Load() }
 
 // Done says that one of them was closed.
 func (c *Conns) Done() { c.open.Add(-1) }

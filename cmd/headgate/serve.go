@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -141,22 +142,30 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	return n.Run(ctx)
 }
 
-// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A second one ends the program at once.
+// sameSignal is how long after a signal another one is the same: timeout(1) and some that watch over processes send it to the
+// process and to its group.
+const sameSignal = time.Second
+
+// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A later one ends the program at once.
 func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	done := make(chan struct{})
 	go func() {
-		for stopping := false; ; stopping = true {
+		var first time.Time
+		for {
 			select {
 			case s := <-signals:
-				if stopping {
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					log.Info("stopping", "signal", s.String())
+					cancel()
+				case time.Since(first) > sameSignal:
 					log.Error("stopped at once", "signal", s.String())
 					os.Exit(exitError)
 				}
-				log.Info("stopping", "signal", s.String())
-				cancel()
 			case <-done:
 				return
 			}

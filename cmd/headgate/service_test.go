@@ -118,6 +118,14 @@ func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 	if got := redisCLI(t, p.resp, "CL.THROTTLE", "some-key", "2", "10", "60"); got != "0 3 2 -1 6" {
 		t.Errorf("CL.THROTTLE: got %s, want 0 3 2 -1 6", got)
 	}
+	for _, listener := range []string{"api", "grpc", "resp"} {
+		if got := p.metric(`headgate_service_connections_total{listener="` + listener + `",result="accepted"}`); got < 1 {
+			t.Errorf("got %v connections to %s in the metrics, want some", got, listener)
+		}
+	}
+	if got := p.metric(`headgate_envoy_requests_total{code="over_limit"}`); got != 2 {
+		t.Errorf("got %v requests of Envoys over their limit in the metrics, want 2", got)
+	}
 	if code := p.stop(); code != 0 {
 		t.Errorf("got exit code %d, want 0", code)
 	}
@@ -258,6 +266,18 @@ func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 	}
 }
 
+// Some send a signal to a process and to its group. That is one signal, and no reason to be in a hurry.
+func TestASignalThatComesTwiceIsOne(t *testing.T) {
+	t.Parallel()
+	p := serve(t, onFreePort()...)
+	p.signal(syscall.SIGTERM)
+	p.waitLog("stopping")
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	if code := p.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}
+
 // Limits for Envoys come from a directory that is watched; what is wrong there leaves those in force.
 func TestLimitsForEnvoysAreWatched(t *testing.T) {
 	t.Parallel()
@@ -286,7 +306,7 @@ func TestLimitsForEnvoysAreWatched(t *testing.T) {
 	eventually(t, "the new limit to be in force", func() error {
 		got, err := ask(1)
 		if err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OK {
-			return fmt.Errorf("got %v, %v", got, err)
+			return fmt.Errorf("got %v: %w", got, err)
 		}
 		return nil
 	})

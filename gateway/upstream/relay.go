@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // maxInterim is how many interim responses there may be to one request.
@@ -88,10 +89,38 @@ func (x *exchange) copyFields(h http.Header) {
 	}
 }
 
+// A lineTaker is a ResponseWriter that takes lines of the header as they are sent, in place of Header. It copies what it takes,
+// and leaves what it does not.
+type lineTaker interface {
+	TakeHeaderLine(name, value string) bool
+}
+
+// giveFields gives the response's headers to w: directly, if it takes them so.
+func (x *exchange) giveFields() {
+	w, ok := x.w.(lineTaker)
+	if !ok || x.head.bodyless(http.MethodGet) { // of these, not all headers are sent
+		x.copyFields(x.w.Header())
+		return
+	}
+	block := x.in.bytes()[:x.block]
+	left := x.head.fields[:0]
+	for _, f := range x.head.fields {
+		if !w.TakeHeaderLine(text(block[f.name:f.nameEnd]), text(block[f.value:f.valueEnd])) {
+			left = append(left, f)
+		}
+	}
+	if x.head.fields = left; len(left) > 0 {
+		x.copyFields(x.w.Header())
+	}
+}
+
+// text returns bytes as a string, for who does not keep it.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // relay passes on the response whose head was read.
 func (x *exchange) relay() *Error {
+	x.giveFields()
 	h := x.w.Header()
-	x.copyFields(h)
 	x.in.use(x.block)
 	if x.sender != nil {
 		x.sender.takeOver()

@@ -16,6 +16,9 @@ func fuzzFile(f *testing.F, name string) {
 	for _, dir := range []string{"good", "bad"} {
 		for _, path := range files(f, dir) {
 			f.Add(read(f, path))
+			if doc, err := file.Parse(path, read(f, path)); err == nil {
+				f.Add(doc.JSON())
+			}
 		}
 	}
 	examples, err := filepath.Glob("../../examples/rules/*.yaml")

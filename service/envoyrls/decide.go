@@ -212,18 +212,30 @@ func (s *Server) ask(ctx context.Context, c *call) error {
 	return nil
 }
 
-// take takes the hits of a descriptor. To count what is denied they are charged: that a charge is within the limit means
-// that it would have been allowed.
+// take takes the hits of a descriptor.
 func (s *Server) take(ctx context.Context, f *finding, key string, negative bool) {
 	check := headgate.Check{Key: key, Limit: f.limit.counted, Cost: f.hits, OnFailure: s.config.OnFailure}
 	switch {
 	case f.hits > 0 && negative:
 		f.decision, f.err = s.give(ctx, check)
 	case f.hits > 0 && s.config.CountDenied:
-		f.decision, f.err = s.config.Store.Charge(ctx, check)
+		f.decision, f.err = s.count(ctx, &check)
 	default:
 		f.decision, f.err = s.config.Store.Take(ctx, check)
 	}
+}
+
+// count takes hits whether they are denied or not: they are charged, and that a charge is within the limit means that they
+// would have been allowed. In this process taking is quicker, and only what is denied need be charged; in a window that is
+// exceeded already that would change no answer, so that a flood costs little.
+func (s *Server) count(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
+	if s.borrows {
+		d, err := s.config.Store.Take(ctx, *c)
+		if err != nil || d.Allowed || d.Remaining < 0 && c.Limit.Algorithm == headgate.FixedWindow {
+			return d, err
+		}
+	}
+	return s.config.Store.Charge(ctx, *c)
 }
 
 // give returns hits, then looks. There is no receipt for them, so it is as if they had been taken just now.

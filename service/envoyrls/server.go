@@ -40,7 +40,8 @@ type Config struct {
 	Engine *engine.Engine
 	// Store counts what the configuration limits, and the limits that requests bring along.
 	Store headgate.Limiter
-	// CountDenied counts hits that are denied, as other services of this protocol do. Rules have count_rejected for that.
+	// CountDenied counts hits that are denied, as other services of this protocol do. Without a Path it has no effect: rules
+	// have count_rejected for that.
 	CountDenied bool
 	// OnFailure says who decides when the store cannot be asked. Default Open.
 	OnFailure headgate.Policy
@@ -129,6 +130,7 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	c.CountDenied = c.CountDenied && c.Path != ""
 	s := &Server{config: c, overrides: counter{descriptor: overrideName}}
 	_, s.borrows = c.Store.(engine.Borrower)
 	if c.Path != "" {

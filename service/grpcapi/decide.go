@@ -22,8 +22,8 @@ type asker struct {
 
 func newAsker() *asker { return &asker{given: make(map[string]string)} }
 
-// decide decides a request. The answer is in a.answer, and good until the next.
-func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *asker) error {
+// decide decides a request at about the time now. The answer is in a.answer, and good until the next.
+func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *asker, now time.Time) error {
 	values := identity.Values{IP: q.IP, User: q.User, APIKey: q.APIKey}
 	if q.TooMany {
 		return &headgate.InputError{
@@ -45,18 +45,18 @@ func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *aske
 	if err := s.config.Engine.DecideTerms(ctx, &a.who, terms, &a.verdict); err != nil {
 		return err
 	}
-	a.say(s.config.Now)
+	a.say(now)
 	return nil
 }
 
 // say puts the verdict into the answer.
-func (a *asker) say(now func() time.Time) {
+func (a *asker) say(now time.Time) {
 	v, passes := &a.verdict, a.verdict.Action.Passes()
 	a.answer = wirev1.RateLimitResponse{Passed: passes, Degraded: v.Degraded, DelayMs: millis(v.Delay)}
 	if d := &v.Decision; d.Limit > 0 {
 		a.answer.Limit, a.answer.Remaining = d.Limit, max(d.Remaining, 0)
-		// Never before it is, and to the millisecond, as over HTTP.
-		reset := now().Add(max(d.ResetAfter, 0) + time.Millisecond - 1)
+		// To the millisecond, as over HTTP, and rounded up.
+		reset := now.Add(max(d.ResetAfter, 0) + time.Millisecond - 1)
 		a.answer.HasReset, a.answer.ResetSeconds = true, reset.Unix()
 		a.answer.ResetNanos = int32(reset.Nanosecond() / 1e6 * 1e6)
 	}
@@ -85,8 +85,8 @@ func millis(d time.Duration) int64 {
 }
 
 // answer decides a request of a batch or stream. What it fails with is part of the answer.
-func (s *Server) answer(ctx context.Context, q *wirev1.RateLimitRequest, a *asker) {
-	err := s.decide(ctx, q, a)
+func (s *Server) answer(ctx context.Context, q *wirev1.RateLimitRequest, a *asker, now time.Time) {
+	err := s.decide(ctx, q, a, now)
 	if err == nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -180,4 +181,8 @@ func until(t testing.TB, what string, is func() bool) {
 			t.Fatalf("after %v: not yet %s", patience, what)
 		}
 	}
+}
+
+func withToken(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tokenText)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,7 +74,7 @@ func New(c Config) (*Server, error) {
 		s.grpc.RegisterService(&storeDesc, s)
 		s.SetServing(storeDesc.ServiceName, true)
 	}
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	grpc_health_v1.RegisterHealthServer(s.grpc, &healthServer{s.health, s.stopping})
 	reflection.Register(s.grpc)
 	return s, nil
 }
@@ -91,6 +92,8 @@ func (s *Server) options() []grpc.ServerOption {
 			MaxConnectionIdle: c.IdleTimeout, Time: time.Minute, Timeout: 20 * time.Second,
 		}),
 		grpc.WaitForHandlers(true),
+		// Goroutines that have grown their stack are used again; there are more if these are busy.
+		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
 		// Connections that are idle keep little: what they write with is shared, and they read into a page.
 		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(8 << 10),

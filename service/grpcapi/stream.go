@@ -108,5 +108,5 @@ func (t *talk) answer(m *streamed) error {
 }
 
 func (t *talk) decide(m *streamed) {
-	t.server.answer(t.stream.Context(), &m.request.Request, m.asker)
+	t.server.answer(t.stream.Context(), &m.request.Request, m.asker, t.server.config.Now())
 }

@@ -99,9 +99,6 @@ func (s *Server) tell(h http.Header, a *asker, now time.Time) (retryAfter time.D
 	return retryAfter
 }
 
-// timeForm is RFC 3339 in UTC, to the millisecond.
-const timeForm = "2006-01-02T15:04:05.000Z"
-
 // appendDecision appends the members of an answer.
 func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	passes := v.Action.Passes()
@@ -113,8 +110,7 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		dst = append(dst, `,"remainingRequests":`...)
 		dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
 		dst = append(dst, `,"resetTimestamp":"`...)
-		reset := now.Add(max(d.ResetAfter, 0) + time.Millisecond - 1) // never before it is
-		dst = reset.UTC().AppendFormat(dst, timeForm)
+		dst = appendTime(dst, now.Add(max(d.ResetAfter, 0)+time.Millisecond-1)) // never before it is
 		dst = append(dst, '"')
 	}
 	dst = append(dst, `,"retryAfterMs":`...)
@@ -145,6 +141,29 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		if v.Action == engine.Drop {
 			dst = append(dst, `,"drop":true`...)
 		}
+	}
+	return dst
+}
+
+// appendTime appends a time as RFC 3339 has it, in UTC and to the millisecond.
+func appendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(dst, time.RFC3339) // as it may be
+	}
+	for _, part := range [...]struct {
+		value, digits int
+		then          byte
+	}{{year, 4, '-'}, {int(month), 2, '-'}, {day, 2, 'T'}, {hour, 2, ':'}, {minute, 2, ':'}, {second, 2, '.'}, {t.Nanosecond() / 1e6, 3, 'Z'}} {
+		at := len(dst)
+		dst = append(dst, "0000"[:part.digits]...)
+		for i := at + part.digits - 1; part.value > 0; i-- {
+			dst[i] += byte(part.value % 10)
+			part.value /= 10
+		}
+		dst = append(dst, part.then)
 	}
 	return dst
 }
@@ -195,7 +214,8 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 func (s *Server) oneByOne(ctx context.Context, c *call) []byte {
 	a := s.askers.Get().(*asker)
 	defer s.forget(a)
-	out := append(c.out[:0], '[')
+	out := c.out[:0]
+	out = append(out, '[')
 	for i := range c.requests {
 		if i > 0 {
 			out = append(out, ',', '\n')
@@ -220,7 +240,8 @@ func (s *Server) sideBySide(ctx context.Context, c *call) []byte {
 		})
 	}
 	group.Wait()
-	out := append(c.out[:0], '[')
+	out := c.out[:0]
+	out = append(out, '[')
 	for i, answer := range answers {
 		if i > 0 {
 			out = append(out, ',', '\n')

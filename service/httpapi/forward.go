@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/service"
 )
 
 // tokenHeader is where a proxy shows the token, as Authorization is its client's.
@@ -231,7 +232,7 @@ func (s *Server) answerProxy(w http.ResponseWriter, r *http.Request, a *asker, d
 	retryAfter := s.tell(h, a, s.config.Now())
 	h["Cache-Control"] = noStore
 	if v.Action == engine.Delay {
-		extend(w, v.Delay)
+		service.Hold(w, v.Delay)
 		if err := v.Wait(r.Context()); err != nil {
 			problem{status: http.StatusServiceUnavailable, detail: "Given up while waiting for its turn."}.answer(w)
 			return
@@ -251,15 +252,6 @@ func instead(w http.ResponseWriter, status, asked int) int {
 	}
 	w.Header()["X-Headgate-Status"] = []string{strconv.Itoa(status)}
 	return asked
-}
-
-// extend gives an answer that is held more time than the server has for answers.
-func extend(w http.ResponseWriter, hold time.Duration) {
-	const besides = 10 * time.Second
-	until := time.Now().Add(hold + besides)
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(until) // where there are no deadlines there is nothing to extend
-	_ = c.SetWriteDeadline(until)
 }
 
 // warnOfConcurrency tells operators, for each set of rules once, which limits forward-auth leaves out.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate"
@@ -184,6 +185,23 @@ func FuzzReadRequest(f *testing.F) {
 		}
 		if err := b.readBatch(1); err == nil {
 			t.Fatalf("%q twice: got no error, want at most one", text)
+		}
+	})
+}
+
+// What is told of times is what package time makes of them.
+func FuzzAppendTime(f *testing.F) {
+	for _, ms := range []int64{0, 1, 999, 1767225600000, 253402300799999, -62135596800000, -1} {
+		f.Add(ms)
+	}
+	f.Fuzz(func(t *testing.T, ms int64) {
+		at := time.UnixMilli(ms)
+		want := at.UTC().Format("2006-01-02T15:04:05.000Z")
+		if year := at.UTC().Year(); year < 0 || year > 9999 {
+			want = at.UTC().Format(time.RFC3339)
+		}
+		if got := string(appendTime(nil, at)); got != want {
+			t.Fatalf("got %s, want %s", got, want)
 		}
 	})
 }

@@ -32,7 +32,7 @@ type Config struct {
 	Identity *identity.Identifier
 	// Limits bound what clients can hold.
 	Limits Limits
-	// Version is what HELLO and INFO say of the program. Default "dev".
+	// Version is what INFO says of the program. Default "dev".
 	Version string
 	// Logger hears of faults. Default slog's.
 	Logger *slog.Logger

@@ -18,6 +18,7 @@ type conn struct {
 	rest    []byte // what has come of a command that is not whole
 	counted int64  // how much of rest is part of Server.held
 	closing bool
+	turns   int
 	err     error            // that of writing
 	raw     func([]byte) int // writes what can be written at once, if that is possible
 
@@ -25,6 +26,8 @@ type conn struct {
 	active  atomic.Int64 // when a command came last
 	begun   atomic.Int64 // when the command began that is not whole; 0 if there is none
 	expired atomic.Bool
+	probing atomic.Bool // it can be woken to look whether the client has ended
+	probed  atomic.Bool // it was
 }
 
 // A desk is what it takes to serve a connection while there is something to do. A connection that waits has none.
@@ -190,21 +193,22 @@ func (c *conn) obeyHeard(d *desk) {
 
 // keep remembers what has come of a command that is not whole, and when it began.
 func (c *conn) keep(rest []byte, anything bool, k *clerk) error {
-	now := c.server.tick.Load()
+	now, begun := c.server.tick.Load(), c.begun.Load()
 	if anything && c.active.Load() != now {
 		c.active.Store(now)
 	}
-	if len(rest) == 0 {
-		if anything && c.begun.Load() != 0 {
-			c.begun.Store(0)
+	switch {
+	case !c.authed: // has as long as for one command to show its token
+		if begun == 0 {
+			c.begun.Store(now)
 		}
-		if c.rest != nil {
-			c.hold(nil)
-		}
-		return nil
-	}
-	if anything || c.begun.Load() == 0 {
+	case len(rest) > 0 && (anything || begun == 0):
 		c.begun.Store(now)
+	case len(rest) == 0 && anything && begun != 0:
+		c.begun.Store(0)
+	}
+	if len(rest) == 0 && c.rest == nil {
+		return nil
 	}
 	if !c.hold(rest) {
 		k.fail("ERR out of memory for commands that are not whole")

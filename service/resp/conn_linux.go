@@ -1,8 +1,11 @@
 package resp
 
 import (
+	"errors"
+	"os"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -39,7 +42,17 @@ func (c *conn) serveReady() error {
 		done, failed = c.turn(fd)
 		return done
 	}
-	err = raw.Read(turn)
+	c.probing.Store(true)
+	for {
+		err = raw.Read(turn)
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.probed.Swap(false) {
+			break
+		}
+		// Whoever wants the end has said so before he set the deadline that this takes away.
+		if err = c.net.SetReadDeadline(time.Time{}); err != nil || c.expired.Load() || c.server.isEnding() {
+			break
+		}
+	}
 	if failed == nil && c.server.isEnding() && !c.closing {
 		// Woken by Shutdown: what has been sent is answered.
 		_ = raw.Control(func(fd uintptr) { turn(fd) })
@@ -52,6 +65,10 @@ func (c *conn) serveReady() error {
 	}
 	return nil
 }
+
+// earlyTurns is how often a connection is read until there is nothing more. Later on that would be a call in vain for each
+// time that something comes.
+const earlyTurns = 2
 
 // turn serves what there is to read, and tells whether the connection is at its end.
 func (c *conn) turn(fd uintptr) (done bool, failed error) {
@@ -78,11 +95,16 @@ func (c *conn) turn(fd uintptr) (done bool, failed error) {
 		if failed != nil || c.closing {
 			return true, failed
 		}
-		if !full {
-			// There was no more. What comes from now on is told.
+		switch {
+		case full:
+			runtime.Gosched() // others have waited
+		case c.turns < earlyTurns:
+			c.turns++ // and look for its end, which some send at once
+		default:
+			// There was no more, and what comes from now on is told. That the client has ended may have come with it, though, and
+			// is told no more: the caretaker has it looked for once the connection is silent.
 			return false, nil
 		}
-		runtime.Gosched() // others have waited
 	}
 }
 

@@ -172,6 +172,14 @@ func (c *client) hangUp() {
 	}
 }
 
+// half says that nothing more will come.
+func (c *client) half() {
+	c.t.Helper()
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // encode writes a command as clients do.
 func encode(args ...string) string {
 	var b strings.Builder

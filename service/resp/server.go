@@ -246,6 +246,9 @@ func (s *Server) tickTime() time.Duration {
 	return min(max(shortest/8, time.Millisecond), time.Second)
 }
 
+// probeAfter is after how many ticks of silence a connection looks whether its client has ended.
+const probeAfter = 2
+
 // care ends connections whose time is over. Connections only note in which tick something came: reading a clock and setting
 // a deadline with every command would cost a good part of what deciding it does.
 func (s *Server) care() {
@@ -263,12 +266,16 @@ func (s *Server) care() {
 		now := s.tick.Add(1)
 		s.mu.Lock()
 		for c := range s.conns {
-			begun := c.begun.Load()
-			if begun != 0 && now-begun > command || begun == 0 && idle > 0 && now-c.active.Load() > idle {
+			begun, silent := c.begun.Load(), now-c.active.Load()
+			switch {
+			case begun != 0 && now-begun > command || begun == 0 && idle > 0 && silent > idle:
 				if !c.expired.Swap(true) {
 					s.counts.expired.Add(1)
 					c.wake()
 				}
+			case silent == probeAfter && c.probing.Load():
+				c.probed.Store(true)
+				c.wake()
 			}
 		}
 		s.mu.Unlock()

@@ -127,7 +127,7 @@ func (c *conn) hello(k *clerk, args [][]byte) {
 		c.name = name
 	}
 	k.out = c.appendMap(k.out, 7)
-	for _, pair := range [...][2]string{{"server", serverName}, {"version", c.server.config.Version}} {
+	for _, pair := range [...][2]string{{"server", serverName}, {"version", redisVersion}} {
 		k.out = appendBulk(appendBulk(k.out, pair[0]), pair[1])
 	}
 	k.out = appendInt(appendBulk(k.out, "proto"), int64(c.proto))

@@ -16,7 +16,7 @@ func TestWhatClientsSayToBeginWith(t *testing.T) {
 			{"PING", "PONG"},
 			{"ping hello", "hello"},
 			{"ECHO \"a b\"", "a b"},
-			{"HELLO", "server headgate version dev proto 2 id …"},
+			{"HELLO", "server headgate version 7.0.0 proto 2 id …"},
 			{"SELECT 0", "OK"},
 			{"SELECT 1", "ERR DB index is out of range"},
 			{"SELECT x", "ERR value is not an integer or out of range"},
@@ -52,14 +52,14 @@ func TestWhatClientsSayToBeginWith(t *testing.T) {
 		{"in RESP3", []said{
 			{"HELLO 4", "NOPROTO unsupported protocol version"},
 			{"HELLO x", "ERR Protocol version is not an integer or out of range"},
-			{"HELLO 3 SETNAME me", "server headgate version dev proto 3 id …"},
+			{"HELLO 3 SETNAME me", "server headgate version 7.0.0 proto 3 id …"},
 			{"CLIENT GETNAME", "me"},
 			{"CONFIG GET save", "save "},
 			{"INFO replication", "txt:# Replication…"},
 			{"HELLO 3 NONSENSE", "ERR Syntax error in HELLO option 'NONSENSE'"},
 			{"RESET", "RESET"},
 			{"CLIENT GETNAME", "(null)"},
-			{"HELLO", "server headgate version dev proto 2 id …"},
+			{"HELLO", "server headgate version 7.0.0 proto 2 id …"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

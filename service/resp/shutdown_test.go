@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/service/resp"
@@ -78,4 +79,84 @@ func TestAServerIsServedOnce(t *testing.T) {
 	if err := s.Serve(l); !errors.Is(err, resp.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
 	}
+}
+
+func TestAClientThatEndsWithItsLastCommandIsLetGo(t *testing.T) {
+	t.Run("its first command", func(t *testing.T) {
+		s, err := resp.New(onMemory(t, memstore.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, l.Addr().String())
+		c.send("PING\r\n")
+		c.half()
+		serveOn(t, s, l) // only now does it read, and finds both
+		if got := c.closed(); got != "+PONG\r\n" {
+			t.Errorf("got %q, want an answer and the end", got)
+		}
+	})
+	t.Run("a later one", func(t *testing.T) {
+		started, land := make(chan struct{}, 1), make(chan struct{})
+		store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(_ context.Context, key string) error {
+			if strings.Contains(key, "slow") {
+				started <- struct{}{}
+				<-land
+			}
+			return nil
+		}}
+		config := onRedis(t, store)
+		config.Limits.CommandTimeout = 400 * time.Millisecond // ticks of 50 ms
+		s := serve(t, config)
+		c := dial(t, s.address)
+		for range 10 {
+			c.wants("PONG", "PING")
+		}
+		c.send(encode("CL.THROTTLE", "slow", "0", "1", "60"))
+		<-started
+		c.send("PING\r\n")
+		c.half()
+		close(land)
+		if got := c.closed(); !strings.HasSuffix(got, "+PONG\r\n") {
+			t.Errorf("got %q, want two answers and the end", got)
+		}
+		if got := s.Stats().Expired; got != 0 {
+			t.Errorf("%d were closed for their silence, want none", got)
+		}
+	})
+}
+
+func TestWhoIsLookedAfterStays(t *testing.T) {
+	config := onMemory(t, memstore.Options{})
+	config.Limits.CommandTimeout = 40 * time.Millisecond // ticks of 5 ms
+	s := serve(t, config)
+	c := dial(t, s.address)
+	for range 20 {
+		c.wants("PONG", "PING")
+		time.Sleep(12 * time.Millisecond) // long enough to be looked after, not to wait for it
+	}
+	if n := s.Stats(); n.Open != 1 || n.Expired != 0 {
+		t.Errorf("got %+v, want one connection", n)
+	}
+}
+
+func TestATokenIsShownInTimeOrNotAtAll(t *testing.T) {
+	config := onMemory(t, memstore.Options{})
+	config.Token = token(t, "0123456789abcdef")
+	config.Limits.CommandTimeout = 100 * time.Millisecond
+	s := serve(t, config)
+	shown, silent := dial(t, s.address), dial(t, s.address)
+	shown.wants("OK", "AUTH", "0123456789abcdef")
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := silent.Write([]byte("PING\r\n")); err != nil {
+			break // hung up on, although it has kept talking
+		}
+		if time.Now().After(end) {
+			t.Fatal("who shows no token may stay")
+		}
+	}
+	shown.wants("PONG", "PING")
 }

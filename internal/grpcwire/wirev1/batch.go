@@ -48,11 +48,15 @@ func (m *BatchRateLimitRequest) add() *RateLimitRequest {
 // MarshalWire appends the message.
 func (m *BatchRateLimitRequest) MarshalWire(dst []byte) ([]byte, error) {
 	for i := range m.Requests {
-		var start int
-		dst, start = begin(dst, 1)
-		dst = end(m.Requests[i].append(dst), start)
+		dst = AppendRequest(dst, &m.Requests[i])
 	}
 	return dst, nil
+}
+
+// AppendRequest appends a request to a BatchRateLimitRequest.
+func AppendRequest(dst []byte, m *RateLimitRequest) []byte {
+	dst, start := begin(dst, 1)
+	return end(m.append(dst), start)
 }
 
 // AppendResponse appends an answer to a BatchRateLimitResponse.

@@ -93,6 +93,7 @@ type Identity struct {
 	UserHeader       string         `field:"user_header" default:"X-User-ID" doc:"The header in which a trusted proxy names the user. It is removed from the requests of others."`
 	JWT              *JWT           `field:"jwt" doc:"Which bearer tokens are believed, for jwt.<claim> and user. One of jwks_url, jwks_file, secret_file and unverified is given."`
 	Paths            Paths          `field:"paths" doc:"How paths are read, where services differ."`
+	Repeated         Repeated       `field:"repeated" default:"refuse" doc:"Which value counts of a cookie or a parameter that is there several times: the first, the last, or none of them (refuse): then a request in which they differ is answered with 400 under rules that count by it, and conditions see the first. It must be what the service does."`
 	MaxCookies       Size           `field:"max_cookies" default:"16KiB" doc:"How long the Cookie header may be. Longer ones are answered with 400."`
 	MaxQuery         Size           `field:"max_query" default:"16KiB" doc:"How long the query may be. Longer ones are answered with 400."`
 	MaxPath          Size           `field:"max_path" default:"8KiB" doc:"How long the path may be. Longer ones are answered with 400."`
@@ -119,6 +120,7 @@ type JWT struct {
 type Paths struct {
 	EncodedSlash      EncodedSlash `field:"encoded_slash" default:"refuse" doc:"What becomes of %2F, %5C and backslashes: refuse them with 400, keep them as part of a name, or decode them to slashes. It must be what the service does."`
 	KeepDoubleSlashes bool         `field:"keep_double_slashes" default:"false" doc:"Leave // as it is, for services that give a meaning to empty segments."`
+	Parameters        Parameters   `field:"parameters" default:"refuse" doc:"What becomes of a semicolon in a segment and what follows it: refuse it with 400, keep it as part of a name, or cut it off. Java's servlet containers cut it off, so that /admin;x is /admin to them; almost all others keep it."`
 }
 
 // Memory is for the store in this process, and for what is counted here while Redis is away.

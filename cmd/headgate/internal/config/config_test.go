@@ -333,7 +333,7 @@ func TestTheFileCanSayWhatTheGatewayTakes(t *testing.T) {
 		of, in reflect.Type
 		not    []string
 	}{
-		{reflect.TypeFor[gateway.Config](), reflect.TypeFor[Gateway](), []string{"Limit", "Identity", "Observe", "Logger"}},
+		{reflect.TypeFor[gateway.Config](), reflect.TypeFor[Gateway](), []string{"Limit", "Identity", "NetHTTP", "Observe", "Logger"}},
 		{reflect.TypeFor[gateway.Listener](), reflect.TypeFor[Listener](), nil},
 		{reflect.TypeFor[gateway.TLS](), reflect.TypeFor[TLS](), nil},
 		{reflect.TypeFor[gateway.Route](), reflect.TypeFor[Route](), nil},
@@ -363,8 +363,10 @@ func TestIdentityIsAsTheFileSays(t *testing.T) {
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 		Hops:           2, ForwardingHeader: "Forwarded", IPv4Prefix: 24, IPv6Prefix: 56, APIKeyHeader: "X-Key", APIKeyQuery: "key",
 		UserFrom: []identity.UserSource{identity.UserFromToken, identity.UserFromHeader}, UserHeader: "X-Login",
-		Secret: []byte("0123456789abcdef"), Paths: identity.PathRules{EncodedSlash: identity.KeepSlash, KeepDoubleSlashes: true},
-		Region: "eu", Namespace: "shop", MaxCookies: 8 << 10, MaxQuery: 4 << 10, MaxPath: 2 << 10,
+		Secret:   []byte("0123456789abcdef"),
+		Paths:    identity.PathRules{EncodedSlash: identity.KeepSlash, KeepDoubleSlashes: true, Parameters: identity.CutParameters},
+		Repeated: identity.LastRepeated,
+		Region:   "eu", Namespace: "shop", MaxCookies: 8 << 10, MaxQuery: 4 << 10, MaxPath: 2 << 10,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -149,6 +149,9 @@ func TestTheExamplesInTheDocsAreTaken(t *testing.T) {
 		if err := c.validate(); err != nil {
 			t.Errorf("%s\n%v", b[1], err)
 		}
+		if c.GatewayAddr == Off && len(c.Gateway.Listeners) == 0 {
+			continue
+		}
 		for i := range c.Gateway.Listeners {
 			c.Gateway.Listeners[i].TLS = nil // its files are not here
 		}

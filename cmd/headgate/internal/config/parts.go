@@ -92,7 +92,11 @@ func (c *Config) IdentityConfig(secret []byte, tokens identity.TokenVerifier) id
 		Hops: i.Hops, ForwardingHeader: i.ForwardingHeader, IPv4Prefix: i.IPv4Prefix, IPv6Prefix: i.IPv6Prefix,
 		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // also if there is an APIKeyQuery
 		APIKeyQuery:  i.APIKeyQuery, UserHeader: i.UserHeader,
-		Paths:      identity.PathRules{EncodedSlash: identity.EncodedSlash(i.Paths.EncodedSlash), KeepDoubleSlashes: i.Paths.KeepDoubleSlashes},
+		Paths: identity.PathRules{
+			EncodedSlash: identity.EncodedSlash(i.Paths.EncodedSlash), KeepDoubleSlashes: i.Paths.KeepDoubleSlashes,
+			Parameters: identity.Parameters(i.Paths.Parameters),
+		},
+		Repeated:   identity.Repeated(i.Repeated),
 		MaxCookies: int(i.MaxCookies), MaxQuery: int(i.MaxQuery), MaxPath: int(i.MaxPath),
 	}
 	for _, s := range i.UserFrom {

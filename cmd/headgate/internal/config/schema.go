@@ -99,6 +99,10 @@ func typeOf(t reflect.Type) members {
 		return members{{"enum", []string{"basic", "token", "header"}}}
 	case reflect.TypeFor[EncodedSlash]():
 		return members{{"enum", []string{"refuse", "keep", "decode"}}}
+	case reflect.TypeFor[Parameters]():
+		return members{{"enum", parameterWords}}
+	case reflect.TypeFor[Repeated]():
+		return members{{"enum", repeatedWords}}
 	case reflect.TypeFor[Reset]():
 		return members{{"enum", []string{"epoch", "delta"}}}
 	case reflect.TypeFor[TLSVersion]():

@@ -40,6 +40,8 @@ func newCodec() *source.Codec {
 	source.Words(c, parsePrefix, netip.Prefix.String)
 	source.Words(c, parseUserSource, UserSource.String)
 	source.Words(c, parseEncodedSlash, EncodedSlash.String)
+	source.Words(c, parseParameters, Parameters.String)
+	source.Words(c, parseRepeated, Repeated.String)
 	source.Words(c, parseReset, Reset.String)
 	source.Words(c, parseCount, Count.String)
 	source.Words(c, parseTLSVersion, TLSVersion.String)
@@ -208,6 +210,32 @@ func (e EncodedSlash) String() string { return encodedSlashes[e] }
 
 func parseEncodedSlash(text string) (EncodedSlash, error) {
 	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash), EncodedSlash(identity.DecodeSlash))
+}
+
+// Parameters are what becomes of the parameters of a path: refuse, keep or cut.
+type Parameters identity.Parameters
+
+var parameterWords = []string{
+	identity.RefuseParameters: "refuse", identity.KeepParameters: "keep", identity.CutParameters: "cut",
+}
+
+func (p Parameters) String() string { return parameterWords[p] }
+
+func parseParameters(text string) (Parameters, error) {
+	return oneOf(text, Parameters(identity.RefuseParameters), Parameters(identity.KeepParameters), Parameters(identity.CutParameters))
+}
+
+// Repeated is which of several values of a cookie or a parameter counts: refuse, first or last.
+type Repeated identity.Repeated
+
+var repeatedWords = []string{
+	identity.RefuseRepeated: "refuse", identity.FirstRepeated: "first", identity.LastRepeated: "last",
+}
+
+func (r Repeated) String() string { return repeatedWords[r] }
+
+func parseRepeated(text string) (Repeated, error) {
+	return oneOf(text, Repeated(identity.RefuseRepeated), Repeated(identity.FirstRepeated), Repeated(identity.LastRepeated))
 }
 
 // Reset is how X-RateLimit-Reset is written: epoch, or delta if it is true.

@@ -70,6 +70,17 @@ func (n *Node) banner() string {
 		rules = "built in; write yours and use --rules FILE"
 	}
 	row("rules", rules)
+	for _, p := range n.service.protocols {
+		at := reachable(p.listener.Addr().String())
+		switch p.name {
+		case "api":
+			row("decisions", "http://"+at+"/v1/ratelimit")
+		case "grpc":
+			row("gRPC", at+", Envoy's protocol too")
+		case "resp":
+			row("Redis", at+", with CL.THROTTLE and HG.TAKE")
+		}
+	}
 	if n.admin != nil {
 		admin := "http://" + reachable(n.admin.addr())
 		row("metrics", admin+"/metrics")

@@ -196,6 +196,7 @@ func (n *Node) measure() error {
 	if n.gateway != nil {
 		measureGateway(n.gateway, sources)
 	}
+	n.service.measure(sources)
 	return n.metrics.Register(sources)
 }
 

@@ -11,11 +11,13 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/envoyrls"
 	"github.com/headgate/headgate/service/grpcapi"
 	"github.com/headgate/headgate/service/httpapi"
 	"github.com/headgate/headgate/service/resp"
+	"github.com/headgate/headgate/telemetry"
 )
 
 // A decisionService is the protocols by which others ask the engine.
@@ -76,6 +78,9 @@ func (n *Node) openService() error {
 		}
 		d.protocols = append(d.protocols, made)
 		if made.listener, err = net.Listen("tcp", p.addr); err != nil {
+			if !c.Given(p.setting) { // who has not asked for it may not know it
+				return fmt.Errorf("%w; give another address with --%s, or off", err, p.setting)
+			}
 			return fmt.Errorf("%s: %w", c.Where(p.setting), err)
 		}
 		if d.token == nil && !onLoopback(made.listener.Addr()) {
@@ -149,7 +154,7 @@ func (n *Node) openEnvoy() error {
 
 // openAPI makes the server of HTTP.
 func (n *Node) openAPI() (protocolServer, error) {
-	envoy := n.service.envoy.Handler()
+	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // where rules decide, they may delay
 	settings := &n.config.Service
 	log := n.log.With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
@@ -258,4 +263,45 @@ func (n *Node) reloadService() {
 	if n.service.envoy != nil {
 		_ = n.service.envoy.Reload() // so has this
 	}
+}
+
+// measure adds the figures of the decision service to those that are scraped.
+func (d *decisionService) measure(to *telemetry.Sources) {
+	if len(d.protocols) > 0 {
+		to.Service = func() []telemetry.Listener {
+			var list []telemetry.Listener
+			for _, p := range d.protocols {
+				list = append(list, p.figures())
+			}
+			return list
+		}
+	}
+	if d.envoy == nil {
+		return
+	}
+	to.Envoy = func() telemetry.Envoy {
+		f := d.envoy.Stats()
+		made := telemetry.Envoy{
+			Requests: f.Requests, Over: f.Over, Refused: f.Refused, Degraded: f.Degraded, UnknownDomain: f.UnknownDomain,
+			Loads: f.Loads, LoadsRefused: f.LoadsRefused,
+		}
+		for i := range f.Limits {
+			made.Limits = append(made.Limits, telemetry.EnvoyLimit(f.Limits[i]))
+		}
+		return made
+	}
+}
+
+// figures returns what a listener has counted.
+func (p *protocol) figures() telemetry.Listener {
+	made := telemetry.Listener{Name: p.name}
+	switch s := p.server.(type) {
+	case interface{ Conns() *service.Conns }:
+		c := s.Conns()
+		made.Conns, made.Accepted, made.Refused = c.Open(), c.Accepted(), c.Refused()
+	case *resp.Server:
+		f := s.Stats()
+		made.Conns, made.Accepted, made.Refused = f.Open, f.Accepted, f.Refused
+	}
+	return made
 }

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/service"
+	"github.com/headgate/headgate/service/httpapi"
+)
+
+func httpScenarios() []scenario {
+	return []scenario{
+		{"http-single", 90, runHTTPSingle},
+		{"http-batch", 60, runHTTPBatch},
+		{"http-idle", 60, runHTTPIdle},
+	}
+}
+
+func httpServers() map[string]serviceServer {
+	return map[string]serviceServer{"http": serveHTTP, "http-floor": serveHTTPFloor}
+}
+
+// serveHTTP serves decisions as the program does.
+func serveHTTP(l net.Listener, _ string) (func() error, error) {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	set, err := rules.Compile([]rules.Rule{
+		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(httpRate)}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	if err != nil {
+		return nil, err
+	}
+	api, err := httpapi.New(httpapi.Config{Engine: e})
+	if err != nil {
+		return nil, err
+	}
+	s, err := service.NewHTTP(service.HTTPConfig{Handler: api})
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return errors.Join(s.Shutdown(ctx), <-served, store.Close())
+	}, nil
+}
+
+// What is asked and answered, as one writes it for encoding/json.
+type (
+	httpRequest struct {
+		RuleID     string            `json:"ruleId"`
+		Client     httpClient        `json:"client"`
+		Attributes map[string]string `json:"attributes"`
+		Cost       *int64            `json:"cost"`
+	}
+	httpClient struct {
+		UserID   string `json:"userId"`
+		ClientIP string `json:"clientIP"`
+		APIKey   string `json:"apiKey"`
+	}
+	httpAnswer struct {
+		Status            int       `json:"status,omitempty"`
+		Passed            bool      `json:"passed"`
+		Limit             int64     `json:"limit"`
+		RemainingRequests int64     `json:"remainingRequests"`
+		ResetTimestamp    time.Time `json:"resetTimestamp"`
+		RetryAfterMs      int64     `json:"retryAfterMs"`
+		DelayMs           int64     `json:"delayMs"`
+		RuleID            string    `json:"ruleId"`
+		Degraded          bool      `json:"degraded"`
+	}
+)
+
+func httpFloorAnswer(status int) httpAnswer {
+	return httpAnswer{
+		Status: status, Passed: true, Limit: httpRate, RemainingRequests: httpRate - 1, ResetTimestamp: time.Now().UTC().Truncate(time.Millisecond),
+		RuleID: "each-user",
+	}
+}
+
+// serveHTTPFloor is a bare handler that decodes and encodes the same JSON and decides nothing.
+func serveHTTPFloor(l net.Listener, _ string) (func() error, error) {
+	answer := func(w http.ResponseWriter, r *http.Request, into any, answer func() any) {
+		if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer()) // the load counts answers that do not come
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/ratelimit", func(w http.ResponseWriter, r *http.Request) {
+		var q httpRequest
+		answer(w, r, &q, func() any { return httpFloorAnswer(0) })
+	})
+	mux.HandleFunc("POST /v1/ratelimit:batch", func(w http.ResponseWriter, r *http.Request) {
+		var list []httpRequest
+		answer(w, r, &list, func() any {
+			answers := make([]httpAnswer, len(list))
+			for i := range answers {
+				answers[i] = httpFloorAnswer(http.StatusOK)
+			}
+			return answers
+		})
+	})
+	s := &http.Server{Handler: mux}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	return func() error {
+		err := s.Close()
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, end)
+		}
+		return err
+	}, nil
+}
+
+const (
+	// httpRate is how many decisions a second a client has: more than it is asked for, so that all of them take something.
+	httpRate = 100_000
+	// httpBodies is how many calls differ, and httpUsers how many clients they are about.
+	httpBodies = 2000
+	httpUsers  = 100_000
+	httpBatch  = 100
+)
+
+// httpDecision is what is asked about a client.
+func httpDecision(user int) string {
+	return `{"client":{"userId":"user-` + strconv.Itoa(user) + `","clientIP":"192.0.2.1"},"attributes":{"path":"/search"},"cost":1}`
+}
+
+// httpCalls returns calls as wrk sends them, each with so many decisions.
+func httpCalls(batch int) []string {
+	calls := make([]string, httpBodies)
+	user := 0
+	next := func() string {
+		user = (user + 7919) % httpUsers
+		return httpDecision(user)
+	}
+	for i := range calls {
+		path, body := "/v1/ratelimit", ""
+		if batch == 1 {
+			body = next()
+		} else {
+			list := make([]string, batch)
+			for j := range list {
+				list[j] = next()
+			}
+			path, body = "/v1/ratelimit:batch", "["+strings.Join(list, ",")+"]"
+		}
+		calls[i] = "POST " + path + " HTTP/1.1\r\nHost: decisions\r\nContent-Type: application/json\r\nContent-Length: " +
+			strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	}
+	return calls
+}
+
+// An httpLoad is how wrk asks.
+type httpLoad struct{ connections, batch int }
+
+func (l httpLoad) ask(ctx context.Context, s *site, at place) (asking, error) {
+	calls := httpCalls(l.batch)
+	if l.batch > 1 {
+		calls = calls[:200]
+	}
+	run, err := s.wrkWith(ctx, at.address, calls, l.connections, s.bench.sizes.LoadLength)
+	if err != nil {
+		return asking{}, err
+	}
+	if err := run.broken(); err != nil {
+		return asking{}, err
+	}
+	if run.Refused > 0 {
+		return asking{}, fmt.Errorf("%d of %d calls were refused, want none", run.Refused, run.Requests)
+	}
+	return asking{
+		Ops: run.Requests * int64(l.batch), Took: time.Duration(run.Micros) * time.Microsecond,
+		P50: time.Duration(run.P50) * time.Microsecond, P99: time.Duration(run.P99) * time.Microsecond,
+	}, nil
+}
+
+// httpContestants are headgate and the floor, asked alike.
+func httpContestants(l httpLoad) []contestant {
+	return []contestant{
+		{name: "headgate", title: "**headgate**", role: ours, server: "headgate", open: openServer("http", ""), run: l.ask},
+		{name: "floor", title: "net/http and encoding/json, decides nothing", role: floor, server: "floor", open: openServer("http-floor", ""), run: l.ask},
+	}
+}
+
+func runHTTPSingle(ctx context.Context, b *bench) error {
+	table := serviceTable{ID: "http-single", Title: "HTTP with JSON, 64 connections, 2 k clients"}
+	return runService(ctx, b, table, httpContestants(httpLoad{connections: 64, batch: 1}))
+}
+
+func runHTTPBatch(ctx context.Context, b *bench) error {
+	table := serviceTable{ID: "http-batch", Title: "HTTP with JSON, 16 connections, batches of 100"}
+	return runService(ctx, b, table, httpContestants(httpLoad{connections: 16, batch: httpBatch}))
+}
+
+func runHTTPIdle(ctx context.Context, b *bench) error {
+	table := serviceTable{ID: "http-idle", Title: "HTTP with JSON, one call at a time on an idle server", Timed: true}
+	return runService(ctx, b, table, httpContestants(httpLoad{connections: 1, batch: 1}))
+}
+
+func httpBars(r *results) []bar {
+	return []bar{
+		r.service("http-single").ratesAbove("headgate", "floor", "HTTP with JSON, wrk", 0.8, ""),
+		r.service("http-idle").tailBelow("headgate", "floor", "HTTP with JSON, p99 of one call on an idle server", 1.3),
+	}
+}
+
+func httpMethod(b *strings.Builder, _ *results) {
+	fmt.Fprintf(b, `- HTTP: wrk sends %d different calls by turns, each about another client, whose limit none meets. headgate answers with RateLimit and
+  X-RateLimit fields, as it does by default. The floor is a plain http.Server and http.ServeMux with a handler that decodes the call into
+  structs and encodes an answer with the same fields, both with encoding/json, and sends no RateLimit fields. On the idle server one
+  connection asks, and the next call is sent when the last was answered.
+`, httpBodies)
+}

@@ -1,0 +1,114 @@
+//go:build !race
+
+package gateway
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/memstore"
+)
+
+// crowd is how many clients come, each of whom has a key, an address and a path of its own: more than a million names.
+const crowd = 340_000
+
+// Whoever makes up a new name for every request takes no more memory than the store may have, gets no one out of a limit that
+// he has reached, and leaves nothing behind.
+func TestAMillionMadeUpNamesStayWithinTheMemoryThatIsGiven(t *testing.T) {
+	store := newStore(t, memstore.Options{MaxBytes: 8 << 20})
+	id := identify(t, identity.Config{TrustedProxies: nets(t, "10.0.0.0/8")})
+	c := before("http://127.0.0.1:1")
+	c.Routes[0].Host = "routed.example" // what comes here ends behind the limiter, so that it can be a million
+	c.Identity = id
+	c.Limit = limitIn(t, store, id, `
+rules:
+  - { id: keys, key: api_key, limits: 5/h, penalty: { after: 3 denials in 1h, limits: 1/h, for: 1h } }
+  - { id: addresses, key: ip, limits: 5/h }
+  - { id: paths, key: path, limits: 5/h }
+`)
+	g := create(t, c)
+	ask := func(key, address, path string) int {
+		w := &silent{header: http.Header{}}
+		g.ServeHTTP(w, &http.Request{
+			Method: http.MethodGet, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "other.example", RemoteAddr: "10.0.0.1:4711",
+			URL: &url.URL{Path: path}, RequestURI: path, Body: http.NoBody,
+			Header: http.Header{"X-Api-Key": {key}, "X-Forwarded-For": {address}},
+		})
+		return w.status
+	}
+	for range 20 {
+		ask("noisy", "203.0.113.9", "/noisy")
+	}
+	if status := ask("noisy", "203.0.113.9", "/noisy"); status != http.StatusTooManyRequests {
+		t.Fatalf("the noisy client: %d, want 429", status)
+	}
+	before := heap()
+
+	var all sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	passed := make([]int, workers)
+	for worker := range workers {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(worker), 7))
+			for range crowd / workers {
+				address := fmt.Sprintf("2001:db8:%x:%x::1", rng.Uint32()&0xffff, rng.Uint32()&0xffff)
+				n := strconv.FormatUint(rng.Uint64(), 36)
+				if ask("key-"+n, address, "/made/up/"+n) == http.StatusNotFound {
+					passed[worker]++
+				}
+			}
+		})
+	}
+	all.Wait()
+
+	s := store.Stats()
+	if s.Bytes > s.MaxBytes || s.MaxBytes != 8<<20 {
+		t.Errorf("counters take %d bytes, want at most %d", s.Bytes, s.MaxBytes)
+	}
+	if s.Evictions+s.Refusals < crowd {
+		t.Errorf("%d evictions and %d refusals: the store was never full, so this proves nothing", s.Evictions, s.Refusals)
+	}
+	// A map of a million names would take 60 MB and more.
+	if after := heap(); after > before+24<<20 {
+		t.Errorf("the heap has grown from %d to %d bytes", before, after)
+	}
+	total := 0
+	for _, n := range passed {
+		total += n
+	}
+	if total < crowd*99/100 { // a few meet an address that another has made up, too
+		t.Errorf("%d of %d passed: clients who have not used their limits were denied", total, crowd)
+	}
+	if status := ask("noisy", "203.0.113.9", "/noisy"); status != http.StatusTooManyRequests {
+		t.Errorf("the noisy client, after the crowd: %d, want 429", status)
+	}
+}
+
+// heap returns how many bytes are in use, once what is not has been collected.
+func heap() uint64 {
+	var m runtime.MemStats
+	for range 3 { // pools give up what they hold in two rounds
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// silent is a writer for a client that is not there.
+type silent struct {
+	header http.Header
+	status int
+}
+
+func (w *silent) Header() http.Header { return w.header }
+
+func (w *silent) Write(b []byte) (int, error) { return len(b), nil }
+
+func (w *silent) WriteHeader(status int) { w.status = status }

@@ -1,0 +1,541 @@
+package downstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// What a connection is doing.
+const (
+	isFresh  uint32 = iota // nothing has come yet
+	isActive               // a request is being read or answered
+	isIdle                 // it waits for the next one
+	isClosed               // the server has closed it
+)
+
+// A conn is a connection of a client. It is served by one goroutine, and by a second one that watches it if somebody wants to
+// know when the client hangs up.
+type conn struct {
+	server *Server
+	raw    net.Conn // as accepted
+	rwc    net.Conn // raw, or TLS over it
+	socket *socket  // of raw, if that is what is written to; else nil
+	remote string
+	tls    *tls.ConnectionState
+
+	opened time.Duration
+	state  atomic.Uint32
+	alarm  time.Duration // the deadline for reading that is set, by the server's clock; 0 if there is none
+	theirs atomic.Bool   // the handler has set one
+	in     inbox
+
+	head     head
+	size     int // of the head, in bytes
+	values   []string
+	url      url.URL
+	context  *requestContext
+	request  *http.Request
+	response response
+	body     body
+
+	mu       sync.Mutex
+	wanted   bool          // somebody wants to know when the client hangs up
+	watching chan struct{} // closed when who watches has ended; nil if nobody does
+	aborted  bool          // who watches is to end
+	lost     error         // what reading failed with, while watched
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, raw: nc, rwc: nc, opened: s.now()}
+	c.response.conn, c.response.header = c, make(http.Header, fewFields)
+	c.body.conn = c
+	c.renew(make(http.Header, fewFields))
+	return c
+}
+
+// renew makes a request with a context that nobody knows yet.
+func (c *conn) renew(h http.Header) {
+	c.context = &requestContext{conn: c}
+	c.request = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h}).WithContext(c.context)
+}
+
+// serve serves the connection until it ends or is somebody else's.
+func (c *conn) serve() {
+	ended := true
+	defer func() {
+		if p := recover(); p != nil && p != error(http.ErrAbortHandler) { //nolint:errorlint // a panic is not wrapped
+			c.server.logf("downstream: panic serving %s: %v\n%s", c.remote, p, debug.Stack())
+		}
+		c.unwatch()
+		c.context.end()
+		if c.response.hijacked {
+			c.server.forget(c)
+		} else if ended {
+			c.close()
+		} else {
+			return
+		}
+		if c.server.ConnEnded != nil {
+			c.server.ConnEnded(c.raw)
+		}
+	}()
+	if addr := c.raw.RemoteAddr(); addr != nil {
+		c.remote = addr.String()
+	}
+	switch {
+	case c.server.OnlyRest:
+		if c.server.tls != nil {
+			c.rwc = tls.Server(c.raw, c.server.tls)
+		}
+		ended = !c.handOver()
+		return
+	case c.server.tls != nil:
+		if !c.handshake() {
+			ended = !c.handOver()
+			return
+		}
+	default:
+		c.socket = newSocket(c.raw)
+	}
+	for {
+		switch c.next() {
+		case served:
+			if !c.answer() {
+				return
+			}
+		case refused:
+			ended = !c.handOver()
+			return
+		default:
+			return
+		}
+	}
+}
+
+// close closes the connection.
+func (c *conn) close() {
+	_ = c.rwc.Close() // nobody is there to be told
+	if c.rwc != c.raw {
+		_ = c.raw.Close()
+	}
+	c.server.forget(c)
+}
+
+// handshake begins TLS. It tells whether the connection is served here: it is not if it has chosen another protocol, or fails,
+// which net/http then tells the client and the log.
+func (c *conn) handshake() bool {
+	secure := tls.Server(c.raw, c.server.tls)
+	c.rwc = secure
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if limit := c.server.HeaderTimeout; limit > 0 {
+		_ = c.raw.SetDeadline(time.Now().Add(limit)) // if the connection is gone, the handshake says so
+		ctx, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
+	err := secure.HandshakeContext(ctx)
+	if c.server.HeaderTimeout > 0 {
+		_ = c.raw.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return false
+	}
+	state := secure.ConnectionState()
+	if p := state.NegotiatedProtocol; p != "" && p != "http/1.1" {
+		return false
+	}
+	c.tls = &state
+	return true
+}
+
+// What may come next on a connection.
+type coming uint8
+
+const (
+	over    coming = iota // nothing, it has ended
+	served                // a request that is served here
+	refused               // something else
+)
+
+// next reads the header of the next request.
+func (c *conn) next() coming {
+	fresh := c.state.Load() == isFresh
+	limit := c.server.IdleTimeout
+	if fresh {
+		limit = c.server.HeaderTimeout
+	}
+	if c.in.empty() {
+		c.in.reset()
+		// The client has just been answered. While others are served he may send what is next, and then nobody has to wait for it.
+		runtime.Gosched()
+		if !c.fill(limit) {
+			return over
+		}
+	}
+	if !c.state.CompareAndSwap(isIdle, isActive) && !c.state.CompareAndSwap(isFresh, isActive) {
+		return over // it was closed just now
+	}
+	scanned := 0
+	begun := time.Duration(0)
+	for {
+		b := c.in.bytes()
+		end := headEnd(b, &scanned)
+		switch {
+		case end > maxHead || end == 0 && len(b) >= maxHead:
+			return refused
+		case end > 0 && !c.head.parse(b[:end]):
+			return refused
+		case end > 0:
+			return c.take(string(b[:end]))
+		}
+		// It comes in pieces, and has one time for all of them.
+		now := c.server.now()
+		if begun == 0 {
+			begun = now
+			if fresh {
+				begun = c.opened
+			}
+		}
+		left := time.Duration(0)
+		if c.server.HeaderTimeout > 0 {
+			if left = begun + c.server.HeaderTimeout - now; left <= 0 {
+				return over
+			}
+		}
+		if !c.fill(left) {
+			return over
+		}
+	}
+}
+
+// take makes a request of the head that was read.
+func (c *conn) take(text string) coming {
+	if n := len(c.head.fields); cap(c.values) < n {
+		c.values = make([]string, n+8)
+	}
+	r := c.request
+	clear(r.Header)
+	if !c.head.fill(r, &c.url, text, c.values[:cap(c.values)]) {
+		return refused
+	}
+	c.size = len(text)
+	c.in.use(len(text))
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.RemoteAddr, r.TLS = c.remote, c.tls
+	r.Trailer, r.TransferEncoding = nil, nil
+	r.Body = http.NoBody
+	c.body.left.Store(r.ContentLength)
+	if r.ContentLength > 0 {
+		c.disarm() // how long it may take is up to the handler
+		c.body.closed = false
+		r.Body = &c.body
+	}
+	return served
+}
+
+// fill reads more, within a limit if it is above 0. It tells whether there is any.
+func (c *conn) fill(limit time.Duration) bool {
+	if c.lost != nil {
+		return false
+	}
+	b := c.in.room()
+	end := time.Duration(0)
+	if limit > 0 {
+		end = c.server.now() + limit
+		// A deadline that is too early is as good as none: when it is over there is time to set another.
+		if c.alarm == 0 || c.alarm > end {
+			c.setAlarm(end)
+		}
+	} else if c.alarm != 0 {
+		c.disarm()
+	}
+	for {
+		n, err := c.rwc.Read(b)
+		c.in.w += n
+		if n > 0 {
+			return true
+		}
+		if limit == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.now() >= end {
+			return false
+		}
+		c.setAlarm(end)
+	}
+}
+
+// setAlarm sets the deadline for reading.
+func (c *conn) setAlarm(at time.Duration) {
+	c.alarm = at
+	_ = c.rwc.SetReadDeadline(c.server.epoch.Add(at)) // if the connection is gone, reading says so
+}
+
+// disarm ends it.
+func (c *conn) disarm() {
+	if c.alarm != 0 {
+		c.alarm = 0
+		_ = c.rwc.SetReadDeadline(time.Time{})
+	}
+}
+
+// answer has the handler answer the request. It tells whether there may be another.
+func (c *conn) answer() bool {
+	w := &c.response
+	w.begin(c.request)
+	c.server.Handler.ServeHTTP(w, c.request)
+	if w.hijacked {
+		return false
+	}
+	w.finish()
+	c.unwatch()
+	if used, large := c.context.end(), c.isLarge(); used || large {
+		header := c.request.Header
+		if large {
+			header = make(http.Header, fewFields)
+			c.values, c.head, c.url = nil, head{}, url.URL{}
+		}
+		c.renew(header)
+	}
+	if !c.body.drain() {
+		if w.err == nil {
+			c.linger()
+		}
+		return false
+	}
+	if c.theirs.Load() {
+		c.theirs.Store(false)
+		c.alarm = 0
+		_ = c.rwc.SetReadDeadline(time.Time{})
+	}
+	if w.err != nil || w.closes || w.missing() || c.server.ending.Load() {
+		return false
+	}
+	c.state.Store(isIdle)
+	return true
+}
+
+// isLarge tells whether the last request is so large that its memory is not kept for the next.
+func (c *conn) isLarge() bool { return c.size > headBuffer || len(c.head.fields) > manyFields }
+
+// lingerTime is how long a client may still send when he has been answered, before he is cut off. If that happened while his
+// bytes are under way, he would not get to read the answer.
+const lingerTime = 500 * time.Millisecond
+
+// linger says that nothing more will come, and gives the client time to read what did.
+func (c *conn) linger() {
+	half, ok := c.raw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.raw.SetReadDeadline(time.Now().Add(lingerTime))
+	var waste [4 << 10]byte
+	for range 1024 {
+		if _, err := c.raw.Read(waste[:]); err != nil {
+			return
+		}
+	}
+}
+
+// wantWatch has the connection watched from now on, or when the body of the request has been read.
+func (c *conn) wantWatch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wanted = true
+	c.watch()
+}
+
+// watch begins to watch, if somebody wants to know and it is possible: what comes now is not part of the request. c.mu is held.
+func (c *conn) watch() {
+	if !c.wanted || c.watching != nil || c.aborted || c.lost != nil || c.body.left.Load() > 0 || c.in.full() {
+		return
+	}
+	c.disarm()
+	done := make(chan struct{})
+	c.watching = done
+	go c.lookOut(done, c.context, c.in.room())
+}
+
+// lookOut reads what comes before the answer. Mostly that is the end.
+func (c *conn) lookOut(done chan struct{}, ctx *requestContext, room []byte) {
+	defer close(done)
+	n, err := c.rwc.Read(room)
+	c.mu.Lock()
+	c.in.w += n
+	gone := err != nil && n == 0 && !(c.aborted && errors.Is(err, os.ErrDeadlineExceeded))
+	if gone {
+		c.lost = err
+	}
+	c.mu.Unlock()
+	if gone {
+		ctx.cancel()
+	}
+}
+
+// unwatch ends the watch.
+func (c *conn) unwatch() {
+	c.mu.Lock()
+	c.wanted = false
+	done := c.watching
+	if done == nil {
+		c.mu.Unlock()
+		return
+	}
+	c.aborted = true
+	_ = c.rwc.SetReadDeadline(longAgo)
+	c.mu.Unlock()
+	<-done
+	c.mu.Lock()
+	c.aborted, c.watching = false, nil
+	c.mu.Unlock()
+	c.alarm = 0
+	_ = c.rwc.SetReadDeadline(time.Time{})
+}
+
+// longAgo, as a deadline, ends reads at once.
+var longAgo = time.Unix(1, 0)
+
+const (
+	headBuffer = 4 << 10
+	maxHead    = 16 << 10
+
+	fewFields  = 8  // up to so many, maps are faster
+	manyFields = 64 // above, memory that was made for them is not kept
+)
+
+// An inbox has the bytes that were read and not yet used.
+type inbox struct {
+	buf  []byte
+	r, w int
+}
+
+func (b *inbox) bytes() []byte { return b.buf[b.r:b.w] }
+func (b *inbox) empty() bool   { return b.r == b.w }
+func (b *inbox) use(n int)     { b.r += n }
+
+// full tells whether it cannot take more without being made larger.
+func (b *inbox) full() bool { return b.w == len(b.buf) }
+
+// reset makes an empty one ready for the next request. One that was made large for a long header is not kept.
+func (b *inbox) reset() {
+	b.r, b.w = 0, 0
+	if len(b.buf) > headBuffer {
+		b.buf = nil
+	}
+}
+
+// room returns where to read to. If it is full, it is made larger.
+func (b *inbox) room() []byte {
+	switch {
+	case b.buf == nil:
+		b.buf = make([]byte, headBuffer)
+	case b.w == len(b.buf) && b.r > 0:
+		b.w = copy(b.buf, b.bytes())
+		b.r = 0
+	case b.w == len(b.buf):
+		buf := make([]byte, 2*len(b.buf))
+		copy(buf, b.buf)
+		b.buf = buf
+	}
+	return b.buf[b.w:]
+}
+
+// A body is that of a request, whose length is known.
+type body struct {
+	conn   *conn
+	left   atomic.Int64
+	closed bool
+}
+
+var _ io.ReadCloser = (*body)(nil)
+
+// Read reads the body.
+func (b *body) Read(p []byte) (int, error) {
+	left := b.left.Load()
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case left == 0:
+		return 0, io.EOF
+	case len(p) == 0:
+		return 0, nil
+	}
+	p = p[:min(int64(len(p)), left)]
+	c := b.conn
+	if !c.in.empty() {
+		n := copy(p, c.in.bytes())
+		c.in.use(n)
+		return b.read(n)
+	}
+	n, err := c.rwc.Read(p)
+	if n == 0 && err != nil {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.context.cancel()
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	return b.read(n)
+}
+
+// read counts what was read.
+func (b *body) read(n int) (int, error) {
+	if b.left.Add(-int64(n)) > 0 {
+		return n, nil
+	}
+	b.conn.mu.Lock()
+	b.conn.watch()
+	b.conn.mu.Unlock()
+	return n, io.EOF
+}
+
+// Close has no more read by the handler.
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}
+
+// What is left of a body that the handler does not want is read so that the connection can be used again, but not more than this
+// and not for longer.
+const (
+	maxDrain  = 256 << 10
+	drainTime = time.Second
+)
+
+// drain reads what is left of the body. It tells whether that was all of it.
+func (b *body) drain() bool {
+	left := b.left.Load()
+	c := b.conn
+	if n := min(left, int64(len(c.in.bytes()))); n > 0 {
+		c.in.use(int(n))
+		left -= n
+	}
+	b.left.Store(0)
+	if left == 0 {
+		return true
+	}
+	if left > maxDrain {
+		return false
+	}
+	_ = c.rwc.SetReadDeadline(time.Now().Add(drainTime))
+	var waste [4 << 10]byte
+	for left > 0 {
+		n, err := c.rwc.Read(waste[:min(left, int64(len(waste)))])
+		left -= int64(n)
+		if n == 0 && err != nil {
+			return false
+		}
+	}
+	c.alarm = 0
+	_ = c.rwc.SetReadDeadline(time.Time{})
+	return true
+}

@@ -1,0 +1,28 @@
+package downstream
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// A dateText is the value of Date for one second.
+type dateText struct {
+	second time.Duration // by the server's clock, when it began
+	text   string
+}
+
+type dates struct{ last atomic.Pointer[dateText] }
+
+// date returns the value of Date. It is made once a second.
+func (s *Server) date() string {
+	now := s.now()
+	last := s.dates.last.Load()
+	if last != nil && now >= last.second && now-last.second < time.Second {
+		return last.text
+	}
+	at := time.Now()
+	made := &dateText{second: now - time.Duration(at.Nanosecond()), text: at.UTC().Format(http.TimeFormat)}
+	s.dates.last.Store(made)
+	return made.text
+}

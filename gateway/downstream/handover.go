@@ -1,0 +1,103 @@
+package downstream
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+)
+
+// A handover is the listener on which net/http gets its connections.
+type handover struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	addr   net.Addr
+}
+
+func newHandover(addr net.Addr) *handover {
+	return &handover{conns: make(chan net.Conn), closed: make(chan struct{}), addr: addr}
+}
+
+var _ net.Listener = (*handover)(nil)
+
+// give hands a connection over. It tells whether there is still somebody to take it.
+func (h *handover) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.closed:
+		return false
+	}
+}
+
+// Accept returns the next connection that is handed over.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends it.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr returns the address of the listener that connections come from.
+func (h *handover) Addr() net.Addr { return h.addr }
+
+// handOver gives the connection to net/http, with what was read of it and not used. It tells whether that was possible.
+func (c *conn) handOver() bool {
+	c.disarm()
+	c.server.forget(c)
+	to := c.rwc
+	if rest := c.in.bytes(); len(rest) > 0 {
+		again := &replayed{Conn: c.rwc, rest: append([]byte(nil), rest...)}
+		to = again
+		if secure, ok := c.rwc.(*tls.Conn); ok {
+			to = &replayedTLS{replayed: again, secure: secure}
+		}
+	}
+	return c.server.handover.give(to)
+}
+
+// replayed is a connection of which some was read already.
+type replayed struct {
+	net.Conn
+	rest []byte
+}
+
+func (r *replayed) Read(p []byte) (int, error) {
+	if len(r.rest) > 0 {
+		n := copy(p, r.rest)
+		if r.rest = r.rest[n:]; len(r.rest) == 0 {
+			r.rest = nil
+		}
+		return n, nil
+	}
+	return r.Conn.Read(p)
+}
+
+// CloseWrite is what net/http closes with after an error, so that its answer arrives.
+func (r *replayed) CloseWrite() error {
+	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// NetConn returns the connection itself, for who needs to know its kind.
+func (r *replayed) NetConn() net.Conn { return r.Conn }
+
+// replayedTLS is the same with TLS.
+type replayedTLS struct {
+	*replayed
+	secure *tls.Conn
+}
+
+// ConnectionState is by which net/http knows.
+func (r *replayedTLS) ConnectionState() tls.ConnectionState { return r.secure.ConnectionState() }

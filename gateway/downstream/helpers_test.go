@@ -1,0 +1,229 @@
+package downstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long tests wait for what should happen at once, on a machine that may be busy.
+const patience = 20 * time.Second
+
+// A site is a server in a test.
+type site struct {
+	*Server
+	addr  string
+	log   *logBook
+	ended *counter
+}
+
+// A counter counts connections that are over.
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) add() {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+}
+
+func (c *counter) get() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// start serves until the test ends.
+func start(t testing.TB, h http.HandlerFunc, change ...func(*Server)) *site {
+	t.Helper()
+	book := &logBook{}
+	errorLog := log.New(book, "", 0)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	ended := &counter{}
+	s := &Server{
+		Handler: h, HeaderTimeout: patience, IdleTimeout: patience, WriteTimeout: patience, ErrorLog: errorLog,
+		Rest: &http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Rest", "yes")
+				h(w, r)
+			}),
+			ErrorLog: errorLog, Protocols: protocols, ReadHeaderTimeout: patience,
+			DisableGeneralOptionsHandler: true,
+		},
+		ConnEnded: func(net.Conn) { ended.add() },
+	}
+	for _, c := range change {
+		c(s)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		select {
+		case err := <-done:
+			if !errors.Is(err, http.ErrServerClosed) {
+				t.Errorf("Serve: %v, want %v", err, http.ErrServerClosed)
+			}
+		case <-time.After(patience):
+			t.Error("Serve has not ended")
+		}
+	})
+	return &site{Server: s, addr: l.Addr().String(), log: book, ended: ended}
+}
+
+// reference serves with net/http alone.
+func reference(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String()
+}
+
+func dial(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+func send(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lines makes a request out of lines.
+func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
+
+func get(path string, more ...string) string {
+	return lines(append([]string{"GET " + path + " HTTP/1.1", "Host: example.com"}, more...)...)
+}
+
+// An answer is what a client got.
+type answer struct {
+	status  int
+	header  http.Header
+	length  int64
+	coding  []string
+	body    string
+	trailer http.Header
+	close   bool
+	err     error // of reading the body
+}
+
+func receive(t testing.TB, r *bufio.Reader, method string) answer {
+	t.Helper()
+	res, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("read the answer: %v", err)
+	}
+	body, err := io.ReadAll(res.Body)
+	return answer{
+		status: res.StatusCode, header: res.Header, length: res.ContentLength, coding: res.TransferEncoding,
+		body: string(body), trailer: res.Trailer, close: res.Close, err: err,
+	}
+}
+
+// wantEnd checks that nothing more comes.
+func wantEnd(t testing.TB, r *bufio.Reader) {
+	t.Helper()
+	if b, err := r.Peek(1); err == nil {
+		t.Errorf("more comes: %q, want the end", b)
+	} else if isTimeout(err) {
+		t.Errorf("the connection is still open, want it closed")
+	}
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}
+
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not after %v: %s", patience, what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A logBook is a log that tests read.
+type logBook struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// wait waits for a channel.
+func wait[T any](t testing.TB, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("not after %v: %s", patience, what)
+	}
+	return v
+}
+
+func withTLS(t testing.TB) func(*Server) {
+	t.Helper()
+	certificate := newCertificate(t)
+	return func(s *Server) { s.Rest.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}} }
+}
+
+func shutdown(t testing.TB, s *Server) <-chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		done <- s.Shutdown(ctx)
+	}()
+	return done
+}
+
+func newReader(c net.Conn) *bufio.Reader { return bufio.NewReader(c) }

@@ -1,0 +1,327 @@
+package downstream
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A head is the header of a request, as where its parts are in the bytes that were read.
+type head struct {
+	method, target span
+	host           span
+	fields         []field
+	length         int64 // of the body; 0 if there is none
+	closes         bool  // the client wants the connection closed after the answer
+	plainPath      bool  // the path says the same however it is read
+	query          int   // where the query begins in the target, −1 if there is none
+	cacheless      bool  // Pragma says no-cache
+}
+
+type span struct{ from, to int }
+
+func (s span) of(text string) string { return text[s.from:s.to] }
+
+// A field is a header line.
+type field struct{ name, value span }
+
+// headEnd returns where the head at the beginning of b ends, its empty line included, or 0 if it does not yet. from is where to
+// look on: headEnd moves it, so that no byte is looked at twice.
+func headEnd(b []byte, from *int) int {
+	for {
+		i := bytes.IndexByte(b[*from:], '\n')
+		if i < 0 {
+			*from = len(b)
+			return 0
+		}
+		end := *from + i + 1
+		switch {
+		case end < len(b) && b[end] == '\n':
+			return end + 1
+		case end+1 < len(b) && b[end] == '\r' && b[end+1] == '\n':
+			return end + 2
+		case end == len(b), end+1 == len(b) && b[end] == '\r':
+			*from = end - 1 // the rest may be coming
+			return 0
+		}
+		*from = end
+	}
+}
+
+// parse reads a head that is complete. It tells whether it is one that is served here; if not, nothing is said about it.
+// Names are brought into net/http's form in b itself, which makes no difference to who reads it again.
+func (h *head) parse(b []byte) bool {
+	*h = head{fields: h.fields[:0], query: -1}
+	pos := h.parseLine(b)
+	if pos == 0 {
+		return false
+	}
+	for {
+		next := bytes.IndexByte(b[pos:], '\n') + pos
+		end := next - 1
+		if end < pos || b[end] != '\r' {
+			return false // a line that ends in LF alone
+		}
+		if end == pos {
+			break
+		}
+		f, ok := parseField(b, pos, end)
+		if !ok || !h.take(b, f) {
+			return false
+		}
+		pos = next + 1
+	}
+	return h.host.to > 0
+}
+
+// parseLine reads the request line, and returns where the next one begins, 0 if it is not served here.
+func (h *head) parseLine(b []byte) int {
+	next := bytes.IndexByte(b, '\n') + 1
+	end := next - 2
+	const version = " HTTP/1.1"
+	if end < len(version) || b[end] != '\r' || string(b[end-len(version):end]) != version {
+		return 0
+	}
+	end -= len(version)
+	i := 0
+	for i < end && isMethodByte(b[i]) {
+		i++
+	}
+	if i == 0 || i == end || b[i] != ' ' {
+		return 0
+	}
+	if string(b[:i]) == http.MethodConnect {
+		return 0
+	}
+	h.method = span{0, i}
+	h.target = span{i + 1, end}
+	target := b[i+1 : end]
+	// A second slash would be read as that of a host.
+	if len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
+		return 0
+	}
+	h.plainPath = true
+	for at, c := range target {
+		switch class := bytesOf[c]; {
+		case class&inTarget == 0:
+			return 0
+		case c == '?':
+			h.query = at
+			for _, c := range target[at:] {
+				if bytesOf[c]&inTarget == 0 {
+					return 0
+				}
+			}
+			return next
+		case class&inPath == 0:
+			h.plainPath = false
+		}
+	}
+	return next
+}
+
+// parseField reads the header line that is between from and to.
+func parseField(b []byte, from, to int) (f field, ok bool) {
+	letters := &upper
+	i := from
+	for ; ; i++ {
+		if i == to {
+			return f, false
+		}
+		if b[i] == ':' {
+			break
+		}
+		c := letters[b[i]]
+		if c == 0 {
+			return f, false
+		}
+		b[i] = c
+		letters = &lower
+		if c == '-' {
+			letters = &upper
+		}
+	}
+	if i == from {
+		return f, false
+	}
+	f.name = span{from, i}
+	i++
+	for i < to && isSpace(b[i]) {
+		i++
+	}
+	for to > i && isSpace(b[to-1]) {
+		to--
+	}
+	for _, c := range b[i:to] {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return f, false
+		}
+	}
+	f.value = span{i, to}
+	return f, true
+}
+
+// take notes a header line. It tells whether the request is still one that is served here.
+func (h *head) take(b []byte, f field) bool {
+	name, value := b[f.name.from:f.name.to], b[f.value.from:f.value.to]
+	switch len(name) { // which rules most of them out
+	case len("Host"):
+		if string(name) == "Host" {
+			if h.host.to > 0 || !isPlainHost(value) {
+				return false
+			}
+			h.host = f.value
+			return true // it is no longer among the headers
+		}
+	case len("Expect"), len("Trailer"), len("Transfer-Encoding"): // "Pragma" and "Upgrade" are as long as the first two
+		switch string(name) {
+		case "Expect", "Trailer", "Upgrade", "Transfer-Encoding":
+			return false
+		case "Pragma":
+			h.cacheless = h.cacheless || string(value) == "no-cache"
+		}
+	case len("Connection"):
+		if string(name) == "Connection" {
+			switch {
+			case h.seen(b, "Connection"):
+				return false
+			case bytes.EqualFold(value, []byte("close")):
+				h.closes = true
+			case !bytes.EqualFold(value, []byte("keep-alive")):
+				return false
+			}
+		}
+	case len("Content-Length"): // and HTTP2-Settings
+		switch string(name) {
+		case "Http2-Settings":
+			return false
+		case "Content-Length":
+			n, ok := parseLength(value)
+			if !ok || h.seen(b, "Content-Length") {
+				return false
+			}
+			h.length = n
+		}
+	}
+	h.fields = append(h.fields, f)
+	return true
+}
+
+// seen tells whether there has been a header of that name.
+func (h *head) seen(b []byte, name string) bool {
+	for _, f := range h.fields {
+		if string(b[f.name.from:f.name.to]) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// parseLength reads a Content-Length: digits alone, and not too many of them.
+func parseLength[T string | []byte](text T) (n int64, ok bool) {
+	if len(text) == 0 || len(text) > 18 {
+		return 0, false
+	}
+	for i := range len(text) {
+		c := text[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// fill makes r the request of a head. text is the head's bytes, and values has room for one for each field. It tells whether
+// the target is one.
+func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) bool {
+	r.Method, r.RequestURI, r.Host = h.method.of(text), h.target.of(text), h.host.of(text)
+	r.URL = u
+	switch {
+	case !h.plainPath, h.query == len(r.RequestURI)-1:
+		parsed, err := url.ParseRequestURI(r.RequestURI)
+		if err != nil {
+			return false
+		}
+		r.URL = parsed
+	case h.query >= 0:
+		*u = url.URL{Path: r.RequestURI[:h.query], RawQuery: r.RequestURI[h.query+1:]}
+	default:
+		*u = url.URL{Path: r.RequestURI}
+	}
+	for i := range h.fields {
+		f := &h.fields[i]
+		name := f.name.of(text)
+		if before, ok := r.Header[name]; ok {
+			r.Header[name] = append(before, f.value.of(text))
+			continue
+		}
+		values[i] = f.value.of(text)
+		r.Header[name] = values[i : i+1 : i+1]
+	}
+	if h.cacheless && r.Header["Pragma"][0] == "no-cache" {
+		if _, ok := r.Header["Cache-Control"]; !ok {
+			r.Header["Cache-Control"] = []string{"no-cache"} // it means the same, and rules read one of them
+		}
+	}
+	r.ContentLength, r.Close = h.length, h.closes
+	return true
+}
+
+// What bytes may be.
+const (
+	inTarget uint8 = 1 << iota // of a request line
+	inPath                     // of a path, without being written in another way
+)
+
+var (
+	bytesOf = classes()
+	// upper and lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one,
+	// as net/http writes names; and 0 for all others.
+	upper, lower = nameBytes()
+)
+
+func classes() (table [256]uint8) {
+	for c := '!'; c <= '~'; c++ {
+		table[c] |= inTarget
+		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_.~$&+,/:;=@", c) {
+			table[c] |= inPath
+		}
+	}
+	table['#'] = 0
+	return table
+}
+
+func nameBytes() (upper, lower [256]byte) {
+	for c := range 128 {
+		b := byte(c)
+		switch {
+		case b >= 'a' && b <= 'z':
+			upper[b], lower[b] = b-'a'+'A', b
+		case b >= 'A' && b <= 'Z':
+			upper[b], lower[b] = b, b-'A'+'a'
+		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
+			upper[b], lower[b] = b, b
+		}
+	}
+	return upper, lower
+}
+
+// isMethodByte tells whether a byte may be in a method here. Those with other ones do not exist.
+func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// isPlainHost tells whether a host has only what names and addresses with ports are made of.
+func isPlainHost(host []byte) bool {
+	for _, c := range host {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == '.', c == '-', c == ':', c == '[', c == ']':
+		default:
+			return false
+		}
+	}
+	return len(host) > 0
+}

@@ -1,0 +1,186 @@
+package httplimit_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+)
+
+// lineRecorder is the writer of a server that takes lines.
+type lineRecorder struct {
+	*httptest.ResponseRecorder
+	takes   bool
+	set     bool
+	lines   string
+	instead []string
+}
+
+func newLineRecorder(takes bool) *lineRecorder {
+	return &lineRecorder{ResponseRecorder: httptest.NewRecorder(), takes: takes}
+}
+
+func (r *lineRecorder) HeaderLines() (room []byte, ok bool) { return make([]byte, 0, 64), r.takes }
+
+func (r *lineRecorder) SetHeaderLines(lines []byte, instead []string) {
+	r.set, r.lines, r.instead = true, string(lines), instead
+}
+
+// names returns the names of the lines.
+func (r *lineRecorder) names() (names []string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(r.lines, "\r\n"), "\r\n") {
+		name, _, _ := strings.Cut(line, ": ")
+		names = append(names, name)
+	}
+	return names
+}
+
+func asked(path string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+	r.RemoteAddr = "192.0.2.1:80"
+	return r
+}
+
+func TestServerThatTakesLinesGetsThem(t *testing.T) {
+	g := newGate(t, `rules: [ { id: each, when: { path: /limited }, key: ip, limits: [1/h] } ]`, httplimit.Config{})
+	h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(*lineRecorder); !ok {
+			t.Errorf("the handler gets a %T, want the server's own", w)
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	told := []string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
+	w := newLineRecorder(true)
+	h.ServeHTTP(w, asked("/limited"))
+	if got := w.names(); !slices.Equal(got, told) || w.Code != 200 || len(w.Header()) != 0 {
+		t.Errorf("lines of %v and header %v, want %v and none", got, w.Header(), told)
+	}
+	if want := told[2:]; !slices.Equal(w.instead, want) {
+		t.Errorf("in place of %v, want %v", w.instead, want)
+	}
+
+	w = newLineRecorder(true)
+	h.ServeHTTP(w, asked("/limited"))
+	want := append([]string{"Cache-Control", "Content-Type", "Retry-After"}, told...)
+	if got := w.names(); !slices.Equal(got, want) || w.Code != 429 || len(w.Header()) != 0 {
+		t.Errorf("lines of %v and header %v, want %v and none", got, w.Header(), want)
+	}
+	for _, name := range append(want, "Content-Length", "Content-Encoding", "Etag", "Last-Modified") {
+		if !slices.Contains(w.instead, name) {
+			t.Errorf("in place of %v, want %s too", w.instead, name)
+		}
+	}
+	if !strings.Contains(w.Body.String(), "quota-exceeded") {
+		t.Errorf("body %q", w.Body)
+	}
+
+	w = newLineRecorder(true)
+	h.ServeHTTP(w, asked("/free"))
+	if w.lines != "" || !w.set {
+		t.Errorf("lines %q, said: %t; want none, but that they are", w.lines, w.set)
+	}
+}
+
+func TestServerThatTakesNoLinesGetsAHeader(t *testing.T) {
+	g := newGate(t, `rules: [ { id: each, key: ip, limits: [1/h] } ]`, httplimit.Config{})
+	for _, status := range []int{200, 429} {
+		w := newLineRecorder(false)
+		g.limit(ok).ServeHTTP(w, asked("/"))
+		if w.set || w.Code != status || w.Header().Get("X-RateLimit-Limit") != "1" {
+			t.Errorf("status %d, lines %t, header %v; want %d and a header", w.Code, w.set, w.Header(), status)
+		}
+	}
+}
+
+// What a response costs is read from its header, which must be there then.
+func TestCostOfAResponseKeepsTheHeader(t *testing.T) {
+	g := newGate(t, byTokens, httplimit.Config{})
+	w := newLineRecorder(true)
+	g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Tokens-Used", "250")
+		w.WriteHeader(http.StatusOK)
+	})).ServeHTTP(w, asked("/"))
+	if w.set || w.Header().Get("X-RateLimit-Remaining") != "900" {
+		t.Errorf("lines %t, header %v; want a header", w.set, w.Header())
+	}
+	if got := g.store.charge.Load(); got != 1 {
+		t.Errorf("charged %d times, want once", got)
+	}
+}
+
+func TestWhoGivesUpIsNotToldOfLimits(t *testing.T) {
+	g := newGate(t, inTurn, httplimit.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 2 {
+		w := newLineRecorder(true)
+		r := asked("/").WithContext(ctx)
+		r.Header.Set("X-API-Key", "k")
+		g.store.before = func(context.Context) error {
+			if i == 1 {
+				defer cancel() // while it waits for its turn
+			}
+			return nil
+		}
+		g.limit(ok).ServeHTTP(w, r)
+		if i == 1 && (w.Code != http.StatusServiceUnavailable || w.lines != "") {
+			t.Errorf("status %d, lines %q; want 503 and none", w.Code, w.lines)
+		}
+	}
+}
+
+// identified is a server that knows who is asking.
+type identified struct {
+	*httptest.ResponseRecorder
+	by  *identity.Identifier
+	who *identity.Attributes
+}
+
+func (w *identified) Identified(by *identity.Identifier) *identity.Attributes {
+	if by != w.by {
+		return nil
+	}
+	return w.who
+}
+
+func TestServerMaySayWhoIsAsking(t *testing.T) {
+	id, err := identity.New(identity.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := identity.New(identity.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(t, `rules: [ { id: each, key: api_key, limits: [1/h] } ]`, httplimit.Config{Identifier: id})
+	known := asked("/")
+	known.Header.Set("X-API-Key", "known")
+	var who identity.Attributes
+	for _, c := range []struct {
+		name string
+		by   *identity.Identifier
+		key  string // of the request
+		want int
+	}{
+		{"by the same means", id, "a", 200},
+		{"who is the same again", id, "b", 429},
+		{"by other means, which do not count", other, "c", 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.by.Read(known, &who)
+			w := &identified{ResponseRecorder: httptest.NewRecorder(), by: c.by, who: &who}
+			r := asked("/")
+			r.Header.Set("X-API-Key", c.key)
+			g.limit(ok).ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("status %d, want %d", w.Code, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package identity
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// Repeated says which value counts of a cookie or a parameter of the query that is there several times. Services differ: Go,
+// Java and most that read cookies take the first, PHP and Django the last, and Node makes a list of them. Who sends two could
+// be one client here and another one there.
+type Repeated uint8
+
+// What becomes of repeated values.
+const (
+	RefuseRepeated Repeated = iota // conditions see the first, and Attributes.Repeats tells rules that count by it to deny
+	FirstRepeated                  // the first; right only if the service does so too
+	LastRepeated                   // the last
+)
+
+func (r Repeated) validate() error {
+	if r > LastRepeated {
+		return fmt.Errorf("identity: Repeated %d: want RefuseRepeated, FirstRepeated or LastRepeated", r)
+	}
+	return nil
+}
+
+// Repeats tells whether an attribute is there several times with different values, so that the service may see another client
+// than we do: a cookie, a parameter of the query, or a header on several lines. It is false for all others, and if
+// Config.Repeated says which one counts.
+func (a *Attributes) Repeats(attr headgate.Attribute) bool {
+	if !a.reads() || a.id.config.Repeated != RefuseRepeated {
+		return false
+	}
+	switch attr.Kind {
+	case headgate.AttrHeader:
+		return attr.Name != nameCookie.lower && differ(a.endToEnd(a.id.names.get(attr.Name)))
+	case headgate.AttrCookie:
+		return a.repeatsCookie(attr.Name)
+	case headgate.AttrQuery:
+		return a.repeatsParameter(attr.Name)
+	default:
+		return false
+	}
+}
+
+func differ(lines []string) bool {
+	for i := 1; i < len(lines); i++ {
+		if trim(lines[i]) != trim(lines[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Attributes) repeatsCookie(name string) bool {
+	lines, err := a.cookies()
+	if err != nil {
+		return false // it is malformed
+	}
+	first, found := "", false
+	for _, line := range lines {
+		c := cookies{rest: line, name: name}
+		for value, ok := c.next(); ok; value, ok = c.next() {
+			if found && value != first {
+				return true
+			}
+			first, found = value, true
+		}
+	}
+	return false
+}
+
+// repeatsParameter also counts values that cannot be read: a service may read them.
+func (a *Attributes) repeatsParameter(name string) bool {
+	if a.url == nil || a.checkQuery() != nil {
+		return false
+	}
+	first, found := "", false
+	for rest := a.url.RawQuery; rest != ""; {
+		var part string
+		part, rest, _ = strings.Cut(rest, "&")
+		key, value, _ := strings.Cut(part, "=")
+		if before, _, ok := strings.Cut(key, ";"); ok {
+			key = before
+		}
+		if !sameUnescaped(key, name) {
+			continue
+		}
+		if found && value != first {
+			return true
+		}
+		first, found = value, true
+	}
+	return false
+}

@@ -1,0 +1,82 @@
+package grpcapi
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/headgate/headgate/internal/grpcwire"
+	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+)
+
+const benchRules = "rules:\n  - id: each-user\n    key: [user]\n    limits: [1000/s]\n"
+
+// handle has a handler answer as gRPC does, without the network.
+func handle(b testing.TB, s *Server, handler func(any, context.Context, func(any) error) (any, error), wire []byte, dst []byte) []byte {
+	answer, err := handler(s, context.Background(), func(m any) error { return m.(grpcwire.Message).UnmarshalWire(wire) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	dst, err = answer.(grpcwire.Message).MarshalWire(dst)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return dst
+}
+
+func unary(srv any, ctx context.Context, decode func(any) error) (any, error) {
+	return handleRateLimit(srv, ctx, decode, nil)
+}
+
+func many(srv any, ctx context.Context, decode func(any) error) (any, error) {
+	return handleBatch(srv, ctx, decode, nil)
+}
+
+func benchServer(b testing.TB) *Server {
+	s, err := New(Config{Engine: newEngine(b, newStore(b, nil), parseRules(b, benchRules))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func batchesOf(b testing.TB, n, keys int) [][]byte {
+	var all [][]byte
+	for from := 0; from < keys; from += n {
+		m := wirev1.BatchRateLimitRequest{Requests: make([]wirev1.RateLimitRequest, n)}
+		for i := range m.Requests {
+			m.Requests[i].User = fmt.Sprintf("user-%d", (from+i)*2654435761%400_000)
+		}
+		wire, err := m.MarshalWire(nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, wire)
+	}
+	return all
+}
+
+// One operation is one decision, of batches of 100 over 400,000 clients.
+func BenchmarkBatch(b *testing.B) {
+	s, wires := benchServer(b), batchesOf(b, 100, 400_000)
+	dst := make([]byte, 0, 64<<10)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += 100 {
+		handle(b, s, many, wires[i/100%len(wires)], dst)
+	}
+}
+
+func BenchmarkUnary(b *testing.B) {
+	s := benchServer(b)
+	m := wirev1.RateLimitRequest{User: "alice"}
+	wire, err := m.MarshalWire(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dst := make([]byte, 0, 4096)
+	b.ReportAllocs()
+	for b.Loop() {
+		handle(b, s, unary, wire, dst)
+	}
+}

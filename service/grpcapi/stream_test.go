@@ -1,0 +1,212 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+func TestStreamsAnswerEveryRequestByItsID(t *testing.T) {
+	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
+		t.Run(name, func(t *testing.T) {
+			_, address := start(t, Config{Parallel: parallel})
+			stream, err := headgatev1.NewRateLimiterClient(dial(t, address)).Stream(patient(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const n = 500
+			var group sync.WaitGroup
+			group.Go(func() {
+				for id := range uint64(n) {
+					request := ask(fmt.Sprint("user", id%50), "/api/x")
+					if id%10 == 9 {
+						request = wrong["an unknown rule"].request
+					}
+					if err := stream.Send(&headgatev1.StreamRequest{Id: id << 40, Request: request}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				if err := stream.CloseSend(); err != nil {
+					t.Error(err)
+				}
+			})
+			answers, passed := map[uint64]bool{}, 0
+			for {
+				got, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				id := got.Id >> 40
+				if answers[id] || got.Id&(1<<40-1) != 0 || id >= n {
+					t.Fatalf("id %x: twice, or never asked", got.Id)
+				}
+				answers[id] = true
+				switch {
+				case id%10 == 9:
+					if got.Response.Error.GetCode() != int32(codes.NotFound) {
+						t.Errorf("%d: got %v, want NotFound", id, got.Response)
+					}
+				case got.Response.Error != nil || got.Response.Limit != 3:
+					t.Errorf("%d: got %v, want a decision", id, got.Response)
+				case got.Response.Passed:
+					passed++
+				}
+			}
+			group.Wait()
+			if len(answers) != n || passed != 45*3 {
+				t.Errorf("got %d answers of which %d passed, want %d and 3 of each of 45 clients", len(answers), passed, n)
+			}
+		})
+	}
+}
+
+// A slowStore answers when it is told to.
+type slowStore struct {
+	headgate.Limiter
+	entered chan struct{}
+	release chan struct{}
+}
+
+func (s *slowStore) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return s.Limiter.Take(ctx, c)
+}
+
+func (s *slowStore) TakeAll(ctx context.Context, c []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return s.Limiter.TakeAll(ctx, c, dst)
+}
+
+// With a store behind a network, requests of one stream and one batch are under way together.
+func TestRequestsOfOneCallAreDecidedSideBySide(t *testing.T) {
+	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
+	_, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText)), Parallel: 4})
+	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
+	all4 := func() {
+		t.Helper()
+		for i := range 4 {
+			select {
+			case <-store.entered:
+			case <-time.After(patience):
+				t.Fatalf("only %d of 4 were asked at once", i)
+			}
+		}
+	}
+	stream, err := limiter.Stream(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range uint64(4) {
+		if err := stream.Send(&headgatev1.StreamRequest{Id: id, Request: ask(fmt.Sprint(id), "/api/x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all4()
+	var group sync.WaitGroup
+	group.Go(func() {
+		batch := &headgatev1.BatchRateLimitRequest{}
+		for i := range 4 {
+			batch.Requests = append(batch.Requests, ask(fmt.Sprint(i), "/api/x"))
+		}
+		if got, err := limiter.BatchRateLimit(patient(t), batch); err != nil || len(got.Responses) != 4 {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+	all4()
+	close(store.release)
+	for range 4 {
+		if got, err := stream.Recv(); err != nil || !got.Response.Passed {
+			t.Errorf("got %v, %v; want it passed", got, err)
+		}
+	}
+	group.Wait()
+}
+
+// A client that sends and never reads costs what is in its buffers, and no more: the server stops reading.
+func TestAClientThatNeverReadsIsNotReadFrom(t *testing.T) {
+	_, address := start(t, Config{})
+	other := headgatev1.NewRateLimiterClient(dial(t, address))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream, err := headgatev1.NewRateLimiterClient(dial(t, address)).Stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.RateLimit(patient(t), ask("ida", "/api/x")); err != nil { // the store makes room for its first key
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	request := &headgatev1.StreamRequest{Request: ask("harry", "/nothing/"+strings.Repeat("x", 1000))}
+	sent := make(chan int, 1)
+	go func() {
+		n := 0
+		for stream.Send(request) == nil {
+			n++
+		}
+		sent <- n
+	}()
+	// It is stuck when nothing has been sent for a while; how much was, the server has read and answered.
+	select {
+	case n := <-sent:
+		t.Fatalf("the stream ended after %d requests", n)
+	case <-time.After(time.Second):
+	}
+	if got, err := other.RateLimit(patient(t), ask("ida", "/api/x")); err != nil || !got.Passed {
+		t.Errorf("another client: got %v, %v; want it served", got, err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	// Most of it is the client's: some thousand answers of few bytes are in its buffers, each in one of its own.
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
+		t.Errorf("the heap grew by %d bytes, want a few buffers", grown)
+	}
+	cancel()
+	if n := <-sent; n > 100_000 {
+		t.Errorf("%d requests were taken from a client that reads nothing", n)
+	}
+}
+
+func TestBrokenMessagesEndTheirCallAndNothingElse(t *testing.T) {
+	_, address := start(t, Config{})
+	conn := dial(t, address)
+	limiter := headgatev1.NewRateLimiterClient(conn)
+	stream, err := limiter.Stream(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bytes := range map[string][]byte{
+		"half a field": {0x0a, 9, 'x'}, "no field": {0}, "a group that does not end": {0x0b}, "not UTF-8": {0x0a, 1, 0xff},
+		"a length beyond all": {0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
+	} {
+		err := conn.Invoke(patient(t), headgatev1.RateLimiter_RateLimit_FullMethodName, &junk{bytes}, &junk{}, forceWire)
+		if code := status.Code(err); code != codes.Internal && code != codes.InvalidArgument {
+			t.Errorf("%s: got %v, want that it cannot be read", name, err)
+		}
+	}
+	if err := stream.Send(&headgatev1.StreamRequest{Id: 1, Request: ask("jack", "/api/x")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stream.Recv(); err != nil || !got.Response.Passed {
+		t.Errorf("a stream of the same connection: got %v, %v; want an answer", got, err)
+	}
+}

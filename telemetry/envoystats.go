@@ -1,0 +1,44 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Envoy is the figures of the service that Envoys ask.
+type Envoy struct {
+	// Requests were answered, of which Over with OVER_LIMIT; Refused were not.
+	Requests, Over, Refused int64
+	// Degraded counts descriptors that a policy decided, UnknownDomain requests of domains that are not configured.
+	Degraded, UnknownDomain int64
+	// Loads is how often a configuration came into force, LoadsRefused how often one was wrong.
+	Loads, LoadsRefused int64
+	// Limits are those of the configuration, each name once.
+	Limits []EnvoyLimit
+}
+
+// An EnvoyLimit is the hits of one limit by what became of them.
+type EnvoyLimit struct {
+	Domain, Descriptor         string
+	Within, Near, Over, Shadow int64
+}
+
+func describeEnvoy(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{envoyRequestsDesc, envoyHitsDesc, envoyDegradedDesc, envoyUnknownDesc, envoyLoadsDesc} {
+		ch <- d
+	}
+}
+
+func (e *Envoy) collect(ch chan<- prometheus.Metric) {
+	ch <- counter(envoyRequestsDesc, max(0, e.Requests-e.Over), "ok")
+	ch <- counter(envoyRequestsDesc, e.Over, "over_limit")
+	ch <- counter(envoyRequestsDesc, e.Refused, "refused")
+	ch <- counter(envoyDegradedDesc, e.Degraded)
+	ch <- counter(envoyUnknownDesc, e.UnknownDomain)
+	ch <- counter(envoyLoadsDesc, e.Loads, "ok")
+	ch <- counter(envoyLoadsDesc, e.LoadsRefused, "refused")
+	for i := range e.Limits {
+		l := &e.Limits[i]
+		ch <- counter(envoyHitsDesc, l.Within, l.Domain, l.Descriptor, "within")
+		ch <- counter(envoyHitsDesc, l.Near, l.Domain, l.Descriptor, "near")
+		ch <- counter(envoyHitsDesc, l.Over, l.Domain, l.Descriptor, "over")
+		ch <- counter(envoyHitsDesc, l.Shadow, l.Domain, l.Descriptor, "shadow")
+	}
+}
