@@ -40,7 +40,7 @@ need-go:
 need-servers:
 	@tools/need redis libfaketime curl nginx
 need-proxies:
-	@tools/need redis libfaketime curl nginx wrk haproxy caddy
+	@tools/need redis libfaketime curl nginx wrk haproxy caddy protoc
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)
@@ -73,6 +73,12 @@ lint: need-go ## Check formatting, code and import rules (the first run builds t
 .PHONY: fmt
 fmt: need-go ## Format all Go files with gofumpt
 	$(GOLANGCI) fmt
+
+.PHONY: proto
+proto: need-go ## Check the protos with buf and write their Go code (the first run builds buf)
+	@tools/need protoc
+	cd proto && go tool -modfile="$(CURDIR)/tools/proto/go.mod" buf lint
+	tools/generate-proto
 
 .PHONY: bench
 bench: need-go need-proxies ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)

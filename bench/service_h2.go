@@ -98,8 +98,13 @@ func (l *unaryLoad) begin(address string) error {
 	encoder := hpack.NewEncoder(&block)
 	encode := func() error {
 		for _, f := range [][2]string{
-			{":method", "POST"}, {":scheme", "http"}, {":path", l.path}, {":authority", address},
-			{"content-type", "application/grpc"}, {"user-agent", "load"}, {"te", "trailers"},
+			{":method", "POST"},
+			{":scheme", "http"},
+			{":path", l.path},
+			{":authority", address},
+			{"content-type", "application/grpc"},
+			{"user-agent", "load"},
+			{"te", "trailers"},
 		} {
 			if err := encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
 				return err

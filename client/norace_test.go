@@ -2,4 +2,5 @@
 
 package client
 
-const slower = 1
+// racing tells that the race detector is on.
+const racing = false

@@ -2,5 +2,5 @@
 
 package client
 
-// slower is by how much the race detector slows things down.
-const slower = 10
+// racing tells that the race detector is on.
+const racing = true

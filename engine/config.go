@@ -29,6 +29,9 @@ type Config struct {
 	Shared bool
 	// Modes are the stores for lease, async and gossip. A rule that asks for one that is missing does not load.
 	Modes map[rules.Consistency]headgate.Limiter
+	// Secret seals leases (Verdict.AppendLease), so that they can be neither read nor made up. Engines that share a store need
+	// the same. At least 16 bytes. Default one by chance if the Store is this process's own, and if it is Shared none.
+	Secret []byte
 	// MaxWaiting is how many requests may be held at once by on_limit: delay; more are rejected. Default
 	// DefaultMaxWaiting. Below zero none is held.
 	MaxWaiting int

@@ -14,6 +14,7 @@ type Engine struct {
 	stores  stores
 	current atomic.Pointer[rules.Set] // in force; never nil
 	waiting atomic.Int64              // requests that are held
+	sealer  *sealer                   // of leases; nil if they are not sealed
 
 	mu       sync.Mutex // of those who change rules or clients
 	registry *rules.Registry
@@ -35,7 +36,12 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: c, stores: s, registry: registry}
+	seals, err := newSealer(c.Secret, c.Shared)
+	if err != nil {
+		return nil, err
+	}
+	c.Secret = nil
+	e := &Engine{config: c, stores: s, registry: registry, sealer: seals}
 	if err := e.SetRules(c.Rules); err != nil {
 		return nil, err
 	}

@@ -14,10 +14,11 @@ import (
 )
 
 // A lease is what is needed to release the places that a request holds under concurrency limits, on whatever host, after the
-// verdict is gone: a version, the places, and a checksum, in base64url.
+// verdict is gone: a version and the places, sealed or with a checksum, in base64url.
 const (
-	leaseVersion = 1
-	maxPlaces    = 1024 // in one lease; a text that somebody made up must not keep a store busy
+	leasePlain  = 1
+	leaseSealed = 2
+	maxPlaces   = 1024 // in one lease; a text that somebody made up must not keep a store busy
 )
 
 // castagnoli sums leases up. It finds texts that were cut or mixed up, and is no proof of who made them.
@@ -28,8 +29,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // handed the text out calls neither Wait, Settle nor Cancel; the verdict can be used again. A lease that nobody releases ends
 // after the TTL of its limits.
 //
-// The text is of base64url's letters. It is not secret from who asked, but for nobody else: it has the attributes that the
-// client is counted by in it. It is not signed either: who may ask for decisions may release.
+// The text is of base64url's letters. Without a Config.Secret that hosts who share a store need, it is not for logs: the
+// attributes that the client is counted by can be read in it, and who knows its form can make one.
 func (v *Verdict) AppendLease(dst []byte) []byte {
 	if v.waits {
 		v.leave()
@@ -43,14 +44,19 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 			continue
 		}
 		if places++; places == 1 {
-			dst = append(dst, leaseVersion)
+			dst = append(dst, leasePlain)
 		}
 		dst = v.appendPlace(dst, i)
 	}
 	if places == 0 {
 		return dst
 	}
-	dst = binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	if s := v.engine.sealer; s != nil {
+		dst[start] = leaseSealed
+		dst = s.seal(dst, start, start+1)
+	} else {
+		dst = binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	}
 	n := len(dst)
 	dst = base64.RawURLEncoding.AppendEncode(dst, dst[start:])
 	return append(dst[:start], dst[n:]...)
@@ -81,7 +87,7 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	places, err := readLease(lease)
+	places, err := e.readLease(lease)
 	if err != nil {
 		return err
 	}
@@ -105,17 +111,16 @@ type heldPlace struct {
 }
 
 // readLease returns the places of a lease.
-func readLease(lease string) ([]heldPlace, error) {
+func (e *Engine) readLease(lease string) ([]heldPlace, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(lease)
-	if err != nil || len(b) < 5 || b[0] != leaseVersion {
+	if err != nil {
 		return nil, ErrLease
 	}
-	sum := b[len(b)-4:]
-	b = b[:len(b)-4]
-	if crc32.Checksum(b, castagnoli) != binary.BigEndian.Uint32(sum) {
+	text, ok := e.unwrap(b)
+	if !ok {
 		return nil, ErrLease
 	}
-	r := leaseReader{left: b[1:]}
+	r := leaseReader{left: text}
 	var places []heldPlace
 	for len(r.left) > 0 {
 		p := r.place()
@@ -128,6 +133,23 @@ func readLease(lease string) ([]heldPlace, error) {
 		return nil, ErrLease
 	}
 	return places, nil
+}
+
+// unwrap returns the places of a lease in their binary form.
+func (e *Engine) unwrap(b []byte) ([]byte, bool) {
+	switch {
+	case len(b) == 0:
+		return nil, false
+	case e.sealer != nil: // then no other is believed
+		if b[0] != leaseSealed {
+			return nil, false
+		}
+		return e.sealer.open(b[:1], b[1:])
+	case b[0] != leasePlain || len(b) < 5:
+		return nil, false
+	}
+	text, sum := b[:len(b)-4], b[len(b)-4:]
+	return text[1:], crc32.Checksum(text, castagnoli) == binary.BigEndian.Uint32(sum)
 }
 
 func (p *heldPlace) validate() error {

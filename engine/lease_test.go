@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,14 @@ func TestLeaseThatIsHandedOutDoesNotWait(t *testing.T) {
 }
 
 func TestWhatIsNoLeaseIsRefused(t *testing.T) {
-	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("2 concurrent")})
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) { refusesWhatIsNoLease(t, shared) })
+	}
+}
+
+func refusesWhatIsNoLease(t *testing.T, shared bool) {
+	t.Helper()
+	b := newBenchWith(t, engine.Config{Shared: shared}, rules.Rule{ID: "a", Key: by(user), Limits: limits("2 concurrent")})
 	good := string(b.ask(alice()).AppendLease(nil))
 	raw, err := base64.RawURLEncoding.DecodeString(good)
 	if err != nil {
@@ -134,6 +142,62 @@ func TestWhatIsNoLeaseIsRefused(t *testing.T) {
 	}
 	if err := b.Release(nil, good); !errors.Is(err, headgate.ErrNilContext) { //nolint:staticcheck // that is what is tested
 		t.Errorf("got %v", err)
+	}
+}
+
+// What a lease says can be read by who has the secret alone, and only he can make one.
+func TestLeasesAreSealed(t *testing.T) {
+	secret, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	store := newStore(t, memstore.Options{})
+	set := compile(t, []rules.Rule{{ID: "places", Key: by(user), Limits: limits("9 concurrent")}})
+	one := func(c engine.Config) *engine.Engine {
+		c.Store, c.Rules = store, set
+		return newEngine(t, c)
+	}
+	a, again := one(engine.Config{Secret: secret, Shared: true}), one(engine.Config{Secret: secret})
+	stranger, open, alone := one(engine.Config{Secret: other}), one(engine.Config{Shared: true}), one(engine.Config{})
+	readable := func(lease string) bool {
+		raw, err := base64.RawURLEncoding.DecodeString(lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(raw), "alice") || strings.Contains(string(raw), "places")
+	}
+	lease := func(e *engine.Engine) string { return string(decide(t, e, alice()).AppendLease(nil)) }
+	for _, tt := range []struct {
+		name     string
+		from, to *engine.Engine
+		readable bool
+		ok       bool
+	}{
+		{"the same secret", a, again, false, true},
+		{"another secret", a, stranger, false, false},
+		{"a secret that the releaser lacks", a, open, false, false},
+		{"a secret that the maker lacks", open, a, true, false},
+		{"no secret on hosts that share", open, one(engine.Config{Shared: true}), true, true},
+		{"no secret on a host of its own", alone, alone, false, true},
+		{"no secret on two hosts of their own", alone, one(engine.Config{}), false, false},
+	} {
+		text := lease(tt.from)
+		if got := readable(text); got != tt.readable {
+			t.Errorf("%s: readable %v, want %v", tt.name, got, tt.readable)
+		}
+		err := tt.to.Release(context.Background(), text)
+		if ok := err == nil; ok != tt.ok || !ok && !errors.Is(err, engine.ErrLease) {
+			t.Errorf("%s: got %v, want it released %v", tt.name, err, tt.ok)
+		}
+		if !tt.ok {
+			release(t, tt.from, text)
+		}
+	}
+	if left := remaining(t, a, alice()); left["places:1"] != 9 {
+		t.Errorf("got %v, want all places back", left)
+	}
+	if first, second := lease(a), lease(a); first == second {
+		t.Error("two leases are the same")
+	}
+	if _, err := engine.New(engine.Config{Store: store, Secret: []byte("short")}); err == nil || !strings.Contains(err.Error(), "at least 16") {
+		t.Errorf("a short secret: got %v", err)
 	}
 }
 
@@ -164,7 +228,7 @@ func FuzzRelease(f *testing.F) {
 		f.Fatal(err)
 	}
 	closing(f, store)
-	e := newEngine(f, engine.Config{Store: store, Rules: compile(f, []rules.Rule{
+	e := newEngine(f, engine.Config{Store: store, Shared: true, Rules: compile(f, []rules.Rule{
 		{ID: "a", Key: by(user), Limits: limits("2 concurrent ttl 1h")},
 		{ID: "b", Limits: limits("9 concurrent ttl 1h", "50000/s"), Cost: rules.Cost{Units: 3}},
 	})})

@@ -12,8 +12,9 @@
 //
 //	front ─▶ admit ─▶ limit ─▶ send
 //
-//	front  net/http's server: HTTP/1.1 and HTTP/2, with TLS or without, perhaps behind the PROXY protocol. Only front.go and
-//	       listener.go know it.
+//	front  HTTP/1.1 and HTTP/2, with TLS or without, perhaps behind the PROXY protocol. Plain requests of HTTP/1.1 are served by
+//	       package downstream, and whatever else comes by net/http's server, to which it hands connections over. Only front.go
+//	       and listener.go know them.
 //	admit  removes headers that are for one connection only (RFC 9110 section 7.6.1), those that Connection names too, before
 //	       anybody reads them (but for an upgrade that will be made, of which the limiter sees Upgrade with that one protocol);
 //	       brings the path into its canonical form; finds the route; gives the request an id.
@@ -104,6 +105,8 @@
 // # The cost
 //
 // On its way through the gateway a request allocates its id and little else: what is known of it is in one object that is used
-// again, the limiter gets that object as its ResponseWriter, and headers are added where the request is written out. The access
+// again, the limiter gets that object as its ResponseWriter, and headers are added where the request is written out. Headers of
+// the answer go from the upstream, and from a limiter that can (httplimit does), straight to where they are sent, unless
+// somebody wants to read them; and a limiter that goes by the same Identity as the gateway is told what that has found. The access
 // log costs what is not logged one counter, and is written by a goroutine of its own, from a queue that drops rather than waits.
 package gateway

@@ -78,3 +78,73 @@ rules:
 		})
 	}
 }
+
+// A path with parameters is /admin/x to a servlet container: no setting but keep, which says that the service is none, lets it
+// pass a rule for /admin/**.
+func TestParametersAreNoWayAroundARule(t *testing.T) {
+	up := newRecorder(t)
+	for _, tt := range []struct {
+		parameters identity.Parameters
+		status     int
+	}{
+		{identity.RefuseParameters, http.StatusBadRequest},
+		{identity.CutParameters, http.StatusForbidden},
+		{identity.KeepParameters, http.StatusOK},
+	} {
+		c := before(up.URL)
+		c.Identity = identify(t, identity.Config{Paths: identity.PathRules{Parameters: tt.parameters}})
+		c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, "rules: [{ id: a, when: { path: /admin/** }, block: true }]")
+		g := start(t, c)
+		for _, path := range []string{"/admin;a=b/x", "/;a/admin/x", "/admin;", "//;/admin"} {
+			if a := get(t, g, path); a.status != tt.status {
+				t.Errorf("%d: %s: %d, want %d", tt.parameters, path, a.status, tt.status)
+			}
+			if seen := up.taken(); len(seen) > 0 && tt.status != http.StatusOK {
+				t.Errorf("%d: %s: the upstream saw %+v", tt.parameters, path, seen)
+			}
+		}
+		if a := get(t, g, "/admin/x"); a.status != http.StatusForbidden {
+			t.Errorf("%d: /admin/x: %d, want 403", tt.parameters, a.status)
+		}
+	}
+}
+
+// Two values of what a client is counted by are answered with 400, and reach no upstream.
+func TestKeysThatAreSentTwiceAreNoWayAroundARule(t *testing.T) {
+	const rules = `
+rules:
+  - { id: tokens, when: { path: /token }, key: query.token, limits: 1/h, fallback: skip }
+  - { id: sessions, when: { path: /session }, key: cookie.session, limits: 1/h, fallback: skip }
+  - { id: tenants, when: { path: /tenant }, key: header.x-tenant, limits: 1/h, fallback: skip }
+`
+	up := newRecorder(t)
+	for _, tt := range []struct {
+		repeated identity.Repeated
+		statuses [3]int // of a request that names itself twice, of the one that it claims to be first, and last
+	}{
+		{identity.RefuseRepeated, [3]int{400, 200, 200}},
+		{identity.FirstRepeated, [3]int{200, 429, 200}},
+		{identity.LastRepeated, [3]int{200, 200, 429}},
+	} {
+		for name, requests := range map[string][3][]string{
+			"a parameter": {{"/token?token=a&token=b"}, {"/token?token=a"}, {"/token?token=b"}},
+			"a cookie":    {{"/session", "Cookie: session=a; session=b"}, {"/session", "Cookie: session=a"}, {"/session", "Cookie: session=b"}},
+		} {
+			c := before(up.URL)
+			c.Identity = identify(t, identity.Config{Repeated: tt.repeated})
+			c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, rules)
+			g := start(t, c)
+			for i, r := range requests {
+				if a := get(t, g, r[0], r[1:]...); a.status != tt.statuses[i] {
+					t.Errorf("%d, %s, request %d: %d, want %d: %s", tt.repeated, name, i, a.status, tt.statuses[i], a.body)
+				}
+			}
+		}
+	}
+	c := before(up.URL)
+	c.Identity = identify(t, identity.Config{})
+	c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, rules)
+	if a := exchangeRaw(t, start(t, c), lines("GET /tenant HTTP/1.1", "Host: a.example", "X-Tenant: a", "X-Tenant: b")); a.status != 400 {
+		t.Errorf("a header on two lines: %d, want 400", a.status)
+	}
+}

@@ -136,8 +136,13 @@ func TestCanonicalPathMeansWhatTheServiceSees(t *testing.T) {
 			sent += pieces[r.IntN(len(pieces))]
 		}
 		for _, rules := range []PathRules{
-			{}, {EncodedSlash: KeepSlash}, {EncodedSlash: DecodeSlash}, {EncodedSlash: DecodeSlash, KeepDoubleSlashes: true},
-			{Parameters: KeepParameters}, {Parameters: CutParameters}, {Parameters: CutParameters, EncodedSlash: DecodeSlash},
+			{},
+			{EncodedSlash: KeepSlash},
+			{EncodedSlash: DecodeSlash},
+			{EncodedSlash: DecodeSlash, KeepDoubleSlashes: true},
+			{Parameters: KeepParameters},
+			{Parameters: CutParameters},
+			{Parameters: CutParameters, EncodedSlash: DecodeSlash},
 			{Parameters: KeepParameters, EncodedSlash: KeepSlash},
 		} {
 			checkCanonical(t, sent, rules)

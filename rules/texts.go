@@ -17,7 +17,6 @@ type texts struct {
 
 type textEntry struct {
 	text  string
-	hash  uint32
 	value int32 // noNode if the place is free
 }
 
@@ -28,8 +27,7 @@ func newTexts(values map[string]int32) *texts {
 		t.entries[i].value = noNode
 	}
 	for text, value := range values {
-		e, h := t.place(text)
-		*e = textEntry{text, h, value}
+		*t.place(text) = textEntry{text, value}
 		t.lengths |= 1 << (len(text) % 64)
 	}
 	return t
@@ -40,13 +38,12 @@ func (t *texts) find(text string) int32 {
 	if t.lengths>>(len(text)%64)&1 == 0 {
 		return noNode
 	}
-	e, _ := t.place(text)
-	return e.value
+	return t.place(text).value
 }
 
-// place returns the entry of a text, or the free one where it would be, and its hash: the text mixed by multiplying, sixteen
+// place returns the entry of a text, or the free one where it would be. To find it the text is mixed by multiplying, sixteen
 // bytes at a time. Most are no longer, and take one step.
-func (t *texts) place(text string) (*textEntry, uint32) {
+func (t *texts) place(text string) *textEntry {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	sum := t.seed ^ uint64(len(b))
@@ -63,11 +60,10 @@ func (t *texts) place(text string) (*textEntry, uint32) {
 	case len(b) > 0:
 		low, high = uint64(b[0])<<8|uint64(b[len(b)>>1]), uint64(b[len(b)-1])
 	}
-	h := uint32(mix(sum^low^k0, sum^high^k1))
-	for at := h; ; at++ {
-		e := &t.entries[int(at)&(len(t.entries)-1)]
-		if e.value == noNode || e.hash == h && e.text == text {
-			return e, h
+	for at := int(mix(sum^low^k0, sum^high^k1)); ; at++ {
+		e := &t.entries[at&(len(t.entries)-1)]
+		if e.value == noNode || e.text == text {
+			return e
 		}
 	}
 }

@@ -72,10 +72,13 @@ func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 			t.Errorf("%s: got %q, want an address with a port", name, addr)
 		}
 	}
-	code, s := p.status()
-	if code != 200 || s.State != telemetry.Ready || s.Degraded || s.Listeners["gateway"] != p.gateway || s.Rules.Count != 3 {
-		t.Errorf("got %d %+v", code, s)
-	}
+	eventually(t, "it to be ready", func() error { // which it is when the gateway serves, a moment later
+		code, s := p.status()
+		if code != 200 || s.State != telemetry.Ready || s.Degraded || s.Listeners["gateway"] != p.gateway || s.Rules.Count != 3 {
+			return fmt.Errorf("got %d %+v", code, s)
+		}
+		return nil
+	})
 	if code, _ := get(t, "http://"+p.admin+"/healthz"); code != 200 {
 		t.Errorf("healthz: got %d", code)
 	}

@@ -161,8 +161,10 @@ func (s *Set) Each(f func(file string, c *tls.Certificate)) {
 	}
 }
 
-// Loaded returns how often new files were taken into use, with those of the beginning, and Failed how often they could not.
+// Loaded returns how often new files were taken into use, with those of the beginning.
 func (s *Set) Loaded() int64 { return s.loaded.Load() }
+
+// Failed returns how often they could not be.
 func (s *Set) Failed() int64 { return s.failed.Load() }
 
 // Reload looks at the files, uses those that have changed, and tells the log.

@@ -19,6 +19,12 @@ import (
 // dial serves gRPC on a port of its own and returns a client of generated code.
 func dial(t testing.TB, s *envoyrls.Server, options ...grpc.ServerOption) rlspb.RateLimitServiceClient {
 	t.Helper()
+	return rlspb.NewRateLimitServiceClient(connect(t, s, options...))
+}
+
+// connect serves gRPC on a port of its own and connects to it.
+func connect(t testing.TB, s *envoyrls.Server, options ...grpc.ServerOption) *grpc.ClientConn {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,7 @@ func dial(t testing.TB, s *envoyrls.Server, options ...grpc.ServerOption) rlspb.
 			t.Error(err)
 		}
 	})
-	return rlspb.NewRateLimitServiceClient(conn)
+	return conn
 }
 
 func write(t testing.TB, dir, name, text string) {

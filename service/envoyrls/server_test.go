@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,14 +20,19 @@ import (
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/envoyrls"
+	"github.com/headgate/headgate/service/grpcapi"
 )
 
 // limits is a configuration of one limit by user.
@@ -592,4 +598,105 @@ descriptors:
 	if got := hits()["api/(other)"].Within; got != 500 {
 		t.Errorf("got %d hits under (other), want 500", got)
 	}
+}
+
+// Clients that ask a server what it offers get to see the messages.
+func TestReflectionKnowsTheService(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newSmallStore(t)
+	e, err := engine.New(engine.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := grpcapi.New(grpcapi.Config{Engine: e, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, envoyrls.Config{Engine: e, Store: store, OnHealth: func(ok bool) { g.SetServing(envoyrls.HealthName, ok) }})
+	g.Register(s.Register)
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(l) }()
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = conn.Close()
+		if err := errors.Join(g.Shutdown(context.Background()), <-done); err != nil {
+			t.Error(err)
+		}
+	}()
+	stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(r *reflectionpb.ServerReflectionRequest) *reflectionpb.ServerReflectionResponse {
+		t.Helper()
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	answer := ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: envoyrls.ServiceName}})
+	if len(answer.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+		t.Errorf("got %v, want the files of the service", answer)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+	health := healthpb.NewHealthClient(conn)
+	for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING} {
+		got, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{Service: envoyrls.HealthName})
+		if err != nil || got.Status != want {
+			t.Errorf("health: got %v, %v; want %v", got, err, want)
+		}
+		s.Drain()
+	}
+	if r, err := rlspb.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asking("api", "u")); err != nil || r.OverallCode != rlspb.RateLimitResponse_OK {
+		t.Errorf("got %v, %v; want OK", r, err)
+	}
+}
+
+func TestBytesThatAreNoRequestGetACodeOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 10))
+	s := newServer(t, envoyrls.Config{Path: dir})
+	conn := connect(t, s)
+	for name, data := range map[string]string{
+		"half a field":      "\x0a\x20api",
+		"no UTF-8":          "\x0a\x02\xff\xfe",
+		"a huge length":     "\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+		"an endless number": strings.Repeat("\xff", 100),
+		"a group that ends": "\x0c",
+		"nothing":           "",
+	} {
+		message := bytesMessage(data)
+		err := conn.Invoke(t.Context(), rlspb.RateLimitService_ShouldRateLimit_FullMethodName, &message, new(bytesMessage), grpc.ForceCodecV2(grpcwire.Codec))
+		if code := grpcstatus.Code(err); code != codes.Internal && code != codes.InvalidArgument {
+			t.Errorf("%s: got %v, want Internal or InvalidArgument", name, err)
+		}
+	}
+	// and others are not disturbed
+	if r, err := rlspb.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asking("api", "u")); err != nil || r.Statuses[0].LimitRemaining != 9 {
+		t.Errorf("got %v, %v; want 9 left", r, err)
+	}
+}
+
+// A bytesMessage is what it is on the wire.
+type bytesMessage string
+
+func (m *bytesMessage) MarshalWire(dst []byte) ([]byte, error) { return append(dst, *m...), nil }
+
+func (m *bytesMessage) UnmarshalWire(b []byte) error {
+	*m = bytesMessage(b)
+	return nil
 }

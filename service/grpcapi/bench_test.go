@@ -12,8 +12,8 @@ import (
 const benchRules = "rules:\n  - id: each-user\n    key: [user]\n    limits: [1000/s]\n"
 
 // handle has a handler answer as gRPC does, without the network.
-func handle(b testing.TB, s *Server, handler func(any, context.Context, func(any) error) (any, error), wire []byte, dst []byte) []byte {
-	answer, err := handler(s, context.Background(), func(m any) error { return m.(grpcwire.Message).UnmarshalWire(wire) })
+func handle(b testing.TB, s *Server, handler func(context.Context, *Server, func(any) error) (any, error), wire []byte, dst []byte) []byte {
+	answer, err := handler(context.Background(), s, func(m any) error { return m.(grpcwire.Message).UnmarshalWire(wire) })
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -24,12 +24,12 @@ func handle(b testing.TB, s *Server, handler func(any, context.Context, func(any
 	return dst
 }
 
-func unary(srv any, ctx context.Context, decode func(any) error) (any, error) {
-	return handleRateLimit(srv, ctx, decode, nil)
+func unary(ctx context.Context, s *Server, decode func(any) error) (any, error) {
+	return handleRateLimit(s, ctx, decode, nil)
 }
 
-func many(srv any, ctx context.Context, decode func(any) error) (any, error) {
-	return handleBatch(srv, ctx, decode, nil)
+func many(ctx context.Context, s *Server, decode func(any) error) (any, error) {
+	return handleBatch(s, ctx, decode, nil)
 }
 
 func benchServer(b testing.TB) *Server {
@@ -78,5 +78,27 @@ func BenchmarkUnary(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		handle(b, s, unary, wire, dst)
+	}
+}
+
+// A decision on a store in this process allocates nothing but what gRPC needs.
+func TestDecidingAllocatesNothing(t *testing.T) {
+	if racing {
+		t.Skip("the race detector allocates")
+	}
+	s := benchServer(t)
+	m := wirev1.RateLimitRequest{User: "alice"}
+	one, err := m.MarshalWire(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]byte, 0, 64<<10)
+	// What decodes is a closure, which is what gRPC hands over too.
+	if got := testing.AllocsPerRun(1000, func() { handle(t, s, unary, one, dst) }); got > 1 {
+		t.Errorf("one call: got %v allocations, want 1", got)
+	}
+	batch := batchesOf(t, 100, 100)[0]
+	if got := testing.AllocsPerRun(1000, func() { handle(t, s, many, batch, dst) }); got > 1 {
+		t.Errorf("a batch of 100: got %v allocations, want 1", got)
 	}
 }

@@ -75,7 +75,7 @@ func parseRules(t testing.TB, text string) *rules.Set {
 
 func newStore(t testing.TB, now func() time.Time) *memstore.Store {
 	t.Helper()
-	store, err := memstore.New(memstore.Options{Now: now, MaxBytes: 64 << 20})
+	store, err := memstore.New(memstore.Options{Now: now, MaxBytes: 32 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,10 +191,10 @@ func TestBatchesAnswerInOrderAndEachForItself(t *testing.T) {
 			var requests []*headgatev1.RateLimitRequest
 			for i := range 200 {
 				user := "user" + string(rune('a'+i%20))
-				switch {
-				case i%20 == 7:
+				switch i % 20 {
+				case 7:
 					requests = append(requests, wrong["an unknown rule"].request)
-				case i%20 == 13:
+				case 13:
 					requests = append(requests, ask("mallory", "/"))
 				default:
 					requests = append(requests, ask(user, "/api/x"))

@@ -94,9 +94,7 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.WaitForHandlers(true),
 		// Goroutines that have grown their stack are used again; there are more if these are busy.
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
-		// Connections that are idle keep little: what they write with is shared, and they read into a page.
-		grpc.SharedWriteBuffer(true),
-		grpc.ReadBufferSize(8 << 10),
+		grpc.ReadBufferSize(8 << 10), // connections that are idle keep it
 	}
 	if s.certs != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config(c.TLS.MinVersion))))
@@ -142,8 +140,8 @@ func (s *Server) Serve(l net.Listener) error {
 		s.running.Go(func() { s.certs.Watch(s.stopping, s.config.TLS.CheckFiles, s.config.Logger) })
 	}
 	err := s.grpc.Serve(&listener{Listener: s.conns.Listener(l), done: s.conns.Done})
-	if errors.Is(err, grpc.ErrServerStopped) && s.stopping.Err() != nil {
-		return nil
+	if s.stopping.Err() != nil && errors.Is(err, grpc.ErrServerStopped) {
+		err = nil
 	}
 	return err
 }

@@ -64,12 +64,14 @@ func Example() {
 	for range 3 {
 		r, err := http.Post(url+"/v1/ratelimit", "application/json", strings.NewReader(`{"ruleId":"search","client":{"userId":"alice"}}`))
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		body, err := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		passed, _, _ := strings.Cut(string(body), ",")
 		fmt.Println(r.StatusCode, passed)
@@ -87,7 +89,8 @@ func Example_forwardAuth() {
 	for range 3 {
 		r, err := http.NewRequest(http.MethodGet, url+"/v1/forward-auth", nil)
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		r.Header.Set("X-Forwarded-Method", "GET")
 		r.Header.Set("X-Forwarded-Host", "api.example.com")
@@ -96,7 +99,8 @@ func Example_forwardAuth() {
 		r.SetBasicAuth("alice", "secret")
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		_ = answer.Body.Close()
 		fmt.Println(answer.Status)

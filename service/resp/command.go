@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // A command is one that clients can send.
@@ -137,7 +138,9 @@ func (c *conn) obey(k *clerk, j *jobs, args [][]byte) {
 func (c *conn) unknown(k *clerk, args [][]byte) {
 	if fold(args[0], "POST") || fold(args[0], "HOST:") {
 		// A browser was made to send what looks like commands. Redis hangs up too.
-		c.server.config.Logger.Warn("resp: a client speaks HTTP: hung up on", "client", c.remote())
+		if s := c.server; s.strays.may(time.Since(s.started)) {
+			s.config.Logger.Warn("resp: a client speaks HTTP: hung up on", "client", c.remote())
+		}
 		c.closing = true
 		return
 	}

@@ -154,6 +154,9 @@ func (c *conn) answer(d *desk, n int) (bad error) {
 		c.obeyHeard(d)
 		if len(k.out) >= flushAt {
 			c.flush(k)
+			if c.server.ctx.Err() != nil { // Shutdown has no more patience
+				c.closing = true
+			}
 		}
 	}
 	d.jobs.do(k)

@@ -92,7 +92,7 @@ func (c *conn) turn(fd uintptr) (done bool, failed error) {
 		full := held+n == len(d.in)
 		failed = c.answer(d, held+n)
 		c.leave(d)
-		if failed != nil || c.closing {
+		if failed != nil || c.closing || c.server.ctx.Err() != nil { // nobody else can end who always has more
 			return true, failed
 		}
 		switch {

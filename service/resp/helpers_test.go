@@ -301,6 +301,9 @@ func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
+		path, err = exec.LookPath(strings.Replace(name, "redis", "valkey", 1))
+	}
+	if err != nil {
 		t.Fatalf("%v: want it from Debian's redis-tools", err)
 	}
 	return path

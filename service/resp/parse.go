@@ -55,7 +55,10 @@ func (s *bounds) parse(b []byte, args [][]byte) ([][]byte, int, error) {
 		if b[at] != '$' {
 			return args, 0, protocolError("expected '$', got '" + printable(b[at:at+1]) + "'")
 		}
-		size, from, ok := number(b, at+1)
+		size, from, ok := shortNumber(b, at+1)
+		if !ok {
+			size, from, ok = number(b, at+1)
+		}
 		switch {
 		case !ok || size < 0 || size > s.bulk:
 			return args, 0, errBulk
@@ -80,6 +83,25 @@ func (s *bounds) fits(n int) error {
 		return errTooLong
 	}
 	return nil
+}
+
+// shortNumber is number for one or two digits, which is what almost all lengths have; not ok for others.
+func shortNumber(b []byte, at int) (n, next int, ok bool) {
+	if len(b)-at < 4 {
+		return 0, 0, false
+	}
+	four := b[at : at+4 : at+4]
+	first, second := four[0]-'0', four[1]-'0'
+	switch {
+	case first > 9:
+		return 0, 0, false
+	case four[1] == '\r' && four[2] == '\n':
+		return int(first), at + 3, true
+	case second <= 9 && four[2] == '\r' && four[3] == '\n':
+		return int(first)*10 + int(second), at + 4, true
+	default:
+		return 0, 0, false
+	}
 }
 
 // number reads a number that ends its line, and returns where the next line begins: 0 if the line has not come whole. It

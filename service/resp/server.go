@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +35,8 @@ type Server struct {
 	counts counts
 	held   atomic.Int64 // bytes of commands that are not whole, of large ones
 	tick   atomic.Int64 // the time by which connections are too old, in tickTimes from 1 on
-	warned atomic.Int64 // when a failing store was last logged
+	failed seldom       // logs failing stores
+	strays seldom       // logs those who speak HTTP
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -229,10 +232,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.cancel()
 	s.mu.Lock()
-	for c := range s.conns {
-		_ = c.net.Close() // its goroutine says what is to be said
-	}
+	left := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
+	for _, c := range left {
+		_ = c.net.Close() // waits until it is read no more; its goroutine says what is to be said
+	}
 	<-done
 	return ctx.Err()
 }
@@ -285,10 +289,17 @@ func (s *Server) care() {
 // storeFailed notes that a store could not decide.
 func (s *Server) storeFailed(err error) {
 	s.counts.oops.Add(1)
-	now := int64(time.Since(s.started)) + int64(time.Second)
-	if last := s.warned.Load(); now-last >= int64(time.Second) && s.warned.CompareAndSwap(last, now) {
+	if s.failed.may(time.Since(s.started)) {
 		s.config.Logger.Warn("resp: the store could not decide", "err", err, "failures", s.counts.oops.Load())
 	}
+}
+
+// seldom keeps clients from filling the log: what it is asked for may be logged once a second.
+type seldom struct{ last atomic.Int64 }
+
+func (s *seldom) may(at time.Duration) bool {
+	now, last := int64(at+time.Second), s.last.Load()
+	return now-last >= int64(time.Second) && s.last.CompareAndSwap(last, now)
 }
 
 func (s *Server) clerk() *clerk { return s.clerks.Get().(*clerk) }

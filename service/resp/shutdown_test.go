@@ -3,8 +3,10 @@ package resp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +63,40 @@ func TestShutdownCutsOffWhenItsTimeIsOver(t *testing.T) {
 	cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Shutdown: got %v, want that its time is over", err)
+	}
+}
+
+func TestShutdownCutsOffThoseWhoKeepAsking(t *testing.T) {
+	for range 3 {
+		s := serve(t, onMemory(t, memstore.Options{}))
+		var asking sync.WaitGroup
+		for i := range 4 {
+			c := dial(t, s.address)
+			c.wants("PONG", "PING")
+			asking.Go(func() {
+				ask := []byte(strings.Repeat("INFO\r\n", 100))
+				if i%2 == 0 {
+					ask = []byte(strings.Repeat("\r\n", 1<<16)) // never an answer to write
+				}
+				for {
+					if _, err := c.Write(ask); err != nil {
+						return
+					}
+				}
+			})
+			asking.Go(func() { _, _ = io.Copy(io.Discard, c.Conn) }) // however it ends
+		}
+		eventually(t, "they ask", func() bool { return s.Stats().Commands > 10 })
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Shutdown(ctx) }()
+		select {
+		case <-ended: // in time or not
+		case <-time.After(patience):
+			t.Fatal("Shutdown hangs")
+		}
+		asking.Wait()
 	}
 }
 

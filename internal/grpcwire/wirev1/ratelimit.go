@@ -139,9 +139,9 @@ type RateLimitResponse struct {
 
 // UnmarshalWire reads the message.
 func (m *RateLimitResponse) UnmarshalWire(b []byte) error {
-	own := append(m.own[:0], b...)
-	*m = RateLimitResponse{own: own}
-	r := reader{b: own}
+	*m = RateLimitResponse{own: m.own[:0]}
+	m.own = append(m.own, b...)
+	r := reader{b: m.own}
 	m.read(&r)
 	return r.err
 }

@@ -25,7 +25,7 @@ type Config struct {
 	// TrustedProxies are believed about the client's address.
 	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
 	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
-	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
+	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values, and seals leases. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
 	// APITokenFile is a file with the token that the decision service asks for, empty for none.
 	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters that callers of the decision service must show. Default: none; anybody who can connect may call."`
 	// EnvoyConfig is a directory of limits for Envoys, empty if rules decide.

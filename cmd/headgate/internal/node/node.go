@@ -84,7 +84,7 @@ func (n *Node) open(ctx context.Context) error {
 	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
 		return err
 	}
-	if err := n.openEngine(); err != nil {
+	if err := n.openEngine(secret); err != nil {
 		return err
 	}
 	if !n.gatewayOff() {
@@ -133,7 +133,7 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 	return err
 }
 
-func (n *Node) openEngine() error {
+func (n *Node) openEngine(secret []byte) error {
 	n.rules = &keeper{
 		path: n.config.Rules, shared: n.stores.shared(), widths: widthsOf(n.config), metrics: n.metrics, log: n.log,
 	}
@@ -144,7 +144,7 @@ func (n *Node) openEngine() error {
 	faults := n.faults("engine")
 	n.engine, err = engine.New(engine.Config{
 		Rules: set, Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(),
-		Observe: n.metrics.Observe, OnError: faults,
+		Secret: secret, Observe: n.metrics.Observe, OnError: faults,
 	})
 	if err != nil {
 		return n.aboutRules(Locate(n.rules.source(), n.rules.data, err))

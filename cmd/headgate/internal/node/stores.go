@@ -54,7 +54,7 @@ func openStores(
 		return nil, errors.Join(err, s.close())
 	}
 	if secret == nil {
-		log.Warn("no --key-secret-file: what is hashed here (bearer tokens, very long values) is counted by each node for itself")
+		log.Warn("no --key-secret-file: what is hashed here (bearer tokens, very long values) is counted by each node for itself, and leases can be read")
 	}
 	return s, nil
 }
