@@ -212,9 +212,9 @@ func (s *site) grpcLoad(ctx context.Context) (place, error) {
 // A raw is a message as it stands on the wire.
 type raw []byte
 
-func (r *raw) MarshalWire(dst []byte) ([]byte, error) { return append(dst, *r...), nil }
+func (r *raw) MarshalWire(dst []byte) ([]byte, error) { return append(dst, *r...), nil } //nolint:unparam // it is a grpcwire.Message
 
-func (r *raw) UnmarshalWire(b []byte) error {
+func (r *raw) UnmarshalWire(b []byte) error { //nolint:unparam // it is a grpcwire.Message
 	*r = append((*r)[:0], b...)
 	return nil
 }

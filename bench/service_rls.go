@@ -55,9 +55,9 @@ descriptors:
   rate_limit: {unit: hour, requests_per_unit: 10000}
 `
 
-// rlsDir writes the configuration into a directory of its own, below a path.
-func rlsDir(below ...string) (root string, err error) {
-	if root, err = os.MkdirTemp("", "headgate-bench-"); err != nil {
+// rlsDir writes the configuration into a directory of its own within another, below a path.
+func rlsDir(within string, below ...string) (root string, err error) {
+	if root, err = os.MkdirTemp(within, "headgate-bench-"); err != nil {
 		return "", err
 	}
 	dir := filepath.Join(append([]string{root}, below...)...)
@@ -92,10 +92,11 @@ func serveRLS(l net.Listener, target string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := rlsDir()
+	dir, err := rlsDir("")
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is read once
 	envoys, err := envoyrls.New(envoyrls.Config{Path: dir, Store: store, CountDenied: true, Logger: quiet})
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func serveRLS(l net.Listener, target string) (func() error, error) {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		errs := []error{server.Shutdown(ctx), <-served, os.RemoveAll(dir)}
+		errs := []error{server.Shutdown(ctx), <-served}
 		for i := len(ends) - 1; i >= 0; i-- {
 			errs = append(errs, ends[i]())
 		}
@@ -157,9 +158,10 @@ func serveRLSPeerPipelined(l net.Listener, target string) (func() error, error) 
 	return servePeer(l, target, map[string]string{"REDIS_PIPELINE_WINDOW": "150us", "REDIS_PIPELINE_LIMIT": "8"})
 }
 
-// servePeer is envoyproxy/ratelimit, which listens by itself.
+// servePeer is envoyproxy/ratelimit, which listens by itself. The target is the address of Redis, and where files may be.
 func servePeer(l net.Listener, target string, more map[string]string) (func() error, error) {
-	root, err := rlsDir("ratelimit", "config")
+	redis, dir, _ := strings.Cut(target, " ")
+	root, err := rlsDir(dir, "ratelimit", "config")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +177,7 @@ func servePeer(l net.Listener, target string, more map[string]string) (func() er
 		"HOST": host, "PORT": "0", "DEBUG_HOST": host, "DEBUG_PORT": "0", "GRPC_HOST": host, "GRPC_PORT": port,
 		"LOG_LEVEL": "error", "DISABLE_STATS": "true", "USE_STATSD": "false",
 		"RUNTIME_ROOT": root, "RUNTIME_SUBDIRECTORY": "ratelimit",
-		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": target,
+		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": redis,
 	}
 	for name, value := range more {
 		env[name] = value
@@ -192,7 +194,7 @@ func servePeer(l net.Listener, target string, more map[string]string) (func() er
 			return nil, fmt.Errorf("envoyproxy/ratelimit does not listen on %s", address)
 		}
 	}
-	return func() error { return os.RemoveAll(root) }, nil
+	return func() error { return nil }, nil // its files go with the others
 }
 
 // An rlsOrder is what the load is asked for, and an rlsReport what came of it.
@@ -335,7 +337,11 @@ func (r *rlsRedis) with(name string) func(context.Context, *site) (place, error)
 				return place{}, fmt.Errorf("redis-server: %w", err)
 			}
 		}
-		return openServer(name, r.address)(ctx, s)
+		target := r.address
+		if name != "rls" {
+			target += " " + s.dir
+		}
+		return openServer(name, target)(ctx, s)
 	}
 }
 

@@ -57,13 +57,15 @@ func ExampleClient_RateLimit() {
 	defer end()
 	c, err := client.New(client.Options{Address: address, Deadline: 10 * time.Second})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer func() { _ = c.Close() }()
 	for range 3 {
 		answer, err := c.RateLimit(context.Background(), client.Request{User: "alice"})
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(answer.Passed, answer.Remaining, "of", answer.Limit, "left by", answer.Rule)
 	}
@@ -78,12 +80,14 @@ func ExampleClient_Limiter() {
 	defer end()
 	c, err := client.New(client.Options{Address: address, Deadline: 10 * time.Second})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer func() { _ = c.Close() }()
 	limiter, err := c.Limiter(guard.Options{Deadline: 10 * time.Second})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer func() { _ = limiter.Close() }()
 	d, err := limiter.Take(context.Background(), headgate.Check{Key: "mails/alice", Limit: headgate.PerHour(100), Cost: 30})
@@ -98,7 +102,8 @@ func ExampleTransport() {
 	defer server.Close()
 	transport, err := client.NewTransport(client.TransportOptions{MaxWait: -1}) // fail rather than wait
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	c := &http.Client{Transport: transport}
 	for range 2 {
@@ -108,7 +113,8 @@ func ExampleTransport() {
 		case errors.As(err, &limited):
 			fmt.Println("not sent: try again in", limited.RetryAfter.Round(time.Minute))
 		case err != nil:
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		default:
 			fmt.Println(response.Status)
 			_ = response.Body.Close()

@@ -73,5 +73,7 @@
 // do what the server's can: flush, hijack, read from files, push, and all that http.ResponseController has.
 //
 // Of a rejection, most of the time goes to how net/http writes a header. A server that must stand a flood can spare it with
-// [Listener].
+// [Listener]. One that is not net/http's, as the gateway's, may take our fields as they are sent: its ResponseWriter then has
+// the methods HeaderLines and SetHeaderLines, and there is neither an allocation nor a writer around it. If it knows who is asking
+// by the same Identifier, it may say so with a method Identified.
 package httplimit

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -50,6 +49,7 @@ type conn struct {
 	body     body
 
 	mu       sync.Mutex
+	serving  bool          // a handler is at work; at other times nobody else may read
 	wanted   bool          // somebody wants to know when the client hangs up
 	watching chan struct{} // closed when who watches has ended; nil if nobody does
 	aborted  bool          // who watches is to end
@@ -74,7 +74,7 @@ func (c *conn) renew(h http.Header) {
 func (c *conn) serve() {
 	ended := true
 	defer func() {
-		if p := recover(); p != nil && p != error(http.ErrAbortHandler) { //nolint:errorlint // a panic is not wrapped
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // what a handler panics with is not wrapped
 			c.server.logf("downstream: panic serving %s: %v\n%s", c.remote, p, debug.Stack())
 		}
 		c.unwatch()
@@ -290,6 +290,9 @@ func (c *conn) disarm() {
 func (c *conn) answer() bool {
 	w := &c.response
 	w.begin(c.request)
+	c.mu.Lock()
+	c.serving = true
+	c.mu.Unlock()
 	c.server.Handler.ServeHTTP(w, c.request)
 	if w.hijacked {
 		return false
@@ -342,200 +345,4 @@ func (c *conn) linger() {
 			return
 		}
 	}
-}
-
-// wantWatch has the connection watched from now on, or when the body of the request has been read.
-func (c *conn) wantWatch() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wanted = true
-	c.watch()
-}
-
-// watch begins to watch, if somebody wants to know and it is possible: what comes now is not part of the request. c.mu is held.
-func (c *conn) watch() {
-	if !c.wanted || c.watching != nil || c.aborted || c.lost != nil || c.body.left.Load() > 0 || c.in.full() {
-		return
-	}
-	c.disarm()
-	done := make(chan struct{})
-	c.watching = done
-	go c.lookOut(done, c.context, c.in.room())
-}
-
-// lookOut reads what comes before the answer. Mostly that is the end.
-func (c *conn) lookOut(done chan struct{}, ctx *requestContext, room []byte) {
-	defer close(done)
-	n, err := c.rwc.Read(room)
-	c.mu.Lock()
-	c.in.w += n
-	gone := err != nil && n == 0 && !(c.aborted && errors.Is(err, os.ErrDeadlineExceeded))
-	if gone {
-		c.lost = err
-	}
-	c.mu.Unlock()
-	if gone {
-		ctx.cancel()
-	}
-}
-
-// unwatch ends the watch.
-func (c *conn) unwatch() {
-	c.mu.Lock()
-	c.wanted = false
-	done := c.watching
-	if done == nil {
-		c.mu.Unlock()
-		return
-	}
-	c.aborted = true
-	_ = c.rwc.SetReadDeadline(longAgo)
-	c.mu.Unlock()
-	<-done
-	c.mu.Lock()
-	c.aborted, c.watching = false, nil
-	c.mu.Unlock()
-	c.alarm = 0
-	_ = c.rwc.SetReadDeadline(time.Time{})
-}
-
-// longAgo, as a deadline, ends reads at once.
-var longAgo = time.Unix(1, 0)
-
-const (
-	headBuffer = 4 << 10
-	maxHead    = 16 << 10
-
-	fewFields  = 8  // up to so many, maps are faster
-	manyFields = 64 // above, memory that was made for them is not kept
-)
-
-// An inbox has the bytes that were read and not yet used.
-type inbox struct {
-	buf  []byte
-	r, w int
-}
-
-func (b *inbox) bytes() []byte { return b.buf[b.r:b.w] }
-func (b *inbox) empty() bool   { return b.r == b.w }
-func (b *inbox) use(n int)     { b.r += n }
-
-// full tells whether it cannot take more without being made larger.
-func (b *inbox) full() bool { return b.w == len(b.buf) }
-
-// reset makes an empty one ready for the next request. One that was made large for a long header is not kept.
-func (b *inbox) reset() {
-	b.r, b.w = 0, 0
-	if len(b.buf) > headBuffer {
-		b.buf = nil
-	}
-}
-
-// room returns where to read to. If it is full, it is made larger.
-func (b *inbox) room() []byte {
-	switch {
-	case b.buf == nil:
-		b.buf = make([]byte, headBuffer)
-	case b.w == len(b.buf) && b.r > 0:
-		b.w = copy(b.buf, b.bytes())
-		b.r = 0
-	case b.w == len(b.buf):
-		buf := make([]byte, 2*len(b.buf))
-		copy(buf, b.buf)
-		b.buf = buf
-	}
-	return b.buf[b.w:]
-}
-
-// A body is that of a request, whose length is known.
-type body struct {
-	conn   *conn
-	left   atomic.Int64
-	closed bool
-}
-
-var _ io.ReadCloser = (*body)(nil)
-
-// Read reads the body.
-func (b *body) Read(p []byte) (int, error) {
-	left := b.left.Load()
-	switch {
-	case b.closed:
-		return 0, http.ErrBodyReadAfterClose
-	case left == 0:
-		return 0, io.EOF
-	case len(p) == 0:
-		return 0, nil
-	}
-	p = p[:min(int64(len(p)), left)]
-	c := b.conn
-	if !c.in.empty() {
-		n := copy(p, c.in.bytes())
-		c.in.use(n)
-		return b.read(n)
-	}
-	n, err := c.rwc.Read(p)
-	if n == 0 && err != nil {
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			c.context.cancel()
-		}
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return 0, err
-	}
-	return b.read(n)
-}
-
-// read counts what was read.
-func (b *body) read(n int) (int, error) {
-	if b.left.Add(-int64(n)) > 0 {
-		return n, nil
-	}
-	b.conn.mu.Lock()
-	b.conn.watch()
-	b.conn.mu.Unlock()
-	return n, io.EOF
-}
-
-// Close has no more read by the handler.
-func (b *body) Close() error {
-	b.closed = true
-	return nil
-}
-
-// What is left of a body that the handler does not want is read so that the connection can be used again, but not more than this
-// and not for longer.
-const (
-	maxDrain  = 256 << 10
-	drainTime = time.Second
-)
-
-// drain reads what is left of the body. It tells whether that was all of it.
-func (b *body) drain() bool {
-	left := b.left.Load()
-	c := b.conn
-	if n := min(left, int64(len(c.in.bytes()))); n > 0 {
-		c.in.use(int(n))
-		left -= n
-	}
-	b.left.Store(0)
-	if left == 0 {
-		return true
-	}
-	if left > maxDrain {
-		return false
-	}
-	_ = c.rwc.SetReadDeadline(time.Now().Add(drainTime))
-	var waste [4 << 10]byte
-	for left > 0 {
-		n, err := c.rwc.Read(waste[:min(left, int64(len(waste)))])
-		left -= int64(n)
-		if n == 0 && err != nil {
-			return false
-		}
-	}
-	c.alarm = 0
-	_ = c.rwc.SetReadDeadline(time.Time{})
-	return true
 }

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"net"
@@ -482,15 +483,14 @@ func (w *response) appendFields(without func(name string) bool) {
 		if len(lines) == 0 || !isName(name) {
 			continue // so are the names of late trailers no names, as they have a colon
 		}
-		h := headerName{name: name, prefix: prefixOf(name)}
-		at := len(w.names)
-		w.names = append(w.names, h)
-		for at > 0 && h.before(&w.names[at-1]) {
-			w.names[at] = w.names[at-1]
-			at--
-		}
-		w.names[at] = h
+		w.names = append(w.names, headerName{name: name, prefix: prefixOf(name)})
 	}
+	slices.SortFunc(w.names, func(a, b headerName) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return cmp.Compare(a.name, b.name)
+	})
 	for i := range w.names {
 		name := w.names[i].name
 		if without(name) {
@@ -500,13 +500,6 @@ func (w *response) appendFields(without func(name string) bool) {
 			w.out = appendField(w.out, name, value)
 		}
 	}
-}
-
-func (h *headerName) before(other *headerName) bool {
-	if h.prefix != other.prefix {
-		return h.prefix < other.prefix
-	}
-	return h.name < other.name
 }
 
 // prefixOf returns the first bytes of a name as a number, in the order of names.

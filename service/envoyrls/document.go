@@ -94,6 +94,20 @@ func Parse(name string, data []byte) (*Document, error) {
 // Load reads the configuration at a path: that of one file, or of all files of a directory that end in .yaml, .yml or .json
 // and do not begin with a dot. What is in directories below is not read.
 func Load(path string) ([]*Document, error) {
+	texts, err := readTexts(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseTexts(texts)
+}
+
+// A text is a file that was read.
+type text struct {
+	name string
+	data []byte
+}
+
+func readTexts(path string) ([]text, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -104,14 +118,23 @@ func Load(path string) ([]*Document, error) {
 			return nil, err
 		}
 	}
-	docs := make([]*Document, 0, len(names))
-	var failed []error
+	texts := make([]text, 0, len(names))
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		doc, err := Parse(name, data)
+		texts = append(texts, text{name, data})
+	}
+	return texts, nil
+}
+
+// parseTexts reads all of them, to say everything that is wrong at once.
+func parseTexts(texts []text) ([]*Document, error) {
+	docs := make([]*Document, 0, len(texts))
+	var failed []error
+	for _, t := range texts {
+		doc, err := Parse(t.name, t.data)
 		if err != nil {
 			failed = append(failed, err)
 			continue

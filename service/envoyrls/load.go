@@ -1,26 +1,36 @@
 package envoyrls
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/headgate/headgate/internal/watch"
 )
 
 var errNoFiles = errors.New("no configuration: want a file that ends in .yaml, .yml or .json")
 
-// load reads the configuration and puts it in force.
+// load reads the configuration and puts it in force, unless it is the one in force.
 func (s *Server) load() error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	docs, err := Load(s.config.Path)
+	texts, err := readTexts(s.config.Path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	if len(docs) == 0 {
+	if len(texts) == 0 {
 		return fmt.Errorf("%s: %w", s.config.Path, errNoFiles)
+	}
+	if s.table.Load() != nil && slices.EqualFunc(texts, s.inForce, text.equal) {
+		s.last = ""
+		return nil
+	}
+	docs, err := parseTexts(texts)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
 	}
 	t, err := compile(docs)
 	if err != nil {
@@ -30,10 +40,12 @@ func (s *Server) load() error {
 	s.table.Store(t)
 	s.detailed.clear()
 	s.counts.loads.Add(1)
-	s.last = ""
+	s.last, s.inForce = "", texts
 	s.config.Logger.Info("rate limit configuration loaded", "path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
 	return nil
 }
+
+func (t text) equal(other text) bool { return t.name == other.name && bytes.Equal(t.data, other.data) }
 
 // refuse tells that a configuration is wrong, once for each thing that is.
 func (s *Server) refuse(err error) {

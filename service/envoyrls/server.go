@@ -120,6 +120,7 @@ type Server struct {
 
 	loading sync.Mutex // held by who reads the configuration, or changes health
 	last    string     // what was wrong with the configuration when it was read last
+	inForce []text     // what the table was made of
 	drained bool
 	healthy atomic.Bool
 }

@@ -579,7 +579,15 @@ descriptors:
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	// A change of the configuration goes on counting.
+	// A change of the configuration goes on counting, and none is none.
+	loads := s.Stats().Loads
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := hits()["api/detailed_two"].Within; got != 2 || s.Stats().Loads != loads {
+		t.Errorf("after a reload without a change: got %d within and %d loads, want 2 and %d", got, s.Stats().Loads, loads)
+	}
+	write(t, dir, "b.yaml", limits("other", 1))
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (r *request) UnmarshalWire(b []byte) error {
 		var err error
 		switch {
 		case num == 1 && typ == protowire.BytesType:
-			r.domain, b, err = text(b)
+			r.domain, b, err = words(b)
 		case num == 2 && typ == protowire.BytesType:
 			var inner []byte
 			if inner, b, err = message(b); err == nil {
@@ -166,9 +166,9 @@ func (r *request) entry(b []byte, d *descriptor) error {
 		var err error
 		switch {
 		case num == 1 && typ == protowire.BytesType:
-			e.key, b, err = text(b)
+			e.key, b, err = words(b)
 		case num == 2 && typ == protowire.BytesType:
-			e.value, b, err = text(b)
+			e.value, b, err = words(b)
 		default:
 			b, err = skip(b, num, typ)
 		}
@@ -249,7 +249,7 @@ func message(b []byte) (inner, rest []byte, err error) {
 	return inner, b[n:], nil
 }
 
-func text(b []byte) (s string, rest []byte, err error) {
+func words(b []byte) (s string, rest []byte, err error) {
 	inner, n := protowire.ConsumeBytes(b)
 	if n < 0 {
 		return "", nil, protowire.ParseError(n)

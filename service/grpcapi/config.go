@@ -22,6 +22,7 @@ const (
 	DefaultMaxHeader   = 16 << 10
 	DefaultMinPing     = 10 * time.Second
 	DefaultIdleTimeout = 15 * time.Minute
+	DefaultCallTimeout = time.Minute
 	DefaultCheckFiles  = 10 * time.Second
 )
 
@@ -56,6 +57,9 @@ type Config struct {
 	// IdleTimeout is after how long without a call a client is asked to connect anew when it needs to. Default
 	// DefaultIdleTimeout.
 	IdleTimeout time.Duration
+	// CallTimeout is how long a call that is no stream may take, from its header to its answer, if the client has set it no
+	// deadline. Default DefaultCallTimeout.
+	CallTimeout time.Duration
 	// Logger hears of faults, at most once a second, and of certificates. Default slog's.
 	Logger *slog.Logger
 	// Now is the clock by which reset_timestamp is told. Default the system's.
@@ -116,7 +120,11 @@ func (c *Config) fill() error {
 		name  string
 		value *time.Duration
 		or    time.Duration
-	}{{"MinPing", &c.MinPing, DefaultMinPing}, {"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout}} {
+	}{
+		{"MinPing", &c.MinPing, DefaultMinPing},
+		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
+		{"CallTimeout", &c.CallTimeout, DefaultCallTimeout},
+	} {
 		if *n.value == 0 {
 			*n.value = n.or
 		}

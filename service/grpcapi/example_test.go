@@ -3,7 +3,6 @@ package grpcapi_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"net"
 	"time"
 
@@ -22,26 +21,31 @@ import (
 func Example() {
 	store, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer func() { _ = store.Close() }()
 	set, err := rules.Compile([]rules.Rule{{
 		ID: "search", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerHour(2)}},
 	}})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	decide, err := engine.New(engine.Config{Store: store, Rules: set})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	server, err := grpcapi.New(grpcapi.Config{Engine: decide})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -50,13 +54,15 @@ func Example() {
 	defer end()
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	limiter := headgatev1.NewRateLimiterClient(conn)
 	for range 3 {
 		answer, err := limiter.RateLimit(ctx, &headgatev1.RateLimitRequest{Client: &headgatev1.Client{UserId: "alice"}})
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(answer.Passed, answer.RemainingRequests, "of", answer.Limit, "left")
 	}

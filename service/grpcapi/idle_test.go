@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"testing"
 	"time"
@@ -63,8 +64,8 @@ func memory() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// Half a message, then silence: the call waits for its own deadline, others do not wait for it, and Shutdown ends it.
-func TestHalfAMessageThenSilenceHoldsNobody(t *testing.T) {
+// Half a header, then silence: others do not wait for it.
+func TestHalfAHeaderThenSilenceHoldsNobody(t *testing.T) {
 	_, address := start(t, Config{})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -82,4 +83,47 @@ func TestHalfAMessageThenSilenceHoldsNobody(t *testing.T) {
 		t.Errorf("another client: got %v, %v; want it served", got, err)
 	}
 	_ = conn.Close()
+}
+
+// Half a message, then silence, and no deadline: the server ends the call.
+func TestHalfAMessageThenSilenceEndsTheCall(t *testing.T) {
+	_, address := start(t, Config{CallTimeout: 50 * time.Millisecond})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	half, rest := io.Pipe()
+	defer func() { _ = rest.Close() }()
+	r, err := http.NewRequestWithContext(patient(t), http.MethodPost, "http://"+address+headgatev1.RateLimiter_RateLimit_FullMethodName, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/grpc")
+	r.Header.Set("Te", "trailers")
+	go func() { _, _ = rest.Write([]byte{0, 0, 0, 0, 100, 1, 2, 3}) }() // 3 bytes of 100
+	response, err := transport.RoundTrip(r)
+	if err == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		if code := response.Header.Get("Grpc-Status") + response.Trailer.Get("Grpc-Status"); code != "4" {
+			t.Errorf("got status %q, %v; want 4, deadline exceeded", code, err)
+		}
+	}
+	if patient(t).Err() != nil {
+		t.Error("the call did not end")
+	}
+	// A stream may be silent for as long as it likes.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream, err := headgatev1.NewRateLimiterClient(dial(t, address)).Stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // longer than a call may take
+	if err := stream.Send(&headgatev1.StreamRequest{Id: 1, Request: ask("sam", "/api/x")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stream.Recv(); err != nil || !got.Response.Passed {
+		t.Errorf("a stream: got %v, %v; want an answer", got, err)
+	}
 }

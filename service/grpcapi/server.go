@@ -40,7 +40,8 @@ type Server struct {
 	streamed sync.Pool  // of *streamed
 	doings   sync.Pool  // of *doing
 	helpers  chan struct{}
-	logged   atomic.Int64 // when a fault was logged last, in nanoseconds
+	streams  atomic.Pointer[map[string]bool] // the methods that are streams
+	logged   atomic.Int64                    // when a fault was logged last, in nanoseconds
 
 	stop     context.CancelFunc
 	stopping context.Context //nolint:containedctx // it ends when Shutdown is called, for streams to end
@@ -91,32 +92,48 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: c.IdleTimeout, Time: time.Minute, Timeout: 20 * time.Second,
 		}),
+		grpc.InTapHandle(s.admit),
 		grpc.WaitForHandlers(true),
-		// Goroutines that have grown their stack are used again; there are more if these are busy.
-		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
+		// Goroutines that have grown their stack are used again; to grow one in every call is a fifth of what it costs. There
+		// are more if these are busy.
+		grpc.NumStreamWorkers(uint32(max(64, 16*runtime.GOMAXPROCS(0)))),
 		grpc.ReadBufferSize(8 << 10), // connections that are idle keep it
 	}
 	if s.certs != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config(c.TLS.MinVersion))))
-	}
-	if c.Token != nil {
-		options = append(options, grpc.InTapHandle(s.ask))
 	}
 	return options
 }
 
 var errToken = status.Error(codes.Unauthenticated, "show the token of the decision service: metadata authorization: Bearer TOKEN")
 
-// ask asks a call for the token.
-func (s *Server) ask(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if strings.HasPrefix(info.FullMethodName, "/grpc.health.v1.Health/") {
+// admit asks a call for the token before anything else of it is read, and sees to it that it ends.
+func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if s.config.Token != nil && !strings.HasPrefix(info.FullMethodName, "/grpc.health.v1.Health/") {
+		shown := info.Header["authorization"]
+		if len(shown) != 1 || !s.config.Token.IsBearer(shown[0]) {
+			return nil, errToken
+		}
+	}
+	if _, has := ctx.Deadline(); has || (*s.streams.Load())[info.FullMethodName] {
 		return ctx, nil
 	}
-	shown := info.Header["authorization"]
-	if len(shown) != 1 || !s.config.Token.IsBearer(shown[0]) {
-		return nil, errToken
-	}
+	ctx, end := context.WithTimeout(ctx, s.config.CallTimeout)
+	_ = end // gRPC ends the context that this is one of when the call does
 	return ctx, nil
+}
+
+// listStreams notes which methods are streams, of all services.
+func (s *Server) listStreams() {
+	streams := map[string]bool{}
+	for name, service := range s.grpc.GetServiceInfo() {
+		for _, m := range service.Methods {
+			if m.IsClientStream || m.IsServerStream {
+				streams["/"+name+"/"+m.Name] = true
+			}
+		}
+	}
+	s.streams.Store(&streams)
 }
 
 // Register lets other services be served beside these. It is called before Serve.
@@ -136,6 +153,7 @@ func (s *Server) Conns() *service.Conns { return &s.conns }
 
 // Serve serves those who connect until Shutdown, and returns nil after that. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
+	s.listStreams()
 	if s.certs != nil {
 		s.running.Go(func() { s.certs.Watch(s.stopping, s.config.TLS.CheckFiles, s.config.Logger) })
 	}

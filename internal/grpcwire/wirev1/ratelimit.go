@@ -1,6 +1,10 @@
 package wirev1
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // MaxAttributes is how many attributes of a request are read. Of one that has more, TooMany says so and the rest is missing.
 const MaxAttributes = 256
@@ -217,24 +221,36 @@ func (m *RateLimitResponse) readError(r *reader) {
 func (m *RateLimitResponse) MarshalWire(dst []byte) ([]byte, error) { return m.append(dst), nil }
 
 func (m *RateLimitResponse) append(dst []byte) []byte {
-	dst = appendBool(dst, 1, m.Passed)
-	dst = appendVarint(dst, 2, uint64(m.Limit))
-	dst = appendVarint(dst, 3, uint64(m.Remaining))
-	if m.HasReset {
-		var start int
-		dst, start = begin(dst, 4)
-		dst = appendVarint(dst, 1, uint64(m.ResetSeconds))
-		dst = appendVarint(dst, 2, uint64(m.ResetNanos))
-		dst = end(dst, start)
+	// The numbers have room for the longest that they can be, so that it is looked for once.
+	const room = 16 * 11
+	dst = slices.Grow(dst, room)
+	b, n := dst[len(dst):len(dst)+room], 0
+	if m.Passed {
+		b[0], b[1], n = 1<<3, 1, 2
 	}
-	dst = appendVarint(dst, 5, uint64(m.RetryAfterMs))
-	dst = appendVarint(dst, 6, uint64(m.DelayMs))
+	n = putVarint(b, n, 2, uint64(m.Limit))
+	n = putVarint(b, n, 3, uint64(m.Remaining))
+	if m.HasReset {
+		start := n + 2
+		n = putVarint(b, start, 1, uint64(m.ResetSeconds))
+		n = putVarint(b, n, 2, uint64(m.ResetNanos))
+		b[start-2], b[start-1] = 4<<3|byte(text), byte(n-start)
+	}
+	n = putVarint(b, n, 5, uint64(m.RetryAfterMs))
+	n = putVarint(b, n, 6, uint64(m.DelayMs))
+	if m.Degraded {
+		b[n], b[n+1] = 9<<3, 1
+		n += 2
+	}
+	n = putVarint(b, n, 10, uint64(m.Reason))
+	n = putVarint(b, n, 11, uint64(m.HTTPStatus))
+	if m.Drop {
+		b[n], b[n+1] = 12<<3, 1
+		n += 2
+	}
+	dst = dst[:len(dst)+n]
 	dst = appendText(dst, 7, m.Rule)
 	dst = appendText(dst, 8, m.Lease)
-	dst = appendBool(dst, 9, m.Degraded)
-	dst = appendVarint(dst, 10, uint64(m.Reason))
-	dst = appendVarint(dst, 11, uint64(m.HTTPStatus))
-	dst = appendBool(dst, 12, m.Drop)
 	if m.ErrorCode != 0 {
 		var start int
 		dst, start = begin(dst, 15)

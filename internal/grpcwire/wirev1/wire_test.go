@@ -382,7 +382,7 @@ func examples() map[string][]grpcwire.Message {
 	}
 	answer := RateLimitResponse{
 		Passed: true, Degraded: true, Drop: true, HasReset: true, Limit: 10, Remaining: 9, ResetSeconds: 1_800_000_000,
-		ResetNanos: 999_000_000, RetryAfterMs: -1, DelayMs: 250, Rule: "search", Lease: []byte(strings.Repeat("lease", 100)), Reason: 6,
+		ResetNanos: 999_000_000, RetryAfterMs: -1, DelayMs: 250, Rule: "search", Lease: []byte(strings.Repeat("lease", 30)), Reason: 6,
 		HTTPStatus: 429,
 	}
 	failed := RateLimitResponse{ErrorCode: 5, ErrorMessage: "no such rule"}
@@ -453,7 +453,7 @@ func TestMessagesReadAndWriteWhatTheGeneratedCodeDoes(t *testing.T) {
 					}
 				}
 				for i := range b {
-					for _, flip := range []byte{1, 2, 4, 8, 0x40, 0x80, 0xff} {
+					for _, flip := range []byte{1, 4, 8, 0x80, 0xff} {
 						broken := append([]byte(nil), b...)
 						broken[i] ^= flip
 						if err := p.agree(broken, ours); err != nil {

@@ -15,6 +15,21 @@ func appendVarint(dst []byte, number byte, v uint64) []byte {
 	return protowire.AppendVarint(append(dst, number<<3), v)
 }
 
+// putVarint writes a field into b at n, where there is room for it, and returns where it ends.
+func putVarint(b []byte, n int, number byte, v uint64) int {
+	if v == 0 {
+		return n
+	}
+	b[n] = number << 3
+	n++
+	for ; v >= 0x80; v >>= 7 {
+		b[n] = byte(v) | 0x80
+		n++
+	}
+	b[n] = byte(v)
+	return n + 1
+}
+
 func appendBool(dst []byte, number byte, v bool) []byte {
 	if !v {
 		return dst

@@ -1,0 +1,142 @@
+package downstream
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener for connections within this process, whose time is that of the test.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
+
+const (
+	headerTime = 10 * time.Second
+	idleTime   = time.Minute
+)
+
+// inTime has a client do something with a server, whose time is the test's.
+func inTime(t *testing.T, do func(t *testing.T, c net.Conn, r *bufio.Reader)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		s := &Server{Handler: h, Rest: &http.Server{Handler: h}, HeaderTimeout: headerTime, IdleTimeout: idleTime}
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		client, server := net.Pipe()
+		l.conns <- server
+		do(t, client, bufio.NewReader(client))
+		_ = client.Close()
+		_ = s.Close()
+		<-done
+	})
+}
+
+// wantEndAfter checks when the server closes the connection.
+func wantEndAfter(t *testing.T, r *bufio.Reader, want time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	if b, err := r.Peek(1); err == nil {
+		t.Errorf("got %q, want the end", b)
+	}
+	if took := time.Since(begun).Round(time.Microsecond); took != want {
+		t.Errorf("closed after %v, want %v", took, want)
+	}
+}
+
+func answered(t *testing.T, c net.Conn, r *bufio.Reader) {
+	t.Helper()
+	send(t, c, get("/"))
+	if a := receive(t, r, "GET"); a.body != "ok" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
+	inTime(t, func(t *testing.T, _ net.Conn, r *bufio.Reader) { wantEndAfter(t, r, headerTime) })
+}
+
+func TestHeaderThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
+		time.Sleep(time.Second)
+		send(t, c, "GET / HTTP/1.1\r\nHost: x\r\n")
+		wantEndAfter(t, r, headerTime-time.Second)
+	})
+}
+
+func TestHeaderThatComesDropByDropHasOneTimeForAll(t *testing.T) {
+	for name, first := range map[string]bool{"first": true, "second": false} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
+				if !first {
+					answered(t, c, r)
+					time.Sleep(idleTime / 2)
+				}
+				begun := time.Now()
+				for {
+					if _, err := io.WriteString(c, "G"); err != nil {
+						break
+					}
+					time.Sleep(time.Second)
+				}
+				if took := time.Since(begun); took < headerTime || took > headerTime+time.Second {
+					t.Errorf("closed after %v, want %v", took, headerTime)
+				}
+			})
+		})
+	}
+}
+
+// The deadline of the header passes meanwhile, and does not matter any more.
+func TestConnectionIsIdleForAsLongAsItMayBe(t *testing.T) {
+	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
+		for range 5 {
+			answered(t, c, r)
+			time.Sleep(idleTime - time.Millisecond)
+		}
+		answered(t, c, r)
+		wantEndAfter(t, r, idleTime)
+	})
+}
+
+func TestHeaderInPiecesHasItsTimeAfterAWait(t *testing.T) {
+	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
+		answered(t, c, r)
+		time.Sleep(idleTime - time.Second)
+		text := get("/")
+		send(t, c, text[:10])
+		time.Sleep(headerTime - time.Second)
+		send(t, c, text[10:])
+		if a := receive(t, r, "GET"); a.body != "ok" {
+			t.Errorf("got %+v", a)
+		}
+		wantEndAfter(t, r, idleTime)
+	})
+}
