@@ -15,6 +15,7 @@ type task struct {
 	done     chan struct{} // holds one when it is done
 	deadline time.Time
 	safe     bool // it may be sent again
+	size     int  // about how many bytes it takes on the wire
 
 	// Under the batcher's lock.
 	sent bool // it is on its way, or was
@@ -44,11 +45,36 @@ func (t *task) free() {
 	tasks.Put(t)
 }
 
-// maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
-const maxCalls = 16
+// maxBytes is how much travels together at most. The service reads 1 MiB at a time unless told otherwise, and what is too much
+// for it fails for all that travel with it.
+const maxBytes = 512 << 10
 
-// A batcher sends tasks together. One that is alone is sent at once; those that come while a call is under way gather until
-// it returns, there are enough of them, or the first has waited long enough.
+// bytes returns about how many bytes a task takes on the wire.
+func (t *task) bytes() int {
+	const numbers = 64 // and what is before texts
+	size := numbers
+	for i := range t.checks {
+		size += 2*numbers + len(t.checks[i].Key) + len(t.checks[i].Owner)
+	}
+	if len(t.checks) > 0 {
+		return size
+	}
+	q := &t.request
+	size += len(q.Rule) + len(q.User) + len(q.IP) + len(q.APIKey)
+	for i := range q.Attributes {
+		const before = 8
+		size += before + len(q.Attributes[i].Name) + len(q.Attributes[i].Value)
+	}
+	return size
+}
+
+// maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
+const maxCalls = 4
+
+// A batcher sends tasks together. One that is alone is sent at once; those that come while calls are under way gather until
+// one returns, there are enough of them, or the first has waited long enough. When there are many, two calls take turns, each
+// with about half of them, so that this side writes while the other answers. A call that returns leaves those who are pending to
+// the next if they are few: callers must not fall apart into many small groups.
 type batcher struct {
 	send func(ctx context.Context, tasks []*task) // fills in what came of them
 	lost func(t *task)                            // is told of tasks that were done after nobody waited for them
@@ -58,8 +84,10 @@ type batcher struct {
 
 	mu       sync.Mutex
 	pending  []*task
-	weight   int // of those that are pending
-	calls    int // under way
+	weight   int  // of those that are pending
+	calls    int  // under way
+	inflight int  // tasks in them
+	overdue  bool // those that are pending have waited long enough, and go with the next call that may be
 	timer    *time.Timer
 	closed   bool
 	ctx      context.Context //nolint:containedctx // it ends the calls when the batcher is closed
@@ -81,6 +109,7 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
+	t.size = t.bytes()
 	t.deadline = time.Now().Add(b.life)
 	if by, ok := ctx.Deadline(); ok && by.Before(t.deadline) {
 		t.deadline = by
@@ -93,6 +122,7 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	if b.calls == 0 || b.wait < 0 {
 		// Alone, so in the caller's own goroutine: nobody has to be woken.
 		b.calls++
+		b.inflight++
 		b.underway.Add(1)
 		t.sent = true
 		b.mu.Unlock()
@@ -112,7 +142,11 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	case <-t.done:
 		return true, t.err
 	case <-ctx.Done():
-		return b.leave(t), ctx.Err()
+		mine, done := b.leave(t)
+		if done { // what it holds is not lost
+			return true, t.err
+		}
+		return mine, ctx.Err()
 	}
 }
 
@@ -130,24 +164,31 @@ func (b *batcher) alone(ctx context.Context, t *task) {
 	stop()
 	end()
 	b.mu.Lock()
-	b.calls--
-	b.flush()
+	b.inflight--
+	send := b.overdue || b.enough()
+	if b.calls--; b.calls == 0 && !b.closed && len(b.pending) >= worthTwo {
+		b.start(b.next(len(b.pending) / 2))
+	}
+	if send {
+		b.flush()
+	}
 	b.mu.Unlock()
 	b.underway.Done()
 }
 
-// leave is called by who does not wait any longer. It returns whether the task is his: it was not sent, or is done.
-func (b *batcher) leave(t *task) bool {
+// leave is called by who does not wait any longer. It returns whether the task is his, since it was not sent or is done, and
+// whether it is done.
+func (b *batcher) leave(t *task) (mine, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-t.done:
-		return true
+		return true, true
 	default:
 	}
 	if t.sent {
 		t.left = true
-		return false
+		return false, false
 	}
 	for i, p := range b.pending {
 		if p == t {
@@ -156,7 +197,7 @@ func (b *batcher) leave(t *task) bool {
 			break
 		}
 	}
-	return true
+	return true, false
 }
 
 // arm sees to it that those who are pending do not wait for longer than d.
@@ -177,6 +218,7 @@ func (b *batcher) late() {
 	if len(b.pending) == 0 || b.closed {
 		return
 	}
+	b.overdue = true
 	now, next := time.Now(), time.Time{}
 	kept := b.pending[:0]
 	for _, t := range b.pending {
@@ -197,19 +239,28 @@ func (b *batcher) late() {
 	}
 }
 
+// worthTwo is how many tasks are enough for two calls.
+const worthTwo = 16
+
 // flush sends those that are pending, if there may be another call.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
-		together := b.next()
-		b.calls++
-		b.underway.Go(func() { b.run(together) })
+		b.start(b.next(len(b.pending)))
 	}
+	b.overdue = b.overdue && len(b.pending) > 0
 }
 
-// next takes as many tasks as may travel together.
-func (b *batcher) next() []*task {
-	n, weight := 0, 0
-	for n < len(b.pending) && (n == 0 || weight+b.pending[n].weight() <= b.most) {
+// start sends tasks.
+func (b *batcher) start(together []*task) {
+	b.calls++
+	b.underway.Go(func() { b.run(together) })
+}
+
+// next takes as many tasks as may travel together, and no more than that.
+func (b *batcher) next(most int) []*task {
+	n, weight, size := 0, 0, 0
+	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.most && size+b.pending[n].size <= maxBytes) {
+		size += b.pending[n].size
 		weight += b.pending[n].weight()
 		b.pending[n].sent = true
 		n++
@@ -219,6 +270,7 @@ func (b *batcher) next() []*task {
 	b.pending = append(b.pending[:0], b.pending[n:]...)
 	clear(b.pending[len(b.pending) : len(b.pending)+n])
 	b.weight -= weight
+	b.inflight += n
 	return together
 }
 
@@ -232,21 +284,36 @@ func (b *batcher) run(together []*task) {
 		for _, t := range again {
 			b.weight += t.weight()
 		}
-		if len(b.pending) < len(together) {
+		b.inflight -= len(together)
+		if b.calls <= 2 && len(b.pending) < len(together) {
 			// Those who have just got their answers are about to ask again: let them, so that they travel together.
 			b.mu.Unlock()
 			runtime.Gosched()
 			b.mu.Lock()
 		}
 		together = nil
-		if len(b.pending) > 0 && !b.closed {
-			together = b.next()
-		} else {
+		if b.closed || len(b.pending) == 0 || !b.overdue && !b.enough() {
 			b.calls--
 			b.fail()
+		} else {
+			most := len(b.pending)
+			if b.calls == 1 && most >= worthTwo {
+				b.start(b.next(most / 2))
+				most = len(b.pending)
+			}
+			together = b.next(most)
+			b.overdue = b.overdue && len(b.pending) > 0
+		}
+		if len(again) > 0 && len(b.pending) > 0 && !b.closed {
+			b.arm(b.wait)
 		}
 		b.mu.Unlock()
 	}
+}
+
+// enough tells whether those who are pending are worth a call of their own, by one that has returned.
+func (b *batcher) enough() bool {
+	return b.calls == 1 || b.calls == 2 && 3*len(b.pending) >= b.inflight
 }
 
 func (b *batcher) call(together []*task) {

@@ -13,6 +13,7 @@ type budget struct {
 	probing  bool          // after a pause: one request at a time, until one is served
 	windows  []window      // what is left, as far as is known
 	heard    time.Time     // when an answer came last that said something
+	sent     time.Time     // when a request was sent last
 	changed  chan struct{} // closed when something changes, and made anew
 }
 
@@ -70,9 +71,16 @@ func (t *Transport) forget(now time.Time) bool {
 	return false
 }
 
+// probingFor is for how long after a pause it is remembered that one request goes first. Servers that are never asked again
+// must not be remembered for ever.
+const probingFor = time.Minute
+
 // idle tells whether a budget is as good as none.
 func (b *budget) idle(now time.Time) bool {
-	if b.underway > 0 || b.probing || b.pause.After(now) {
+	if b.underway > 0 || b.pause.After(now) {
+		return false
+	}
+	if b.probing && (now.Sub(b.pause) < probingFor || now.Sub(b.sent) < probingFor) {
 		return false
 	}
 	for i := range b.windows {
@@ -103,6 +111,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 // take counts a request that is sent.
 func (b *budget) take(now time.Time) {
 	b.underway++
+	b.sent = now
 	kept := b.windows[:0]
 	for _, w := range b.windows {
 		if !w.until.After(now) && !b.renew(&w, now) {
@@ -160,7 +169,7 @@ func (b *budget) learn(sent, now time.Time, s *said) {
 	for i := range s.windows {
 		w := s.windows[i]
 		w.left -= int64(b.underway)
-		if known := b.window(w.name, now); known != nil && older && known.left < w.left {
+		if known := b.window(w.name); known != nil && older && known.until.After(now) && known.left < w.left {
 			continue
 		} else if known != nil {
 			*known = w
@@ -172,10 +181,10 @@ func (b *budget) learn(sent, now time.Time, s *said) {
 	}
 }
 
-// window returns what is known of a quota that is not over, nil if nothing is.
-func (b *budget) window(name string, now time.Time) *window {
+// window returns what is known of a quota, nil if nothing is.
+func (b *budget) window(name string) *window {
 	for i := range b.windows {
-		if b.windows[i].name == name && b.windows[i].until.After(now) {
+		if b.windows[i].name == name {
 			return &b.windows[i]
 		}
 	}

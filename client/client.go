@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sony/gobreaker/v2"
 	"google.golang.org/grpc"
@@ -149,6 +150,34 @@ type Request struct {
 	HasCost bool
 }
 
+// maxRequest is how long the texts of a request may be together, in bytes.
+const maxRequest = 128 << 10
+
+// validate refuses what the service could not read: clients of the caller's may have chosen it, and it would fail all that
+// travel with it, as if the service had failed.
+func (r *Request) validate() error {
+	size := 0
+	for _, text := range [...]string{r.Rule, r.User, r.IP, r.APIKey} {
+		if size += len(text); !utf8.ValidString(text) {
+			return errUTF8
+		}
+	}
+	for name, value := range r.Attributes {
+		if size += len(name) + len(value); !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return errUTF8
+		}
+	}
+	if size > maxRequest {
+		return errTooLarge
+	}
+	return nil
+}
+
+var (
+	errUTF8     = status.Error(codes.InvalidArgument, "a text that is not UTF-8")
+	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
+)
+
 // An Answer is what was decided.
 type Answer struct {
 	// Passed tells whether the request may go on; if Delay is not 0, after so long.
@@ -179,6 +208,9 @@ type Answer struct {
 func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	if ctx == nil {
 		return Answer{}, headgate.ErrNilContext
+	}
+	if err := r.validate(); err != nil {
+		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 	report, err := c.circuit.Allow()
 	if err != nil {

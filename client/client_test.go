@@ -91,7 +91,15 @@ func TestWhatIsWrongIsAnErrorOfThatCall(t *testing.T) {
 	for i := range 64 {
 		group.Go(func() {
 			for range 20 {
-				switch i % 3 {
+				switch i % 5 {
+				case 3: // what a client of the caller's may have chosen
+					if _, err := c.RateLimit(t.Context(), asks("a\xff", "/wide")); status.Code(err) != codes.InvalidArgument {
+						t.Errorf("no UTF-8: got %v, want InvalidArgument", err)
+					}
+				case 4:
+					if _, err := c.RateLimit(t.Context(), asks(strings.Repeat("a", 2<<20), "/wide")); status.Code(err) != codes.InvalidArgument {
+						t.Errorf("a name of 2 MiB: got %v, want InvalidArgument", err)
+					}
 				case 0:
 					if _, err := c.RateLimit(t.Context(), Request{Rule: "none"}); status.Code(err) != codes.NotFound {
 						t.Errorf("an unknown rule: got %v, want NotFound", err)
@@ -128,6 +136,23 @@ func TestWhatIsWrongIsAnErrorOfThatCall(t *testing.T) {
 			t.Errorf("another token: got %+v, %v; want Unauthenticated", got, err)
 		}
 	}
+}
+
+// Many that are large travel in several calls, none of which is more than the service reads.
+func TestLargeCallsTravelInSeveral(t *testing.T) {
+	c := newHost(t, nil, grpcapi.Config{}).client(Options{})
+	large := strings.Repeat("a", 60<<10)
+	var group sync.WaitGroup
+	for i := range 64 {
+		group.Go(func() {
+			q := asks(fmt.Sprint("user", i), "/wide")
+			q.Attributes["header.x-large"] = large
+			if got, err := c.RateLimit(t.Context(), q); err != nil || !got.Passed || got.Degraded {
+				t.Errorf("got %+v, %v; want it passed", got, err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // calls counts what a client sends.

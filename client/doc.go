@@ -11,13 +11,15 @@
 // # Calls that travel together
 //
 // A call that is alone is sent at once. Those that come while one is under way wait for it to return, at most
-// Options.BatchWait, and are sent in one: many goroutines cost little more than one.
+// Options.BatchWait, and are sent in one: many goroutines cost little more than one. No more than four are under way at once;
+// if these take longer, the others wait for one of them.
 //
 // # When the service does not answer
 //
 // Calls end after Options.Deadline. RateLimit then answers by Options.OnFailure: it lets pass, or denies, and says Degraded.
 // After five failures in a row calls are answered that way at once, and twice a second one of them asks how it is. What is
-// wrong with a call itself is an error: a rule that does not exist, a token that is not believed.
+// wrong with a call itself is an error, and only of that call: a rule that does not exist, a token that is not believed, texts that
+// are not UTF-8 or too long. Clients of the caller's may bring that about, so that who lets pass on an error lets them pass.
 //
 // Decisions are not sent again when they fail, since they may have counted. What is safe to repeat (a cost of 0, Release,
 // Reset) is sent once more if the connection broke. gRPC itself repeats what a server has refused to look at.

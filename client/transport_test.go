@@ -368,6 +368,54 @@ func TestMemoryForKeysIsBounded(t *testing.T) {
 	}
 }
 
+// Servers that refused once and were never asked again make room for others.
+func TestServersThatAreNotAskedAgainAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := newTransport(t, TransportOptions{MaxKeys: 10, MaxWait: -1, Base: far(func(*http.Request) (*http.Response, error) {
+			return answered(429, "Retry-After", "5"), nil
+		})})
+		for i := range 10 {
+			if _, err := get(t, transport, fmt.Sprintf("http://once%d/", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5*time.Second + probingFor)
+		if _, err := get(t, transport, "http://new/"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := get(t, transport, "http://new/"); !errors.Is(err, ErrLimited) {
+			t.Errorf("a server that said to wait: got %v, want it remembered", err)
+		}
+	})
+}
+
+// A server whose answers take longer than its windows last is kept to all the same, for any number of answers.
+func TestAnswersThatComeAfterTheirWindowAreLearnedFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := "7"
+		transport := newTransport(t, TransportOptions{MaxWait: -1, Base: far(func(*http.Request) (*http.Response, error) {
+			time.Sleep(3 * time.Second)
+			return answered(200, "X-RateLimit-Limit", "9", "X-RateLimit-Remaining", left, "X-RateLimit-Reset", "1"), nil
+		})})
+		for range 3 * maxWindows {
+			if _, err := get(t, transport, "http://slow/"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		left = "0"
+		if _, err := get(t, transport, "http://slow/"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := get(t, transport, "http://slow/"); !errors.Is(err, ErrLimited) {
+			t.Errorf("nothing is left: got %v, want that it waits", err)
+		}
+		if got := len(transport.known["http://slow"].windows); got != 1 {
+			t.Errorf("%d windows are remembered of one", got)
+		}
+	})
+}
+
 func TestTransportOptionsAreChecked(t *testing.T) {
 	store := newMemory(t)
 	for name, o := range map[string]TransportOptions{

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -97,6 +98,9 @@ func newSite(t *testing.T) *site {
 		s.mu.Lock()
 		s.served = append(s.served, r)
 		s.mu.Unlock()
+		if r.URL.Path == "/broken" {
+			panic(http.ErrAbortHandler) // ends the connection
+		}
 		if r.URL.Path == "/forbidden" {
 			w.WriteHeader(http.StatusForbidden)
 		}
@@ -128,6 +132,19 @@ func (s *site) seen() *http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.served[len(s.served)-1]
+}
+
+// count returns how many requests for a path the service got.
+func (s *site) count(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.served {
+		if r.URL.Path == path {
+			n++
+		}
+	}
+	return n
 }
 
 // freePort returns an address where nobody listens.
@@ -244,6 +261,29 @@ func ask(t *testing.T, from, method, url, body string, header ...string) answer 
 	return answer{response, string(text)}
 }
 
+// askBadly sends a request with a character in its header that is not allowed there, and returns the status, or 0 if there was
+// no answer.
+func askBadly(t *testing.T, url, path string) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\nX-Bad: a\x01b\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode
+}
+
 // A proxy is one that is tested: what it can do, and what it cannot.
 type proxy struct {
 	url   string
@@ -293,6 +333,10 @@ func (p proxy) test(t *testing.T, s *site) {
 		t.Errorf("got Content-Type %q", got)
 	}
 	wants("who says that he is another", get("127.0.0.2", "/limited/b", "X-Forwarded-For", "192.0.2.1"), 429)
+	if got := askBadly(t, p.url, "/limited/b"); got >= 200 && got < 300 {
+		t.Errorf("a header that nobody should take: got %d, want that it is refused", got)
+	}
+	wants("who is limited, after somebody's bad header", get("127.0.0.2", "/limited/b"), 429)
 	wants("another", get("127.0.0.3", "/limited/b"), 200)
 	wants("a path without a limit", get("127.0.0.2", "/"), 200)
 
@@ -317,6 +361,14 @@ func (p proxy) test(t *testing.T, s *site) {
 	wants("what the service forbids", forbidden, 403)
 	if !strings.HasPrefix(forbidden.body, "served") {
 		t.Errorf("got %q, want the service's own answer", forbidden.body)
+	}
+
+	// A service that fails gets the request once.
+	if got := ask(t, "127.0.0.2", http.MethodPost, p.url+"/broken", "the body"); got.StatusCode < 500 {
+		t.Errorf("a service that hangs up: got %d, want an error", got.StatusCode)
+	}
+	if got := s.count("/broken"); got != 1 {
+		t.Errorf("a service that hangs up got the request %d times, want once", got)
 	}
 
 	// Who says what only a proxy may say gets nothing by it.

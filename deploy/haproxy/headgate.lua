@@ -46,15 +46,23 @@ core.register_action("headgate", { "http-req" }, function(txn)
 	local asked, answer = pcall(function()
 		return core.httpclient():get({ url = url, headers = headers, timeout = timeout })
 	end)
-	-- What HAProxy answers itself when it cannot connect is no problem in JSON, as all denials are.
-	local kind = asked and answer and first(answer.headers, "content-type")
-	if not asked or not answer or answer.status ~= 200 and kind ~= "application/problem+json" then
+	-- What HAProxy answers itself when it cannot connect is an error of a server that is no problem in JSON. What Headgate's server
+	-- says of a request that it cannot even read is one of the client: that must not count as away, or one client could have
+	-- Headgate left out for all.
+	local status = asked and answer and answer.status or 0
+	local kind = status ~= 0 and first(answer.headers, "content-type")
+	local known = status == 200 or kind == "application/problem+json"
+	if status == 0 or status >= 500 and not known then
 		away_until = now + pause
 		core.Warning("Headgate is away; requests pass for " .. pause .. " s without asking it")
 		return
 	end
-	txn:set_var("txn.headgate_status", tostring(answer.status))
-	txn:set_var("txn.headgate_body", ((answer.body or ""):gsub("%s+$", "")))
+	local body = (answer.body or ""):gsub("%s+$", "")
+	if not known then
+		status, body = 400, '{"type":"about:blank","title":"Bad Request","status":400}'
+	end
+	txn:set_var("txn.headgate_status", tostring(status))
+	txn:set_var("txn.headgate_body", body)
 	for name, variable in pairs({
 		["retry-after"] = "txn.headgate_retry_after",
 		["ratelimit-policy"] = "txn.headgate_policy",

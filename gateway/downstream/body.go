@@ -5,24 +5,29 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A body is that of a request, whose length is known.
+// A body is that of a request, whose length is known. Unlike the rest of it, it is not used again: somebody may be left behind
+// who reads it, such as a transport that got its answer early, and must not read what comes next.
 type body struct {
 	conn   *conn
 	left   atomic.Int64
-	closed bool
+	closed atomic.Bool
+	mu     sync.Mutex // of who reads
 }
 
 var _ io.ReadCloser = (*body)(nil)
 
 // Read reads the body.
 func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	left := b.left.Load()
 	switch {
-	case b.closed:
+	case b.closed.Load():
 		return 0, http.ErrBodyReadAfterClose
 	case left == 0:
 		return 0, io.EOF
@@ -62,8 +67,21 @@ func (b *body) read(n int) (int, error) {
 
 // Close has no more read by the handler.
 func (b *body) Close() error {
-	b.closed = true
+	b.closed.Store(true)
 	return nil
+}
+
+// end closes it when the request is over, and waits for who still reads.
+func (b *body) end() {
+	b.closed.Store(true)
+	if !b.mu.TryLock() {
+		c := b.conn
+		_ = c.rwc.SetReadDeadline(longAgo)
+		b.mu.Lock()
+		c.alarm = 0
+		_ = c.rwc.SetReadDeadline(time.Time{})
+	}
+	b.mu.Unlock()
 }
 
 // What is left of a body that the handler does not want is read so that the connection can be used again, but not more than this
@@ -73,7 +91,7 @@ const (
 	drainTime = time.Second
 )
 
-// drain reads what is left of the body. It tells whether that was all of it.
+// drain reads what is left of the body, which has ended. It tells whether that was all of it.
 func (b *body) drain() bool {
 	left := b.left.Load()
 	c := b.conn

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,6 +35,7 @@ type conn struct {
 	tls    *tls.ConnectionState
 
 	opened time.Duration
+	ready  time.Duration // when the first request could come
 	state  atomic.Uint32
 	alarm  time.Duration // the deadline for reading that is set, by the server's clock; 0 if there is none
 	theirs atomic.Bool   // the handler has set one
@@ -41,12 +43,14 @@ type conn struct {
 
 	head     head
 	size     int // of the head, in bytes
+	blanks   int // how many line breaks may come before the next head
 	values   []string
 	url      url.URL
 	context  *requestContext
+	blank    http.Request // what each request is made of; it has the context
 	request  *http.Request
 	response response
-	body     body
+	body     *body // of the last request that had one
 
 	mu       sync.Mutex
 	serving  bool          // a handler is at work; at other times nobody else may read
@@ -59,7 +63,7 @@ type conn struct {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, raw: nc, rwc: nc, opened: s.now()}
 	c.response.conn, c.response.header = c, make(http.Header, fewFields)
-	c.body.conn = c
+	c.body = &body{conn: c}
 	c.renew(make(http.Header, fewFields))
 	return c
 }
@@ -67,7 +71,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 // renew makes a request with a context that nobody knows yet.
 func (c *conn) renew(h http.Header) {
 	c.context = &requestContext{conn: c}
-	c.request = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h}).WithContext(c.context)
+	c.blank = *(&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Body: http.NoBody}).WithContext(c.context)
+	c.request = new(http.Request)
 }
 
 // serve serves the connection until it ends or is somebody else's.
@@ -77,8 +82,8 @@ func (c *conn) serve() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // what a handler panics with is not wrapped
 			c.server.logf("downstream: panic serving %s: %v\n%s", c.remote, p, debug.Stack())
 		}
-		c.unwatch()
 		c.context.end()
+		c.unwatch()
 		if c.response.hijacked {
 			c.server.forget(c)
 		} else if ended {
@@ -108,6 +113,7 @@ func (c *conn) serve() {
 	default:
 		c.socket = newSocket(c.raw)
 	}
+	c.ready = c.server.now()
 	for {
 		switch c.next() {
 		case served:
@@ -115,6 +121,9 @@ func (c *conn) serve() {
 				return
 			}
 		case refused:
+			if c.size > 0 && bytes.HasPrefix(c.in.bytes(), preface) {
+				return // net/http would take the connection for a new one
+			}
 			ended = !c.handOver()
 			return
 		default:
@@ -122,6 +131,9 @@ func (c *conn) serve() {
 		}
 	}
 }
+
+// preface is how a connection of HTTP/2 begins, which one of HTTP/1 does not become.
+var preface = []byte("PRI * HTTP/2.0")
 
 // close closes the connection.
 func (c *conn) close() {
@@ -174,7 +186,7 @@ func (c *conn) next() coming {
 	if fresh {
 		limit = c.server.HeaderTimeout
 	}
-	if c.in.empty() {
+	for c.in.skip(&c.blanks); c.in.empty(); c.in.skip(&c.blanks) {
 		c.in.reset()
 		// The client has just been answered. While others are served he may send what is next, and then nobody has to wait for it.
 		runtime.Gosched()
@@ -203,7 +215,7 @@ func (c *conn) next() coming {
 		if begun == 0 {
 			begun = now
 			if fresh {
-				begun = c.opened
+				begun = c.ready
 			}
 		}
 		left := time.Duration(0)
@@ -223,22 +235,27 @@ func (c *conn) take(text string) coming {
 	if n := len(c.head.fields); cap(c.values) < n {
 		c.values = make([]string, n+8)
 	}
+	if !c.context.again() {
+		c.renew(c.blank.Header)
+	}
+	clear(c.blank.Header)
+	// Nothing that handlers have put into the last one is left: they parse forms only once.
 	r := c.request
-	clear(r.Header)
+	*r = c.blank
 	if !c.head.fill(r, &c.url, text, c.values[:cap(c.values)]) {
 		return refused
 	}
-	c.size = len(text)
+	c.size, c.blanks = len(text), 0
+	if r.Method == http.MethodPost {
+		c.blanks = maxBlanks
+	}
 	c.in.use(len(text))
-	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
 	r.RemoteAddr, r.TLS = c.remote, c.tls
-	r.Trailer, r.TransferEncoding = nil, nil
-	r.Body = http.NoBody
-	c.body.left.Store(r.ContentLength)
 	if r.ContentLength > 0 {
 		c.disarm() // how long it may take is up to the handler
-		c.body.closed = false
-		r.Body = &c.body
+		c.body = &body{conn: c}
+		c.body.left.Store(r.ContentLength)
+		r.Body = c.body
 	}
 	return served
 }
@@ -298,14 +315,15 @@ func (c *conn) answer() bool {
 		return false
 	}
 	w.finish()
+	if form := c.request.MultipartForm; form != nil {
+		_ = form.RemoveAll() // its files, as net/http does; nobody is there to be told
+	}
+	c.body.end()
+	c.context.end() // before unwatch, so that nobody has the connection watched any more
 	c.unwatch()
-	if used, large := c.context.end(), c.isLarge(); used || large {
-		header := c.request.Header
-		if large {
-			header = make(http.Header, fewFields)
-			c.values, c.head, c.url = nil, head{}, url.URL{}
-		}
-		c.renew(header)
+	if c.isLarge() {
+		c.values, c.head, c.url = nil, head{}, url.URL{}
+		c.renew(make(http.Header, fewFields))
 	}
 	if !c.body.drain() {
 		if w.err == nil {
@@ -334,7 +352,7 @@ const lingerTime = 500 * time.Millisecond
 
 // linger says that nothing more will come, and gives the client time to read what did.
 func (c *conn) linger() {
-	half, ok := c.raw.(interface{ CloseWrite() error })
+	half, ok := c.rwc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}

@@ -61,12 +61,16 @@ func (x *requestContext) Err() error {
 	return x.err
 }
 
-// Value has the address at which the client has connected.
+// Value has the address at which the client has connected, and that there is a server: some handlers panic for it only.
 func (x *requestContext) Value(key any) any {
-	if key == http.LocalAddrContextKey {
+	switch key {
+	case http.LocalAddrContextKey:
 		return x.conn.rwc.LocalAddr()
+	case http.ServerContextKey:
+		return x.conn.server.Rest
+	default:
+		return nil
 	}
-	return nil
 }
 
 // AfterFunc is what package context uses in place of a goroutine that waits for Done.
@@ -91,15 +95,16 @@ func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// end ends it. It tells whether somebody may still hold it, so that it cannot be that of another request.
-func (x *requestContext) end() (used bool) {
+// end ends it.
+func (x *requestContext) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.used {
-		return x.done != nil || x.err != nil
-	}
+	x.endLocked()
+}
+
+func (x *requestContext) endLocked() {
 	if x.err != nil {
-		return true
+		return
 	}
 	x.err = context.Canceled
 	if x.done != nil {
@@ -109,13 +114,23 @@ func (x *requestContext) end() (used bool) {
 		go (*f)()
 	}
 	x.afters = nil
-	return true
 }
 
 // cancel ends it because the client has hung up.
 func (x *requestContext) cancel() {
 	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.used = true
-	x.mu.Unlock()
-	x.end()
+	x.endLocked()
+}
+
+// again makes it that of the next request. It tells whether that is possible: nobody may wait for its end.
+func (x *requestContext) again() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.used || x.done != nil {
+		return false
+	}
+	x.err = nil
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // A handover is the listener on which net/http gets its connections.
@@ -50,25 +51,33 @@ func (h *handover) Close() error {
 // Addr returns the address of the listener that connections come from.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver gives the connection to net/http, with what was read of it and not used. It tells whether that was possible.
+// handOver gives the connection to net/http, with what was read of it and not used. It tells whether that was possible. A request
+// that has begun is still ours to wait for until net/http answers it: its Shutdown drops those that it has just read.
 func (c *conn) handOver() bool {
 	c.disarm()
-	c.server.forget(c)
+	c.response.unbound()
 	to := c.rwc
 	if rest := c.in.bytes(); len(rest) > 0 {
 		again := &replayed{Conn: c.rwc, rest: append([]byte(nil), rest...)}
+		again.from.Store(c)
 		to = again
 		if secure, ok := c.rwc.(*tls.Conn); ok {
 			to = &replayedTLS{replayed: again, secure: secure}
 		}
+		return c.server.handover.give(to)
 	}
-	return c.server.handover.give(to)
+	if !c.server.handover.give(to) {
+		return false
+	}
+	c.server.forget(c)
+	return true
 }
 
 // replayed is a connection of which some was read already.
 type replayed struct {
 	net.Conn
 	rest []byte
+	from atomic.Pointer[conn] // until it is answered; nil if it was not handed over
 }
 
 func (r *replayed) Read(p []byte) (int, error) {
@@ -80,6 +89,27 @@ func (r *replayed) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return r.Conn.Read(p)
+}
+
+func (r *replayed) Write(p []byte) (int, error) {
+	r.answered()
+	return r.Conn.Write(p)
+}
+
+// Close closes the connection.
+func (r *replayed) Close() error {
+	r.answered()
+	return r.Conn.Close()
+}
+
+// answered has the connection no longer waited for by us.
+func (r *replayed) answered() {
+	if r.from.Load() == nil {
+		return
+	}
+	if c := r.from.Swap(nil); c != nil {
+		c.server.forget(c)
+	}
 }
 
 // CloseWrite is what net/http closes with after an error, so that its answer arrives.

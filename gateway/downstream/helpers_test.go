@@ -96,7 +96,10 @@ func reference(t testing.TB, h http.HandlerFunc) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true, Protocols: protocols}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close() })
 	return l.Addr().String()

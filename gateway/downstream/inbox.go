@@ -18,6 +18,17 @@ func (b *inbox) bytes() []byte { return b.buf[b.r:b.w] }
 func (b *inbox) empty() bool   { return b.r == b.w }
 func (b *inbox) use(n int)     { b.r += n }
 
+// maxBlanks is how many bytes of line breaks may follow a body: there are clients that send one. It is net/http's.
+const maxBlanks = 4
+
+// skip skips as many.
+func (b *inbox) skip(most *int) {
+	for *most > 0 && b.r < b.w && (b.buf[b.r] == '\r' || b.buf[b.r] == '\n') {
+		b.r++
+		*most--
+	}
+}
+
 // full tells whether it cannot take more without being made larger.
 func (b *inbox) full() bool { return b.w == len(b.buf) }
 

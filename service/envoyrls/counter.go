@@ -33,6 +33,9 @@ const (
 // are counted as one.
 const MaxDetailed = 10_000
 
+// maxDetailedName is how long such a name may be, in bytes, with its domain. Longer ones are too many as well.
+const maxDetailedName = 1 << 10
+
 // detailed are counters of names that are made of what requests say.
 type detailed struct {
 	mu       sync.RWMutex
@@ -57,7 +60,7 @@ func (d *detailed) add(domain string, name []byte) *counter {
 	if c := d.counters[string(name)]; c != nil {
 		return c
 	}
-	if len(d.counters) >= MaxDetailed {
+	if len(d.counters) >= MaxDetailed || len(name) > maxDetailedName {
 		return d.other(domain)
 	}
 	if d.counters == nil {

@@ -1,7 +1,9 @@
 package envoyrls
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -38,6 +40,13 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want the token of this service: Authorization: Bearer …", http.StatusUnauthorized)
 		return
 	}
+	done, room := s.reserve(r.ContentLength)
+	if !room {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many large requests at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.config.Limits.Body))
 	if err != nil {
 		var large *http.MaxBytesError
@@ -46,6 +55,11 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		http.Error(w, "the request was not received", http.StatusBadRequest)
+		return
+	}
+	if l := &s.config.Limits; bytes.Count(body, []byte("{")) > 1+l.Descriptors*(objects+l.Entries) {
+		// A message of nothing but brackets would take fifty times its length, before it could be said that there are too many.
+		http.Error(w, fmt.Sprintf("too many objects: want at most %d descriptors of at most %d entries", l.Descriptors, l.Entries), http.StatusBadRequest)
 		return
 	}
 	var asked rlspb.RateLimitRequest
@@ -70,6 +84,35 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_, _ = w.Write(data) // a client that has gone need not know
+}
+
+// objects is how many there are in a descriptor besides its entries: itself, and its limit. Texts with brackets count as well,
+// so there is room for some.
+const objects = 8
+
+const (
+	// smallBody is a body that is too short to matter.
+	smallBody = 4 << 10
+	// maxBuffered is how many bytes of bodies that are not small there may be at once.
+	maxBuffered = 64 << 20
+)
+
+// reserve makes room for a body of so many bytes, or tells that there is none. size is below zero if it is not known. done is
+// called when the body is needed no more.
+func (s *Server) reserve(size int64) (done func(), room bool) {
+	if size < 0 || size > s.config.Limits.Body {
+		size = s.config.Limits.Body
+	}
+	if size <= smallBody {
+		return func() {}, true
+	}
+	size = min(size, maxBuffered)
+	done = func() { s.buffered.Add(-size) }
+	if s.buffered.Add(size) > maxBuffered {
+		done()
+		return nil, false
+	}
+	return done, true
 }
 
 // generated is shouldRateLimit for generated messages.

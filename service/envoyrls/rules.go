@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -168,22 +169,38 @@ func (s *Server) cancel(ctx context.Context, c *call) {
 	}
 }
 
-// hold holds the answer for as long as the rules say: an Envoy cannot be told to wait.
+// hold holds the answer for as long as the rules say, which is the longest of their times: an Envoy cannot be told to wait. If
+// the call ends before, all that was taken for it is given back.
 func (s *Server) hold(ctx context.Context, c *call, overall code) error {
-	if overall != ok {
+	if overall != ok || !slices.ContainsFunc(c.ruled[:len(c.found)], (*ruled).delayed) {
 		return nil
 	}
+	waiting, end := context.WithCancel(ctx)
+	defer end()
 	for i := range c.found {
-		r := c.ruled[i]
-		if c.found[i].limit != nil || r.verdict.Action != engine.Delay {
-			continue
-		}
-		if err := r.verdict.Wait(ctx); err != nil {
-			return statusOf(ctx, err)
+		if r := c.ruled[i]; c.found[i].limit == nil && r.delayed() {
+			c.under.Go(func() {
+				if r.err = r.verdict.Wait(waiting); r.err != nil {
+					end() // nobody waits for the others any more
+				}
+			})
 		}
 	}
-	return nil
+	c.under.Wait()
+	var failed error
+	for i := range c.found {
+		if c.found[i].limit == nil {
+			failed = errors.Join(failed, c.ruled[i].err)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	s.cancel(ctx, c) // those that have waited for their turn
+	return statusOf(ctx, failed)
 }
+
+func (r *ruled) delayed() bool { return r.verdict.Action == engine.Delay }
 
 // statusOf returns an error as one of gRPC. None has the code Unknown.
 func statusOf(ctx context.Context, err error) error {

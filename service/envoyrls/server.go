@@ -113,6 +113,7 @@ type Server struct {
 	table     atomic.Pointer[table]
 	detailed  detailed
 	overrides counter
+	buffered  atomic.Int64 // bytes of bodies in JSON
 
 	counts struct {
 		requests, over, refused, degraded, unknownDomain, loads, loadsRefused atomic.Int64

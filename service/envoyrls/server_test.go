@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -475,6 +478,58 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
 }
 
+// A request that several rules delay is held for the longest of their times, and leaves nothing behind if its caller goes.
+func TestARequestThatSeveralRulesDelayIsHeldOnce(t *testing.T) {
+	t.Parallel()
+	doc, err := file.Parse("rules.yaml", []byte("rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [1/s burst 1], on_limit: delay 30s}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newSmallStore(t)
+	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+	request := &rlspb.RateLimitRequest{Domain: "api"}
+	const n = 20
+	for i := range n {
+		request.Descriptors = append(request.Descriptors, &ratelimitpb.RateLimitDescriptor{
+			Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "user", Value: fmt.Sprint("u", i)}},
+		})
+	}
+	if _, err := client.ShouldRateLimit(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if r, err := client.ShouldRateLimit(t.Context(), request); err != nil || r.OverallCode != rlspb.RateLimitResponse_OK {
+		t.Errorf("got %v, %v; want OK after a while", r, err)
+	}
+	if took := time.Since(start); took > n*time.Second/2 {
+		t.Errorf("%d delays of a second took %v, want them to pass together", n, took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := client.ShouldRateLimit(ctx, request); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	eventually(t, "all wait", func() bool { return e.Waiting() == n })
+	cancel()
+	if err := <-failed; grpcstatus.Code(err) != codes.Canceled {
+		t.Errorf("got %v, want Canceled", err)
+	}
+	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
+}
+
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -520,6 +575,84 @@ func TestJSON(t *testing.T) {
 	closed.ServeHTTP(w, r)
 	if w.Code == http.StatusUnauthorized {
 		t.Errorf("with the token: got %d %s", w.Code, w.Body)
+	}
+}
+
+// A client must not get past limits by a header that cannot be sent as a text.
+func TestAValueThatIsNotUTF8IsLimitedAllTheSame(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 1)+"- {key: agent}\n")
+	s := newServer(t, envoyrls.Config{Path: dir, Store: newSmallStore(t), CountDenied: true})
+	request := marshal(t, &rlspb.RateLimitRequest{Domain: "api", Descriptors: []*ratelimitpb.RateLimitDescriptor{
+		{Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "agent", Value: "XXXX"}}},
+		{Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "user", Value: "XXXX"}}},
+	}})
+	request = bytes.ReplaceAll(request, []byte("XXXX"), []byte("a\xff\xfeb"))
+	var call envoyrls.Call
+	for i, want := range []rlspb.RateLimitResponse_Code{rlspb.RateLimitResponse_OK, rlspb.RateLimitResponse_OVER_LIMIT} {
+		data, err := call.Answer(t.Context(), s, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got rlspb.RateLimitResponse
+		if err := proto.Unmarshal(data, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.OverallCode != want {
+			t.Errorf("request %d: got %v, want %v", i+1, got.OverallCode, want)
+		}
+	}
+}
+
+// It is not parallel: others would be measured too.
+func TestJSONOfAMillionBytesTakesLittleMemory(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 1))
+	handler := newServer(t, envoyrls.Config{Path: dir, Store: newSmallStore(t)}).Handler()
+	body := `{"domain":"api","descriptors":[` + strings.Repeat("{},", 340_000) + `{}]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(body)))
+	runtime.ReadMemStats(&after)
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "at most 128 descriptors") {
+		t.Errorf("got %d %s, want that it is too much", w.Code, w.Body)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 20<<20 {
+		t.Errorf("%d bytes were allocated for %d, want at most twenty times as many", got, len(body))
+	}
+}
+
+func TestLargeJSONThatDoesNotComeLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 1_000_000))
+	handler := newServer(t, envoyrls.Config{Path: dir, Store: newSmallStore(t)}).Handler()
+	post := func(body io.Reader) int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/json", body))
+		return w.Code
+	}
+	good := `{"domain":"api","descriptors":[{"entries":[{"key":"user","value":"a"}]}]}`
+	large := good + strings.Repeat(" ", 10_000)
+	var group sync.WaitGroup
+	var ends []*io.PipeWriter
+	for range 64 {
+		body, end := io.Pipe()
+		ends = append(ends, end)
+		group.Go(func() { post(body) })
+	}
+	eventually(t, "there is no room for more", func() bool { return post(strings.NewReader(large)) == http.StatusServiceUnavailable })
+	if got := post(strings.NewReader(good)); got != http.StatusOK {
+		t.Errorf("a small one: got %d, want 200", got)
+	}
+	for _, end := range ends {
+		_ = end.Close()
+	}
+	group.Wait()
+	if got := post(strings.NewReader(large)); got != http.StatusOK {
+		t.Errorf("a large one when there is room again: got %d, want 200", got)
 	}
 }
 
@@ -594,6 +727,10 @@ descriptors:
 	if got := hits()["api/plain"].Within; got != 8 {
 		t.Errorf("after a reload: got %d within, want 8", got)
 	}
+	ask(1, "detailed", strings.Repeat("long", 10_000))
+	if got := hits(); got["api/(other)"].Within != 1 {
+		t.Errorf("a value of 40,000 bytes: got %v, want it under (other)", got)
+	}
 	var call envoyrls.Call
 	for i := range envoyrls.MaxDetailed + 500 {
 		request := marshal(t, &rlspb.RateLimitRequest{Domain: "api", Descriptors: []*ratelimitpb.RateLimitDescriptor{
@@ -603,8 +740,8 @@ descriptors:
 			t.Fatal(err)
 		}
 	}
-	if got := hits()["api/(other)"].Within; got != 500 {
-		t.Errorf("got %d hits under (other), want 500", got)
+	if got := hits()["api/(other)"].Within; got != 501 {
+		t.Errorf("got %d hits under (other), want 501", got)
 	}
 }
 

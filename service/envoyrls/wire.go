@@ -1,6 +1,7 @@
 package envoyrls
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -168,7 +169,7 @@ func (r *request) entry(b []byte, d *descriptor) error {
 		case num == 1 && typ == protowire.BytesType:
 			e.key, b, err = words(b)
 		case num == 2 && typ == protowire.BytesType:
-			e.value, b, err = words(b)
+			e.value, b, err = value(b)
 		default:
 			b, err = skip(b, num, typ)
 		}
@@ -256,6 +257,19 @@ func words(b []byte) (s string, rest []byte, err error) {
 	}
 	if !utf8.Valid(inner) {
 		return "", nil, errUTF8
+	}
+	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
+}
+
+// value is words for what clients may have chosen, such as a header. An error would have an Envoy that fails open let pass who
+// sends what is not UTF-8, so that is replaced.
+func value(b []byte) (s string, rest []byte, err error) {
+	inner, n := protowire.ConsumeBytes(b)
+	if n < 0 {
+		return "", nil, protowire.ParseError(n)
+	}
+	if !utf8.Valid(inner) {
+		return string(bytes.ToValidUTF8(inner, []byte("\ufffd"))), b[n:], nil
 	}
 	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
 }

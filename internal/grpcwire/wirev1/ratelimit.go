@@ -74,6 +74,9 @@ func (m *RateLimitRequest) readClient(r *reader) {
 }
 
 func (m *RateLimitRequest) readAttribute(r *reader) {
+	if m.TooMany { // looking for the name of each among so many would take long
+		return
+	}
 	var a Attribute
 	for tag := r.next(); tag != 0; tag = r.next() {
 		switch tag {

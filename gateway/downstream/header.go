@@ -1,0 +1,185 @@
+package downstream
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HeaderLines returns room for lines of the header, for SetHeaderLines. It tells that this is possible.
+func (w *response) HeaderLines() (room []byte, ok bool) { return w.lines[:0], true }
+
+// SetHeaderLines says lines of the header as they are sent: each has a name and a value that are valid, and ends with CR and LF.
+// They are not sent with interim answers. Headers of the names given are left out in return.
+func (w *response) SetHeaderLines(lines []byte, instead []string) {
+	w.lines, w.instead = lines, instead
+}
+
+// TakeHeaderLine adds a line to those, unless it is of a name that is left out. The name is in net/http's form, and both are
+// valid. It tells whether that was done; if not, the line belongs in Header. It may refer to memory that is used again.
+func (w *response) TakeHeaderLine(name, value string) bool {
+	if w.wrote {
+		return false
+	}
+	for _, other := range w.instead {
+		if other == name {
+			return true
+		}
+	}
+	switch len(name) { // which rules most of them out
+	case len("Date"):
+		w.dated = w.dated || name == "Date"
+	case len("Trailer"):
+		if name == "Trailer" {
+			return false
+		}
+	case len("Connection"):
+		if name == "Connection" {
+			return false
+		}
+	case len("Content-Type"):
+		w.typed = w.typed || name == "Content-Type"
+	case len("Content-Length"):
+		if name == "Content-Length" {
+			n, ok := parseLength(value)
+			if !ok || w.length >= 0 {
+				return false
+			}
+			w.length = n
+		}
+	case len("Content-Encoding"):
+		w.typed = w.typed || name == "Content-Encoding" && value != ""
+	case len("Transfer-Encoding"):
+		if name == "Transfer-Encoding" {
+			return false
+		}
+	}
+	w.lines = append(w.lines, name...)
+	w.lines = append(w.lines, ": "...)
+	w.lines = append(w.lines, value...)
+	w.lines = append(w.lines, "\r\n"...)
+	return true
+}
+
+// A headerName is the name of a header, with a number by which most are told apart.
+type headerName struct {
+	prefix uint64
+	name   string
+}
+
+// appendFields appends the header's lines in the order of their names, but for those that are left out.
+func (w *response) appendFields(without func(name string) bool) {
+	w.names = w.names[:0]
+	for name, lines := range w.header {
+		if len(lines) == 0 || !isName(name) {
+			continue // so are the names of late trailers no names, as they have a colon
+		}
+		w.names = append(w.names, headerName{name: name, prefix: prefixOf(name)})
+	}
+	slices.SortFunc(w.names, func(a, b headerName) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return cmp.Compare(a.name, b.name)
+	})
+	for i := range w.names {
+		name := w.names[i].name
+		if without(name) {
+			continue
+		}
+		for _, value := range w.header[name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+}
+
+// prefixOf returns the first bytes of a name as a number, in the order of names.
+func prefixOf(name string) uint64 {
+	var b [8]byte
+	copy(b[:], name)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// appendTrailers appends what follows the body.
+func (w *response) appendTrailers() {
+	var late []string
+	for name := range w.header {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && mayTrail(name) {
+			late = append(late, name)
+		}
+	}
+	slices.Sort(late)
+	for _, name := range late {
+		for _, value := range w.header[http.TrailerPrefix+name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+	for _, name := range w.trailers {
+		for _, value := range w.header[name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+}
+
+// mayTrail tells whether a field may come after the body: not one that says how to read it.
+func mayTrail(name string) bool {
+	switch name {
+	case "Transfer-Encoding", "Content-Length", "Trailer":
+		return false
+	default:
+		return isName(name)
+	}
+}
+
+// appendField appends a header line. What would end the line becomes a space.
+func appendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	from := len(dst)
+	dst = append(dst, strings.Trim(value, " \t\r\n")...)
+	for i, c := range dst[from:] {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			dst[from+i] = ' '
+		}
+	}
+	return append(dst, "\r\n"...)
+}
+
+func isName(name string) bool {
+	for i := range len(name) {
+		if lower[name[i]] == 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// hasToken tells whether a list has an element.
+func hasToken(list, token string) bool {
+	for element := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.Trim(element, " \t"), token) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendStatus appends the first line of an answer.
+func appendStatus(dst []byte, status int) []byte {
+	if status == http.StatusOK {
+		return append(dst, "HTTP/1.1 200 OK\r\n"...)
+	}
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = strconv.AppendInt(dst, int64(status), 10)
+	dst = append(dst, ' ')
+	if text := http.StatusText(status); text != "" {
+		dst = append(dst, text...)
+	} else {
+		dst = append(dst, "status code "...)
+		dst = strconv.AppendInt(dst, int64(status), 10)
+	}
+	return append(dst, "\r\n"...)
+}
