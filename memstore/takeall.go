@@ -20,7 +20,8 @@ type part struct {
 	next algorithm.Pair // after the taking, if that is allowed
 	wide bool           // it has a record
 
-	pinned        bool // the key's record cannot be evicted meanwhile; these are what it says otherwise
+	record        []int64 // where that was found, as long as nothing has moved
+	pinned        bool    // the key's record cannot be evicted meanwhile; these are what it says otherwise
 	until, denied int64
 }
 
@@ -124,7 +125,8 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 	dst = slices.Grow(dst, len(parts))[:before+len(parts)]
 	for i := range parts {
 		p, d := &parts[i], &dst[before+i]
-		if moved || p.slot == nil {
+		if moved || p.slot == nil && p.record == nil {
+			p.record = nil
 			s.hold(p)
 		}
 		s.tryPart(p, d)
@@ -152,7 +154,8 @@ func (s *Store) makePlace(p *part) (moves bool, err error) {
 		return false, nil
 	}
 	sh := &s.shards[p.shard()]
-	if p.plan.compact && sh.wide.lookup(p.hash) == nil {
+	record := sh.wide.lookup(p.hash)
+	if p.plan.compact && record == nil {
 		if e := s.entry(p.hash); e != nil {
 			p.hold(e)
 			return false, nil
@@ -165,16 +168,26 @@ func (s *Store) makePlace(p *part) (moves bool, err error) {
 		g.add(p.tagWord(), held)
 		return true, nil
 	}
+	if record != nil && len(record) >= recordState+p.wordsAfter(record) {
+		p.wide, p.record = true, record
+		p.pin(record)
+		return false, nil
+	}
 	if err := s.widen(sh, &p.ask); err != nil {
 		return true, err
 	}
-	record, err := s.roomWide(sh, &p.ask)
+	record, err = s.roomWide(sh, &p.ask)
 	if err != nil {
 		return true, err
 	}
+	p.pin(record)
+	return true, nil
+}
+
+// pin keeps the record of a part from being evicted, until it is taken from or let go.
+func (p *part) pin(record []int64) {
 	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
 	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
-	return true, nil
 }
 
 // hold holds the entry of a part, if it has one and may take from it, and reads it.
@@ -213,10 +226,14 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 
 // decidePart decides n units of a part, as it stood when it was held.
 func (s *Store) decidePart(p *part, n int64) headgate.Decision {
-	if p.wide {
+	switch {
+	case p.record != nil:
+		return p.decideRecord(p.record, n)
+	case p.wide:
 		return s.decideWide(&s.shards[p.shard()], &p.ask, n)
+	default:
+		return p.plan.DecidePair(p.pair, p.now, n)
 	}
-	return p.plan.DecidePair(p.pair, p.now, n)
 }
 
 // takePart takes what was allowed.
@@ -227,6 +244,8 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 			p.word = pack(p.next) | p.word&parity
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
+	case p.n > 0 && p.record != nil:
+		*d = p.commitRecord(p.record)
 	case p.n > 0:
 		*d = s.commitWide(&s.shards[p.shard()], &p.ask)
 	}

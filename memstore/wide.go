@@ -48,6 +48,10 @@ func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 	if record == nil {
 		return a.plan.Decide(nil, a.now, n)
 	}
+	return a.decideRecord(record, n)
+}
+
+func (a *ask) decideRecord(record []int64, n int64) headgate.Decision {
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
 		// What was consumed under a limit that has been lowered since lives as long as this one says.
@@ -59,7 +63,10 @@ func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 
 // commitWide takes what decideWide has allowed, from a record that has room for it.
 func (s *Store) commitWide(sh *shard, a *ask) headgate.Decision {
-	record := sh.wide.lookup(a.hash)
+	return a.commitRecord(sh.wide.lookup(a.hash))
+}
+
+func (a *ask) commitRecord(record []int64) headgate.Decision {
 	state, d := a.plan.Take(stateOf(record), a.now, a.n, newLease())
 	a.settle(record, state, d.ResetAfter)
 	record[recordDenied] = 0
@@ -70,9 +77,14 @@ func (s *Store) commitWide(sh *shard, a *ask) headgate.Decision {
 func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
-		words = max(words, int(record[recordWords])+spare(a.plan.kind))
+		words = a.wordsAfter(record)
 	}
 	return s.fit(sh, a, words)
+}
+
+// wordsAfter returns how many words the state in a record may have after one more step.
+func (a *ask) wordsAfter(record []int64) int {
+	return max(a.plan.Words(), int(record[recordWords])+spare(a.plan.kind))
 }
 
 // settle stores the state that a step returned, and until when it is worth remembering.

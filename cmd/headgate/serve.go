@@ -172,7 +172,8 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
+		// Signals go on being taken, for nothing: without, the same one once more would end the program with an error just before
+		// it ends without.
 		close(done)
 		cancel()
 	}
