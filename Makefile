@@ -21,6 +21,9 @@ GOLANGCI := go tool -modfile="$(CURDIR)/tools/go.mod" golangci-lint
 # -race where this platform and C compiler have it, nothing elsewhere.
 race = $(shell go list -race std >/dev/null 2>&1 && echo -race)
 
+# How many packages are tested at once. Most of the time their tests wait for servers, so there may be more than cores.
+packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
 withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u)
 
@@ -56,9 +59,9 @@ demo: need-go ## Show in the terminal what the algorithms do
 test: need-go need-proxies ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	go vet ./...
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	go test $(race) $(GOTEST_FLAGS) ./...
+	go test -p $(packages) $(race) $(GOTEST_FLAGS) ./...
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
-	go test $(GOTEST_FLAGS) $(withoutrace)
+	go test -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
 	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && go test $(GOTEST_FLAGS) ./...
 	for module in $(examples); do (cd "$$module" && go vet ./... && go test $(GOTEST_FLAGS) ./...); done
 

@@ -98,7 +98,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		b.left -= int64(n)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && now >= b.limit {
+	if errors.Is(err, os.ErrDeadlineExceeded) && b.late(now) {
 		err = errBodyTooSlow // and not a deadline that a leg has set to end this
 	}
 	if b.keeps {
@@ -159,6 +159,13 @@ func (b *body) end(err error) {
 	if b.free != nil {
 		close(b.free)
 	}
+}
+
+// late tells whether the client's time was over.
+func (b *body) late(now time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now >= b.limit
 }
 
 // arm bounds how long the client may be silent, and how slow on the whole. b.mu is held.

@@ -77,6 +77,7 @@ func (s *Server) begin(l net.Listener) error {
 		// By this Rest knows that connections may come whose TLS has chosen HTTP/2.
 		s.Rest.TLSConfig = s.tls.Clone()
 	}
+	s.resting.Add(1) // here, so that Shutdown either waits for it or comes before it
 	return nil
 }
 
@@ -88,7 +89,10 @@ func (s *Server) Serve(l net.Listener) error {
 		return err
 	}
 	rest := make(chan error, 1)
-	s.resting.Go(func() { rest <- s.Rest.Serve(s.handover) })
+	go func() {
+		defer s.resting.Done()
+		rest <- s.Rest.Serve(s.handover)
+	}()
 	err := s.accept(l)
 	_ = l.Close()
 	// What has been handed over goes on until Shutdown, as that which has not does.

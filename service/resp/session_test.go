@@ -129,7 +129,11 @@ func TestRepliesCanBeTurnedOff(t *testing.T) {
 			take := encode("HG.TAKE", "per-user", "alice")
 			c.send(encode("CLIENT", "REPLY", "SKIP") + take + take + encode("CLIENT", "REPLY", "OFF") + take + encode("PING") +
 				encode("CLIENT", "REPLY", "ON") + take)
-			for _, want := range []string{"1 5 3 ", "OK", "1 5 1 "} {
+			answers := []string{"1 5 3 ", "OK", "1 5 1 "}
+			if store != "in memory" { // they are under way together, and may be decided in any order
+				answers = []string{"1 5 ", "OK", "1 5 "}
+			}
+			for _, want := range answers {
 				if got := c.read(); !strings.HasPrefix(got, want) {
 					t.Errorf("got %q, want %q", got, want)
 				}
