@@ -3,6 +3,7 @@ package httplimit
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -47,6 +48,16 @@ func problemOf(v *engine.Verdict) problem {
 		}
 	}
 	return p
+}
+
+// AppendProblem appends what a client is told of a denial that is answered with the status: problem+json (RFC 9457), with a line
+// break at its end. retryAfter is what [Fields.RetryAfter] says.
+func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Duration) []byte {
+	p := problemOf(v)
+	if p.status = status; p.kind == problemPlain {
+		p.title = http.StatusText(status)
+	}
+	return p.append(dst, v.Limits(), wholeSeconds(retryAfter))
 }
 
 // append appends the problem as JSON. What is over its limit is named if limits are given.

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // What a connection is doing.
@@ -201,7 +203,7 @@ func (c *conn) next() coming {
 	begun := time.Duration(0)
 	for {
 		b := c.in.bytes()
-		end := headEnd(b, &scanned)
+		end := http1.HeadEnd(b, &scanned)
 		switch {
 		case end > maxHead || end == 0 && len(b) >= maxHead:
 			return refused

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // heads are requests of all kinds.
@@ -75,7 +77,7 @@ var heads = []string{
 func readHere(text string) (*http.Request, int) {
 	b := []byte(text)
 	scanned := 0
-	end := headEnd(b, &scanned)
+	end := http1.HeadEnd(b, &scanned)
 	var h head
 	if end == 0 || end > maxHead || !h.parse(b[:end]) {
 		return nil, 0

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // HeaderLines returns room for lines of the header, for SetHeaderLines. It tells that this is possible.
@@ -150,7 +152,7 @@ func appendField(dst []byte, name, value string) []byte {
 
 func isName(name string) bool {
 	for i := range len(name) {
-		if lower[name[i]] == 0 {
+		if http1.Lower[name[i]] == 0 {
 			return false
 		}
 	}

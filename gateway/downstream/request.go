@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A head is the header of a request, as where its parts are in the bytes that were read.
@@ -25,29 +27,6 @@ func (s span) of(text string) string { return text[s.from:s.to] }
 
 // A field is a header line.
 type field struct{ name, value span }
-
-// headEnd returns where the head at the beginning of b ends, its empty line included, or 0 if it does not yet. from is where to
-// look on: headEnd moves it, so that no byte is looked at twice.
-func headEnd(b []byte, from *int) int {
-	for {
-		i := bytes.IndexByte(b[*from:], '\n')
-		if i < 0 {
-			*from = len(b)
-			return 0
-		}
-		end := *from + i + 1
-		switch {
-		case end < len(b) && b[end] == '\n':
-			return end + 1
-		case end+1 < len(b) && b[end] == '\r' && b[end+1] == '\n':
-			return end + 2
-		case end == len(b), end+1 == len(b) && b[end] == '\r':
-			*from = end - 1 // the rest may be coming
-			return 0
-		}
-		*from = end
-	}
-}
 
 // parse reads a head that is complete. It tells whether it is one that is served here; if not, nothing is said about it.
 // Names are brought into net/http's form in b itself, which makes no difference to who reads it again.
@@ -123,7 +102,7 @@ func (h *head) parseLine(b []byte) int {
 
 // parseField reads the header line that is between from and to.
 func parseField(b []byte, from, to int) (f field, ok bool) {
-	letters := &upper
+	letters := &http1.Upper
 	i := from
 	for ; ; i++ {
 		if i == to {
@@ -137,9 +116,9 @@ func parseField(b []byte, from, to int) (f field, ok bool) {
 			return f, false
 		}
 		b[i] = c
-		letters = &lower
+		letters = &http1.Lower
 		if c == '-' {
-			letters = &upper
+			letters = &http1.Upper
 		}
 	}
 	if i == from {
@@ -147,10 +126,10 @@ func parseField(b []byte, from, to int) (f field, ok bool) {
 	}
 	f.name = span{from, i}
 	i++
-	for i < to && isSpace(b[i]) {
+	for i < to && http1.IsSpace(b[i]) {
 		i++
 	}
-	for to > i && isSpace(b[to-1]) {
+	for to > i && http1.IsSpace(b[to-1]) {
 		to--
 	}
 	for _, c := range b[i:to] {
@@ -275,12 +254,7 @@ const (
 	inPath                     // of a path, without being written in another way
 )
 
-var (
-	bytesOf = classes()
-	// upper and lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one,
-	// as net/http writes names; and 0 for all others.
-	upper, lower = nameBytes()
-)
+var bytesOf = classes()
 
 func classes() (table [256]uint8) {
 	for c := '!'; c <= '~'; c++ {
@@ -293,25 +267,8 @@ func classes() (table [256]uint8) {
 	return table
 }
 
-func nameBytes() (upper, lower [256]byte) {
-	for c := range 128 {
-		b := byte(c)
-		switch {
-		case b >= 'a' && b <= 'z':
-			upper[b], lower[b] = b-'a'+'A', b
-		case b >= 'A' && b <= 'Z':
-			upper[b], lower[b] = b, b-'A'+'a'
-		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
-			upper[b], lower[b] = b, b
-		}
-	}
-	return upper, lower
-}
-
 // isMethodByte tells whether a byte may be in a method here. Those with other ones do not exist.
 func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
 // isPlainHost tells whether a host has only what names and addresses with ports are made of.
 func isPlainHost(host []byte) bool {

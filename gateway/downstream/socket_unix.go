@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A socket is what lies below a connection without TLS. It writes without a deadline as long as nobody has to wait, since to set
@@ -25,17 +27,8 @@ type socket struct {
 
 // newSocket returns the socket of a connection, nil if it has none or could be something around it.
 func newSocket(c net.Conn) *socket {
-	var raw syscall.RawConn
-	var err error
-	switch c := c.(type) {
-	case *net.TCPConn:
-		raw, err = c.SyscallConn()
-	case *net.UnixConn:
-		raw, err = c.SyscallConn()
-	default:
-		return nil
-	}
-	if err != nil {
+	raw := http1.RawConn(c)
+	if raw == nil {
 		return nil
 	}
 	s := &socket{conn: c, raw: raw}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 func TestForwardAllocatesNextToNothing(t *testing.T) {
@@ -51,7 +53,7 @@ func TestHeadsAllocateNothing(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() {
 		copy(block, text)
 		from := 0
-		_ = head.parse(block[:headEnd(block, &from)])
+		_ = head.parse(block[:http1.HeadEnd(block, &from)])
 	}); got != 0 {
 		t.Errorf("the head of a response: allocates %v times, want 0", got)
 	}

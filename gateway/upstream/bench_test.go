@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 const typicalResponse = "HTTP/1.1 200 OK\r\nServer: demo\r\nDate: Sat, 15 Nov 2025 09:00:00 GMT\r\nContent-Type: application/json\r\n" +
@@ -48,7 +50,7 @@ func BenchmarkResponseHead(b *testing.B) {
 	for b.Loop() {
 		copy(block, text)
 		from := 0
-		if err := h.parse(block[:headEnd(block, &from)]); err != nil {
+		if err := h.parse(block[:http1.HeadEnd(block, &from)]); err != nil {
 			b.Fatal(err)
 		}
 	}

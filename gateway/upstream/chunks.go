@@ -3,6 +3,8 @@ package upstream
 import (
 	"bytes"
 	"io"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // chunks takes apart a body in chunks (RFC 9112 section 7.1), up to its trailers.
@@ -72,7 +74,7 @@ func (c *chunks) begin(line []byte) error {
 	}
 	c.waste += int64(len(line))
 	line = line[:end]
-	for len(line) > 0 && isSpace(line[len(line)-1]) {
+	for len(line) > 0 && http1.IsSpace(line[len(line)-1]) {
 		line = line[:len(line)-1]
 	}
 	if extension := bytes.IndexByte(line, ';'); extension >= 0 {

@@ -1,29 +1,14 @@
 package upstream
 
-import "strings"
+import (
+	"strings"
 
-// upper and lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one, as
-// net/http writes names; and 0 for all others.
-var upper, lower = nameBytes()
-
-func nameBytes() (upper, lower [256]byte) {
-	for c := range 128 {
-		b := byte(c)
-		switch {
-		case b >= 'a' && b <= 'z':
-			upper[b], lower[b] = b-'a'+'A', b
-		case b >= 'A' && b <= 'Z':
-			upper[b], lower[b] = b, b-'A'+'a'
-		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
-			upper[b], lower[b] = b, b
-		}
-	}
-	return upper, lower
-}
+	"github.com/headgate/headgate/gateway/internal/http1"
+)
 
 func isToken(s string) bool {
 	for i := range len(s) {
-		if lower[s[i]] == 0 {
+		if http1.Lower[s[i]] == 0 {
 			return false
 		}
 	}
@@ -40,13 +25,11 @@ func isValue[T string | []byte](s T) bool {
 	return true
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\t' }
-
 func trim(s string) string {
-	for s != "" && isSpace(s[0]) {
+	for s != "" && http1.IsSpace(s[0]) {
 		s = s[1:]
 	}
-	for s != "" && isSpace(s[len(s)-1]) {
+	for s != "" && http1.IsSpace(s[len(s)-1]) {
 		s = s[:len(s)-1]
 	}
 	return s

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // Head is what the caller decides of the request that is sent on. All else is the client's.
@@ -122,7 +124,7 @@ func isTarget(target, method string) bool {
 func isHost(host string) bool {
 	for i := range len(host) {
 		c := host[i]
-		if lower[c] == 0 && strings.IndexByte(":[]();,=", c) < 0 {
+		if http1.Lower[c] == 0 && strings.IndexByte(":[]();,=", c) < 0 {
 			return false
 		}
 	}

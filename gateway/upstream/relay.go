@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // maxInterim is how many interim responses there may be to one request.
@@ -20,7 +22,7 @@ func (x *exchange) readHead() *Error {
 	scanned := 0
 	for {
 		b := x.in.bytes()
-		end := headEnd(b, &scanned)
+		end := http1.HeadEnd(b, &scanned)
 		if size := cmp.Or(end, len(b)); size > x.pool.config.MaxHeaderBytes-x.interims {
 			return x.pool.fault(FaultResponse, op, errHeadSize)
 		}
@@ -238,7 +240,7 @@ func (x *exchange) relayTrailers() *Error {
 			x.in.use(2)
 			return nil
 		}
-		end := headEnd(b, &scanned)
+		end := http1.HeadEnd(b, &scanned)
 		if cmp.Or(end, len(b)) > x.pool.config.MaxHeaderBytes {
 			return x.pool.fault(FaultResponse, op, errHeadSize)
 		}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A responseHead is the head of a response, in which all that concerns the connection has been read and taken out.
@@ -23,29 +25,6 @@ type responseHead struct {
 
 // A field is a header line: where its name and value are in the block that was read.
 type field struct{ name, nameEnd, value, valueEnd int }
-
-// headEnd returns where the head at the beginning of b ends, its empty line included, or 0 if it does not yet. from is where
-// to look on: headEnd moves it, so that no byte is looked at twice.
-func headEnd(b []byte, from *int) int {
-	for {
-		i := bytes.IndexByte(b[*from:], '\n')
-		if i < 0 {
-			*from = len(b)
-			return 0
-		}
-		end := *from + i + 1
-		switch {
-		case end < len(b) && b[end] == '\n':
-			return end + 1
-		case end+1 < len(b) && b[end] == '\r' && b[end+1] == '\n':
-			return end + 2
-		case end == len(b), end+1 == len(b) && b[end] == '\r':
-			*from = end - 1 // the rest may be coming
-			return 0
-		}
-		*from = end
-	}
-}
 
 // parse reads a head, which ends with its empty line. Names are brought into net/http's form in block itself.
 func (h *responseHead) parse(block []byte) error {
@@ -117,7 +96,7 @@ func parseFields(block []byte, pos int, fields []field, strict bool) ([]field, e
 		if len(line) == 0 {
 			return fields, nil
 		}
-		if isSpace(line[0]) {
+		if http1.IsSpace(line[0]) {
 			return fields, errFolded
 		}
 		colon, err := canonicalName(line)
@@ -125,10 +104,10 @@ func parseFields(block []byte, pos int, fields []field, strict bool) ([]field, e
 			return fields, err
 		}
 		value, end := colon+1, len(line)
-		for value < end && isSpace(line[value]) {
+		for value < end && http1.IsSpace(line[value]) {
 			value++
 		}
-		for end > value && isSpace(line[end-1]) {
+		for end > value && http1.IsSpace(line[end-1]) {
 			end--
 		}
 		if !isValue(line[value:end]) {
@@ -141,7 +120,7 @@ func parseFields(block []byte, pos int, fields []field, strict bool) ([]field, e
 
 // canonicalName brings the name before the colon of a line into net/http's form and returns where the colon is.
 func canonicalName(line []byte) (colon int, err error) {
-	table := &upper
+	table := &http1.Upper
 	for i, c := range line {
 		if c == ':' {
 			if i == 0 {
@@ -154,9 +133,9 @@ func canonicalName(line []byte) (colon int, err error) {
 			return 0, errFieldName
 		}
 		line[i] = c
-		table = &lower
+		table = &http1.Lower
 		if c == '-' {
-			table = &upper
+			table = &http1.Upper
 		}
 	}
 	return 0, errNoColon

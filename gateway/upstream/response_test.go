@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 func TestMalformedHeadsAreRefused(t *testing.T) {
@@ -115,7 +117,7 @@ func TestTheEndOfAHeadIsFoundHoweverItArrives(t *testing.T) {
 			from, got := 0, 0
 			for n := 0; got == 0 && n < len(text); {
 				n = min(n+size, len(text))
-				got = headEnd(text[:n], &from)
+				got = http1.HeadEnd(text[:n], &from)
 			}
 			if got != len(head) {
 				t.Errorf("%q by %d bytes: got %d, want %d", head, size, got, len(head))

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A socket is what lies below a connection without TLS, and allows for fewer calls of the system than its methods do. It keeps
@@ -28,17 +30,8 @@ type socket struct {
 
 // newSocket returns the socket of a connection, nil if it has none or could be something around it.
 func newSocket(c net.Conn) *socket {
-	var raw syscall.RawConn
-	var err error
-	switch c := c.(type) {
-	case *net.TCPConn:
-		raw, err = c.SyscallConn()
-	case *net.UnixConn:
-		raw, err = c.SyscallConn()
-	default:
-		return nil
-	}
-	if err != nil {
+	raw := http1.RawConn(c)
+	if raw == nil {
 		return nil
 	}
 	s := &socket{raw: raw}

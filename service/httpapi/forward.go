@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
@@ -242,7 +243,8 @@ func (s *Server) answerProxy(w http.ResponseWriter, r *http.Request, a *asker, d
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	problemOfDenial(v, instead(w, v.Status, denied), retryAfter).answer(w)
+	status := instead(w, v.Status, denied)
+	answerProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 
 // instead returns the status of a denial: the one that the proxy asks for, if any, with the true one in a header.

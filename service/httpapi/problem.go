@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,43 +9,35 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/httplimit"
 )
 
-// A problem is what is wrong with a call, or why a request is denied (RFC 9457).
+// A problem is what is wrong with a call (RFC 9457).
 type problem struct {
-	kind, title  string // what the status says, if they are empty
 	status       int
 	detail       string
-	line, column int              // in the body; 0 if that is not the place
-	limits       []engine.Applied // of which those that deny are named
+	line, column int // in the body; 0 if that is not the place
 }
-
-// The types of problems besides that of the status itself.
-const (
-	problemQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	problemCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-)
 
 // answer sends the problem.
 func (p problem) answer(w http.ResponseWriter) {
+	answerProblem(w, p.status, append(p.append(nil), '\n'))
+}
+
+func answerProblem(w http.ResponseWriter, status int, text []byte) {
 	h := w.Header()
 	h["Content-Type"] = problemType
 	h["Cache-Control"] = noStore
-	w.WriteHeader(p.status)
-	_, _ = w.Write(append(p.append(nil), '\n')) // a caller that is gone has no use for it
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a caller that is gone has no use for it
 }
 
 // append appends the problem as JSON.
 func (p *problem) append(dst []byte) []byte {
-	dst = append(dst, `{"type":`...)
-	dst = appendString(dst, cmp.Or(p.kind, "about:blank"))
-	dst = append(dst, `,"title":`...)
-	dst = appendString(dst, cmp.Or(p.title, http.StatusText(p.status)))
+	dst = append(dst, `{"type":"about:blank","title":`...)
+	dst = appendString(dst, http.StatusText(p.status))
 	dst = append(dst, `,"status":`...)
 	dst = strconv.AppendInt(dst, int64(p.status), 10)
 	dst = append(dst, `,"detail":`...)
@@ -56,45 +48,7 @@ func (p *problem) append(dst []byte) []byte {
 		dst = append(dst, `,"column":`...)
 		dst = strconv.AppendInt(dst, int64(p.column), 10)
 	}
-	begin := `,"violated-policies":[`
-	for i := range p.limits {
-		if a := &p.limits[i]; a.Shadow || a.Decision.Limit == 0 || a.Decision.Allowed {
-			continue
-		}
-		dst = append(dst, begin...)
-		dst = appendString(dst, httplimit.PolicyName(p.limits, i))
-		begin = ","
-	}
-	if begin == "," {
-		dst = append(dst, ']')
-	}
 	return append(dst, '}')
-}
-
-// problemOfDenial returns what clients are told of a denial, as httplimit tells them.
-func problemOfDenial(v *engine.Verdict, status int, retryAfter time.Duration) problem {
-	p := problem{status: status}
-	switch v.Reason {
-	case engine.Blocked:
-		p.detail = "Blocked."
-	case engine.Unidentified:
-		p.detail = "The request does not say who is asking."
-	case engine.Unregistered:
-		p.detail = "The client is not registered."
-	case engine.QueueFull:
-		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests are waiting already."
-	case engine.StoreFailed:
-		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "The limits cannot be checked right now."
-	default:
-		p.kind, p.title, p.detail, p.limits = problemQuota, "Quota exceeded", "Over the limit.", v.Limits()
-		if v.RetryAfter == headgate.Never {
-			p.detail = "The request costs more than the limit can ever grant."
-		}
-	}
-	if retryAfter > 0 {
-		p.detail += " Try again in " + strconv.FormatInt(int64((retryAfter-1)/time.Second)+1, 10) + " s."
-	}
-	return p
 }
 
 // badBody returns the problem of a body that cannot be read.
@@ -125,25 +79,17 @@ func problemOf(err error) (p problem, fault bool) {
 
 // appendString appends a string of JSON. What is not UTF-8 becomes a replacement character.
 func appendString(dst []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ' || c == '<' || c == '>' || c == '&' || c == 0x7f: // for who shows it as HTML all the same
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xf])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-		default:
-			r, size := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += size
-			continue
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			text, err := json.Marshal(s)
+			if err != nil { // a string always can be
+				panic(err)
+			}
+			return append(dst, text...)
 		}
-		i++
 	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
 	return append(dst, '"')
 }
 

@@ -1,0 +1,52 @@
+// Package http1 is what both ends of the gateway need to read heads of HTTP/1.1.
+package http1
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Upper and Lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one, as
+// net/http writes names; and 0 for all others.
+var Upper, Lower = nameBytes()
+
+func nameBytes() (upper, lower [256]byte) {
+	for c := range 128 {
+		b := byte(c)
+		switch {
+		case b >= 'a' && b <= 'z':
+			upper[b], lower[b] = b-'a'+'A', b
+		case b >= 'A' && b <= 'Z':
+			upper[b], lower[b] = b, b-'A'+'a'
+		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
+			upper[b], lower[b] = b, b
+		}
+	}
+	return upper, lower
+}
+
+// IsSpace tells whether a byte is one that may stand around a header's value.
+func IsSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// HeadEnd returns where the head at the beginning of b ends, its empty line included, or 0 if it does not yet. from is where to
+// look on: HeadEnd moves it, so that no byte is looked at twice.
+func HeadEnd(b []byte, from *int) int {
+	for {
+		i := bytes.IndexByte(b[*from:], '\n')
+		if i < 0 {
+			*from = len(b)
+			return 0
+		}
+		end := *from + i + 1
+		switch {
+		case end < len(b) && b[end] == '\n':
+			return end + 1
+		case end+1 < len(b) && b[end] == '\r' && b[end+1] == '\n':
+			return end + 2
+		case end == len(b), end+1 == len(b) && b[end] == '\r':
+			*from = end - 1 // the rest may be coming
+			return 0
+		}
+		*from = end
+	}
+}
