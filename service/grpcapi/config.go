@@ -18,7 +18,7 @@ import (
 const (
 	DefaultMaxMessage  = 1 << 20
 	DefaultMaxBatch    = 1000
-	DefaultMaxStreams  = 1000
+	DefaultMaxStreams  = 250
 	DefaultMaxHeader   = 16 << 10
 	DefaultMinPing     = 10 * time.Second
 	DefaultIdleTimeout = 15 * time.Minute

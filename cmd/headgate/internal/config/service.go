@@ -26,7 +26,7 @@ type Service struct {
 type GRPC struct {
 	TLS        *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
 	NoStore    bool        `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, by which programs count under keys and limits of their own. It sees nothing of what rules count."`
-	MaxStreams int         `field:"max_streams" default:"1000" doc:"How many calls may be under way on one connection. More wait at the client."`
+	MaxStreams int         `field:"max_streams" default:"250" doc:"How many calls may be under way on one connection. More wait at the client."`
 }
 
 // ServiceTLS is as TLS, for callers that are services.
