@@ -6,23 +6,21 @@ import (
 	"strings"
 )
 
-// Upper and Lower have, for each byte that may be in a header's name, its form at the beginning of a word and inside one, as
-// net/http writes names; and 0 for all others.
-var Upper, Lower = nameBytes()
+// Upper has, for each byte that may be in a header's name, its form at the beginning of a word, as net/http writes names; and 0
+// for all others.
+var Upper = nameBytes(bytes.ToUpper)
 
-func nameBytes() (upper, lower [256]byte) {
+// Lower has the form inside a word.
+var Lower = nameBytes(bytes.ToLower)
+
+func nameBytes(form func([]byte) []byte) (table [256]byte) {
 	for c := range 128 {
 		b := byte(c)
-		switch {
-		case b >= 'a' && b <= 'z':
-			upper[b], lower[b] = b-'a'+'A', b
-		case b >= 'A' && b <= 'Z':
-			upper[b], lower[b] = b, b-'A'+'a'
-		case b >= '0' && b <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0:
-			upper[b], lower[b] = b, b
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0 {
+			table[b] = form([]byte{b})[0]
 		}
 	}
-	return upper, lower
+	return table
 }
 
 // IsSpace tells whether a byte is one that may stand around a header's value.
