@@ -1,0 +1,26 @@
+package control
+
+import "time"
+
+// A Node is what a node says of itself with each heartbeat.
+type Node struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
+	Version   string `json:"version"`
+	Address   string `json:"address,omitempty"` // where its admin listener is, if anywhere
+	Region    string `json:"region,omitempty"`
+	// Revision is that of the rules it has in force.
+	Revision int64 `json:"revision"`
+	// LagMS is how long after the change was committed they were in force there.
+	LagMS int64 `json:"lag_ms"`
+	// FromDisk says that they are of its own file, since the rules service was away.
+	FromDisk bool `json:"from_disk,omitempty"`
+	// Error is why it could not take later ones.
+	Error string `json:"error,omitempty"`
+	// Store is how the store of its counters is: "ok", or what is wrong.
+	Store   string    `json:"store"`
+	Started time.Time `json:"started"`
+	// Seen is when it was last heard of, Behind whether there are later rules than it has: the rules service fills them in.
+	Seen   time.Time `json:"seen,omitzero"`
+	Behind bool      `json:"behind,omitempty"`
+}

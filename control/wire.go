@@ -1,0 +1,149 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// SnapshotType is the media type of what a Writer writes.
+const SnapshotType = "application/x-ndjson"
+
+// MaxLine is the most bytes of one line of a snapshot.
+const MaxLine = 1 << 20
+
+// A Header begins what a node is sent: all that its namespace has, or what has changed since a revision.
+type Header struct {
+	Namespace string `json:"namespace"`
+	// Revision is what it leads to, Since what it starts from: 0 for a whole snapshot.
+	Revision int64 `json:"revision"`
+	Since    int64 `json:"since,omitempty"`
+}
+
+// An Item is one object of it.
+type Item struct {
+	Kind     Kind            `json:"kind"`
+	ID       string          `json:"id"`
+	Revision int64           `json:"revision,omitempty"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	Deleted  bool            `json:"deleted,omitempty"`
+}
+
+// end is the last line. Without it what was sent is not whole.
+type end struct {
+	End     bool   `json:"end"`
+	Objects int    `json:"objects"`
+	Sum     string `json:"sha256"` // of all lines before
+}
+
+// A Writer writes what a node is sent, a line for each object, the same on the wire and in the node's own file.
+type Writer struct {
+	w     io.Writer
+	sum   hash.Hash
+	count int
+	line  bytes.Buffer
+}
+
+// NewWriter begins with a header.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	made := &Writer{w: w, sum: sha256.New()}
+	return made, made.write(h)
+}
+
+// Write writes one object.
+func (w *Writer) Write(i *Item) error {
+	w.count++
+	return w.write(i)
+}
+
+// Close ends it. Without, a Reader refuses it.
+func (w *Writer) Close() error {
+	return w.write(end{End: true, Objects: w.count, Sum: hex.EncodeToString(w.sum.Sum(nil))})
+}
+
+func (w *Writer) write(v any) error {
+	w.line.Reset()
+	encoder := json.NewEncoder(&w.line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("write a snapshot: %w", err)
+	}
+	if w.line.Len() > MaxLine {
+		return fmt.Errorf("write a snapshot: a line of %d bytes, where %d are the most", w.line.Len(), MaxLine)
+	}
+	w.sum.Write(w.line.Bytes())
+	if _, err := w.w.Write(w.line.Bytes()); err != nil {
+		return fmt.Errorf("write a snapshot: %w", err)
+	}
+	return nil
+}
+
+// ErrBroken is for a snapshot that is cut off or was changed.
+var ErrBroken = errors.New("not a whole snapshot")
+
+// A Reader reads what a Writer wrote.
+type Reader struct {
+	// Header is how it begins.
+	Header Header
+
+	lines *bufio.Scanner
+	sum   hash.Hash
+	count int
+}
+
+// NewReader reads the header.
+func NewReader(r io.Reader) (*Reader, error) {
+	made := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
+	made.lines.Buffer(make([]byte, 64<<10), MaxLine+1)
+	if !made.lines.Scan() {
+		return nil, made.broken(0, made.lines.Err())
+	}
+	if err := json.Unmarshal(made.lines.Bytes(), &made.Header); err != nil {
+		return nil, made.broken(1, err)
+	}
+	made.add()
+	return made, nil
+}
+
+func (r *Reader) add() {
+	r.sum.Write(r.lines.Bytes())
+	r.sum.Write([]byte{'\n'})
+}
+
+func (r *Reader) broken(line int, err error) error {
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err)
+}
+
+// Next returns the next object, or io.EOF when all were read and are as they were written. The object is valid until the
+// next call. Apply nothing before the end is reached.
+func (r *Reader) Next() (*Item, error) {
+	line := r.count + 2
+	if !r.lines.Scan() {
+		return nil, r.broken(line, r.lines.Err())
+	}
+	var read struct {
+		Item
+		end
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), &read); err != nil {
+		return nil, r.broken(line, err)
+	}
+	if !read.End {
+		r.add()
+		r.count++
+		return &read.Item, nil
+	}
+	if sum := hex.EncodeToString(r.sum.Sum(nil)); read.Sum != sum || read.Objects != r.count {
+		return nil, r.broken(line, fmt.Errorf("%d objects with the sum %s, where it says %d with %s", r.count, sum, read.Objects, read.Sum))
+	}
+	return nil, io.EOF
+}
