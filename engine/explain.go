@@ -23,8 +23,8 @@ type Explained struct {
 	Outcome
 	// Override is the place in Rule.Overrides of the override that decides, -1 if none does.
 	Override int
-	// Client is the registered client, nil if it is none.
-	Client *rules.Client
+	// Client is the id of the registered client, empty if it is none.
+	Client string
 	// Shared tells that others count under the same key: it is asked after those that are the client's own.
 	Shared bool
 	// Key is what the request is counted by: the attributes of the rule's key, or the address in their place. Empty for a

@@ -45,8 +45,8 @@ func validated(rules []Rule, clients []Client) (*Set, error) {
 		s.needs.add(&rules[i])
 	}
 	for i := range clients {
-		if c, ok := s.fixed.byID[clients[i].ID]; ok {
-			s.needs.check(c, at.element(i), &p)
+		if s.fixed.byID(clients[i].ID) != nil {
+			s.needs.check(clients[i].normal(), at.element(i), &p)
 		}
 	}
 	return s, p.err()

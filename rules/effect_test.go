@@ -87,13 +87,9 @@ func TestPrecedence(t *testing.T) {
 			t.Fatalf("%v: %d rules matched", request, len(list))
 		}
 		m := list[0]
-		client := ""
-		if m.Client != nil {
-			client = m.Client.ID
-		}
-		if m.Effect != tt.effect || !slices.Equal(texts(m.Limits), tt.limits) || m.Override != tt.override || client != tt.client {
+		if m.Effect != tt.effect || !slices.Equal(texts(m.Limits), tt.limits) || m.Override != tt.override || m.Client != tt.client {
 			t.Errorf("%v:\n got %s %v, override %d, client %q\nwant %s %v, override %d, client %q", request,
-				m.Effect, texts(m.Limits), m.Override, client, tt.effect, tt.limits, tt.override, tt.client)
+				m.Effect, texts(m.Limits), m.Override, m.Client, tt.effect, tt.limits, tt.override, tt.client)
 		}
 	}
 }

@@ -2,8 +2,7 @@ package rules
 
 import (
 	"hash/maphash"
-	"maps"
-	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -11,25 +10,75 @@ import (
 )
 
 // A Registry knows clients by the values of their attributes. It is safe for concurrent use; looking a client up takes no
-// lock and allocates nothing.
+// lock and allocates nothing. It is made for millions: a client with one limit that is known by its id takes about 100
+// bytes, and another 100 if nobody else has the same limit.
 type Registry struct {
 	seed   maphash.Seed
-	shards []atomic.Pointer[map[string]*registered] // by value; what they point to never changes
-	count  atomic.Int64
+	ids    roster // by id
+	values roster // by the values of attributes
+	grants grants
 
-	mu   sync.Mutex // of those who change it
-	byID map[string]*Client
+	mu sync.Mutex // of those who change it
 }
 
-// registered is a client under one of the values that name it.
+// registered is a client as it is kept. It never changes.
 type registered struct {
-	client    *Client
-	attribute headgate.Attribute
-	next      *registered // another under the same value of another attribute
+	id   string
+	has  *grant
+	more *particulars // nil if it is the user of its id, and nothing is said of it
 }
 
-// registryShards is in how many parts a registry is kept. Changing a client copies the parts it is in.
-const registryShards = 4096
+// particulars are what few clients have.
+type particulars struct {
+	description string
+	attributes  []Test
+}
+
+// named tells whether the value of an attribute names the client.
+func (c *registered) named(a headgate.Attribute, value string) bool {
+	if c.more == nil {
+		return a.Kind == headgate.AttrUser && c.id == value
+	}
+	for i := range c.more.attributes {
+		if t := &c.more.attributes[i]; t.Attribute == a {
+			for _, own := range t.Values {
+				if own == value {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// each calls do for all values that name the client, until it is false.
+func (c *registered) each(do func(a headgate.Attribute, value string) bool) {
+	if c.more == nil {
+		do(headgate.Attribute{Kind: headgate.AttrUser}, c.id)
+		return
+	}
+	for _, t := range c.more.attributes {
+		for _, value := range t.Values {
+			if !do(t.Attribute, value) {
+				return
+			}
+		}
+	}
+}
+
+// client returns it as it was given, with its defaults filled in.
+func (c *registered) client() *Client {
+	made := &Client{ID: c.id, Attributes: []Test{{headgate.Attribute{Kind: headgate.AttrUser}, []string{c.id}}}}
+	if m := c.has.more; m != nil {
+		made.Limits, made.Rules, made.Unlimited, made.Block = m.limits, m.rules, m.unlimited, m.block
+	} else {
+		made.Limits = c.has.one[:]
+	}
+	if c.more != nil {
+		made.Description, made.Attributes = c.more.description, c.more.attributes
+	}
+	return made
+}
 
 // NewRegistry returns a registry with these clients. The error is an *Error.
 func NewRegistry(clients ...Client) (*Registry, error) {
@@ -43,76 +92,75 @@ func NewRegistry(clients ...Client) (*Registry, error) {
 
 // newRegistry returns a registry with the clients that are right, and says what is wrong with the others.
 func newRegistry(clients []Client, at *place, p *problems) *Registry {
-	r := &Registry{
-		seed:   maphash.MakeSeed(),
-		shards: make([]atomic.Pointer[map[string]*registered], registryShards),
-		byID:   make(map[string]*Client, len(clients)),
-	}
-	parts := map[uint64]map[string]*registered{}
+	r := &Registry{seed: maphash.MakeSeed()}
+	r.ids.reserve(len(clients))
+	r.values.reserve(len(clients))
 	for i := range clients {
 		c := &clients[i]
 		here := at.element(i)
 		before := len(p.list) + p.more
 		c.validate(here, p)
-		if _, twice := r.byID[c.ID]; twice {
+		if r.byID(c.ID) != nil {
 			p.add(here.field("id"), Quote(c.ID), "an id that no other client has")
 		}
 		if len(p.list)+p.more > before {
 			continue
 		}
-		made := c.normal()
-		if other, test, value := r.claimed(made, parts); other != "" {
-			p.add(here.field("attributes").field(test.String()), Quote(value),
-				"a value of one client only: it names "+Quote(other)+" already")
-			continue
-		}
-		r.byID[made.ID] = made
-		for _, t := range made.Attributes {
-			for _, value := range t.Values {
-				n := r.shard(value)
-				if parts[n] == nil {
-					parts[n] = map[string]*registered{}
-				}
-				parts[n][value] = &registered{client: made, attribute: t.Attribute, next: parts[n][value]}
-			}
+		made := r.keep(c.normal())
+		if r.unclaimed(made, nil, here, p, true) {
+			r.store(made, nil)
 		}
 	}
-	for n, part := range parts {
-		r.shards[n].Store(&part)
-	}
-	r.count.Store(int64(len(r.byID)))
 	return r
 }
 
-// claimed returns who has one of the client's values already.
-func (r *Registry) claimed(c *Client, parts map[uint64]map[string]*registered) (id string, a headgate.Attribute, value string) {
-	for _, t := range c.Attributes {
-		for _, value := range t.Values {
-			if other := parts[r.shard(value)][value].of(t.Attribute); other != nil {
-				return other.client.ID, t.Attribute, value
-			}
+// keep returns a client as it is kept, with texts of its own: those given may be parts of a file.
+func (r *Registry) keep(c *Client) *registered {
+	made := &registered{id: strings.Clone(c.ID), has: r.grants.of(c)}
+	byID := headgate.Attribute{Kind: headgate.AttrUser}
+	plain := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byID && len(c.Attributes[0].Values) == 1 && c.Attributes[0].Values[0] == c.ID
+	if plain && c.Description == "" {
+		return made
+	}
+	made.more = &particulars{description: strings.Clone(c.Description), attributes: c.Attributes}
+	for i := range c.Attributes { // normal has copied them
+		t := &c.Attributes[i]
+		t.Attribute.Name = strings.Clone(t.Attribute.Name)
+		for j, value := range t.Values {
+			t.Values[j] = strings.Clone(value)
 		}
 	}
-	return "", headgate.Attribute{}, ""
+	return made
 }
 
-func (r *Registry) shard(value string) uint64 { return maphash.String(r.seed, value) % registryShards }
-
-// of returns the entry of an attribute.
-func (e *registered) of(a headgate.Attribute) *registered {
-	for e != nil && e.attribute != a {
-		e = e.next
-	}
-	return e
+// unclaimed tells whether no other client than old has one of the client's values, and says which if one does.
+func (r *Registry) unclaimed(c, old *registered, at *place, p *problems, one bool) bool {
+	free := true
+	c.each(func(a headgate.Attribute, value string) bool {
+		if other := r.find(a, value); other != nil && other != old {
+			p.add(at.field("attributes").field(a.String()), Quote(value),
+				"a value of one client only: it names "+Quote(other.id)+" already")
+			free = false
+		}
+		return free || !one
+	})
+	return free
 }
 
 // find returns the client whose attribute has the value, nil if there is none.
 func (r *Registry) find(a headgate.Attribute, value string) *registered {
-	part := r.shards[r.shard(value)].Load()
-	if part == nil {
-		return nil
-	}
-	return (*part)[value].of(a)
+	return r.values.find(r.hash(a, value), func(c *registered) bool { return c.named(a, value) })
+}
+
+// hash is never 0.
+func (r *Registry) hash(a headgate.Attribute, value string) uint32 {
+	return uint32(maphash.String(r.seed, value)>>32) ^ uint32(a.Kind)*0x9e3779b1 | 1
+}
+
+func (r *Registry) hashID(id string) uint32 { return uint32(maphash.String(r.seed, id)>>32) | 1 }
+
+func (r *Registry) byID(id string) *registered {
+	return r.ids.find(r.hashID(id), func(c *registered) bool { return c.id == id })
 }
 
 // Add registers a client. One that is registered already is an error, as is one that is wrong; Put replaces it. The error
@@ -129,101 +177,267 @@ func (r *Registry) put(c Client, replace bool) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	made := c.normal()
+	normal := c.normal()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := r.byID[made.ID]
+	made := r.keep(normal)
+	old := r.byID(made.id)
 	if old != nil && !replace {
 		p.add(at.field("id"), Quote(c.ID), "a client that is not registered yet")
 		return p.err()
 	}
-	for _, t := range made.Attributes {
-		for _, value := range t.Values {
-			if other := r.find(t.Attribute, value); other != nil && other.client != old {
-				p.add(at.field("attributes").field(t.Attribute.String()), Quote(value),
-					"a value of one client only: it names "+Quote(other.client.ID)+" already")
-			}
-		}
+	if !r.unclaimed(made, old, at, &p, false) {
+		return p.err()
 	}
-	if err := p.err(); err != nil {
-		return err
-	}
-	if old != nil {
-		r.withdraw(old, made)
-	}
-	for _, t := range made.Attributes {
-		for _, value := range t.Values {
-			r.change(value, t.Attribute, made)
-		}
-	}
-	r.byID[made.ID] = made
-	r.count.Store(int64(len(r.byID)))
+	r.store(made, old)
 	return nil
+}
+
+// store puts a client in the place of an old one, if there is one. Under the values that both have it is found all the time.
+func (r *Registry) store(c, old *registered) {
+	r.withdraw(old, c)
+	c.each(func(a headgate.Attribute, value string) bool {
+		hash := r.hash(a, value)
+		if old != nil && old.named(a, value) {
+			r.values.replace(hash, old, c)
+		} else {
+			r.values.add(hash, c)
+		}
+		return true
+	})
+	if old != nil {
+		r.ids.replace(r.hashID(c.id), old, c)
+	} else {
+		r.ids.add(r.hashID(c.id), c)
+	}
+}
+
+// withdraw removes the values of a client that the one in its place, if any, does not have.
+func (r *Registry) withdraw(c, kept *registered) {
+	if c == nil {
+		return
+	}
+	c.each(func(a headgate.Attribute, value string) bool {
+		if kept == nil || !kept.named(a, value) {
+			r.values.remove(r.hash(a, value), c)
+		}
+		return true
+	})
 }
 
 // Remove forgets a client and returns it. It is false if there is none of that id.
 func (r *Registry) Remove(id string) (Client, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.byID[id]
+	c := r.byID(id)
 	if c == nil {
 		return Client{}, false
 	}
-	delete(r.byID, id)
 	r.withdraw(c, nil)
-	r.count.Store(int64(len(r.byID)))
-	return *c, true
+	r.ids.remove(r.hashID(id), c)
+	return *c.client(), true
 }
 
 // Get returns the client of that id, with its defaults filled in. It is read only.
 func (r *Registry) Get(id string) (*Client, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c, ok := r.byID[id]
-	return c, ok
+	c := r.byID(id)
+	if c == nil {
+		return nil, false
+	}
+	return c.client(), true
 }
 
 // Len returns how many clients are registered.
-func (r *Registry) Len() int { return int(r.count.Load()) }
+func (r *Registry) Len() int { return r.ids.len() }
 
-// withdraw removes the values of a client that the one in its place, if any, does not have.
-func (r *Registry) withdraw(c, kept *Client) {
-	for _, t := range c.Attributes {
-		for _, value := range t.Values {
-			if kept == nil || !kept.named(t.Attribute, value) {
-				r.change(value, t.Attribute, nil)
+// A grant is what a client has of its own. Clients that have the same share one.
+type grant struct {
+	one  [1]Limit // all there is, if more is nil
+	more *several
+}
+
+type several struct {
+	limits    []Limit
+	rules     []ClientRule
+	unlimited bool
+	block     bool
+}
+
+// under returns what is granted under a rule.
+func (g *grant) under(rule string) (limits []Limit, unlimited, block bool) {
+	m := g.more
+	if m == nil {
+		return g.one[:], false, false
+	}
+	for i := range m.rules {
+		if r := &m.rules[i]; r.ID == rule {
+			return r.Limits, r.Unlimited, r.Block
+		}
+	}
+	return m.limits, m.unlimited, m.block
+}
+
+// grants are those that many clients share: nothing, everything, or one limit under all rules.
+type grants struct {
+	nothing [3]grant // but the rules' limits, unlimited, blocked
+	byLimit map[Limit]*grant
+}
+
+// maxShared is how many different limits are kept for clients to share. The limits of others are their own.
+const maxShared = 1 << 16
+
+// of returns what a client has.
+func (g *grants) of(c *Client) *grant {
+	switch {
+	case len(c.Rules) == 0 && len(c.Limits) == 0:
+		return g.limitless(c.Unlimited, c.Block)
+	case len(c.Rules) == 0 && len(c.Limits) == 1:
+		return g.limit(c.Limits[0])
+	}
+	for i := range c.Rules { // normal has copied them
+		r := &c.Rules[i]
+		r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
+	}
+	return &grant{more: &several{cloneLimits(c.Limits), c.Rules, c.Unlimited, c.Block}}
+}
+
+func (g *grants) limitless(unlimited, block bool) *grant {
+	at := &g.nothing[0]
+	if unlimited {
+		at = &g.nothing[1]
+	} else if block {
+		at = &g.nothing[2]
+	}
+	if at.more == nil {
+		at.more = &several{unlimited: unlimited, block: block}
+	}
+	return at
+}
+
+func (g *grants) limit(l Limit) *grant {
+	if shared := g.byLimit[l]; shared != nil {
+		return shared
+	}
+	l.Name = strings.Clone(l.Name)
+	made := &grant{one: [1]Limit{l}}
+	if len(g.byLimit) < maxShared {
+		if g.byLimit == nil {
+			g.byLimit = map[Limit]*grant{}
+		}
+		g.byLimit[l] = made
+	}
+	return made
+}
+
+func cloneLimits(list []Limit) []Limit {
+	made := append([]Limit(nil), list...)
+	for i := range made {
+		made[i].Name = strings.Clone(made[i].Name)
+	}
+	return made
+}
+
+// A roster is a table of clients by a hash, with linear probing. Reading takes no lock; those who change it take turns.
+type roster struct {
+	seats atomic.Pointer[seats]
+	count atomic.Int64
+	used  int // seats that are taken, or were
+}
+
+// seats hold hashes beside clients, so that a search looks at few others. A hash of 0 ends it; where there is a hash and
+// nobody, there was somebody.
+type seats struct {
+	hashes  []atomic.Uint32
+	clients []atomic.Pointer[registered]
+}
+
+func newSeats(size int) *seats {
+	return &seats{hashes: make([]atomic.Uint32, size), clients: make([]atomic.Pointer[registered], size)}
+}
+
+// begin returns the place at which the search for a hash begins, next the one after.
+func (t *seats) begin(hash uint32) int { return int(uint64(hash) * uint64(len(t.hashes)) >> 32) }
+
+func (t *seats) next(place int) int {
+	if place++; place == len(t.hashes) {
+		return 0
+	}
+	return place
+}
+
+// add takes the first free place. The client is there before the hash that leads to it.
+func (t *seats) add(hash uint32, c *registered) {
+	place := t.begin(hash)
+	for t.hashes[place].Load() != 0 {
+		place = t.next(place)
+	}
+	t.clients[place].Store(c)
+	t.hashes[place].Store(hash)
+}
+
+// place returns where a client is.
+func (t *seats) place(hash uint32, c *registered) int {
+	place := t.begin(hash)
+	for t.hashes[place].Load() != hash || t.clients[place].Load() != c {
+		place = t.next(place)
+	}
+	return place
+}
+
+func (r *roster) len() int { return int(r.count.Load()) }
+
+// find returns the client of that hash that is the right one, nil if there is none.
+func (r *roster) find(hash uint32, right func(*registered) bool) *registered {
+	t := r.seats.Load()
+	if t == nil {
+		return nil
+	}
+	for place := t.begin(hash); ; place = t.next(place) {
+		switch t.hashes[place].Load() {
+		case 0:
+			return nil
+		case hash:
+			if c := t.clients[place].Load(); c != nil && right(c) {
+				return c
 			}
 		}
 	}
 }
 
-// change puts a client under a value, or removes whoever is there.
-func (r *Registry) change(value string, a headgate.Attribute, c *Client) {
-	shard := &r.shards[r.shard(value)]
-	part := map[string]*registered{}
-	if old := shard.Load(); old != nil {
-		part = maps.Clone(*old)
-	}
-	var chain *registered
-	for e := part[value]; e != nil; e = e.next {
-		if e.attribute != a {
-			chain = &registered{client: e.client, attribute: e.attribute, next: chain}
-		}
-	}
-	if c != nil {
-		chain = &registered{client: c, attribute: a, next: chain}
-	}
-	if chain == nil {
-		delete(part, value)
-	} else {
-		part[value] = chain
-	}
-	shard.Store(&part)
+// add adds a client that is not there under this hash.
+func (r *roster) add(hash uint32, c *registered) {
+	r.reserve(1)
+	r.seats.Load().add(hash, c)
+	r.used++
+	r.count.Add(1)
 }
 
-// named tells whether the value of an attribute names the client.
-func (c *Client) named(a headgate.Attribute, value string) bool {
-	return slices.ContainsFunc(c.Attributes, func(t Test) bool {
-		return t.Attribute == a && slices.Contains(t.Values, value)
-	})
+// replace puts a client in the place of one that is there.
+func (r *roster) replace(hash uint32, old, c *registered) {
+	t := r.seats.Load()
+	t.clients[t.place(hash, old)].Store(c)
+}
+
+// remove removes a client that is there. Its place is free again when the seats are made anew.
+func (r *roster) remove(hash uint32, c *registered) {
+	r.replace(hash, c, nil)
+	r.count.Add(-1)
+}
+
+// reserve makes room for as many more. The seats are made anew when 7 of 8 are taken, so that 5 of 8 are.
+func (r *roster) reserve(more int) {
+	old := r.seats.Load()
+	if old != nil && (r.used+more)*8 <= len(old.hashes)*7 {
+		return
+	}
+	made := newSeats(max(16, (r.len()+more)*8/5))
+	r.used = r.len()
+	if old != nil {
+		for place := range old.clients {
+			if c := old.clients[place].Load(); c != nil {
+				made.add(old.hashes[place].Load(), c)
+			}
+		}
+	}
+	r.seats.Store(made)
 }

@@ -19,10 +19,7 @@ func named(a headgate.Attribute, values ...string) []rules.Test {
 func clientOf(t *testing.T, r *rules.Registry, a headgate.Attribute, value string) string {
 	t.Helper()
 	set := compile(t, []rules.Rule{{ID: "r", Key: []headgate.Attribute{a}, Limits: limits("1/s")}}).WithRegistry(r)
-	if c := set.Match(rules.Attributes{a: value}, nil)[0].Client; c != nil {
-		return c.ID
-	}
-	return ""
+	return set.Match(rules.Attributes{a: value}, nil)[0].Client
 }
 
 func TestRegistry(t *testing.T) {
@@ -127,7 +124,7 @@ func TestRegistryWhileClientsChange(t *testing.T) {
 				default:
 				}
 				dst = set.Match(rules.Attributes{user: "stays"}, dst[:0])
-				if dst[0].Client == nil || dst[0].Limits[0].Count != 7 {
+				if dst[0].Client == "" || dst[0].Limits[0].Count != 7 {
 					t.Errorf("got %+v", dst[0])
 					return
 				}

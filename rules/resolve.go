@@ -43,7 +43,7 @@ func (o *choices) first(p *probe) int {
 // resolve says what a rule does: a block comes first, then what the registered client has of its own, then the first
 // override that matches, then the rule itself.
 func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
-	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, nil, nil
+	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, "", nil
 	m.rule, m.byIP, m.client = r, false, false
 	if r.block {
 		m.Effect = Blocked
@@ -64,8 +64,8 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	}
 	if p.clients || r.known {
 		if c := s.lookUp(m, p); c != nil {
-			m.Client = c
-			limits, unlimited, block := c.under(r.rule.ID)
+			m.Client = c.id
+			limits, unlimited, block := c.has.under(r.rule.ID)
 			m.client = len(limits) > 0
 			if block {
 				m.Effect = Blocked
@@ -92,7 +92,7 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 
 // plain says that the limits of a rule decide, by its key.
 func (m *Matched) plain(r *compiled) {
-	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, nil, r.limits
+	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, "", r.limits
 	m.rule, m.byIP, m.client = r, false, false
 }
 
@@ -141,7 +141,7 @@ func (s *Set) clients() int {
 }
 
 // lookUp returns the registered client that the key names, nil if there is none.
-func (s *Set) lookUp(m *Matched, p *probe) *Client {
+func (s *Set) lookUp(m *Matched, p *probe) *registered {
 	if m.byIP {
 		return s.lookUpSlot(slotIP, p)
 	}
@@ -153,15 +153,12 @@ func (s *Set) lookUp(m *Matched, p *probe) *Client {
 	return nil
 }
 
-func (s *Set) lookUpSlot(slot int, p *probe) *Client {
+func (s *Set) lookUpSlot(slot int, p *probe) *registered {
 	if p.clientOf != slot { // several rules in a row count by the same
 		value, _ := p.get(slot)
 		p.clientOf, p.client = slot, s.find(s.slots[slot], value)
 	}
-	if p.client == nil {
-		return nil
-	}
-	return p.client.client
+	return p.client
 }
 
 func (s *Set) find(a headgate.Attribute, value string) *registered {
@@ -174,14 +171,4 @@ func (s *Set) find(a headgate.Attribute, value string) *registered {
 		return nil
 	}
 	return s.fixed.find(a, value)
-}
-
-// under returns what a client has under a rule.
-func (c *Client) under(rule string) (limits []Limit, unlimited, block bool) {
-	for i := range c.Rules {
-		if r := &c.Rules[i]; r.ID == rule {
-			return r.Limits, r.Unlimited, r.Block
-		}
-	}
-	return c.Limits, c.Unlimited, c.Block
 }

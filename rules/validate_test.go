@@ -222,7 +222,7 @@ func TestASetSharesNothingWithTheRulesItWasMadeOf(t *testing.T) {
 	clients[0].Attributes[0].Values[0] = "changed"
 	request := rules.Attributes{user: "u", ip: "192.0.2.1"}
 	m := set.Match(request, nil)
-	if len(m) != 1 || m[0].Limits[0].Count != 1 || m[0].Rule.Safe.Count != 1 || m[0].Rule.Penalty.Limits[0].Count != 1 || m[0].Client == nil ||
+	if len(m) != 1 || m[0].Limits[0].Count != 1 || m[0].Rule.Safe.Count != 1 || m[0].Rule.Penalty.Limits[0].Count != 1 || m[0].Client == "" ||
 		m[0].Rule.Overrides[0].Limits[0].Count != 5 || string(m[0].AppendKey(nil, request, 0)) != "/a/user/\x01u1" {
 		t.Errorf("got %+v", m)
 	}

@@ -55,7 +55,7 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subje
 func newExplainedRule(r *engine.Explained) explainedRule {
 	made := explainedRule{
 		Rule: r.Rule.ID, Effect: r.Effect.String(), Mode: r.Mode.String(), Shadow: r.Shadow, Denies: r.Denied || r.Effect.Denies(),
-		Cost: r.Cost, Limits: []decidedLimit{},
+		Cost: r.Cost, Client: r.Client, Limits: []decidedLimit{},
 	}
 	var parts []string
 	for _, k := range r.Key {
@@ -68,9 +68,6 @@ func newExplainedRule(r *engine.Explained) explainedRule {
 	made.keyText = strings.Join(parts, " ")
 	if made.keyText == "" {
 		made.keyText = "one for all"
-	}
-	if r.Client != nil {
-		made.Client = r.Client.ID
 	}
 	if r.Override >= 0 {
 		made.Override = &r.Override
