@@ -344,41 +344,37 @@ type roster struct {
 	used  int // seats that are taken, or were
 }
 
-// seats hold hashes beside clients, so that a search looks at few others. A hash of 0 ends it; where there is a hash and
+// seats have hashes beside clients, so that a search looks at few others. A hash of 0 ends it; where there is a hash and
 // nobody, there was somebody.
-type seats struct {
-	hashes  []atomic.Uint32
-	clients []atomic.Pointer[registered]
-}
-
-func newSeats(size int) *seats {
-	return &seats{hashes: make([]atomic.Uint32, size), clients: make([]atomic.Pointer[registered], size)}
+type seats []struct {
+	hash   atomic.Uint32
+	client atomic.Pointer[registered]
 }
 
 // begin returns the place at which the search for a hash begins, next the one after.
-func (t *seats) begin(hash uint32) int { return int(uint64(hash) * uint64(len(t.hashes)) >> 32) }
+func (t seats) begin(hash uint32) int { return int(uint64(hash) * uint64(len(t)) >> 32) }
 
-func (t *seats) next(place int) int {
-	if place++; place == len(t.hashes) {
+func (t seats) next(place int) int {
+	if place++; place == len(t) {
 		return 0
 	}
 	return place
 }
 
 // add takes the first free place. The client is there before the hash that leads to it.
-func (t *seats) add(hash uint32, c *registered) {
+func (t seats) add(hash uint32, c *registered) {
 	place := t.begin(hash)
-	for t.hashes[place].Load() != 0 {
+	for t[place].hash.Load() != 0 {
 		place = t.next(place)
 	}
-	t.clients[place].Store(c)
-	t.hashes[place].Store(hash)
+	t[place].client.Store(c)
+	t[place].hash.Store(hash)
 }
 
 // place returns where a client is.
-func (t *seats) place(hash uint32, c *registered) int {
+func (t seats) place(hash uint32, c *registered) int {
 	place := t.begin(hash)
-	for t.hashes[place].Load() != hash || t.clients[place].Load() != c {
+	for t[place].hash.Load() != hash || t[place].client.Load() != c {
 		place = t.next(place)
 	}
 	return place
@@ -388,16 +384,17 @@ func (r *roster) len() int { return int(r.count.Load()) }
 
 // find returns the client of that hash that is the right one, nil if there is none.
 func (r *roster) find(hash uint32, right func(*registered) bool) *registered {
-	t := r.seats.Load()
-	if t == nil {
+	found := r.seats.Load()
+	if found == nil {
 		return nil
 	}
+	t := *found
 	for place := t.begin(hash); ; place = t.next(place) {
-		switch t.hashes[place].Load() {
+		switch t[place].hash.Load() {
 		case 0:
 			return nil
 		case hash:
-			if c := t.clients[place].Load(); c != nil && right(c) {
+			if c := t[place].client.Load(); c != nil && right(c) {
 				return c
 			}
 		}
@@ -407,15 +404,15 @@ func (r *roster) find(hash uint32, right func(*registered) bool) *registered {
 // add adds a client that is not there under this hash.
 func (r *roster) add(hash uint32, c *registered) {
 	r.reserve(1)
-	r.seats.Load().add(hash, c)
+	(*r.seats.Load()).add(hash, c)
 	r.used++
 	r.count.Add(1)
 }
 
 // replace puts a client in the place of one that is there.
 func (r *roster) replace(hash uint32, old, c *registered) {
-	t := r.seats.Load()
-	t.clients[t.place(hash, old)].Store(c)
+	t := *r.seats.Load()
+	t[t.place(hash, old)].client.Store(c)
 }
 
 // remove removes a client that is there. Its place is free again when the seats are made anew.
@@ -427,17 +424,17 @@ func (r *roster) remove(hash uint32, c *registered) {
 // reserve makes room for as many more. The seats are made anew when 7 of 8 are taken, so that 5 of 8 are.
 func (r *roster) reserve(more int) {
 	old := r.seats.Load()
-	if old != nil && (r.used+more)*8 <= len(old.hashes)*7 {
+	if old != nil && (r.used+more)*8 <= len(*old)*7 {
 		return
 	}
-	made := newSeats(max(16, (r.len()+more)*8/5))
+	made := make(seats, max(16, (r.len()+more)*8/5))
 	r.used = r.len()
 	if old != nil {
-		for place := range old.clients {
-			if c := old.clients[place].Load(); c != nil {
-				made.add(old.hashes[place].Load(), c)
+		for place := range *old {
+			if c := (*old)[place].client.Load(); c != nil {
+				made.add((*old)[place].hash.Load(), c)
 			}
 		}
 	}
-	r.seats.Store(made)
+	r.seats.Store(&made)
 }
