@@ -294,19 +294,17 @@ func TestAServiceThatDoesNotAnswerIsDecidedByPolicy(t *testing.T) {
 			}
 			group.Wait()
 			// One by one at their deadline they would take 20 times 20 ms; with the circuit open nobody waits.
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
-			if !strings.Contains(log.String(), "does not answer") {
-				t.Errorf("log: got %q, want it to say so", log.String())
-			}
+			until(t, "in the log", func() bool { return strings.Contains(log.String(), "does not answer") })
 		})
 	}
 }
 
 func TestAServiceThatComesBackIsAskedAgain(t *testing.T) {
 	h := newHost(t, nil, grpcapi.Config{})
-	c := h.client(Options{Deadline: time.Second})
+	c := h.client(Options{Deadline: 20 * time.Second})
 	if got, err := c.RateLimit(t.Context(), asks("a", "/wide")); err != nil || got.Degraded {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -545,7 +543,7 @@ func TestThoseWhoWaitForOthersKeepTheirDeadline(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %v, want about 100ms", took)
 	}
 }

@@ -18,6 +18,7 @@ import (
 // Clients come by way of a load balancer, which makes no new connections to a gateway that is not ready. All that they have
 // are used until the gateway says that it is the last time, and no request fails.
 func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
+	t.Parallel()
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -27,8 +28,8 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	c := before(up.URL)
-	c.DrainDelay = 500 * time.Millisecond
-	c.DrainLinger = 5 * time.Second // it is over when there is no connection left
+	c.DrainDelay = 2 * time.Second   // longer than anybody takes to connect who has seen that it is ready
+	c.DrainLinger = 30 * time.Second // it is over when there is no connection left
 	g := start(t, c)
 	var served, failed, refused, late atomic.Int64
 	var all sync.WaitGroup
@@ -138,9 +139,13 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 func TestDrainIsReadyNoMoreBeforeItStopsAccepting(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
-	c.DrainDelay = 200 * time.Millisecond
+	c.DrainDelay = time.Minute // for as long as this takes
 	g := start(t, c)
-	go func() { _ = g.Shutdown(context.Background()) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { _ = g.Shutdown(ctx) })
+	defer done.Wait()
+	defer cancel()
 	until(t, "it is not ready", func() bool { return !g.Ready() })
 	conn, r := dial(t, g) // still accepted
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
@@ -207,9 +212,7 @@ func TestShutdownLeavesNoGoroutine(t *testing.T) {
 	g := start(t, c)
 	websocket(t, g)
 	get(t, g, "/")
-	if n := running(); n < 5 {
-		t.Fatalf("%d goroutines of the gateway are seen while it runs, want those of listeners, health, log and upgrade", n)
-	}
+	until(t, "goroutines of listeners, health, log and upgrade are seen", func() bool { return running() >= 5 })
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)
 	}

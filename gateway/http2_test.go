@@ -168,6 +168,7 @@ func TestUpstreamOverTLSMustProveWhoItIs(t *testing.T) {
 
 // Over HTTP/2 both talk at the same time, as long as they like.
 func TestFullDuplexOverHTTP2(t *testing.T) {
+	t.Parallel()
 	up := serveH2C(t, func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
 		_ = rc.Flush()
@@ -184,8 +185,8 @@ func TestFullDuplexOverHTTP2(t *testing.T) {
 		}
 	})
 	c := before(up)
-	c.BodyTimeout = 100 * time.Millisecond // which is over when the answer has begun
-	c.WriteTimeout = 100 * time.Millisecond
+	c.BodyTimeout = time.Second // which is over when the answer has begun
+	c.WriteTimeout = time.Second
 	g := start(t, c)
 	in, out := io.Pipe()
 	r, err := http.NewRequest(http.MethodPost, urlOf(g), in)
@@ -197,8 +198,8 @@ func TestFullDuplexOverHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	for _, word := range []string{"one", "two", "three"} {
-		time.Sleep(150 * time.Millisecond) // longer than the bounds
+	for _, word := range []string{"one", "two"} {
+		time.Sleep(1200 * time.Millisecond) // longer than the bounds
 		if _, err := io.WriteString(out, word); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,6 @@ func TestBoundsOfBodiesHoldForHTTP2(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.MaxBody = 1000
-	c.BodyTimeout = 100 * time.Millisecond
 	g := start(t, c)
 	client := h2cClient(t)
 	for name, tt := range map[string]struct {
@@ -242,6 +242,8 @@ func TestBoundsOfBodiesHoldForHTTP2(t *testing.T) {
 		})
 	}
 	t.Run("too slow", func(t *testing.T) {
+		c.BodyTimeout = 100 * time.Millisecond
+		g := start(t, c)
 		in, out := io.Pipe()
 		defer func() { _ = out.Close() }()
 		go func() { _, _ = io.WriteString(out, "x") }()

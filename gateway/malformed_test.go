@@ -14,7 +14,7 @@ import (
 func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
-	c.HeaderTimeout = 500 * time.Millisecond // as long as the server waits for the rest of a preface of HTTP/2
+	c.HeaderTimeout = 2 * time.Second // as long as the server waits for the rest of a preface of HTTP/2
 	g := start(t, c)
 	for name, tt := range map[string]struct {
 		text   string

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -109,13 +110,14 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 
 // One that reads slowly, but reads, gets all.
 func TestSlowReadersGetAll(t *testing.T) {
+	t.Parallel()
 	const size = 8 << 20
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", itoa(size))
 		_, _ = io.CopyN(w, zeros{}, size)
 	})
 	c := before(up.URL)
-	c.WriteTimeout = 500 * time.Millisecond
+	c.WriteTimeout = time.Second
 	g := start(t, c)
 	res, err := http.Get(urlOf(g))
 	if err != nil {
@@ -131,7 +133,7 @@ func TestSlowReadersGetAll(t *testing.T) {
 		if err != nil {
 			break
 		}
-		time.Sleep(15 * time.Millisecond) // it is slow
+		time.Sleep(30 * time.Millisecond) // it is slow: all of it takes longer than WriteTimeout
 	}
 	if total != size {
 		t.Errorf("got %d bytes in %v, want %d", total, time.Since(begin), size)
@@ -140,6 +142,7 @@ func TestSlowReadersGetAll(t *testing.T) {
 
 // An upstream that pauses in its answer is no reason to cut off the client who waits for it.
 func TestPausesOfTheUpstreamAreNotTheClientsFault(t *testing.T) {
+	t.Parallel()
 	const size = 20_000
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/known" {
@@ -148,25 +151,30 @@ func TestPausesOfTheUpstreamAreNotTheClientsFault(t *testing.T) {
 		for range 4 {
 			_, _ = io.CopyN(w, zeros{}, size/4)
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(150 * time.Millisecond) // longer than WriteTimeout
+			time.Sleep(700 * time.Millisecond) // longer than WriteTimeout
 		}
 	})
 	c := before(up.URL)
-	c.WriteTimeout = 50 * time.Millisecond
+	c.WriteTimeout = time.Second / 2
 	g := start(t, c)
+	var all sync.WaitGroup
 	for _, client := range []*http.Client{http.DefaultClient, h2cClient(t)} {
 		for _, path := range []string{"/known", "/unknown"} {
-			res, err := client.Get(urlOf(g) + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := io.Copy(io.Discard, res.Body)
-			_ = res.Body.Close()
-			if n != size || err != nil {
-				t.Errorf("%s of %s: %d bytes, %v, want %d", res.Proto, path, n, err, size)
-			}
+			all.Go(func() {
+				res, err := client.Get(urlOf(g) + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n, err := io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+				if n != size || err != nil {
+					t.Errorf("%s of %s: %d bytes, %v, want %d", res.Proto, path, n, err, size)
+				}
+			})
 		}
 	}
+	all.Wait()
 }
 
 type zeros struct{}

@@ -181,12 +181,13 @@ func TestOtherProtocolsPassIfConfigured(t *testing.T) {
 }
 
 func TestIdleUpgradesEnd(t *testing.T) {
+	t.Parallel()
 	up := echo(t)
 	c := before(up.URL)
-	c.StreamTimeout = 150 * time.Millisecond
+	c.StreamTimeout = time.Second
 	g := start(t, c)
 	conn, r, _ := websocket(t, g)
-	end := time.Now().Add(400 * time.Millisecond)
+	end := time.Now().Add(2 * time.Second)
 	for time.Now().Before(end) { // longer than the bound, but never silent for so long
 		converse(t, conn, r, "x")
 		time.Sleep(5 * time.Millisecond)
@@ -263,9 +264,10 @@ func TestUpgradeIsTriedOnAnotherUpstream(t *testing.T) {
 }
 
 func TestUpgradesHaveTheirGraceWhenTheGatewayDrains(t *testing.T) {
+	t.Parallel()
 	up := echo(t)
 	c := before(up.URL)
-	c.UpgradeGrace = 300 * time.Millisecond
+	c.UpgradeGrace = 2 * time.Second
 	var released atomic.Int32
 	c.Limit = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -220,7 +220,7 @@ type answer struct {
 // call calls once, with metadata of names and values in turn.
 func (g *gate) call(t testing.TB, md ...string) (a answer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), 10*time.Second)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), time.Minute)
 	defer cancel()
 	_, a.err = g.client.EmptyCall(ctx, &grpc_testing.Empty{}, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
 	return a
@@ -229,7 +229,7 @@ func (g *gate) call(t testing.TB, md ...string) (a answer) {
 // open opens a stream.
 func (g *gate) open(t testing.TB, md ...string) grpc_testing.TestService_FullDuplexCallClient {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), 10*time.Second)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), md...), time.Minute)
 	t.Cleanup(cancel)
 	s, err := g.client.FullDuplexCall(ctx)
 	if err != nil {
@@ -250,7 +250,7 @@ func say(s grpc_testing.TestService_FullDuplexCallClient) error {
 // eventually waits until something is so.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !is(); {
+	for deadline := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("not after 5 s: %s", what)
 		}

@@ -79,7 +79,7 @@ func testOnce(t *testing.T, rounds int) {
 				group.Wait()
 				_ = g.Close()
 				fault.end()
-				eventually(t, 10*time.Second, func() error { return store.Probe(t.Context(), proxy.Addr()) })
+				eventually(t, func() error { return store.Probe(t.Context(), proxy.Addr()) })
 			}
 			// What is still on its way gets there.
 			time.Sleep(4 * late)

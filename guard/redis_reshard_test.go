@@ -45,7 +45,7 @@ func keysOf(t testing.TB, cluster *redistest.ClusterSet) []string {
 // new server and the others are at the old one.
 func TestASlotThatMovesIsFollowedExactly(t *testing.T) {
 	t.Parallel()
-	cluster := clusterWith(t, "no")
+	cluster := clusterWith(t, "no", unhurried)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
 	const client = "moving"
@@ -112,9 +112,9 @@ func redirected(t testing.TB, s *redisstore.Store) int64 {
 // No server can decide either in one step then.
 func TestASlotHeldHalfwayHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
-	cluster := clusterWith(t, "no")
+	cluster := clusterWith(t, "no", unhurried)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
-	g := newGuard(t, store, guard.Options{Deadline: time.Second})
+	g := newGuard(t, store, guard.Options{Deadline: patient})
 	const client = "halfway"
 	if _, err := store.TakeAll(t.Context(), limitsOf(client), nil); err != nil {
 		t.Fatal(err)

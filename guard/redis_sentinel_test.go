@@ -10,8 +10,8 @@ import (
 )
 
 // switching is how long after the new primary is one decisions must be exact again: sentinels are asked who it is every
-// second, and when something fails.
-const switching = 2 * time.Second
+// second, and when something fails. On a quiet machine it takes less than two.
+const switching = 20 * time.Second
 
 func TestSentinelsReplaceThePrimaryAndNoErrorReachesACaller(t *testing.T) {
 	t.Parallel()

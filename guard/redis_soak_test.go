@@ -16,7 +16,11 @@ import (
 // HEADGATE_SOAK=1 it is half an hour of faults by chance, else one of each that takes no failover by vote.
 func TestSoakFaultsOfACluster(t *testing.T) {
 	t.Parallel()
-	cluster := clusterWith(t, "no")
+	timeout := unhurried
+	if soaks() {
+		timeout = nodeTimeout
+	}
+	cluster := clusterWith(t, "no", timeout)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{})
 	accounts := newAccounts(90)

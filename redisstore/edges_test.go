@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -59,7 +60,7 @@ func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
 		if d.Allowed {
 			continue // the hour began between the two
 		}
-		if left := pttl(t, server, keyOf(t, c.Key, c.Limit)); time.Duration(left)*time.Millisecond < d.RetryAfter-time.Second {
+		if left := pttl(t, server, keyOf(t, c.Key, c.Limit)); time.Duration(left)*time.Millisecond < d.RetryAfter-unhurried {
 			t.Errorf("%q: forgotten in %d ms, to come back in %s", suffix, left, d.RetryAfter)
 		}
 	}
@@ -90,24 +91,24 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 			"one more": c, "all of it": {Key: c.Key, Limit: c.Limit, Cost: count}, "more than ever": {Key: c.Key, Limit: c.Limit, Cost: count + 1},
 			"one more after the limit was lowered": lowered,
 		} {
-			server.ResetStats()
-			const times = 5
-			for range times {
+			attempts.OneOf(t, 20, func() error { // what the server waits for a core counts too
+				server.ResetStats()
 				if d := mustTake(t, s, c); d.Allowed || d.RetryAfter <= 0 {
 					t.Errorf("%s, %s: %+v, want it denied", text, what, d)
 				}
-			}
-			var each float64
-			for _, command := range []string{"cmdstat_evalsha", "cmdstat_evalsha_ro"} {
-				for field := range strings.SplitSeq(server.Info("commandstats")[command], ",") {
-					if value, ok := strings.CutPrefix(field, "usec_per_call="); ok {
-						each, _ = strconv.ParseFloat(value, 64)
+				var each float64
+				for _, command := range []string{"cmdstat_evalsha", "cmdstat_evalsha_ro"} {
+					for field := range strings.SplitSeq(server.Info("commandstats")[command], ",") {
+						if value, ok := strings.CutPrefix(field, "usec_per_call="); ok {
+							each, _ = strconv.ParseFloat(value, 64)
+						}
 					}
 				}
-			}
-			if each > 5000 {
-				t.Errorf("%s, %s: a call takes the server %.0f µs, want less than 5000", text, what, each)
-			}
+				if each == 0 || each > 5000 {
+					return fmt.Errorf("%s, %s: a call takes the server %.0f µs, want less than 5000", text, what, each)
+				}
+				return nil
+			})
 		}
 	}
 }
@@ -118,7 +119,7 @@ func testSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T, cluster *redis
 	slot := redistest.SlotOf(s.keys.Load().key("alice", checks[0].Key, unsplit))
 	must := func(what string, checks []headgate.Check, want bool) {
 		t.Helper()
-		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		limited, cancel := context.WithTimeout(ctx, unhurried)
 		defer cancel()
 		ds, err := s.TakeAll(limited, checks, nil)
 		if err != nil || headgate.Allowed(ds) != want {
@@ -203,7 +204,7 @@ func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := hasty()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		mustTake(t, a, headgate.Check{Key: "alice", Limit: limit, Cost: 1})
 		before := mustTake(t, b, headgate.Check{Key: "alice", Limit: limit}).Remaining
@@ -239,7 +240,7 @@ func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := open(t, server.URL(), Options{}).Take(within(t, 5*time.Second), c)
+		_, err := open(t, server.URL(), Options{}).Take(within(t, unhurried), c)
 		says(t, err, server.Addr(), "else", "Options.Prefix")
 	}
 }
@@ -256,7 +257,7 @@ func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *rediste
 	if got := s.Shard(c); got != want {
 		t.Errorf("got %s, want %s, which has the secret", got, want)
 	}
-	if _, err := s.Take(within(t, 5*time.Second), c); err != nil {
+	if _, err := s.Take(within(t, unhurried), c); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.Shard(c), cluster.PrimaryOf(s.keys.Load().key("", "alice", unsplit)).Addr(); got != want {
@@ -268,7 +269,7 @@ func TestCloseMayComeAtAnyTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	for i := range 60 {
-		s, err := Open(within(t, 5*time.Second), server.URL(), Options{Prefix: fmt.Sprint("p", i)})
+		s, err := Open(within(t, unhurried), server.URL(), Options{Prefix: fmt.Sprint("p", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +299,7 @@ func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
 	s := open(t, server.URL(), Options{})
 	server.Pause()
 	defer server.Resume()
-	patient, cancel := context.WithTimeout(ctx, 2*time.Second)
+	patient, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -310,7 +311,7 @@ func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
 	hasty, cancelHasty := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancelHasty()
 	start := time.Now()
-	if _, err := s.Take(hasty, headgate.Check{Key: "bob", Limit: headgate.PerHour(1), Cost: 1}); err == nil || time.Since(start) > time.Second {
+	if _, err := s.Take(hasty, headgate.Check{Key: "bob", Limit: headgate.PerHour(1), Cost: 1}); err == nil || time.Since(start) > soon {
 		t.Errorf("%v after %s, want an error after 20ms", err, time.Since(start))
 	}
 	cancel()

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +14,11 @@ var testSecret = []byte("a secret that only tests know, 32")
 // open opens a store for a test.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
+	if o.DialTimeout == 0 && !strings.Contains(url, paramDialTimeout) {
+		o.DialTimeout = unhurried
+	}
 	s, err := Open(ctx, url, o)
 	if err != nil {
 		t.Fatalf("open %s: %v", url, err)

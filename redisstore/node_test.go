@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -36,7 +37,7 @@ const (
 	crowdDeadline = 20 * time.Millisecond
 	// patience is the deadline of those who must not be hurt: long enough for a busy machine, and shorter than what would
 	// hurt them.
-	patience = 700 * time.Millisecond
+	patience = 1500 * time.Millisecond
 )
 
 func newCrowd(callers int, call func(ctx context.Context, caller int) error) *crowd {
@@ -119,9 +120,9 @@ func gap() time.Duration {
 // slack is how much later than its deadline a call may return.
 func slack() time.Duration {
 	if raceDetected {
-		return 50 * time.Millisecond
+		return 100 * time.Millisecond
 	}
-	return 5 * time.Millisecond
+	return 25 * time.Millisecond
 }
 
 func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
@@ -164,7 +165,7 @@ func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
 }
 
 func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
-	s := open(t, url, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	s := open(t, url, Options{Secret: testSecret, DialTimeout: DefaultDialTimeout, Logger: (&logbook{}).logger()})
 	c := newCrowd(callers, func(ctx context.Context, i int) error { return take(ctx, s, fmt.Sprint("client", i)) })
 	defer c.end()
 	// How late this machine is by itself.
@@ -173,12 +174,32 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 		return ctx.Err()
 	})
 	defer control.end()
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, func() error {
 		if c.good.Load() < int64(callers) {
 			return errors.New("not under way")
 		}
 		return nil
 	})
+	attempts.OneOf(t, 5, func() error { return hurtAndHeal(t, c, control, callers, hurt, heal) })
+	if raceDetected {
+		return // too slow to tell
+	}
+	// And it works for most.
+	eventually(t, func() error {
+		c.failures()
+		calls := c.calls.Load()
+		time.Sleep(100 * time.Millisecond)
+		calls = c.calls.Load() - calls
+		if failed := int64(len(c.failures())); failed*2 > calls {
+			return fmt.Errorf("%d of %d calls fail", failed, calls)
+		}
+		return nil
+	})
+}
+
+// hurtAndHeal returns an error unless the callers were hardly held up meanwhile.
+func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()) error {
+	t.Helper()
 	before := runtime.NumGoroutine()
 	c.failures()
 	control.failures()
@@ -193,7 +214,7 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 	times, idle := c.failures(), control.failures()
 	healed := time.Now().UnixNano()
 	heal()
-	took := eventually(t, 5*time.Second, func() error {
+	took := eventually(t, func() error {
 		if c.latestGood.Load() < healed {
 			return errors.New("no call has succeeded")
 		}
@@ -203,47 +224,36 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 		len(times), permille(times, 500), permille(times, 990), permille(times, 999), permille(times, 1000),
 		permille(idle, 999), permille(idle, 1000), before, most, late, took)
 	if len(times) < callers { // those who wait for ever are in no percentile
-		t.Errorf("only %d calls came back in 1.5s", len(times))
+		return fmt.Errorf("only %d calls came back in 1.5s", len(times))
 	}
 	if got, want := permille(times, 999), permille(idle, 1000)+slack(); got > want && callers <= 256 {
-		t.Errorf("p99.9 of calls: %v, want at most %v", got, want)
+		return fmt.Errorf("p99.9 of calls: %v, want at most %v", got, want)
 	}
 	if got, want := permille(times, 1000), permille(idle, 1000)+500*time.Millisecond; got > want {
-		t.Errorf("the slowest call took %v, want at most %v", got, want)
+		return fmt.Errorf("the slowest call took %v, want at most %v", got, want)
 	}
 	if extra := most - before; extra > callers+2*hungAfter {
-		t.Errorf("%d goroutines more than before", extra)
+		return fmt.Errorf("%d goroutines more than before", extra)
 	}
 	if took > time.Second {
-		t.Errorf("works %v after, want 1s at most", took)
+		return fmt.Errorf("works %v after, want 1s at most", took)
 	}
-	if raceDetected {
-		return // too slow to tell
-	}
-	// And it works for all.
-	eventually(t, 10*time.Second, func() error {
-		c.failures()
-		calls := c.calls.Load()
-		time.Sleep(100 * time.Millisecond)
-		calls = c.calls.Load() - calls
-		if failed := int64(len(c.failures())); failed*20 > calls {
-			return fmt.Errorf("%d of %d calls fail", failed, calls)
-		}
-		return nil
-	})
+	return nil
 }
 
 // A server that is silent although it was asked loses its connection after HangTimeout, however few have asked: a network that
 // swallows everything does not get better on a connection that it was swallowed on.
 func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 	t.Parallel()
-	for name, deadline := range map[string]time.Duration{"one call that was given up": 20 * time.Millisecond, "one call that waits": time.Minute} {
+	for name, deadline := range map[string]time.Duration{"one call that was given up": 100 * time.Millisecond, "one call that waits": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 			const hang = 400 * time.Millisecond
-			s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret, HangTimeout: hang, Logger: (&logbook{}).logger()})
-			if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+			s := open(t, "redis://"+proxy.Addr(), Options{
+				Secret: testSecret, DialTimeout: DefaultDialTimeout, HangTimeout: hang, Logger: (&logbook{}).logger(),
+			})
+			if err := take(within(t, unhurried), s, "alice"); err != nil {
 				t.Fatal(err)
 			}
 			n := s.conn.seeds[0]
@@ -251,7 +261,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			asked := time.Now()
 			done := make(chan error, 1)
 			go func() { done <- take(within(t, deadline), s, "alice") }()
-			eventually(t, 10*time.Second, func() error {
+			eventually(t, func() error {
 				if n.up() {
 					return errors.New("its connection was not given up")
 				}
@@ -259,15 +269,15 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			})
 			took := time.Since(asked)
 			t.Logf("given up after %v", took)
-			if took < hang || took > hang*5/4+1500*time.Millisecond { // of which the machine may need some
+			if took < hang || took > hang*5/4+soon { // of which the machine may need some
 				t.Errorf("given up after %v, want %v or hardly more", took, hang)
 			}
 			if err := <-done; !errors.Is(err, ErrUnanswered) {
 				t.Errorf("got %v, want ErrUnanswered", err)
 			}
 			proxy.Heal()
-			if took := eventually(t, 5*time.Second, func() error { return take(within(t, time.Second), s, "alice") }); took > 2*time.Second {
-				t.Errorf("works %v after, want 2s at most", took)
+			if took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") }); took > 2*soon {
+				t.Errorf("works %v after, want %v at most", took, 2*soon)
 			}
 		})
 	}
@@ -277,16 +287,16 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 func TestAServerThatIsTooSlowForItsCallersKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
-	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret, HangTimeout: 400 * time.Millisecond})
+	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret, HangTimeout: time.Second})
 	proxy.SetDelay(20 * time.Millisecond)
-	for begin := time.Now(); time.Since(begin) < 1200*time.Millisecond; {
+	for begin := time.Now(); time.Since(begin) < 2500*time.Millisecond; {
 		if err := take(within(t, 5*time.Millisecond), s, "alice"); err == nil {
 			t.Fatal("it was quick")
 		}
 	}
-	time.Sleep(600 * time.Millisecond) // when all that was given up is answered, and nobody asks
+	time.Sleep(1500 * time.Millisecond) // when all that was given up is answered, and nobody asks
 	proxy.SetDelay(0)
-	if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
 	}
 	if got := s.conn.seeds[0].counts.connects.Load(); got != 1 {
@@ -303,17 +313,17 @@ func TestErrorsTellWhetherACallWasSent(t *testing.T) {
 		t.Errorf("with a context that is done: %v", err)
 	}
 	server.Pause()
-	err := take(within(t, 200*time.Millisecond), s, "alice")
+	err := take(within(t, time.Second/2), s, "alice")
 	if !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrAway) {
 		t.Errorf("hanging: %v", err)
 	}
 	says(t, err, server.Addr(), "did not answer in time")
 	server.Resume()
-	if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
 	}
 	server.Kill()
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		err := take(within(t, 200*time.Millisecond), s, "alice")
 		if errors.Is(err, ErrAway) && strings.Contains(err.Error(), "nobody listens") {
 			return nil
@@ -336,7 +346,7 @@ func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
 			sent++
 		}
 		proxy.SetDelay(0)
-		eventually(t, 5*time.Second, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+		eventually(t, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
 		go func() {
 			time.Sleep(time.Millisecond)
 			proxy.Cut()
@@ -347,9 +357,9 @@ func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
 				sent++
 			}
 		}
-		eventually(t, 5*time.Second, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+		eventually(t, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
 	}
-	counted, err := s.conn.do(within(t, time.Second), s.conn.b().Get().Key("n").Build()).AsInt64()
+	counted, err := s.conn.do(within(t, unhurried), s.conn.b().Get().Key("n").Build()).AsInt64()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,12 +372,19 @@ func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
 func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
+	n := s.conn.seeds[0]
 	for range 20 {
+		connects := n.counts.connects.Load()
 		if _, err := server.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond) // the news travels
-		if err := take(within(t, time.Second), s, "alice"); err != nil {
+		eventually(t, func() error { // nobody has called meanwhile
+			if n.counts.connects.Load() == connects || !n.up() {
+				return errors.New("it was not replaced")
+			}
+			return nil
+		})
+		if err := take(within(t, unhurried), s, "alice"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -384,7 +401,7 @@ func TestMoreCallersThanRoomAllGetThrough(t *testing.T) {
 	for i := range callers {
 		group.Go(func() {
 			for range times {
-				if err := take(within(t, 20*time.Second), s, fmt.Sprint("client", i)); err != nil {
+				if err := take(within(t, 2*time.Minute), s, fmt.Sprint("client", i)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -402,53 +419,75 @@ func TestShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr())
 	proxy.SetDelay(2 * time.Millisecond)
 	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
-	hasty := newCrowd(100, func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-		defer cancel()
-		return take(ctx, s, fmt.Sprint("hasty", i))
-	})
-	defer hasty.end()
-	failed := 0
-	const calls = 100
-	for range calls {
-		if err := take(within(t, time.Second), s, "patient"); err != nil {
-			failed++
-			t.Log(err)
+	hasty := 200
+	attempts.OneOf(t, 6, func() error {
+		// A machine on which the server is silent for long with so many gets fewer.
+		hasty /= 2
+		stop := make(chan struct{})
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer close(stop)
+		for i := range hasty {
+			group.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(rand.N(100 * gap())):
+					}
+					ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+					_ = take(ctx, s, fmt.Sprint("hasty", i))
+					cancel()
+				}
+			})
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if most := calls / 10; failed > most {
-		t.Errorf("%d of %d patient calls failed, want at most %d", failed, calls, most)
-	}
+		failed := 0
+		const calls = 100
+		for range calls {
+			if err := take(within(t, time.Second), s, "patient"); err != nil {
+				failed++
+				t.Log(err)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if most := calls / 10; failed > most {
+			return fmt.Errorf("%d of %d patient calls failed, want at most %d", failed, calls, most)
+		}
+		return nil
+	})
 }
 
 // More calls than would count as a hang are given up before the server can have answered any of them.
 func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	s := open(t, "redis://"+proxy.Addr(), Options{Secret: testSecret})
-	if err := take(within(t, 5*time.Second), s, "patient"); err != nil {
+	if err := take(within(t, unhurried), s, "patient"); err != nil {
 		t.Fatal(err)
 	}
 	proxy.SetDelay(4 * time.Millisecond)
 	const bursts = 20
-	for range bursts {
-		time.Sleep(30 * time.Millisecond) // the server has long been silent, as nobody has asked
-		var hasty sync.WaitGroup
-		for i := range 3 * hungAfter {
-			hasty.Go(func() { _ = take(within(t, time.Millisecond), s, fmt.Sprint("hasty", i)) })
-		}
-		hasty.Wait()
-		if err := take(within(t, 5*time.Second), s, "patient"); err != nil {
-			t.Log(err)
-		}
-	}
 	most := int64(bursts) // on a busy machine it may well be silent for long
 	if raceDetected {
 		most *= 4 // a burst takes many times as long then
 	}
-	if got := s.conn.seeds[0].counts.hangs.Load(); got > most {
-		t.Errorf("the server was left alone %d times in %d bursts, want at most %d", got, bursts, most)
-	}
+	attempts.OneOf(t, 5, func() error {
+		before := s.conn.seeds[0].counts.hangs.Load()
+		for range bursts {
+			time.Sleep(30 * time.Millisecond) // the server has long been silent, as nobody has asked
+			var hasty sync.WaitGroup
+			for i := range 3 * hungAfter {
+				hasty.Go(func() { _ = take(within(t, time.Millisecond), s, fmt.Sprint("hasty", i)) })
+			}
+			hasty.Wait()
+			if err := take(within(t, unhurried), s, "patient"); err != nil {
+				t.Log(err)
+			}
+		}
+		if got := s.conn.seeds[0].counts.hangs.Load() - before; got > most {
+			return fmt.Errorf("the server was left alone %d times in %d bursts, want at most %d", got, bursts, most)
+		}
+		return nil
+	})
 }
 
 // TestDialIsTheKeepersAlone keeps callers from connecting, for which others would have to wait.

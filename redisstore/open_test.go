@@ -26,7 +26,7 @@ import (
 // tryOpen opens a store, and closes it with the test.
 func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	s, err := Open(ctx, url, o)
 	if err == nil {
@@ -35,8 +35,12 @@ func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
 	return s, err
 }
 
-// unhurried is for what must not fail only because the machine is busy.
-const unhurried = 10 * time.Second
+const (
+	// unhurried is for what must not fail only because the machine is busy.
+	unhurried = 30 * time.Second
+	// soon is how long what happens within a second on a quiet machine may take on any.
+	soon = 10 * time.Second
+)
 
 // notOpen expects that a store cannot be opened, in words that say why.
 func notOpen(t *testing.T, url string, o Options, words ...string) {
@@ -80,9 +84,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// eventually tries until there is no error.
-func eventually(t testing.TB, most time.Duration, try func() error) time.Duration {
+// eventually tries until there is no error, and returns how long that took.
+func eventually(t testing.TB, try func() error) time.Duration {
 	t.Helper()
+	const most = 2 * time.Minute
 	start := time.Now()
 	for {
 		err := try()
@@ -146,7 +151,7 @@ func TestEveryKindOfServerIsOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, u, Options{})
-			if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+			if err := take(within(t, unhurried), s, "alice"); err != nil {
 				t.Error(err)
 			}
 			if len(s.Warnings()) > 0 {
@@ -159,7 +164,7 @@ func TestEveryKindOfServerIsOpened(t *testing.T) {
 func TestTLSByOptions(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{TLS: true})
 	s := open(t, server.URL(), Options{TLSConfig: server.Certificates().ClientConfig()})
-	if err := take(within(t, 5*time.Second), s, "alice"); err != nil {
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
 	}
 }
@@ -176,7 +181,7 @@ func TestSentinelAndClusterAreOpenedWithPasswordAndTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, u, Options{DialTimeout: unhurried})
 			for i := range 50 {
-				if err := take(within(t, 5*time.Second), s, fmt.Sprint("client ", i)); err != nil {
+				if err := take(within(t, unhurried), s, fmt.Sprint("client ", i)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -239,7 +244,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	primary := redistest.Standalone(t, redistest.Options{})
 	host, port, _ := strings.Cut(primary.Addr(), ":")
 	replica := redistest.Standalone(t, redistest.Options{Config: []string{"replicaof " + host + " " + port}})
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, func() error {
 		if replica.Info("replication")["master_link_status"] != "up" {
 			return errors.New("no link yet")
 		}
@@ -274,7 +279,7 @@ func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
 	notOpen(t, set.URL(), Options{StartAway: true, DialTimeout: unhurried}, "127.0.0.1:", "wants a password", "sentinel_password")
 	notOpen(t, set.URL()+"?sentinel_password=theirs", Options{StartAway: true, DialTimeout: unhurried}, "does not accept user and password", "sentinel_password")
 	s := open(t, set.URL()+"?sentinel_password=ours", Options{Secret: testSecret, DialTimeout: unhurried})
-	if err := take(within(t, time.Second), s, "alice"); err != nil {
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
 	}
 }
@@ -299,7 +304,7 @@ func TestServerThatHangsIsNamed(t *testing.T) {
 	begin := time.Now()
 	err := whyNotOpen(t, server.URL()+"?dial_timeout=200ms", Options{})
 	says(t, err, server.Addr(), "cannot be reached in time", "Options.StartAway")
-	if took := time.Since(begin); took > time.Second || !errors.Is(err, ErrAway) {
+	if took := time.Since(begin); took > soon || !errors.Is(err, ErrAway) {
 		t.Errorf("after %v: %v", took, err)
 	}
 }
@@ -311,8 +316,8 @@ func TestOpenObeysItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	_, err := Open(ctx, server.URL()+"?dial_timeout=5s", Options{})
-	if took := time.Since(begin); took > 2*time.Second || !errors.Is(err, ErrAway) {
+	_, err := Open(ctx, server.URL()+"?dial_timeout=1m", Options{})
+	if took := time.Since(begin); took > soon || !errors.Is(err, ErrAway) {
 		t.Errorf("after %v: %v", took, err)
 	}
 	if _, err := Open(nil, server.URL(), Options{}); !errors.Is(err, headgate.ErrNilContext) { //nolint:staticcheck // nil is what is tested
@@ -338,20 +343,20 @@ func TestStoreStartsWhileRedisIsAway(t *testing.T) {
 			var log logbook
 			s := open(t, u, Options{StartAway: true, Secret: testSecret, Logger: log.logger()})
 			begin := time.Now()
-			err := take(within(t, 5*time.Second), s, "alice")
-			if took := time.Since(begin); !errors.Is(err, ErrAway) || took > 500*time.Millisecond {
+			err := take(within(t, unhurried), s, "alice")
+			if took := time.Since(begin); !errors.Is(err, ErrAway) || took > soon {
 				t.Errorf("while it is away, after %v: %v", took, err)
 			}
-			if _, err := s.Health(within(t, time.Second)); err != nil {
+			if _, err := s.Health(within(t, unhurried)); err != nil {
 				t.Errorf("Health: %v", err)
 			}
 			back()
-			took := eventually(t, 5*time.Second, func() error { return take(within(t, time.Second), s, "alice") })
+			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
 			t.Logf("worked %v after it came back", took)
-			if took > time.Second {
-				t.Errorf("worked %v after it came back; want 1s at most", took)
+			if took > soon {
+				t.Errorf("worked %v after it came back; want %v at most", took, soon)
 			}
-			eventually(t, 5*time.Second, func() error {
+			eventually(t, func() error {
 				if len(s.Warnings()) == 0 || !strings.Contains(log.String(), "redis is there") {
 					return fmt.Errorf("not probed yet; warnings %v, log %s", s.Warnings(), &log)
 				}
@@ -386,7 +391,7 @@ func TestClusterAndSentinelsMayBeAwayAtFirst(t *testing.T) {
 			for _, s := range set.servers {
 				s.Resume()
 			}
-			took := eventually(t, 20*time.Second, func() error { return take(within(t, time.Second), s, "alice") })
+			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
 			t.Logf("worked %v after they came back", took)
 		})
 	}
@@ -413,7 +418,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 			t.Errorf("Health after Close: %v", err)
 		}
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		if n := runtime.NumGoroutine(); n > before {
 			return fmt.Errorf("%d goroutines; there were %d", n, before)
 		}
@@ -436,7 +441,7 @@ func TestCloseDoesNotWaitForServersThatHang(t *testing.T) {
 			server.Pause()
 		}
 		waiting := make(chan error, 1)
-		go func() { waiting <- take(within(t, 10*time.Second), s, "alice") }()
+		go func() { waiting <- take(within(t, 2*unhurried), s, "alice") }()
 		for i := range 5 {
 			_ = take(within(t, 20*time.Millisecond), s, fmt.Sprint("client", i))
 		}
@@ -444,10 +449,10 @@ func TestCloseDoesNotWaitForServersThatHang(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begin); took > 800*time.Millisecond {
+		if took := time.Since(begin); took > soon {
 			t.Errorf("%s: Close took %v, want no time", u, took)
 		}
-		if err := <-waiting; err == nil || time.Since(begin) > 2*time.Second {
+		if err := <-waiting; err == nil || time.Since(begin) > unhurried {
 			t.Errorf("%s: a call that was under way: %v after %v", u, err, time.Since(begin))
 		}
 		for _, server := range all {
@@ -468,7 +473,7 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	works := func() error { return take(within(t, time.Second), s, "alice") }
+	works := func() error { return take(within(t, unhurried), s, "alice") }
 	for _, tt := range []struct {
 		take, give []string
 		words      []string
@@ -488,7 +493,7 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 		t.Errorf("a connection that was made with the old password: %v", err)
 	}
 	do("ACL", "DELUSER", "alice") // which breaks it
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		if err := works(); !errors.Is(err, ErrAway) {
 			return fmt.Errorf("got %w, want ErrAway", err)
 		}
@@ -496,7 +501,7 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 	})
 	says(t, works(), server.Addr(), "does not accept user and password", "redis://user:password@host")
 	do("ACL", "SETUSER", "alice", "on", ">one", "~*", "&*", "+@all")
-	if took := eventually(t, 20*time.Second, works); took > lastingDelay+time.Second {
+	if took := eventually(t, works); took > lastingDelay+soon {
 		t.Errorf("works %v after the password was right again, want %v", took, lastingDelay)
 	}
 }
@@ -514,7 +519,7 @@ func TestTLSTellsTheServersName(t *testing.T) {
 			_ = theirs.Close()
 		}()
 		config := &tls.Config{InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
-		if _, err := handshake(within(t, 5*time.Second), ours, "cache.example.com:6379", config); err == nil {
+		if _, err := handshake(within(t, unhurried), ours, "cache.example.com:6379", config); err == nil {
 			t.Error("that was a handshake")
 		}
 		if got := <-asked; got != "cache.example.com" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -52,25 +53,25 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 func TestInspectLooksAgain(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20})
 	s := open(t, server.URL(), Options{})
-	if w, err := s.Inspect(within(t, time.Second)); err != nil || len(w) > 0 {
+	if w, err := s.Inspect(within(t, unhurried)); err != nil || len(w) > 0 {
 		t.Errorf("got %q, %v", w, err)
 	}
 	if _, err := server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"); err != nil {
 		t.Fatal(err)
 	}
-	if w, err := s.Inspect(within(t, time.Second)); err != nil || len(w) != 1 {
+	if w, err := s.Inspect(within(t, unhurried)); err != nil || len(w) != 1 {
 		t.Errorf("got %q, %v", w, err)
 	}
 	warns(t, s, server, "allkeys-lfu")
 	server.Kill()
-	eventually(t, time.Second, func() error {
-		if _, err := s.Inspect(within(t, time.Second)); !errors.Is(err, ErrAway) {
+	eventually(t, func() error {
+		if _, err := s.Inspect(within(t, unhurried)); !errors.Is(err, ErrAway) {
 			return fmt.Errorf("got %w, want ErrAway", err)
 		}
 		return nil
 	})
 	_ = s.Close()
-	if _, err := s.Inspect(within(t, time.Second)); !errors.Is(err, headgate.ErrClosed) {
+	if _, err := s.Inspect(within(t, unhurried)); !errors.Is(err, headgate.ErrClosed) {
 		t.Errorf("closed: got %v", err)
 	}
 }
@@ -82,7 +83,7 @@ func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	warns(t, s, server, "has used", "decisions fail", "raise its maxmemory")
 	for _, s := range []*Store{early, s} {
-		err := take(within(t, time.Second), s, "new client")
+		err := take(within(t, unhurried), s, "new client")
 		if !errors.Is(err, headgate.ErrFull) {
 			t.Errorf("got %v, want ErrFull", err)
 		}
@@ -92,19 +93,42 @@ func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
 
 func TestClocksThatAreOffAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	for _, offset := range []time.Duration{-time.Hour, 3 * time.Second} {
+	for _, offset := range []time.Duration{-time.Hour, 30 * time.Second} {
 		server := redistest.Standalone(t, redistest.Options{ClockOffset: offset})
 		s := open(t, server.URL(), Options{})
 		word := map[bool]string{true: "ahead of", false: "behind"}[offset > 0]
-		warns(t, s, server, "has a clock", offset.Abs().String(), word, "NTP")
+		warns(t, s, server, "has a clock", word, "NTP")
+		wantSkew(t, s, offset.Abs())
 	}
 	near := redistest.Standalone(t, redistest.Options{ClockOffset: 500 * time.Millisecond})
 	if w := open(t, near.URL(), Options{}).Warnings(); len(w) > 0 {
 		t.Errorf("half a second: %q", w)
 	}
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{700 * time.Millisecond, -700 * time.Millisecond}})
-	s := open(t, cluster.URL(), Options{})
-	warns(t, s, cluster.Servers()[1], "1.4s behind that of "+cluster.Servers()[0].Addr(), "synchronize the clocks of the servers")
+	attempts.OneOf(t, 10, func() error { // answers that take long do not tell the time so well
+		s := open(t, cluster.URL(), Options{})
+		if len(s.Warnings()) == 0 || !strings.Contains(fmt.Sprint(s.Warnings()), "has a clock") {
+			return fmt.Errorf("got %q, want a warning of clocks", s.Warnings())
+		}
+		warns(t, s, cluster.Servers()[1], "behind that of "+cluster.Servers()[0].Addr(), "synchronize the clocks of the servers")
+		wantSkew(t, s, 1400*time.Millisecond)
+		return nil
+	})
+}
+
+// wantSkew expects a warning that tells by how much a clock is off, as well as that can be known on a busy machine.
+func wantSkew(t *testing.T, s *Store, want time.Duration) {
+	t.Helper()
+	for _, w := range s.Warnings() {
+		if _, rest, ok := strings.Cut(w.What, "has a clock that is "); ok {
+			text, _, _ := strings.Cut(rest, " ")
+			if got, err := time.ParseDuration(text); err != nil || (got-want).Abs() > time.Second/2 {
+				t.Errorf("a clock is off by %s, want about %v", text, want)
+			}
+			return
+		}
+	}
+	t.Errorf("got %q, want a warning of a clock", s.Warnings())
 }
 
 func TestDiskThatFailsIsWarnedOf(t *testing.T) {
@@ -119,7 +143,7 @@ func TestDiskThatFailsIsWarnedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		if status := server.Info("persistence")["rdb_last_bgsave_status"]; status != "err" {
 			return fmt.Errorf("saving went %s", status)
 		}
@@ -127,7 +151,7 @@ func TestDiskThatFailsIsWarnedOf(t *testing.T) {
 	})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	warns(t, s, server, "could not save to disk", "stop-writes-on-bgsave-error")
-	err := take(within(t, time.Second), early, "alice")
+	err := take(within(t, unhurried), early, "alice")
 	says(t, err, server.Addr(), "cannot save to disk", "free its disk")
 }
 
@@ -135,10 +159,10 @@ func TestUserWhoMayNotAskIsWarnedOf(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"bob on >secret ~* &* +@all -info"}})
 	s := open(t, "redis://bob:secret@"+server.Addr(), Options{Secret: testSecret})
 	warns(t, s, server, "does not let its user run INFO", "ACL SETUSER")
-	if err := take(within(t, time.Second), s, "alice"); err != nil {
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
 	}
-	h, err := s.Health(within(t, time.Second))
+	h, err := s.Health(within(t, unhurried))
 	if err != nil || len(h) != 1 {
 		t.Fatalf("%v, %v", h, err)
 	}
@@ -148,7 +172,7 @@ func TestUserWhoMayNotAskIsWarnedOf(t *testing.T) {
 func TestUserWithoutOurKeysIsToldSo(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"carol on >secret ~theirs:* &* +@all"}})
 	s := open(t, "redis://carol:secret@"+server.Addr(), Options{Secret: testSecret})
-	err := take(within(t, time.Second), s, "alice")
+	err := take(within(t, unhurried), s, "alice")
 	says(t, err, server.Addr(), "does not let its user do that", "ACL SETUSER", "prefix")
 }
 
@@ -185,7 +209,7 @@ func TestClusterIsChecked(t *testing.T) {
 	}
 	begin := time.Now()
 	err := s.conn.do(within(t, 100*time.Millisecond), s.conn.b().Get().Key(key).Build()).Error()
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > soon {
 		t.Errorf("it took %v", took)
 	}
 	says(t, s.conn.explain(err, ""), "CLUSTER SLOTS")

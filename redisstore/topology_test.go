@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -70,20 +71,20 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		c.failures()
 		cluster.Failover(cluster.ReplicaOf(old))
 		began := time.Now().UnixNano()
-		took := eventually(t, 5*time.Second, func() error {
+		took := eventually(t, func() error {
 			if c.latestGood.Load() < began {
 				return errors.New("no call has succeeded")
 			}
 			return nil
 		})
 		t.Logf("works %v after; %d calls failed: %s", took, len(c.failures()), c.why())
-		eventually(t, 5*time.Second, func() error {
+		eventually(t, func() error {
 			if now := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)}); now == shard {
 				return fmt.Errorf("the shard is %s still", now)
 			}
 			return nil
 		})
-		if err := s.Probe(within(t, time.Second), shard); err != nil {
+		if err := s.Probe(within(t, unhurried), shard); err != nil {
 			t.Errorf("Probe of a shard that is no more: %v", err)
 		}
 	})
@@ -97,31 +98,31 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		}
 		others.failures()
 		primary.Kill()
-		eventually(t, time.Second, func() error {
+		eventually(t, func() error {
 			if err := s.Probe(within(t, time.Second), now); err == nil {
 				return errors.New("Probe of a dead server is nil")
 			}
 			return nil
 		})
-		for range 3000 {
+		eventually(t, func() error {
 			if _, err := primary.Do("PING"); err == nil {
 				t.Fatal("it is not dead")
 			}
-			if s := serverOf(cluster, now); s != nil {
-				break
+			if serverOf(cluster, now) == nil {
+				return errors.New("the cluster has no new primary")
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return nil
+		})
 		began := time.Now().UnixNano()
-		took := eventually(t, 5*time.Second, func() error {
+		took := eventually(t, func() error {
 			if c.latestGood.Load() < began {
 				return errors.New("no call has succeeded")
 			}
 			return nil
 		})
 		t.Logf("works %v after the cluster has a new primary", took)
-		if took > time.Second {
-			t.Errorf("works %v after the cluster has a new primary; want 1s at most", took)
+		if took > soon {
+			t.Errorf("works %v after the cluster has a new primary; want %v at most", took, soon)
 		}
 		if failed, calls := len(others.failures()), others.calls.Load(); failed > 0 {
 			t.Logf("%d of %d calls to other shards failed: %s", failed, calls, others.why())
@@ -155,7 +156,7 @@ func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 
 func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{
-		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: 4 * time.Second,
+		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: time.Minute,
 	})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	hung := cluster.Servers()[0]
@@ -178,25 +179,28 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	}
 	before := watch()
 	hung.Pause()
-	eventually(t, 3*time.Second, func() error {
+	eventually(t, func() error {
 		n, err := s.conn.node(hung.Addr())
 		if err == nil && n.up() {
 			err = errors.New("it does not count as hung")
 		}
 		return err
 	})
-	ill.failures()
-	during := watch()
-	times := ill.failures()
+	attempts.OneOf(t, 10, func() error {
+		ill.failures()
+		during := watch()
+		times := ill.failures()
+		t.Logf("at the hung shard %d failed, median %v, p99.9 %v; at others %d %% failed before, %d %% while it hung: %s",
+			len(times), permille(times, 500), permille(times, 999), before, during, well.why())
+		if len(times) == 0 || permille(times, 500) > crowdDeadline/2 {
+			return fmt.Errorf("at the hung shard %d failed, after %v as a rule; want at once", len(times), permille(times, 500))
+		}
+		if during > before+10 {
+			return fmt.Errorf("at other shards %d %% failed while one hung, %d %% before", during, before)
+		}
+		return nil
+	})
 	hung.Resume()
-	t.Logf("at the hung shard %d failed, median %v, p99.9 %v; at others %d %% failed before, %d %% while it hung: %s",
-		len(times), permille(times, 500), permille(times, 999), before, during, well.why())
-	if len(times) == 0 || permille(times, 500) > crowdDeadline/2 {
-		t.Errorf("at the hung shard %d failed, after %v as a rule; want at once", len(times), permille(times, 500))
-	}
-	if during > before+10 {
-		t.Errorf("at other shards %d %% failed while one hung, %d %% before", during, before)
-	}
 }
 
 func TestSentinelFailoverIsFollowed(t *testing.T) {
@@ -216,20 +220,20 @@ func TestSentinelFailoverIsFollowed(t *testing.T) {
 				set.Failover()
 			}
 			began := time.Now().UnixNano()
-			took := eventually(t, 5*time.Second, func() error {
+			took := eventually(t, func() error {
 				if c.latestGood.Load() < began {
 					return errors.New("no call has succeeded")
 				}
 				return nil
 			})
 			t.Logf("works %v after; %d of %d calls failed: %s", took, len(c.failures()), c.calls.Load(), c.why())
-			if took > time.Second {
-				t.Errorf("works %v after; want 1s at most", took)
+			if took > soon {
+				t.Errorf("works %v after; want %v at most", took, soon)
 			}
 			if got := s.conn.topology.Load().shards[0].primary.addr; got == old.Addr() {
 				t.Errorf("the primary is %s still", got)
 			}
-			if err := s.Probe(within(t, time.Second), redistest.PrimaryName); err != nil {
+			if err := s.Probe(within(t, unhurried), redistest.PrimaryName); err != nil {
 				t.Errorf("Probe: %v", err)
 			}
 		})
@@ -255,7 +259,7 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 		if got := s.conn.topology.Load().shards[0].primary.addr; got != after.addr {
 			t.Fatalf("the primary is %s, want %s: only one of the sentinels has heard of the failover", got, after.addr)
 		}
-		if err := s.conn.readMap(within(t, time.Second), time.Second); err != nil {
+		if err := s.conn.readMap(within(t, unhurried), unhurried); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -265,7 +269,7 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 		sentinel.set("SENTINEL GET-MASTER-ADDR-BY-NAME", fmt.Sprintf("*2\r\n+%s\r\n+%s\r\n", host, port))
 		sentinel.set("SENTINEL MASTER", "*2\r\n+config-epoch\r\n+6\r\n")
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		if got := s.conn.topology.Load().shards[0].primary.addr; got != before.addr {
 			return fmt.Errorf("the primary is %s, want %s", got, before.addr)
 		}
@@ -276,54 +280,52 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 // A server of a cluster may be there and serve nobody. Circuits must stay open then.
 func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: 500 * time.Millisecond})
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: time.Second})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	alive, dead := cluster.Servers()[0], cluster.Servers()[1]
-	if err := s.Probe(within(t, time.Second), alive.Addr()); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 	cluster.ReplicaOf(dead).Kill()
 	dead.Kill()
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, func() error {
 		reply, err := alive.Do("CLUSTER", "INFO")
 		if err == nil && !strings.Contains(fmt.Sprint(reply), "cluster_state:fail") {
 			err = errors.New("it is well")
 		}
 		return err
 	})
-	says(t, s.Probe(within(t, time.Second), alive.Addr()), alive.Addr(), "does not serve all keys", "cluster-require-full-coverage")
+	says(t, s.Probe(within(t, unhurried), alive.Addr()), alive.Addr(), "does not serve all keys", "cluster-require-full-coverage")
 	if _, err := alive.Do("CONFIG", "SET", "cluster-require-full-coverage", "no"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
+	eventually(t, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 }
 
 func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
-	if err := s.Probe(within(t, time.Second), server.Addr()); err != nil {
+	if err := s.Probe(within(t, unhurried), server.Addr()); err != nil {
 		t.Errorf("a good one: %v", err)
 	}
-	if err := s.Probe(within(t, time.Second), "10.9.9.9:1"); err != nil {
+	if err := s.Probe(within(t, unhurried), "10.9.9.9:1"); err != nil {
 		t.Errorf("an unknown one: %v", err)
 	}
 	if _, err := server.Do("REPLICAOF", "127.0.0.1", "1"); err != nil {
 		t.Fatal(err)
 	}
-	says(t, s.Probe(within(t, time.Second), server.Addr()), server.Addr(), "is a replica")
-	err := take(within(t, time.Second), s, "alice")
+	says(t, s.Probe(within(t, unhurried), server.Addr()), server.Addr(), "is a replica")
+	err := take(within(t, unhurried), s, "alice")
 	says(t, err, server.Addr(), "is a replica, which takes no writes", "redis-sentinel://")
 	if _, err := server.Do("REPLICAOF", "NO", "ONE"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error { return s.Probe(within(t, time.Second), server.Addr()) })
+	eventually(t, func() error { return s.Probe(within(t, time.Second), server.Addr()) })
 	server.Pause()
 	if err := s.Probe(within(t, 50*time.Millisecond), server.Addr()); err == nil {
 		t.Error("one that hangs is good")
 	}
 	server.Resume()
 	server.Kill()
-	eventually(t, time.Second, func() error {
+	eventually(t, func() error {
 		if s.Probe(within(t, time.Second), server.Addr()) == nil {
 			return errors.New("one that is dead is good")
 		}
@@ -342,7 +344,7 @@ func TestDemotedServerIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.conn.seeds[0].counts.connects.Load()
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		_ = take(within(t, time.Second), s, "alice")
 		if s.conn.seeds[0].counts.connects.Load() == before {
 			return errors.New("not connected anew")
@@ -372,7 +374,7 @@ func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSe
 		less.shards = append(less.shards, s)
 	}
 	c.adopt(less)
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		err := gone.do(within(t, time.Second), c.b().Ping().Build()).Error()
 		if !errors.Is(err, ErrAway) || errors.Is(err, headgate.ErrClosed) {
 			return fmt.Errorf("got %w, want ErrAway", err)
@@ -380,7 +382,7 @@ func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSe
 		return nil
 	})
 	// The next reading finds it again.
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		for i := range 30 {
 			if err := take(within(t, time.Second), s, fmt.Sprint("client", i)); err != nil {
 				return err

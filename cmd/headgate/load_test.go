@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/attempts"
 )
 
 // Rules are reloaded again and again while requests come. No request fails, none is decided by half a set, and what was
@@ -219,11 +221,7 @@ func TestANoisyClientDoesNotDisturbItsNeighbours(t *testing.T) {
 	n := newNeighbourhood(t, p.gateway)
 	n.run(200*time.Millisecond, perSecond, new(phase)) // connections are made
 	const rounds, lasts = 10, 250 * time.Millisecond
-	attempts := 8
-	if raceEnabled { // which makes the flood itself so dear that it disturbs everybody on the machine
-		attempts = 1
-	}
-	for attempt := 1; ; attempt++ {
+	attempts.OneOf(t, 10, func() error {
 		// By turns, so that what else the machine does strikes both.
 		var quiet, flood phase
 		for range rounds {
@@ -234,36 +232,37 @@ func TestANoisyClientDoesNotDisturbItsNeighbours(t *testing.T) {
 			t.Fatalf("got %d neighbours' requests throttled, want none", quiet.throttled+flood.throttled)
 		}
 		if got := flood.noisyNo.Load(); got < 4*flood.noisyOK.Load() {
-			t.Fatalf("got %d of the flood stopped and %d let through: it was no flood", got, flood.noisyOK.Load())
+			return fmt.Errorf("got %d of the flood stopped and %d let through: it was no flood", got, flood.noisyOK.Load())
 		}
 		without, with := p99(quiet.took), p99(flood.took)
 		ratio := float64(with) / float64(without)
 		t.Logf("p99 of the neighbours: %v without the flood, %v with it: %.2f times; the flood: %d let through, %d stopped",
 			without, with, ratio, flood.noisyOK.Load(), flood.noisyNo.Load())
-		if ratio <= 1.2 || raceEnabled {
-			return
+		// On a quiet machine it is 1.2 at most. The race detector makes the flood itself so dear that it disturbs everybody.
+		if ratio > disturbed && !raceEnabled {
+			return fmt.Errorf("got %.2f times the p99, want at most %v", ratio, disturbed)
 		}
-		if attempt == attempts { // a busy machine only ever makes it worse
-			t.Fatalf("got %.2f times the p99 in each of %d attempts, want at most 1.2", ratio, attempts)
-		}
-	}
+		return nil
+	})
 }
+
+// disturbed is how many times their p99 without a flood neighbours who suffer from it have: with no limits it is about seven.
+const disturbed = 2.5
 
 // The same without limits: the test above would see it.
 func TestWithoutLimitsANoisyClientDoesDisturbItsNeighbours(t *testing.T) {
 	upstream := smallService(t)
 	p := serve(t, onFreePort("--upstream", upstream.URL, "--rules", rulesFile(t, "rules: []\n"))...)
 	n := newNeighbourhood(t, p.gateway)
-	for attempt := 1; ; attempt++ {
+	attempts.OneOf(t, 20, func() error {
 		var quiet, flood phase
 		n.run(500*time.Millisecond, perSecond, &quiet)
 		n.run(time.Second, floodFactor*perSecond, &flood)
 		without, with := p99(quiet.took), p99(flood.took)
-		if with >= 2*without {
-			return
+		t.Logf("p99 of the neighbours: %v without the flood, %v with it", without, with)
+		if float64(with) < disturbed*float64(without) {
+			return fmt.Errorf("got %v without the flood and %v with it: the service bears it, so that nothing is shown", without, with)
 		}
-		if attempt == 5 {
-			t.Fatalf("got %v without the flood and %v with it: the service bears it, so that nothing is shown", without, with)
-		}
-	}
+		return nil
+	})
 }

@@ -23,6 +23,7 @@ import (
 	rlscommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
+	"github.com/headgate/headgate/internal/attempts"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
@@ -123,9 +124,12 @@ func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 			t.Errorf("got %v connections to %s in the metrics, want some", got, listener)
 		}
 	}
-	if got := p.metric(`headgate_envoy_requests_total{code="over_limit"}`); got != 2 {
-		t.Errorf("got %v requests of Envoys over their limit in the metrics, want 2", got)
-	}
+	eventually(t, "the metrics to tell of Envoys' requests", func() error {
+		if got := p.metric(`headgate_envoy_requests_total{code="over_limit"}`); got != 2 {
+			return fmt.Errorf("got %v requests of Envoys over their limit, want 2", got)
+		}
+		return nil
+	})
 	if code := p.stop(); code != 0 {
 		t.Errorf("got exit code %d, want 0", code)
 	}
@@ -213,8 +217,9 @@ func TestListenersForOthersWithoutATokenAreWarnedOf(t *testing.T) {
 func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, config, "gateway: { drain_delay: 1s }\ntrusted_proxies: 127.0.0.1\n")
-	p := serve(t, "--gateway-addr", "off", "--rules", rulesFile(t, serviceRules), "--config", config)
+	writeFile(t, config, "gateway: { drain_delay: 3s }\ntrusted_proxies: 127.0.0.1\n")
+	rules := rulesFile(t, "rules:\n  - { id: slow, when: { path: /slow }, key: [ip], limits: [1/4s], on_limit: delay 60s }\n")
+	p := serve(t, "--gateway-addr", "off", "--rules", rules, "--config", config)
 	health := grpc_health_v1.NewHealthClient(dialGRPC(t, p.grpc))
 	for _, name := range []string{"", "ratelimit", "headgate.v1.RateLimiter"} {
 		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
@@ -222,28 +227,35 @@ func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 			t.Errorf("health of %q: got %v, %v, want SERVING", name, got, err)
 		}
 	}
-	// The second of these is held by the server for a second or so.
-	held := make(chan string, 2)
-	for range 2 {
-		go func() {
-			r, err := http.NewRequest(http.MethodGet, "http://"+p.api+"/v1/forward-auth", nil)
-			if err != nil {
-				held <- err.Error()
-				return
-			}
-			r.Header.Set("X-Forwarded-Uri", "/slow")
-			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				held <- err.Error()
-				return
-			}
-			_ = answer.Body.Close()
-			held <- answer.Status
-		}()
+	ask := func() string {
+		r, err := http.NewRequest(http.MethodGet, "http://"+p.api+"/v1/forward-auth", nil)
+		if err != nil {
+			return err.Error()
+		}
+		r.Header.Set("X-Forwarded-Uri", "/slow")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		_ = answer.Body.Close()
+		return answer.Status
 	}
-	if got := <-held; got != "200 OK" {
+	if got := ask(); got != "200 OK" {
 		t.Errorf("got %s, want 200 OK", got)
 	}
+	// Those after it are held by the server, for up to four seconds.
+	held := make(chan string, 1)
+	attempts.OneOf(t, 5, func() error {
+		go func() { held <- ask() }()
+		for p.metric("headgate_delayed_requests") == 0 {
+			select {
+			case got := <-held:
+				return fmt.Errorf("it was not seen to be held: %s", got)
+			default:
+			}
+		}
+		return nil
+	})
 	p.signal(syscall.SIGTERM)
 	eventually(t, "readyz to turn 503", func() error {
 		if code, s := p.status(); code != 503 || s.State != "draining" {

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long tests wait for what should happen at once, on a machine that may be busy.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A site is a server in a test.
 type site struct {

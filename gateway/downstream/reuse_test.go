@@ -122,6 +122,7 @@ func TestContextOfARequestThatIsOverDoesNotWatchTheConnection(t *testing.T) {
 func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 	for _, take := range []string{"handed over", "taken over"} {
 		t.Run(take, func(t *testing.T) {
+			t.Parallel()
 			s := start(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/take" {
 					conn, _, err := http.NewResponseController(w).Hijack()
@@ -134,7 +135,7 @@ func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 					return
 				}
 				_, _ = io.WriteString(w, "hi")
-			}, withTLS(t), func(s *Server) { s.WriteTimeout = 50 * time.Millisecond })
+			}, withTLS(t), func(s *Server) { s.WriteTimeout = time.Second })
 			c, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +147,7 @@ func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 			if a := receive(t, r, "GET"); a.body != "hi" {
 				t.Fatalf("got %q", a.body)
 			}
-			time.Sleep(100 * time.Millisecond) // in which the deadline passes: nothing is waited for
+			time.Sleep(1200 * time.Millisecond) // in which the deadline passes: nothing is waited for
 			if take == "taken over" {
 				send(t, c, get("/take"))
 			} else {

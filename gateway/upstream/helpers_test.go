@@ -17,7 +17,7 @@ import (
 )
 
 // patient is how long tests wait for what must happen; nothing takes that long unless it is broken.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 func newPool(t testing.TB, c Config) *Pool {
 	t.Helper()

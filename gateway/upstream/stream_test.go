@@ -119,7 +119,7 @@ func TestBothSidesMaySpeakAtOnce(t *testing.T) {
 
 func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
 	t.Parallel()
-	const timeout = 100 * time.Millisecond
+	const timeout = time.Second / 2
 	u := script(t, func(c *peer, _ int) {
 		c.head()
 		c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
@@ -145,7 +145,7 @@ func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
 
 func TestStreamMayLastAsLongAsItDoesNotStall(t *testing.T) {
 	t.Parallel()
-	const stall = 400 * time.Millisecond
+	const stall = time.Second
 	u := script(t, func(c *peer, _ int) {
 		c.request()
 		c.say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")

@@ -180,7 +180,7 @@ func TestNobodyElseIsBelieved(t *testing.T) {
 }
 
 func TestASilentBalancerHoldsUpNobody(t *testing.T) {
-	l := listen(t, Config{Trusted: loopback, Timeout: 50 * time.Millisecond})
+	l := listen(t, Config{Trusted: loopback, Timeout: time.Second})
 	_, silent := connect(t, l)
 	client, server := connect(t, l) // Accept did not wait for the other
 	send(t, client, "PROXY TCP4 203.0.113.9 192.0.2.1 4711 443\r\n")
@@ -201,7 +201,7 @@ func TestASilentBalancerHoldsUpNobody(t *testing.T) {
 func TestDeadlinesOfTheServerHoldAfterTheHeader(t *testing.T) {
 	l := listen(t, Config{Trusted: loopback, Timeout: time.Hour})
 	client, server := connect(t, l)
-	if err := server.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+	if err := server.SetReadDeadline(time.Now().Add(time.Second / 2)); err != nil {
 		t.Fatal(err)
 	}
 	send(t, client, "PROXY UNKNOWN\r\nx")

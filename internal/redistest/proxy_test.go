@@ -57,7 +57,7 @@ func TestABlackHoleSwallowsBytesAndKeepsConnections(t *testing.T) {
 
 func TestADelayedProxyKeepsOrderAndThroughput(t *testing.T) {
 	t.Parallel()
-	const delay = 30 * time.Millisecond
+	const delay = 100 * time.Millisecond
 	p := NewProxy(t, Standalone(t, Options{}).Addr())
 	c := client(t, "tcp", p.Addr())
 	expect(t, c, "PONG", "PING")
@@ -78,7 +78,7 @@ func TestADelayedProxyKeepsOrderAndThroughput(t *testing.T) {
 			t.Errorf("the first reply took %v, want at least %v", took, 2*delay)
 		}
 	}
-	if took := time.Since(start); took > 80*delay {
+	if took := time.Since(start); took > 100*delay { // half of what it would be one by one
 		t.Errorf("a hundred replies took %v; they should not wait for each other", took)
 	}
 	p.SetDelay(0)

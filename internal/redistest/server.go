@@ -227,10 +227,10 @@ func (s *Server) logFrom(offset int64) string {
 }
 
 // doTimeout is how long Do waits.
-const doTimeout = 5 * time.Second
+const doTimeout = 30 * time.Second
 
 // Do sends the server a command as a user who may do anything, on a connection of its own, and returns the reply: a
-// string, an int64, a []any or nil. A reply that says no is a [ReplyError]. It gives up after five seconds.
+// string, an int64, a []any or nil. A reply that says no is a [ReplyError]. It gives up after half a minute.
 func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.do(args)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 const (
 	// patience is how long the harness waits for what takes servers seconds at most.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// poll is how often it looks.
 	poll = 3 * time.Millisecond
 )

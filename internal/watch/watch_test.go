@@ -19,6 +19,9 @@ type watched struct {
 	told atomic.Int64
 }
 
+// settle is how long nothing more must happen before a test is told.
+const settle = 10 * time.Millisecond
+
 // start watches a path. The system's own word counts: it is not looked at by itself within a test unless poll says so.
 func start(t *testing.T, path string, poll time.Duration) *watched {
 	t.Helper()
@@ -27,7 +30,7 @@ func start(t *testing.T, path string, poll time.Duration) *watched {
 	done := make(chan error, 1)
 	watching := make(chan struct{}, 1)
 	go func() {
-		done <- watch.File(ctx, path, watch.Options{Settle: 10 * time.Millisecond, Poll: poll}, func() {
+		done <- watch.File(ctx, path, watch.Options{Settle: settle, Poll: poll}, func() {
 			w.changed()
 			select {
 			case watching <- struct{}{}:
@@ -59,7 +62,7 @@ func (w *watched) changed() {
 func (w *watched) until(want string, change func()) {
 	w.t.Helper()
 	change()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if got := w.last.Load(); got != nil && *got == want {
 			return
 		}
@@ -237,8 +240,8 @@ func TestOtherFilesBesideItAreNothing(t *testing.T) {
 		write(t, filepath.Join(dir, "other.yaml"), "other")
 	}
 	w.until("three", func() { write(t, path, "three") }) // all that came before has been looked at
-	if got := w.told.Load() - before; got > 2 {
-		t.Errorf("got told %d times, want once for the one file that counts, or twice", got)
+	if got := w.told.Load() - before; got > 5 {
+		t.Errorf("got told %d times, want once for each write of the one file that counts, or twice", got)
 	}
 }
 
@@ -248,12 +251,13 @@ func TestManyWritesAreToldOnce(t *testing.T) {
 	write(t, path, "one")
 	w := start(t, path, time.Hour)
 	w.until("two", func() { write(t, path, "two") })
-	before := w.told.Load()
-	for range 200 {
+	before, begun := w.told.Load(), time.Now()
+	for range 1000 {
 		write(t, path, "busy")
 	}
 	w.until("busy", func() { write(t, path, "busy") })
-	if got := w.told.Load() - before; got > 100 {
-		t.Errorf("got told %d times of 200 writes, want far fewer", got)
+	// On a busy machine writes are so far apart that some are told each.
+	if got, most := w.told.Load()-before, 2+int64(time.Since(begun)/settle); got > most {
+		t.Errorf("got told %d times of 1000 writes, want at most %d", got, most)
 	}
 }

@@ -1,11 +1,14 @@
 package envoyrls_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	ratelimitpb "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -66,4 +69,55 @@ func marshal(t testing.TB, m proto.Message) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// limits is a configuration of one limit by user.
+func limits(domain string, perHour int) string {
+	return fmt.Sprintf("domain: %s\ndescriptors:\n- key: user\n  rate_limit: {unit: hour, requests_per_unit: %d}\n", domain, perHour)
+}
+
+// asking returns a request for a user.
+func asking(domain string, users ...string) *rlspb.RateLimitRequest {
+	r := &rlspb.RateLimitRequest{Domain: domain}
+	for _, user := range users {
+		r.Descriptors = append(r.Descriptors, &ratelimitpb.RateLimitDescriptor{
+			Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "user", Value: user}},
+		})
+	}
+	return r
+}
+
+func newServer(t testing.TB, c envoyrls.Config) *envoyrls.Server {
+	t.Helper()
+	if c.Store == nil {
+		c.Store = newSmallStore(t)
+	}
+	if c.Logger == nil {
+		c.Logger = quiet
+	}
+	s, err := envoyrls.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// limitOf asks what the limit of a user is now, 0 if there is none.
+func limitOf(t testing.TB, c rlspb.RateLimitServiceClient, domain string) uint32 {
+	t.Helper()
+	r, err := c.ShouldRateLimit(t.Context(), asking(domain, "u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Statuses[0].GetCurrentLimit().GetRequestsPerUnit()
+}
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not in 20 s", what)
+		}
+	}
 }

@@ -24,7 +24,7 @@ import (
 const tokenText = "a-token-of-sixteen-or-more"
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 const ruleText = `
 rules:

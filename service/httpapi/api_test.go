@@ -338,9 +338,10 @@ func TestALeaseThatCannotBeReleased(t *testing.T) {
 
 // An answer that is held may take longer than the server has for others.
 func TestAHeldAnswerOutlastsTheServersTimeouts(t *testing.T) {
-	a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/s, on_limit: delay 10s }]", httpapi.Config{})
+	t.Parallel()
+	a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/3s, on_limit: delay 10s }]", httpapi.Config{})
 	s, err := service.NewHTTP(service.HTTPConfig{
-		Handler: a, HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, WriteTimeout: 300 * time.Millisecond,
+		Handler: a, HeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +352,7 @@ func TestAHeldAnswerOutlastsTheServersTimeouts(t *testing.T) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	for i := range 3 {
+	for i := range 2 {
 		r, err := http.NewRequest(http.MethodGet, "http://"+l.Addr().String()+"/v1/forward-auth", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ func (a *api) close(t testing.TB) {
 // eventually waits for something to hold.
 func eventually(t testing.TB, holds func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		err := holds()
 		if err == nil {
 			return

@@ -82,7 +82,7 @@ func TestLargeCommandsWithinTheLimitsAreTaken(t *testing.T) {
 
 func TestHalfACommandThenSilence(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
-	config.Limits.CommandTimeout = 100 * time.Millisecond
+	config.Limits.CommandTimeout = time.Second / 2
 	s := serve(t, config)
 	bystander := dial(t, s.address)
 	bystander.wants("PONG", "PING")
@@ -119,7 +119,7 @@ func TestHalfACommandThenSilence(t *testing.T) {
 
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
-	config.Limits.IdleTimeout = 100 * time.Millisecond
+	config.Limits.IdleTimeout = time.Second / 2
 	s := serve(t, config)
 	c := dial(t, s.address)
 	c.wants("PONG", "PING")
@@ -131,7 +131,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
-	config.Limits.WriteTimeout = 100 * time.Millisecond
+	config.Limits.WriteTimeout = time.Second / 2
 	s := serve(t, config)
 	bystander := dial(t, s.address)
 	c := dial(t, s.address)
@@ -188,7 +188,7 @@ func TestHalfCommandsOfAllTogetherAreBounded(t *testing.T) {
 		c.send(half)
 		list = append(list, c)
 	}
-	eventually(t, "some are closed", func() bool { return s.Stats().Open < 8 })
+	eventually(t, "most are closed", func() bool { return s.Stats().Open <= 3 })
 	for _, c := range list {
 		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 			t.Fatal(err)

@@ -172,7 +172,7 @@ func TestDecisionsBehindANetworkEndInTime(t *testing.T) {
 		return ctx.Err()
 	}}
 	config := onRedis(t, store)
-	config.Limits.DecideTimeout, config.Limits.InFlight = 50*time.Millisecond, 1
+	config.Limits.DecideTimeout, config.Limits.InFlight = time.Second/2, 1
 	c := dial(t, serve(t, config).address)
 	one := encode("CL.THROTTLE", "hangs", "1", "1", "60")
 	c.send(one + one + one) // the third waits for the second to land

@@ -39,7 +39,7 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // settled waits until there are no more goroutines than before.
 func settled(t *testing.T, before int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			var b bytes.Buffer
 			stack := make([]byte, 1<<20)
@@ -67,7 +67,7 @@ func TestNothingIsLeftWhenANodeEnds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- n.Run(ctx) }()
 		transport := &http.Transport{}
-		response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Get("http://" + n.Listeners()["gateway"])
+		response, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Get("http://" + n.Listeners()["gateway"])
 		if err != nil {
 			t.Fatal(err)
 		}

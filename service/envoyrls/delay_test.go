@@ -1,0 +1,122 @@
+package envoyrls_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	ratelimitpb "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/service/envoyrls"
+)
+
+func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
+	t.Parallel()
+	doc, err := file.Parse("rules.yaml", []byte("rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [10/s burst 1], on_limit: delay 20s}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newSmallStore(t)
+	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+	start := time.Now()
+	const n = 5
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			r, err := client.ShouldRateLimit(t.Context(), asking("api", "u"))
+			if err != nil || r.OverallCode != rlspb.RateLimitResponse_OK {
+				t.Errorf("got %v, %v; want OK after a while", r, err)
+			}
+		})
+	}
+	group.Wait()
+	if took, least := time.Since(start), (n-1)*100*time.Millisecond; took < least-time.Millisecond {
+		t.Errorf("all %d passed in %v, want them to take %v at least", n, took, least)
+	}
+	// One who does not wait gets the error of his call, and his place is free again.
+	for range 3 {
+		if _, err := client.ShouldRateLimit(t.Context(), asking("api", "u")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		long := asking("api", "u")
+		_, err := client.ShouldRateLimit(ctx, long)
+		failed <- err
+	}()
+	eventually(t, "somebody waits", func() bool { return e.Waiting() > 0 || len(failed) > 0 })
+	cancel()
+	if err := <-failed; err != nil && grpcstatus.Code(err) != codes.Canceled {
+		t.Errorf("got %v, want Canceled or an answer", err)
+	}
+	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
+}
+
+// A request that several rules delay is held for the longest of their times, and leaves nothing behind if its caller goes.
+func TestARequestThatSeveralRulesDelayIsHeldOnce(t *testing.T) {
+	t.Parallel()
+	doc, err := file.Parse("rules.yaml", []byte("rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [1/s burst 1], on_limit: delay 30s}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newSmallStore(t)
+	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+	request := &rlspb.RateLimitRequest{Domain: "api"}
+	const n = 20
+	for i := range n {
+		request.Descriptors = append(request.Descriptors, &ratelimitpb.RateLimitDescriptor{
+			Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "user", Value: fmt.Sprint("u", i)}},
+		})
+	}
+	if _, err := client.ShouldRateLimit(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if r, err := client.ShouldRateLimit(t.Context(), request); err != nil || r.OverallCode != rlspb.RateLimitResponse_OK {
+		t.Errorf("got %v, %v; want OK after a while", r, err)
+	}
+	if took := time.Since(start); took > n*time.Second/2 {
+		t.Errorf("%d delays of a second took %v, want them to pass together", n, took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := client.ShouldRateLimit(ctx, request); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	eventually(t, "all wait", func() bool { return e.Waiting() == n })
+	cancel()
+	if err := <-failed; grpcstatus.Code(err) != codes.Canceled {
+		t.Errorf("got %v, want Canceled", err)
+	}
+	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
+}

@@ -1,0 +1,181 @@
+package envoyrls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/service/envoyrls"
+)
+
+func TestAConfigMapThatIsSwappedComesIntoForce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	revision := func(name string, perHour int) string {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, "limits.yaml", limits("api", perHour))
+		return name
+	}
+	point := func(to string) { // as Kubernetes does it: a link is made beside and renamed over
+		next := filepath.Join(dir, "..data_tmp")
+		if err := os.Symlink(to, next); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(revision("..1", 1))
+	if err := os.Symlink(filepath.Join("..data", "limits.yaml"), filepath.Join(dir, "limits.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, envoyrls.Config{Path: dir})
+	watching(t, s)
+	client := dial(t, s)
+	if got := limitOf(t, client, "api"); got != 1 {
+		t.Fatalf("got %d an hour, want 1", got)
+	}
+	for i, name := range []string{"..2", "..3", "..4"} {
+		point(revision(name, i+2))
+		eventually(t, "the next revision", func() bool { return limitOf(t, client, "api") == uint32(i+2) })
+	}
+}
+
+// watching has the server watch its configuration for the length of a test.
+func watching(t testing.TB, s *envoyrls.Server) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Watch(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFilesThatComeChangeAndGoAreFollowed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("a", 1))
+	s := newServer(t, envoyrls.Config{Path: dir})
+	watching(t, s)
+	client := dial(t, s)
+	write(t, dir, "b.yaml", limits("b", 2))
+	eventually(t, "a file that comes", func() bool { return limitOf(t, client, "b") == 2 })
+	write(t, dir, "a.yaml", limits("a", 3))
+	eventually(t, "a file that changes", func() bool { return limitOf(t, client, "a") == 3 })
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a file that goes", func() bool { return limitOf(t, client, "b") == 0 })
+}
+
+func TestAConfigurationThatIsWrongLeavesTheOneInForceAndIsCounted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 1))
+	s := newServer(t, envoyrls.Config{Path: dir})
+	client := dial(t, s)
+	for name, spoil := range map[string]func(){
+		"a wrong file":      func() { write(t, dir, "a.yaml", "domain: api\nwrong: 1\n") },
+		"another that is":   func() { write(t, dir, "a.yaml", limits("api", 9)); write(t, dir, "b.yaml", "domain: [") },
+		"a domain twice":    func() { write(t, dir, "b.yaml", limits("api", 9)) },
+		"an empty file":     func() { write(t, dir, "b.yaml", "") },
+		"no file any more":  func() { remove(t, dir, "a.yaml"); remove(t, dir, "b.yaml") },
+		"no directory more": func() { _ = os.RemoveAll(dir) },
+	} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, dir, "b.yaml")
+		write(t, dir, "a.yaml", limits("api", 1))
+		if err := s.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		before := s.Stats()
+		spoil()
+		if err := s.Reload(); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+		after := s.Stats()
+		if after.LoadsRefused != before.LoadsRefused+1 || after.Loads != before.Loads {
+			t.Errorf("%s: got %d loads and %d refused after %d and %d, want one refused more", name, after.Loads, after.LoadsRefused, before.Loads, before.LoadsRefused)
+		}
+		if got := limitOf(t, client, "api"); got != 1 {
+			t.Errorf("%s: got %d an hour, want the 1 before", name, got)
+		}
+		if !s.Healthy() {
+			t.Errorf("%s: got unhealthy, want healthy", name)
+		}
+	}
+}
+
+func remove(t testing.TB, dir, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+func TestWithoutAConfigurationRequestsAreRefusedUntilThereIsOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var health []bool
+	s := newServer(t, envoyrls.Config{Path: dir, OnHealth: func(ok bool) { health = append(health, ok) }})
+	client := dial(t, s)
+	if _, err := client.ShouldRateLimit(t.Context(), asking("api", "u")); grpcstatus.Code(err) != codes.FailedPrecondition {
+		t.Errorf("got %v, want FailedPrecondition", err)
+	}
+	if s.Healthy() || get(s, "/healthcheck") != http.StatusInternalServerError {
+		t.Error("got healthy, want unhealthy")
+	}
+	write(t, dir, "a.yaml", limits("api", 1))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := limitOf(t, client, "api"); got != 1 {
+		t.Errorf("got %d an hour, want 1", got)
+	}
+	if !s.Healthy() || get(s, "/healthcheck") != http.StatusOK {
+		t.Error("got unhealthy, want healthy")
+	}
+	s.Drain()
+	if s.Healthy() || get(s, "/healthcheck") != http.StatusInternalServerError {
+		t.Error("drained: got healthy, want unhealthy")
+	}
+	if got := limitOf(t, client, "api"); got != 1 {
+		t.Errorf("drained: got %d an hour, want 1: it still answers", got)
+	}
+	if got := fmt.Sprint(health); got != "[true false]" {
+		t.Errorf("got told %s, want [true false]", got)
+	}
+}
+
+func TestAConfigurationThatIsWrongAtTheStartIsAnError(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", "domain: a\ndescriptors: 5\n")
+	for name, c := range map[string]envoyrls.Config{
+		"a wrong file": {Path: dir, Store: newSmallStore(t)},
+		"no directory": {Path: filepath.Join(dir, "gone"), Store: newSmallStore(t)},
+		"no store":     {Path: dir},
+		"no engine":    {Store: newSmallStore(t)},
+		"descriptors":  {Path: dir, Store: newSmallStore(t), Limits: envoyrls.Limits{Descriptors: -1}},
+	} {
+		if _, err := envoyrls.New(c); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}
