@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"time"
 )
 
 // SnapshotType is the media type of what a Writer writes.
@@ -24,6 +25,8 @@ type Header struct {
 	// Revision is what it leads to, Since what it starts from: 0 for a whole snapshot.
 	Revision int64 `json:"revision"`
 	Since    int64 `json:"since,omitempty"`
+	// Time is when Revision was committed, zero if that is not known.
+	Time time.Time `json:"time,omitzero"`
 }
 
 // An Item is one object of it.

@@ -1,0 +1,185 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/memstore"
+)
+
+// A service is a rules service on a database of its own.
+type service struct {
+	t      testing.TB
+	db     control.DB
+	server *api.Server
+	http   *httptest.Server
+	admin  string // a token that may do everything
+}
+
+// open starts a service. What the Config lacks is filled in.
+func open(t testing.TB, c api.Config) *service {
+	t.Helper()
+	s := &service{t: t}
+	if c.DB == nil {
+		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "rules.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		c.DB = db
+	}
+	s.db = c.DB
+	if c.Logins == nil {
+		store, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		c.Logins = store
+	}
+	if c.AdminToken == "" && c.FirstToken == nil {
+		c.FirstToken = func(token string) { s.admin = token }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	server, err := api.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = server
+	s.http = httptest.NewServer(server)
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		s.http.Close()
+	})
+	if c.AdminToken != "" {
+		s.admin = c.AdminToken
+	}
+	return s
+}
+
+// An answer is what came back.
+type answer struct {
+	t      testing.TB
+	what   string
+	status int
+	header http.Header
+	body   string
+}
+
+// call makes a call as the admin. Headers are name, value, …
+func (s *service) call(method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	return s.as(s.admin, method, path, body, headers...)
+}
+
+// as makes a call with a token.
+func (s *service) as(token, method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	got, err := s.http.Client().Do(r)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{s.t, method + " " + path, got.StatusCode, got.Header, string(text)}
+}
+
+// wants fails unless the answer has a status, and its body all of these texts.
+func (a answer) wants(status int, texts ...string) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s: got %d, want %d\n%s", a.what, a.status, status, a.body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			a.t.Fatalf("%s: got %s\nwant it to have %s", a.what, a.body, text)
+		}
+	}
+	return a
+}
+
+// into reads the body.
+func (a answer) into(v any) {
+	a.t.Helper()
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		a.t.Fatalf("%s: %v\n%s", a.what, err, a.body)
+	}
+}
+
+// etag returns the revision that the answer has as its ETag.
+func (a answer) etag() int64 {
+	a.t.Helper()
+	n, err := strconv.ParseInt(strings.Trim(a.header.Get("ETag"), `"`), 10, 64)
+	if err != nil {
+		a.t.Fatalf("%s: ETag %q: want a revision", a.what, a.header.Get("ETag"))
+	}
+	return n
+}
+
+// token makes a token and returns its secret.
+func (s *service) token(id string, role api.Role, namespaces ...string) string {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"id": id, "role": role, "namespaces": namespaces})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var made struct{ Secret string }
+	s.call("POST", "/v1/tokens", string(body)).wants(http.StatusCreated).into(&made)
+	return made.Secret
+}
+
+// eventually fails unless something becomes true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: it did not happen in a minute", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+const searchRule = `{"id":"search","when":{"path":"/search/**"},"key":["user"],"limits":["10/s burst 20"]}`
+
+// compact returns JSON in one form.
+func compact(t testing.TB, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return b.String()
+}

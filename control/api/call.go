@@ -1,0 +1,292 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// defaultNamespace is the one of calls that name none.
+const defaultNamespace = "default"
+
+// A call is a request by someone who may make it.
+type call struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	route     *route
+	args      []string // the values in the path
+	query     url.Values
+	who       *principal
+	from      string
+	namespace string
+	maxBody   int64
+}
+
+// answer sends a value as JSON.
+func (c *call) answer(status int, v any) error {
+	var text bytes.Buffer
+	if err := encode(&text, v); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(text.Len()))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(text.Bytes()) // a caller that is gone has no use for it
+	return nil
+}
+
+// bodyTime is how long a caller may take to send a body, and to take an answer.
+const bodyTime = time.Minute
+
+// give lets a slow caller have some time more. Servers and tests that know no deadlines have none to extend.
+func (c *call) give(read, write time.Duration) {
+	rc := http.NewResponseController(c.w)
+	now := time.Now() //nolint:forbidigo // deadlines of connections are of the system's clock
+	_ = rc.SetReadDeadline(now.Add(read))
+	_ = rc.SetWriteDeadline(now.Add(write))
+}
+
+// read returns the body, and a name that says which form it has.
+func (c *call) read() (name string, data []byte, err error) {
+	if name, err = c.form(); err != nil {
+		return "", nil, err
+	}
+	if c.r.ContentLength > c.maxBody {
+		return "", nil, c.tooLarge()
+	}
+	c.give(bodyTime, 2*bodyTime)
+	data, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return "", nil, c.tooLarge()
+	case err != nil:
+		return "", nil, fail(http.StatusBadRequest, "The body did not arrive: %v.", err)
+	}
+	return name, data, nil
+}
+
+func (c *call) tooLarge() error {
+	return fail(http.StatusRequestEntityTooLarge, "The body is longer than %d bytes. Clients can be sent line by line to /v1/clients:import, as many as there are.", c.maxBody)
+}
+
+// form returns a name for the body by which it is told whether it is JSON or YAML.
+func (c *call) form() (string, error) {
+	if e := c.r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return "", fail(http.StatusUnsupportedMediaType, "Content-Encoding %s: send the body as it is.", rules.Quote(e))
+	}
+	given := c.r.Header.Get("Content-Type")
+	if given == "" {
+		return "body", nil
+	}
+	kind, _, err := mime.ParseMediaType(given)
+	switch {
+	case err != nil:
+	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		return "body.json", nil
+	case kind == "application/yaml" || kind == "application/x-yaml" || kind == "text/yaml" || strings.HasSuffix(kind, "+yaml"):
+		return "body.yaml", nil
+	case kind == "application/x-ndjson" || kind == "application/jsonl":
+		return "body.ndjson", nil
+	}
+	return "", fail(http.StatusUnsupportedMediaType, "Content-Type %s: want application/json or application/yaml.", rules.Quote(given))
+}
+
+// readInto reads a body of JSON, strictly: a field that is misspelt must not be one that is not there.
+func (c *call) readInto(v any) error {
+	name, data, err := c.read()
+	if err != nil {
+		return err
+	}
+	return decodeStrictly(name, data, v)
+}
+
+func decodeStrictly(name string, data []byte, v any) error {
+	if name != "body" && name != "body.json" {
+		return fail(http.StatusUnsupportedMediaType, "Send JSON.")
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fail(http.StatusBadRequest, "There is no body: want a JSON object.")
+	}
+	if _, err := source.Read("body.json", data); err != nil { // members that stand twice, depth, and where what is wrong
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			return invalid([]fieldError{{Path: kind.Field, Value: "a " + kind.Value, Want: wantOf(kind)}}, 0)
+		}
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			path, _ := strconv.Unquote(name)
+			return invalid([]fieldError{{Path: path, Value: "unknown field", Want: "a field that there is; see /openapi.json"}}, 0)
+		}
+		return invalid([]fieldError{{Value: err.Error(), Want: "what /openapi.json describes"}}, 0)
+	}
+	return nil
+}
+
+// wantOf says what a field of Go's is in JSON.
+func wantOf(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "slice":
+		return "a list"
+	case "map", "struct":
+		return "an object"
+	case "int", "int64":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	default:
+		return "a " + e.Type.Kind().String()
+	}
+}
+
+// flag reads a parameter that is true or false. One without a value is true.
+func (c *call) flag(name string) (bool, error) {
+	if !c.query.Has(name) {
+		return false, nil
+	}
+	switch v := c.query.Get(name); v {
+	case "", "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
+	default:
+		return false, wrongQuery(name, v, "true or false")
+	}
+}
+
+// number reads a parameter that is a whole number.
+func (c *call) number(name string, or, least, most int64) (int64, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return or, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, wrongQuery(name, text, strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
+	}
+	return n, nil
+}
+
+// maxNote is how long what someone says of a change may be.
+const maxNote = 1000
+
+func (c *call) note() (string, error) {
+	n := c.query.Get("note")
+	if len(n) > maxNote {
+		return "", wrongQuery("note", n, "at most 1000 bytes")
+	}
+	return n, nil
+}
+
+// A cursor is where a page begins. Callers hand it back as they got it.
+func makeCursor(parts ...string) string {
+	text, _ := json.Marshal(parts) // strings always can be
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// cursor reads the cursor of a call, nil if it has none.
+func (c *call) cursor(parts int) ([]string, error) {
+	text := c.query.Get("cursor")
+	if text == "" {
+		return nil, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	var read []string
+	if err == nil {
+		err = json.Unmarshal(data, &read)
+	}
+	if err != nil || len(read) != parts {
+		return nil, wrongQuery("cursor", text, "the next of the page before")
+	}
+	return read, nil
+}
+
+// revisionCursor reads a cursor that is a revision, 0 for none.
+func (c *call) revisionCursor() (int64, error) {
+	parts, err := c.cursor(1)
+	if err != nil || parts == nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || n < 1 {
+		return 0, wrongQuery("cursor", c.query.Get("cursor"), "the next of the page before")
+	}
+	return n, nil
+}
+
+// etag is the entity tag of a revision.
+func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
+
+// A condition is what If-Match or If-None-Match say.
+type condition struct {
+	given bool
+	any   bool // *
+	tags  []int64
+}
+
+func (c *call) condition(header string) (condition, error) {
+	values := c.r.Header.Values(header)
+	if len(values) == 0 {
+		return condition{}, nil
+	}
+	made := condition{given: true}
+	for text := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		text = strings.TrimSpace(text)
+		if text == "*" {
+			made.any = true
+			continue
+		}
+		if header == "If-None-Match" {
+			text = strings.TrimPrefix(text, "W/")
+		}
+		inner, ok := strings.CutPrefix(text, `"`)
+		if ok {
+			inner, ok = strings.CutSuffix(inner, `"`)
+		}
+		if !ok {
+			return condition{}, fail(http.StatusBadRequest, "%s: %s: want the ETag of an answer, such as \"42\", or *.", header, rules.Quote(text))
+		}
+		if n, err := strconv.ParseInt(inner, 10, 64); err == nil && n > 0 { // any other tag is right, and of nothing here
+			made.tags = append(made.tags, n)
+		}
+	}
+	return made, nil
+}
+
+// holds tells whether the condition names a revision: 0 stands for what is not there.
+func (c *condition) holds(revision int64) bool {
+	if c.any && revision != 0 {
+		return true
+	}
+	for _, tag := range c.tags {
+		if tag == revision {
+			return true
+		}
+	}
+	return false
+}
+
+// parseQuery reads the parameters of an address.
+func parseQuery(raw string) (url.Values, error) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "The parameters of the address cannot be read: %v.", err)
+	}
+	return query, nil
+}

@@ -1,0 +1,322 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// imported is how far an import has come. What is in it is in force.
+type imported struct {
+	// Revision is that of the last change, 0 if nothing was to be changed.
+	Revision  int64 `json:"revision"`
+	Clients   int   `json:"clients"`
+	Created   int   `json:"created"`
+	Updated   int   `json:"updated"`
+	Deleted   int   `json:"deleted"`
+	Unchanged int   `json:"unchanged"`
+	// Changes are the revisions in which it was done: each is whole.
+	Changes []int64 `json:"changes,omitempty"`
+}
+
+// importChunk is how many clients are imported in one change.
+const importChunk = 10_000
+
+// maxImportLine is the most bytes of a client.
+const maxImportLine = 64 << 10
+
+// importClients answers POST /v1/clients:import. Lines of JSON are taken as they come, a change for each importChunk of
+// them; a rules file is one change.
+func (s *Server) importClients(c *call) error {
+	prune, err := c.flag("prune")
+	if err != nil {
+		return err
+	}
+	note, err := c.note()
+	if err != nil {
+		return err
+	}
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	in := &clientImport{server: s, call: c, note: note, done: imported{}}
+	if prune {
+		in.seen = make(map[string]bool)
+	}
+	if form == "body.ndjson" {
+		err = in.lines()
+	} else {
+		err = in.file()
+	}
+	if err == nil && prune {
+		err = in.prune()
+	}
+	if err != nil {
+		p, fault := problemOf(err)
+		if fault {
+			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "error", err.Error())
+		}
+		if in.done.Revision > 0 {
+			p.Detail += " What came before it is done: see import."
+			p.Import = &in.done
+		}
+		return p
+	}
+	return c.answer(http.StatusOK, in.done)
+}
+
+// A clientImport is one that is under way.
+type clientImport struct {
+	server *Server
+	call   *call
+	note   string
+	done   imported
+	seen   map[string]bool // ids, if others are to be deleted
+	chunk  []edit
+	ids    map[string]int // the line of each client of the chunk
+}
+
+// file imports the clients of a rules file that has nothing else.
+func (in *clientImport) file() error {
+	name, data, err := in.call.read()
+	if err != nil {
+		return err
+	}
+	f, err := source.Read(name, data)
+	if err != nil {
+		return err
+	}
+	if f.Root != nil && f.Root.Field("rules") != nil {
+		return invalid([]fieldError{{Path: "rules", Want: "only clients here; /v1/rules:apply takes both"}}, 0)
+	}
+	doc, err := readClients(name, data)
+	if err != nil {
+		return err
+	}
+	for i := range doc.Clients {
+		e := clientEdit(doc.Clients[i])
+		e.path = "clients[" + strconv.Itoa(i) + "]"
+		in.chunk = append(in.chunk, e)
+		if in.seen != nil {
+			in.seen[e.id] = true
+		}
+	}
+	return in.flush()
+}
+
+// readClients reads a rules file of clients. Under which rules they will be is not known here, so that what is wrong with
+// them because of that is found later.
+func readClients(name string, data []byte) (*file.Document, error) {
+	doc, err := file.Parse(name, data)
+	var wrong *source.Error
+	if !errors.As(err, &wrong) {
+		return doc, err
+	}
+	// Without rules none that a client names is there. Read them one by one, which asks nothing of rules.
+	f, readErr := source.Read(name, data)
+	if readErr != nil {
+		return nil, readErr
+	}
+	list := f.Root.Field("clients")
+	if list == nil || list.Kind != source.List || len(f.Root.Fields) != 1 {
+		return nil, err
+	}
+	doc = &file.Document{}
+	var found []fieldError
+	for i, n := range list.Items {
+		c, err := file.ReadClient("body.json", source.JSON(n))
+		if err == nil {
+			doc.Clients = append(doc.Clients, c)
+			continue
+		}
+		if !errors.As(err, &wrong) {
+			return nil, err
+		}
+		for _, one := range fieldErrors(wrong) {
+			one.Path = join("clients["+strconv.Itoa(i)+"]", one.Path)
+			one.Line, one.Column = f.Locate(one.Path)
+			found = append(found, one)
+		}
+	}
+	if len(found) > 0 {
+		return nil, invalid(found, 0)
+	}
+	return doc, nil
+}
+
+// lines imports a client a line.
+func (in *clientImport) lines() error {
+	c := in.call
+	scanner := bufio.NewScanner(c.r.Body)
+	scanner.Buffer(make([]byte, 0, 4096), maxImportLine)
+	line := 0
+	c.give(bodyTime, time.Hour)
+	var wrong findings
+	for scanner.Scan() {
+		line++
+		text := bytes.TrimSpace(scanner.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		e, err := readClient("body.json", text, time.Time{})
+		if err != nil {
+			var is *source.Error
+			if !errors.As(err, &is) {
+				return err
+			}
+			for _, one := range fieldErrors(is) {
+				one.Line, one.Column = line, 0
+				wrong.add(one)
+			}
+			if len(wrong.list) == cap(wrong.list) && wrong.more > 0 {
+				break
+			}
+			continue
+		}
+		e.line = line
+		if err := in.add(e, &wrong); err != nil {
+			return err
+		}
+		if len(in.chunk) == importChunk {
+			if len(wrong.list) > 0 {
+				break
+			}
+			if err := in.flush(); err != nil {
+				return err
+			}
+			c.give(bodyTime, time.Hour)
+		}
+	}
+	if len(wrong.list) > 0 {
+		return invalid(wrong.list, wrong.more)
+	}
+	switch err := scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return invalid([]fieldError{{Line: line + 1, Want: fmt.Sprintf("lines of at most %d bytes", maxImportLine)}}, 0)
+	case err != nil && !errors.Is(err, io.EOF):
+		return fail(http.StatusBadRequest, "The body did not arrive: %v.", err)
+	}
+	return in.flush()
+}
+
+// add takes a client into the chunk.
+func (in *clientImport) add(e edit, wrong *findings) error {
+	if in.ids == nil {
+		in.ids = make(map[string]int, importChunk)
+	}
+	if first, twice := in.ids[e.id]; twice {
+		wrong.add(fieldError{Path: "id", Value: e.id, Want: "each client once; line " + strconv.Itoa(first) + " has this one", Line: e.line})
+		return nil
+	}
+	in.ids[e.id] = e.line
+	in.chunk = append(in.chunk, e)
+	if in.seen != nil {
+		in.seen[e.id] = true
+	}
+	return nil
+}
+
+// flush commits the chunk.
+func (in *clientImport) flush() error {
+	chunk := in.chunk
+	in.chunk, in.ids = nil, nil
+	for len(chunk) > 0 {
+		n := min(len(chunk), control.MaxOps)
+		if err := in.commit(chunk[:n]); err != nil {
+			return err
+		}
+		chunk = chunk[n:]
+	}
+	return nil
+}
+
+func (in *clientImport) commit(chunk []edit) error {
+	s, c := in.server, in.call
+	change := c.change(c.namespace, "clients.import", in.note)
+	var created, updated int
+	changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, sp *space) ([]edit, error) {
+		created, updated = 0, 0
+		var edits []edit
+		for _, e := range chunk {
+			var was *control.Object
+			if _, there := sp.clients.Get(e.id); there {
+				var err error
+				if was, err = s.get(ctx, c.namespace, control.KindClient, e.id); err != nil {
+					return nil, err
+				}
+			}
+			switch {
+			case was == nil:
+				e.base = control.Absent
+				created++
+			case bytes.Equal(was.Body, e.body):
+				continue
+			default:
+				e.base = was.Revision
+				updated++
+			}
+			edits = append(edits, e)
+		}
+		return edits, nil
+	}})
+	if err != nil {
+		return err
+	}
+	in.done.Clients += len(chunk)
+	in.done.Created += created
+	in.done.Updated += updated
+	in.done.Unchanged += len(chunk) - created - updated
+	if changed {
+		in.changed(change)
+	}
+	return nil
+}
+
+func (in *clientImport) changed(change *control.Change) {
+	in.done.Revision = change.Revision
+	in.done.Changes = append(in.done.Changes, change.Revision)
+}
+
+// prune deletes the clients that were not sent.
+func (in *clientImport) prune() error {
+	s, c := in.server, in.call
+	for {
+		change := c.change(c.namespace, "clients.import", in.note)
+		left := false
+		var edits []edit
+		changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, _ *space) ([]edit, error) {
+			edits, left = nil, false
+			err := s.eachClient(ctx, c.namespace, func(o *control.Object) {
+				switch {
+				case in.seen[o.ID]:
+				case len(edits) == importChunk:
+					left = true
+				default:
+					edits = append(edits, edit{kind: control.KindClient, id: o.ID, base: o.Revision})
+				}
+			})
+			return edits, err
+		}})
+		if err != nil {
+			return err
+		}
+		if changed {
+			in.done.Deleted += len(edits)
+			in.changed(change)
+		}
+		if !left {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/rules"
+)
+
+// beats are what nodes last said to this server. The database is told of what is new in it, and now and then.
+type beats struct {
+	mu    sync.Mutex
+	nodes map[string]beat // by namespace and id
+}
+
+type beat struct {
+	node control.Node
+	kept time.Time // when the database was told
+}
+
+const (
+	nodeBucket = "node"
+	// nodeKept is for how long a node is shown that says nothing any more.
+	nodeKept = time.Hour
+	// nodeTold is how often the database is told of a node that is as it was.
+	nodeTold = time.Minute
+	// maxNodes is how many there may be.
+	maxNodes = 10_000
+)
+
+// heartbeat answers PUT /v1/nodes/{id}.
+func (s *Server) heartbeat(c *call) error {
+	var n control.Node
+	if err := c.readInto(&n); err != nil {
+		return err
+	}
+	setDefault(&n.ID, c.args[0])
+	setDefault(&n.Namespace, c.namespace)
+	var errs []fieldError
+	if n.ID != c.args[0] || !isName(n.ID) {
+		errs = append(errs, fieldError{Path: "id", Value: rules.Quote(n.ID), Want: "the id of the path: " + wantName})
+	}
+	if n.Namespace != c.namespace {
+		errs = append(errs, fieldError{Path: "namespace", Value: rules.Quote(n.Namespace), Want: "that of the call, " + rules.Quote(c.namespace)})
+	}
+	for _, text := range []struct{ path, value string }{
+		{"version", n.Version}, {"address", n.Address}, {"region", n.Region}, {"error", n.Error}, {"store", n.Store},
+	} {
+		if len(text.value) > rules.MaxText {
+			errs = append(errs, fieldError{Path: text.path, Want: "at most 4096 bytes"})
+		}
+	}
+	if len(errs) > 0 {
+		return invalid(errs, 0)
+	}
+	revision, err := s.Beat(c.r.Context(), n)
+	if err != nil {
+		return err
+	}
+	return c.answer(http.StatusOK, struct {
+		Revision   int64 `json:"revision"`
+		IntervalMS int64 `json:"interval_ms"`
+	}{revision, s.config.Heartbeat.Milliseconds()})
+}
+
+// Beat takes what a node says of itself, as PUT /v1/nodes/{id} does, and returns which revision its namespace has.
+func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err error) {
+	_, latest, err = s.config.DB.Revision(ctx, n.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	now := s.config.Now().UTC()
+	n.Seen, n.Behind = now, false
+	if !s.beats.note(n, now) {
+		return latest, nil
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return 0, err
+	}
+	state := control.State{Bucket: nodeBucket, ID: n.Namespace + "/" + n.ID, Body: body, Expires: now.Add(nodeKept)}
+	if err := s.config.DB.PutState(ctx, state); err != nil {
+		return 0, fmt.Errorf("keep what node %s says: %w", n.ID, err)
+	}
+	return latest, nil
+}
+
+// note remembers what a node says, and tells whether the database is to be told.
+func (b *beats) note(n control.Node, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.nodes == nil {
+		b.nodes = make(map[string]beat)
+	}
+	key := n.Namespace + "/" + n.ID
+	before, was := b.nodes[key]
+	if !was && len(b.nodes) >= maxNodes {
+		for other, at := range b.nodes {
+			if now.Sub(at.node.Seen) > nodeKept {
+				delete(b.nodes, other)
+			}
+		}
+		if len(b.nodes) >= maxNodes {
+			return true // the database has it all the same
+		}
+	}
+	same := was && now.Sub(before.kept) < nodeTold
+	if same {
+		as := before.node
+		as.Seen = n.Seen
+		same = as == n
+	}
+	kept := now
+	if same {
+		kept = before.kept
+	}
+	b.nodes[key] = beat{n, kept}
+	return !same
+}
+
+// latest returns what is known of a node, by what the database says of it.
+func (b *beats) latest(key string, n control.Node) control.Node {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if here, ok := b.nodes[key]; ok && here.node.Seen.After(n.Seen) {
+		return here.node
+	}
+	return n
+}
+
+// listNodes answers GET /v1/nodes.
+func (s *Server) listNodes(c *call) error {
+	_, revision, err := s.config.DB.Revision(c.r.Context(), c.namespace)
+	if err != nil {
+		return err
+	}
+	states, err := s.config.DB.States(c.r.Context(), nodeBucket, maxNodes)
+	if err != nil {
+		return err
+	}
+	list := []control.Node{}
+	for i := range states {
+		if !strings.HasPrefix(states[i].ID, c.namespace+"/") {
+			continue
+		}
+		var n control.Node
+		if err := json.Unmarshal(states[i].Body, &n); err != nil {
+			return fmt.Errorf("read node %s: %w", states[i].ID, err)
+		}
+		n = s.beats.latest(states[i].ID, n)
+		n.Behind = n.Revision < revision
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b control.Node) int { return strings.Compare(a.ID, b.ID) })
+	return c.answer(http.StatusOK, struct {
+		Nodes    []control.Node `json:"nodes"`
+		Revision int64          `json:"revision"`
+	}{list, revision})
+}

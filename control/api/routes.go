@@ -1,0 +1,208 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A Role is what a token may be used for.
+type Role string
+
+// The roles. Each of the first three may do all that those before it may. A node is apart.
+const (
+	Viewer Role = "viewer"
+	Editor Role = "editor"
+	Admin  Role = "admin"
+	Node   Role = "node"
+)
+
+// Roles are all of them.
+var Roles = []Role{Viewer, Editor, Admin, Node}
+
+// Who may call what.
+var (
+	viewers    = []Role{Viewer, Editor, Admin}
+	editors    = []Role{Editor, Admin}
+	admins     = []Role{Admin}
+	nodes      = []Role{Node, Admin}
+	everyone   = []Role{Viewer, Editor, Admin, Node}
+	strangers  []Role // who show no token
+	pageQuery  = []string{"limit", "cursor"}
+	listQuery  = []string{"q", "limit", "cursor"}
+	applyQuery = []string{"dry_run", "prune", "note"}
+)
+
+// A scope is where a token must be good.
+type scope uint8
+
+const (
+	oneNamespace  scope = iota // in the namespace that is asked about
+	allNamespaces              // in all of them
+	anyNamespace               // in some: the handler shows what the token covers
+)
+
+// A Route is something that can be called.
+type Route struct {
+	// Method and Path are what is called. A part of the path in braces stands for a value.
+	Method, Path string
+	// Roles are whose tokens may call it: nobody's is needed if there are none.
+	Roles []Role
+	// Everywhere tells that the token must be good in all namespaces.
+	Everywhere bool
+	// OneNamespace tells that it is about the namespace that ?namespace= names.
+	OneNamespace bool
+	// Query are the parameters it knows besides namespace.
+	Query []string
+	// Content tells that it changes rules or clients, which a server that is read-only refuses.
+	Content bool
+}
+
+// A route is a Route and what serves it.
+type route struct {
+	method, path string
+	roles        []Role
+	scope        scope
+	query        []string // "*" for any
+	content      bool     // it changes rules or clients
+	overrides    bool     // it changes overrides
+	serve        func(*Server, *call) error
+
+	parts []string
+}
+
+// routes is who may call what, and what happens then: the one table that decides, is tested and is described.
+var routes = prepare([]route{
+	{method: "GET", path: "/openapi.json", scope: anyNamespace, serve: (*Server).openAPI},
+	{method: "GET", path: "/v1/whoami", roles: everyone, scope: anyNamespace, serve: (*Server).whoAmI},
+
+	{method: "GET", path: "/v1/rules", roles: viewers, query: listQuery, serve: list(ruleSort)},
+	{method: "POST", path: "/v1/rules", roles: editors, query: []string{"note"}, content: true, serve: create(ruleSort)},
+	{method: "GET", path: "/v1/rules/{id}", roles: viewers, serve: show(ruleSort)},
+	{method: "PUT", path: "/v1/rules/{id}", roles: editors, query: []string{"note"}, content: true, serve: put(ruleSort)},
+	{method: "PATCH", path: "/v1/rules/{id}", roles: editors, query: []string{"note"}, content: true, serve: patch(ruleSort)},
+	{method: "DELETE", path: "/v1/rules/{id}", roles: editors, query: []string{"note"}, content: true, serve: remove(ruleSort)},
+	{method: "POST", path: "/v1/rules:apply", roles: editors, query: applyQuery, content: true, serve: (*Server).apply},
+
+	{method: "GET", path: "/v1/clients", roles: viewers, query: listQuery, serve: list(clientSort)},
+	{method: "POST", path: "/v1/clients", roles: editors, query: []string{"note"}, content: true, serve: create(clientSort)},
+	{method: "GET", path: "/v1/clients/{id}", roles: viewers, serve: show(clientSort)},
+	{method: "PUT", path: "/v1/clients/{id}", roles: editors, query: []string{"note"}, content: true, serve: put(clientSort)},
+	{method: "PATCH", path: "/v1/clients/{id}", roles: editors, query: []string{"note"}, content: true, serve: patch(clientSort)},
+	{method: "DELETE", path: "/v1/clients/{id}", roles: editors, query: []string{"note"}, content: true, serve: remove(clientSort)},
+	{method: "POST", path: "/v1/clients:import", roles: editors, query: []string{"prune", "note"}, content: true, serve: (*Server).importClients},
+
+	{method: "GET", path: "/v1/overrides", roles: viewers, query: listQuery, serve: list(overrideSort)},
+	{method: "POST", path: "/v1/overrides", roles: editors, query: []string{"note"}, overrides: true, serve: create(overrideSort)},
+	{method: "GET", path: "/v1/overrides/{id}", roles: viewers, serve: show(overrideSort)},
+	{method: "PUT", path: "/v1/overrides/{id}", roles: editors, query: []string{"note"}, overrides: true, serve: put(overrideSort)},
+	{method: "DELETE", path: "/v1/overrides/{id}", roles: editors, query: []string{"note"}, overrides: true, serve: remove(overrideSort)},
+
+	{method: "GET", path: "/v1/revisions", roles: viewers, query: []string{"limit", "cursor", "kind", "id"}, serve: (*Server).revisions},
+	{method: "GET", path: "/v1/revisions/{n}", roles: viewers, serve: (*Server).revision},
+	{method: "GET", path: "/v1/revisions/{n}/diff", roles: viewers, query: []string{"to"}, serve: (*Server).revisionDiff},
+	{method: "POST", path: "/v1/revisions/{n}:rollback", roles: editors, query: []string{"all", "dry_run", "note"}, content: true, serve: (*Server).rollback},
+	{method: "GET", path: "/v1/audit", roles: admins, scope: anyNamespace, query: []string{"namespace", "limit", "cursor", "kind", "id"}, serve: (*Server).audit},
+
+	{method: "POST", path: "/v1/validate", roles: viewers, serve: (*Server).validate},
+	{method: "POST", path: "/v1/explain", roles: viewers, query: []string{"draft"}, serve: (*Server).explain},
+	{method: "GET", path: "/v1/keys", roles: viewers, query: []string{"*"}, serve: (*Server).keys},
+	{method: "POST", path: "/v1/keys:reset", roles: editors, serve: (*Server).resetKeys},
+	{method: "POST", path: "/v1/keys:override", roles: editors, query: []string{"note"}, overrides: true, serve: create(overrideSort)},
+
+	{method: "GET", path: "/v1/watch", roles: everyone, serve: (*Server).watch},
+	{method: "GET", path: "/v1/snapshot", roles: nodes, query: []string{"since"}, serve: (*Server).snapshot},
+	{method: "GET", path: "/v1/nodes", roles: viewers, serve: (*Server).listNodes},
+	{method: "PUT", path: "/v1/nodes/{id}", roles: nodes, serve: (*Server).heartbeat},
+
+	{method: "GET", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: pageQuery, serve: (*Server).listTokens},
+	{method: "POST", path: "/v1/tokens", roles: admins, scope: anyNamespace, serve: (*Server).createToken},
+	{method: "GET", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, serve: (*Server).showToken},
+	{method: "DELETE", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, serve: (*Server).revokeToken},
+
+	{method: "GET", path: "/v1/webhooks", roles: admins, query: pageQuery, serve: (*Server).listWebhooks},
+	{method: "POST", path: "/v1/webhooks", roles: admins, serve: (*Server).createWebhook},
+	{method: "GET", path: "/v1/webhooks/{id}", roles: admins, serve: (*Server).showWebhook},
+	{method: "DELETE", path: "/v1/webhooks/{id}", roles: admins, serve: (*Server).removeWebhook},
+	{method: "GET", path: "/v1/webhooks/{id}/deliveries", roles: admins, serve: (*Server).listDeliveries},
+	{method: "POST", path: "/v1/webhooks/{id}/deliveries/{n}:retry", roles: admins, serve: (*Server).retryDelivery},
+	{method: "POST", path: "/v1/hooks/rules", roles: strangers, scope: anyNamespace, serve: (*Server).takeHook},
+
+	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, serve: (*Server).backup},
+	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, content: true, serve: (*Server).restore},
+})
+
+func prepare(list []route) []route {
+	for i := range list {
+		list[i].parts = strings.Split(list[i].path, "/")[1:]
+	}
+	return list
+}
+
+// Routes returns all that can be called, and by whom.
+func Routes() []Route {
+	made := make([]Route, len(routes))
+	for i := range routes {
+		r := &routes[i]
+		made[i] = Route{
+			Method: r.method, Path: r.path, Roles: slices.Clone(r.roles), Everywhere: r.scope == allNamespaces,
+			OneNamespace: r.scope == oneNamespace, Query: slices.Clone(r.query), Content: r.content,
+		}
+	}
+	return made
+}
+
+// find returns the route of a call and the values in its path. Without a route it returns the methods that there are.
+func find(method, escaped string) (to *route, args []string, methods []string) {
+	parts := strings.Split(escaped, "/")[1:]
+	for i := range parts {
+		text, err := url.PathUnescape(parts[i])
+		if err != nil {
+			return nil, nil, nil
+		}
+		parts[i] = text
+	}
+	for i := range routes {
+		values, ok := routes[i].match(parts)
+		switch {
+		case !ok:
+		case routes[i].method == method || routes[i].method == http.MethodGet && method == http.MethodHead:
+			// A path without a value is meant rather than one with: rules:apply is no id, since no id has a colon there.
+			if to == nil || len(values) < len(args) {
+				to, args = &routes[i], values
+			}
+		default:
+			methods = append(methods, routes[i].method)
+		}
+	}
+	if to != nil {
+		return to, args, nil
+	}
+	return nil, nil, methods
+}
+
+// match returns the values that the parts of a path have where the route has braces.
+func (r *route) match(parts []string) (values []string, ok bool) {
+	if len(parts) != len(r.parts) {
+		return nil, false
+	}
+	for i, want := range r.parts {
+		if !strings.HasPrefix(want, "{") {
+			if parts[i] != want {
+				return nil, false
+			}
+			continue
+		}
+		_, verb, _ := strings.Cut(want, "}")
+		value, has := strings.CutSuffix(parts[i], verb)
+		if !has || value == "" {
+			return nil, false
+		}
+		if verb == "" && strings.Contains(want, "{n}") && strings.Contains(value, ":") {
+			return nil, false
+		}
+		values = append(values, value)
+	}
+	return values, true
+}

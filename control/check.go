@@ -1,0 +1,107 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what a DB takes.
+const (
+	MaxOps  = 100_000        // of a change
+	MaxID   = 512            // bytes of an id, a namespace and a bucket
+	MaxBody = MaxLine - 4096 // bytes; a body has to fit a line of a snapshot
+	MaxText = 4096           // bytes of what a change says of itself, each
+)
+
+// ErrInvalid is for what no database takes, whatever is in it.
+var ErrInvalid = errors.New("not something that can be kept")
+
+// Kinds are all of them, in the order in which snapshots have them.
+func Kinds() []Kind { return []Kind{KindRule, KindClient, KindOverride, KindToken, KindWebhook} }
+
+// Validate says what is wrong with a change by itself, wrapping ErrInvalid. Every DB asks it before anything else.
+func (c *Change) Validate() error {
+	if err := checkID("namespace", c.Namespace); err != nil {
+		return err
+	}
+	for _, text := range []string{c.Actor, c.From, c.Action, c.Note} {
+		if len(text) > MaxText || !clean(text) {
+			return fmt.Errorf("%w: what a change says of itself: want UTF-8 without NUL, at most %d bytes", ErrInvalid, MaxText)
+		}
+	}
+	if len(c.Ops) == 0 || len(c.Ops) > MaxOps {
+		return fmt.Errorf("%w: a change of %d objects: want 1 to %d", ErrInvalid, len(c.Ops), MaxOps)
+	}
+	if c.Base < Any {
+		return fmt.Errorf("%w: base %d", ErrInvalid, c.Base)
+	}
+	type name struct {
+		kind Kind
+		id   string
+	}
+	seen := make(map[name]bool, len(c.Ops))
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if err := op.validate(); err != nil {
+			return err
+		}
+		if seen[name{op.Kind, op.ID}] {
+			return fmt.Errorf("%w: %s %q stands in one change twice", ErrInvalid, op.Kind, op.ID)
+		}
+		seen[name{op.Kind, op.ID}] = true
+	}
+	return nil
+}
+
+func (op *Op) validate() error {
+	if !slices.Contains(Kinds(), op.Kind) {
+		return fmt.Errorf("%w: kind %q", ErrInvalid, op.Kind)
+	}
+	if err := checkID("id", op.ID); err != nil {
+		return err
+	}
+	switch {
+	case op.Base < Any:
+		return fmt.Errorf("%w: %s %q: base %d", ErrInvalid, op.Kind, op.ID, op.Base)
+	case op.Body == nil && op.Base == Absent:
+		return fmt.Errorf("%w: %s %q is to be deleted, and not to be there", ErrInvalid, op.Kind, op.ID)
+	case op.Body == nil:
+		return nil
+	}
+	return checkBody(string(op.Kind)+" "+op.ID, op.Body)
+}
+
+// Validate says what is wrong with a state by itself, wrapping ErrInvalid. Every DB asks it before anything else.
+func (s *State) Validate() error {
+	if err := checkID("bucket", s.Bucket); err != nil {
+		return err
+	}
+	if err := checkID("id", s.ID); err != nil {
+		return err
+	}
+	return checkBody(s.Bucket+" "+s.ID, s.Body)
+}
+
+func checkID(what, id string) error {
+	if id == "" || len(id) > MaxID || !clean(id) {
+		return fmt.Errorf("%w: %s %.64q: want UTF-8 without NUL, 1 to %d bytes", ErrInvalid, what, id, MaxID)
+	}
+	return nil
+}
+
+func checkBody(what string, body []byte) error {
+	if len(body) > MaxBody {
+		return fmt.Errorf("%w: %s: %d bytes, where %d are the most", ErrInvalid, what, len(body), MaxBody)
+	}
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return fmt.Errorf("%w: %s: its body is no JSON", ErrInvalid, what)
+	}
+	return nil
+}
+
+// clean tells whether every database can keep a text and compare it.
+func clean(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }

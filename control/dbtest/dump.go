@@ -1,0 +1,165 @@
+package dbtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// fill makes a history that has everything in it.
+func fill(t testing.TB, db control.DB) {
+	commit(t, db, "n", rule("a", control.Absent, `{"v":"<&>'"}`), rule("b", control.Absent, `1`), put(control.KindToken, "t", `{"hash":"x"}`))
+	commit(t, db, "m'; --", put(control.KindClient, "日本", `{"v":1}`), put(control.KindWebhook, "w", `null`))
+	for v := range 5 {
+		commit(t, db, "n", put(control.KindRule, "a", fmt.Sprint(v)), put(control.KindOverride, "o", fmt.Sprint(v)))
+	}
+	commit(t, db, "n", remove(control.KindRule, "b"))
+	if _, err := db.Prune(t.Context(), time.Now().Add(24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, db, "n", rule("b", control.Absent, `2`), remove(control.KindOverride, "o"))
+	commit(t, db, "n", rule("b", control.Any, `3`))
+	err := db.PutState(t.Context(), control.State{Bucket: "node", ID: "x", Body: []byte(`{"v":1}`), Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SameDatabase checks that two databases say the same to every question.
+func SameDatabase(t testing.TB, got, want control.DB) {
+	t.Helper()
+	ask := func(what string, f func(db control.DB) (any, error)) any {
+		t.Helper()
+		a, errA := f(got)
+		b, errB := f(want)
+		if !reflect.DeepEqual(a, b) || errors.Is(errA, control.ErrPruned) != errors.Is(errB, control.ErrPruned) || (errA == nil) != (errB == nil) {
+			t.Errorf("%s:\n got %+v, %v\nwant %+v, %v", what, a, errA, b, errB)
+		}
+		return b
+	}
+	ctx := t.Context()
+	names := ask("namespaces", func(db control.DB) (any, error) { return db.Namespaces(ctx) }).([]string)
+	var last int64
+	for _, namespace := range append(names, "") {
+		ask("revision of "+namespace, func(db control.DB) (any, error) {
+			l, n, err := db.Revision(ctx, namespace)
+			last = max(l, last)
+			return [2]int64{l, n}, err
+		})
+	}
+	for _, kind := range control.Kinds() {
+		ask("all of "+string(kind), func(db control.DB) (any, error) { return db.List(ctx, control.Query{Kind: kind, Limit: 1000}) })
+		for _, namespace := range names {
+			for r := range last + 1 {
+				ask(fmt.Sprintf("%s of %s at %d", kind, namespace, r), func(db control.DB) (any, error) { return db.At(ctx, namespace, kind, r) })
+			}
+		}
+	}
+	for _, namespace := range names {
+		for r := range last + 2 {
+			ask(fmt.Sprintf("%s since %d", namespace, r), func(db control.DB) (any, error) {
+				list, at, err := db.Since(ctx, namespace, r, 1000)
+				all := map[string]control.Object{}
+				for _, o := range list {
+					all[string(o.Kind)+" "+o.ID] = o
+				}
+				return []any{all, at}, err
+			})
+		}
+	}
+	ask("log", func(db control.DB) (any, error) { return db.Log(ctx, control.LogQuery{Limit: 1000}) })
+	ask("log of a", func(db control.DB) (any, error) {
+		return db.Log(ctx, control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 1000, Newest: true})
+	})
+	ask("states", func(db control.DB) (any, error) { return db.States(ctx, "node", 1000) })
+}
+
+func dumps(t *testing.T, fresh New) {
+	db := fresh(t)()
+	fill(t, db)
+	Move(t, db, fresh(t)())
+}
+
+// Move checks that a dump of one database, which may be of another kind, is restored as it was in another, which is empty,
+// and that the other goes on from there.
+func Move(t testing.TB, from, to control.DB) {
+	t.Helper()
+	if last, _, err := from.Revision(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	} else if last == 0 {
+		fill(t, from)
+	}
+	var first, second bytes.Buffer
+	if err := from.Dump(t.Context(), &first); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Restore(t.Context(), bytes.NewReader(first.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	SameDatabase(t, to, from)
+	if err := to.Dump(t.Context(), &second); err != nil {
+		t.Fatal(err)
+	}
+	// But for the first line, which has the time, and the last, which has the sum of it.
+	inner := func(b []byte) string {
+		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+		return strings.Join(lines[1:len(lines)-1], "\n")
+	}
+	if a, b := inner(first.Bytes()), inner(second.Bytes()); a != b {
+		t.Errorf("the dump of what was restored:\n got %s\nwant %s", b, a)
+	}
+	last, _, err := to.Revision(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := commit(t, to, "n", put(control.KindRule, "a", `"after"`)); c.Revision != last+1 {
+		t.Errorf("the next revision: got %d, want %d", c.Revision, last+1)
+	}
+	if o := get(t, to, "n", control.KindRule, "a"); o.Revision != last+1 {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func brokenDumps(t *testing.T, fresh New) {
+	db := fresh(t)()
+	fill(t, db)
+	var whole bytes.Buffer
+	if err := db.Dump(t.Context(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes())); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("into one that is not empty: got %v", err)
+	}
+	lines := strings.SplitAfter(whole.String(), "\n")
+	empty := fresh(t)()
+	for what, text := range map[string]string{
+		"nothing":          "",
+		"something else":   "hello\n",
+		"cut off":          strings.Join(lines[:len(lines)-2], ""),
+		"a line was lost":  strings.Join(append(append([]string(nil), lines[:3]...), lines[4:]...), ""),
+		"a line was added": strings.Join(append(append([]string(nil), lines[:3]...), lines[2:]...), ""),
+		"changed":          strings.Replace(whole.String(), "alice", "mallory", 1),
+		"half a line":      whole.String()[:whole.Len()/2],
+	} {
+		if err := empty.Restore(t.Context(), strings.NewReader(text)); err == nil {
+			t.Errorf("%s: it was restored", what)
+		}
+		revision(t, empty, "", 0, 0)
+		if names, err := empty.Namespaces(t.Context()); err != nil || len(names) != 0 {
+			t.Errorf("%s: got namespaces %q, %v", what, names, err)
+		}
+	}
+	if err := empty.Restore(t.Context(), strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1))); !errors.Is(err, control.ErrNewer) {
+		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewer)
+	}
+	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes())); err != nil {
+		t.Errorf("the whole one, after all of these: %v", err)
+	}
+	SameDatabase(t, empty, db)
+}

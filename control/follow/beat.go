@@ -1,0 +1,78 @@
+package follow
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// Bounds of how often a heartbeat is sent, whatever the service asks for, and how long one may take.
+const (
+	leastBeat   = time.Second
+	mostBeat    = 5 * time.Minute
+	beatTimeout = 5 * time.Second
+	// soon is by when the service is told of rules that came into force, by chance so that not all nodes do it at once.
+	soon = 500 * time.Millisecond
+)
+
+// heartbeats says how the node is, again and again, and soon after it has other rules.
+func (f *Follower) heartbeats(ctx context.Context) {
+	next := time.Duration(0)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.beat:
+			if !pause(ctx, rand.N(soon)) {
+				return
+			}
+		case <-timer.C:
+		}
+		every := f.heartbeat(ctx)
+		next = every*9/10 + rand.N(every/5)
+	}
+}
+
+// pause waits, and is false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// heartbeat sends one and returns when the next is due.
+func (f *Follower) heartbeat(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	latest, every, err := f.config.Source.Beat(ctx, f.Node())
+	if err != nil {
+		f.log.Debug("the rules service did not take the heartbeat", "error", err.Error())
+		return DefaultHeartbeat
+	}
+	if latest > f.Status().Revision {
+		f.Poke()
+	}
+	if every == 0 {
+		return DefaultHeartbeat
+	}
+	return min(max(every, leastBeat), mostBeat)
+}
+
+// Node returns what a heartbeat says.
+func (f *Follower) Node() control.Node {
+	n := f.config.Node()
+	s := f.Status()
+	n.Namespace, n.Revision, n.LagMS, n.FromDisk = s.Namespace, s.Revision, s.Lag.Milliseconds(), s.FromDisk
+	n.Error = s.Refused
+	return n
+}

@@ -1,0 +1,206 @@
+// Package dump is the form of a backup of a rules service's database, the same for all of them: a line of JSON for each
+// namespace, object, change, part of a change and state, and at the end their number and sum.
+package dump
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// form is the version of what is written.
+const form = 1
+
+// maxLine is the most bytes of a line: what an object was and is.
+const maxLine = 2*control.MaxBody + 64<<10
+
+// A Line is one of a backup: exactly one of its fields is set.
+type Line struct {
+	Namespace *Namespace `json:"namespace,omitempty"`
+	Object    *Object    `json:"object,omitempty"`
+	Change    *Change    `json:"change,omitempty"`
+	Op        *Op        `json:"op,omitempty"`
+	State     *State     `json:"state,omitempty"`
+}
+
+// A Namespace is how far one has come. The one without a name is all of them.
+type Namespace struct {
+	Name   string `json:"name"`
+	Last   int64  `json:"last"`
+	Nodes  int64  `json:"nodes"`
+	Pruned int64  `json:"pruned,omitempty"`
+}
+
+// An Object is a control.Object. Times are microseconds since 1970, here and below.
+type Object struct {
+	Namespace string          `json:"namespace"`
+	Kind      control.Kind    `json:"kind"`
+	ID        string          `json:"id"`
+	Revision  int64           `json:"revision"`
+	Created   int64           `json:"created"`
+	Updated   int64           `json:"updated"`
+	By        string          `json:"by"`
+	Body      json.RawMessage `json:"body"`
+}
+
+// A Change is a control.Change. Its parts follow it.
+type Change struct {
+	Revision  int64  `json:"revision"`
+	Namespace string `json:"namespace"`
+	Time      int64  `json:"time"`
+	Actor     string `json:"actor"`
+	From      string `json:"from"`
+	Action    string `json:"action"`
+	Note      string `json:"note,omitempty"`
+}
+
+// An Op is a part of the change before it: what an object became, and what it was. Was is nil if it was not there.
+type Op struct {
+	Kind control.Kind    `json:"kind"`
+	ID   string          `json:"id"`
+	Body json.RawMessage `json:"body,omitempty"`
+	Was  *Was            `json:"was,omitempty"`
+}
+
+// Was is what an object was.
+type Was struct {
+	Revision int64           `json:"revision"`
+	Created  int64           `json:"created"`
+	Updated  int64           `json:"updated"`
+	By       string          `json:"by"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// A State is a control.State.
+type State struct {
+	Bucket  string          `json:"bucket"`
+	ID      string          `json:"id"`
+	Expires int64           `json:"expires"`
+	Body    json.RawMessage `json:"body"`
+}
+
+// header is the first line.
+type header struct {
+	Form int       `json:"headgate_rules_backup"`
+	Made time.Time `json:"made"`
+}
+
+// end is the last line.
+type end struct {
+	End   bool   `json:"end"`
+	Lines int    `json:"lines"`
+	Sum   string `json:"sha256"`
+}
+
+// A Writer writes a backup.
+type Writer struct {
+	w     *bufio.Writer
+	sum   hash.Hash
+	lines int
+	line  bytes.Buffer
+}
+
+// NewWriter begins one.
+func NewWriter(w io.Writer, made time.Time) (*Writer, error) {
+	d := &Writer{w: bufio.NewWriterSize(w, 64<<10), sum: sha256.New()}
+	return d, d.write(header{Form: form, Made: made.UTC().Truncate(time.Second)})
+}
+
+// Write writes a line.
+func (d *Writer) Write(l Line) error {
+	d.lines++
+	return d.write(l)
+}
+
+// Close ends it. Without, a Reader refuses it.
+func (d *Writer) Close() error {
+	if err := d.write(end{End: true, Lines: d.lines, Sum: hex.EncodeToString(d.sum.Sum(nil))}); err != nil {
+		return err
+	}
+	return d.w.Flush()
+}
+
+func (d *Writer) write(v any) error {
+	d.line.Reset()
+	encoder := json.NewEncoder(&d.line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("write a backup: %w", err)
+	}
+	d.sum.Write(d.line.Bytes())
+	_, err := d.w.Write(d.line.Bytes())
+	return err
+}
+
+// A Reader reads a backup.
+type Reader struct {
+	lines *bufio.Scanner
+	sum   hash.Hash
+	count int
+}
+
+// NewReader begins to read one.
+func NewReader(r io.Reader) (*Reader, error) {
+	d := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
+	d.lines.Buffer(make([]byte, 64<<10), maxLine)
+	var h header
+	if !d.lines.Scan() {
+		return nil, d.broken(d.lines.Err())
+	}
+	if err := json.Unmarshal(d.lines.Bytes(), &h); err != nil || h.Form == 0 {
+		return nil, fmt.Errorf("%w: its first line is not that of a backup", control.ErrBroken)
+	}
+	if h.Form != form {
+		return nil, fmt.Errorf("%w: the backup has form %d, and this version reads %d", control.ErrNewer, h.Form, form)
+	}
+	d.add()
+	return d, nil
+}
+
+func (d *Reader) add() {
+	d.sum.Write(d.lines.Bytes())
+	d.sum.Write([]byte{'\n'})
+}
+
+func (d *Reader) broken(err error) error {
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: line %d of the backup: %w", control.ErrBroken, d.count+2, err)
+}
+
+// Next returns the next line, or io.EOF when all were read and are as they were written.
+func (d *Reader) Next() (*Line, error) {
+	if !d.lines.Scan() {
+		return nil, d.broken(d.lines.Err())
+	}
+	var read struct {
+		Line
+		end
+	}
+	if err := json.Unmarshal(d.lines.Bytes(), &read); err != nil {
+		return nil, d.broken(err)
+	}
+	if read.End {
+		if sum := hex.EncodeToString(d.sum.Sum(nil)); read.Sum != sum || read.Lines != d.count {
+			return nil, d.broken(fmt.Errorf("%d lines with the sum %s, where it says %d with %s", d.count, sum, read.Lines, read.Sum))
+		}
+		return nil, io.EOF
+	}
+	l := &read.Line
+	if l.Namespace == nil && l.Object == nil && l.Change == nil && l.Op == nil && l.State == nil {
+		return nil, d.broken(errors.New("nothing that is known"))
+	}
+	d.add()
+	d.count++
+	return l, nil
+}

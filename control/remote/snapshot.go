@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// A Snapshot is what a node is sent, read as it comes. Close it.
+type Snapshot struct {
+	*control.Reader
+
+	body   *patientBody
+	cancel context.CancelCauseFunc
+}
+
+// Close ends it, read to its end or not.
+func (s *Snapshot) Close() error {
+	s.cancel(nil)
+	return s.body.close()
+}
+
+// Bytes returns how much of it was read, as it is written, not as it was sent.
+func (s *Snapshot) Bytes() int64 { return s.body.read }
+
+// Snapshot asks for all that the namespace's nodes get, or for what has changed since a revision if that is not 0: the header
+// says which of the two was sent, since the service may not know any more what has changed. It is nil if there is nothing
+// later than the revision.
+func (c *Client) Snapshot(ctx context.Context, since int64) (*Snapshot, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	patience := time.AfterFunc(c.config.Timeout, func() { cancel(errSilent) })
+	what := call{
+		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{}, header: http.Header{"Accept": {control.SnapshotType}},
+	}
+	if since > 0 {
+		what.query.Set("since", strconv.FormatInt(since, 10))
+		what.header.Set("If-None-Match", etag(since))
+	}
+	answer, err := c.send(ctx, what)
+	if err != nil {
+		patience.Stop()
+		err = silentOr(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	body := &patientBody{from: answer.Body, patience: patience, timeout: c.config.Timeout, ctx: ctx}
+	if answer.StatusCode == http.StatusNotModified {
+		defer cancel(nil)
+		return nil, body.close()
+	}
+	reader, err := control.NewReader(body)
+	if err == nil && reader.Header.Namespace != c.config.Namespace {
+		err = fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, reader.Header.Namespace)
+	}
+	if err != nil {
+		err = fmt.Errorf("GET %s/v1/snapshot: %w", c.base, errors.Join(err, body.close()))
+		cancel(nil)
+		return nil, err
+	}
+	return &Snapshot{Reader: reader, body: body, cancel: cancel}, nil
+}
+
+// A patientBody is read for as long as something comes, and up to a bound.
+type patientBody struct {
+	from     io.ReadCloser
+	read     int64
+	patience *time.Timer
+	timeout  time.Duration
+	ctx      context.Context
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	b.patience.Reset(b.timeout)
+	n, err := b.from.Read(p)
+	if b.read += int64(n); b.read > maxSnapshot {
+		return n, fmt.Errorf("more than %d bytes", maxSnapshot)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = silentOr(b.ctx, err)
+	}
+	return n, err
+}
+
+func (b *patientBody) close() error {
+	b.patience.Stop()
+	return b.from.Close()
+}

@@ -1,0 +1,208 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// Log returns changes.
+func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
+	where, args := []string{"revision > ?"}, []any{q.After}
+	add := func(text string, values ...any) {
+		where = append(where, text)
+		args = append(args, values...)
+	}
+	if q.Before > 0 {
+		add("revision < ?", q.Before)
+	}
+	if q.Namespace != "" {
+		add("namespace = ?", q.Namespace)
+	}
+	switch {
+	case q.ID != "" && q.Kind != "":
+		add("revision IN (SELECT revision FROM ops WHERE kind = ? AND id = ? AND namespace = changes.namespace)", q.Kind, q.ID)
+	case q.ID != "":
+		add("revision IN (SELECT revision FROM ops WHERE id = ? AND namespace = changes.namespace)", q.ID)
+	case q.Kind != "":
+		add("EXISTS (SELECT 1 FROM ops WHERE ops.revision = changes.revision AND kind = ?)", q.Kind)
+	}
+	order := "ASC"
+	if q.Newest {
+		order = "DESC"
+	}
+	query := "SELECT revision, namespace, time, actor, address, action, note FROM changes WHERE " + strings.Join(where, " AND ") +
+		" ORDER BY revision " + order + " LIMIT ?"
+	args = append(args, max(q.Limit, 1))
+	var list []control.Change
+	err := db.view(ctx, "read the log of", func(tx *sql.Tx) error {
+		if err := changes(ctx, tx, &list, query, args...); err != nil {
+			return err
+		}
+		for i := range list {
+			if err := readOps(ctx, tx, &list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+func changes(ctx context.Context, q querier, into *[]control.Change, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		c := control.Change{Base: control.Any}
+		var when int64
+		if err := rows.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note); err != nil {
+			return err
+		}
+		c.Time = at(when)
+		*into = append(*into, c)
+	}
+	return rows.Err()
+}
+
+// readOps fills in what a change did. The base of each is what the object was at.
+func readOps(ctx context.Context, q querier, c *control.Change) error {
+	rows, err := q.QueryContext(ctx, "SELECT kind, id, was_revision, body, was_body FROM ops WHERE revision = ? ORDER BY place", c.Revision)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var op control.Op
+		if err := rows.Scan(&op.Kind, &op.ID, &op.Base, &op.Body, &op.Before); err != nil {
+			return err
+		}
+		c.Ops = append(c.Ops, op)
+	}
+	return rows.Err()
+}
+
+// forNodes are the kinds that nodes get, for a query.
+const forNodes = "('rule', 'client', 'override')"
+
+// Since returns what has become of the objects that were changed after a revision.
+func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
+	err = db.view(ctx, "read", func(tx *sql.Tx) error {
+		p, err := progressOf(ctx, tx, namespace)
+		if err != nil {
+			return err
+		}
+		if after < p.pruned || after > p.last {
+			return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
+		}
+		revision = p.nodes
+		err = objects(ctx, tx, collect(&changed), "SELECT "+columns+` FROM objects
+			WHERE namespace = ? AND revision > ? AND kind IN `+forNodes+" LIMIT ?", namespace, after, limit+1)
+		if err != nil {
+			return err
+		}
+		err = objects(ctx, tx, collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM ops
+			WHERE revision > ?1 AND namespace = ?2 AND kind IN `+forNodes+`
+			AND NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = ops.kind AND o.namespace = ops.namespace AND o.id = ops.id)
+			GROUP BY kind, id LIMIT ?3`, after, namespace, limit+1)
+		if err == nil && len(changed) > limit {
+			err = fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after, control.ErrPruned)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return changed, revision, nil
+}
+
+// At returns the objects of a kind as they were: what was not touched since as it is, all else as it was before it was
+// touched the first time since.
+func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
+	var list []control.Object
+	err := db.view(ctx, "read", func(tx *sql.Tx) error {
+		p, err := progressOf(ctx, tx, namespace)
+		if err != nil {
+			return err
+		}
+		if revision < p.pruned {
+			return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
+		}
+		return objects(ctx, tx, collect(&list), `
+			WITH first AS (
+				SELECT id, min(revision) AS revision FROM ops WHERE namespace = ?1 AND kind = ?2 AND revision > ?3 GROUP BY id
+			)
+			SELECT namespace, kind, id, was_revision, was_created, was_updated, was_actor, was_body
+			FROM first JOIN ops USING (id, revision) WHERE namespace = ?1 AND kind = ?2 AND was_revision > 0
+			UNION ALL
+			SELECT `+columns+` FROM objects WHERE namespace = ?1 AND kind = ?2 AND revision <= ?3
+			ORDER BY 3`, namespace, kind, revision)
+	})
+	return list, err
+}
+
+// pruneBatch is how many changes are forgotten at once: others write in between.
+const pruneBatch = 500
+
+// Prune forgets changes before a time, but for those that made an object what it is.
+func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for after := int64(0); ; {
+		pruned, next, err := db.prune(ctx, before, after)
+		if total += pruned; err != nil || next == 0 {
+			return total, err
+		}
+		after = next
+	}
+}
+
+// prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
+func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
+	err = db.change(ctx, "prune", func(tx *sql.Tx) error {
+		var old []control.Change
+		err := changes(ctx, tx, &old, `SELECT revision, namespace, time, actor, address, action, note FROM changes
+			WHERE revision > ? AND time < ? ORDER BY revision LIMIT ?`, after, micros(before), pruneBatch)
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			c := &old[i]
+			if next = 0; len(old) == pruneBatch {
+				next = c.Revision
+			}
+			var needed bool
+			err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM ops JOIN objects USING (kind, namespace, id)
+				WHERE ops.revision = ? AND objects.revision = ops.revision)`, c.Revision).Scan(&needed)
+			if err != nil {
+				return err
+			}
+			if needed {
+				continue
+			}
+			pruned++
+			for _, query := range []string{
+				"DELETE FROM ops WHERE revision = ?1", "DELETE FROM changes WHERE revision = ?1",
+				"UPDATE namespaces SET pruned = max(pruned, ?1) WHERE name = ?2",
+			} {
+				args := []any{c.Revision, c.Namespace}
+				if !strings.Contains(query, "?2") {
+					args = args[:1]
+				}
+				if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return pruned, next, nil
+}

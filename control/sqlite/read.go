@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate/control"
+)
+
+// querier is a transaction, or the database as it is now.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// progress is how far a namespace has come.
+type progress struct{ last, nodes, pruned int64 }
+
+func progressOf(ctx context.Context, q querier, namespace string) (progress, error) {
+	var p progress
+	err := q.QueryRowContext(ctx, "SELECT last, nodes, pruned FROM namespaces WHERE name = ?", namespace).Scan(&p.last, &p.nodes, &p.pruned)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return p, err
+}
+
+// Revision returns the revisions of the last changes.
+func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes int64, err error) {
+	p, err := progressOf(ctx, db.read, namespace)
+	return p.last, p.nodes, db.fault("read", err)
+}
+
+// columns are those that object reads.
+const columns = "namespace, kind, id, revision, created, updated, actor, body"
+
+func object(row interface{ Scan(...any) error }, o *control.Object) error {
+	var created, updated int64
+	if err := row.Scan(&o.Namespace, &o.Kind, &o.ID, &o.Revision, &created, &updated, &o.By, &o.Body); err != nil {
+		return err
+	}
+	o.Created, o.Updated = at(created), at(updated)
+	return nil
+}
+
+// objects calls each for all objects of a query of columns.
+func objects(ctx context.Context, q querier, each func(*control.Object) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o control.Object
+		if err := object(rows, &o); err != nil {
+			return err
+		}
+		if err := each(&o); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// collect returns what appends objects to a list.
+func collect(into *[]control.Object) func(*control.Object) error {
+	return func(o *control.Object) error {
+		*into = append(*into, *o)
+		return nil
+	}
+}
+
+// Get returns an object.
+func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
+	var o control.Object
+	row := db.read.QueryRowContext(ctx, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? AND id = ?", kind, namespace, id)
+	err := object(row, &o)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%s %s: %w", kind, id, control.ErrNotFound)
+	}
+	if err != nil {
+		return nil, db.fault("read", err)
+	}
+	return &o, nil
+}
+
+// condition returns what is true of the objects of a query, but for its limit.
+func condition(q *control.Query) (where string, args []any) {
+	where, args = "kind = ?", []any{q.Kind}
+	add := func(text string, values ...any) {
+		where += " AND " + text
+		args = append(args, values...)
+	}
+	if q.Namespace != "" {
+		add("namespace = ?", q.Namespace)
+		if q.AfterID != "" {
+			add("id > ?", q.AfterID)
+		}
+	} else if q.AfterNamespace != "" || q.AfterID != "" {
+		add("(namespace, id) > (?, ?)", q.AfterNamespace, q.AfterID)
+	}
+	if q.Search != "" {
+		// SQLite's lower is of ASCII letters only, as is this one.
+		needle := lower(q.Search)
+		add("(instr(lower(id), ?) OR instr(lower(body), ?))", needle, needle)
+	}
+	return where, args
+}
+
+// lower turns ASCII letters to lower case.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// List returns a page of objects.
+func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
+	where, args := condition(&q)
+	var list []control.Object
+	err := objects(ctx, db.read, collect(&list), "SELECT "+columns+" FROM objects WHERE "+where+" ORDER BY namespace, id LIMIT ?",
+		append(args, max(q.Limit, 1))...)
+	return list, db.fault("read", err)
+}
+
+// Count returns how many objects there are.
+func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
+	where, args := condition(&q)
+	var n int
+	err := db.read.QueryRowContext(ctx, "SELECT count(*) FROM objects WHERE "+where, args...).Scan(&n)
+	return n, db.fault("read", err)
+}
+
+// Namespaces returns the names of those that have objects.
+func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
+	var names []string
+	err := strs(ctx, db.read, &names, `SELECT name FROM namespaces WHERE name <> ''
+		AND EXISTS (SELECT 1 FROM objects WHERE namespace = name) ORDER BY name`)
+	return names, db.fault("read", err)
+}
+
+// strs reads a column of texts.
+func strs(ctx context.Context, q querier, into *[]string, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return err
+		}
+		*into = append(*into, s)
+	}
+	return rows.Err()
+}
+
+// Snapshot calls each for all objects that nodes get.
+func (db *DB) Snapshot(ctx context.Context, namespace string, each func(*control.Object) error) (revision int64, err error) {
+	err = db.view(ctx, "read", func(tx *sql.Tx) error {
+		p, err := progressOf(ctx, tx, namespace)
+		if err != nil {
+			return err
+		}
+		revision = p.nodes
+		for _, kind := range control.Kinds() {
+			if !kind.ForNodes() {
+				continue
+			}
+			err := objects(ctx, tx, each, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return revision, err
+}

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite" // also the driver of that name
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/pulse"
+)
+
+const (
+	// readers is how many may read at once. Who holds a snapshot or a backup takes one of them for long.
+	readers = 8
+	// patience is how long a write waits for one of another process.
+	patience = 10 * time.Second
+	// poll is how often a watch looks for what another process has written.
+	poll = 100 * time.Millisecond
+)
+
+// A DB is a file of rules. It is safe for concurrent use.
+type DB struct {
+	path  string
+	write *sql.DB // one connection: SQLite has one writer
+	read  *sql.DB
+	pulse pulse.Pulse
+}
+
+var _ control.DB = (*DB)(nil)
+
+// Open opens a file of rules, and makes it if there is none: with its directory, for this user only. One of an older version
+// is brought up to date; one of a newer version is control.ErrNewer.
+func Open(ctx context.Context, path string) (*DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, fmt.Errorf("open the rules in %s: %w", path, err)
+	}
+	db := &DB{path: path}
+	if db.write, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")); err != nil {
+		return nil, db.fault("open", err)
+	}
+	db.write.SetMaxOpenConns(1)
+	if db.read, err = sql.Open("sqlite", dsn(path, "_pragma=query_only(1)")); err != nil {
+		return nil, errors.Join(db.fault("open", err), db.write.Close())
+	}
+	db.read.SetMaxOpenConns(readers)
+	db.read.SetMaxIdleConns(readers)
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// create makes the file, so that nobody else can read it: SQLite would go by the umask. What SQLite puts beside it has the
+// same rights.
+func create(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// dsn returns what the driver opens: each connection waits for others, and a write is on disk before it returns.
+func dsn(path, more string) string {
+	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", patience.Milliseconds())
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings + "&" + more
+}
+
+// Name says where the file is.
+func (db *DB) Name() string { return "sqlite " + db.path }
+
+// Close ends it. Watches end with it.
+func (db *DB) Close() error {
+	db.pulse.Close()
+	return errors.Join(db.read.Close(), db.write.Close())
+}
+
+// Watch yields revisions: those of this process at once, those of others on this machine within a fifth of a second.
+func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
+	return db.pulse.Watch(ctx, pulse.Times{Poll: poll, Ask: patience}, func(ctx context.Context) (int64, error) {
+		last, _, err := db.Revision(ctx, "")
+		return last, err
+	})
+}
+
+// fault wraps an error of SQLite with what was being done.
+func (db *DB) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := error(nil)
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		switch code := e.Code(); {
+		case code&0xff == lib.SQLITE_FULL, code == lib.SQLITE_IOERR_SHMSIZE:
+			kind = control.ErrFull
+		case code&0xff == lib.SQLITE_NOTADB:
+			return fmt.Errorf("%s %s: it is no database of SQLite", doing, db.path)
+		}
+	}
+	if kind != nil {
+		return fmt.Errorf("%s %s: %w: %w", doing, db.path, kind, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, db.path, err)
+}
+
+// change runs f in a transaction that nobody else writes beside.
+func (db *DB) change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return db.fault(doing, err)
+	}
+	if err := f(tx); err != nil {
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
+			err = errors.Join(err, undo)
+		}
+		return db.own(doing, err)
+	}
+	return db.fault(doing, tx.Commit())
+}
+
+// view runs f on the database as it is at one moment.
+func (db *DB) view(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return db.fault(doing, err)
+	}
+	err = db.own(doing, f(tx))
+	if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) && err == nil {
+		err = db.fault(doing, undo)
+	}
+	return err
+}
+
+// own wraps what SQLite says, and leaves alone what this package or its caller says.
+func (db *DB) own(doing string, err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return db.fault(doing, err)
+	}
+	return err
+}
+
+// micros and at turn times into what is kept and back.
+func micros(t time.Time) int64  { return t.UnixMicro() }
+func at(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
