@@ -9,7 +9,7 @@ local function slide(time, units, now, rateUnits, rateMicros)
 		return time, units, 0
 	end
 	if elapsed >= rateMicros then
-		local periods, rest = divide(elapsed, rateMicros)
+		local periods, rest = scale(elapsed, 1, rateMicros)
 		local gone = periods * rateUnits
 		if gone >= units then
 			return now, 0, 0
@@ -32,8 +32,10 @@ local giveBucket
 -- bucket is the step of all algorithms of this kind. What would be in the bucket beyond its capacity must have drained.
 --
 -- A step returns whether it allows (nil, and which key, if what is there is not a state), the state that it found, and
--- with what to write what it has come to, if that is anything new: a function, and what it takes behind the key. a and b
--- are the rate, c the time of a receipt.
+-- how to write what it has come to, if that is anything new: 'SET', a value, and for how many milliseconds it is kept; or
+-- a function, and what it takes behind the key. a and b are the rate, c the time of a receipt.
+--
+-- Expiry is not what decides, so it comes late, by the slack.
 local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 	local time, units, found = loadPair(key)
 	if time then
@@ -41,7 +43,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 			time = now
 			found = packPair(time, units)
 			if op ~= 'look' then
-				savePair(key, time, units, lifeOf(units * b / a, slack))
+				redis.call('SET', key, found, 'PX', math.ceil(math.min(units * b / a, 9007199254740992) / 1000) + slack)
 			end
 		end
 	elseif units then
@@ -58,10 +60,15 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 		local drained
 		time, units, drained = slide(time, units, now, a, b)
 		if op == 'charge' then
-			units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - (units - drained)))
+			units = units + math.min(n, math.max(0, capacity * 11 - (units - drained))) -- a debt of ten capacities
 		elseif units + n - capacity - drained > 0 then
 			if op ~= 'look' then
-				outlive(key, time - now + units * b / a, slack)
+				-- What was written under a limit of a shorter memory is kept for as long as it is denied.
+				local rest = math.max(0, math.min(time - now + units * b / a, 9007199254740992))
+				local life = math.ceil(rest / 1000)
+				if redis.call('PTTL', key) < life then
+					redis.call('PEXPIRE', key, life + slack)
+				end
 			end
 			return false, found
 		else
@@ -71,5 +78,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 			units = units + n
 		end
 	end
-	return true, found, savePair, time, units, lifeOf(time - now + units * b / a, slack)
+	-- A debt of another limit may last longer than Redis can say.
+	local rest = math.max(0, math.min(time - now + units * b / a, 9007199254740992))
+	return true, found, 'SET', packPair(time, units), math.ceil(rest / 1000) + slack
 end

@@ -2,7 +2,7 @@
 giveBucket = function(time, units, now, n, at, rateUnits, rateMicros)
 	time, units = slide(time, units, now, rateUnits, rateMicros)
 	now = math.max(now, time)
-	local periods, rest = divide(math.max(0, now - at), rateMicros)
+	local periods, rest = scale(math.max(0, now - at), 1, rateMicros)
 	local gone = periods * rateUnits
 	if gone >= n or gone + scale(rest, rateUnits, rateMicros) >= n then
 		return time, units
@@ -16,7 +16,7 @@ giveBucket = function(time, units, now, n, at, rateUnits, rateMicros)
 		return now, 0
 	end
 	local elapsed
-	periods, elapsed = divide(now - time, rateMicros)
+	periods, elapsed = scale(now - time, 1, rateMicros)
 	if periods * rateUnits + scale(elapsed, rateUnits, rateMicros) >= units then
 		return now, 0
 	end

@@ -8,7 +8,7 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 			time = now
 			found = packPair(time, units)
 			if op ~= 'look' then
-				savePair(key, time, units, lifeOf(a, slack))
+				redis.call('SET', key, found, 'PX', math.ceil(a / 1000) + slack)
 			end
 		end
 	elseif units then
@@ -20,20 +20,25 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		time, units, found = 0, 0, ''
 	end
 	local latest = math.max(now, time)
-	local _, into = divide(latest, a)
+	local into = latest % a
+	if into < 0 then -- the quotient was rounded up
+		into = into + a
+	end
 	local start = latest - into
 	if time < start then
 		time, units = start, 0
 	end
+	local life = math.ceil((start + a - now) / 1000)
 	if op == 'give' then
 		if c >= start and c < start + a then
 			units = math.max(0, units - n)
 		end
 	elseif op == 'charge' then
-		units = units + math.min(n, math.max(0, capacity * (1 + DEBT) - units))
+		units = units + math.min(n, math.max(0, capacity * 11 - units)) -- a debt of ten capacities
 	elseif units + n > capacity then
-		if op ~= 'look' then
-			outlive(key, start + a - now, slack)
+		-- What was written under a limit of a shorter memory is kept for as long as it is denied.
+		if op ~= 'look' and redis.call('PTTL', key) < life then
+			redis.call('PEXPIRE', key, life + slack)
 		end
 		return false, found
 	else
@@ -42,5 +47,5 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		units = units + n
 	end
-	return true, found, savePair, time, units, lifeOf(start + a - now, slack)
+	return true, found, 'SET', packPair(time, units), life + slack
 end

@@ -49,7 +49,7 @@ end
 -- recut spreads the counts of other buckets over these.
 local function recut(oldWidth, oldNewest, old, now, width, buckets)
 	now = math.max(now, oldNewest * oldWidth)
-	local newest = divide(now, width)
+	local newest = scale(now, 1, width)
 	local counts = emptyRing(buckets)
 	for i = oldNewest - #old + 1, oldNewest do
 		local to = math.floor(math.min((i + 1) * oldWidth - 1, now) / width)
@@ -64,11 +64,11 @@ end
 local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 	local width, newest, counts = loadRing(key)
 	local found = ''
-	local bucket = divide(now, a)
+	local bucket = scale(now, 1, a)
 	if width then
 		if server and newest * width > now then
 			-- The clock has gone back: every bucket is as old as it was.
-			local present = divide(now, width)
+			local present = scale(now, 1, width)
 			local shifted = {}
 			for i = 0, #counts - 1 do
 				shifted[(present - i) % #counts + 1] = counts[(newest - i) % #counts + 1]
@@ -95,7 +95,7 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 	end
 	newest = math.max(newest, bucket)
 	if op == 'give' then
-		local i = divide(c, a)
+		local i = scale(c, 1, a)
 		if i > newest - b and i <= newest then
 			local place = i % b + 1
 			counts[place] = math.max(0, counts[place] - n)

@@ -54,7 +54,7 @@ local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
 		start, current, previous = 0, 0, 0
 	end
 	local latest = math.max(now, start)
-	local _, into = divide(latest, a)
+	local _, into = scale(latest, 1, a)
 	local begin = latest - into
 	if start < begin then
 		if start >= begin - a then

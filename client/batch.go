@@ -18,8 +18,9 @@ type task struct {
 	size     int  // about how many bytes it takes on the wire
 
 	// Under the batcher's lock.
-	sent bool // it is on its way, or was
-	left bool // nobody waits for it any more
+	sent    bool // it is on its way, or was
+	left    bool // nobody waits for it any more
+	settled bool // it is done, and whoever waits is about to be told
 
 	request wirev1.RateLimitRequest // of RateLimit
 	answer  Answer
@@ -39,7 +40,7 @@ func newTask() *task { return tasks.Get().(*task) }
 
 // free lets the task be used again. Whoever calls it has been told that it is done.
 func (t *task) free() {
-	t.sent, t.left, t.safe, t.err = false, false, false, nil
+	t.sent, t.left, t.settled, t.safe, t.err = false, false, false, false, nil
 	t.checks, t.one, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
 	t.decisions = t.decisions[:0]
 	tasks.Put(t)
@@ -181,10 +182,9 @@ func (b *batcher) alone(ctx context.Context, t *task) {
 func (b *batcher) leave(t *task) (mine, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-t.done:
+	if t.settled {
+		<-t.done
 		return true, true
-	default:
 	}
 	if t.sent {
 		t.left = true
@@ -224,8 +224,7 @@ func (b *batcher) late() {
 	for _, t := range b.pending {
 		if !t.deadline.After(now) {
 			b.weight -= t.weight()
-			t.err = context.DeadlineExceeded
-			t.done <- struct{}{}
+			t.fail(context.DeadlineExceeded)
 			continue
 		}
 		if next.IsZero() || t.deadline.Before(next) {
@@ -279,18 +278,22 @@ func (b *batcher) run(together []*task) {
 	for together != nil {
 		b.call(together)
 		b.mu.Lock()
-		again := b.finish(together)
+		done, again := b.settle(together)
 		b.pending = append(again, b.pending...)
 		for _, t := range again {
 			b.weight += t.weight()
 		}
 		b.inflight -= len(together)
-		if b.calls <= 2 && len(b.pending) < len(together) {
-			// Those who have just got their answers are about to ask again: let them, so that they travel together.
-			b.mu.Unlock()
-			runtime.Gosched()
-			b.mu.Lock()
+		few := b.calls <= 2 && len(b.pending) < len(together)
+		b.mu.Unlock()
+		for _, t := range done { // without the lock, which they take as soon as they wake
+			t.done <- struct{}{}
 		}
+		if few {
+			// Those who have just got their answers are about to ask again: let them, so that they travel together.
+			runtime.Gosched()
+		}
+		b.mu.Lock()
 		together = nil
 		if b.closed || len(b.pending) == 0 || !b.overdue && !b.enough() {
 			b.calls--
@@ -336,8 +339,9 @@ func (b *batcher) call(together []*task) {
 	}
 }
 
-// finish tells those who wait. Tasks that failed and may be sent again are returned.
-func (b *batcher) finish(together []*task) (again []*task) {
+// settle sorts tasks that were sent: done are those that somebody waits for, again those that failed and may be sent again.
+func (b *batcher) settle(together []*task) (done, again []*task) {
+	done = together[:0]
 	for _, t := range together {
 		switch {
 		case t.left:
@@ -346,10 +350,17 @@ func (b *batcher) finish(together []*task) (again []*task) {
 			t.safe, t.sent = false, false
 			again = append(again, t)
 		default:
-			t.done <- struct{}{}
+			t.settled = true
+			done = append(done, t)
 		}
 	}
-	return again
+	return done, again
+}
+
+// fail tells whoever waits for a task that was not sent.
+func (t *task) fail(err error) {
+	t.err, t.settled = err, true
+	t.done <- struct{}{}
 }
 
 // fail ends tasks that a batcher which is closed will not send.
@@ -358,8 +369,7 @@ func (b *batcher) fail() {
 		return
 	}
 	for _, t := range b.pending {
-		t.err = headgate.ErrClosed
-		t.done <- struct{}{}
+		t.fail(headgate.ErrClosed)
 	}
 	b.pending, b.weight = nil, 0
 }

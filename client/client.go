@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,6 +33,7 @@ type Client struct {
 	rules   *batcher
 	store   *batcher
 	circuit *gobreaker.TwoStepCircuitBreaker[any]
+	trouble atomic.Bool    // a call has failed and none has gone well since: the circuit is asked
 	release sync.WaitGroup // of places that nobody got
 	ids     struct {
 		sync.Mutex
@@ -212,24 +214,48 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	if err := r.validate(); err != nil {
 		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
 	}
-	report, err := c.circuit.Allow()
-	if err != nil {
-		return c.degraded(), nil //nolint:nilerr // the circuit is open, which a policy answers
+	var report func(error)
+	if c.trouble.Load() {
+		var err error
+		if report, err = c.circuit.Allow(); err != nil {
+			return c.degraded(), nil //nolint:nilerr // the circuit is open, which a policy answers
+		}
 	}
 	answer, err := c.ask(ctx, &r)
 	switch {
 	case err == nil:
-		report(nil)
+		c.went(nil, report)
 		return answer, nil
 	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
-		report(nil) // whose fault it was that it took so long is not known
+		c.went(nil, report) // whose fault it was that it took so long is not known
 		return Answer{}, ctx.Err()
 	case failed(err):
-		report(err)
+		c.went(err, report)
 		return c.degraded(), nil
 	default:
-		report(nil)
+		c.went(nil, report)
 		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+	}
+}
+
+// went tells the circuit how a call went. As long as all go well it need not be told, and has not been asked either: report is
+// nil then.
+func (c *Client) went(how error, report func(error)) {
+	if how == nil && report == nil {
+		return
+	}
+	if how != nil {
+		c.trouble.Store(true)
+	}
+	if report == nil {
+		var err error
+		if report, err = c.circuit.Allow(); err != nil {
+			return // others have failed as well meanwhile, and enough of them
+		}
+	}
+	report(how)
+	if how == nil && c.circuit.State() == gobreaker.StateClosed && c.circuit.Counts().ConsecutiveFailures == 0 {
+		c.trouble.Store(false)
 	}
 }
 
@@ -262,11 +288,11 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	return t.answer, nil
 }
 
-// answerOf returns an answer that stays as it is when the message is used again.
-func (c *Client) answerOf(m *wirev1.RateLimitResponse) Answer {
+// answerOf returns an answer that stays as it is when the message is used again, with the id of its rule, which does as well.
+func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	a := Answer{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
-		Rule: c.ruleID(m.Rule), Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
+		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
 		Drop: m.Drop, Degraded: m.Degraded,
 	}
 	if m.RetryAfterMs < 0 {
@@ -328,7 +354,7 @@ func (c *Client) sendRequests(ctx context.Context, together []*task) {
 	if len(together) == 1 {
 		t, m := together[0], answers.Get().(*wirev1.RateLimitResponse)
 		if t.err = c.conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
-			t.answer = c.answerOf(m)
+			t.answer = answerOf(m, c.ruleID(m.Rule))
 		}
 		answers.Put(m)
 		return
@@ -340,15 +366,20 @@ func (c *Client) sendRequests(ctx context.Context, together []*task) {
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
 	}
+	var rule string
 	for i, t := range together {
 		if t.err = err; err != nil {
 			continue
 		}
-		if r := &m.Responses[i]; r.ErrorCode != 0 {
+		r := &m.Responses[i]
+		if r.ErrorCode != 0 {
 			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
-		} else {
-			t.answer = c.answerOf(r)
+			continue
 		}
+		if r.Rule != rule { // most are decided by the rule that decided the one before
+			rule = c.ruleID(r.Rule)
+		}
+		t.answer = answerOf(r, rule)
 	}
 }
 

@@ -81,14 +81,17 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 // decide decides a request whose rules are known.
 func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
 	var stages uint32 // in which rules are asked
-	shadows := false
+	shadows, smooth := false, !more
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
 		case m.Effect != rules.Limited:
-			if m.Effect.Denies() && !shadow(m) {
-				v.deny(m)
-				return nil
+			if m.Effect.Denies() {
+				if !shadow(m) {
+					v.deny(m)
+					return nil
+				}
+				smooth = false
 			}
 		case shadow(m):
 			shadows = true
@@ -96,6 +99,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			stages |= 1 << v.engine.stage(m)
 		}
 	}
+	v.smooth = smooth && !shadows
 	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
 	only := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
@@ -126,7 +130,11 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 // stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
 // limits in the store, then those that it shares with others.
 func (e *Engine) stage(m *rules.Matched) int {
-	stage := 2 * int(e.stores.byMode[m.Rule.Consistency])
+	mode := rules.ByStore
+	if _, simple := m.Simple(); !simple {
+		mode = m.Rule.Consistency
+	}
+	stage := 2 * int(e.stores.byMode[mode])
 	if m.Shared {
 		stage++
 	}
@@ -174,6 +182,12 @@ type asking struct {
 func (a *asking) add(matched int) {
 	v, e := a.v, a.v.engine
 	m := &v.matched[matched]
+	if units, simple := m.Simple(); simple && !a.hasCost {
+		if at := e.stores.byMode[rules.ByStore]; e.stores.list[at].borrows {
+			a.addSimple(m, matched, at, units)
+			return
+		}
+	}
 	r := m.Rule
 	if r.Penalty != nil {
 		e.penalize(a.ctx, a.subject, v, m)
@@ -237,6 +251,39 @@ func (a *asking) add(matched int) {
 			c.Limit, with.extended = extend(*l, cost, maxWait)
 			with.full, v.delays = full, true
 		}
+	}
+}
+
+// addSimple is add for a rule of which nothing but its key and its limits matters, and a store that borrows keys.
+func (a *asking) addSimple(m *rules.Matched, matched int, at int8, units int64) {
+	v := a.v
+	from := len(v.keys)
+	v.keys = m.AppendKeyBase(v.keys, a.subject)
+	base := len(v.keys)
+	for j := range m.Limits {
+		l := &m.Limits[j].Limit
+		if l.Algorithm == headgate.Concurrency {
+			if a.more {
+				continue
+			}
+			v.settles = true
+		}
+		start := from
+		if j > 0 {
+			start = len(v.keys)
+			v.keys = append(v.keys, v.keys[from:base]...)
+		}
+		v.keys = append(v.keys, m.LimitName(j)...)
+		n := len(v.checks)
+		if n == cap(v.checks) || n == cap(v.asked) {
+			v.checks, v.asked = slices.Grow(v.checks, 1), slices.Grow(v.asked, 1)
+		}
+		v.checks, v.asked = v.checks[:n+1], v.asked[:n+1]
+		c := &v.checks[n]
+		c.Key = unsafe.String(&v.keys[start], len(v.keys)-start)
+		c.Limit, c.Cost = *l, units
+		c.Owner, c.Split, c.OnFailure, c.Safe = "", 0, headgate.Open, nil
+		v.asked[n] = asked{matched: int32(matched), limit: int32(j), store: at}
 	}
 }
 

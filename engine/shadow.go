@@ -8,7 +8,10 @@ import (
 )
 
 // shadow tells whether a rule has no say.
-func shadow(m *rules.Matched) bool { return m.Rule.OnLimit.Action == rules.Shadow }
+func shadow(m *rules.Matched) bool {
+	_, simple := m.Simple()
+	return !simple && m.Rule.OnLimit.Action == rules.Shadow
+}
 
 // takeShadows takes for shadow rules, for each on its own: what one says changes nothing for the others. Stores in this
 // process are asked at once; others while the request is decided, so that they take no time of their own. It returns what

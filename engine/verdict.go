@@ -96,6 +96,7 @@ type Verdict struct {
 	settles   bool
 	reads     bool
 	delays    bool // some rule may hold it
+	smooth    bool // see Smooth, which asks for more
 }
 
 // asked is what goes with a check.
@@ -123,7 +124,7 @@ func (v *Verdict) reset(e *Engine) {
 	v.engine = e
 	v.matched, v.checks, v.asked, v.keys = v.matched[:0], v.checks[:0], v.asked[:0], v.keys[:0]
 	v.decisions, v.applied, v.outcomes = v.decisions[:0], v.applied[:0], v.outcomes[:0]
-	v.binding, v.holds, v.settles, v.reads, v.delays = 0, false, false, false, false
+	v.binding, v.holds, v.settles, v.reads, v.delays, v.smooth = 0, false, false, false, false, false
 }
 
 // rule returns whose check it is.
@@ -170,6 +171,33 @@ func (v *Verdict) Limits() []Applied {
 	}
 	return v.applied
 }
+
+// Asked is how many limits the request came under: as many as Limits returns.
+func (v *Verdict) Asked() int { return len(v.checks) }
+
+// At returns the i-th of them where it stands, without the copies that Limits makes: for who looks at every request's.
+func (v *Verdict) At(i int) Asked {
+	a := &v.asked[i]
+	return Asked{Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.binding}
+}
+
+// Asked is a limit that a request came under. It is valid until the verdict is used again, and read only.
+type Asked struct {
+	// Matched is the rule that has it.
+	Matched *rules.Matched
+	// Limit is its place in Matched.Limits.
+	Limit int
+	// Decision and Shadow are those of Applied.
+	Decision *headgate.Decision
+	Shadow   bool
+}
+
+// Smooth tells that every rule that matched lets the request pass: none denies, holds it or only looks on, none was left
+// unasked, and no policy decided in the place of a store. Most requests are like that, and Matched says all there is to count.
+func (v *Verdict) Smooth() bool { return v.smooth && v.Action == Allow && !v.Degraded }
+
+// Matched returns the rules that matched, in their order. It is valid until the verdict is used again, and read only.
+func (v *Verdict) Matched() []rules.Matched { return v.matched }
 
 // An Outcome is what one rule that matched said of a request.
 type Outcome struct {

@@ -10,9 +10,8 @@ import (
 
 // A call is one call of the store.
 type call struct {
-	ctx    context.Context // what the store is given
+	ctx    *term // what the store is given
 	caller context.Context
-	cancel context.CancelFunc
 	shard  *shard
 	began  time.Time
 	hasty  bool // it had less than half the deadline: that it ran out says nothing about the store
@@ -32,7 +31,7 @@ func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, boo
 		since = k.began
 	}
 	k.hasty = k.began.Sub(since) > g.options.Deadline/2
-	k.ctx, k.cancel = context.WithDeadline(ctx, since.Add(g.options.Deadline))
+	k.ctx = g.terms.begin(ctx, k.began, since.Add(g.options.Deadline))
 	return k, true
 }
 
@@ -57,7 +56,7 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 		s.praise(time.Since(k.began))
 		k.done(nil)
 	}
-	k.cancel()
+	g.terms.end(k.ctx)
 	if v == failed || v == refused {
 		g.counters.failures.Add(1)
 		if !s.down.Load() {

@@ -128,7 +128,7 @@ func TestOnlyTheProberAsksWhileTheCircuitIsOpen(t *testing.T) {
 		goDown(t, g, f, "a")
 		calls, start := f.calls.Load(), time.Now()
 		var at []time.Duration // when the prober came
-		for time.Since(start) < 3*time.Second {
+		for time.Since(start) < probeHaste+5*time.Second {
 			before := f.calls.Load()
 			if got := took(func() { take(t, g, check("a/1", "10/s")) }); got != 0 {
 				t.Fatalf("took %v with the circuit open, want no time", got)
@@ -150,13 +150,18 @@ func TestOnlyTheProberAsksWhileTheCircuitIsOpen(t *testing.T) {
 			if i > 0 {
 				since -= at[i-1]
 			}
-			most := min(firstProbe<<i, lastProbe)
+			most := min(firstProbe<<min(i, 8), hastyProbe)
+			if when-since > probeHaste+hastyProbe { // two probes ago it was no longer in haste
+				most = lastProbe
+			} else if when-since > probeHaste-hastyProbe { // it is about to double
+				continue
+			}
 			if since > most+time.Millisecond || since < most*3/4 {
 				t.Errorf("probe %d after %v, want %v to %v", i, since, most*3/4, most)
 			}
 		}
-		if len(at) < 6 {
-			t.Errorf("only %d probes in 3 s", len(at))
+		if last := at[len(at)-1] - at[len(at)-2]; last <= 2*hastyProbe {
+			t.Errorf("after %v probes are still %v apart", at[len(at)-1], last)
 		}
 	})
 }

@@ -43,7 +43,11 @@ func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
 				f.breaks("a", fault{slow: 300 * time.Microsecond})
 				g := newGuard(t, f, Options{})
 				c := check("a/1", tt.limit)
-				const callers, lasts = 1000, 3 * time.Second
+				const callers = 1000
+				lasts := 3 * time.Second
+				if slower > 1 {
+					lasts /= 2
+				}
 				var admitted atomic.Int64
 				var all sync.WaitGroup
 				start := time.Now()
@@ -163,11 +167,11 @@ func TestHotKeyGetsAllOfItsLimit(t *testing.T) {
 			var admitted atomic.Int64
 			var all sync.WaitGroup
 			start := time.Now()
-			lasts := time.Second
+			callers, lasts := 20, time.Second
 			if slower == 1 {
-				lasts *= 2
+				callers, lasts = 50, 2*lasts
 			}
-			for range 50 {
+			for range callers {
 				all.Go(func() {
 					for time.Since(start) < lasts {
 						if take(t, g, check("a/1", limit)).Allowed {

@@ -19,9 +19,14 @@ type gate struct {
 	sets [gateSets]atomic.Pointer[gateSet] // nil until they are of use
 }
 
+func (g *gate) at(hash uint64) *atomic.Pointer[gateSet] { return &g.sets[hash/denySets%gateSets] }
+
+// used returns the places for a hash, nil if there was no use for them yet.
+func (g *gate) used(hash uint64) *gateSet { return g.at(hash).Load() }
+
 // set returns the places for a hash.
 func (g *gate) set(hash uint64) *gateSet {
-	at := &g.sets[hash/denySets%gateSets]
+	at := g.at(hash)
 	if at.Load() == nil {
 		at.CompareAndSwap(nil, new(gateSet))
 	}
@@ -286,7 +291,10 @@ func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
 
 // change notes that so many units were given back to a key, or taken without leave if that is negative.
 func (g *gate) change(hash uint64, units, now int64) {
-	set := g.set(hash)
+	set := g.used(hash)
+	if set == nil {
+		return
+	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {
@@ -299,7 +307,10 @@ func (g *gate) change(hash uint64, units, now int64) {
 
 // forget notes that a key is as good as new.
 func (g *gate) forget(hash uint64, now int64) {
-	set := g.set(hash)
+	set := g.used(hash)
+	if set == nil {
+		return
+	}
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	if way := set.find(hash); way >= 0 {

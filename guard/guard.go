@@ -25,6 +25,7 @@ type Guard struct {
 	denials *denyCache // nil if nothing is remembered
 	gate    gate
 	shards  shards
+	terms   terms
 
 	counters counters
 	events   chan Event

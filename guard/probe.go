@@ -13,11 +13,24 @@ type Prober interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// The times between probes. They are cut by up to a quarter, so that the nodes of a fleet do not knock all at once.
+// The times between probes double, though not far at first: a failover takes some seconds, and a probe that comes late is
+// time in which policies decide. They are cut by up to a quarter, so that the nodes of a fleet do not knock all at once.
 const (
 	firstProbe = 100 * time.Millisecond
+	hastyProbe = 200 * time.Millisecond
 	lastProbe  = 500 * time.Millisecond
+	probeHaste = 10 * time.Second
 )
+
+// afterProbe returns how long to wait for the next probe after one that had been waited for so long, of a shard that has
+// been down for a time.
+func afterProbe(wait, down time.Duration) time.Duration {
+	most := lastProbe
+	if down < probeHaste && wait < lastProbe {
+		most = hastyProbe
+	}
+	return min(2*wait, most)
+}
 
 // idleProbes is how many probes in a row a shard of a Sharded store gets that nobody asks for: about a minute's.
 const idleProbes = 120
@@ -37,7 +50,7 @@ func (g *Guard) probeUntilUp(s *shard, wait time.Duration) {
 	defer timer.Stop()
 	<-timer.C
 	idle, told := 0, false
-	for ; ; wait = min(2*wait, lastProbe) {
+	for began := time.Now(); ; wait = afterProbe(wait, time.Since(began)) {
 		pause := wait - rand.N(wait/4)
 		s.nextProbe.Store(time.Now().Add(pause).UnixNano())
 		timer.Reset(pause)

@@ -41,8 +41,8 @@ func TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller(t *testing.T
 				deadline = 200 * time.Millisecond
 			}
 			g := newGuard(t, store, guard.Options{Deadline: deadline})
-			c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
-			c.awaitDenials()
+			c := newCrowd(t, g, store, newAccounts(60), 32, 10*time.Millisecond)
+			c.exhaust()
 			dead := cluster.Servers()[0]
 			heir := cluster.ReplicaOf(dead)
 			if n := c.degraded(nil); alone && n > 0 {
@@ -85,8 +85,8 @@ func TestAShardThatStaysDeadLeavesTheOthersAlone(t *testing.T) {
 	cluster := clusterWith(t, "no", nodeTimeout)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
-	c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
-	c.awaitDenials()
+	c := newCrowd(t, g, store, newAccounts(60), 32, 10*time.Millisecond)
+	c.exhaust()
 	dead := cluster.Servers()[1]
 	heir := cluster.ReplicaOf(dead)
 	heir.Kill()

@@ -21,7 +21,7 @@ func testFlushes(t *testing.T, lasting time.Duration) {
 	server := redistest.Standalone(t, redistest.Options{})
 	store := openStore(t, server.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
-	c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
+	c := newCrowd(t, g, store, newAccounts(60), 32, 10*time.Millisecond)
 	flushes := 0
 	for _, every := range []time.Duration{time.Second, 50 * time.Millisecond} {
 		for end := time.Now().Add(max(lasting, 2*every)); time.Now().Before(end); flushes++ {

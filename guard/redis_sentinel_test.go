@@ -18,8 +18,8 @@ func TestSentinelsReplaceThePrimaryAndNoErrorReachesACaller(t *testing.T) {
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	store := openStore(t, set.URL(), redisstore.Options{})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
-	c := newCrowd(t, g, store, newAccounts(60), 32, 4*time.Millisecond)
-	c.awaitDenials()
+	c := newCrowd(t, g, store, newAccounts(60), 32, 10*time.Millisecond)
+	c.exhaust()
 	lost := int64(0) // failovers, each of which may lose what was not replicated
 	for _, fault := range []struct {
 		what   string

@@ -16,18 +16,18 @@ import (
 // HEADGATE_SOAK=1 it is half an hour of faults by chance, else one of each that takes no failover by vote.
 func TestSoakFaultsOfACluster(t *testing.T) {
 	t.Parallel()
-	timeout := unhurried
+	timeout, deadline := unhurried, patient // of which neither is to end what only a busy machine makes slow
 	if soaks() {
-		timeout = nodeTimeout
+		timeout, deadline = nodeTimeout, guard.DefaultDeadline
 	}
 	cluster := clusterWith(t, "no", timeout)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
-	g := newGuard(t, store, guard.Options{})
+	g := newGuard(t, store, guard.Options{Deadline: deadline})
 	accounts := newAccounts(90)
 	for i := range 10 {
 		accounts = append(accounts, newAccount(limitsOf(fmt.Sprint("several", i))...))
 	}
-	c := newCrowd(t, g, store, accounts, 32, 4*time.Millisecond)
+	c := newCrowd(t, g, store, accounts, 32, 10*time.Millisecond)
 	lost := int64(0)
 	faults := []struct {
 		what  string

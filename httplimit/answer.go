@@ -19,30 +19,30 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	values := new(fieldValues) // the header refers to them, so they are not used again
-	x.buf = h.Fields.fill(values, v, retryAfter, h.Now(), x.buf[:0])
+	x.buf = h.Fields.fill(values, v, &h.policies, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
-	x.buf = p.append(x.buf[:0], v.Limits(), retryAfter)
+	x.buf = p.append(x.buf[:0], v, retryAfter)
 	answer(w, values, v.Status, x.buf)
 }
 
 // rejectReady does the same on a connection that takes it as it will be on the wire.
 func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
 	v := &x.verdict
-	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), lines: true}
+	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), known: &h.policies, lines: true}
 	h.Fields.tell(&t, v, retryAfter, h.Now())
 	p := problemOf(v)
-	conn.lines, conn.body = t.buf, p.append(conn.body[:0], v.Limits(), retryAfter)
+	conn.lines, conn.body = t.buf, p.append(conn.body[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
 }
 
 // rejectLines does the same on a server that takes lines as they will be on the wire.
 func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []byte, x *exchange, retryAfter int64) {
 	v := &x.verdict
-	t := fieldText{buf: append(room, linesOfProblem...), lines: true}
+	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}
 	h.Fields.tell(&t, v, retryAfter, h.Now())
 	lines.SetHeaderLines(t.buf, ofRejections)
 	p := problemOf(v)
-	x.buf = p.append(x.buf[:0], v.Limits(), retryAfter)
+	x.buf = p.append(x.buf[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
 	_, _ = w.Write(x.buf) // a client that is gone has no use for it
 }

@@ -40,6 +40,9 @@ var fieldNames = [maxFields]string{
 	fieldCache:      "Cache-Control",
 }
 
+// ofXRateLimit are the fields of which there can be but one.
+var ofXRateLimit = fieldNames[fieldLimit:verdictFields]
+
 // fieldValues are the values of fields, empty for those that are left out.
 type fieldValues [maxFields]string
 
@@ -74,6 +77,9 @@ type Fields struct {
 	Jitter time.Duration
 }
 
+// usual tells that clients are told in both dialects, and the time itself.
+func (f *Fields) usual() bool { return !f.NoRateLimit && !f.NoXRateLimit && !f.ResetDelta }
+
 // Validate reports what is wrong with the Fields.
 func (f Fields) Validate() error {
 	if f.Jitter < 0 || f.Jitter > MaxJitter {
@@ -94,7 +100,7 @@ type Field struct {
 func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
 	var values fieldValues
 	var buf [512]byte
-	f.fill(&values, v, wholeSeconds(retryAfter), now, buf[:0])
+	f.fill(&values, v, nil, wholeSeconds(retryAfter), now, buf[:0])
 	for i, value := range values {
 		if value != "" {
 			dst = append(dst, Field{Name: fieldNames[i], Value: value})
@@ -117,8 +123,8 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 }
 
 // fill sets the values that tell of a verdict. They are parts of one string, built in buf, which is returned to be used again.
-func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte) []byte {
-	t := fieldText{buf: buf}
+func (f *Fields) fill(values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time, buf []byte) []byte {
+	t := fieldText{buf: buf, known: known}
 	f.tell(&t, v, retryAfter, now)
 	text := string(t.buf)
 	for i, part := range t.parts {
@@ -130,6 +136,7 @@ func (f *Fields) fill(values *fieldValues, v *engine.Verdict, retryAfter int64, 
 // A fieldText is fields in one piece: their values one after the other or, as lines, with their names.
 type fieldText struct {
 	buf   []byte
+	known *policies // nil if nothing is
 	lines bool
 	parts [verdictFields]struct{ from, to int } // the values in buf
 }
@@ -160,39 +167,45 @@ func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now tim
 	if retryAfter > 0 {
 		t.number(fieldRetryAfter, retryAfter)
 	}
-	limits := v.Limits()
-	if !anyTold(limits) {
+	if !anyTold(v) {
 		return
 	}
-	d := tightest(limits)
+	tight := tightest(v)
 	if !f.NoRateLimit {
+		known := t.known.of(v)
 		t.begin(fieldPolicy)
-		t.buf = appendPolicies(t.buf, limits)
+		if known != nil {
+			t.buf = append(t.buf, known.items...)
+		} else {
+			t.policies(v)
+		}
 		t.end(fieldPolicy)
-		if d != nil {
+		if tight >= 0 {
 			t.begin(fieldRateLimit)
-			t.buf = appendStates(t.buf, limits, retryAfter)
+			t.states(v, known, retryAfter)
 			t.end(fieldRateLimit)
 		}
 	}
-	if d != nil && !f.NoXRateLimit {
-		t.number(fieldLimit, d.Limit)
-		t.number(fieldRemaining, max(d.Remaining, 0))
-		if f.ResetDelta {
-			t.number(fieldReset, wholeSeconds(d.ResetAfter))
-		} else {
-			t.number(fieldReset, now.Unix()+wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter))
-		}
+	if tight < 0 || f.NoXRateLimit {
+		return
+	}
+	d := v.At(tight).Decision
+	t.number(fieldLimit, d.Limit)
+	t.number(fieldRemaining, max(d.Remaining, 0))
+	if f.ResetDelta {
+		t.number(fieldReset, wholeSeconds(d.ResetAfter))
+	} else {
+		t.number(fieldReset, resetAt(d, now))
 	}
 }
 
 // told tells whether a limit is told of: it was asked, and is not one that only looks on.
-func told(a *engine.Applied) bool { return !a.Shadow && a.Decision.Limit > 0 }
+func told(a *engine.Asked) bool { return !a.Shadow && a.Decision.Limit > 0 }
 
 // anyTold tells whether there is a limit that is told of.
-func anyTold(limits []engine.Applied) bool {
-	for i := range limits {
-		if told(&limits[i]) {
+func anyTold(v *engine.Verdict) bool {
+	for i := range v.Asked() {
+		if a := v.At(i); told(&a) {
 			return true
 		}
 	}
@@ -200,95 +213,104 @@ func anyTold(limits []engine.Applied) bool {
 }
 
 // counted tells whether it is known how much of a limit is left. Where the store could not be asked it is not.
-func counted(a *engine.Applied) bool { return told(a) && !a.Decision.Degraded }
+func counted(a *engine.Asked) bool { return told(a) && !a.Decision.Degraded }
 
-// appendPolicies appends the value of RateLimit-Policy.
-func appendPolicies(dst []byte, limits []engine.Applied) []byte {
-	start := len(dst)
-	for i := range limits {
-		a := &limits[i]
-		if !told(a) {
+// policies writes the value of RateLimit-Policy.
+func (t *fieldText) policies(v *engine.Verdict) {
+	start := len(t.buf)
+	for i := range v.Asked() {
+		a := v.At(i)
+		if !told(&a) {
 			continue
 		}
-		if len(dst) > start {
-			dst = append(dst, ", "...)
+		if len(t.buf) > start {
+			t.buf = append(t.buf, listMark...)
 		}
-		dst = appendName(dst, limits, i)
-		dst = append(dst, ";q="...)
-		dst = strconv.AppendInt(dst, a.Limit.Count, 10)
-		if w := a.Limit.Period; w > 0 && w%time.Second == 0 {
-			dst = append(dst, ";w="...)
-			dst = strconv.AppendInt(dst, int64(w/time.Second), 10)
-		}
+		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
+		t.buf = appendQuota(t.buf, &a.Matched.Limits[a.Limit].Limit)
 	}
-	return dst
 }
 
-// appendStates appends the value of RateLimit.
-func appendStates(dst []byte, limits []engine.Applied, retryAfter int64) []byte {
-	start := len(dst)
-	for i := range limits {
-		a := &limits[i]
-		if !counted(a) {
+// states writes the value of RateLimit.
+func (t *fieldText) states(v *engine.Verdict, known *policyTexts, retryAfter int64) {
+	start, dst := len(t.buf), t.buf
+	for i := range v.Asked() {
+		a := v.At(i)
+		if !counted(&a) {
 			continue
 		}
-		if len(dst) > start {
-			dst = append(dst, ", "...)
-		}
-		dst = appendName(dst, limits, i)
-		dst = append(dst, ";r="...)
-		dst = strconv.AppendInt(dst, max(a.Decision.Remaining, 0), 10)
-		if t, known := untilMore(&a.Limit, &a.Decision); known {
-			seconds := wholeSeconds(t)
-			if retryAfter > 0 {
-				seconds = min(seconds, retryAfter)
+		quick := false
+		if known != nil {
+			text := known.states[i%mostKnown]
+			if len(dst) == start && i > 0 { // those before it are not counted
+				text = text[len(listMark):]
 			}
-			dst = append(dst, ";t="...)
-			dst = strconv.AppendInt(dst, seconds, 10)
+			dst, quick = append(dst, text...), known.quick[i%mostKnown]
+		} else {
+			if len(dst) > start {
+				dst = append(dst, listMark...)
+			}
+			dst = appendName(dst, a.Matched, a.Limit, hasSeveral(v, i))
+			dst = append(dst, stateMark...)
 		}
+		dst = appendState(dst, &a, quick, retryAfter)
 	}
-	return dst
+	t.buf = dst
 }
 
-// appendName appends the name of a limit's policy: that of its rule, and of the limit if the rule has several.
-func appendName(dst []byte, limits []engine.Applied, i int) []byte {
-	a := &limits[i]
-	dst = append(dst, '"')
-	dst = appendWithin(dst, a.Rule.ID)
-	if hasSeveral(limits, i) {
-		dst = append(dst, '/')
-		dst = appendWithin(dst, a.Name)
+// appendState appends how much of a limit is left, and in how many seconds there is more. quick tells that it is a quick one.
+func appendState(dst []byte, a *engine.Asked, quick bool, retryAfter int64) []byte {
+	d := a.Decision
+	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
+	if quick && isFilling(d) {
+		return append(dst, ";t=1"...)
 	}
-	return append(dst, '"')
+	until, known := untilMore(&a.Matched.Limits[a.Limit].Limit, d)
+	if !known {
+		return dst
+	}
+	seconds := wholeSeconds(until)
+	if retryAfter > 0 {
+		seconds = min(seconds, retryAfter)
+	}
+	dst = append(dst, ";t="...)
+	return strconv.AppendInt(dst, seconds, 10)
+}
+
+// resetAt returns when a limit is as good as new, in seconds since 1970.
+func resetAt(d *headgate.Decision, now time.Time) int64 {
+	return now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
 }
 
 // PolicyName returns the name that a verdict's limit has in RateLimit-Policy, given its place in Verdict.Limits.
 func PolicyName(limits []engine.Applied, i int) string {
-	if hasSeveral(limits, i) {
-		return limits[i].Rule.ID + "/" + limits[i].Name
+	rule := limits[i].Rule
+	if i > 0 && limits[i-1].Rule == rule || i+1 < len(limits) && limits[i+1].Rule == rule {
+		return rule.ID + "/" + limits[i].Name
 	}
-	return limits[i].Rule.ID
+	return rule.ID
 }
 
 // hasSeveral tells whether the rule of a limit has others that apply. They stand side by side.
-func hasSeveral(limits []engine.Applied, i int) bool {
-	rule := limits[i].Rule
-	return i > 0 && limits[i-1].Rule == rule || i+1 < len(limits) && limits[i+1].Rule == rule
+func hasSeveral(v *engine.Verdict, i int) bool {
+	m := v.At(i).Matched
+	return i > 0 && v.At(i-1).Matched == m || i+1 < v.Asked() && v.At(i+1).Matched == m
 }
 
-// tightest returns the decision that X-RateLimit tells of, nil if no limit was counted.
-func tightest(limits []engine.Applied) *headgate.Decision {
-	var least *headgate.Decision
-	for i := range limits {
-		d := &limits[i].Decision
+// tightest returns which limit X-RateLimit tells of, -1 if none was counted.
+func tightest(v *engine.Verdict) int {
+	least, at := (*headgate.Decision)(nil), -1
+	for i := range v.Asked() {
+		a := v.At(i)
+		d := a.Decision
 		switch {
-		case !counted(&limits[i]):
+		case !counted(&a):
 		case least == nil,
 			least.Allowed && !d.Allowed,
 			!d.Allowed && d.RetryAfter > least.RetryAfter,
 			least.Allowed && d.Allowed && d.Remaining < least.Remaining:
-			least = d
+			least, at = d, i
 		}
 	}
-	return least
+	return at
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -23,7 +22,7 @@ func FuzzNameIsOneString(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := string(appendName(nil, []engine.Applied{{Rule: &rules.Rule{ID: s}}}, 0))
+		text := string(appendName(nil, &rules.Matched{Rule: &rules.Rule{ID: s}}, 0, false))
 		list, err := httpsfv.UnmarshalList([]string{text + `;q=1`})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%q became %s: %d members, %v, want one", s, text, len(list), err)

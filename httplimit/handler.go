@@ -22,7 +22,8 @@ func New(c Config) (func(next http.Handler) http.Handler, error) {
 // A limiter is what the handlers of one middleware share.
 type limiter struct {
 	Config
-	pool sync.Pool // of *exchange
+	pool     sync.Pool // of *exchange
+	policies policies
 }
 
 // A handler stands before another.
@@ -138,24 +139,32 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 // so.
 func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	v := &x.verdict
-	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v.Limits()) {
+	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v) {
 		if lines, _ := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
 			lines.SetHeaderLines(nil, nil)
 		}
 		return nil
 	}
 	if lines, room := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
-		t := fieldText{buf: room, lines: true}
+		if h.Fields.usual() {
+			if known := h.policies.of(v); known != nil {
+				if text, ok := known.appendLines(room, v, h.Now()); ok {
+					lines.SetHeaderLines(text, ofXRateLimit)
+					return nil
+				}
+			}
+		}
+		t := fieldText{buf: room, known: &h.policies, lines: true}
 		h.Fields.tell(&t, v, 0, h.Now())
 		var instead []string
 		if t.parts[fieldLimit].to > 0 {
-			instead = fieldNames[fieldLimit:verdictFields]
+			instead = ofXRateLimit
 		}
 		lines.SetHeaderLines(t.buf, instead)
 		return nil
 	}
 	wrapped := &writer{under: w}
-	x.buf = h.Fields.fill(&wrapped.values, v, 0, h.Now(), x.buf[:0])
+	x.buf = h.Fields.fill(&wrapped.values, v, &h.policies, 0, h.Now(), x.buf[:0])
 	return wrapped
 }
 

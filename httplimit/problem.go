@@ -57,11 +57,11 @@ func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Du
 	if p.status = status; p.kind == problemPlain {
 		p.title = http.StatusText(status)
 	}
-	return p.append(dst, v.Limits(), wholeSeconds(retryAfter))
+	return p.append(dst, v, wholeSeconds(retryAfter))
 }
 
-// append appends the problem as JSON. What is over its limit is named if limits are given.
-func (p *problem) append(dst []byte, limits []engine.Applied, retryAfter int64) []byte {
+// append appends the problem as JSON. What is over its limit is named if a verdict is given.
+func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, p.kind...)
 	dst = append(dst, `","title":"`...)
@@ -76,9 +76,13 @@ func (p *problem) append(dst []byte, limits []engine.Applied, retryAfter int64) 
 		dst = append(dst, " s."...)
 	}
 	dst = append(dst, '"')
-	first := true
-	for i := range limits {
-		if a := &limits[i]; !told(a) || a.Decision.Allowed {
+	first, asked := true, 0
+	if v != nil {
+		asked = v.Asked()
+	}
+	for i := range asked {
+		a := v.At(i)
+		if !told(&a) || a.Decision.Allowed {
 			continue
 		}
 		if first {
@@ -87,7 +91,7 @@ func (p *problem) append(dst []byte, limits []engine.Applied, retryAfter int64) 
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendName(dst, limits, i)
+		dst = appendName(dst, a.Matched, a.Limit, hasSeveral(v, i))
 	}
 	if !first {
 		dst = append(dst, ']')

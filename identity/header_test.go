@@ -111,9 +111,9 @@ func TestNamesOfHeadersAreRememberedWithinBounds(t *testing.T) {
 	if got := len(*id.names.known.Load()); got != 201 {
 		t.Errorf("%d names are remembered, want 201", got)
 	}
-	full := map[string]headerName{}
+	full := map[string]*headerName{}
 	for i := range maxNames {
-		full[fmt.Sprint(i)] = headerName{}
+		full[fmt.Sprint(i)] = &headerName{}
 	}
 	id.names.known.Store(&full)
 	if got := get(t, id, r, "header.x-last"); got != "yes" || len(*id.names.known.Load()) != maxNames {

@@ -35,7 +35,7 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	}
 	switch attr.Kind {
 	case headgate.AttrHeader:
-		return attr.Name != nameCookie.lower && differ(a.endToEnd(a.id.names.get(attr.Name)))
+		return attr.Name != nameCookie.lower && differ(a.endToEnd(*a.id.names.get(attr.Name)))
 	case headgate.AttrCookie:
 		return a.repeatsCookie(attr.Name)
 	case headgate.AttrQuery:

@@ -40,7 +40,7 @@ func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 		attempt.err = err
 		return nil, err
 	}
-	w := &watchedConn{Conn: conn, node: n}
+	w := &watchedConn{Conn: conn, node: n, gatherer: gatherer{conn: conn, many: n.busy}}
 	n.mu.Lock()
 	n.conn, n.began = w, time.Now()
 	n.mu.Unlock()
@@ -65,12 +65,15 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	return secure, nil
 }
 
-// A watchedConn tells its node when the client library gives it up.
+// A watchedConn tells its node when the client library gives it up, and gathers what is sent.
 type watchedConn struct {
 	net.Conn
-	node *node
-	why  atomic.Pointer[error] // it was given up
+	node     *node
+	why      atomic.Pointer[error] // it was given up
+	gatherer gatherer
 }
+
+func (w *watchedConn) Write(b []byte) (int, error) { return w.gatherer.write(b) }
 
 func (w *watchedConn) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
@@ -79,6 +82,7 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 	} else {
 		w.node.heardAt.Store(w.node.age())
 		w.node.heard.Add(1)
+		w.gatherer.answered()
 	}
 	return n, err
 }

@@ -66,6 +66,11 @@ func (n *node) enter(ctx context.Context) (*status, error) {
 	}
 }
 
+// manyInside is from how many calls on commands are gathered.
+const manyInside = 24
+
+func (n *node) busy() bool { return n.inside.Load() >= manyInside }
+
 func (n *node) refuse(err error) error {
 	n.counts.refused.Add(1)
 	if errors.Is(err, headgate.ErrClosed) {

@@ -49,7 +49,10 @@ func newKeyMaker(prefix string, secret []byte) *keyMaker {
 }
 
 // key returns the Redis key of a part of a key, without its last letter.
-func (m *keyMaker) key(owner, key string, part int) string {
+func (m *keyMaker) key(owner, key string, part int) string { return m.keyOf(owner, key, part, "") }
+
+// keyOf returns the Redis key of a part of a key, and a letter.
+func (m *keyMaker) keyOf(owner, key string, part int, letter string) string {
 	h := m.macs.Get().(*mac)
 	defer m.macs.Put(h)
 	name := h.sum(owner, key, part)
@@ -60,11 +63,12 @@ func (m *keyMaker) key(owner, key string, part int) string {
 	var tag [4]byte // of bits that are not in the name
 	base64.RawURLEncoding.Encode(tag[:], place[nameSize:nameSize+3])
 
-	made := make([]byte, 0, len(m.prefix)+2+tagBytes+nameBytes)
-	made = append(append(made, m.prefix...), '{')
+	var room [64]byte
+	made := append(append(room[:0], m.prefix...), '{')
 	made = append(append(made, tag[:tagBytes]...), '}')
-	size := len(made) + ascii85.Encode(made[len(made):cap(made)], name[:nameSize])
-	return string(made[:size])
+	var text [nameBytes]byte
+	size := ascii85.Encode(text[:], name[:nameSize])
+	return string(append(append(made, text[:size]...), letter...))
 }
 
 // sum returns the keyed hash of parts that cannot run together.

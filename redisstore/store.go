@@ -108,7 +108,7 @@ func (s *Store) ask(keys *keyMaker, c *headgate.Check, part int) (ask, error) {
 	if err != nil {
 		return ask{}, err
 	}
-	a := ask{plan: p, n: c.Cost, offset: p.Offset(c.Key), key: keys.key(c.Owner, c.Key, part) + p.letter}
+	a := ask{plan: p, n: c.Cost, offset: p.Offset(c.Key), key: keys.keyOf(c.Owner, c.Key, part, p.letter)}
 	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
 		a.lease = newLease()
 	}
@@ -118,16 +118,16 @@ func (s *Store) ask(keys *keyMaker, c *headgate.Check, part int) (ask, error) {
 // newLease returns a name that nobody can guess, within the 53 bits that a script can count.
 func newLease() uint64 { return rand.Uint64()>>11 | 1<<splitBits }
 
-// time returns what a script is told of the time: nothing, unless a test has a clock of its own.
-func (s *Store) time() string {
+// timed adds to the arguments of a script what it is told of the time: nothing, unless a test has a clock of its own.
+func (s *Store) timed(args []string) []string {
 	if s.now == nil {
-		return ""
+		return args
 	}
-	return decimal(s.now().UnixMicro())
+	return append(args, decimal(s.now().UnixMicro()))
 }
 
 // step has a server make one step, and returns its time, whether it is allowed, and the state it found.
-func (s *Store) step(ctx context.Context, op string, a *ask, more ...string) (now int64, allowed bool, found string, err error) {
+func (s *Store) step(ctx context.Context, op string, a *ask, more ...int64) (now int64, allowed bool, found string, err error) {
 	program := s.program()
 	sc := program.step[a.plan.algorithm]
 	switch op {
@@ -136,8 +136,7 @@ func (s *Store) step(ctx context.Context, op string, a *ask, more ...string) (no
 	case opGive:
 		sc = program.give[a.plan.algorithm]
 	}
-	args := append(a.numbers(append(make([]string, 0, 7), s.time(), op)), more...)
-	answer, err := s.run(ctx, sc, []string{a.key}, args)
+	answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers(more...))))
 	if err != nil {
 		return 0, false, "", err
 	}
@@ -226,7 +225,7 @@ func (s *Store) giveOne(ctx context.Context, keys *keyMaker, c *headgate.Check, 
 		return err
 	}
 	a.lease = r.Lease
-	_, _, _, err = s.step(ctx, opGive, &a, decimal(a.plan.LuaReceipt(r)))
+	_, _, _, err = s.step(ctx, opGive, &a, a.plan.LuaReceipt(r))
 	return err
 }
 

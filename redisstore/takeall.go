@@ -103,11 +103,11 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if idle || never { // then none is taken, and all that is wanted is to see how they are
 		sc, op = r.store.program().lookAll, opLook
 	}
-	args := append(make([]string, 0, 2+5*len(asks)), r.store.time(), op)
+	args := append(make([]string, 0, 2+len(asks)), op)
 	for j := range asks {
-		args = asks[j].numbers(append(args, asks[j].plan.number))
+		args = append(args, asks[j].numbersOf())
 	}
-	answer, err := r.store.run(ctx, sc, keys, args)
+	answer, err := r.store.run(ctx, sc, keys, r.store.timed(args))
 	if scattered(err) {
 		return r.takeApart(ctx, group)
 	}

@@ -120,8 +120,11 @@ var crcTable = func() (table [256]uint16) {
 const (
 	// mapPeriod is how often the map is read anew though nothing has gone wrong.
 	mapPeriod = time.Second
-	// Between two readings is at least that much time, which doubles while reading brings nothing new.
-	mapGap, maxMapGap = 25 * time.Millisecond, 400 * time.Millisecond
+	// Between two readings is at least that much time, which doubles while reading brings nothing new: not far at first, as
+	// a failover takes some seconds and each reading that comes late is time in which nobody decides.
+	mapGap, hastyMapGap, maxMapGap = 25 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond
+	// mapHaste is how long that lasts.
+	mapHaste = 10 * time.Second
 	// mapPatience is how long one server may take to answer.
 	mapPatience = 250 * time.Millisecond
 	// mapAsked is how many servers are asked at most in one reading.
@@ -139,7 +142,7 @@ func (c *connection) refresh() {
 // watch reads the map every second, and when it is wanted. The longer it is wanted in vain the longer it waits, so that a
 // fleet does not ask a cluster to death that is in trouble.
 func (c *connection) watch() {
-	gap := mapGap
+	gap, since := mapGap, time.Now()
 	ready := time.NewTimer(0)
 	defer ready.Stop()
 	for {
@@ -147,7 +150,7 @@ func (c *connection) watch() {
 		select {
 		case <-c.life.Done():
 		case <-period.C:
-			gap = mapGap
+			gap, since = mapGap, time.Now()
 		case <-c.wanted:
 		}
 		period.Stop()
@@ -165,10 +168,14 @@ func (c *connection) watch() {
 			}
 		}
 		if err == nil && !c.topology.Load().same(before) {
-			gap = mapGap
+			gap, since = mapGap, time.Now()
 		}
 		ready.Reset(gap/2 + rand.N(gap/2))
-		gap = min(2*gap, maxMapGap)
+		most := maxMapGap
+		if time.Since(since) < mapHaste {
+			most = hastyMapGap
+		}
+		gap = min(2*gap, most)
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 type plan struct {
 	*algorithm.Plan
 	algorithm headgate.Algorithm
-	number    string // of the algorithm
-	capacity  string
+	one       string // the numbers of a cost of 1, if they are the same for all keys
 	letter    string // of its kind, which ends its keys
 }
 
@@ -22,12 +21,11 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plan{
-		Plan: p, algorithm: limit.Algorithm,
-		number:   strconv.Itoa(int(limit.Algorithm)),
-		capacity: decimal(p.Capacity()),
-		letter:   string(kindLetters[p.Kind()]),
-	}, nil
+	made := &plan{Plan: p, algorithm: limit.Algorithm, letter: string(kindLetters[p.Kind()])}
+	if !limit.Staggered && p.Kind() != algorithm.KindLeases {
+		made.one = string((&ask{plan: made, n: 1}).pack(nil))
+	}
+	return made, nil
 }
 
 // What a script is asked to do, as take.lua calls it.
@@ -50,21 +48,52 @@ type ask struct {
 // never tells whether the cost cannot pass whatever the state.
 func (a *ask) never() bool { return a.n > a.plan.Capacity() }
 
-// numbers appends the numbers of take.lua from n on.
-func (a *ask) numbers(args []string) []string {
+// numbers returns the numbers of take.lua, with more of them if there are any.
+func (a *ask) numbers(more ...int64) string {
+	if a.n == 1 && len(more) == 0 && a.plan.one != "" {
+		return a.plan.one
+	}
+	var room [5 * numberSize]byte
+	packed := a.pack(room[:0])
+	for _, n := range more {
+		packed = appendNumber(packed, n)
+	}
+	return string(packed)
+}
+
+// numbersOf returns the numbers of takeall.lua.
+func (a *ask) numbersOf() string {
+	var room [1 + 4*numberSize]byte
+	return string(a.pack(append(room[:0], byte(a.plan.algorithm))))
+}
+
+func (a *ask) pack(dst []byte) []byte {
 	x, y := a.plan.LuaArgs(a.offset, a.lease)
-	return append(args, decimal(a.n), a.plan.capacity, decimal(x), decimal(y))
+	for _, n := range [...]int64{a.n, a.plan.Capacity(), x, y} {
+		dst = appendNumber(dst, n)
+	}
+	return dst
+}
+
+const numberSize = 7
+
+// appendNumber appends a number as scripts read it.
+func appendNumber(dst []byte, n int64) []byte {
+	return append(dst, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
 // decide returns what a script's answer says of a take or a look: now and the state are as the script found them, and
 // the step is made once more, to see what remains and when to come back.
 func (a *ask) decide(now int64, found string, taken bool) (headgate.Decision, error) {
+	now -= a.offset
+	if taken && a.plan.IsPair() { // as nearly all are
+		return a.tookPair(now, found)
+	}
 	var room [8]int64
 	state, ok := a.plan.Found(found, room[:0])
 	if !ok {
 		return headgate.Decision{}, errAnswer
 	}
-	now -= a.offset
 	if !taken {
 		return a.plan.Decide(state, now, a.n), nil
 	}
@@ -75,15 +104,45 @@ func (a *ask) decide(now int64, found string, taken bool) (headgate.Decision, er
 	return d, nil
 }
 
+func (a *ask) tookPair(now int64, found string) (headgate.Decision, error) {
+	pair, ok := a.pair(found)
+	if ok {
+		pair, ok = a.plan.TakePair(pair, now, a.n)
+	}
+	if !ok {
+		return headgate.Decision{}, errAnswer
+	}
+	return a.plan.DescribeTaken(pair, now, a.n), nil
+}
+
 // charged returns what a script's answer says of a charge.
 func (a *ask) charged(now int64, found string) (headgate.Decision, error) {
+	now -= a.offset
+	if a.plan.IsPair() {
+		pair, ok := a.pair(found)
+		if !ok {
+			return headgate.Decision{}, errAnswer
+		}
+		_, d := a.plan.ChargePair(pair, now, a.n)
+		return d, nil
+	}
 	var room [8]int64
 	state, ok := a.plan.Found(found, room[:0])
 	if !ok {
 		return headgate.Decision{}, errAnswer
 	}
-	_, d, err := a.plan.Charge(state, now-a.offset, a.n)
+	_, d, err := a.plan.Charge(state, now, a.n)
 	return d, err
+}
+
+// pair reads a state that is one. Unlike others it need not be on the heap.
+func (a *ask) pair(found string) (pair algorithm.Pair, ok bool) {
+	var room [2]int64
+	state, ok := a.plan.Found(found, room[:0])
+	if len(state) == len(room) {
+		pair = algorithm.Pair{Time: state[0], Units: state[1]}
+	}
+	return pair, ok
 }
 
 // errAnswer is returned when a script's answer is not one.
@@ -102,11 +161,11 @@ func (s *Store) named(err error, key string) error {
 
 // readAnswer splits a script's answer into its time, whether it allows, and the rest.
 func readAnswer(answer string) (now int64, allowed bool, rest string, err error) {
-	const head = 8
+	const head = numberSize + 1
 	if len(answer) < head {
 		return 0, false, "", errAnswer
 	}
-	for i := range head - 1 {
+	for i := range numberSize {
 		now = now<<8 | int64(answer[i])
 	}
 	return now, answer[head-1] == 1, answer[head:], nil

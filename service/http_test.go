@@ -270,7 +270,7 @@ func TestAnAnswerMayBeHeldOnceTheRequestIsRead(t *testing.T) {
 // Connections that do nothing are kept, and others are served beside them.
 func TestManyIdleConnectionsLeaveOthersAlone(t *testing.T) {
 	const idle = 2000
-	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok)})
+	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok), HeaderTimeout: time.Hour, IdleTimeout: time.Hour})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

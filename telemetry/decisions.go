@@ -54,8 +54,15 @@ type decisions struct {
 
 // tallies are those of the rules in force.
 type tallies struct {
+	places []placed // by the rules' places in their Set
 	byRule map[*rules.Rule]*tally
 	byID   map[string]*tally
+}
+
+// placed is the tally of the rule that stands at a place, or did in a Set before.
+type placed struct {
+	rule  *rules.Rule
+	tally *tally
 }
 
 func newDecisions() *decisions {
@@ -109,6 +116,10 @@ func (d *decisions) setRules(list []*rules.Rule, shared bool) {
 	defer d.mu.Unlock()
 	made := &tallies{byRule: make(map[*rules.Rule]*tally, len(list)), byID: make(map[string]*tally, len(list))}
 	made.add(d.table.Load(), list, shared)
+	made.places = make([]placed, len(list))
+	for i, r := range list {
+		made.places[i] = placed{r, made.byRule[r]}
+	}
 	d.table.Store(made)
 }
 
@@ -117,7 +128,7 @@ func (d *decisions) expect(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.table.Load()
-	made := &tallies{byRule: make(map[*rules.Rule]*tally), byID: make(map[string]*tally)}
+	made := &tallies{places: old.places, byRule: make(map[*rules.Rule]*tally), byID: make(map[string]*tally)}
 	maps.Copy(made.byRule, old.byRule)
 	maps.Copy(made.byID, old.byID)
 	made.add(old, list, shared)
@@ -148,6 +159,14 @@ func (d *decisions) of(r *rules.Rule) *tally {
 		return t
 	}
 	return &d.gone
+}
+
+// at is of for a rule whose place in its Set is known, which is a matter of one look.
+func (d *decisions) at(m *rules.Matched) *tally {
+	if places := d.table.Load().places; m.Place < len(places) && places[m.Place].rule == m.Rule {
+		return places[m.Place].tally
+	}
+	return d.of(m.Rule)
 }
 
 // Describe tells what Collect sends.

@@ -106,6 +106,9 @@ func (m *Metrics) SetRules(l RuleLoad) {
 // KeepRules says that the rules in force before ExpectRules stay.
 func (m *Metrics) KeepRules(set *rules.Set, shared bool) { m.decisions.setRules(set.Rules(), shared) }
 
+// RulesAdvanced says that the rules in force are those of a later revision, in which only clients have changed.
+func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.advance(revision, loaded) }
+
 // RulesRefused says that rules were read and are wrong, so that those in force stay.
 func (m *Metrics) RulesRefused() { m.rules.refuse() }
 

@@ -19,6 +19,16 @@ var (
 	rulesLoadedDesc = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
 	rulesStaleDesc  = desc("rules_stale", "1 if the rules last read were refused, so that older ones are in force; else 0.")
 	rulesLoadsDesc  = desc("rules_loads_total", "Times that rules were read: ok, unchanged or refused.", "result")
+
+	clientsDesc       = desc("clients", "Clients that are registered.")
+	overridesDesc     = desc("overrides", "Temporary overrides that hold now.")
+	rulesAgeDesc      = desc("rules_age_seconds", "How long ago the rules service last said that there are no later rules.")
+	rulesLagDesc      = desc("rules_lag_seconds", "How long after they were committed the rules in force came into force here.")
+	rulesFromDiskDesc = desc("rules_from_disk", "1 if the rules in force are those of the node's own file, because the rules service was never reached; else 0.")
+	rulesAwayDesc     = desc("rules_service_up", "1 if the rules service answered when it was last asked, else 0.")
+	rulesPushDesc     = desc("rules_push_up", "1 if the rules service says at once when something changes, 0 if it has to be asked.")
+	rulesFetchesDesc  = desc("rules_fetches_total", "Times that the rules service was asked: whole or delta if it had something new, unchanged, refused, or failed.", "result")
+
 	waitingDesc     = desc("delayed_requests", "Requests that wait for their turn now.")
 
 	memoryKeysDesc      = desc("memory_keys", "Keys that a store in memory remembers.", "store")

@@ -12,6 +12,10 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	if v.Took > 0 {
 		m.took.Observe(v.Took.Seconds())
 	}
+	if v.Smooth() {
+		m.pass(v)
+		return
+	}
 	asked := false
 	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
 		o := &outcomes[i]
@@ -27,6 +31,17 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		}
 	}
 	if !asked {
+		d.none.counts[allowed].Add(1)
+	}
+}
+
+// pass counts a verdict that all rules let pass.
+func (m *Metrics) pass(v *engine.Verdict) {
+	d, matched := m.decisions, v.Matched()
+	for i := range matched {
+		d.at(&matched[i]).counts[allowed].Add(1)
+	}
+	if len(matched) == 0 {
 		d.none.counts[allowed].Add(1)
 	}
 }

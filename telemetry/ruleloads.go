@@ -24,6 +24,12 @@ func (l *ruleLoads) accept(load *RuleLoad) {
 	l.ok++
 }
 
+func (l *ruleLoads) advance(revision uint64, loaded time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.revision, l.loaded, l.stale = revision, loaded, false
+}
+
 func (l *ruleLoads) confirm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,6 +13,8 @@ type Sources struct {
 	Servers func() []Server
 	// LostRefunds returns how many units could not be given back to the remote store.
 	LostRefunds func() int64
+	// Follow returns how the rules of a rules service are followed.
+	Follow func() Follow
 	// Waiting returns how many requests wait for their turn.
 	Waiting func() int
 	// Gateway returns the figures of the gateway.
@@ -64,6 +66,7 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	send(s.Shards != nil, breakerDesc)
 	send(s.LostRefunds != nil, storeLostDesc)
 	send(s.Waiting != nil, waitingDesc)
+	send(s.Follow != nil, followDescs...)
 	if s.Servers != nil {
 		describeServers(ch)
 	}
@@ -97,6 +100,10 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s.LostRefunds != nil {
 		ch <- counter(storeLostDesc, s.LostRefunds())
+	}
+	if s.Follow != nil {
+		now := s.Follow()
+		now.collect(ch)
 	}
 	if s.Waiting != nil {
 		ch <- gauge(waitingDesc, float64(s.Waiting()))

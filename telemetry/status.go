@@ -43,6 +43,27 @@ type RulesStatus struct {
 	Loaded   time.Time `json:"loaded,omitzero"`
 	// Error is why the rules last read were refused, so that older ones are in force. Empty if they were not.
 	Error string `json:"error,omitempty"`
+	// Follow says how they are followed, if they are those of a rules service.
+	Follow *FollowStatus `json:"follow,omitempty"`
+}
+
+// FollowStatus is how the rules of a rules service are followed.
+type FollowStatus struct {
+	Namespace string `json:"namespace"`
+	// Clients and Overrides are how many are registered, and hold.
+	Clients   int `json:"clients"`
+	Overrides int `json:"overrides"`
+	// Checked is when the service last said that there are no later rules, and LagMS how long after they were committed those in
+	// force came into force.
+	Checked time.Time `json:"checked,omitzero"`
+	LagMS   int64     `json:"lag_ms"`
+	// FromDisk tells that the rules are those of the node's own file, because the service was never reached.
+	FromDisk bool `json:"from_disk"`
+	// Push tells that the service says at once when something changes.
+	Push bool `json:"push"`
+	// Away is why the service cannot be asked, Disk why the node does not keep its rules in a file.
+	Away string `json:"away,omitempty"`
+	Disk string `json:"disk,omitempty"`
 }
 
 // StoreStatus is where limits are counted.

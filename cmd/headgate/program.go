@@ -18,9 +18,10 @@ type program struct {
 
 // The exit codes.
 const (
-	exitOK     = 0
-	exitError  = 1 // something is wrong: a flag, a file, a server, rules that lint or test refuse
-	exitDenied = 3 // check: the request is denied
+	exitOK      = 0
+	exitError   = 1 // something is wrong: a flag, a file, a server, rules that lint or test refuse
+	exitDiffers = 2 // rules diff: there is a difference
+	exitDenied  = 3 // check: the request is denied
 )
 
 // An exitCodeError is an error that has been said already, and the code to exit with.
@@ -70,7 +71,10 @@ With --upstream and --rules it protects yours.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(p.serveCommand(), p.checkCommand(), p.rulesCommand(), p.schemaCommand(), p.versionCommand())
+	root.AddCommand(
+		p.serveCommand(), p.checkCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.nodesCommand(),
+		p.tokensCommand(), p.contextCommand(), p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
+	)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }

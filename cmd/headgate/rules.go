@@ -17,13 +17,21 @@ import (
 )
 
 func (p *program) rulesCommand() *cobra.Command {
+	f := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "Check and test rules files",
+		Short: "Check and test rules files, and change the rules of a rules service",
+		Long:  `Check and test rules files with lint and test, which need no server, and read and change the rules of a rules service.`,
 		Example: `  headgate rules lint rules.yaml
-  headgate rules test rules_test.yaml`,
+  headgate rules test rules_test.yaml
+  headgate rules list
+  headgate rules apply -f rules/ --prune --dry-run`,
 	}
-	c.AddCommand(p.lintCommand(), p.testCommand())
+	p.addServer(c, f)
+	c.AddCommand(
+		p.lintCommand(), p.testCommand(), p.listCommand(&ruleSort, f), p.getCommand(&ruleSort, f), p.applyCommand(f), p.diffCommand(f),
+		p.deleteCommand(&ruleSort, f), p.historyCommand(f), p.rollbackCommand(f),
+	)
 	return c
 }
 

@@ -116,7 +116,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	}
 	ctx, stop := stopOnSignals(ctx, log)
 	defer stop()
-	o := node.Options{Version: thisBuild().Version, Logger: log}
+	o := node.Options{Version: thisBuild().Version, Logger: log, Secrets: p.stdout}
 	if c.NeedsDemo() || isTerminal(p.stdout) {
 		o.Banner = p.stdout
 	}

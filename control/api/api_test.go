@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -25,7 +24,8 @@ type service struct {
 	t      testing.TB
 	db     control.DB
 	server *api.Server
-	http   *httptest.Server
+	url    string
+	client *http.Client
 	admin  string // a token that may do everything
 }
 
@@ -61,12 +61,13 @@ func open(t testing.TB, c api.Config) *service {
 		t.Fatal(err)
 	}
 	s.server = server
-	s.http = httptest.NewServer(server)
+	listening := httptest.NewServer(server)
+	s.url, s.client = listening.URL, listening.Client()
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		s.http.Close()
+		listening.Close()
 	})
 	if c.AdminToken != "" {
 		s.admin = c.AdminToken
@@ -92,7 +93,7 @@ func (s *service) call(method, path, body string, headers ...string) answer {
 // as makes a call with a token.
 func (s *service) as(token, method, path, body string, headers ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	got, err := s.http.Client().Do(r)
+	got, err := s.client.Do(r)
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", method, path, err)
 	}
@@ -111,7 +112,9 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	return answer{s.t, method + " " + path, got.StatusCode, got.Header, string(text)}
+	a := answer{s.t, method + " " + path, got.StatusCode, got.Header, string(text)}
+	described().check(a, method, path) // whatever the test is about
+	return a
 }
 
 // wants fails unless the answer has a status, and its body all of these texts.
@@ -173,13 +176,3 @@ func eventually(t testing.TB, what string, is func() bool) {
 }
 
 const searchRule = `{"id":"search","when":{"path":"/search/**"},"key":["user"],"limits":["10/s burst 20"]}`
-
-// compact returns JSON in one form.
-func compact(t testing.TB, text string) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(text)); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return b.String()
-}

@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/source"
 )
@@ -53,7 +55,7 @@ const bodyTime = time.Minute
 // give lets a slow caller have some time more. Servers and tests that know no deadlines have none to extend.
 func (c *call) give(read, write time.Duration) {
 	rc := http.NewResponseController(c.w)
-	now := time.Now() //nolint:forbidigo // deadlines of connections are of the system's clock
+	now := time.Now() // deadlines of connections are of the system's clock
 	_ = rc.SetReadDeadline(now.Add(read))
 	_ = rc.SetWriteDeadline(now.Add(write))
 }
@@ -195,35 +197,31 @@ func (c *call) note() (string, error) {
 }
 
 // A cursor is where a page begins. Callers hand it back as they got it.
-func makeCursor(parts ...string) string {
-	text, _ := json.Marshal(parts) // strings always can be
-	return base64.RawURLEncoding.EncodeToString(text)
+func makeCursor(last string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("v1 " + last))
 }
 
-// cursor reads the cursor of a call, nil if it has none.
-func (c *call) cursor(parts int) ([]string, error) {
+// cursor reads the cursor of a call, empty if it has none.
+func (c *call) cursor() (string, error) {
 	text := c.query.Get("cursor")
 	if text == "" {
-		return nil, nil
+		return "", nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(text)
-	var read []string
-	if err == nil {
-		err = json.Unmarshal(data, &read)
+	last, ok := strings.CutPrefix(string(data), "v1 ")
+	if err != nil || !ok || last == "" || len(last) > control.MaxID || !utf8.ValidString(last) || strings.IndexByte(last, 0) >= 0 {
+		return "", wrongQuery("cursor", text, "the next of the page before")
 	}
-	if err != nil || len(read) != parts {
-		return nil, wrongQuery("cursor", text, "the next of the page before")
-	}
-	return read, nil
+	return last, nil
 }
 
 // revisionCursor reads a cursor that is a revision, 0 for none.
 func (c *call) revisionCursor() (int64, error) {
-	parts, err := c.cursor(1)
-	if err != nil || parts == nil {
+	last, err := c.cursor()
+	if err != nil || last == "" {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(parts[0], 10, 64)
+	n, err := strconv.ParseInt(last, 10, 64)
 	if err != nil || n < 1 {
 		return 0, wrongQuery("cursor", c.query.Get("cursor"), "the next of the page before")
 	}

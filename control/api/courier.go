@@ -195,7 +195,7 @@ func (c *courier) trim(ctx context.Context, namespace, id string) error {
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(list)-maxDeliveries; i++ {
+	for i := range max(0, len(list)-maxDeliveries) {
 		c.mu.Lock()
 		delete(c.queue, queueKey(&list[i]))
 		c.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
-	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -29,13 +28,13 @@ type imported struct {
 	Changes []int64 `json:"changes,omitempty"`
 }
 
-// importChunk is how many clients are imported in one change.
-const importChunk = 10_000
+// defaultImportChunk is how many clients are imported in one change.
+const defaultImportChunk = 5_000
 
 // maxImportLine is the most bytes of a client.
 const maxImportLine = 64 << 10
 
-// importClients answers POST /v1/clients:import. Lines of JSON are taken as they come, a change for each importChunk of
+// importClients answers POST /v1/clients:import. Lines of JSON are taken as they come, a change for each defaultImportChunk of
 // them; a rules file is one change.
 func (s *Server) importClients(c *call) error {
 	prune, err := c.flag("prune")
@@ -59,7 +58,9 @@ func (s *Server) importClients(c *call) error {
 	} else {
 		err = in.file()
 	}
-	if err == nil && prune {
+	if err == nil && prune && len(in.seen) == 0 {
+		err = fail(http.StatusUnprocessableEntity, "No client was sent: to prune would delete all of them.")
+	} else if err == nil && prune {
 		err = in.prune()
 	}
 	if err != nil {
@@ -97,62 +98,51 @@ func (in *clientImport) file() error {
 	if err != nil {
 		return err
 	}
-	if f.Root != nil && f.Root.Field("rules") != nil {
-		return invalid([]fieldError{{Path: "rules", Want: "only clients here; /v1/rules:apply takes both"}}, 0)
-	}
-	doc, err := readClients(name, data)
+	list, err := listOfClients(f)
 	if err != nil {
 		return err
 	}
-	for i := range doc.Clients {
-		e := clientEdit(doc.Clients[i])
-		e.path = "clients[" + strconv.Itoa(i) + "]"
+	var wrong findings
+	for i, n := range list {
+		path := "clients[" + strconv.Itoa(i) + "]"
+		e, err := readClient("body.json", source.JSON(n), time.Time{})
+		var is *source.Error
+		if errors.As(err, &is) {
+			for _, one := range fieldErrors(is) {
+				one.Path = join(path, one.Path)
+				one.Line, one.Column = f.Locate(one.Path)
+				wrong.add(one)
+			}
+			continue
+		} else if err != nil {
+			return err
+		}
+		e.path, e.line = path, n.Line
 		in.chunk = append(in.chunk, e)
 		if in.seen != nil {
 			in.seen[e.id] = true
 		}
 	}
+	if len(wrong.list) > 0 {
+		return invalid(wrong.list, wrong.more)
+	}
 	return in.flush()
 }
 
-// readClients reads a rules file of clients. Under which rules they will be is not known here, so that what is wrong with
-// them because of that is found later.
-func readClients(name string, data []byte) (*file.Document, error) {
-	doc, err := file.Parse(name, data)
-	var wrong *source.Error
-	if !errors.As(err, &wrong) {
-		return doc, err
+// listOfClients returns the clients of a rules file that has nothing else.
+func listOfClients(f *source.File) ([]*source.Node, error) {
+	if f.Root == nil || f.Root.Kind != source.Map || f.Root.Field("clients") == nil {
+		return nil, invalid([]fieldError{{Want: `{"clients": [...]}, or a client a line as application/x-ndjson`}}, 0)
 	}
-	// Without rules none that a client names is there. Read them one by one, which asks nothing of rules.
-	f, readErr := source.Read(name, data)
-	if readErr != nil {
-		return nil, readErr
-	}
-	list := f.Root.Field("clients")
-	if list == nil || list.Kind != source.List || len(f.Root.Fields) != 1 {
-		return nil, err
-	}
-	doc = &file.Document{}
-	var found []fieldError
-	for i, n := range list.Items {
-		c, err := file.ReadClient("body.json", source.JSON(n))
-		if err == nil {
-			doc.Clients = append(doc.Clients, c)
-			continue
-		}
-		if !errors.As(err, &wrong) {
-			return nil, err
-		}
-		for _, one := range fieldErrors(wrong) {
-			one.Path = join("clients["+strconv.Itoa(i)+"]", one.Path)
-			one.Line, one.Column = f.Locate(one.Path)
-			found = append(found, one)
+	for _, field := range f.Root.Fields {
+		switch {
+		case field.Name != "clients":
+			return nil, invalid([]fieldError{{Path: field.Name, Want: "only clients here; /v1/rules:apply takes rules, too", Line: field.Line, Column: field.Column}}, 0)
+		case field.Value.Kind != source.List:
+			return nil, invalid([]fieldError{{Path: field.Name, Value: field.Value.Kind.String(), Want: "a list", Line: field.Line, Column: field.Column}}, 0)
 		}
 	}
-	if len(found) > 0 {
-		return nil, invalid(found, 0)
-	}
-	return doc, nil
+	return f.Root.Field("clients").Items, nil
 }
 
 // lines imports a client a line.
@@ -179,7 +169,7 @@ func (in *clientImport) lines() error {
 				one.Line, one.Column = line, 0
 				wrong.add(one)
 			}
-			if len(wrong.list) == cap(wrong.list) && wrong.more > 0 {
+			if wrong.more > 0 { // nobody reads so many
 				break
 			}
 			continue
@@ -188,7 +178,7 @@ func (in *clientImport) lines() error {
 		if err := in.add(e, &wrong); err != nil {
 			return err
 		}
-		if len(in.chunk) == importChunk {
+		if len(in.chunk) == in.server.importChunk {
 			if len(wrong.list) > 0 {
 				break
 			}
@@ -213,7 +203,7 @@ func (in *clientImport) lines() error {
 // add takes a client into the chunk.
 func (in *clientImport) add(e edit, wrong *findings) error {
 	if in.ids == nil {
-		in.ids = make(map[string]int, importChunk)
+		in.ids = make(map[string]int, in.server.importChunk)
 	}
 	if first, twice := in.ids[e.id]; twice {
 		wrong.add(fieldError{Path: "id", Value: e.id, Want: "each client once; line " + strconv.Itoa(first) + " has this one", Line: e.line})
@@ -300,7 +290,7 @@ func (in *clientImport) prune() error {
 			err := s.eachClient(ctx, c.namespace, func(o *control.Object) {
 				switch {
 				case in.seen[o.ID]:
-				case len(edits) == importChunk:
+				case len(edits) == s.importChunk:
 					left = true
 				default:
 					edits = append(edits, edit{kind: control.KindClient, id: o.ID, base: o.Revision})

@@ -132,12 +132,12 @@ func list(of *sort) func(*Server, *call) error {
 		if len(q.Search) > maxSearch {
 			return wrongQuery("q", q.Search, "at most "+strconv.Itoa(maxSearch)+" bytes")
 		}
-		after, err := c.cursor(1)
+		after, err := c.cursor()
 		if err != nil {
 			return err
 		}
-		if after != nil {
-			q.AfterNamespace, q.AfterID = c.namespace, after[0]
+		if after != "" {
+			q.AfterNamespace, q.AfterID = c.namespace, after
 		}
 		last, _, err := s.config.DB.Revision(ctx, c.namespace)
 		if err != nil {
@@ -230,9 +230,7 @@ func create(of *sort) func(*Server, *call) error {
 			if o == nil {
 				return nil
 			}
-			p := fail(http.StatusConflict, "There is a %s %s already. PUT replaces it.", of.kind, sent.id)
-			p.Current, p.Diff = itemOf(o), unified(of.kind, sent.id, o.Body, sent.body)
-			return p
+			return fail(http.StatusConflict, "There is a %s %s already. PUT replaces it.", of.kind, sent.id).instead(o, sent.body)
 		})
 	}
 }
@@ -350,29 +348,26 @@ func (s *Server) replace(c *call, of *sort, made func(*control.Object) (edit, er
 		if sent.id != c.args[0] {
 			return edit{}, invalid([]fieldError{{Path: "id", Value: rules.Quote(sent.id), Want: "the id of the path, " + rules.Quote(c.args[0]) + "; a " + string(of.kind) + " cannot be renamed"}}, 0)
 		}
-		return sent, stale(match, noneMatch, of, o, sent.body)
+		return sent, stale(match, noneMatch, o, sent.body)
 	})
 }
 
 // stale returns the problem of a caller who was thinking of another object than the one that is there.
-func stale(match, noneMatch condition, of *sort, o *control.Object, body []byte) error {
+func stale(match, noneMatch condition, o *control.Object, body []byte) error {
 	revision := int64(0)
 	if o != nil {
 		revision = o.Revision
 	}
-	var p *problem
 	switch {
 	case match.given && !match.holds(revision) && o == nil:
 		return fail(http.StatusPreconditionFailed, "It is not there: somebody else has deleted it, or it never was.")
 	case match.given && !match.holds(revision):
-		p = fail(http.StatusPreconditionFailed, "Somebody else was faster: it is at revision %d, changed by %s.", o.Revision, o.By)
+		return fail(http.StatusPreconditionFailed, "Somebody else was faster: it is at revision %d, changed by %s.", o.Revision, o.By).instead(o, body)
 	case noneMatch.given && noneMatch.holds(revision):
-		p = fail(http.StatusPreconditionFailed, "It is there already, at revision %d.", o.Revision)
+		return fail(http.StatusPreconditionFailed, "It is there already, at revision %d.", o.Revision).instead(o, body)
 	default:
 		return nil
 	}
-	p.Current, p.Diff = itemOf(o), unified(of.kind, o.ID, o.Body, body)
-	return p
 }
 
 // write makes an object what was sent, unless refuse says why not.
@@ -455,7 +450,7 @@ func remove(of *sort) func(*Server, *call) error {
 			if o == nil {
 				return nil, s.notThere(c, of)
 			}
-			if err := stale(match, condition{}, of, o, nil); err != nil {
+			if err := stale(match, condition{}, o, nil); err != nil {
 				return nil, err
 			}
 			return []edit{{kind: of.kind, id: o.ID, base: o.Revision}}, nil

@@ -25,8 +25,8 @@ type problem struct {
 	// More is how many errors there are beside those.
 	More int `json:"more,omitempty"`
 	// Current is what is there instead of what the caller thought, Diff how that differs from what he sent.
-	Current any    `json:"current,omitempty"`
-	Diff    string `json:"diff,omitempty"`
+	Current any     `json:"current,omitempty"`
+	Diff    *string `json:"diff,omitempty"`
 	// Import is how far an import had come.
 	Import *imported `json:"import,omitempty"`
 
@@ -43,6 +43,13 @@ type fieldError struct {
 }
 
 func (p *problem) Error() string { return p.Detail }
+
+// instead says what is there, and how that differs from what the caller sent.
+func (p *problem) instead(o *control.Object, sent []byte) *problem {
+	text := unified(o.Kind, o.ID, o.Body, sent)
+	p.Current, p.Diff = itemOf(o), &text
+	return p
+}
 
 // fail returns a problem.
 func fail(status int, format string, args ...any) *problem {

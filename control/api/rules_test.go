@@ -91,9 +91,9 @@ func TestAllThatIsWrongWithARuleIsToldAtOnceWithItsPath(t *testing.T) {
 	s.call("POST", "/v1/rules", `{
   "id": "a b",
   "limits": ["ten/s", "5/s"],
-  "wehn": {},
+  "whenever": {},
   "on_limit": "explode"
-}`).wants(http.StatusUnprocessableEntity, `"path":"id"`, `"path":"limits[0]"`, `"path":"wehn"`, `"path":"on_limit"`, `"line":4`, `"line":3`)
+}`).wants(http.StatusUnprocessableEntity, `"path":"id"`, `"path":"limits[0]"`, `"path":"whenever"`, `"path":"on_limit"`, `"line":4`, `"line":3`)
 	s.call("POST", "/v1/rules", "id: x\nlimits: [ten/s]\n", "Content-Type", "application/yaml").wants(http.StatusUnprocessableEntity, `"path":"limits[0]"`, `"line":2`)
 	s.call("GET", "/v1/rules", "").wants(http.StatusOK, `"rules":[]`, `"total":0`)
 }

@@ -24,6 +24,8 @@ type Server struct {
 	beats     beats
 	logins    logins
 	hooks     *courier
+	// importChunk is how many clients are imported in one change.
+	importChunk int
 
 	stop    context.CancelFunc
 	ended   context.Context // when the server is closed
@@ -42,7 +44,7 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c}
+	s := &Server{config: c, importChunk: defaultImportChunk}
 	s.ended, s.stop = context.WithCancel(context.Background())
 	s.spaces.byName = make(map[string]*space)
 	s.hub = newHub(s)
@@ -71,7 +73,7 @@ func (s *Server) Close() error {
 }
 
 // callTime is how long a call may take that is not streamed.
-const callTime = 30 * time.Second
+const callTime = time.Minute
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()

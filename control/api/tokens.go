@@ -49,13 +49,13 @@ func (s *Server) listTokens(c *call) error {
 	if err != nil {
 		return err
 	}
-	after, err := c.cursor(1)
+	after, err := c.cursor()
 	if err != nil {
 		return err
 	}
 	q := control.Query{Namespace: systemNamespace, Kind: control.KindToken, Limit: int(limit) + 1}
-	if after != nil {
-		q.AfterNamespace, q.AfterID = systemNamespace, after[0]
+	if after != "" {
+		q.AfterNamespace, q.AfterID = systemNamespace, after
 	}
 	page := struct {
 		Tokens []Token `json:"tokens"`

@@ -50,13 +50,13 @@ func (s *Server) listWebhooks(c *call) error {
 	if err != nil {
 		return err
 	}
-	after, err := c.cursor(1)
+	after, err := c.cursor()
 	if err != nil {
 		return err
 	}
 	q := control.Query{Namespace: c.namespace, Kind: control.KindWebhook, Limit: int(limit) + 1}
-	if after != nil {
-		q.AfterNamespace, q.AfterID = c.namespace, after[0]
+	if after != "" {
+		q.AfterNamespace, q.AfterID = c.namespace, after
 	}
 	objects, err := s.config.DB.List(c.r.Context(), q)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) createWebhook(c *call) error {
 	if count >= maxHooks {
 		return fail(http.StatusConflict, "The namespace %s has %d webhooks, which is the most.", c.namespace, count)
 	}
-	body, err := json.Marshal(storedHook{ID: asked.ID, URL: asked.URL, Description: asked.Description, Secret: asked.Secret})
+	body, err := json.Marshal(storedHook(asked))
 	if err != nil {
 		return err
 	}

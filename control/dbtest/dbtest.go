@@ -56,7 +56,7 @@ func Run(t *testing.T, fresh New) {
 		{"ADumpIsRestoredAsItWas", dumps},
 		{"ADumpThatIsBrokenOrComesTooLateIsRefused", brokenDumps},
 		{"WhatWasWrittenIsThereForTheNextHandle", reopened},
-		{"TenThousandRulesInOneChange", manyRules},
+		{"ThousandsOfRulesInOneChange", manyRules},
 		{"ContextsEndCalls", contexts},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, fresh) })

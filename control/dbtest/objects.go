@@ -238,22 +238,29 @@ func snapshots(t *testing.T, fresh New) {
 	}
 }
 
-func manyRules(t *testing.T, fresh New) {
-	const count = 10_000
-	db := fresh(t)()
-	var ops []control.Op
+// manyOps returns ops that make so many objects, in the order of their ids.
+func manyOps(kind control.Kind, count int) []control.Op {
+	ops := make([]control.Op, 0, count)
 	for i := range count {
-		ops = append(ops, control.Op{Kind: control.KindRule, ID: fmt.Sprintf("rule-%05d", i), Base: control.Absent, Body: fmt.Appendf(nil, `{"id":"rule-%05d","key":["user"],"limits":["%d/s"],"when":{"path":"/search/%d/**"}}`, i, i+1, i)})
+		body := fmt.Appendf(nil, `{"id":"%s-%06d","key":["user"],"limits":["%d/s"],"when":{"path":"/search/%d/**"}}`, kind, i, i+1, i)
+		ops = append(ops, control.Op{Kind: kind, ID: fmt.Sprintf("%s-%06d", kind, i), Base: control.Absent, Body: body})
 	}
+	return ops
+}
+
+func manyRules(t *testing.T, fresh New) {
+	const count = many
+	db := fresh(t)()
+	ops := manyOps(control.KindRule, count)
 	commit(t, db, "n", ops...)
 	if n, err := db.Count(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule}); err != nil || n != count {
 		t.Errorf("got %d, %v; want %d", n, err, count)
 	}
-	page, err := db.List(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule, AfterID: "rule-04999", Limit: 2})
-	if err != nil || len(page) != 2 || page[0].ID != "rule-05000" {
+	page, err := db.List(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule, AfterID: ops[count/2-1].ID, Limit: 2})
+	if err != nil || len(page) != 2 || page[0].ID != ops[count/2].ID {
 		t.Errorf("got %q, %v", brief(page), err)
 	}
-	if _, _, err := db.Since(t.Context(), "n", 0, 1000); !errors.Is(err, control.ErrPruned) {
+	if _, _, err := db.Since(t.Context(), "n", 0, count-1); !errors.Is(err, control.ErrPruned) {
 		t.Errorf("since, of more than the limit: got %v, want %v", err, control.ErrPruned)
 	}
 	for i := range ops {

@@ -110,9 +110,6 @@ func Open(ctx context.Context, c Config) (*Follower, error) {
 	defer f.opening.Stop()
 	if err := f.fetch(ctx); err != nil && f.held == nil {
 		f.log.Error("there are no rules yet: nobody is limited until the rules service is there", "source", f.config.Source.Name(), "error", err.Error())
-	} else if err != nil {
-		f.log.Warn("the rules service is away; the rules are those on disk", "source", f.config.Source.Name(),
-			"revision", f.held.revision, "error", err.Error())
 	}
 	return f, nil
 }

@@ -54,6 +54,7 @@ func (f *Follower) change(do func(*Status)) {
 func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 	now := f.config.Clock()
 	held := f.held
+	was := f.Status()
 	var lag time.Duration
 	if !h.Time.IsZero() {
 		lag = max(0, now.Sub(h.Time))
@@ -61,7 +62,13 @@ func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 	f.change(func(s *Status) {
 		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = held.revision, true, fromDisk, lag, now, ""
 		s.Rules, s.Clients, s.Overrides = held.set.Len(), held.clients.registry.Len(), held.overlay.count(now)
+		if !fromDisk {
+			s.Checked, s.Away = now, ""
+		}
 	})
+	if was.Away != "" && !fromDisk {
+		f.log.Info("the rules service is there again")
+	}
 	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(), "revision", held.revision, "rules", held.set.Len(),
 		"clients", held.clients.registry.Len(), "from_disk", fromDisk, "lag_ms", lag.Milliseconds())
 	signal(f.beat)
@@ -102,6 +109,7 @@ func (f *Follower) away(err error) {
 		s.Failures++
 	})
 	if was.Away == "" && was.Ready {
-		f.log.Warn("the rules service cannot be asked; the rules in force stay", "revision", was.Revision, "error", err.Error())
+		f.log.Warn("the rules service cannot be asked; the rules in force stay", "source", was.Source, "revision", was.Revision,
+			"from_disk", was.FromDisk, "error", err.Error())
 	}
 }

@@ -86,29 +86,43 @@ func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error
 		}
 	}
 	for _, item := range list {
-		made := Object{Body: item[of.one()]}
-		for _, field := range []struct {
-			name string
-			into any
-		}{{"revision", &made.Revision}, {"created", &made.Created}, {"updated", &made.Updated}, {"by", &made.By}} {
-			if raw := item[field.name]; raw != nil {
-				if err := json.Unmarshal(raw, field.into); err != nil {
-					return nil, fmt.Errorf("GET %s/v1/%s: %s: %w", c.base, of, field.name, err)
-				}
-			}
+		made, err := objectOf(of, item)
+		if err != nil {
+			return nil, fmt.Errorf("GET %s/v1/%s: %w", c.base, of, err)
 		}
-		page.Objects = append(page.Objects, made)
+		page.Objects = append(page.Objects, *made)
 	}
 	return page, nil
 }
 
+// objectOf reads an object and what is said of it.
+func objectOf(of Collection, item map[string]json.RawMessage) (*Object, error) {
+	made := &Object{Body: item[of.one()]}
+	for _, field := range []struct {
+		name string
+		into any
+	}{{"revision", &made.Revision}, {"created", &made.Created}, {"updated", &made.Updated}, {"by", &made.By}} {
+		if raw := item[field.name]; raw != nil {
+			if err := json.Unmarshal(raw, field.into); err != nil {
+				return nil, fmt.Errorf("%s: %w", field.name, err)
+			}
+		}
+	}
+	if made.Body == nil {
+		return nil, fmt.Errorf("no %s in the answer", of.one())
+	}
+	return made, nil
+}
+
 // Get returns one object.
 func (c *Client) Get(ctx context.Context, of Collection, id string) (*Object, error) {
-	made := &Object{}
-	var err error
-	made.Revision, err = c.do(ctx, call{method: http.MethodGet, path: of.path(id)}, &made.Body)
-	if err != nil {
+	var item map[string]json.RawMessage
+	if _, err := c.do(ctx, call{method: http.MethodGet, path: of.path(id)}, &item); err != nil {
 		return nil, err
+	}
+	made, err := objectOf(of, item)
+	if err != nil {
+		return nil, fmt.Errorf("GET %s%s: %w", c.base, of.path(id), err)
 	}
 	return made, nil
 }
@@ -230,17 +244,6 @@ func (c *Client) Nodes(ctx context.Context) ([]control.Node, error) {
 	}
 	_, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/nodes"}, &answer)
 	return answer.Nodes, err
-}
-
-// A Token is a token as the service knows it. Secret is there once, when it is made.
-type Token struct {
-	ID         string    `json:"id"`
-	Role       string    `json:"role"`
-	Namespaces []string  `json:"namespaces"`
-	Note       string    `json:"note,omitempty"`
-	Created    time.Time `json:"created,omitzero"`
-	Expires    time.Time `json:"expires,omitzero"`
-	Secret     string    `json:"token,omitempty"`
 }
 
 // Backup writes all that the service keeps to w. Others go on meanwhile.

@@ -56,6 +56,7 @@ type Client struct {
 	base      string
 	transport *http.Transport
 	http      *http.Client
+	silence   time.Duration // how long a stream may be silent
 }
 
 var errRedirect = errors.New("the rules service sends calls elsewhere: give the URL where it is itself, since a token is not sent on")
@@ -89,7 +90,7 @@ func New(c Config) (*Client, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 	}
 	return &Client{
-		config: c, base: strings.TrimSuffix(u.String(), "/"), transport: transport,
+		config: c, base: strings.TrimSuffix(u.String(), "/"), transport: transport, silence: max(silence, c.Timeout),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },

@@ -87,7 +87,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 	lines.Buffer(make([]byte, 0, 4<<10), maxEvent)
 	var kind, data string
 	for {
-		patience.Reset(max(silence, c.config.Timeout))
+		patience.Reset(c.silence)
 		if !lines.Scan() {
 			err := lines.Err()
 			if err == nil {

@@ -28,3 +28,5 @@ func fresh(t testing.TB) func() control.DB {
 }
 
 func TestConformance(t *testing.T) { dbtest.Run(t, fresh) }
+
+func BenchmarkSQLite(b *testing.B) { dbtest.Bench(b, fresh) }

@@ -24,9 +24,22 @@ func newAsker() *asker { return &asker{given: make(map[string]string)} }
 
 // decide decides a request at about the time now. The answer is in a.answer, and good until the next.
 func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *asker, now time.Time) error {
+	terms, err := s.read(q, a)
+	if err != nil {
+		return err
+	}
+	if err := s.config.Engine.DecideTerms(ctx, &a.who, terms, &a.verdict); err != nil {
+		return err
+	}
+	a.say(&a.verdict, now)
+	return nil
+}
+
+// read finds out who asks, and for what.
+func (s *Server) read(q *wirev1.RateLimitRequest, a *asker) (engine.Terms, error) {
 	values := identity.Values{IP: q.IP, User: q.User, APIKey: q.APIKey}
 	if q.TooMany {
-		return &headgate.InputError{
+		return engine.Terms{}, &headgate.InputError{
 			Err: headgate.ErrInvalidCheck, Field: "attributes", Value: "of more than " + strconv.Itoa(wirev1.MaxAttributes) + " names",
 			Want: "at most " + strconv.Itoa(identity.MaxAttributes),
 		}
@@ -39,19 +52,14 @@ func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *aske
 		values.Attributes = a.given
 	}
 	if err := s.config.Identifier.ReadValues(values, &a.who); err != nil {
-		return err
+		return engine.Terms{}, err
 	}
-	terms := engine.Terms{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, Unheld: true}
-	if err := s.config.Engine.DecideTerms(ctx, &a.who, terms, &a.verdict); err != nil {
-		return err
-	}
-	a.say(now)
-	return nil
+	return engine.Terms{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, Unheld: true}, nil
 }
 
-// say puts the verdict into the answer.
-func (a *asker) say(now time.Time) {
-	v, passes := &a.verdict, a.verdict.Action.Passes()
+// say puts a verdict into the answer.
+func (a *asker) say(v *engine.Verdict, now time.Time) {
+	passes := v.Action.Passes()
 	a.answer = wirev1.RateLimitResponse{Passed: passes, Degraded: v.Degraded, DelayMs: millis(v.Delay)}
 	if d := &v.Decision; d.Limit > 0 {
 		a.answer.Limit, a.answer.Remaining = d.Limit, max(d.Remaining, 0)
@@ -86,10 +94,13 @@ func millis(d time.Duration) int64 {
 
 // answer decides a request of a batch or stream. What it fails with is part of the answer.
 func (s *Server) answer(ctx context.Context, q *wirev1.RateLimitRequest, a *asker, now time.Time) {
-	err := s.decide(ctx, q, a, now)
-	if err == nil {
-		return
+	if err := s.decide(ctx, q, a, now); err != nil {
+		s.sayError(a, err)
 	}
+}
+
+// sayError puts into the answer of a part of a call why there is none.
+func (s *Server) sayError(a *asker, err error) {
 	code, message, fault := codeOf(err)
 	if fault {
 		s.fault(err)

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
@@ -30,6 +30,7 @@ var rateLimiterDesc = grpc.ServiceDesc{
 
 func (s *Server) makePools() {
 	s.askers.New = func() any { return newAsker() }
+	s.groups.New = func() any { return &group{asker: newAsker()} }
 	s.calls.New = func() any { return &call{server: s, asker: newAsker()} }
 	s.batches.New = func() any { return &batch{server: s, request: wirev1.BatchRateLimitRequest{Most: s.config.MaxBatch}} }
 	s.streamed.New = func() any { return &streamed{asker: newAsker()} }
@@ -84,7 +85,6 @@ type batch struct {
 const (
 	keptBytes    = 64 << 10
 	keptRequests = 1000
-	fewRequests  = 16
 )
 
 func (c *batch) MarshalWire(dst []byte) ([]byte, error) {
@@ -114,16 +114,11 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	}
 	c.out = c.out[:0]
 	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {
-		a := s.askers.Get().(*asker)
-		var now time.Time
-		for i := range c.request.Requests {
-			if i%fewRequests == 0 { // what asking the clock takes adds up
-				now = s.config.Now()
-			}
-			s.answer(ctx, &c.request.Requests[i], a, now)
-			c.out = wirev1.AppendResponse(c.out, &a.answer)
+		for q := c.request.Requests; len(q) > 0; {
+			some := min(len(q), engine.BatchSize)
+			c.out = s.answerSome(ctx, q[:some], c.out)
+			q = q[some:]
 		}
-		s.askers.Put(a)
 		return c, nil
 	}
 	answers := make([][]byte, len(c.request.Requests))
@@ -137,6 +132,46 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 		c.out = append(c.out, answer...)
 	}
 	return c, nil
+}
+
+// answerSome decides requests that came together, and appends the answers.
+func (s *Server) answerSome(ctx context.Context, some []wirev1.RateLimitRequest, out []byte) []byte {
+	g := s.groups.Get().(*group)
+	defer s.groups.Put(g)
+	a := g.asker
+	for i := range some {
+		var terms engine.Terms
+		if terms, g.errs[i] = s.read(&some[i], a); g.errs[i] == nil {
+			g.batch.Add(ctx, s.config.Engine, &a.who, &terms)
+		}
+	}
+	g.batch.Decide(ctx)
+	now := s.config.Now() // what asking the clock takes adds up
+	decided := 0
+	for i := range some {
+		err := g.errs[i]
+		if err == nil {
+			var v *engine.Verdict
+			v, err = g.batch.Verdict(decided)
+			decided++
+			if err == nil {
+				a.say(v, now)
+			}
+		}
+		if err != nil {
+			s.sayError(a, err)
+		}
+		out = wirev1.AppendResponse(out, &a.answer)
+	}
+	g.batch.Clear()
+	return out
+}
+
+// A group is what is needed to decide some requests of a batch.
+type group struct {
+	asker *asker
+	batch engine.Batch
+	errs  [engine.BatchSize]error // of those that could not be read
 }
 
 // sideBySide does n things, several at once if there are goroutines left for it.

@@ -37,6 +37,7 @@ type Server struct {
 	calls    sync.Pool  // of *call
 	batches  sync.Pool  // of *batch
 	askers   sync.Pool  // of *asker
+	groups   sync.Pool  // of *group
 	streamed sync.Pool  // of *streamed
 	doings   sync.Pool  // of *doing
 	helpers  chan struct{}

@@ -271,11 +271,12 @@ func readReply(r *bufio.Reader) (string, error) {
 			if err != nil {
 				return "", err
 			}
+			nested := strings.IndexByte("*~%", b[0]) >= 0 // asked now, as reading on writes over b
 			part, err := readReply(r)
 			if err != nil {
 				return "", err
 			}
-			if strings.IndexByte("*~%", b[0]) >= 0 {
+			if nested {
 				part = "[" + part + "]"
 			}
 			parts = append(parts, part)

@@ -214,7 +214,9 @@ func TestHalfCommandsOfAllTogetherAreBounded(t *testing.T) {
 
 func TestIdleConnectionsHoldLittle(t *testing.T) {
 	const conns, most = 2000, 24 << 10 // bytes each, those of the kernel not counted
-	s := serve(t, onMemory(t, memstore.Options{}))
+	config := onMemory(t, memstore.Options{})
+	config.Limits.CommandTimeout = time.Hour
+	s := serve(t, config)
 	used := func() uint64 {
 		runtime.GC()
 		runtime.GC() // what a pool keeps goes with the second

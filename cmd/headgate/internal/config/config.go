@@ -7,8 +7,20 @@ import (
 
 // A Config is how a node is to run. The tag of a field is its name in the file.
 type Config struct {
-	// Rules is the file of the rules, empty for those of the demonstration.
-	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched. Default: rules for demonstration."`
+	// Rules is the file of the rules, empty for those of a rules service.
+	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and is the truth: there is no database then. Default: none; the rules are those of the database, or of control."`
+	// DB is where the rules service of this process keeps its rules, empty for a file in DataDir.
+	DB string `field:"db" doc:"Where the rules service keeps rules: a file of SQLite, or a URL of postgres:// or redis://. Default: rules.db in data_dir. One that is new gets the rules of the demonstration, unless db and upstream are given."`
+	// DBFollows is a rules file that the database follows, empty if it is changed by its API.
+	DBFollows string `field:"db_follows" doc:"A rules file that the database follows, for rules that are kept under version control: it is watched, and the API changes neither rules nor clients. Default: none."`
+	// Control is where the rules service is whose node this is, empty if it is in this process.
+	Control string `field:"control" doc:"Takes the rules of the rules service at this URL, the admin listener of another headgate. Default: none; the rules service is in this process."`
+	// TokenFile is a file with the token that Control is shown.
+	TokenFile string `field:"token_file" doc:"A file with the token that the rules service at control is shown, of the role node. It is read again when it changes."`
+	// DataDir is where this process keeps what should outlive it.
+	DataDir string `field:"data_dir" doc:"Where rules are kept: the database, or the last good rules of control. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/headgate or ~/.local/state/headgate."`
+	// NodeID is how the rules service knows this node, empty for a name by host and addresses.
+	NodeID string `field:"node_id" doc:"How the rules service knows this node. Default: the name of the host, and what tells its nodes apart."`
 	// Upstream is what gets the requests that no route of Gateway is for, empty for the demonstration's if there is no route.
 	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, the one for what no route is for. Default: a built-in service for demonstration, if there is no route."`
 	// Store is memory or a URL.
@@ -21,17 +33,19 @@ type Config struct {
 	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"Where the decision service answers gRPC, its own and Envoy's: host:port, :port, or off."`
 	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
-	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where /metrics, /healthz and /readyz are: host:port, :port, or off."`
+	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where the rules service is (/v1/…), /metrics, /healthz and /readyz: host:port, :port, or off."`
 	// TrustedProxies are believed about the client's address.
 	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
 	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
 	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values, and seals leases. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
 	// APITokenFile is a file with the token that the decision service asks for, empty for none.
 	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters that callers of the decision service must show. Default: none; anybody who can connect may call."`
+	// AdminTokenFile is a file with a token that may do everything, empty for none.
+	AdminTokenFile string `field:"admin_token_file" doc:"A file with a token of at least 16 characters that may do everything at the rules service, and reset keys of the decision service. Default: none; a database that is new gets one, which is shown once."`
 	// EnvoyConfig is a directory of limits for Envoys, empty if rules decide.
 	EnvoyConfig string `field:"envoy_config" doc:"A directory with limits for Envoys, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for what Envoys send."`
 	// Namespace and Region are attributes that all requests have.
-	Namespace string `field:"namespace" doc:"The service whose rules apply here, for rules that have a namespace."`
+	Namespace string `field:"namespace" doc:"The service whose rules apply here: of the rules service those of this namespace, or of the namespace default; of a file those that have it or have none."`
 	Region    string `field:"region" doc:"The value of the attribute region."`
 	// LogFormat and LogLevel are as telemetry.NewLogger reads them.
 	LogFormat string `field:"log_format" default:"json" doc:"How the log on standard error is written: json or text."`
@@ -44,10 +58,15 @@ type Config struct {
 	Service  Service  `field:"service" doc:"The decision service."`
 	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
 	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
+	// RulesService is how rules are kept and followed, Admin how operators connect.
+	RulesService RulesService `field:"rules_service" doc:"The rules service: of this process, or the one at control."`
+	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
 
 	// What was given where, for messages.
 	origins map[string]origin
 	file    *file
+	// What the system says of where to keep things.
+	environ map[string]string
 }
 
 // Off as an address turns a listener off.

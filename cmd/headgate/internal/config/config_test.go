@@ -56,22 +56,32 @@ func TestNothingGivenIsEnough(t *testing.T) {
 
 func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 	values := map[string][4]string{ // by flag, by variable, by file, default
-		"rules":           {"a.yaml", "b.yaml", "/c.yaml", ""},
-		"upstream":        {"http://a:1", "http://b:1", "http://c:1", ""},
-		"store":           {"redis://a", "redis://b", "redis://c", "memory"},
-		"gateway-addr":    {"a:1", "b:1", "c:1", ":8080"},
-		"api-addr":        {"a:3", "b:3", "off", "127.0.0.1:8081"},
-		"grpc-addr":       {"a:4", "b:4", "off", "127.0.0.1:8082"},
-		"resp-addr":       {"a:5", "b:5", "off", "127.0.0.1:8083"},
-		"envoy-config":    {"a", "b", "/c", ""},
-		"api-token-file":  {"a.txt", "b.txt", "/c.txt", ""},
-		"admin-addr":      {"a:2", "b:2", "off", "127.0.0.1:8084"},
-		"trusted-proxies": {"10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", ""},
-		"key-secret-file": {"a.txt", "b.txt", "/c.txt", ""},
-		"namespace":       {"a", "b", "c", ""},
-		"region":          {"a", "b", "c", ""},
-		"log-format":      {"text", "json", "text", "json"},
-		"log-level":       {"debug", "warn", "error", "info"},
+		"rules":            {"a.yaml", "b.yaml", "/c.yaml", ""},
+		"db":               {"a.db", "postgres://b/x", "redis://c", ""},
+		"db-follows":       {"a.yaml", "b.yaml", "/c.yaml", ""},
+		"control":          {"http://a:1", "https://b:1", "http://c:1", ""},
+		"token-file":       {"a.txt", "b.txt", "/c.txt", ""},
+		"data-dir":         {"a", "b", "/c", ""},
+		"node-id":          {"a", "b", "c", ""},
+		"upstream":         {"http://a:1", "http://b:1", "http://c:1", ""},
+		"store":            {"redis://a", "redis://b", "redis://c", "memory"},
+		"gateway-addr":     {"a:1", "b:1", "c:1", ":8080"},
+		"api-addr":         {"a:3", "b:3", "off", "127.0.0.1:8081"},
+		"grpc-addr":        {"a:4", "b:4", "off", "127.0.0.1:8082"},
+		"resp-addr":        {"a:5", "b:5", "off", "127.0.0.1:8083"},
+		"envoy-config":     {"a", "b", "/c", ""},
+		"api-token-file":   {"a.txt", "b.txt", "/c.txt", ""},
+		"admin-token-file": {"a.txt", "b.txt", "/c.txt", ""},
+		"admin-addr":       {"a:2", "b:2", "off", "127.0.0.1:8084"},
+		"trusted-proxies":  {"10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", ""},
+		"key-secret-file":  {"a.txt", "b.txt", "/c.txt", ""},
+		"namespace":        {"a", "b", "c", ""},
+		"region":           {"a", "b", "c", ""},
+		"log-format":       {"text", "json", "text", "json"},
+		"log-level":        {"debug", "warn", "error", "info"},
+	}
+	partners := map[string][2]string{ // without which it would mean nothing
+		"control": {"token-file", "t.txt"}, "token-file": {"control", "http://c:1"},
 	}
 	for _, s := range Settings() {
 		v, ok := values[s.Name]
@@ -93,6 +103,9 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 			if n&4 != 0 {
 				flags[s.Name], want, where = v[0], v[0], "--"+s.Name
 			}
+			if partner := partners[s.Name]; n > 0 && partner[0] != "" {
+				flags[partner[0]] = partner[1]
+			}
 			c, _, err := load(t, flags, environ, text)
 			if err != nil {
 				t.Errorf("%s: %v", s.Name, err)
@@ -104,6 +117,66 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 			if got := c.Where(s.Name); !strings.Contains(got, where) {
 				t.Errorf("%s: said to be at %q, want %q", s.Name, got, where)
 			}
+		}
+	}
+}
+
+// Of two truths none is chosen by accident.
+func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
+	const token = "token-file"
+	for _, tt := range []struct {
+		flags map[string]string
+		want  string
+	}{
+		{map[string]string{"rules": "r.yaml", "db": "r.db"}, "--rules: given as well as --db: want one of them"},
+		{map[string]string{"rules": "r.yaml", "control": "http://c:1", token: "t"}, "--rules: given as well as --control: want one of them"},
+		{map[string]string{"rules": "r.yaml", "db-follows": "r.yaml"}, "--rules: given as well as --db-follows: want one of them"},
+		{map[string]string{"control": "http://c:1", token: "t", "db": "r.db"}, "--control: given as well as --db: want one of them"},
+		{map[string]string{"control": "http://c:1", token: "t", "db-follows": "f"}, "--control: given as well as --db-follows: want one of them"},
+		{map[string]string{"control": "http://c:1"}, "--control: given without --token-file: want a file with a token"},
+		{map[string]string{"control": "c:1", token: "t"}, "--control: no such rules service: want a URL"},
+		{map[string]string{"control": "http://user:hush@c:1", token: "t"}, "--control: no such rules service: want a URL"},
+		{map[string]string{token: "t"}, "--token-file: given without --control: want the URL"},
+		{map[string]string{"db": "mysql://user:hush@db/x"}, "--db: no such database: want a file, or a URL"},
+		{map[string]string{"db-follows": "."}, "--db-follows: a directory: want a file"},
+		{map[string]string{"node-id": "a b"}, `--node-id: "a b": want a name without spaces`},
+	} {
+		_, _, err := load(t, tt.flags, nil, "")
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%v: got %v, want %s", tt.flags, err, tt.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"rules_service: { poll: 1ms }":                    "want 1s to 10m",
+		"rules_service: { keep_history: 1m }":             "want at least 1h, or off",
+		"rules_service: { hook_secret_file: secret.txt }": "given without control",
+		"admin: { tls: {} }":                              "no certificates",
+	} {
+		if _, _, err := load(t, nil, nil, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestStateIsKeptWhereTheSystemSays(t *testing.T) {
+	for _, tt := range []struct {
+		flags   map[string]string
+		environ []string
+		want    string
+	}{
+		{map[string]string{"data-dir": "x"}, []string{"HOME=/h", "STATE_DIRECTORY=/s"}, "x"},
+		{nil, []string{"HOME=/h", "XDG_STATE_HOME=/x", "STATE_DIRECTORY=/s:/t"}, "/s"},
+		{nil, []string{"HOME=/h", "XDG_STATE_HOME=/x"}, "/x/headgate"},
+		{nil, []string{"HOME=/h", "XDG_STATE_HOME=relative"}, "/h/.local/state/headgate"},
+		{nil, []string{"HOME=/h"}, "/h/.local/state/headgate"},
+		{nil, nil, ""},
+	} {
+		c, _, err := load(t, tt.flags, tt.environ, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.StateDir(); got != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%v %v: got %q, %v, want %q", tt.flags, tt.environ, got, err, tt.want)
 		}
 	}
 }

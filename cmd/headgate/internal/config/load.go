@@ -31,6 +31,7 @@ type Given struct {
 func Load(given Given) (*Config, []string, error) {
 	c := defaults()
 	c.origins = make(map[string]origin)
+	c.environ = systemPlaces(given.Environ)
 	variables, warnings, err := ours(given.Environ)
 	if err != nil {
 		return nil, nil, err
@@ -174,7 +175,7 @@ func (c *Config) resolve(v reflect.Value) {
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Tag.Get("field")
 			field := v.Field(i)
-			if field.Kind() == reflect.String && (strings.HasSuffix(name, "_file") || name == "rules" || name == "envoy_config") {
+			if field.Kind() == reflect.String && isPath(name, field.String()) {
 				if path := field.String(); path != "" && !filepath.IsAbs(path) {
 					field.SetString(filepath.Join(c.file.dir, path))
 				}
@@ -183,6 +184,17 @@ func (c *Config) resolve(v reflect.Value) {
 			}
 		}
 	}
+}
+
+// isPath tells whether a field names a file or a directory.
+func isPath(name, value string) bool {
+	switch name {
+	case "rules", "envoy_config", "db_follows", "data_dir":
+		return true
+	case "db":
+		return !strings.Contains(value, ":")
+	}
+	return strings.HasSuffix(name, "_file")
 }
 
 // Where says where a setting was given, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name of the

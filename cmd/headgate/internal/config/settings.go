@@ -41,8 +41,20 @@ func upper(name string) string { return strings.ToUpper(strings.ReplaceAll(name,
 // Settings are all of them but config, in the order in which help lists them.
 func Settings() []Setting {
 	return []Setting{
-		text("rules", "FILE", "rules to enforce, YAML or JSON; watched for changes. Without it, rules of a demonstration",
+		text("rules", "FILE", "rules to enforce, YAML or JSON; watched for changes. Without it, those of the rules service",
 			func(c *Config) *string { return &c.Rules }),
+		text("db", "DB", "where the rules service keeps rules: a file, or a URL of postgres:// or redis://. Without it, a file in data-dir",
+			func(c *Config) *string { return &c.DB }),
+		text("db-follows", "FILE", "rules file that the database follows: it is watched, and the API changes no rules",
+			func(c *Config) *string { return &c.DBFollows }),
+		text("control", "URL", "rules service whose rules to take, the admin listener of another headgate",
+			func(c *Config) *string { return &c.Control }),
+		text("token-file", "FILE", "token of the role node that control is shown",
+			func(c *Config) *string { return &c.TokenFile }),
+		text("data-dir", "DIR", "where rules are kept. Without it, headgate in the user's directory for state",
+			func(c *Config) *string { return &c.DataDir }),
+		text("node-id", "ID", "how the rules service knows this node. Without it, a name by host and addresses",
+			func(c *Config) *string { return &c.NodeID }),
 		text("upstream", "URL", "service to protect, such as http://localhost:9000. Without it, a built-in one for demonstration",
 			func(c *Config) *string { return &c.Upstream }),
 		text("store", "STORE", "where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
@@ -55,7 +67,7 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.GRPCAddr }),
 		text("resp-addr", "ADDR", "where the decision service answers clients of Redis; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.RESPAddr }),
-		text("admin-addr", "ADDR", "where /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
+		text("admin-addr", "ADDR", "where the rules service, /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.AdminAddr }),
 		{
 			Name: "trusted-proxies", Arg: "CIDR,...",
@@ -76,9 +88,11 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.KeySecretFile }),
 		text("api-token-file", "FILE", "token of at least 16 characters that callers of the decision service must show",
 			func(c *Config) *string { return &c.APITokenFile }),
+		text("admin-token-file", "FILE", "token of at least 16 characters that may do everything at the rules service",
+			func(c *Config) *string { return &c.AdminTokenFile }),
 		text("envoy-config", "DIR", "limits for Envoys, in the format of envoyproxy/ratelimit; watched for changes. Without it, the rules decide",
 			func(c *Config) *string { return &c.EnvoyConfig }),
-		text("namespace", "NAME", "the service whose rules apply here, for rules that have a namespace",
+		text("namespace", "NAME", "the service whose rules apply here",
 			func(c *Config) *string { return &c.Namespace }),
 		text("region", "NAME", "value of the attribute region",
 			func(c *Config) *string { return &c.Region }),
@@ -102,16 +116,10 @@ func text(name, arg, usage string, of func(*Config) *string) Setting {
 // later are settings of parts that this version does not have, and which parts these are. Who gives one must know that it
 // does nothing.
 var later = map[string]string{
-	"db":               "the rules service",
-	"admin-token-file": "the rules service",
-	"control":          "the rules service",
-	"token-file":       "the rules service",
-	"data-dir":         "what would be kept on disk",
-	"global-store":     "counters shared by regions",
-	"node-id":          "the fleet",
-	"gossip-addr":      "the fleet",
-	"gossip-key-file":  "the fleet",
-	"join":             "the fleet",
+	"global-store":    "counters shared by regions",
+	"gossip-addr":     "the fleet",
+	"gossip-key-file": "the fleet",
+	"join":            "the fleet",
 }
 
 // A LaterSetting is one that this version refuses.

@@ -21,6 +21,12 @@ func (c *Config) validate() error {
 		check func() error
 	}{
 		{"store", c.checkStore},
+		{"rules", c.checkRules},
+		{"control", c.checkControl},
+		{"token-file", c.checkTokenFile},
+		{"db", c.checkDB},
+		{"db-follows", c.checkDBFollows},
+		{"node-id", func() error { return checkName(c.NodeID) }},
 		{"gateway-addr", func() error { return checkAddress(c.GatewayAddr) }},
 		{"api-addr", func() error { return checkAddress(c.APIAddr) }},
 		{"grpc-addr", func() error { return checkAddress(c.GRPCAddr) }},

@@ -43,6 +43,11 @@ func (n *Node) announce() {
 		args = append(args, text)
 	}
 	n.log.Info("listening", args...)
+	if token := n.control.created; token != "" && n.options.Secrets != nil {
+		_, _ = fmt.Fprintf(n.options.Secrets, // for who looks
+			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", token)
+		n.control.created = ""
+	}
 	if n.options.Banner != nil {
 		_, _ = fmt.Fprint(n.options.Banner, n.banner()) // for who looks
 	}
@@ -66,8 +71,11 @@ func (n *Node) banner() string {
 		row("before", before)
 	}
 	rules := n.config.Rules
-	if rules == "" {
-		rules = "built in; write yours and use --rules FILE"
+	if n.followed != nil {
+		rules = n.followed.current().Source
+		if n.shows() {
+			rules += "; write yours there, or use --rules FILE"
+		}
 	}
 	row("rules", rules)
 	for _, p := range n.service.protocols {
@@ -82,11 +90,14 @@ func (n *Node) banner() string {
 		}
 	}
 	if n.admin != nil {
-		admin := "http://" + reachable(n.admin.addr())
+		admin := n.admin.url()
+		if n.control.api != nil {
+			row("rules API", admin+"/v1/rules")
+		}
 		row("metrics", admin+"/metrics")
 		row("health", admin+"/readyz")
 	}
-	if url != "" && n.config.Rules == "" {
+	if url != "" && n.shows() {
 		fmt.Fprintf(&b, `
 Try it. Ten pass at once, then two a second; more get 429 and are told when to come back:
 
@@ -104,6 +115,12 @@ Others are not affected, such as a client with an API key:
 	b.WriteString("\nStop it with Ctrl-C.\n\n")
 	return b.String()
 }
+
+// shows tells whether the rules in force are those of the demonstration.
+func (n *Node) shows() bool { return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil }
+
+// demoRule is the rule of the demonstration that the banner speaks of.
+const demoRule = "demo-per-address"
 
 // gatewayURL returns a URL of the gateway for this host, empty if it is off or there is none.
 func (n *Node) gatewayURL() string {

@@ -30,6 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Banner, if any, gets a few lines for people when the node has begun to listen.
 	Banner io.Writer
+	// Secrets, if any, gets the token that a new database is given, once.
+	Secrets io.Writer
 }
 
 // A Node is a Headgate that runs. Make one with Open and run it with Run, once.
@@ -44,7 +46,10 @@ type Node struct {
 	stores   *stores
 	tokens   *jwt.Verifier // nil if there are none
 	identity *identity.Identifier
-	rules    *keeper
+	id       string
+	rules    *keeper   // of a file; nil if they are those of a rules service
+	followed *followed // nil if they are those of a file
+	control  *rulesService
 	engine   *engine.Engine
 	gateway  *gateway.Gateway // nil if it is off
 	service  decisionService
@@ -60,7 +65,9 @@ var errNothing = errors.New("all addresses are off: there is nothing to serve")
 // Open makes a node: it opens its stores, reads its rules and listens, but serves nobody yet. If it fails nothing is left
 // open.
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
-	n := &Node{config: c, options: o, log: o.Logger, started: time.Now().UTC(), hup: make(chan struct{}, 1)}
+	n := &Node{
+		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: nodeID(c), control: &rulesService{}, hup: make(chan struct{}, 1),
+	}
 	n.state.Store(telemetry.Starting)
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -84,7 +91,7 @@ func (n *Node) open(ctx context.Context) error {
 	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
 		return err
 	}
-	if err := n.openEngine(secret); err != nil {
+	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}
 	if !n.gatewayOff() {
@@ -96,12 +103,30 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if c.AdminAddr != config.Off {
-		handler := telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()
-		if n.admin, err = listen("admin", c.AdminAddr, handler, n.log); err != nil {
-			return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
+		if err := n.openAdmin(); err != nil {
+			return err
 		}
 	}
 	return n.measure()
+}
+
+func (n *Node) openAdmin() error {
+	c := n.config
+	handler := n.control.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler())
+	certificates, every, err := c.AdminCertificates()
+	if err != nil {
+		return err
+	}
+	if n.admin, err = listen("admin", c.AdminAddr, handler, n.log); err != nil {
+		return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
+	}
+	if certificates != nil {
+		n.admin.secure(certificates, every, c.AdminMinVersion())
+	} else if n.control.api != nil && !onLoopback(n.admin.listener.Addr()) {
+		n.log.Warn("others can reach the rules service, and tokens are sent to it as they are; give it certificates in admin.tls",
+			"address", n.admin.addr())
+	}
+	return nil
 }
 
 func (n *Node) gatewayOff() bool {
@@ -133,7 +158,24 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 	return err
 }
 
-func (n *Node) openEngine(secret []byte) error {
+func (n *Node) openEngine(ctx context.Context, secret []byte) error {
+	settings := engine.Config{
+		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(),
+		Secret: secret, Observe: n.metrics.Observe, OnError: n.faults("engine"),
+	}
+	if n.config.Mode() == config.FromFile {
+		return n.openFile(ctx, settings)
+	}
+	var err error
+	if n.engine, err = engine.New(settings); err != nil {
+		return err
+	}
+	n.followed = &followed{engine: n.engine, shared: n.stores.shared(), metrics: n.metrics, log: n.log}
+	return n.openControl(ctx)
+}
+
+// openFile puts the rules of a file in force.
+func (n *Node) openFile(ctx context.Context, settings engine.Config) error {
 	n.rules = &keeper{
 		path: n.config.Rules, shared: n.stores.shared(), widths: widthsOf(n.config), metrics: n.metrics, log: n.log,
 	}
@@ -141,16 +183,15 @@ func (n *Node) openEngine(secret []byte) error {
 	if err != nil {
 		return n.aboutRules(err)
 	}
-	faults := n.faults("engine")
-	n.engine, err = engine.New(engine.Config{
-		Rules: set, Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(),
-		Secret: secret, Observe: n.metrics.Observe, OnError: faults,
-	})
-	if err != nil {
+	settings.Rules = set
+	if n.engine, err = engine.New(settings); err != nil {
 		return n.aboutRules(Locate(n.rules.source(), n.rules.data, err))
 	}
 	n.rules.begin(n.engine)
-	return nil
+	if n.config.AdminAddr == config.Off {
+		return nil
+	}
+	return n.openView(ctx)
 }
 
 // aboutRules says which setting names the rules, if the error does not name the file.
@@ -193,6 +234,9 @@ func (n *Node) openGateway() error {
 func (n *Node) measure() error {
 	sources := &telemetry.Sources{Waiting: n.engine.Waiting}
 	n.stores.measure(sources)
+	if n.followed != nil {
+		n.followed.measure(sources)
+	}
 	if n.gateway != nil {
 		measureGateway(n.gateway, sources)
 	}
@@ -239,7 +283,8 @@ func (n *Node) Run(ctx context.Context) error {
 		})
 	}
 	n.serveService(serving, &group, stop)
-	if n.config.Rules != "" {
+	n.serveRules(serving, &group)
+	if n.rules != nil {
 		group.Go(func() {
 			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.rules.reload); err != nil {
 				n.log.Error("the rules file is not watched", "error", err.Error())
@@ -258,6 +303,9 @@ func (n *Node) Run(ctx context.Context) error {
 	n.log.Info("draining")
 	n.drainService()
 	group.Wait()
+	if n.control.api != nil {
+		_ = n.control.api.Close() // so that those who watch do not hold the listener
+	}
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.shutdown()
@@ -274,6 +322,23 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
+// serveRules follows the rules of a rules service until ctx ends.
+func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
+	if n.admin != nil && n.admin.certificates != nil {
+		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.lookEvery, n.log.With("listener", "admin")) })
+	}
+	if n.followed == nil {
+		return
+	}
+	group.Go(func() { n.followed.follower.Run(ctx) })
+	if m := n.followed.mirror; m != nil {
+		group.Go(func() { m.watch(ctx) })
+	}
+	if n.control.db != nil {
+		group.Go(func() { n.prune(ctx) })
+	}
+}
+
 // Reload has the rules and certificates read again, soon.
 func (n *Node) Reload() {
 	select {
@@ -288,7 +353,14 @@ func (n *Node) reloadOnDemand(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-n.hup:
-			n.rules.reload()
+			if n.rules != nil {
+				n.rules.reload()
+			} else {
+				n.followed.reload()
+			}
+			if n.admin != nil {
+				n.admin.reload(n.log)
+			}
 			if n.gateway != nil {
 				_ = n.gateway.Reload() // it has told the log
 			}
@@ -312,6 +384,10 @@ func (n *Node) close() error {
 	if n.tokens != nil {
 		n.tokens.Close()
 	}
+	if n.followed != nil && n.followed.follower != nil {
+		errs = append(errs, n.followed.follower.Close())
+	}
+	errs = append(errs, n.control.close())
 	if n.stores != nil {
 		errs = append(errs, n.stores.close())
 	}
@@ -324,11 +400,17 @@ func (n *Node) Status() telemetry.Status {
 	if state == telemetry.Ready && n.gateway != nil && !n.gateway.Ready() {
 		state = telemetry.Starting
 	}
-	s := telemetry.Status{
-		State: state, Version: n.options.Version, Started: n.started,
-		Rules: n.rules.current(), Listeners: n.Listeners(),
-	}
+	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
 	s.Store, s.Degraded = n.stores.status()
+	if n.rules != nil {
+		s.Rules = n.rules.current()
+	} else {
+		s.Rules = n.followed.current()
+		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Away != ""
+		if s.State == telemetry.Ready && !n.followed.ready() {
+			s.State = telemetry.Starting // without any rules it would let everybody pass
+		}
+	}
 	if n.tokens != nil {
 		if err := n.tokens.Err(); err != nil {
 			s.Identity.Error = err.Error()

@@ -24,11 +24,9 @@ import (
 //go:embed demo.yaml
 var demoRules []byte
 
-const demoSource = "built in, for demonstration"
-
 // A keeper keeps the rules of a file in force.
 type keeper struct {
-	path    string // empty for those of the demonstration
+	path    string
 	shared  bool
 	widths  widths
 	engine  *engine.Engine
@@ -40,21 +38,20 @@ type keeper struct {
 	mu     sync.Mutex // of what follows
 	data   []byte     // what is in force
 	status telemetry.RulesStatus
+	shown  *mirror // what shows them to the API; nil if nothing does
+}
+
+// mirror has the rules shown to the API, now and whenever they change.
+func (k *keeper) mirror(to *mirror) {
+	k.shown = to
+	to.reload()
 }
 
 // source says where rules come from.
-func (k *keeper) source() string {
-	if k.path == "" {
-		return demoSource
-	}
-	return k.path
-}
+func (k *keeper) source() string { return k.path }
 
 // read returns what the file holds.
 func (k *keeper) read() ([]byte, error) {
-	if k.path == "" {
-		return demoRules, nil
-	}
 	f, err := os.Open(k.path)
 	if err != nil {
 		return nil, err
@@ -126,6 +123,9 @@ func (k *keeper) reload() {
 	}
 	k.data = data
 	k.accepted(set)
+	if k.shown != nil {
+		k.shown.reload()
+	}
 	k.log.Info("rules loaded", "file", k.path, "rules", set.Len(), "revision", k.current().Revision)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/demo"
+	"github.com/headgate/headgate/internal/certs"
 )
 
 // A server is one of the small ones beside the gateway.
@@ -17,6 +18,9 @@ type server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
+
+	certificates *certs.Set // nil if it has none
+	lookEvery    time.Duration
 }
 
 // listen opens a server, which serves nobody yet.
@@ -36,6 +40,27 @@ func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server,
 	}}, nil
 }
 
+// secure has the server speak TLS.
+func (s *server) secure(set *certs.Set, lookEvery time.Duration, minVersion uint16) {
+	s.certificates, s.lookEvery = set, lookEvery
+	s.http.TLSConfig = set.Config(minVersion)
+}
+
+// reload looks at the files of certificates again.
+func (s *server) reload(log *slog.Logger) {
+	if s.certificates != nil {
+		_ = s.certificates.Reload(log) // it has told the log
+	}
+}
+
+// url returns where the server is.
+func (s *server) url() string {
+	if s.certificates != nil {
+		return "https://" + reachable(s.addr())
+	}
+	return "http://" + reachable(s.addr())
+}
+
 // openDemo opens the service that is protected when there is no other, for this host alone.
 func openDemo(log *slog.Logger) (*server, error) {
 	s, err := listen("demo", "127.0.0.1:0", &demo.Upstream{}, log)
@@ -51,7 +76,11 @@ func (s *server) addr() string { return s.listener.Addr().String() }
 
 // serve serves until the server is shut down or closed.
 func (s *server) serve() error {
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	serve := func() error { return s.http.Serve(s.listener) }
+	if s.certificates != nil {
+		serve = func() error { return s.http.ServeTLS(s.listener, "", "") }
+	}
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil

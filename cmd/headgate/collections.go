@@ -1,0 +1,363 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/rules/file"
+)
+
+// A sort is a collection as commands speak of it.
+type sort struct {
+	of      remote.Collection
+	thing   string
+	head    []string
+	columns func(*entry) []string
+	yaml    func(body []byte) ([]byte, error) // as in a rules file; nil if there is none of them in it
+}
+
+func ruleYAML(body []byte) ([]byte, error) {
+	r, err := control.ParseRule(body)
+	return file.RuleYAML(&r), err
+}
+
+func clientYAML(body []byte) ([]byte, error) {
+	c, err := control.ParseClient(body)
+	return file.ClientYAML(&c), err
+}
+
+// An entry is what tables show of rules, clients and overrides.
+type entry struct {
+	ID          string            `json:"id"`
+	Description string            `json:"description"`
+	Enabled     *bool             `json:"enabled"`
+	Priority    int               `json:"priority"`
+	Key         json.RawMessage   `json:"key"`
+	When        json.RawMessage   `json:"when"`
+	Limits      json.RawMessage   `json:"limits"`
+	Unlimited   bool              `json:"unlimited"`
+	Block       bool              `json:"block"`
+	OnLimit     string            `json:"on_limit"`
+	Attributes  json.RawMessage   `json:"attributes"`
+	Client      map[string]string `json:"client"`
+	Rule        string            `json:"rule"`
+	Rules       []json.RawMessage `json:"rules"`
+	Expires     time.Time         `json:"expires"`
+	Note        string            `json:"note"`
+}
+
+// grants says what may pass.
+func (e *entry) grants() string {
+	switch {
+	case e.Block:
+		return "block"
+	case e.Unlimited:
+		return "unlimited"
+	}
+	return dash(inLine(e.Limits))
+}
+
+var (
+	ruleSort = sort{
+		remote.Rules, "rule",
+		[]string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
+		func(e *entry) []string {
+			state := dash(e.OnLimit)
+			if e.OnLimit == "" {
+				state = "reject"
+			}
+			if e.Enabled != nil && !*e.Enabled {
+				state = "off"
+			}
+			return []string{e.ID, e.grants(), dash(inLine(e.Key)), cut(dash(inLine(e.When)), 50), state}
+		},
+		ruleYAML,
+	}
+	clientSort = sort{
+		remote.Clients, "client",
+		[]string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
+		func(e *entry) []string {
+			known := inLine(e.Attributes)
+			if known == "" {
+				known = "user: " + e.ID
+			}
+			return []string{e.ID, e.grants(), fmt.Sprint(len(e.Rules)), cut(known, 50)}
+		},
+		clientYAML,
+	}
+	overrideSort = sort{
+		remote.Overrides, "override",
+		[]string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
+		func(e *entry) []string {
+			var who []string
+			for _, name := range slices.Sorted(maps.Keys(e.Client)) {
+				who = append(who, name+"="+e.Client[name])
+			}
+			rule := e.Rule
+			if rule == "" {
+				rule = "all"
+			}
+			return []string{e.ID, strings.Join(who, " "), e.grants(), rule, ago(e.Expires), cut(dash(e.Note), 30)}
+		},
+		nil,
+	}
+)
+
+// inLine writes JSON as it would stand in one line of a rules file.
+func inLine(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		parts := make([]string, len(list))
+		for i := range list {
+			parts[i] = inLine(list[i])
+		}
+		return strings.Join(parts, ", ")
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) == nil && fields != nil {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			parts = append(parts, name+": "+inLine(fields[name]))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return string(raw)
+}
+
+// cut shortens a text to so many characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+func (s *sort) row(o *remote.Object) []string {
+	var e entry
+	if err := json.Unmarshal(o.Body, &e); err != nil {
+		return []string{"?", err.Error()}
+	}
+	return append(s.columns(&e), fmt.Sprint(o.Revision), ago(o.Updated), dash(o.By))
+}
+
+// item is an object as JSON and YAML show it.
+func (s *sort) item(o *remote.Object) map[string]any {
+	return map[string]any{s.thing: o.Body, "revision": o.Revision, "created": o.Created, "updated": o.Updated, "by": o.By}
+}
+
+func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
+	var out format
+	var search string
+	most := 1000
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the " + s.thing + "s of a namespace",
+		Example: fmt.Sprintf(`  headgate %[1]s list
+  headgate %[1]s list --search acme --output json`, s.of),
+		Args: cobra.NoArgs,
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
+		items, rows := []map[string]any{}, [][]string{}
+		total := 0
+		for q := (remote.Query{Search: search}); ; {
+			q.Limit = min(500, most-len(items))
+			page, err := at.List(ctx, s.of, q)
+			if err != nil {
+				return err
+			}
+			total = page.Total
+			for i := range page.Objects {
+				items = append(items, s.item(&page.Objects[i]))
+				rows = append(rows, s.row(&page.Objects[i]))
+			}
+			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= most {
+				break
+			}
+		}
+		if err := p.show(out, items, s.head, rows); err != nil {
+			return err
+		}
+		if len(items) < total {
+			_, _ = fmt.Fprintf(p.stderr, "headgate: %d of %d; --limit shows more, --search fewer\n", len(items), total)
+		}
+		return nil
+	})
+	c.Flags().StringVar(&search, "search", "", "only those that contain `TEXT`")
+	c.Flags().IntVar(&most, "limit", most, "the most to list")
+	formatFlag(c, &out)
+	return c
+}
+
+func (p *program) getCommand(s *sort, f *serverFlags) *cobra.Command {
+	out := formatYAML
+	c := &cobra.Command{
+		Use:   "get ID",
+		Short: "Show one " + s.thing,
+		Example: fmt.Sprintf(`  headgate %[1]s get search-per-user
+  headgate %[1]s get search-per-user --output json`, s.of),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeIDs(s, f),
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+		found, err := at.Get(ctx, s.of, args[0])
+		if err != nil {
+			return err
+		}
+		if out == formatTable {
+			return p.table(s.head, [][]string{s.row(found)})
+		}
+		write := s.yaml
+		if out != formatYAML || write == nil {
+			write = func(body []byte) ([]byte, error) { return written(out, body) }
+		}
+		text, err := write(found.Body)
+		if err != nil {
+			return err
+		}
+		_, err = p.stdout.Write(text)
+		return err
+	})
+	formatFlag(c, &out)
+	return c
+}
+
+func (p *program) deleteCommand(s *sort, f *serverFlags) *cobra.Command {
+	base := control.Any
+	c := &cobra.Command{
+		Use:               "delete ID...",
+		Short:             "Delete " + s.thing + "s",
+		Example:           fmt.Sprintf(`  headgate %s delete search-per-user`, s.of),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeIDs(s, f),
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+		for _, id := range args {
+			if err := at.Delete(ctx, s.of, id, base); err != nil {
+				return fmt.Errorf("delete %s %s: %w", s.thing, id, err)
+			}
+			p.say("deleted %s %s\n", s.thing, id)
+		}
+		return nil
+	})
+	c.Flags().Int64Var(&base, "revision", base, "only if it is at this `REVISION` (default whatever it is)")
+	return c
+}
+
+// completionTime is how long a shell waits for ids.
+const completionTime = 2 * time.Second
+
+// completeIDs completes ids by what the rules service has.
+func (p *program) completeIDs(s *sort, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		at, err := p.connect(f)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		defer func() { _ = at.Close() }() // it was read
+		ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+		defer cancel()
+		page, err := at.List(ctx, s.of, remote.Query{Search: begun, Limit: 500})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var ids []string
+		for i := range page.Objects {
+			var e entry
+			if json.Unmarshal(page.Objects[i].Body, &e) == nil && strings.HasPrefix(e.ID, begun) {
+				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.grants()))
+			}
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// commandContext is the context of a command, which it has not while a shell completes.
+func commandContext(c *cobra.Command) context.Context {
+	if ctx := c.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}
+
+func (p *program) clientsCommand() *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "clients",
+		Short: "Register clients with a rules service",
+		Example: `  headgate clients list --search acme
+  headgate clients import clients.ndjson`,
+	}
+	p.addServer(c, f)
+	c.AddCommand(p.listCommand(&clientSort, f), p.getCommand(&clientSort, f), p.deleteCommand(&clientSort, f), p.importCommand(f))
+	return c
+}
+
+func (p *program) overridesCommand() *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "overrides",
+		Short: "Give a client other limits for a while",
+		Example: `  headgate overrides create --client user=acme --limit 500/s --for 72h --note "their launch"
+  headgate overrides list`,
+	}
+	p.addServer(c, f)
+	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideSort, f), p.getCommand(&overrideSort, f), p.deleteCommand(&overrideSort, f))
+	return c
+}
+
+func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
+	var asked struct {
+		ID        string            `json:"id,omitempty"`
+		Client    map[string]string `json:"client"`
+		Rule      string            `json:"rule,omitempty"`
+		Limits    []string          `json:"limits,omitempty"`
+		Unlimited bool              `json:"unlimited,omitempty"`
+		Block     bool              `json:"block,omitempty"`
+		Expires   string            `json:"expires,omitempty"`
+		For       string            `json:"for,omitempty"`
+		Note      string            `json:"note,omitempty"`
+	}
+	c := &cobra.Command{
+		Use:   "create --client ATTRIBUTE=VALUE (--limit LIMIT | --unlimited | --block) (--for TIME | --until TIME)",
+		Short: "Give a client other limits for a while",
+		Example: `  headgate overrides create --client user=acme --limit 500/s --for 72h
+  headgate overrides create --client ip=203.0.113.9 --block --until 2027-01-01T00:00:00Z --note "scraper"`,
+		Args: cobra.NoArgs,
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
+		var made map[string]json.RawMessage
+		if err := at.Do(ctx, "POST", "/v1/overrides", nil, asked, &made); err != nil {
+			return err
+		}
+		text, err := written(formatYAML, made["override"])
+		if err != nil {
+			return err
+		}
+		_, err = p.stdout.Write(text)
+		return err
+	})
+	flags := c.Flags()
+	flags.StringToStringVar(&asked.Client, "client", nil, "whom it is for, as `ATTRIBUTE=VALUE`")
+	flags.StringVar(&asked.Rule, "rule", "", "`ID` of the rule that it is of (default all that count the client)")
+	flags.StringArrayVar(&asked.Limits, "limit", nil, "a `LIMIT` instead of those it has, such as \"500/s burst 1000\"")
+	flags.BoolVar(&asked.Unlimited, "unlimited", false, "no limit at all")
+	flags.BoolVar(&asked.Block, "block", false, "nothing passes")
+	flags.StringVar(&asked.For, "for", "", "how long, such as 72h")
+	flags.StringVar(&asked.Expires, "until", "", "when it ends, as RFC 3339")
+	flags.StringVar(&asked.ID, "id", "", "its `ID` (default one by chance)")
+	flags.StringVar(&asked.Note, "note", "", "why, for people")
+	return c
+}

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/telemetry"
+)
+
+// followed are the rules of a rules service, be it in this process or elsewhere.
+type followed struct {
+	follower *follow.Follower // nil until it is opened
+	mirror   *mirror          // nil if no file is followed
+	engine   *engine.Engine
+	shared   bool
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+	revision atomic.Uint64
+
+	mu   sync.Mutex
+	last follow.Status
+}
+
+// apply puts rules in force.
+func (f *followed) apply(set *rules.Set) error {
+	f.metrics.ExpectRules(set, f.shared)
+	if err := f.engine.SetRules(set); err != nil {
+		f.metrics.KeepRules(f.engine.Rules(), f.shared)
+		return err
+	}
+	f.metrics.SetRules(telemetry.RuleLoad{Set: set, Shared: f.shared, Revision: f.revision.Load(), Loaded: time.Now().UTC()})
+	return nil
+}
+
+// changed hears how they are followed.
+func (f *followed) changed(now follow.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.last
+	f.last = now
+	if now.Revision != before.Revision || now.Loaded != before.Loaded {
+		f.revision.Store(uint64(now.Revision))
+		f.metrics.RulesAdvanced(uint64(now.Revision), now.Loaded)
+	}
+	if now.Refusals > before.Refusals {
+		f.metrics.RulesRefused()
+	}
+}
+
+// reload has the rules asked for at once.
+func (f *followed) reload() {
+	if f.mirror != nil {
+		f.mirror.reload()
+	}
+	f.follower.Poke()
+}
+
+// ready tells whether there are rules at all.
+func (f *followed) ready() bool { return f.follower.Status().Ready }
+
+// current returns which rules are in force.
+func (f *followed) current() telemetry.RulesStatus {
+	s := f.follower.Status()
+	made := telemetry.RulesStatus{
+		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
+		Follow: &telemetry.FollowStatus{
+			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(), LagMS: s.Lag.Milliseconds(),
+			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk,
+		},
+	}
+	if f.mirror != nil && made.Error == "" {
+		made.Error = f.mirror.wrong()
+	}
+	return made
+}
+
+// measure adds how they are followed to what is scraped.
+func (f *followed) measure(to *telemetry.Sources) {
+	to.Follow = func() telemetry.Follow {
+		s := f.follower.Status()
+		made := telemetry.Follow{
+			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "", Push: s.Push,
+			Whole: s.Whole, Deltas: s.Deltas, Unchanged: s.Unchanged, Refused: s.Refusals, Failed: s.Failures,
+		}
+		if !s.Checked.IsZero() {
+			made.Age = max(0, time.Since(s.Checked))
+		}
+		return made
+	}
+}

@@ -1,0 +1,345 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/memstore"
+)
+
+// A rulesService is what a node has to do with rules that are not just a file: the database and its API, or the rules service
+// elsewhere whose node it is.
+type rulesService struct {
+	db      control.DB // nil if it has none
+	logins  *memstore.Store
+	api     *api.Server    // nil if it has none
+	remote  *remote.Client // nil if the rules service is in this process
+	hook    http.Handler   // nil if it takes no webhook
+	temp    string         // a directory that is to be removed, if any
+	created string         // the token that was made, to be shown once
+}
+
+// dbTimeout is how long a database may take to be opened, and to get its first rules.
+const dbTimeout = 30 * time.Second
+
+// openControl opens the rules service, or the way to one elsewhere, and puts its rules in force.
+func (n *Node) openControl(ctx context.Context) error {
+	source, dir, err := n.openSource(ctx)
+	if err != nil {
+		return err
+	}
+	f := n.followed
+	f.follower, err = follow.Open(ctx, follow.Config{
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
+	})
+	return err
+}
+
+// openSource returns where rules come from, and where they are kept for when it is away.
+func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
+	if n.config.Mode() == config.FromControl {
+		return n.openRemote()
+	}
+	if err := n.openDatabase(ctx); err != nil {
+		return nil, "", err
+	}
+	dir := ""
+	if strings.Contains(n.config.DB, "://") { // a database on another host may be away
+		if state, err := n.config.StateDir(); err == nil {
+			dir = filepath.Join(state, "node")
+		}
+	}
+	return follow.Database(n.control.db, n.config.ControlNamespace(), n.control.api.Beat), dir, nil
+}
+
+// openRemote makes the client of a rules service elsewhere.
+func (n *Node) openRemote() (follow.Source, string, error) {
+	settings, err := n.config.RemoteConfig(n.options.Version)
+	if err != nil {
+		return nil, "", err
+	}
+	if n.control.remote, err = remote.New(settings); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", n.config.Where("control"), err)
+	}
+	secret, err := n.config.HookSecret()
+	if err != nil {
+		return nil, "", err
+	}
+	if secret != nil {
+		n.control.hook, err = api.NewReceiver(secret, func(_ context.Context, h api.Hook) {
+			if h.Namespace == n.config.ControlNamespace() {
+				n.followed.follower.Poke()
+			}
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("rules_service.hook_secret_file: %w", err)
+		}
+	}
+	dir := ""
+	if state, err := n.config.StateDir(); err != nil {
+		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "error", err.Error())
+	} else {
+		dir = filepath.Join(state, "node")
+	}
+	return follow.Remote(n.control.remote), dir, nil
+}
+
+// openDatabase opens the database and its API, and gives a new one its first rules.
+func (n *Node) openDatabase(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
+	defer cancel()
+	c, s := n.config, n.control
+	var err error
+	if s.db, err = n.openDB(ctx); err != nil {
+		return err
+	}
+	last, _, err := s.db.Revision(ctx, c.ControlNamespace())
+	if err != nil {
+		return err
+	}
+	settings := api.Config{}
+	if c.DBFollows != "" {
+		settings.ReadOnly = "The database follows the file " + c.DBFollows + ": change that."
+	}
+	if c.AdminTokenFile == "" {
+		settings.FirstToken = func(token string) { s.created = token }
+	}
+	if err := n.openAPIServer(settings); err != nil {
+		return err
+	}
+	if c.DBFollows != "" {
+		n.followed.mirror = &mirror{server: s.api, namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
+		if err := n.followed.mirror.load(ctx); err != nil && last == 0 {
+			return fmt.Errorf("%s: %w", c.Where("db-follows"), err)
+		}
+		return nil
+	}
+	if last == 0 && (c.NeedsDemo() || !c.Given("db")) {
+		if _, err := s.api.Apply(ctx, c.ControlNamespace(), "headgate", "demo.yaml", demoRules); err != nil {
+			return fmt.Errorf("rules for demonstration: %w", err)
+		}
+		n.log.Info("the database was empty and has the rules of the demonstration now", "db", s.db.Name())
+	}
+	return nil
+}
+
+// openDB opens the database that the configuration names, or the one in the directory for state. If that cannot be and nobody
+// has asked for it, it is one that ends with the process.
+func (n *Node) openDB(ctx context.Context) (control.DB, error) {
+	c := n.config
+	if c.DB != "" {
+		db, err := openAny(ctx, c.DB)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Where("db"), err)
+		}
+		return db, nil
+	}
+	dir, err := c.StateDir()
+	if err == nil {
+		var db control.DB
+		if db, err = sqlite.Open(ctx, filepath.Join(dir, "rules.db")); err == nil {
+			return db, nil
+		}
+	}
+	if c.Given("data-dir") || errors.Is(err, control.ErrNewer) {
+		return nil, fmt.Errorf("%s: %w", c.Where("data-dir"), err)
+	}
+	n.log.Warn("rules and tokens that are made here are lost when this process ends; give --data-dir or --db", "error", err.Error())
+	return n.openTemporary(ctx)
+}
+
+// openTemporary opens a database that ends with the process.
+func (n *Node) openTemporary(ctx context.Context) (control.DB, error) {
+	dir, err := os.MkdirTemp("", "headgate-")
+	if err != nil {
+		return nil, err
+	}
+	n.control.temp = dir
+	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
+}
+
+// maxLogins is how much memory the counters of failed logins may take.
+const maxLogins = 8 << 20
+
+// openAPIServer makes the API of the database.
+func (n *Node) openAPIServer(settings api.Config) (err error) {
+	s := n.control
+	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
+		return err
+	}
+	if s.logins, err = memstore.New(memstore.Options{MaxBytes: maxLogins}); err != nil {
+		return err
+	}
+	settings.DB, settings.Logins, settings.Logger = s.db, s.logins, n.log
+	settings.Node, settings.NodeNamespace, settings.Identifier = n.engine, n.config.ControlNamespace(), n.identity
+	settings.Hooks.Networks = n.config.RulesService.HookNetworks
+	s.api, err = api.New(settings)
+	return err
+}
+
+// openView makes the API show the rules of a file, which it cannot change. It is not what a node is for, so that it goes on
+// without.
+func (n *Node) openView(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
+	defer cancel()
+	db, err := n.openTemporary(ctx)
+	if err != nil {
+		n.log.Warn("the API cannot show the rules", "error", err.Error())
+		return nil
+	}
+	n.control.db = db
+	err = n.openAPIServer(api.Config{
+		ReadOnly:    "The rules are those of the file " + n.config.Rules + ": change that.",
+		NoOverrides: "The rules are those of a file, without a database: start headgate with --db, and with --db-follows if the file is to stay the truth.",
+	})
+	if err != nil {
+		return err
+	}
+	n.rules.mirror(&mirror{server: n.control.api, namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
+	return nil
+}
+
+// pruneEvery is how often old changes are forgotten.
+const pruneEvery = 24 * time.Hour
+
+// prune forgets changes that are older than the configuration wants to know, again and again until ctx ends.
+func (n *Node) prune(ctx context.Context) {
+	keep := n.config.KeepHistory()
+	if keep == 0 {
+		return
+	}
+	wait := mathrand.N(time.Hour) // not all instances of one database at once
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = pruneEvery
+		working, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		count, err := n.control.db.Prune(working, time.Now().Add(-keep))
+		cancel()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			n.log.Warn("old changes were not forgotten", "error", err.Error())
+		case count > 0:
+			n.log.Info("old changes were forgotten", "changes", count)
+		}
+	}
+}
+
+// describe says what the rules service should know of this node.
+func (n *Node) describe() control.Node {
+	made := control.Node{
+		ID: n.id, Version: n.options.Version, Region: n.config.Region, Store: "ok", Started: n.started,
+	}
+	if n.admin != nil {
+		made.Address = n.admin.url()
+	}
+	if status, degraded := n.stores.status(); degraded {
+		made.Store = status.Kind + " is away"
+		for _, shard := range status.Shards {
+			if !shard.Up && shard.Error != "" {
+				made.Store = status.Kind + ": " + shard.Error
+			}
+		}
+	}
+	return made
+}
+
+// nodeID returns how the rules service knows a node: a name that it has again when it is started again, and that another on
+// the same host does not have.
+func nodeID(c *config.Config) string {
+	if c.NodeID != "" {
+		return c.NodeID
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	state, _ := c.StateDir() // an empty one tells nodes apart by addresses alone
+	apart := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
+	for i := range c.Gateway.Listeners {
+		apart = append(apart, c.Gateway.Listeners[i].Address)
+	}
+	for _, addr := range apart[1:] {
+		if strings.HasSuffix(addr, ":0") { // many may have that
+			apart = append(apart, rand.Text())
+			break
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(apart, "\n")))
+	if len(host) > 100 {
+		host = host[:100]
+	}
+	return strings.Map(plainRune, host) + "-" + hex.EncodeToString(sum[:3])
+}
+
+func plainRune(r rune) rune {
+	if r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		return r
+	}
+	return '-'
+}
+
+// handler answers on the admin listener: the rules service, and before it what telemetry has.
+func (s *rulesService) handler(others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		switch {
+		case s.hook != nil && path == "/v1/hooks/rules":
+			s.hook.ServeHTTP(w, r)
+		case s.api != nil && (strings.HasPrefix(path, "/v1/") || path == "/openapi.json"):
+			s.api.ServeHTTP(w, r)
+		default:
+			others.ServeHTTP(w, r)
+		}
+	})
+}
+
+// close closes what was opened.
+func (s *rulesService) close() error {
+	var errs []error
+	if s.api != nil {
+		errs = append(errs, s.api.Close())
+	}
+	if s.logins != nil {
+		errs = append(errs, s.logins.Close())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.remote != nil {
+		errs = append(errs, s.remote.Close())
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
+	}
+	return errors.Join(errs...)
+}
+
+// openAny opens a database by its URL or path.
+func openAny(ctx context.Context, where string) (control.DB, error) {
+	if strings.Contains(where, "://") {
+		return nil, errors.New("no such database yet")
+	}
+	return sqlite.Open(ctx, where)
+}

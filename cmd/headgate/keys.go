@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/rules"
+)
+
+// counted is what a client has left under one rule.
+type counted struct {
+	Rule   string `json:"id"`
+	Effect string `json:"effect"`
+	Client string `json:"client,omitempty"`
+	Limits []struct {
+		Name         string `json:"name"`
+		Limit        string `json:"limit"`
+		Allowed      bool   `json:"allowed"`
+		Capacity     int64  `json:"capacity"`
+		Remaining    int64  `json:"remaining"`
+		RetryAfterMS int64  `json:"retry_after_ms"`
+		ResetAfterMS int64  `json:"reset_after_ms"`
+	} `json:"limits"`
+}
+
+func (p *program) keysCommand() *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "Look at what a client has left, or forget what it has consumed",
+		Example: `  headgate keys get user=acme
+  headgate keys reset user=acme --rule search-per-user`,
+	}
+	p.addServer(c, f)
+	c.AddCommand(p.getKeysCommand(f), p.resetKeysCommand(f))
+	return c
+}
+
+// attributesOf reads arguments such as user=acme.
+func attributesOf(args []string) (map[string]string, error) {
+	made := make(map[string]string, len(args))
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
+		}
+		if _, twice := made[name]; twice {
+			return nil, fmt.Errorf("%s: want each attribute once", name)
+		}
+		made[name] = value
+	}
+	return made, nil
+}
+
+func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "get ATTRIBUTE=VALUE...",
+		Short: "Show what a client has left under each rule that counts it",
+		Example: `  headgate keys get user=acme
+  headgate keys get user=acme ip=203.0.113.9 --output json`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+		who, err := attributesOf(args)
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		for name, value := range who {
+			query.Set(name, value)
+		}
+		var answer struct {
+			Keys  []counted `json:"keys"`
+			Error string    `json:"error"`
+		}
+		if err := at.Do(ctx, "GET", "/v1/keys", query, nil, &answer); err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for _, k := range answer.Keys {
+			if len(k.Limits) == 0 {
+				rows = append(rows, []string{k.Rule, k.Effect, "-", "-", "-"})
+			}
+			for _, l := range k.Limits {
+				rows = append(rows, []string{
+					k.Rule, l.Limit, fmt.Sprintf("%d of %d", l.Remaining, l.Capacity), soon(l.ResetAfterMS), dash(k.Client),
+				})
+			}
+		}
+		if err := p.show(out, answer.Keys, []string{"RULE", "LIMIT", "LEFT", "FULL", "CLIENT"}, rows); err != nil {
+			return err
+		}
+		if answer.Error != "" {
+			return errors.New(answer.Error)
+		}
+		return nil
+	})
+	formatFlag(c, &out)
+	return c
+}
+
+// soon says in how many milliseconds.
+func soon(ms int64) string {
+	if ms <= 0 {
+		return "now"
+	}
+	return "in " + (time.Duration(ms) * time.Millisecond).Round(10*time.Millisecond).String()
+}
+
+func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
+	var rule string
+	c := &cobra.Command{
+		Use:   "reset ATTRIBUTE=VALUE...",
+		Short: "Forget what a client has consumed",
+		Example: `  headgate keys reset user=acme
+  headgate keys reset user=acme --rule search-per-user`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+		who, err := attributesOf(args)
+		if err != nil {
+			return err
+		}
+		asked := map[string]any{"attributes": who}
+		if rule != "" {
+			asked["rule"] = rule
+		}
+		if err := at.Do(ctx, "POST", "/v1/keys:reset", nil, asked, nil); err != nil {
+			return err
+		}
+		p.say("reset %s\n", strings.Join(args, " "))
+		return nil
+	})
+	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all that count the client)")
+	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleSort, f)) // it is there
+	return c
+}
+
+func (p *program) nodesCommand() *cobra.Command {
+	f := &serverFlags{}
+	var out format
+	c := &cobra.Command{
+		Use:   "nodes",
+		Short: "Show the nodes of a rules service, and which revision each has in force",
+		Example: `  headgate nodes
+  headgate nodes --output json`,
+		Args: cobra.NoArgs,
+	}
+	p.addServer(c, f)
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
+		list, err := at.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for i := range list {
+			n := &list[i]
+			state := "ok"
+			switch {
+			case n.Error != "":
+				state = cut(n.Error, 60)
+			case n.FromDisk:
+				state = "from disk"
+			case n.Behind:
+				state = "behind"
+			}
+			rows = append(rows, []string{
+				n.ID, dash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(), n.Store, ago(n.Seen), state, dash(n.Address),
+			})
+		}
+		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "ADDRESS"}, rows)
+	})
+	formatFlag(c, &out)
+	return c
+}

@@ -1,0 +1,302 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/control/api"
+)
+
+const hookSecret = "a secret that both sides know"
+
+// A taker is a receiver of webhooks that may refuse some.
+type taker struct {
+	*httptest.Server
+	refuse atomic.Int64 // how many more
+	tried  atomic.Int64
+	mu     sync.Mutex
+	taken  []api.Hook
+	last   *http.Request // with its body in lastBody
+	body   string
+}
+
+func newTaker(t testing.TB) *taker {
+	t.Helper()
+	k := &taker{}
+	receiver, err := api.NewReceiver([]byte(hookSecret), func(_ context.Context, h api.Hook) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.taken = append(k.taken, h)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k.tried.Add(1)
+		if k.refuse.Add(-1) >= 0 {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		k.mu.Lock()
+		k.last, k.body = r, string(text)
+		k.mu.Unlock()
+		r.Body = io.NopCloser(strings.NewReader(string(text)))
+		receiver.ServeHTTP(w, r)
+	}))
+	t.Cleanup(k.Close)
+	return k
+}
+
+// has tells whether a revision was taken.
+func (k *taker) has(revision int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.taken {
+		if h.Revision == revision {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *service) hook(id, url string) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"id": id, "url": url, "secret": hookSecret})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.call("POST", "/v1/webhooks", string(body)).wants(201, `"secret":"`+hookSecret)
+}
+
+// deliveries returns those of a webhook.
+func (s *service) deliveries(id string) []struct {
+	Revision int64
+	State    string
+	Attempts int
+	Status   int
+	Error    string
+} {
+	s.t.Helper()
+	var got struct {
+		Deliveries []struct {
+			Revision int64
+			State    string
+			Attempts int
+			Status   int
+			Error    string
+		}
+	}
+	s.call("GET", "/v1/webhooks/"+id+"/deliveries", "").wants(200).into(&got)
+	return got.Deliveries
+}
+
+func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
+	s := open(t, api.Config{Hooks: loopback})
+	k := newTaker(t)
+	k.refuse.Store(2)
+	s.hook("hook", k.URL)
+	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
+	eventually(t, "the webhook is taken", func() bool { return k.has(revision) })
+	eventually(t, "that is known", func() bool {
+		d := s.deliveries("hook")
+		return len(d) == 1 && d[0].State == "delivered" && d[0].Attempts == 3 && d[0].Status == 202 && d[0].Revision == revision
+	})
+	// A change of tokens is nobody's business, and a webhook of another namespace is not told.
+	s.token("x", api.Viewer, "*")
+	s.call("PUT", "/v1/rules/x?namespace=blog", `{"id":"x","limits":["1/s"]}`).wants(201)
+	next := s.call("DELETE", "/v1/rules/search", "").wants(200)
+	var made struct{ Revision int64 }
+	next.into(&made)
+	eventually(t, "the next is taken", func() bool { return k.has(made.Revision) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.taken) != 2 || k.taken[0].Namespace != "default" || k.taken[0].Event != "revision" || k.taken[0].Time.IsZero() {
+		t.Errorf("taken: got %+v, want the two of this namespace", k.taken)
+	}
+	if got := k.last.Header.Get("Authorization"); got != "" {
+		t.Errorf("Authorization: got %q, want none", got)
+	}
+	// The same once more is refused by who has taken it.
+	again, err := http.NewRequestWithContext(t.Context(), "POST", k.URL, strings.NewReader(k.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Header.Set(api.SignatureHeader, k.last.Header.Get(api.SignatureHeader))
+	k.mu.Unlock()
+	got, err := http.DefaultClient.Do(again)
+	k.mu.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = got.Body.Close()
+	if got.StatusCode != http.StatusConflict {
+		t.Errorf("a replay: got %d, want 409", got.StatusCode)
+	}
+}
+
+func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
+	s := open(t, api.Config{Hooks: loopback})
+	k := newTaker(t)
+	k.refuse.Store(1 << 40)
+	s.hook("hook", k.URL)
+	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
+	eventually(t, "it is a dead letter", func() bool {
+		d := s.deliveries("hook")
+		return len(d) == 1 && d[0].State == "dead"
+	})
+	d := s.deliveries("hook")[0]
+	if d.Attempts != loopback.Attempts || d.Status != 503 || !strings.Contains(d.Error, "503") {
+		t.Errorf("the dead letter: got %+v, want %d attempts and a 503", d, loopback.Attempts)
+	}
+	if got := k.tried.Load(); got != int64(loopback.Attempts) {
+		t.Errorf("attempts: got %d, want %d", got, loopback.Attempts)
+	}
+	k.refuse.Store(0)
+	s.call("POST", "/v1/webhooks/hook/deliveries/99999:retry", "").wants(404)
+	s.call("POST", "/v1/webhooks/none/deliveries/1:retry", "").wants(404)
+	s.call("POST", fmt.Sprintf("/v1/webhooks/hook/deliveries/%d:retry", revision), "").wants(202, `"state":"pending"`)
+	eventually(t, "it is taken", func() bool { return k.has(revision) })
+	eventually(t, "that is known", func() bool { return s.deliveries("hook")[0].State == "delivered" })
+	s.call("DELETE", "/v1/webhooks/hook", "").wants(200)
+	s.call("GET", "/v1/webhooks/hook/deliveries", "").wants(404)
+	s.call("GET", "/v1/webhooks", "").wants(200, `"webhooks":[]`)
+}
+
+func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
+	db := openDB(t)
+	hooks := loopback
+	hooks.Attempts, hooks.MaxBackoff, hooks.Backoff = 1000, time.Hour, time.Hour // it does not come to a second attempt
+	hooks.Timeout = 10 * time.Second
+	first := open(t, api.Config{DB: db, Hooks: hooks, AdminToken: "a token of a file, long enough"})
+	k := newTaker(t)
+	k.refuse.Store(1)
+	first.hook("hook", k.URL)
+	revision := first.call("POST", "/v1/rules", searchRule).wants(201).etag()
+	eventually(t, "the first attempt has failed", func() bool {
+		d := first.deliveries("hook")
+		return len(d) == 1 && d[0].Attempts == 1
+	})
+	if err := first.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Two hours later, it is long due.
+	later := func() time.Time { return time.Now().Add(2 * time.Hour) }
+	open(t, api.Config{DB: db, Hooks: hooks, AdminToken: "a token of a file, long enough", Now: later})
+	eventually(t, "the next server has sent it", func() bool { return k.tried.Load() == 2 })
+	_ = revision
+}
+
+func TestWhereWebhooksAreNotSentTo(t *testing.T) {
+	s := open(t, api.Config{})
+	for _, url := range []string{
+		"http://127.0.0.1/x", "http://localhost.:0x/", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://10.1.2.3/", "http://169.254.169.254/latest/meta-data",
+		"http://192.168.0.1/", "http://100.64.0.1/", "http://0.0.0.0/", "http://[fe80::1]/", "http://[fd00::1]/", "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://224.0.0.1/",
+		"ftp://example.com/", "file:///etc/passwd", "http:///x", "example.com", "http://user:pw@example.com/", "http://example.com/#x", "http://example.com/" + strings.Repeat("x", 3000),
+	} {
+		if got := s.call("POST", "/v1/webhooks", fmt.Sprintf(`{"url":%q}`, url)); got.status != 422 || !strings.Contains(got.body, `"path":"url"`) {
+			t.Errorf("%.60s: got %d %s, want 422 of url", url, got.status, got.body)
+		}
+	}
+	s.call("POST", "/v1/webhooks", `{"url":"https://example.com/","secret":"short"}`).wants(422, `"path":"secret"`)
+	s.call("POST", "/v1/webhooks", `{"url":"https://203.0.113.9/x"}`).wants(201)
+}
+
+// A name that leads to this host is refused when it is sent, and a redirect is not followed.
+func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
+	hooks := api.HookConfig{Attempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	s := open(t, api.Config{Hooks: hooks})
+	k := newTaker(t)
+	s.hook("named", strings.Replace(k.URL, "127.0.0.1", "localhost", 1))
+	s.call("POST", "/v1/rules", searchRule).wants(201)
+	eventually(t, "it is a dead letter", func() bool {
+		d := s.deliveries("named")
+		return len(d) == 1 && d[0].State == "dead"
+	})
+	if d := s.deliveries("named")[0]; !strings.Contains(d.Error, "not a public address") || k.tried.Load() != 0 {
+		t.Errorf("a name of this host: got %+v and %d attempts, want it refused before a connection", d, k.tried.Load())
+	}
+
+	hooks.Networks = loopback.Networks
+	s = open(t, api.Config{Hooks: hooks})
+	redirects := httptest.NewServer(http.RedirectHandler(k.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(redirects.Close)
+	s.hook("moved", redirects.URL)
+	s.call("POST", "/v1/rules", searchRule).wants(201)
+	eventually(t, "it is a dead letter", func() bool {
+		d := s.deliveries("moved")
+		return len(d) == 1 && d[0].State == "dead"
+	})
+	if d := s.deliveries("moved")[0]; d.Status != 307 || k.tried.Load() != 0 {
+		t.Errorf("a redirect: got %+v and %d attempts, want it not followed", d, k.tried.Load())
+	}
+}
+
+func TestVerifyHookTakesOnlyWhatWasSignedNow(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	secret, body := []byte(hookSecret), []byte(`{"revision":42}`)
+	good := api.Sign(secret, body, now)
+	_, sum, _ := strings.Cut(good, ",")
+	for _, tt := range []struct {
+		name   string
+		secret string
+		header string
+		body   string
+		at     time.Time
+		want   error
+	}{
+		{"right", hookSecret, good, string(body), now, nil},
+		{"almost too old", hookSecret, good, string(body), now.Add(api.HookWindow), nil},
+		{"too old", hookSecret, good, string(body), now.Add(api.HookWindow + time.Second), api.ErrHookTime},
+		{"too early", hookSecret, good, string(body), now.Add(-api.HookWindow - time.Second), api.ErrHookTime},
+		{"another secret", "another secret, as long", good, string(body), now, api.ErrSignature},
+		{"no secret", "", api.Sign(nil, body, now), string(body), now, api.ErrSignature},
+		{"another body", hookSecret, good, `{"revision":43}`, now, api.ErrSignature},
+		{"another time", hookSecret, "t=1800000001," + sum, string(body), now, api.ErrSignature},
+		{"no time", hookSecret, sum, string(body), now, api.ErrSignature},
+		{"nothing", hookSecret, "", string(body), now, api.ErrSignature},
+		{"another version", hookSecret, strings.Replace(good, "v1", "v0", 1), string(body), now, api.ErrSignature},
+		{"one of two", hookSecret, strings.Replace(good, "v1", "v1=00,v1", 1), string(body), now, nil},
+		{"no hex", hookSecret, "t=1800000000,v1=zz", string(body), now, api.ErrSignature},
+	} {
+		if err := api.VerifyHook([]byte(tt.secret), tt.header, []byte(tt.body), tt.at); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	if _, err := api.NewReceiver([]byte("short"), nil); err == nil {
+		t.Error("a receiver with a short secret: got no error")
+	}
+}
+
+func TestANodeTakesWebhooks(t *testing.T) {
+	var taken atomic.Int64
+	receiver, err := api.NewReceiver([]byte(hookSecret), func(_ context.Context, h api.Hook) { taken.Store(h.Revision) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, api.Config{Hook: receiver})
+	const body = `{"event":"revision","namespace":"default","revision":42}`
+	header := api.Sign([]byte(hookSecret), []byte(body), time.Now())
+	s.as("", "POST", "/v1/hooks/rules", body).wants(401)
+	s.as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(202)
+	if got := taken.Load(); got != 42 {
+		t.Errorf("taken: got %d, want 42", got)
+	}
+	s.as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(409)
+	s.as("", "POST", "/v1/hooks/rules", strings.Repeat("x", 100_000), api.SignatureHeader, header).wants(413)
+	open(t, api.Config{}).as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(404)
+}

@@ -1,0 +1,336 @@
+package follow_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/memstore"
+)
+
+const adminToken = "a-token-for-the-tests-of-nodes"
+
+// A service is a rules service on a port of this host.
+type service struct {
+	db    control.DB
+	url   string
+	admin *remote.Client
+	node  string       // a token of the role node
+	moved atomic.Int64 // bytes that were sent to everybody
+	mute  atomic.Bool  // refuses watches
+}
+
+// startService starts one over a database.
+func startService(t testing.TB, db control.DB) *service {
+	t.Helper()
+	logins, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := api.New(api.Config{DB: db, Logins: logins, AdminToken: adminToken, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{db: db}
+	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.mute.Load() && r.URL.Path == "/v1/watch" {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		server.ServeHTTP(w, r)
+	}))
+	h.Listener = &countingListener{h.Listener, &s.moved}
+	h.Start()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		h.CloseClientConnections()
+		h.Close()
+		if err := logins.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.url = h.URL
+	s.admin = s.client(t, adminToken)
+	var made struct{ Secret string }
+	token := map[string]any{"id": "nodes", "role": "node", "namespaces": []string{"*"}}
+	if err := s.admin.Do(t.Context(), http.MethodPost, "/v1/tokens", nil, token, &made); err != nil {
+		t.Fatal(err)
+	}
+	s.node = made.Secret
+	return s
+}
+
+func (s *service) client(t testing.TB, token string) *remote.Client {
+	t.Helper()
+	c, err := remote.New(remote.Config{URL: s.url, Token: token, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// put writes an object.
+func (s *service) put(t testing.TB, of remote.Collection, id, body string) int64 {
+	t.Helper()
+	revision, err := s.admin.Put(t.Context(), of, id, []byte(body), control.Any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// start starts a node of the service.
+func (s *service) start(t testing.TB, c follow.Config) *node {
+	t.Helper()
+	c.Source = follow.Remote(s.client(t, s.node))
+	n := open(t, c)
+	n.run(t)
+	return n
+}
+
+// A countingListener counts what is sent over its connections.
+type countingListener struct {
+	net.Listener
+	sent *atomic.Int64
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countingConn{c, l.sent}, nil
+}
+
+type countingConn struct {
+	net.Conn
+	sent *atomic.Int64
+}
+
+func (c *countingConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.sent.Add(int64(n))
+	return n, err
+}
+
+func TestARulesServiceIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := startService(t, openDB(t))
+	s.put(t, remote.Rules, "per-user", perUser)
+	n := s.start(t, follow.Config{
+		Dir: t.TempDir(), Poll: time.Hour,
+		Node: func() control.Node { return control.Node{ID: "n1", Version: "v1", Store: "ok", Started: time.Now()} },
+	})
+	if got := n.limit("x"); got != 10 {
+		t.Errorf("at the start: got %d, want 10", got)
+	}
+	s.put(t, remote.Rules, "per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`)
+	until(t, "a rule", func() bool { return n.limit("x") == 20 })
+	s.put(t, remote.Clients, "acme", `{"id":"acme","limits":["50/s"]}`)
+	until(t, "a client", func() bool { return n.limit("acme") == 50 })
+	revision := s.put(t, remote.Overrides, "o", `{"id":"o","client":{"user":"acme"},"limits":["500/s"],"for":"1h"}`)
+	until(t, "an override", func() bool { return n.limit("acme") == 500 })
+	if err := s.admin.Delete(t.Context(), remote.Overrides, "o", revision); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "no override", func() bool { return n.limit("acme") == 50 })
+	if err := s.admin.Delete(t.Context(), remote.Clients, "acme", control.Any); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "no client", func() bool { return n.limit("acme") == 20 })
+	if got := n.Status(); got.Whole != 1 || got.Deltas != 5 || !got.Push || got.Lag <= 0 {
+		t.Errorf("got %+v", got)
+	}
+	until(t, "the service knows", func() bool {
+		nodes, err := s.admin.Nodes(context.Background())
+		return err == nil && len(nodes) == 1 && nodes[0].ID == "n1" && nodes[0].Revision == n.Status().Revision && !nodes[0].Behind
+	})
+}
+
+// figures are how long things took, in order.
+type figures []time.Duration
+
+func (f figures) at(part float64) time.Duration {
+	slices.Sort(f)
+	return f[min(len(f)-1, int(part*float64(len(f))))]
+}
+
+// spread measures how long it takes from a write until it is in force on each of many nodes.
+func spread(t testing.TB, s *service, nodes []*node, writes int) figures {
+	t.Helper()
+	var took figures
+	for i := range writes {
+		limit := int64(1000 + i)
+		body, err := json.Marshal(map[string]any{"id": "per-user", "key": []string{"user"}, "limits": []string{fmt.Sprint(limit, "/s")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var group sync.WaitGroup
+		times := make(figures, len(nodes))
+		for j, n := range nodes {
+			group.Go(func() {
+				for n.limit("x") != limit && time.Since(began) < patience {
+					time.Sleep(500 * time.Microsecond)
+				}
+				times[j] = time.Since(began)
+			})
+		}
+		s.put(t, remote.Rules, "per-user", string(body))
+		group.Wait()
+		took = append(took, times...)
+	}
+	return took
+}
+
+// The bar is a median of 100 ms and 99 in 100 within 1 s; a test machine that does other things gets ten times that.
+func TestAChangeIsInForceOnFiftyNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startService(t, openDB(t))
+	s.put(t, remote.Rules, "per-user", perUser)
+	count, writes := 50, 5
+	if testing.Short() {
+		count = 10
+	}
+	nodes := make([]*node, count)
+	for i := range nodes {
+		nodes[i] = s.start(t, follow.Config{Poll: time.Hour})
+	}
+	for _, n := range nodes {
+		until(t, "the push", func() bool { return n.Status().Push })
+	}
+	took := spread(t, s, nodes, writes)
+	median, most := took.at(0.5), took.at(0.99)
+	t.Logf("%d nodes, %d writes: in force after %s (median), %s (99 of 100)", count, writes, median, most)
+	if median > time.Second || most > 10*time.Second {
+		t.Errorf("in force after %s (median), %s (99 of 100)", median, most)
+	}
+}
+
+// With the push cut, polling finds a change: within 15 s when nodes ask every 10 s, give or take a fifth.
+func TestWithoutThePushAChangeIsFoundByPolling(t *testing.T) {
+	t.Parallel()
+	s := startService(t, openDB(t))
+	s.mute.Store(true)
+	s.put(t, remote.Rules, "per-user", perUser)
+	nodes := make([]*node, 5)
+	for i := range nodes {
+		nodes[i] = s.start(t, follow.Config{Poll: 500 * time.Millisecond})
+	}
+	took := spread(t, s, nodes, 1)
+	t.Logf("asked for every 500 ms: in force after %s at most", took.at(1))
+	for _, n := range nodes {
+		if got := n.Status(); got.Push || got.PushError == "" {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+// Five hundred nodes lose the service at once and come back at once.
+func TestSoakFiveHundredNodesComeBackAtOnce(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("set HEADGATE_SOAK to run it")
+	}
+	db := openDB(t)
+	s := startService(t, db)
+	s.put(t, remote.Rules, "per-user", perUser)
+	began := time.Now()
+	nodes := make([]*node, 500)
+	var group sync.WaitGroup
+	for i := range nodes {
+		group.Go(func() { nodes[i] = s.start(t, follow.Config{Poll: 10 * time.Second}) })
+	}
+	group.Wait()
+	for _, n := range nodes {
+		until(t, "the push", func() bool { return n.Status().Push && n.limit("x") == 10 })
+	}
+	t.Logf("500 nodes at the right revision, with the push, after %s", time.Since(began))
+	took := spread(t, s, nodes, 10)
+	t.Logf("500 nodes, 10 writes: in force after %s (median), %s (99 of 100)", took.at(0.5), took.at(0.99))
+}
+
+// fill registers many clients, by changes of the database itself.
+func fill(t testing.TB, db control.DB, count int) {
+	t.Helper()
+	for from := 0; from < count; from += control.MaxOps {
+		var ops []control.Op
+		for i := from; i < min(count, from+control.MaxOps); i++ {
+			id := fmt.Sprintf("client-%07d", i)
+			ops = append(ops, client(id, fmt.Sprintf(`{"id":"%s","limits":["%d/s"]}`, id, 1+i%1000)))
+		}
+		commit(t, db, ops...)
+	}
+}
+
+// One client of many is changed: that one moves, and no other.
+func TestOneClientOfManyMovesAlone(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	commit(t, db, rule("per-user", perUser))
+	count := 20_000
+	if testing.Short() {
+		count = 2000
+	}
+	fill(t, db, count)
+	oneOfMany(t, db, count)
+}
+
+func oneOfMany(t *testing.T, db control.DB, count int) {
+	s := startService(t, db)
+	began := time.Now()
+	n := s.start(t, follow.Config{Dir: t.TempDir(), Poll: time.Hour})
+	until(t, "the push", func() bool { return n.Status().Push })
+	t.Logf("%d clients: %d MB, in force after %s", count, s.moved.Load()>>20, time.Since(began))
+	if got := n.Status(); got.Clients != count {
+		t.Fatalf("got %d clients, want %d", got.Clients, count)
+	}
+	var took figures
+	var moved int64
+	const changes = 5
+	for i := range changes {
+		id := fmt.Sprintf("client-%07d", i*17)
+		before := s.moved.Load()
+		began := time.Now()
+		s.put(t, remote.Clients, id, fmt.Sprintf(`{"id":"%s","limits":["%d/s"]}`, id, 5000+i))
+		until(t, "one client", func() bool { return n.limit(id) == int64(5000+i) })
+		took = append(took, time.Since(began))
+		moved = max(moved, s.moved.Load()-before)
+	}
+	t.Logf("one of %d clients changed: in force after %s at most, %d bytes moved at most, the answer to the write included", count, took.at(1), moved)
+	if moved > 10_000 {
+		t.Errorf("%d bytes moved, want at most 10000", moved)
+	}
+	if took.at(1) > 10*time.Second {
+		t.Errorf("in force after %s", took.at(1))
+	}
+	if got := n.Status(); got.Whole != 1 || got.Deltas != changes {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSoakOneOfAMillionClientsMovesAlone(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("set HEADGATE_SOAK to run it")
+	}
+	db := openDB(t)
+	commit(t, db, rule("per-user", perUser))
+	fill(t, db, 1_000_000)
+	oneOfMany(t, db, 1_000_000)
+}

@@ -1,0 +1,190 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/headgate/headgate/control"
+)
+
+// changeColumns are those that change reads.
+const changeColumns = "revision, namespace, time, actor, address, action, note"
+
+func change(row pgx.Row) (control.Change, error) {
+	c := control.Change{Base: control.Any}
+	var when int64
+	err := row.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note)
+	c.Time = at(when)
+	return c, err
+}
+
+// Log returns changes.
+func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
+	where := &clause{}
+	where.and("revision > ?", q.After)
+	if q.Before > 0 {
+		where.and("revision < ?", q.Before)
+	}
+	if q.Namespace != "" {
+		where.and("namespace = ?", q.Namespace)
+	}
+	switch {
+	case q.ID != "" && q.Kind != "":
+		where.and("revision IN (SELECT revision FROM headgate_ops o WHERE o.namespace = c.namespace AND o.kind = ? AND o.id = ?)", q.Kind, q.ID)
+	case q.ID != "":
+		where.and("revision IN (SELECT revision FROM headgate_ops o WHERE o.namespace = c.namespace AND o.id = ?)", q.ID)
+	case q.Kind != "":
+		where.and("EXISTS (SELECT 1 FROM headgate_ops o WHERE o.revision = c.revision AND o.kind = ?)", q.Kind)
+	}
+	order := "ASC"
+	if q.Newest {
+		order = "DESC"
+	}
+	query := "SELECT " + changeColumns + " FROM headgate_changes c WHERE " + where.String() + " ORDER BY revision " + order + " LIMIT " + where.arg(max(q.Limit, 1))
+	var list []control.Change
+	err := db.view(ctx, "read the log of", calling, func(ctx context.Context, tx pgx.Tx) error {
+		places, revisions := map[int64]int{}, []int64{}
+		err := each(ctx, tx, func(rows pgx.Rows) error {
+			c, err := change(rows)
+			places[c.Revision], revisions = len(list), append(revisions, c.Revision)
+			list = append(list, c)
+			return err
+		}, query, where.args...)
+		if err != nil {
+			return err
+		}
+		return each(ctx, tx, func(rows pgx.Rows) error {
+			var revision int64
+			var op control.Op
+			var body, before *string
+			if err := rows.Scan(&revision, &op.Kind, &op.ID, &op.Base, &body, &before); err != nil {
+				return err
+			}
+			op.Body, op.Before = bytesOf(body), bytesOf(before)
+			c := &list[places[revision]]
+			c.Ops = append(c.Ops, op)
+			return nil
+		}, "SELECT revision, kind, id, was_revision, body, was_body FROM headgate_ops WHERE revision = ANY($1) ORDER BY revision, place", revisions)
+	})
+	return list, err
+}
+
+func bytesOf(text *string) []byte {
+	if text == nil {
+		return nil
+	}
+	return []byte(*text)
+}
+
+// forNodes are the kinds that nodes get, for a query.
+const forNodes = "('rule', 'client', 'override')"
+
+// Since returns what has become of the objects that were changed after a revision.
+func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
+	err = db.view(ctx, "read", calling, func(ctx context.Context, tx pgx.Tx) error {
+		p, err := progressOf(ctx, tx, namespace)
+		if err != nil {
+			return err
+		}
+		if after < p.pruned || after > p.last {
+			return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
+		}
+		revision = p.nodes
+		err = objects(ctx, tx, collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
+			WHERE namespace = $1 AND revision > $2 AND kind IN `+forNodes+" LIMIT $3", namespace, after, limit+1)
+		if err != nil {
+			return err
+		}
+		err = objects(ctx, tx, collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM headgate_ops p
+			WHERE revision > $1 AND namespace = $2 AND kind IN `+forNodes+`
+			AND NOT EXISTS (SELECT 1 FROM headgate_objects o WHERE o.kind = p.kind AND o.namespace = p.namespace AND o.id = p.id)
+			GROUP BY namespace, kind, id LIMIT $3`, after, namespace, limit+1)
+		if err == nil && len(changed) > limit {
+			err = fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after, control.ErrPruned)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return changed, revision, nil
+}
+
+// At returns the objects of a kind as they were: what was not touched since as it is, all else as it was before it was
+// touched the first time since.
+func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
+	var list []control.Object
+	err := db.view(ctx, "read", calling, func(ctx context.Context, tx pgx.Tx) error {
+		p, err := progressOf(ctx, tx, namespace)
+		if err != nil {
+			return err
+		}
+		if revision < p.pruned {
+			return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
+		}
+		return objects(ctx, tx, collect(&list), `
+			SELECT * FROM (
+				SELECT DISTINCT ON (id) namespace, kind, id, was_revision AS revision, was_created, was_updated, was_actor, was_body
+				FROM headgate_ops WHERE namespace = $1 AND kind = $2 AND revision > $3 ORDER BY id, headgate_ops.revision
+			) AS first WHERE revision > 0
+			UNION ALL
+			SELECT `+objectColumns+` FROM headgate_objects WHERE namespace = $1 AND kind = $2 AND revision <= $3
+			ORDER BY 3`, namespace, kind, revision)
+	})
+	return list, err
+}
+
+// pruneBatch is how many changes are forgotten at once: others write in between.
+const pruneBatch = 500
+
+// Prune forgets changes before a time, but for those that made an object what it is.
+func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for after := int64(0); ; {
+		pruned, next, err := db.prune(ctx, before, after)
+		if total += pruned; err != nil || next == 0 {
+			return total, err
+		}
+		after = next
+	}
+}
+
+// prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
+func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
+	err = db.change(ctx, "prune", calling, func(ctx context.Context, tx pgx.Tx, _ int64) error {
+		var looked int
+		var unneeded []int64
+		err := each(ctx, tx, func(rows pgx.Rows) error {
+			var needed bool
+			if err := rows.Scan(&next, &needed); err != nil {
+				return err
+			}
+			if looked++; !needed {
+				unneeded = append(unneeded, next)
+			}
+			return nil
+		}, `SELECT revision, EXISTS (SELECT 1 FROM headgate_ops p JOIN headgate_objects o USING (kind, namespace, id)
+				WHERE p.revision = c.revision AND o.revision = c.revision)
+			FROM headgate_changes c WHERE revision > $1 AND time < $2 ORDER BY revision LIMIT $3`, after, before.UnixMicro(), pruneBatch)
+		if err != nil {
+			return err
+		}
+		if pruned = len(unneeded); looked < pruneBatch {
+			next = 0
+		}
+		b := &pgx.Batch{}
+		b.Queue(`UPDATE headgate_namespaces n SET pruned = greatest(pruned, gone.revision) FROM (
+				SELECT namespace, max(revision) AS revision FROM headgate_changes WHERE revision = ANY($1) GROUP BY namespace
+			) AS gone WHERE n.name = gone.namespace`, unneeded)
+		b.Queue("DELETE FROM headgate_ops WHERE revision = ANY($1)", unneeded)
+		b.Queue("DELETE FROM headgate_changes WHERE revision = ANY($1)", unneeded)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return pruned, next, nil
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/headgate/headgate/control"
+)
+
+// sweep is how many states that have expired are forgotten when another comes: more than one, so that they do not pile up.
+const sweep = 16
+
+// now is the time by the database's clock.
+const now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+// PutState keeps a state.
+func (db *DB) PutState(ctx context.Context, s control.State) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	// Two who sweep at once leave each other's rows alone instead of waiting for them.
+	_, err := db.pool.Exec(ctx, `DELETE FROM headgate_states WHERE (bucket, id) IN
+		(SELECT bucket, id FROM headgate_states WHERE expires <= `+now+` ORDER BY expires LIMIT $1 FOR UPDATE SKIP LOCKED)`, sweep)
+	if err != nil {
+		return db.fault("write to", err)
+	}
+	_, err = db.pool.Exec(ctx, putState, s.Bucket, s.ID, s.Expires.UnixMicro(), string(s.Body))
+	return db.fault("write to", err)
+}
+
+const putState = `INSERT INTO headgate_states (bucket, id, expires, body) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (bucket, id) DO UPDATE SET expires = excluded.expires, body = excluded.body`
+
+// GetState returns a state.
+func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, error) {
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	s, err := state(db.pool.QueryRow(ctx, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+now, bucket, id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("%s %s: %w", bucket, id, control.ErrNotFound)
+	}
+	if err != nil {
+		return nil, db.fault("read", err)
+	}
+	return &s, nil
+}
+
+func state(row pgx.Row) (control.State, error) {
+	var s control.State
+	var expires int64
+	var body string
+	err := row.Scan(&s.Bucket, &s.ID, &expires, &body)
+	s.Expires, s.Body = at(expires), []byte(body)
+	return s, err
+}
+
+// States returns those of a bucket.
+func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	var list []control.State
+	err := each(ctx, db.pool, func(rows pgx.Rows) error {
+		s, err := state(rows)
+		list = append(list, s)
+		return err
+	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND expires > "+now+" ORDER BY id LIMIT $2", bucket, max(limit, 1))
+	return list, db.fault("read", err)
+}
+
+// DeleteState forgets a state.
+func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	_, err := db.pool.Exec(ctx, "DELETE FROM headgate_states WHERE bucket = $1 AND id = $2", bucket, id)
+	return db.fault("write to", err)
+}

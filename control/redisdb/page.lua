@@ -1,0 +1,31 @@
+-- Reads some objects in the order of their names.
+-- KEYS: index, objects, progress
+-- ARGV: from, to (as ZRANGEBYLEX has them), how many to look at, how many to return, what to search for (in lower case, or
+--       nothing), the field of progress that the caller wants to know of the same moment
+-- Returns the value of that field, the last name looked at (empty if all were), how many were found, and names and objects.
+local names = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
+local most, needle = tonumber(ARGV[4]), ARGV[5]
+local found, count, last = {}, 0, ''
+for i, name in ipairs(names) do
+  local object = redis.call('HGET', KEYS[2], name)
+  local hit = needle == ''
+  if not hit then
+    local id = string.sub(name, string.find(name, '\0', string.find(name, '\0', 1, true) + 1, true) + 1)
+    local at = 1
+    for _ = 1, 4 do at = string.find(object, '\0', at, true) + 1 end
+    hit = string.find(string.lower(id), needle, 1, true) or string.find(string.lower(object), needle, at, true)
+  end
+  if hit then
+    count = count + 1
+    if most > 0 then
+      found[#found + 1] = name
+      found[#found + 1] = object
+    end
+    if count == most then
+      last = name
+      break
+    end
+  end
+  if i == tonumber(ARGV[3]) then last = name end
+end
+return {redis.call('HGET', KEYS[3], ARGV[6]) or '0', last, count, found}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// BatchSize is how many requests a Batch holds: so many that their counters are looked up side by side, and so few that all
+// of it stays in the fastest cache.
+const BatchSize = 16
+
+// An EachTaker is a Borrower that decides checks which have nothing to do with each other faster together than one after the
+// other. memstore.Store is one.
+type EachTaker interface {
+	Borrower
+	// TakeEach decides each check as Take does, in their order. What comes of the check at i is in dst[i] or, if it failed, in
+	// errs[i]; all three are of the same length, and errs holds nothing at the start. Neither checks nor dst are kept.
+	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
+}
+
+// A Batch decides requests that came together, each for itself, faster than one after the other: their keys are made first,
+// and then their counters are asked. The answers are those of DecideTerms. The zero Batch is ready. It is meant to be used
+// again and again, and not by two goroutines at once.
+//
+//	for i := range requests {
+//		b.Add(ctx, e, requests[i].subject, requests[i].terms)
+//	}
+//	b.Decide(ctx)
+//	for i := range b.Len() {
+//		verdict, err := b.Verdict(i)
+//	}
+//	b.Clear()
+type Batch struct {
+	n        int
+	verdicts [BatchSize]Verdict
+	errs     [BatchSize]error
+	peeks    [BatchSize]bool
+	start    time.Time // when the first was added, if it is measured
+
+	// Those that are decided together, by one store: that at a place of an engine's.
+	waiting int
+	engine  *Engine
+	at      int8
+	store   EachTaker       // nil if it is none
+	places  [BatchSize]int8 // in verdicts
+	checks  [BatchSize]*headgate.Check
+	dst     [BatchSize]*headgate.Decision
+	failed  [BatchSize]error
+}
+
+// Len returns how many requests were added, at most BatchSize.
+func (b *Batch) Len() int { return b.n }
+
+// Verdict returns what was decided of the request that was added as the i-th, or the error that DecideTerms would have
+// returned. It is good until Clear.
+func (b *Batch) Verdict(i int) (*Verdict, error) { return &b.verdicts[i], b.errs[i] }
+
+// Clear makes room for others.
+func (b *Batch) Clear() { b.n = 0 }
+
+// Add adds a request; there must be room for it. Requests are decided in the order in which they are added, some of them at
+// once: nothing of the subject is needed after Add returns.
+func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, t *Terms) {
+	at := b.n
+	b.n++
+	v := &b.verdicts[at]
+	b.errs[at] = b.add(ctx, e, s, t, v, at)
+}
+
+func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v *Verdict, at int) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if at == 0 {
+		b.start = time.Time{}
+		if e.config.Observe != nil && rand.Uint32()%(sampling/BatchSize) == 0 {
+			b.start = time.Now()
+		}
+	}
+	v.reset(e)
+	if err := t.validate(); err != nil {
+		return err
+	}
+	if err := v.match(s, t.Rule); err != nil {
+		return err
+	}
+	if v.single() && b.asks(ctx, e, e.stores.byMode[v.matched[0].Rule.Consistency]) {
+		a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
+		a.add(0)
+		v.binding = 1
+		v.decisions = append(v.decisions, headgate.Decision{})
+		b.peeks[at] = t.peeks()
+		b.places[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]
+		b.waiting++
+		return nil
+	}
+	b.Decide(ctx) // those before it come first
+	if err := v.decide(ctx, s, t, false); err != nil {
+		v.reset(e)
+		return err
+	}
+	if e.config.Observe != nil && !t.peeks() {
+		e.config.Observe(v)
+	}
+	return nil
+}
+
+// single tells whether one rule decides the request, by one limit, and nothing is counted besides: not because of denials
+// either, which the next request would have to meet.
+func (v *Verdict) single() bool {
+	if len(v.matched) != 1 {
+		return false
+	}
+	m := &v.matched[0]
+	r := m.Rule
+	return m.Effect == rules.Limited && len(m.Limits) == 1 && r.Penalty == nil && !r.CountRejected &&
+		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
+}
+
+// asks makes those who wait be decided by the store at a place, after those who wait for another. It tells whether that store
+// decides several together.
+func (b *Batch) asks(ctx context.Context, e *Engine, at int8) bool {
+	if b.engine != e || b.at != at {
+		b.Decide(ctx)
+		b.engine, b.at = e, at
+		b.store, _ = e.stores.list[at].Limiter.(EachTaker)
+	}
+	return b.store != nil
+}
+
+// Decide decides what was added.
+func (b *Batch) Decide(ctx context.Context) {
+	n := b.waiting
+	if n == 0 {
+		return
+	}
+	b.waiting = 0
+	b.store.TakeEach(ctx, b.checks[:n], b.dst[:n], b.failed[:n])
+	var took time.Duration
+	if !b.start.IsZero() {
+		took = max(time.Since(b.start)/time.Duration(b.n), 1)
+		b.start = time.Time{}
+	}
+	for i := range n {
+		at := b.places[i]
+		v := &b.verdicts[at]
+		b.errs[at] = v.conclusion(ctx, b.failed[i])
+		b.failed[i] = nil
+		if b.errs[at] != nil {
+			v.reset(v.engine)
+			continue
+		}
+		if v.engine.config.Observe != nil && !b.peeks[at] {
+			v.Took, took = took, 0
+			v.engine.config.Observe(v)
+		}
+	}
+}
+
+// conclusion says what comes of a request whose one check was decided, or failed.
+func (v *Verdict) conclusion(ctx context.Context, failed error) error {
+	passes := v.decisions[0].Allowed
+	if failed != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var err error
+		passes, err = v.fail(ctx, 0, 1, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[0].store), failed))
+		if err != nil {
+			return err
+		}
+	}
+	v.conclude(passes)
+	v.holds = passes
+	return nil
+}

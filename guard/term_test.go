@@ -1,0 +1,92 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var s terms
+		now := time.Now()
+		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
+		short := s.begin(t.Context(), now, now.Add(7*time.Millisecond))
+		if d, ok := short.Deadline(); !ok || !d.Equal(now.Add(7*time.Millisecond)) {
+			t.Errorf("got deadline %v, %v", d, ok)
+		}
+		for _, one := range []struct {
+			t    *term
+			want time.Duration
+		}{{short, 7 * time.Millisecond}, {long, 30 * time.Millisecond}} {
+			if err := one.t.Err(); err != nil {
+				t.Errorf("got %v before its end", err)
+			}
+			<-one.t.Done()
+			if got := time.Since(now); got != one.want {
+				t.Errorf("ended after %v, want %v", got, one.want)
+			}
+			if err := one.t.Err(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+			}
+			s.end(one.t)
+		}
+		if n := len(s.live); n != 0 {
+			t.Errorf("%d terms are left", n)
+		}
+	})
+}
+
+func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var s terms
+		ctx, cancel := context.WithCancel(context.Background())
+		now := time.Now()
+		own := s.begin(ctx, now, now.Add(time.Hour))
+		others := s.begin(context.Background(), now, now.Add(time.Hour))
+		time.Sleep(time.Minute + callerLook/2)
+		if err := own.Err(); err != nil {
+			t.Errorf("got %v before its end", err)
+		}
+		cancel()
+		given := time.Now()
+		<-own.Done()
+		if late := time.Since(given); late > callerLook {
+			t.Errorf("ended %v after its caller's context, want at most %v", late, callerLook)
+		}
+		if err := own.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+		if err := others.Err(); err != nil {
+			t.Errorf("another's ended too: %v", err)
+		}
+		s.end(own)
+		s.end(others)
+	})
+}
+
+func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var s terms
+		type key struct{}
+		now := time.Now()
+		own := s.begin(context.WithValue(context.Background(), key{}, "value"), now, now.Add(time.Hour))
+		child, cancel := context.WithTimeout(own, 2*time.Hour)
+		defer cancel()
+		if got := child.Value(key{}); got != "value" {
+			t.Errorf("got value %v", got)
+		}
+		if d, _ := child.Deadline(); !d.Equal(now.Add(time.Hour)) {
+			t.Errorf("got deadline %v, want the term's", d)
+		}
+		s.end(own)
+		<-child.Done()
+		if err := child.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+		if time.Since(now) > 0 {
+			t.Error("it took a while")
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package httplimit
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+)
+
+// policies remembers what header fields say of limits whatever was consumed, by the limits that a request comes under: mostly
+// they are the same few. It keeps a fixed number of such combinations, and of limits that rules have themselves only;
+// overrides and clients may have any number. It is safe for concurrent use, and nil remembers nothing.
+type policies [256]atomic.Pointer[policyTexts]
+
+// mostKnown is how many limits a combination may have that is remembered.
+const mostKnown = 6
+
+// A policyTexts is what is remembered of a combination.
+type policyTexts struct {
+	limits [mostKnown]*rules.Limit // nil from the last on
+	items  string                  // all of RateLimit-Policy
+	states [mostKnown]string       // how each begins in RateLimit, with a comma if it is not the first: "search";r=
+	quick  [mostKnown]bool         // see isQuick
+
+	// The same as lines.
+	head string            // RateLimit-Policy, and RateLimit as far as the first state
+	x    [mostKnown]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
+}
+
+// of returns what is remembered of the limits that a verdict tells of, or is from now on; nil if that is nothing.
+func (p *policies) of(v *engine.Verdict) *policyTexts {
+	n := v.Asked()
+	if p == nil || n > mostKnown {
+		return nil
+	}
+	var limits [mostKnown]*rules.Limit
+	hash := uintptr(0)
+	for i := range n {
+		a := v.At(i)
+		if !told(&a) {
+			return nil
+		}
+		limit := &a.Matched.Limits[a.Limit]
+		limits[i%mostKnown] = limit
+		hash = hash*31 + uintptr(unsafe.Pointer(limit))/unsafe.Sizeof(*limit)
+	}
+	place := &p[hash%uintptr(len(p))]
+	if known := place.Load(); known != nil && known.limits == limits {
+		return known
+	}
+	for i := range n {
+		if m := v.At(i).Matched; len(m.Rule.Limits) == 0 || &m.Limits[0] != &m.Rule.Limits[0] {
+			return nil
+		}
+	}
+	made := newPolicyTexts(v)
+	made.limits = limits
+	place.Store(made)
+	return made
+}
+
+func newPolicyTexts(v *engine.Verdict) *policyTexts {
+	made := &policyTexts{}
+	t := fieldText{}
+	t.policies(v)
+	made.items = string(t.buf)
+	for i := range v.Asked() {
+		var state []byte
+		if i > 0 {
+			state = append(state, listMark...)
+		}
+		a := v.At(i)
+		state = appendName(state, a.Matched, a.Limit, hasSeveral(v, i))
+		made.states[i] = string(append(state, stateMark...))
+		l := &a.Matched.Limits[a.Limit].Limit
+		made.quick[i] = isQuick(l)
+		made.x[i] = "\r\n" + fieldNames[fieldLimit] + ": " + strconv.FormatInt(l.Capacity(), 10) +
+			"\r\n" + fieldNames[fieldRemaining] + ": "
+	}
+	made.head = fieldNames[fieldPolicy] + ": " + made.items + "\r\n" + fieldNames[fieldRateLimit] + ": " + made.states[0]
+	return made
+}
+
+// appendLines appends the lines that tell of a verdict by which the request passes, as Fields.tell does in both dialects. It is
+// false, and nothing is appended, if more is to be looked at than is here.
+func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) ([]byte, bool) {
+	tight := tightest(v)
+	if tight < 0 || v.Degraded {
+		return dst, false
+	}
+	d := v.At(tight).Decision
+	if d.Limit != v.At(tight).Matched.Limits[v.At(tight).Limit].Capacity() {
+		return dst, false
+	}
+	dst = append(dst, p.head...)
+	for i := range v.Asked() {
+		a := v.At(i)
+		if i > 0 {
+			dst = append(dst, p.states[i%mostKnown]...)
+		}
+		dst = appendState(dst, &a, p.quick[i%mostKnown], 0)
+	}
+	dst = append(dst, p.x[tight%mostKnown]...)
+	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
+	dst = append(dst, lineOfReset...)
+	dst = strconv.AppendInt(dst, resetAt(d, now), 10)
+	return append(dst, "\r\n"...), true
+}
+
+const lineOfReset = "\r\nX-Ratelimit-Reset: "
+
+const (
+	listMark  = ", "
+	stateMark = ";r=" // between the name of a policy and how much of it is left
+)
+
+// appendName appends the name of a limit's policy: that of its rule and, if others of that apply, of the limit.
+func appendName(dst []byte, m *rules.Matched, limit int, several bool) []byte {
+	dst = append(dst, '"')
+	dst = appendWithin(dst, m.Rule.ID)
+	if several {
+		dst = append(dst, '/')
+		dst = appendWithin(dst, m.LimitName(limit))
+	}
+	return append(dst, '"')
+}
+
+// appendQuota appends how much a policy lets pass in which time.
+func appendQuota(dst []byte, l *headgate.Limit) []byte {
+	dst = append(dst, ";q="...)
+	dst = strconv.AppendInt(dst, l.Count, 10)
+	if w := l.Period; w > 0 && w%time.Second == 0 {
+		dst = append(dst, ";w="...)
+		dst = strconv.AppendInt(dst, int64(w/time.Second), 10)
+	}
+	return dst
+}

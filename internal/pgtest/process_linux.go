@@ -1,0 +1,7 @@
+package pgtest
+
+import "syscall"
+
+func attributes(as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: as, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,301 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options say how a server is started. The zero Options are good for most tests.
+type Options struct {
+	// Durable has it write to disk what it says it has written. Default false: it is faster, and only the machine's death
+	// would show the difference.
+	Durable bool
+	// Config are more lines of postgresql.conf.
+	Config []string
+}
+
+const (
+	host = "127.0.0.1"
+	// patience is how long a server may take to start.
+	patience = 60 * time.Second
+)
+
+// A Server is a PostgreSQL server. It keeps its port and its data for as long as the test runs.
+type Server struct {
+	t       testing.TB
+	o       Options
+	bin     string // directory of the programs
+	dir     string
+	port    int
+	as      *syscall.Credential // nil for this user
+	process *process
+	schemas atomic.Int64
+}
+
+// Start starts a server and returns when it answers.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s := &Server{t: t, o: o}
+	if err := s.prepare(); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	t.Cleanup(s.close)
+	if err := s.initialize(); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			t.Fatalf("pgtest: %v", err)
+		}
+		s.port = port
+		if err = s.launch(); err == nil {
+			return s
+		}
+		// Somebody else may have taken the port meanwhile.
+		if try == 5 || !strings.Contains(err.Error(), "could not bind") {
+			t.Fatalf("pgtest: %v", err)
+		}
+	}
+}
+
+// prepare finds the programs and makes a directory.
+func (s *Server) prepare() error {
+	var err error
+	if s.bin, err = find(); err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "pgtest-"); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return fmt.Errorf("PostgreSQL does not run as root: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return err
+	}
+	s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return os.Chown(s.dir, int(uid), int(gid))
+}
+
+// find returns the directory of PostgreSQL's programs: the latest that Debian has installed, or that of the PATH.
+func find() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) > 0 {
+		version := func(path string) int {
+			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+			return n
+		}
+		return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	return "", errors.New("postgres is neither under /usr/lib/postgresql nor on the PATH; install the package postgresql, as tools/need postgres does")
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// initialize makes an empty cluster of databases.
+func (s *Server) initialize() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", s.data(), "--username", "headgate", "--auth", "trust",
+		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
+	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.as}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	lines := []string{"listen_addresses = '" + host + "'", "unix_socket_directories = ''", "shared_buffers = 16MB", "max_connections = 100"}
+	if !s.o.Durable {
+		lines = append(lines, "fsync = off", "synchronous_commit = off", "full_page_writes = off")
+	}
+	lines = append(lines, s.o.Config...)
+	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = conf.WriteString("\n" + strings.Join(lines, "\n") + "\n")
+	return errors.Join(err, conf.Close())
+}
+
+// launch starts the server and returns when it answers.
+func (s *Server) launch() error {
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-p", strconv.Itoa(s.port))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	cmd.SysProcAttr = attributes(s.as)
+	if s.process, err = startProcess(cmd); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := s.ping()
+		switch {
+		case err == nil:
+			return nil
+		case !s.process.running():
+			return fmt.Errorf("the server has ended when it had just been started; it said:\n%s", s.said())
+		case time.Now().After(deadline):
+			return fmt.Errorf("the server does not answer %v after it was started: %w; it said:\n%s", patience, err, s.said())
+		}
+	}
+}
+
+func (s *Server) ping() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.base())
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+func (s *Server) base() string {
+	return fmt.Sprintf("postgres://headgate@%s/postgres?sslmode=disable", net.JoinHostPort(host, strconv.Itoa(s.port)))
+}
+
+// URL makes a schema that is empty, and returns a URL that leads there.
+func (s *Server) URL(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("s%d", s.schemas.Add(1))
+	s.Exec(t, "CREATE SCHEMA "+name)
+	return s.base() + "&search_path=" + name
+}
+
+// Exec runs statements as a user who may do anything.
+func (s *Server) Exec(t testing.TB, statements string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.base())
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	_, err = conn.Exec(ctx, statements)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		t.Fatalf("pgtest: %s: %v", statements, err)
+	}
+}
+
+// Kill ends the server at once, as kill -9 does. The processes of its connections end when they notice.
+func (s *Server) Kill() {
+	if s.process != nil {
+		s.process.kill()
+	}
+}
+
+// Restart starts a server that was killed, on the same port, with the same data.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := s.launch()
+		if err == nil {
+			return
+		}
+		// The processes of its connections end by themselves when they notice that it is gone, and it does not start before.
+		if !strings.Contains(err.Error(), "still in use") || time.Now().After(deadline) {
+			s.t.Fatalf("pgtest: %v", err)
+		}
+	}
+}
+
+func (s *Server) close() {
+	s.Kill()
+	if s.t.Failed() {
+		s.t.Logf("the end of the log of PostgreSQL:\n%s", s.said())
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// said returns the last lines of the log.
+func (s *Server) said() string {
+	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// A process is the server's process; the others that it starts are in its group, or end when it is gone.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Linux ends the command with the thread that started it, so that thread has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed; why it ended otherwise is in its log
+		}
+		close(p.ended)
+	}()
+	return p, <-started
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) kill() {
+	if p.running() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		<-p.ended
+	}
+}
