@@ -41,9 +41,9 @@ need-go:
 # What tests and benchmarks start besides our own programs.
 .PHONY: need-servers need-proxies
 need-servers:
-	@tools/need redis libfaketime curl nginx
+	@tools/need redis postgres libfaketime curl nginx
 need-proxies:
-	@tools/need redis libfaketime curl nginx wrk haproxy caddy protoc
+	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)

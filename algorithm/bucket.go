@@ -38,6 +38,12 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	return b, drained
 }
 
+// keeps tells that nothing drains within a time, and that is sure without dividing: most decisions on a busy key come
+// too soon after its anchor.
+func (p *Plan) keeps(elapsed int64) bool {
+	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
+}
+
 func (p *Plan) decideBucket(b Pair, now, n int64) headgate.Decision {
 	if n > p.capacity {
 		return p.never(p.decideBucket(b, now, 0))
@@ -48,15 +54,13 @@ func (p *Plan) decideBucket(b Pair, now, n int64) headgate.Decision {
 	return d
 }
 
-func (p *Plan) describeTakenFromBucket(b Pair, now, n int64) headgate.Decision {
+func (p *Plan) describeTakenFromBucket(d *headgate.Decision, b Pair, now, n int64) {
 	b.Units -= n
 	var drained int64
 	if p.rate.units > 1 && now > b.Time {
 		drained = p.rate.unitsIn(now-b.Time, b.Units)
 	}
-	var d headgate.Decision
-	p.describeBucket(&d, b, drained, now, n, true)
-	return d
+	p.describeBucket(d, b, drained, now, n, true)
 }
 
 // describeBucket fills in the decision about n units and a bucket that slide has brought to now.

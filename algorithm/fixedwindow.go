@@ -42,17 +42,21 @@ func (p *Plan) decideWindow(w Pair, now, n int64) headgate.Decision {
 		return p.never(p.decideWindow(w, now, 0))
 	}
 	w, end := p.roll(w, now)
-	return p.describeWindow(w, end, now, n, w.Units+n <= p.capacity)
+	var d headgate.Decision
+	p.describeWindow(&d, w, end, now, n, w.Units+n <= p.capacity)
+	return d
 }
 
-func (p *Plan) describeTakenFromWindow(w Pair, now, n int64) headgate.Decision {
+func (p *Plan) describeTakenFromWindow(d *headgate.Decision, w Pair, now, n int64) {
 	w, end := p.roll(w, now)
 	w.Units -= n
-	return p.describeWindow(w, end, now, n, true)
+	p.describeWindow(d, w, end, now, n, true)
 }
 
-func (p *Plan) describeWindow(w Pair, end, now, n int64, allowed bool) headgate.Decision {
-	d := headgate.Decision{Allowed: allowed, Limit: p.capacity}
+// describeWindow fills in the decision about n units and a window that roll has brought to now.
+func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, allowed bool) {
+	d.Allowed = allowed
+	d.Limit = p.capacity
 	if allowed {
 		w.Units += n
 		if n > 0 {
@@ -66,7 +70,6 @@ func (p *Plan) describeWindow(w Pair, end, now, n int64, allowed bool) headgate.
 	if w.Units > 0 {
 		d.ResetAfter = micros(end - now)
 	}
-	return d
 }
 
 // chargeWindow takes n units whatever the count, up to the deepest debt.
@@ -74,7 +77,8 @@ func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
 	w, end := p.roll(w, now)
 	n = min(n, max(0, p.deepest-w.Units))
 	w.Units += n
-	d := p.describeWindow(w, end, now, 0, w.Units <= p.capacity)
+	var d headgate.Decision
+	p.describeWindow(&d, w, end, now, 0, w.Units <= p.capacity)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: max(now, w.Time), Units: n}
 	return w, d

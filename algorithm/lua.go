@@ -12,10 +12,10 @@ var luaFiles embed.FS
 
 // The files of each algorithm's script, in order, before the one that calls it.
 var luaOf = [...][]string{
-	headgate.TokenBucket:    {"exact", "store", "bucket", "tokenbucket"},
-	headgate.LeakyBucket:    {"exact", "store", "bucket", "leakybucket"},
-	headgate.GCRA:           {"exact", "store", "bucket", "gcra"},
-	headgate.FixedWindow:    {"exact", "store", "fixedwindow"},
+	headgate.TokenBucket:    {"exact", "pair", "bucket", "tokenbucket"},
+	headgate.LeakyBucket:    {"exact", "pair", "bucket", "leakybucket"},
+	headgate.GCRA:           {"exact", "pair", "bucket", "gcra"},
+	headgate.FixedWindow:    {"pair", "fixedwindow"},
 	headgate.SlidingLog:     {"store", "list", "slidinglog"},
 	headgate.SlidingWindow:  {"exact", "store", "slidingwindow"},
 	headgate.SlidingBuckets: {"exact", "store", "slidingbuckets"},

@@ -24,6 +24,14 @@ func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
 // taken.
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
+	if p.kind == KindBucket && s.Units > 0 && p.keeps(now-s.Time) {
+		// Of a bucket from which nothing has drained, levels and times tell the same.
+		if s.Units+n > p.capacity {
+			return s, false
+		}
+		s.Units += n
+		return s, true
+	}
 	switch p.limit.Algorithm {
 	case headgate.FixedWindow:
 		return p.takeWindow(s, now, n)
@@ -35,11 +43,19 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 }
 
 // DescribeTaken returns the decision about n units that TakePair has taken at now and that left the Pair s.
-func (p *Plan) DescribeTaken(s Pair, now, n int64) headgate.Decision {
+func (p *Plan) DescribeTaken(s Pair, now, n int64) (d headgate.Decision) {
+	p.Describe(&d, s, now, n)
+	return d
+}
+
+// Describe is DescribeTaken into a decision, whatever was there: copies of it take longer than making it.
+func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
+	*d = headgate.Decision{}
 	if p.kind == KindWindow {
-		return p.describeTakenFromWindow(s, now, n)
+		p.describeTakenFromWindow(d, s, now, n)
+	} else {
+		p.describeTakenFromBucket(d, s, now, n)
 	}
-	return p.describeTakenFromBucket(s, now, n)
 }
 
 // ChargePair is Charge for a Pair.

@@ -49,7 +49,8 @@ func fasterThan(t *loadTable, name, what string, times float64, note string) bar
 	return judged(what, want, measured+")", judge >= times)
 }
 
-// addsLittle is the bar of adding no more than that to another's p99.
+// addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has touched,
+// if stalls were watched for, and what all requests say stands beside it.
 func addsLittle(t *paceTable, name string, most time.Duration) bar {
 	what := "half load, p99"
 	want := fmt.Sprintf("≤ %d µs more than %s", most.Microseconds(), gatewayTitles[name])
@@ -57,15 +58,26 @@ func addsLittle(t *paceTable, name string, most time.Duration) bar {
 	if us == nil || them == nil {
 		return unmeasured(what, want)
 	}
-	added := us.added(them, p99)
-	return judged(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s)",
-		added.Median/1e3, added.Q1/1e3, added.Q3/1e3, humanDuration(us.spread(p99).Median), humanDuration(them.spread(p99).Median),
-		humanRate(t.Rate)), added.Median <= float64(most))
+	all := us.added(them, p99)
+	if !t.Watched {
+		return judged(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s; stalls could not be watched for)",
+			all.Median/1e3, all.Q1/1e3, all.Q3/1e3, humanDuration(us.spread(p99).Median), humanDuration(them.spread(p99).Median),
+			humanRate(t.Rate)), all.Median <= float64(most))
+	}
+	added := us.calmly().added(them.calmly(), calmP99)
+	return judged(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s); with the %.1f %% and %.1f %% that stalls touched %+.0f µs",
+		added.Median/1e3, added.Q1/1e3, added.Q3/1e3, humanDuration(us.calmly().spread(calmP99).Median),
+		humanDuration(them.calmly().spread(calmP99).Median), humanRate(t.Rate), 100*us.touched(), 100*them.touched(), all.Median/1e3),
+		added.Median <= float64(most))
 }
 
 func p50(p pacing) int64  { return p.P50 }
 func p99(p pacing) int64  { return p.P99 }
 func p999(p pacing) int64 { return p.P999 }
 func late(p pacing) int64 { return p.Late }
+
+func calmP50(p pacing) int64  { return p.Calm.P50 }
+func calmP99(p pacing) int64  { return p.Calm.P99 }
+func calmP999(p pacing) int64 { return p.Calm.P999 }
 
 func humanRate(perSecond float64) string { return grouped(fmt.Sprintf("%.0f", perSecond)) }

@@ -28,11 +28,13 @@ func sampleLoad(id, title string, factors map[string]float64) loadTable {
 }
 
 func samplePace(us, them int64) *paceTable {
-	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64}
+	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64, Watched: true, Stalls: 3, Stalled: 9 * time.Millisecond, Took: time.Minute}
 	for i, f := range pacedFronts() {
 		row := paceRow{Contender: f.name, Title: f.title, Role: f.role}
 		for _, noise := range []int64{0, 900_000, 100_000} {
 			run := pacing{Requests: 40_000, P50: 120_000, P99: []int64{us, them, 60_000}[i] + noise, P999: 2_000_000 + noise, Max: 5_000_000, Late: 15_000}
+			run.Calm = calmPacing{Requests: 39_000, P50: run.P50, P99: run.P99, P999: run.P999}
+			run.P99 *= 3 // with what stalls have touched
 			row.Runs = append(row.Runs, run)
 		}
 		t.Rows = append(t.Rows, row)
@@ -84,6 +86,13 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 	}{
 		{"≥ 0.93 × the same gateway without limits", slower("proxies", "headgate-open", 1.1), met, notMet},
 		{"≤ 200 µs more than the same gateway without limits", func(r *results) { r.Pace = samplePace(451_000, 250_000) }, met, notMet},
+		{"≤ 200 µs more than the same gateway without limits", func(r *results) { r.Pace.Watched = false }, met, notMet},
+		{"≤ 200 µs more than the same gateway without limits", func(r *results) { // but for one window, stalls touched most
+			r.Pace = samplePace(451_000, 250_000)
+			us, them := r.Pace.row("headgate").Runs, r.Pace.row("headgate-open").Runs
+			us[0].Calm.Requests, them[1].Calm.Requests = 19_999, 0
+			us[2].Calm.P99 = them[2].Calm.P99
+		}, met, met},
 		{"≥ 1.8 × a tuned httputil.ReverseProxy", slower("proxies", "reverse-proxy", 1.15), met, notMet},
 		{"≥ 2.2 × a tuned httputil.ReverseProxy (to reach for)", slower("proxies", "reverse-proxy", 0.9), notMet, met},
 		{"≥ 0.5 × nginx with limit_req", slower("proxies", "nginx", 1.2), met, notMet},
@@ -112,7 +121,14 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	if got := us.against(them); got.Median != 2 || got.Max != 4 || got.Min != 0.5 {
 		t.Errorf("got %+v, want 2 with 0.5 and 4 around it", got)
 	}
-	added := (&paceRow{Runs: []pacing{{P99: 5}, {P99: 90}, {P99: 7}}}).added(&paceRow{Runs: []pacing{{P99: 4}, {P99: 80}, {P99: 9}}}, p99)
+	runs := func(p99s ...int64) *paceRow {
+		row := &paceRow{}
+		for _, p99 := range p99s {
+			row.Runs = append(row.Runs, pacing{Requests: 1, P99: p99})
+		}
+		return row
+	}
+	added := runs(5, 90, 7).added(runs(4, 80, 9), p99)
 	if added.Median != 1 || added.Min != -2 || added.Max != 10 {
 		t.Errorf("got %+v, want 1 with -2 and 10 around it", added)
 	}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -110,9 +110,11 @@ func newRedisBare(q quota, _ int) (contender, error) {
 		return nil, fmt.Errorf("load script: %w", err)
 	}
 	a, b := plan.LuaArgs(0, 0)
-	return &redisBare{client: client, sha: sha, args: []string{
-		"", "take", "1", strconv.FormatInt(plan.Capacity(), 10), strconv.FormatInt(a, 10), strconv.FormatInt(b, 10),
-	}}, nil
+	var numbers []byte
+	for _, n := range []int64{1, plan.Capacity(), a, b} {
+		numbers = append(numbers, binary.BigEndian.AppendUint64(nil, uint64(n))[1:]...)
+	}
+	return &redisBare{client: client, sha: sha, args: []string{"take", string(numbers)}}, nil
 }
 
 func (r *redisBare) Allow(key string) bool {

@@ -1,5 +1,10 @@
 package main
 
+import (
+	"slices"
+	"time"
+)
+
 // A loadTable is one scenario in which fronts get as many requests as they answer.
 type loadTable struct {
 	ID          string
@@ -73,10 +78,26 @@ type paceTable struct {
 	Rate        float64 // requests a second
 	Full        float64 // how many of them ours answered when it got as many as it could
 	Connections int
-	Rows        []paceRow
+	// Watched tells that stalls were watched for all the time, Stalls how many there were, Stalled how long they were
+	// together, and Took how long all of it took.
+	Watched       bool
+	Stalls        int
+	Stalled, Took time.Duration
+	Rows          []paceRow
 }
 
-// A paceRow is one front in it, round by round.
+// add adds what was measured of the rows' fronts.
+func (t *paceTable) add(r paceResult) {
+	first := len(t.Rows) > 0 && len(t.Rows[0].Runs) == 0
+	t.Watched = r.Watched && (t.Watched || first)
+	t.Stalls += r.Stalls
+	t.Stalled += r.Stalled
+	for i := range t.Rows {
+		t.Rows[i].Runs = append(t.Rows[i].Runs, r.Windows[i]...)
+	}
+}
+
+// A paceRow is one front in it, window by window.
 type paceRow struct {
 	Contender string
 	Title     string
@@ -96,20 +117,45 @@ func (t *paceTable) row(name string) *paceRow {
 	return nil
 }
 
-// spread returns what the rounds say of one figure, in nanoseconds.
+// spread returns what the windows say of one figure, in nanoseconds.
 func (r *paceRow) spread(of func(pacing) int64) spread {
 	var samples []float64
 	for _, run := range r.Runs {
-		samples = append(samples, float64(of(run)))
+		if run.Requests > 0 {
+			samples = append(samples, float64(of(run)))
+		}
 	}
 	return spreadOf(samples)
 }
 
-// added returns by how much a figure is above that of another front, round by round, in nanoseconds.
+// added returns by how much a figure is above that of another front, window by window, in nanoseconds.
 func (r *paceRow) added(other *paceRow, of func(pacing) int64) spread {
 	var samples []float64
 	for i := range min(len(r.Runs), len(other.Runs)) {
-		samples = append(samples, float64(of(r.Runs[i])-of(other.Runs[i])))
+		if r.Runs[i].Requests > 0 && other.Runs[i].Requests > 0 {
+			samples = append(samples, float64(of(r.Runs[i])-of(other.Runs[i])))
+		}
 	}
 	return spreadOf(samples)
+}
+
+// calmly returns the same row without the windows in which most requests were touched by stalls: they are empty.
+func (r *paceRow) calmly() *paceRow {
+	made := *r
+	made.Runs = slices.Clone(r.Runs)
+	for i, run := range r.Runs {
+		if 2*run.Calm.Requests < run.Requests {
+			made.Runs[i] = pacing{}
+		}
+	}
+	return &made
+}
+
+// touched returns which part of the requests stalls have touched.
+func (r *paceRow) touched() float64 {
+	var all, calm int64
+	for _, run := range r.Runs {
+		all, calm = all+run.Requests, calm+run.Calm.Requests
+	}
+	return 1 - float64(calm)/float64(max(all, 1))
 }

@@ -31,10 +31,18 @@ func gatewayMethod(b *strings.Builder, r *results) {
 - When everybody is refused, headgate has the same rules, but an address may send one request an hour; nginx lets one a minute pass
   and HAProxy none. The bare handler writes a status and nothing else; headgate says in JSON and in header fields why, and when
   to come back.
-- For answers at half load, requests are due at even distances, fixed beforehand, on %[2]d connections for %[8]s, and are timed from
+- For answers at half load, requests are due at even distances, fixed beforehand, on %[2]d connections, and are timed from
   when they were due, also those that had to wait for a connection. Nobody can hide a delay by being asked less. "Sent late"
-  is what the load itself adds to that.
+  is what the load itself adds to that. All are asked by turns, in a new random order every time, in windows of %[8]s behind
+  %[11]s that only warm, %[12]d of each. Figures are medians over the windows; what one adds to another is taken from window
+  to window, and is the median of that.
+- A machine that others share stops a core now and then, for longer than a request takes. On each of the two cores a thread of
+  real-time priority is to wake every %[13]s. It comes before all that servers and load do there, so that when it wakes more
+  than %[14]s late, the core has stalled, whoever is measured. A request is set apart if a stall fell between when it was due
+  and when it was answered, or was over by then for less than twice its length, as what has queued up must be answered first. A
+  window in which that is more than half of all is set apart as a whole. The rule is the same for all, and so is what it
+  knows of them: nothing. The table of all requests, with those set apart, is beside the other.
 `,
 		s.GatewayRounds, s.Connections, s.LoadLength, loadClients, len(upstreamBody), ruleCount, idleConnections, s.PaceLength,
-		ballastBytes>>20, caddyGOGC)
+		ballastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stallTick, stallLeast)
 }

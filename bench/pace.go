@@ -3,17 +3,21 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// A paceOrder says how a load of constant rate is to be.
+// A paceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what disturbs the
+// machine for longer than that disturbs all of them.
 type paceOrder struct {
-	Address     string
-	Connections int
+	Addresses   []string
+	Connections int           // to each
 	Rate        float64       // requests a second
-	Warming     time.Duration // in which answers are not recorded yet
+	Windows     int           // how many each gets
+	Warming     time.Duration // in which answers are not recorded yet, in every window
 	Length      time.Duration // after that
 	Patience    time.Duration // how long the last answer may take
+	Cores       []int         // on which stalls are watched for
 }
 
 // String is the order as a child is told it.
@@ -27,11 +31,69 @@ func (o paceOrder) String() string {
 
 func (o *paceOrder) parse(text string) error { return json.Unmarshal([]byte(text), o) }
 
-// A pacing is what came of it. Times are in nanoseconds, from when a request was due to when its answer had come.
+// A paceResult is what came of it.
+type paceResult struct {
+	Windows [][]pacing // of each address
+	// Watched tells that stalls were watched for, Stalls how many there were, and Stalled how long they were together.
+	Watched bool
+	Stalls  int
+	Stalled time.Duration
+}
+
+// A pacing is a window. Times are in nanoseconds, from when a request was due to when its answer had come.
 type pacing struct {
 	Requests            int64
 	P50, P99, P999, Max int64
 	// Late is how much later requests were sent than they could be, p99: what the load itself adds. A request could be sent
 	// when it was due and a connection was free.
 	Late int64
+	// Calm is of the requests that no stall has touched.
+	Calm calmPacing
+}
+
+type calmPacing struct{ Requests, P50, P99, P999 int64 }
+
+// A timed is a request that was answered: when it was due, and when the answer had come, both from the start.
+type timed struct{ due, done time.Duration }
+
+// A machine that others share stops a core now and then, for longer than what is measured takes. A thread of real-time
+// priority that is to wake on that core every stallTick sees it: it comes before all that a server does there, so nothing of
+// ours, a server's garbage collection neither, can hold it up for long.
+const (
+	stallTick  = 200 * time.Microsecond
+	stallLeast = 300 * time.Microsecond // later than that, a core has stalled
+)
+
+// A stall is a time in which a core ran nothing of ours.
+type stall struct{ from, to time.Duration }
+
+// wake is until when a stall is felt: the requests that were due in it have to be answered besides those that come after it,
+// which at half load takes as long again. It is taken for twice as long.
+func (s stall) wake() time.Duration { return s.to + 2*(s.to-s.from) }
+
+// touched tells whether a stall touched a request. The stalls are in order of their ends.
+func (t timed) touched(stalls []stall) bool {
+	for _, s := range slices.Backward(stalls) {
+		if s.wake() < t.due && s.to+longestWake < t.due {
+			return false
+		}
+		if s.from <= t.done && t.due <= s.wake() {
+			return true
+		}
+	}
+	return false
+}
+
+// longestWake bounds how long stalls are looked for that are over: those that are felt for longer ended less long ago.
+const longestWake = 10 * time.Second
+
+// calm returns what the requests say that no stall has touched.
+func calm(list []timed, stalls []stall) calmPacing {
+	var took histogram
+	for _, t := range list {
+		if !t.touched(stalls) {
+			took.record(int64(t.done - t.due))
+		}
+	}
+	return calmPacing{Requests: took.total, P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999)}
 }

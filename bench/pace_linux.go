@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"time"
@@ -12,18 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runPace sends requests to an address at a constant rate and tells how long answers took. Every request is due at a time
+// runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a time
 // fixed beforehand and its answer is timed from then, also if it had to wait for a connection: a server that is held up
 // cannot hide that by being asked less.
-func runPace(o paceOrder) (pacing, error) {
+func runPace(o paceOrder) (paceResult, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p, err := newPace(o)
 	if err != nil {
-		return pacing{}, err
+		return paceResult{}, err
 	}
 	defer p.close()
-	return p.run()
+	watch := watchStalls(p.start, o.Cores)
+	err = p.run()
+	stalls := watch.stop()
+	if err != nil {
+		return paceResult{}, err
+	}
+	return p.result(stalls, watch.sees), nil
 }
 
 // A pace is such a load under way.
@@ -33,19 +40,27 @@ type pace struct {
 	timer    int
 	requests [][]byte
 	start    time.Time
+	lines    map[int]*line
+	idle     []chan *line // of each address; those that wait longest are used first, so that all are used alike
+	done     [][]*window  // of each address
+}
+
+// A window is the time of one address.
+type window struct {
+	of       int // which
+	begun    time.Duration
 	total    int // requests to send
 	unheard  int // of those, at the beginning, that are not recorded
 	sent     int
 	answered int
-	lines    map[int]*line
-	idle     chan *line // those that wait longest are used first, so that all are used alike
-	took     histogram
+	timed    []timed
 	late     histogram
 }
 
 // A line is one connection. There is at most one request on it.
 type line struct {
 	fd   int
+	of   int           // whose
 	free time.Duration // since when there has been none
 	nth  int           // which request that is
 	have int           // how much of its answer has come
@@ -53,11 +68,7 @@ type line struct {
 }
 
 func newPace(o paceOrder) (*pace, error) {
-	unheard := int(o.Rate * o.Warming.Seconds())
-	p := &pace{
-		order: o, timer: -1, lines: map[int]*line{}, idle: make(chan *line, o.Connections),
-		unheard: unheard, total: unheard + int(o.Rate*o.Length.Seconds()),
-	}
+	p := &pace{order: o, timer: -1, lines: map[int]*line{}, done: make([][]*window, len(o.Addresses)), start: time.Now()}
 	for _, text := range loadRequests() {
 		p.requests = append(p.requests, []byte(text))
 	}
@@ -79,16 +90,20 @@ func (p *pace) open() (err error) {
 	if err := p.poller.add(p.timer); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
-	for range p.order.Connections {
-		fd, err := connect(p.order.Address)
-		if err != nil {
-			return err
-		}
-		l := &line{fd: fd}
-		p.lines[fd] = l
-		p.idle <- l
-		if err := p.poller.add(fd); err != nil {
-			return fmt.Errorf("epoll: %w", err)
+	for of, address := range p.order.Addresses {
+		idle := make(chan *line, p.order.Connections)
+		p.idle = append(p.idle, idle)
+		for range p.order.Connections {
+			fd, err := connect(address)
+			if err != nil {
+				return err
+			}
+			l := &line{fd: fd, of: of}
+			p.lines[fd] = l
+			idle <- l
+			if err := p.poller.add(fd); err != nil {
+				return fmt.Errorf("epoll: %w", err)
+			}
 		}
 	}
 	return nil
@@ -104,69 +119,104 @@ func (p *pace) close() {
 	p.poller.close()
 }
 
-// due returns when a request is due, from the start.
-func (p *pace) due(nth int) time.Duration {
-	return time.Duration(float64(nth) / p.order.Rate * float64(time.Second))
+// run runs the windows: in every round each address has one, in a new random order.
+func (p *pace) run() error {
+	for range p.order.Windows {
+		for _, of := range rand.Perm(len(p.order.Addresses)) {
+			if err := p.window(of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-func (p *pace) run() (pacing, error) {
-	p.start = time.Now()
-	end := p.due(p.total) + p.order.Patience
-	for p.answered < p.total {
+// result says what came of the windows.
+func (p *pace) result(stalls []stall, watched bool) paceResult {
+	r := paceResult{Windows: make([][]pacing, len(p.done)), Watched: watched, Stalls: len(stalls)}
+	for _, s := range stalls {
+		r.Stalled += s.to - s.from
+	}
+	for of, list := range p.done {
+		for _, w := range list {
+			var took histogram
+			for _, t := range w.timed {
+				took.record(int64(t.done - t.due))
+			}
+			r.Windows[of] = append(r.Windows[of], pacing{
+				Requests: took.total, Max: took.max, Late: w.late.quantile(0.99),
+				P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999),
+				Calm: calm(w.timed, stalls),
+			})
+		}
+	}
+	return r
+}
+
+// due returns when a request of a window is due.
+func (p *pace) due(w *window, nth int) time.Duration {
+	return w.begun + time.Duration(float64(nth)/p.order.Rate*float64(time.Second))
+}
+
+func (p *pace) window(of int) error {
+	unheard := int(p.order.Rate * p.order.Warming.Seconds())
+	heard := int(p.order.Rate * p.order.Length.Seconds())
+	w := &window{of: of, begun: time.Since(p.start), unheard: unheard, total: unheard + heard, timed: make([]timed, 0, heard)}
+	end := p.due(w, w.total) + p.order.Patience
+	for w.answered < w.total {
 		if time.Since(p.start) > end {
-			return pacing{}, fmt.Errorf("%d of %d requests, %.0f a second, had no answer %v after the last was due",
-				p.total-p.answered, p.total, p.order.Rate, p.order.Patience)
+			return fmt.Errorf("%d of %d requests, %.0f a second, had no answer %v after the last was due",
+				w.total-w.answered, w.total, p.order.Rate, p.order.Patience)
 		}
-		if err := p.send(); err != nil {
-			return pacing{}, err
+		if err := p.send(w); err != nil {
+			return err
 		}
-		if err := p.wakeAt(p.next(end)); err != nil {
-			return pacing{}, err
+		if err := p.wakeAt(p.next(w, end)); err != nil {
+			return err
 		}
 		events, err := p.poller.wait()
 		if err != nil {
-			return pacing{}, err
+			return err
 		}
 		for _, e := range events {
 			if int(e.Fd) == p.timer {
 				continue // it is set anew before the next wait, which silences it
 			}
-			if err := p.hear(p.lines[int(e.Fd)]); err != nil {
-				return pacing{}, err
+			if err := p.hear(w, p.lines[int(e.Fd)]); err != nil {
+				return err
 			}
 		}
 	}
-	return pacing{
-		Requests: p.took.total, Max: p.took.max, Late: p.late.quantile(0.99),
-		P50: p.took.quantile(0.5), P99: p.took.quantile(0.99), P999: p.took.quantile(0.999),
-	}, nil
+	p.done[of] = append(p.done[of], w)
+	return nil
 }
 
 // send sends what is due, as far as there are connections for it.
-func (p *pace) send() error {
-	for p.sent < p.total && len(p.idle) > 0 {
-		now, due := time.Since(p.start), p.due(p.sent)
+func (p *pace) send(w *window) error {
+	idle := p.idle[w.of]
+	for w.sent < w.total && len(idle) > 0 {
+		now, due := time.Since(p.start), p.due(w, w.sent)
 		if now < due {
 			return nil
 		}
-		l := <-p.idle
-		l.nth, l.have = p.sent, 0
-		text := p.requests[p.sent%len(p.requests)]
+		l := <-idle
+		l.nth, l.have = w.sent, 0
+		text := p.requests[w.sent%len(p.requests)]
 		if n, err := unix.Write(l.fd, text); err != nil || n < len(text) {
-			return fmt.Errorf("send request %d: %w", p.sent, cmp.Or(err, io.ErrShortWrite))
+			return fmt.Errorf("send request %d: %w", w.sent, cmp.Or(err, io.ErrShortWrite))
 		}
-		if p.sent >= p.unheard {
-			p.late.record(int64(now - max(due, l.free)))
+		if w.sent >= w.unheard {
+			w.late.record(int64(now - max(due, l.free)))
 		}
-		p.sent++
+		w.sent++
 	}
 	return nil
 }
 
 // next returns when something is to be done that no answer will wake for.
-func (p *pace) next(end time.Duration) time.Duration {
-	if p.sent < p.total && len(p.idle) > 0 {
-		return p.due(p.sent)
+func (p *pace) next(w *window, end time.Duration) time.Duration {
+	if w.sent < w.total && len(p.idle[w.of]) > 0 {
+		return p.due(w, w.sent)
 	}
 	return end
 }
@@ -183,7 +233,7 @@ func (p *pace) wakeAt(at time.Duration) error {
 }
 
 // hear reads from a connection and records its answer once that is whole.
-func (p *pace) hear(l *line) error {
+func (p *pace) hear(w *window, l *line) error {
 	n, err := unix.Read(l.fd, l.text[l.have:])
 	now := time.Since(p.start)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -206,11 +256,11 @@ func (p *pace) hear(l *line) error {
 	case status != http.StatusOK:
 		return fmt.Errorf("request %d was answered with %d, want %d", l.nth, status, http.StatusOK)
 	}
-	if l.nth >= p.unheard {
-		p.took.record(int64(now - p.due(l.nth)))
+	if l.nth >= w.unheard {
+		w.timed = append(w.timed, timed{p.due(w, l.nth), now})
 	}
-	p.answered++
+	w.answered++
 	l.free = now
-	p.idle <- l
+	p.idle[l.of] <- l
 	return nil
 }

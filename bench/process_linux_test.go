@@ -30,7 +30,7 @@ func TestStopEndsAProcessAndWhatItStarted(t *testing.T) {
 	p.stop()
 	p.stop() // once more is nothing
 	// What it started is reaped by somebody else, soon.
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		err := syscall.Kill(-p.cmd.Process.Pid, 0)
 		if errors.Is(err, syscall.ESRCH) {
 			break
@@ -48,7 +48,7 @@ func TestAProcessRunsOnItsCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.finish(t.Context(), 20*time.Second); err != nil {
+	if err := p.finish(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.said.has("1\n"); err != nil {
@@ -66,7 +66,7 @@ func TestAProcessThatEndsTooSoonSaysWhy(t *testing.T) {
 	if !errors.Is(err, errEnded) || !strings.Contains(err.Error(), "no such directive") {
 		t.Errorf("await = %v; want that it ended, and what it said", err)
 	}
-	if err := p.finish(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err := p.finish(t.Context(), time.Minute); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("finish = %v; want exit status 3", err)
 	}
 }

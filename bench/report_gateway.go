@@ -52,12 +52,24 @@ func reportPace(b *strings.Builder, r *results) {
 	}
 	fmt.Fprintf(b, "\n### Answers at half load\n\n%s requests a second on %d connections, half of the %s that headgate with its rules answered at most.\n\n",
 		humanRate(t.Rate), t.Connections, humanRate(t.Full))
-	b.WriteString("| server | p50 | p99 | quartiles of p99 | p99.9 | sent late, p99 |\n|---|--:|--:|--:|--:|--:|\n")
+	if t.Watched {
+		b.WriteString("| server, requests that no stall touched | set apart | p50 | p99 | quartiles of p99 | p99.9 |\n|---|--:|--:|--:|--:|--:|\n")
+		for i := range t.Rows {
+			row := t.Rows[i].calmly()
+			fmt.Fprintf(b, "| %s | %.1f %% | %s |\n", row.Title, 100*t.Rows[i].touched(), quantiles(row, calmP50, calmP99, calmP999))
+		}
+		fmt.Fprintf(b, "\nThere were %d stalls in %s, %s together.\n\n", t.Stalls, humanDuration(float64(t.Took)), humanDuration(float64(t.Stalled)))
+	}
+	b.WriteString("| server, all requests | sent late, p99 | p50 | p99 | quartiles of p99 | p99.9 |\n|---|--:|--:|--:|--:|--:|\n")
 	for i := range t.Rows {
 		row := &t.Rows[i]
-		tail := row.spread(p99)
-		fmt.Fprintf(b, "| %s | %s | %s | %s–%s | %s | %s |\n", row.Title, humanDuration(row.spread(p50).Median),
-			humanDuration(tail.Median), humanDuration(tail.Q1), humanDuration(tail.Q3),
-			humanDuration(row.spread(p999).Median), humanDuration(row.spread(late).Median))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Title, humanDuration(row.spread(late).Median), quantiles(row, p50, p99, p999))
 	}
+}
+
+// quantiles are the cells that tell how long answers took.
+func quantiles(row *paceRow, median, tail, far func(pacing) int64) string {
+	ends := row.spread(tail)
+	return fmt.Sprintf("%s | %s | %s–%s | %s", humanDuration(row.spread(median).Median), humanDuration(ends.Median),
+		humanDuration(ends.Q1), humanDuration(ends.Q3), humanDuration(row.spread(far).Median))
 }

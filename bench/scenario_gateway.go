@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 )
 
 // gatewayScenarios are those of servers that stand before a service.
@@ -95,16 +96,21 @@ func runHalfLoad(ctx context.Context, b *bench) error {
 	for _, f := range fronts {
 		table.Rows = append(table.Rows, paceRow{Contender: f.name, Title: f.title, Role: f.role})
 	}
-	err = b.gatewayTurns("half-load", fronts, 0.1, func(round, i int) error {
-		p, err := s.pace(ctx, b, fronts[i].address, table.Rate)
-		if err == nil && round > 0 {
-			table.Rows[i].Runs = append(table.Rows[i].Runs, p)
+	var begun time.Time
+	for round := range b.sizes.GatewayRounds + 1 { // the first only warms
+		if round == 1 {
+			begun = time.Now()
 		}
-		return err
-	})
-	if err != nil {
-		return err
+		b.progress.at(0.1+0.9*float64(round)/float64(b.sizes.GatewayRounds+1), fmt.Sprintf("half-load, round %d of %d", round, b.sizes.GatewayRounds), "all")
+		p, err := s.pace(ctx, fronts, table.Rate, b.sizes.PaceWindows)
+		if err != nil {
+			return err
+		}
+		if round > 0 {
+			table.add(p)
+		}
 	}
+	table.Took = time.Since(begun)
 	b.results.Pace = &table
 	return nil
 }

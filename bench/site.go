@@ -167,26 +167,31 @@ func (s *site) look(f *openFront) (l look, err error) {
 	return l, err
 }
 
-// pace measures how long the answers of an address take at a rate.
-func (s *site) pace(ctx context.Context, b *bench, address string, rate float64) (pacing, error) {
+// pace measures how long the answers of fronts take at a rate.
+func (s *site) pace(ctx context.Context, fronts []*openFront, rate float64, windows int) (paceResult, error) {
+	size := s.bench.sizes
 	order := paceOrder{
-		Address: address, Connections: s.connections, Rate: rate,
-		Warming: b.sizes.PaceWarming, Length: b.sizes.PaceLength, Patience: 10 * time.Second,
+		Connections: s.connections, Rate: rate, Windows: windows,
+		Warming: size.PaceWarming, Length: size.PaceLength, Patience: 10 * time.Second, Cores: []int{s.loadCore, s.frontCore},
+	}
+	for _, f := range fronts {
+		order.Addresses = append(order.Addresses, f.address)
 	}
 	cmd, err := command(ctx, childFlags{mode: childPace, pace: order})
 	if err != nil {
-		return pacing{}, err
+		return paceResult{}, err
 	}
 	p, err := startProcess(s.loadCore, cmd)
 	if err != nil {
-		return pacing{}, err
+		return paceResult{}, err
 	}
 	defer p.stop()
-	if err := p.finish(ctx, order.Warming+order.Length+order.Patience+startupTime); err != nil {
-		return pacing{}, err
+	each := time.Duration(windows*len(fronts)) * (order.Warming + order.Length)
+	if err := p.finish(ctx, 2*each+order.Patience+startupTime); err != nil {
+		return paceResult{}, err
 	}
-	var measured pacing
-	err = p.said.object(`"Requests"`, &measured)
+	var measured paceResult
+	err = p.said.object(`"Windows"`, &measured)
 	return measured, err
 }
 

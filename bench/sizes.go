@@ -22,8 +22,9 @@ type sizes struct {
 	// RedisKeys is how many keys there are in Redis, and RedisOps one measurement there.
 	RedisKeys, RedisOps int
 	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long each
-	// measurement of its speed is. In one of its answers, PaceLength follows PaceWarming.
+	// measurement of its speed is. Of its answers, each round has PaceWindows of PaceLength, behind PaceWarming.
 	Connections, GatewayRounds          int
+	PaceWindows                         int
 	LoadLength, PaceLength, PaceWarming time.Duration
 }
 
@@ -43,7 +44,8 @@ func fullSizes(rounds int) sizes {
 		Collected: 10 * million,
 		Grown:     10 * million, GrowthRounds: min(rounds, 5),
 		RedisKeys: 100_000, RedisOps: 1 << 16,
-		Connections: 64, GatewayRounds: rounds, LoadLength: 3 * time.Second, PaceLength: 4 * time.Second, PaceWarming: 500 * time.Millisecond,
+		Connections: 64, GatewayRounds: rounds, LoadLength: 3 * time.Second,
+		PaceWindows: 8, PaceLength: 200 * time.Millisecond, PaceWarming: 50 * time.Millisecond,
 	}
 }
 
@@ -59,6 +61,7 @@ func quickSizes(rounds int) sizes {
 		Collected: 20_000,
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
 		RedisKeys: 500, RedisOps: 1 << 10,
-		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond, PaceLength: 200 * time.Millisecond, PaceWarming: 50 * time.Millisecond,
+		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond,
+		PaceWindows: 2, PaceLength: 50 * time.Millisecond, PaceWarming: 10 * time.Millisecond,
 	}
 }

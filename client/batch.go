@@ -73,9 +73,10 @@ func (t *task) bytes() int {
 const maxCalls = 4
 
 // A batcher sends tasks together. One that is alone is sent at once; those that come while calls are under way gather until
-// one returns, there are enough of them, or the first has waited long enough. When there are many, two calls take turns, each
-// with about half of them, so that this side writes while the other answers. A call that returns leaves those who are pending to
-// the next if they are few: callers must not fall apart into many small groups.
+// one returns, there are enough of them, or the first has waited long enough. When there are many, as many calls as may be take
+// turns, each with its share of them, so that this side writes while the other answers and neither falls asleep: waking up takes
+// longer than a call. A call that returns leaves those who are pending to the next if they are few: callers must not fall apart
+// into many small groups.
 type batcher struct {
 	send func(ctx context.Context, tasks []*task) // fills in what came of them
 	lost func(t *task)                            // is told of tasks that were done after nobody waited for them
@@ -284,7 +285,7 @@ func (b *batcher) run(together []*task) {
 			b.weight += t.weight()
 		}
 		b.inflight -= len(together)
-		few := b.calls <= 2 && len(b.pending) < len(together)
+		few := len(b.pending) < len(together)
 		b.mu.Unlock()
 		for _, t := range done { // without the lock, which they take as soon as they wake
 			t.done <- struct{}{}
@@ -316,7 +317,7 @@ func (b *batcher) run(together []*task) {
 
 // enough tells whether those who are pending are worth a call of their own, by one that has returned.
 func (b *batcher) enough() bool {
-	return b.calls == 1 || b.calls == 2 && 3*len(b.pending) >= b.inflight
+	return b.calls < maxCalls || (maxCalls+1)*len(b.pending) >= b.inflight
 }
 
 func (b *batcher) call(together []*task) {

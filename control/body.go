@@ -34,7 +34,12 @@ func ClientBody(c rules.Client) []byte {
 
 // ParseClient reads the body of a client. Its form is right then; whether its limits and values can be used is for
 // rules.Set.Check and rules.Registry.Put to say. The error is as that of ParseRule.
-func ParseClient(body []byte) (rules.Client, error) { return file.ReadClient(bodyName, body) }
+func ParseClient(body []byte) (rules.Client, error) {
+	if c, ok := readPlain(body); ok {
+		return c, nil
+	}
+	return file.ReadClient(bodyName, body)
+}
 
 func sortedCondition(c rules.Condition) rules.Condition {
 	c.Tests = sortedTests(c.Tests)

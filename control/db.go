@@ -81,6 +81,8 @@ var (
 	ErrNewer = errors.New("the database was written by a newer version")
 	// ErrPruned is for changes that are no longer in the log.
 	ErrPruned = errors.New("the log does not reach back that far")
+	// ErrNotEmpty is for restoring into a database that has something in it.
+	ErrNotEmpty = errors.New("the database is not empty")
 	// ErrFull is for a disk or a server that has no room for a write. Reads go on.
 	ErrFull = errors.New("no room to write")
 )
@@ -187,8 +189,8 @@ type DB interface {
 	// Prune forgets changes before a time, but keeps at least the last of each object so that Since and At know how far back
 	// they reach. It returns how many.
 	Prune(ctx context.Context, before time.Time) (int, error)
-	// Dump writes everything as it is at one moment, for Restore, which takes it into a database that is empty (else an
-	// error). The form is the same for all databases, so that one can be moved to another. Others go on meanwhile.
+	// Dump writes everything as it is at one moment, for Restore, which takes it into a database that is empty (else
+	// ErrNotEmpty). The form is the same for all databases, so that one can be moved to another. Others go on meanwhile.
 	Dump(ctx context.Context, w io.Writer) error
 	Restore(ctx context.Context, r io.Reader) error
 	// Name says what it is and where, without passwords, for people: "sqlite /var/lib/headgate/rules.db".

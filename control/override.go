@@ -86,12 +86,13 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	case has(f.Root, "for"):
 		wrong = append(wrong, rules.Problem{Path: "expires", Want: `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`})
 	default:
-		if !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride) {
+		if !now.IsZero() && !o.Expires.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride) {
 			wrong = append(wrong, rules.Problem{Path: "expires", Value: o.Expires.Format(time.RFC3339), Want: "a time to come, at most 366 days from now"})
 		}
 	}
+	whole := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
 	for _, p := range wrong {
-		if source.Follows(p.Path, found) {
+		if whole || source.Follows(p.Path, found) {
 			continue
 		}
 		made := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
@@ -151,6 +152,9 @@ func (o *Override) problems() []rules.Problem {
 	var list []rules.Problem
 	add := func(path, value, want string) {
 		list = append(list, rules.Problem{Path: path, Value: value, Want: want})
+	}
+	if o.ID == "" {
+		add("id", "", "a name of its own")
 	}
 	if len(o.Client) == 0 || len(o.Client) > maxOverrideClient {
 		add("client", "", "1 to 8 attributes that name the client, as in { user: acme }")

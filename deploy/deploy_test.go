@@ -10,7 +10,7 @@ import (
 func TestNginxWithAuthRequest(t *testing.T) {
 	t.Parallel()
 	s, dir, addr := newSite(t), t.TempDir(), freePort(t)
-	place(t, dir, "nginx/headgate.conf", "127.0.0.1:8081", s.decider, "127.0.0.1:9000", s.service, "listen 80;", "listen "+addr+";")
+	place(t, dir, "nginx/headgate.conf", "127.0.0.1:8081", s.decider, "127.0.0.1:9000", s.service, "listen 80;", "listen "+addr+";", "250ms", "10s")
 	whole := `
 daemon off;
 master_process off;
@@ -41,7 +41,7 @@ func TestCaddyWithForwardAuth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := place(t, dir, "caddy/Caddyfile", "127.0.0.1:8081", s.decider, "127.0.0.1:9000", s.service, ":80 {", ":"+port+" {\n\tbind 127.0.0.1")
+	path := place(t, dir, "caddy/Caddyfile", "127.0.0.1:8081", s.decider, "127.0.0.1:9000", s.service, ":80 {", ":"+port+" {\n\tbind 127.0.0.1", "250ms", "10s")
 	own := "{\n\tadmin off\n\tauto_https off\n}\n"
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -93,7 +93,7 @@ func endure(t testing.TB, c *crowd, deadline time.Duration, fault func(), lastin
 	for time.Since(began) < lasting {
 		time.Sleep(5 * time.Millisecond)
 		n := runtime.NumGoroutine()
-		if time.Since(began) < 250*time.Millisecond {
+		if time.Since(began) < 250*time.Millisecond+2*deadline { // until those are given up that had begun before
 			o.goroutinesSoon = n
 		} else {
 			o.goroutinesMost = max(o.goroutinesMost, n)

@@ -48,7 +48,7 @@ func (c *Config) fill() error {
 		c.OnError = logError()
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = new(clock).now
 	}
 	return nil
 }

@@ -2,11 +2,15 @@ package httplimit_test
 
 import (
 	"context"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
@@ -183,4 +187,52 @@ func TestServerMaySayWhoIsAsking(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLinesSayWhatTheHeaderSays asks gates with the same rules by chance, one of a server that takes lines and one of a server
+// that does not.
+func TestLinesSayWhatTheHeaderSays(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	passed := 0
+	for range 100 {
+		text, _ := randomRules(random)
+		byLines, byHeader := newGate(t, text, httplimit.Config{}), newGate(t, text, httplimit.Config{})
+		lines, header := byLines.limit(ok), byHeader.limit(ok)
+		for range 20 {
+			pause := time.Duration(random.ExpFloat64() * float64(300*time.Millisecond))
+			byLines.clock.Advance(pause)
+			byHeader.clock.Advance(pause)
+			r := bareRequest(t)
+			r.Header.Set("X-Weight", strconv.Itoa(1+random.IntN(4)))
+			got, want := newLineRecorder(true), newLineRecorder(false)
+			lines.ServeHTTP(got, r)
+			header.ServeHTTP(want, r)
+			if got.Code == http.StatusOK {
+				passed++
+			}
+			if said := got.told(); got.Code != want.Code || !maps.EqualFunc(said, told(want.Header()), slices.Equal) {
+				t.Fatalf("rules:\n%s\ngot %d %v, want %d %v", text, got.Code, said, want.Code, told(want.Header()))
+			}
+		}
+	}
+	if passed < 100 {
+		t.Errorf("%d requests passed, want more than 100", passed)
+	}
+}
+
+// told returns what a header tells of limits.
+func told(h http.Header) http.Header {
+	h = h.Clone()
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return !strings.Contains(name, "Ratelimit") && name != "Retry-After" })
+	return h
+}
+
+// told returns what the lines, and the header besides, tell of limits.
+func (r *lineRecorder) told() http.Header {
+	h := r.Header().Clone()
+	for line := range strings.Lines(r.lines) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\r\n"), ": ")
+		h[name] = append(h[name], value)
+	}
+	return told(h)
 }

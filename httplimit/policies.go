@@ -27,8 +27,9 @@ type policyTexts struct {
 	quick  [mostKnown]bool         // see isQuick
 
 	// The same as lines.
-	head string            // RateLimit-Policy, and RateLimit as far as the first state
-	x    [mostKnown]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
+	head       string            // RateLimit-Policy, and RateLimit as far as the first state
+	x          [mostKnown]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
+	capacities [mostKnown]int64  // what the former says
 }
 
 // of returns what is remembered of the limits that a verdict tells of, or is from now on; nil if that is nothing.
@@ -77,8 +78,8 @@ func newPolicyTexts(v *engine.Verdict) *policyTexts {
 		state = appendName(state, a.Matched, a.Limit, hasSeveral(v, i))
 		made.states[i] = string(append(state, stateMark...))
 		l := &a.Matched.Limits[a.Limit].Limit
-		made.quick[i] = isQuick(l)
-		made.x[i] = "\r\n" + fieldNames[fieldLimit] + ": " + strconv.FormatInt(l.Capacity(), 10) +
+		made.quick[i], made.capacities[i] = isQuick(l), l.Capacity()
+		made.x[i] = "\r\n" + fieldNames[fieldLimit] + ": " + strconv.FormatInt(made.capacities[i], 10) +
 			"\r\n" + fieldNames[fieldRemaining] + ": "
 	}
 	made.head = fieldNames[fieldPolicy] + ": " + made.items + "\r\n" + fieldNames[fieldRateLimit] + ": " + made.states[0]
@@ -93,7 +94,7 @@ func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) 
 		return dst, false
 	}
 	d := v.At(tight).Decision
-	if d.Limit != v.At(tight).Matched.Limits[v.At(tight).Limit].Capacity() {
+	if d.Limit != p.capacities[tight%mostKnown] {
 		return dst, false
 	}
 	dst = append(dst, p.head...)

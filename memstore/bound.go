@@ -43,12 +43,13 @@ func (b *Bound) AllowN(key string, n int64) bool {
 }
 
 // Take decides n units for the key, as Store.Take does; n = 0 only looks.
-func (b *Bound) Take(key string, n int64) (headgate.Decision, error) {
+func (b *Bound) Take(key string, n int64) (d headgate.Decision, err error) {
 	if key == "" || len(key) > headgate.MaxKeyBytes || n < 0 {
-		return headgate.Decision{}, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
+		return d, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
 	}
 	if b.store.closed.Load() {
-		return headgate.Decision{}, headgate.ErrClosed
+		return d, headgate.ErrClosed
 	}
-	return b.store.take(b.plan, key, n)
+	err = b.store.take(b.plan, key, n, &d)
+	return d, err
 }

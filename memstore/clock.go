@@ -21,5 +21,5 @@ func (c *clock) micros() int64 {
 	if c.now != nil {
 		return c.now().UnixMicro()
 	}
-	return c.base + int64(time.Since(c.start))/int64(time.Microsecond)
+	return c.base + int64(uint64(time.Since(c.start))/uint64(time.Microsecond))
 }

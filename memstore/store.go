@@ -91,12 +91,13 @@ func (s *Store) admit(ctx context.Context) error {
 }
 
 // Take decides one check. See [headgate.Limiter].
-func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+func (s *Store) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
 	p, err := s.prepare(ctx, &c)
 	if err != nil {
-		return headgate.Decision{}, err
+		return d, err
 	}
-	return s.take(p, c.Key, c.Cost)
+	err = s.take(p, c.Key, c.Cost, &d)
+	return d, err
 }
 
 // prepare checks a check and returns its plan.
@@ -152,25 +153,31 @@ func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 // tagWord returns the tag word of the key's entry.
 func (a *ask) tagWord() uint64 { return a.tag()<<lifeBits | uint64(a.plan.life) }
 
-func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
+// take decides n units and puts the decision where it will stay, since copies of it take longer than making it.
+func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	a := s.ask(p, key, n)
 	if !p.compact {
-		return s.takeWide(&a)
+		*d, err = s.takeWide(&a)
+		return err
 	}
 	if !a.takes() {
-		return s.look(&a)
+		*d = s.look(&a)
+		return nil
 	}
 	for {
 		pair, took := s.takeCompact(p, a.hash, a.now, n)
 		switch took {
 		case yes:
-			return p.DescribeTaken(pair, a.now, n), nil
+			p.Describe(d, pair, a.now, n)
+			return nil
 		case no:
-			return p.DecidePair(pair, a.now, n), nil
+			*d = p.DecidePair(pair, a.now, n)
+			return nil
 		case absent:
-			d, err := s.takeAbsent(&a)
+			taken, err := s.takeAbsent(&a)
 			if !errors.Is(err, errLate) {
-				return d, err
+				*d = taken
+				return err
 			}
 		}
 		a.at(s.now(), key)
@@ -181,20 +188,20 @@ func (s *Store) take(p *plan, key string, n int64) (headgate.Decision, error) {
 var errLate = errors.New("the clock has jumped")
 
 // look decides without taking.
-func (s *Store) look(a *ask) (headgate.Decision, error) {
+func (s *Store) look(a *ask) headgate.Decision {
 	if pair, found := s.read(a); found {
-		return a.plan.DecidePair(pair, a.now, a.n), nil
+		return a.plan.DecidePair(pair, a.now, a.n)
 	}
 	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if e := s.entry(a.hash); e != nil {
-		return a.plan.DecidePair(unpack(atomic.LoadUint64(&e.state), a.now), a.now, a.n), nil
+		return a.plan.DecidePair(unpack(atomic.LoadUint64(&e.state), a.now), a.now, a.n)
 	}
 	if record := sh.wide.lookup(a.hash); record != nil {
-		return a.plan.Decide(stateOf(record), a.now, a.n), nil
+		return a.plan.Decide(stateOf(record), a.now, a.n)
 	}
-	return a.plan.Decide(nil, a.now, a.n), nil
+	return a.plan.Decide(nil, a.now, a.n)
 }
 
 // read returns the pair of a key if it is found without a lock.
@@ -217,7 +224,12 @@ func (s *Store) entry(hash uint64) *slot {
 	if d == nil {
 		return nil
 	}
-	return d.find(tagOf(hash))
+	tag := tagOf(hash)
+	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
+	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>lifeBits == tag {
+		return e
+	}
+	return probe(base, d.mask, tag)
 }
 
 // took tells how far a take without a lock came.
@@ -234,38 +246,39 @@ const (
 // pair that denied it.
 func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
 	tag := tagOf(hash)
-	var e *slot
-	for spins := 0; ; {
+	for spins := 1; ; spins++ {
+		e := s.entry(hash)
 		if e == nil {
-			if e = s.entry(hash); e == nil {
-				return algorithm.Pair{}, absent
+			return algorithm.Pair{}, absent
+		}
+		for lost := 0; ; {
+			word := atomic.LoadUint64(&e.state)
+			tagWord := atomic.LoadUint64(&e.tag)
+			if word&held != 0 || tagWord>>lifeBits != tag { // it is being moved, or was
+				break
 			}
-		}
-		word := atomic.LoadUint64(&e.state)
-		tagWord := atomic.LoadUint64(&e.tag)
-		if word&held != 0 || tagWord>>lifeBits != tag { // it is being moved, or was
-			e = nil
-			spins++
-			pause(spins)
-			continue
-		}
-		if !s.valid(now) {
-			return algorithm.Pair{}, late
-		}
-		if uint8(tagWord) < p.life { // also for a denial: what was consumed now lives as long as this limit says
-			e.live(tag, p.life)
-			continue
-		}
-		pair, ok := p.TakePair(unpack(word, now), now, n)
-		if !ok {
-			if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
+			if !s.valid(now) {
+				return algorithm.Pair{}, late
+			}
+			if uint8(tagWord) < p.life { // also for a denial: what was consumed now lives as long as this limit says
+				e.live(tag, p.life)
 				continue
 			}
-			return pair, no
+			pair, ok := p.TakePair(unpack(word, now), now, n)
+			if !ok {
+				if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
+					continue
+				}
+				return pair, no
+			}
+			if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)|word&parity) {
+				return pair, yes
+			}
+			if lost++; lost == crowded {
+				giveWay()
+			}
 		}
-		if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)|word&parity) {
-			return pair, yes
-		}
+		pause(spins)
 	}
 }
 

@@ -93,17 +93,7 @@ func at(base *slot, i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(base), i*slotBytes))
 }
 
-// find returns the slot that holds tag, or nil. Without the shard's lock, nil means only that it is not where it was
-// looked for.
-func (d *directory) find(tag uint64) *slot {
-	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
-	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>lifeBits == tag {
-		return e
-	}
-	return probe(base, d.mask, tag)
-}
-
-// probe goes on where the first look of find did not find tag.
+// probe returns the slot of those that begin at base that holds tag, or nil.
 func probe(base *slot, mask, tag uint64) *slot {
 	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
 		e := at(base, i)

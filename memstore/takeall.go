@@ -21,8 +21,11 @@ type part struct {
 	wide bool           // it has a record
 
 	record        []int64 // where that was found, as long as nothing has moved
+	words         int64   // how long its state is
 	pinned        bool    // the key's record cannot be evicted meanwhile; these are what it says otherwise
 	until, denied int64
+	taken         bool // it was taken from the record already, which had this state before
+	before        [3]int64
 }
 
 // TakeAll takes all or none. See [headgate.Limiter].
@@ -34,11 +37,15 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		return dst, err
 	}
 	if len(checks) == 1 {
-		d, err := s.Take(ctx, checks[0])
+		p, err := s.planOf(&checks[0])
 		if err != nil {
 			return dst, err
 		}
-		return append(dst, d), nil
+		with := append(dst, headgate.Decision{})
+		if err := s.take(p, checks[0].Key, checks[0].Cost, &with[len(dst)]); err != nil {
+			return dst, err
+		}
+		return with, nil
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
@@ -76,6 +83,7 @@ func (s *Store) takeTogether(checks []headgate.Check, parts []part, dst []headga
 	for i := range parts {
 		parts[i].at(now, checks[i].Key)
 	}
+	s.reach(parts)
 	return s.takeParts(parts, dst)
 }
 
@@ -107,11 +115,42 @@ func (s *Store) unlock(set *shardSet) {
 	}
 }
 
+// reach reads what the parts need and does nothing else. What is not in the cache the processor then fetches for all parts
+// at once; it would not look ahead past a lock or a swap.
+func (s *Store) reach(parts []part) {
+	for i := range parts {
+		if parts[i].plan.compact {
+			s.fetch(parts[i].hash)
+		}
+	}
+	for i := range parts {
+		if p := &parts[i]; !p.plan.compact {
+			p.find(&s.shards[p.shard()])
+		}
+	}
+}
+
+// fetch reads the place where the entry of a key most likely is.
+func (s *Store) fetch(hash uint64) {
+	if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
+		tag := tagOf(hash)
+		base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
+		atomic.LoadUint64(&at(base, tag&d.mask).tag)
+	}
+}
+
+// find looks up the record of a part.
+func (p *part) find(sh *shard) {
+	if p.record = sh.wide.lookup(p.hash); p.record != nil {
+		p.words = p.record[recordWords]
+	}
+}
+
 // takeParts decides the parts, whose shards are locked.
 func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	moved := false
 	for i := range parts {
-		moves, err := s.makePlace(&parts[i])
+		moves, err := s.makePlace(&parts[i], moved)
 		if err != nil {
 			for j := range i {
 				s.hold(&parts[j])
@@ -147,19 +186,23 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 }
 
 // makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
-// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It tells whether
-// entries may have been moved for it.
-func (s *Store) makePlace(p *part) (moves bool, err error) {
+// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It is told whether
+// entries may have been moved since the parts were reached for, and tells whether some may have been moved for it.
+func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
 	if !p.takes() {
 		return false, nil
 	}
 	sh := &s.shards[p.shard()]
-	record := sh.wide.lookup(p.hash)
-	if p.plan.compact && record == nil {
-		if e := s.entry(p.hash); e != nil {
+	if p.plan.compact {
+		if e := s.entry(p.hash); e != nil { // then it has no record
 			p.hold(e)
 			return false, nil
 		}
+	}
+	if p.plan.compact || moved {
+		p.find(sh)
+	}
+	if p.plan.compact && p.record == nil {
 		g, err := s.room(&p.ask)
 		if err != nil {
 			s.refusals.Add(1)
@@ -168,15 +211,15 @@ func (s *Store) makePlace(p *part) (moves bool, err error) {
 		g.add(p.tagWord(), held)
 		return true, nil
 	}
-	if record != nil && len(record) >= recordState+p.wordsAfter(record) {
-		p.wide, p.record = true, record
-		p.pin(record)
+	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
+		p.wide = true
+		p.pin(p.record)
 		return false, nil
 	}
 	if err := s.widen(sh, &p.ask); err != nil {
 		return true, err
 	}
-	record, err = s.roomWide(sh, &p.ask)
+	record, err := s.roomWide(sh, &p.ask)
 	if err != nil {
 		return true, err
 	}
@@ -192,13 +235,13 @@ func (p *part) pin(record []int64) {
 
 // hold holds the entry of a part, if it has one and may take from it, and reads it.
 func (s *Store) hold(p *part) {
-	if !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil {
-		p.wide = true
-		return
+	if p.plan.IsPair() {
+		if e := s.entry(p.hash); e != nil { // then it has no record
+			p.hold(e)
+			return
+		}
 	}
-	if e := s.entry(p.hash); e != nil {
-		p.hold(e)
-	}
+	p.wide = !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil
 }
 
 // hold holds the entry of the part's key, and reads it.
@@ -211,6 +254,10 @@ func (p *part) hold(e *slot) {
 // tryPart decides what a part asks for, and notes what its entry would come to. The decision is written where it stays,
 // since copies of it take longer than making it.
 func (s *Store) tryPart(p *part, d *headgate.Decision) {
+	if p.pinned && p.record != nil && (p.plan.IsPair() || p.plan.kind == algorithm.KindWindows) {
+		p.tryRecord(d)
+		return
+	}
 	if p.wide || !p.takes() {
 		*d = s.decidePart(p, p.n)
 		return
@@ -221,7 +268,19 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 		return
 	}
 	p.next = next
-	*d = p.plan.DescribeTaken(next, p.now, p.n)
+	p.plan.Describe(d, next, p.now, p.n)
+}
+
+// tryRecord takes from the record of a part, and keeps its state, which is short, to put it back if another part is denied:
+// that costs less than to decide twice.
+func (p *part) tryRecord(d *headgate.Decision) {
+	state := stateOf(p.record)
+	copy(p.before[:], state)
+	state, *d = p.plan.Take(state, p.now, p.n, 0)
+	if p.taken = d.Allowed; p.taken {
+		p.settle(p.record, state, d.ResetAfter)
+		p.record[recordDenied] = 0
+	}
 }
 
 // decidePart decides n units of a part, as it stood when it was held.
@@ -244,6 +303,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 			p.word = pack(p.next) | p.word&parity
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
+	case p.taken:
 	case p.n > 0 && p.record != nil:
 		*d = p.commitRecord(p.record)
 	case p.n > 0:
@@ -267,9 +327,16 @@ func (s *Store) letGo(p *part, allowed bool) {
 		return
 	}
 	sh := &s.shards[p.shard()]
-	record := sh.wide.lookup(p.hash)
+	record := p.record
+	if record == nil {
+		record = sh.wide.lookup(p.hash)
+	}
+	if p.taken {
+		record[recordWords] = int64(copy(record[recordState:], p.before[:p.words]))
+	}
 	if record[recordWords] == 0 { // it was made for this
 		s.drop(&sh.wide, p.hash)
+		p.record = nil
 		return
 	}
 	record[recordUntil], record[recordDenied] = p.until, p.denied

@@ -77,14 +77,14 @@ func (a *ask) commitRecord(record []int64) headgate.Decision {
 func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
-		words = a.wordsAfter(record)
+		words = a.wordsAfter(record[recordWords])
 	}
 	return s.fit(sh, a, words)
 }
 
-// wordsAfter returns how many words the state in a record may have after one more step.
-func (a *ask) wordsAfter(record []int64) int {
-	return max(a.plan.Words(), int(record[recordWords])+spare(a.plan.kind))
+// wordsAfter returns how many words a state of so many may have after one more step.
+func (a *ask) wordsAfter(words int64) int {
+	return max(a.plan.Words(), int(words)+spare(a.plan.kind))
 }
 
 // settle stores the state that a step returned, and until when it is worth remembering.

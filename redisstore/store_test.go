@@ -304,11 +304,14 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 		return headgate.Check{Owner: client, Key: client, Limit: headgate.MustParseLimit("10/s burst 10"), Cost: 1}
 	}
 	end := time.Now().Add(3 * time.Second)
-	var group sync.WaitGroup
 	var denied, greedy atomic.Int64
+	going := func() bool { // on a busy machine it takes longer until the greedy one is that
+		return time.Now().Before(end) || greedy.Load() < 500 && time.Now().Before(end.Add(time.Minute))
+	}
+	var group sync.WaitGroup
 	for i := range honest {
 		group.Go(func() {
-			for tick := time.NewTicker(time.Second / rate * 21 / 20); time.Now().Before(end); <-tick.C {
+			for tick := time.NewTicker(time.Second / rate * 21 / 20); going(); <-tick.C {
 				ds, err := s.TakeAll(ctx, []headgate.Check{own(i), tenant}, nil)
 				if err != nil {
 					t.Error(err)
@@ -322,7 +325,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 	}
 	for range 5 { // fifty times its limit, together
 		group.Go(func() {
-			for tick := time.NewTicker(time.Second / 100); time.Now().Before(end); <-tick.C {
+			for tick := time.NewTicker(time.Second / 100); going(); <-tick.C {
 				ds, err := s.TakeAll(ctx, []headgate.Check{own(honest), tenant}, nil)
 				if err != nil {
 					t.Error(err)
@@ -335,8 +338,8 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if denied.Load() > 0 || greedy.Load() < 100 { // on a quiet machine it is more than a thousand
-		t.Errorf("%d honest requests and %d greedy ones were denied, want 0 and more than 100", denied.Load(), greedy.Load())
+	if denied.Load() > 0 || greedy.Load() < 500 {
+		t.Errorf("%d honest requests and %d greedy ones were denied, want 0 and 500", denied.Load(), greedy.Load())
 	}
 }
 

@@ -95,6 +95,7 @@ func (s *Set) compile(rules []Rule) {
 	namespaces := make([][]test, len(enabled))
 	for rank, rule := range enabled {
 		s.rules[rank] = r.compile(rule)
+		s.rules[rank].place = int32(rank)
 		s.byID[rule.ID] = int32(rank)
 		conditions[rank] = &rule.When
 		if rule.Namespace != "" {
@@ -177,8 +178,16 @@ func (r *reader) compile(rule *Rule) compiled {
 	}
 	c.blocks = r.choices(made.Overrides, true)
 	c.others = r.choices(made.Overrides, false)
+	c.simple = made.isSimple()
+	c.units = max(made.Cost.Units, 1)
 	c.plain = !c.block && !c.unlimited && !c.known && c.blocks == nil && c.others == nil
 	return c
+}
+
+// isSimple tells whether all that the rule says of how it counts is its limits, its key and a number of units.
+func (r *Rule) isSimple() bool {
+	return r.Cost.Header == "" && r.Cost.ResponseHeader == "" && r.Consistency == ByStore && r.Split == 0 &&
+		r.OnLimit.Action == Reject && r.OnFailure == headgate.Open && r.Safe == nil && r.Penalty == nil
 }
 
 // choices makes those overrides ready that block, or those that do not; nil if there are none.

@@ -197,6 +197,9 @@ func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if root := x.hosts.find(host); root != noNode {
 		x.forest.find(root, path, c, p)
 	}
+	if x.dots == 0 {
+		return
+	}
 	for left := strings.Count(host, "."); x.dots&(2<<left-1) != 0; left-- { // dots that host has left
 		at := strings.IndexByte(host, '.')
 		if x.dots>>left&1 != 0 {

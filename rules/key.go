@@ -97,6 +97,9 @@ func (m *Matched) AppendKey(dst []byte, s Subject, limit int) []byte {
 func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
 	n := m.naming()
 	dst = append(dst, n.begin...)
+	if m.value != "" { // as it was when the rule matched, in the form that it has in keys
+		return appendValue(dst, m.value)
+	}
 	for _, a := range n.attributes {
 		dst = appendValue(dst, valueOf(s, a))
 	}

@@ -22,6 +22,8 @@ type Set struct {
 type Matched struct {
 	// Rule is the rule, with its defaults filled in.
 	Rule *Rule
+	// Place is where it stands in Set.Rules: for who keeps something for each rule, and compares Rule before using it.
+	Place int
 	// Effect is what the rule does.
 	Effect Effect
 	// Shared tells that the key is not the client's own: it is asked after those that are.
@@ -34,8 +36,18 @@ type Matched struct {
 	Limits []Limit
 
 	rule   *compiled
-	byIP   bool // the key is the address, because an attribute of the rule's key is missing
-	client bool // the limits are the client's
+	value  string // of the key, if that is one attribute
+	byIP   bool   // the key is the address, because an attribute of the rule's key is missing
+	client bool   // the limits are the client's
+}
+
+// Simple tells that the rule counts as most do, and how many units a request takes: what is over its limits is rejected, the
+// cost is a number, there is no penalty, and everything about the store is as it comes. Nothing of Rule need be looked at then.
+func (m *Matched) Simple() (units int64, ok bool) {
+	if m.rule == nil {
+		return 0, false
+	}
+	return m.rule.units, m.rule.simple
 }
 
 // An Effect is what a rule does to a request.
@@ -77,8 +89,8 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	exempts := false
 	for i, rank := range ranks {
 		r, m := &s.rules[rank], &dst[before+i]
-		if r.plain && !p.clients && p.complete&r.keyBit != 0 {
-			m.plain(r)
+		if r.plain && !p.clients {
+			m.plain(r, &p)
 			continue
 		}
 		s.resolve(r, m, &p)

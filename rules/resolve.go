@@ -8,6 +8,7 @@ type compiled struct {
 	limits    []Limit
 	blocks    *choices // the overrides that block
 	others    *choices // those that do not
+	place     int32    // in the Set
 	count     uint8    // of the attributes of the key
 	fallback  Fallback
 	block     bool
@@ -16,7 +17,9 @@ type compiled struct {
 	repeats   bool          // some attribute of the key can be sent several times
 	plain     bool          // nothing but its limits and its key is to be looked at
 	known     bool          // clients must be registered
+	simple    bool          // see Matched.Simple
 	slots     [MaxKey]int32 // of the attributes of the key
+	units     int64         // what a request takes, if simple
 	keyBit    uint64        // of those with the same attributes, 0 if there are too many others
 	keyed     naming        // by its key
 	byIP      naming        // by the address instead
@@ -43,8 +46,8 @@ func (o *choices) first(p *probe) int {
 // resolve says what a rule does: a block comes first, then what the registered client has of its own, then the first
 // override that matches, then the rule itself.
 func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
-	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, "", nil
-	m.rule, m.byIP, m.client = r, false, false
+	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", nil
+	m.rule, m.value, m.byIP, m.client = r, "", false, false
 	if r.block {
 		m.Effect = Blocked
 		return
@@ -90,10 +93,18 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	m.Limits = r.limits
 }
 
-// plain says that the limits of a rule decide, by its key.
-func (m *Matched) plain(r *compiled) {
-	m.Rule, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, Limited, r.shared, -1, "", r.limits
-	m.rule, m.byIP, m.client = r, false, false
+// plain is resolve for a rule that has nothing but limits and a key, where nobody is registered.
+func (m *Matched) plain(r *compiled, p *probe) {
+	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", r.limits
+	m.rule, m.value, m.byIP, m.client = r, "", false, false
+	switch {
+	case p.complete&r.keyBit == 0:
+		if !r.identify(m, p) {
+			m.Limits = nil
+		}
+	case r.count == 1:
+		m.value, _ = p.get(int(r.slots[0]))
+	}
 }
 
 // grant gives what an override or a client has. It is false if that is nothing.
@@ -113,6 +124,9 @@ func (r *compiled) identify(m *Matched, p *probe) bool {
 			return false
 		}
 		if value, _ := p.get(int(slot)); value != "" {
+			if r.count == 1 {
+				m.value = value
+			}
 			continue
 		}
 		if r.fallback == FallbackIP {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,6 +26,8 @@ const (
 type HTTPConfig struct {
 	// Handler answers.
 	Handler http.Handler
+	// TLS has the certificates. Default nil: no TLS.
+	TLS *TLS
 	// MaxConns is how many connections may be open at once; more are closed as they come. Default DefaultMaxConns.
 	MaxConns int
 	// HeaderTimeout is how long a client may take for the header of a request. Default DefaultHeaderTimeout.
@@ -38,7 +41,7 @@ type HTTPConfig struct {
 	IdleTimeout time.Duration
 	// MaxHeader is how long the header of a request may be, in bytes. Default DefaultMaxHeader.
 	MaxHeader int
-	// Logger hears of connections that break, at debug. Default slog's.
+	// Logger hears of connections that break, at debug, and of certificates. Default slog's.
 	Logger *slog.Logger
 }
 
@@ -84,10 +87,16 @@ func (c *HTTPConfig) fill() error {
 }
 
 // An HTTPServer is an http.Server that no client can keep busy: what each of them may send, how long that may take and how
-// many there may be is bounded. It speaks HTTP/1.1, and HTTP/2 with clients that begin with it.
+// many there may be is bounded. It speaks HTTP/1.1, and HTTP/2 with clients that
+// begin with it or, over TLS, ask for it.
 type HTTPServer struct {
 	http  *http.Server
 	conns Conns
+	certs *Certificates // nil without TLS
+
+	stopping context.Context //nolint:containedctx // it ends when Shutdown is called
+	stop     context.CancelFunc
+	running  sync.WaitGroup // who watches certificates
 }
 
 // NewHTTP returns a server. The error says what is wrong with the HTTPConfig.
@@ -95,10 +104,16 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &HTTPServer{conns: Conns{Most: int64(c.MaxConns)}}
+	set, err := c.TLS.Open(c.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	s := &HTTPServer{conns: Conns{Most: int64(c.MaxConns)}, certs: set}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(set != nil)
+	protocols.SetUnencryptedHTTP2(set == nil)
 	s.http = &http.Server{
 		Handler:           c.Handler,
 		ReadHeaderTimeout: c.HeaderTimeout,
@@ -110,6 +125,9 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
 		ConnState:         s.state,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
+	if set != nil {
+		s.http.TLSConfig = set.Config("h2", "http/1.1")
 	}
 	return s, nil
 }
@@ -123,18 +141,28 @@ func (s *HTTPServer) state(_ net.Conn, state http.ConnState) {
 
 // Serve serves those who connect until Shutdown. It returns nil after that.
 func (s *HTTPServer) Serve(l net.Listener) error {
-	if err := s.http.Serve(s.conns.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.http.Serve
+	if s.certs != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+		s.running.Go(func() { s.certs.Watch(s.stopping) })
+	}
+	if err := serve(s.conns.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
+// Reload looks at the files of certificates now, rather than when it is time to.
+func (s *HTTPServer) Reload() error { return s.certs.Reload() }
+
 // Shutdown takes no new connections and lets requests finish. When ctx ends before, it cuts them off and returns its error.
 func (s *HTTPServer) Shutdown(ctx context.Context) error {
+	s.stop()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		_ = s.http.Close() // what the connections have to say about that is of no use
 	}
+	s.running.Wait()
 	return err
 }
 

@@ -29,7 +29,7 @@ var (
 	rulesPushDesc     = desc("rules_push_up", "1 if the rules service says at once when something changes, 0 if it has to be asked.")
 	rulesFetchesDesc  = desc("rules_fetches_total", "Times that the rules service was asked: whole or delta if it had something new, unchanged, refused, or failed.", "result")
 
-	waitingDesc     = desc("delayed_requests", "Requests that wait for their turn now.")
+	waitingDesc = desc("delayed_requests", "Requests that wait for their turn now.")
 
 	memoryKeysDesc      = desc("memory_keys", "Keys that a store in memory remembers.", "store")
 	memoryBytesDesc     = desc("memory_bytes", "Memory that the counters take.", "store")
@@ -86,6 +86,13 @@ var (
 
 	serviceConnsDesc    = desc("service_connections", "Connections that a listener of the decision service has: api, grpc or resp.", "listener")
 	serviceAcceptedDesc = desc("service_connections_total", "Connections to a listener of the decision service: accepted, or refused because there were too many.", "listener", "result")
+
+	respCommandsDesc  = desc("resp_commands_total", "Commands of clients of Redis that were answered.")
+	respDecisionsDesc = desc("resp_decisions_total", "Decisions for clients of Redis: allowed or denied.", "result")
+	respErrorsDesc    = desc("resp_errors_total", "Answers to clients of Redis that are errors.")
+	respClosedDesc    = desc("resp_connections_closed_total", "Connections of clients of Redis that the server has closed: silent for too long, or what they sent was no command.", "reason")
+	respTokensDesc    = desc("resp_tokens_refused_total", "Wrong tokens that clients of Redis have shown.")
+	respFailuresDesc  = desc("resp_store_failures_total", "Decisions for clients of Redis that policies made because the store could not be asked.")
 
 	envoyRequestsDesc = desc("envoy_requests_total", "Requests of Envoys by what they were told: ok or over_limit; refused if they were wrong or there is no configuration.", "code")
 	envoyHitsDesc     = desc("envoy_hits_total",

@@ -23,6 +23,8 @@ type Sources struct {
 	Service func() []Listener
 	// Envoy returns the figures of the service that Envoys ask.
 	Envoy func() Envoy
+	// RESP returns the figures of the server that clients of Redis ask.
+	RESP func() RESP
 }
 
 var _ prometheus.Collector = (*Sources)(nil)
@@ -77,6 +79,9 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	if s.Envoy != nil {
 		describeEnvoy(ch)
 	}
+	if s.RESP != nil {
+		describeRESP(ch)
+	}
 }
 
 // Collect asks all sources.
@@ -125,6 +130,10 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	if s.Envoy != nil {
 		e := s.Envoy()
 		e.collect(ch)
+	}
+	if s.RESP != nil {
+		r := s.RESP()
+		r.collect(ch)
 	}
 }
 

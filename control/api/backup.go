@@ -44,22 +44,14 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // restore answers POST /v1/restore.
 func (s *Server) restore(c *call) error {
-	last, _, err := s.config.DB.Revision(c.r.Context(), "")
-	if err != nil {
-		return err
-	}
-	if last != 0 {
-		return fail(http.StatusConflict, "The database is not empty: it is at revision %d. Restore into one that is, with an admin token of a file.", last)
-	}
 	c.give(backupTime, backupTime)
 	if err := s.config.DB.Restore(c.r.Context(), c.r.Body); err != nil {
-		var known *problem
-		if errors.As(err, &known) || errors.Is(err, control.ErrFull) {
+		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || c.r.Context().Err() != nil {
 			return err
 		}
 		return fail(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
 	}
-	last, _, err = s.config.DB.Revision(c.r.Context(), "")
+	last, _, err := s.config.DB.Revision(c.r.Context(), "")
 	if err != nil {
 		return err
 	}

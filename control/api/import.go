@@ -31,6 +31,9 @@ type imported struct {
 // defaultImportChunk is how many clients are imported in one change.
 const defaultImportChunk = 5_000
 
+// chunkTime is how long a chunk may take to be sent.
+const chunkTime = 5 * time.Minute
+
 // maxImportLine is the most bytes of a client.
 const maxImportLine = 64 << 10
 
@@ -151,9 +154,9 @@ func (in *clientImport) lines() error {
 	scanner := bufio.NewScanner(c.r.Body)
 	scanner.Buffer(make([]byte, 0, 4096), maxImportLine)
 	line := 0
-	c.give(bodyTime, time.Hour)
+	c.give(chunkTime, time.Hour)
 	var wrong findings
-	for scanner.Scan() {
+	for scanner.Scan() && scanner.Err() == nil { // else the line is cut off
 		line++
 		text := bytes.TrimSpace(scanner.Bytes())
 		if len(text) == 0 {
@@ -185,7 +188,7 @@ func (in *clientImport) lines() error {
 			if err := in.flush(); err != nil {
 				return err
 			}
-			c.give(bodyTime, time.Hour)
+			c.give(chunkTime, time.Hour)
 		}
 	}
 	if len(wrong.list) > 0 {

@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ func TestClientsAreImportedLineByLine(t *testing.T) {
 	for i := range 250 {
 		fmt.Fprintf(&lines, `{"id":"c%d","limits":["%d/s"]}`+"\n", i, i%7+1)
 	}
-	s.call("POST", "/v1/clients:import", lines.String(), ndjson...).wants(200, `"clients":250`, `"created":250`, `"changes":[2,3,4]`)
+	s.call("POST", "/v1/clients:import", lines.String(), ndjson...).wants(200, `"clients":250`, `"created":250`, `"changes":[3,4,5]`)
 	s.call("POST", "/v1/clients:import", "\n{\"id\":\"c0\",\"limits\":[\"1/s\"]}\n\n{\"id\":\"c1\",\"limits\":[\"9/s\"]}\n{\"id\":\"new\"}", ndjson...).
 		wants(200, `"created":1,"updated":1,"deleted":0,"unchanged":1`)
 	s.call("GET", "/v1/clients?limit=1", "").wants(200, `"total":251`)
@@ -138,4 +140,32 @@ func TestOddInputIsRefusedAndNothingElseHappens(t *testing.T) {
 		t.Errorf("preflight: got %d, %v, want 405 and no CORS", got.status, got.header)
 	}
 	s.call("GET", "/v1/rules", "").wants(200, `"total":1`, `"10/s burst 20"`)
+}
+
+func TestAnImportThatIsCutOffSaysSo(t *testing.T) {
+	s := open(t, api.Config{})
+	s.server.SetImportChunk(2)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	// Five lines are said to come, and half of them do.
+	fmt.Fprintf(conn, "POST /v1/clients:import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-ndjson\r\nContent-Length: 55\r\n\r\n"+
+		"{\"id\":\"a1\"}\n{\"id\":\"a2\"}\n{\"id\":", s.admin)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StatusCode != 400 || !strings.Contains(string(text), "did not arrive") || !strings.Contains(string(text), `"created":2`) {
+		t.Errorf("got %d %s, want 400, and that two were imported", got.StatusCode, text)
+	}
 }

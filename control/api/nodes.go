@@ -78,8 +78,9 @@ func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err er
 	}
 	now := s.config.Now().UTC()
 	n.Seen, n.Behind = now, false
-	if !s.beats.note(n, now) {
-		return latest, nil
+	changed, err := s.beats.note(n, now)
+	if err != nil || !changed {
+		return latest, err
 	}
 	body, err := json.Marshal(n)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err er
 }
 
 // note remembers what a node says, and tells whether the database is to be told.
-func (b *beats) note(n control.Node, now time.Time) bool {
+func (b *beats) note(n control.Node, now time.Time) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.nodes == nil {
@@ -108,7 +109,7 @@ func (b *beats) note(n control.Node, now time.Time) bool {
 			}
 		}
 		if len(b.nodes) >= maxNodes {
-			return true // the database has it all the same
+			return false, fail(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", maxNodes)
 		}
 	}
 	same := was && now.Sub(before.kept) < nodeTold
@@ -122,7 +123,7 @@ func (b *beats) note(n control.Node, now time.Time) bool {
 		kept = before.kept
 	}
 	b.nodes[key] = beat{n, kept}
-	return !same
+	return !same, nil
 }
 
 // latest returns what is known of a node, by what the database says of it.

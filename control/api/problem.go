@@ -113,6 +113,8 @@ func problemOf(err error) (p *problem, fault bool) {
 		return fail(http.StatusUnprocessableEntity, "%v.", err), false
 	case errors.Is(err, control.ErrPruned):
 		return fail(http.StatusGone, "The log does not reach back that far."), false
+	case errors.Is(err, control.ErrNotEmpty):
+		return fail(http.StatusConflict, "The database is not empty. Restore into one that is, with an admin token of a file."), false
 	case errors.Is(err, control.ErrFull):
 		return fail(http.StatusInsufficientStorage, "The database has no room: nothing was changed. What is there can be read, and nodes go on."), true
 	case errors.Is(err, context.Canceled):

@@ -67,6 +67,7 @@ type route struct {
 	query        []string // "*" for any
 	content      bool     // it changes rules or clients
 	overrides    bool     // it changes overrides
+	stream       bool     // to ask for its header alone would be of no use
 	serve        func(*Server, *call) error
 
 	parts []string
@@ -111,7 +112,7 @@ var routes = prepare([]route{
 	{method: "POST", path: "/v1/keys:reset", roles: editors, serve: (*Server).resetKeys},
 	{method: "POST", path: "/v1/keys:override", roles: editors, query: []string{"note"}, overrides: true, serve: create(overrideSort)},
 
-	{method: "GET", path: "/v1/watch", roles: everyone, serve: (*Server).watch},
+	{method: "GET", path: "/v1/watch", roles: everyone, stream: true, serve: (*Server).watch},
 	{method: "GET", path: "/v1/snapshot", roles: nodes, query: []string{"since"}, serve: (*Server).snapshot},
 	{method: "GET", path: "/v1/nodes", roles: viewers, serve: (*Server).listNodes},
 	{method: "PUT", path: "/v1/nodes/{id}", roles: nodes, serve: (*Server).heartbeat},
@@ -129,7 +130,7 @@ var routes = prepare([]route{
 	{method: "POST", path: "/v1/webhooks/{id}/deliveries/{n}:retry", roles: admins, serve: (*Server).retryDelivery},
 	{method: "POST", path: "/v1/hooks/rules", roles: strangers, scope: anyNamespace, serve: (*Server).takeHook},
 
-	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, serve: (*Server).backup},
+	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
 	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, content: true, serve: (*Server).restore},
 })
 
@@ -167,7 +168,7 @@ func find(method, escaped string) (to *route, args []string, methods []string) {
 		values, ok := routes[i].match(parts)
 		switch {
 		case !ok:
-		case routes[i].method == method || routes[i].method == http.MethodGet && method == http.MethodHead:
+		case routes[i].method == method || routes[i].method == http.MethodGet && method == http.MethodHead && !routes[i].stream:
 			// A path without a value is meant rather than one with: rules:apply is no id, since no id has a colon there.
 			if to == nil || len(values) < len(args) {
 				to, args = &routes[i], values

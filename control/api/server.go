@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/rules"
@@ -27,10 +26,12 @@ type Server struct {
 	// importChunk is how many clients are imported in one change.
 	importChunk int
 
-	stop    context.CancelFunc
-	ended   context.Context // when the server is closed
-	running sync.WaitGroup
-	closed  atomic.Bool
+	stop  context.CancelFunc
+	ended context.Context // when the server is closed
+
+	mu      sync.Mutex // of closed, and of whoever begins to run
+	closed  bool
+	running sync.WaitGroup // what the server does by itself, and calls
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -57,20 +58,35 @@ func New(c Config) (*Server, error) {
 	}
 	s.running.Go(s.hub.run)
 	s.running.Go(s.hooks.run)
+	s.running.Go(s.warm)
 	s.running.Go(s.sweep)
 	return s, nil
 }
 
-// Close ends what the server does by itself: watches, deliveries. Calls that are under way fail. It closes nothing that it
+// Close ends what the server does by itself, watches and deliveries, and calls that are under way. It closes nothing that it
 // was given.
 func (s *Server) Close() error {
-	if s.closed.CompareAndSwap(false, true) {
-		s.stop()
-		s.hooks.close()
-	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
 	s.running.Wait()
+	s.hooks.close()
 	return nil
 }
+
+// enter tells whether a call may be made, which is over with leave.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+func (s *Server) leave() { s.running.Done() }
 
 // callTime is how long a call may take that is not streamed.
 const callTime = time.Minute
@@ -94,9 +110,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
-	if s.ended.Err() != nil {
+	if !s.enter() {
 		return errClosed()
 	}
+	defer s.leave()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	r = r.WithContext(ctx)
 	to, args, methods := find(r.Method, r.URL.EscapedPath())
 	switch {
 	case to == nil && methods == nil:

@@ -23,6 +23,38 @@ type snapshots struct {
 	order   []snapshotKey // the last used last
 	size    int64
 	pending map[snapshotKey]*making
+	times   map[string]committedAt // by namespace, of the last change that was made here
+}
+
+// committedAt is when a revision was committed.
+type committedAt struct {
+	revision int64
+	time     time.Time
+}
+
+// noteTime remembers when a revision was committed.
+func (c *snapshots) noteTime(namespace string, revision int64, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.times == nil || len(c.times) > maxKept {
+		c.times = make(map[string]committedAt)
+	}
+	c.times[namespace] = committedAt{revision, at}
+}
+
+// timeOf returns when a revision of a namespace was committed, the zero time if the log does not tell.
+func (s *Server) timeOf(ctx context.Context, namespace string, revision int64) (time.Time, error) {
+	s.snapshots.mu.Lock()
+	last := s.snapshots.times[namespace]
+	s.snapshots.mu.Unlock()
+	if last.revision == revision || revision == 0 {
+		return last.time, nil
+	}
+	changes, err := s.config.DB.Log(ctx, control.LogQuery{Namespace: namespace, After: revision - 1, Before: revision + 1, Limit: 1})
+	if err != nil || len(changes) == 0 {
+		return time.Time{}, err
+	}
+	return changes[0].Time, nil
 }
 
 // A snapshotKey is what is asked for: since is 0 for all of a namespace.
@@ -199,7 +231,7 @@ func (s *Server) encode(ctx context.Context, key snapshotKey) (*encoded, error) 
 	if key.since > 0 {
 		changed, revision, err := s.config.DB.Since(ctx, key.namespace, key.since, maxSince)
 		if err == nil {
-			return encodeDelta(key, changed, revision)
+			return s.encodeDelta(ctx, key, changed, revision)
 		}
 		if !errors.Is(err, control.ErrPruned) {
 			return nil, err
@@ -214,13 +246,17 @@ func (s *Server) encode(ctx context.Context, key snapshotKey) (*encoded, error) 
 		return e, nil
 	}
 	// It was changed between the question which revision it has and the look at it: only its beginning is wrong.
-	return rewrite(key.namespace, e)
+	return s.rewrite(ctx, key.namespace, e)
 }
 
-func encodeDelta(key snapshotKey, changed []control.Object, revision int64) (*encoded, error) {
+func (s *Server) encodeDelta(ctx context.Context, key snapshotKey, changed []control.Object, revision int64) (*encoded, error) {
+	at, err := s.timeOf(ctx, key.namespace, revision)
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	w, err := control.NewWriter(z, control.Header{Namespace: key.namespace, Revision: revision, Since: key.since})
+	w, err := control.NewWriter(z, control.Header{Namespace: key.namespace, Revision: revision, Since: key.since, Time: at})
 	if err != nil {
 		return nil, err
 	}
@@ -241,12 +277,16 @@ func itemFor(o *control.Object) *control.Item {
 
 // encodeAll makes a snapshot that says it is of one revision. It returns which it is of, with what it says.
 func (s *Server) encodeAll(ctx context.Context, namespace string, revision int64) (made *encoded, said int64, err error) {
+	at, err := s.timeOf(ctx, namespace, revision)
+	if err != nil {
+		return nil, 0, err
+	}
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
 		return nil, 0, err
 	}
-	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: revision})
+	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: revision, Time: at})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -261,7 +301,11 @@ func (s *Server) encodeAll(ctx context.Context, namespace string, revision int64
 }
 
 // rewrite makes a snapshot say which revision it is of.
-func rewrite(namespace string, e *encoded) (*encoded, error) {
+func (s *Server) rewrite(ctx context.Context, namespace string, e *encoded) (*encoded, error) {
+	at, err := s.timeOf(ctx, namespace, e.revision)
+	if err != nil {
+		return nil, err
+	}
 	plain, err := gzip.NewReader(bytes.NewReader(e.gzip))
 	if err != nil {
 		return nil, err
@@ -275,7 +319,7 @@ func rewrite(namespace string, e *encoded) (*encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: e.revision})
+	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: e.revision, Time: at})
 	if err != nil {
 		return nil, err
 	}

@@ -29,9 +29,15 @@ type space struct {
 	rules          map[string]heldRule
 	set            *rules.Set
 	clients        *rules.Registry
-	// shapes are the different limits that clients have, and how many have them, by a client that is like them.
-	shapes    map[string]int
+	// shapes are the different limits that clients have.
+	shapes    map[string]*shape
 	overrides map[string]control.Override
+}
+
+// A shape is the limits that some clients have.
+type shape struct {
+	like  rules.Client // that comes under the same rules with the same limits
+	count int
 }
 
 type heldRule struct {
@@ -102,7 +108,7 @@ func (sp *space) refresh(ctx context.Context, db control.DB) error {
 // load reads all of it.
 func (sp *space) load(ctx context.Context, db control.DB) error {
 	sp.loaded = false
-	sp.rules, sp.overrides, sp.shapes = map[string]heldRule{}, map[string]control.Override{}, map[string]int{}
+	sp.rules, sp.overrides, sp.shapes = map[string]heldRule{}, map[string]control.Override{}, map[string]*shape{}
 	clients, err := rules.NewRegistry()
 	if err != nil {
 		return err
@@ -185,11 +191,16 @@ func (sp *space) addClient(c rules.Client) error {
 	if err := sp.clients.Add(c); err != nil {
 		return err
 	}
-	if made, ok := sp.clients.Get(c.ID); ok {
-		if shape := shapeOf(made); shape != "" {
-			sp.shapes[shape]++
-		}
+	key := shapeKey(&c)
+	if key == "" {
+		return nil
 	}
+	of := sp.shapes[key]
+	if of == nil {
+		of = &shape{like: likeOf(&c)}
+		sp.shapes[key] = of
+	}
+	of.count++
 	return nil
 }
 
@@ -199,12 +210,14 @@ func (sp *space) dropClient(id string) (rules.Client, bool) {
 	if !ok {
 		return rules.Client{}, false
 	}
-	if shape := shapeOf(&c); shape != "" {
-		if sp.shapes[shape]--; sp.shapes[shape] <= 0 {
-			delete(sp.shapes, shape)
+	c = asGiven(c)
+	key := shapeKey(&c)
+	if of := sp.shapes[key]; of != nil {
+		if of.count--; of.count == 0 {
+			delete(sp.shapes, key)
 		}
 	}
-	return asGiven(c), true
+	return c, true
 }
 
 // asGiven returns a client without the names that a registry has given to limits: they begin with a digit, which none that
@@ -227,18 +240,49 @@ func asGiven(c rules.Client) rules.Client {
 	return c
 }
 
-// shapeOf returns a client that comes under the same rules with the same limits, as a body; empty if it has no limits of its
-// own, and nothing can be wrong with it.
-func shapeOf(c *rules.Client) string {
+// shapeKey returns a text that is the same for clients that come under the same rules with the same limits; empty for one
+// that has none of its own, with which nothing can be wrong.
+func shapeKey(c *rules.Client) string {
 	if len(c.Limits) == 0 && len(c.Rules) == 0 {
 		return ""
 	}
-	given := asGiven(*c)
-	like := rules.Client{ID: "x", Limits: given.Limits, Rules: given.Rules}
+	var key strings.Builder
+	add := func(parts ...string) {
+		for _, p := range parts {
+			key.WriteString(p)
+			key.WriteByte(0)
+		}
+	}
+	names := make([]string, 0, 4)
+	for _, t := range c.Attributes {
+		names = append(names, t.Attribute.String())
+	}
+	if len(names) == 0 {
+		names = append(names, "user") // whose value is its id
+	}
+	slices.Sort(names)
+	add(names...)
+	addLimits := func(limits []rules.Limit) {
+		for i := range limits {
+			add(limits[i].Name, limits[i].String())
+		}
+	}
+	add("")
+	addLimits(c.Limits)
+	for i := range c.Rules {
+		add("", c.Rules[i].ID)
+		addLimits(c.Rules[i].Limits)
+	}
+	return key.String()
+}
+
+// likeOf returns a client of the same shape.
+func likeOf(c *rules.Client) rules.Client {
+	like := rules.Client{ID: "x", Limits: c.Limits, Rules: c.Rules}
 	for _, t := range c.Attributes {
 		like.Attributes = append(like.Attributes, rules.Test{Attribute: t.Attribute, Values: []string{someValue(t.Attribute.Kind)}})
 	}
-	return string(control.ClientBody(like))
+	return like
 }
 
 // someValue returns a value that an attribute may have.
@@ -390,6 +434,7 @@ func (sp *space) tryRules(edits []edit, wrong *findings) (needs bool) {
 	}
 	next := maps.Clone(sp.rules)
 	paths := map[string]string{}
+	needs = len(sp.shapes) == 0 && len(sp.overrides) == 0 // then nothing is held against them
 	for i := range edits {
 		e := &edits[i]
 		if e.kind != control.KindRule {
@@ -451,13 +496,10 @@ func (sp *space) tryClient(e *edit, wrong *findings) bool {
 
 // checkShapes says which clients have limits that they could not have under the rules.
 func (sp *space) checkShapes(wrong *findings) {
-	for _, shape := range slices.Sorted(maps.Keys(sp.shapes)) {
-		like, err := control.ParseClient([]byte(shape))
-		if err == nil {
-			err = sp.set.Check(like)
-		}
+	for _, key := range slices.Sorted(maps.Keys(sp.shapes)) {
+		of := sp.shapes[key]
 		var invalid *rules.Error
-		if !errors.As(err, &invalid) {
+		if !errors.As(sp.set.Check(of.like), &invalid) {
 			continue
 		}
 		for _, one := range ruleErrors(invalid) {
@@ -466,7 +508,7 @@ func (sp *space) checkShapes(wrong *findings) {
 				continue // these are made up
 			}
 			one.Path = "clients"
-			one.Value = strconv.Itoa(sp.shapes[shape]) + " with " + strings.Join(limitsOf(&like), ", ") + " (" + path + "): " + one.Value
+			one.Value = strconv.Itoa(of.count) + " with " + strings.Join(limitsOf(&of.like), ", ") + " (" + path + "): " + one.Value
 			wrong.add(one)
 		}
 	}
@@ -595,8 +637,26 @@ func (s *Server) commit(ctx context.Context, r request) (bool, error) {
 	}
 }
 
+// warm loads the namespaces that there are, so that the first who changes one need not wait for that.
+func (s *Server) warm() {
+	names, err := s.config.DB.Namespaces(s.ended)
+	for _, name := range names[:min(len(names), maxSpaces)] {
+		if name == systemNamespace || s.ended.Err() != nil {
+			continue
+		}
+		sp := s.spaces.get(name)
+		sp.mu.Lock()
+		err = errors.Join(err, sp.refresh(s.ended, s.config.DB))
+		sp.mu.Unlock()
+	}
+	if err != nil && s.ended.Err() == nil {
+		s.config.Logger.Warn("rules service: a namespace is loaded when it is changed", "error", err.Error())
+	}
+}
+
 // committed tells of a change.
 func (s *Server) committed(c *control.Change) {
+	s.snapshots.noteTime(c.Namespace, c.Revision, c.Time)
 	s.hub.poke()
 	s.hooks.announce(c.Namespace, c.Revision, c.Time)
 }

@@ -133,8 +133,8 @@ func brokenDumps(t *testing.T, fresh New) {
 	if err := db.Dump(t.Context(), &whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes())); err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Errorf("into one that is not empty: got %v", err)
+	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes())); !errors.Is(err, control.ErrNotEmpty) {
+		t.Errorf("into one that is not empty: got %v, want %v", err, control.ErrNotEmpty)
 	}
 	lines := strings.SplitAfter(whole.String(), "\n")
 	empty := fresh(t)()

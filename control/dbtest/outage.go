@@ -24,7 +24,8 @@ func (o *Outage) Kills(t *testing.T, times int) {
 	last := int64(0)
 	for i := range times {
 		var mu sync.Mutex
-		first := make(chan struct{})
+		started := make(chan struct{})
+		first := started
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -41,7 +42,6 @@ func (o *Outage) Kills(t *testing.T, times int) {
 				t.Errorf("the writer stopped with %v", err)
 			}
 		})
-		started := first
 		select {
 		case <-started:
 		case <-time.After(patience):

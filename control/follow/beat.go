@@ -14,7 +14,7 @@ const (
 	mostBeat    = 5 * time.Minute
 	beatTimeout = 5 * time.Second
 	// soon is by when the service is told of rules that came into force, by chance so that not all nodes do it at once.
-	soon = 500 * time.Millisecond
+	soon = 300 * time.Millisecond
 )
 
 // heartbeats says how the node is, again and again, and soon after it has other rules.

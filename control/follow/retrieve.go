@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/headgate/headgate/control"
@@ -260,6 +261,7 @@ type taker struct {
 	keep     bool // on disk
 	live     bool // it comes from the source
 
+	count    int
 	header   control.Header
 	whole    *whole
 	delta    *delta
@@ -300,8 +302,14 @@ func (t *taker) Begin(h control.Header) (err error) {
 	return err
 }
 
+// politeEvery is after how many objects those who decide requests are let pass.
+const politeEvery = 32
+
 // Item takes an object.
 func (t *taker) Item(item *control.Item) error {
+	if t.count++; t.count%politeEvery == 0 {
+		runtime.Gosched()
+	}
 	if t.whole != nil {
 		if err := t.whole.item(item); err != nil {
 			return err

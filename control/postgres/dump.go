@@ -99,7 +99,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 	}
 	err = db.change(ctx, "restore", streaming, func(ctx context.Context, tx pgx.Tx, last int64) error {
 		if last != 0 {
-			return fmt.Errorf("restore %s: it is not empty: it is at revision %d", db.name, last)
+			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 		}
 		return restore(ctx, tx, in)
 	})

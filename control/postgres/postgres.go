@@ -42,6 +42,7 @@ type DB struct {
 	name   string
 	pool   *pgxpool.Pool
 	log    *slog.Logger
+	poll   time.Duration // of watches; only tests change it
 	pulse  pulse.Pulse
 	cancel context.CancelFunc // of the listener
 	done   sync.WaitGroup
@@ -58,7 +59,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connecting
 	}
-	db := &DB{name: nameOf(config.ConnConfig), log: o.Logger}
+	db := &DB{name: nameOf(config.ConnConfig), log: o.Logger, poll: poll}
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
@@ -104,7 +105,7 @@ func (db *DB) Close() error {
 
 // Watch yields revisions: of all instances as soon as PostgreSQL tells, and within seconds if it does not.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.pulse.Watch(ctx, pulse.Times{Poll: poll, Ask: calling}, func(ctx context.Context) (int64, error) {
+	return db.pulse.Watch(ctx, pulse.Times{Poll: db.poll, Ask: calling}, func(ctx context.Context) (int64, error) {
 		last, _, err := db.Revision(ctx, "")
 		return last, err
 	})

@@ -50,7 +50,7 @@ func TestPostgres(t *testing.T) {
 func TestPostgresAcrossOutages(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Durable: true})
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
-		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 3) },
+		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 2) },
 		"AWatchGoesOnWhenTheServerWasAway":                 func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +125,7 @@ func deaf(t *testing.T, server *pgtest.Server) {
 	writer, watcher := open(t, url), open(t, url)
 	watcher.cancel()
 	watcher.done.Wait()
+	watcher.poll = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for revision := range watcher.Watch(ctx) {

@@ -177,7 +177,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 }
 
 func (db *DB) notEmpty(last int64) error {
-	return fmt.Errorf("restore %s: it is not empty: it is at revision %d", db.name, last)
+	return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 }
 
 // staging is where a backup is written before it is put in place.

@@ -148,7 +148,10 @@ func (db *DB) warnings(ctx context.Context) []string {
 		return text
 	}
 	if strings.Contains(info("persistence"), "aof_enabled:0") {
-		list = append(list, "Redis keeps no append-only file: changes of rules since its last save are lost if it stops; set appendonly yes, or keep rules in PostgreSQL or SQLite")
+		list = append(list, "Redis keeps no append-only file: changes of rules since its last save are lost if it stops; set appendonly yes and appendfsync always, or keep rules in PostgreSQL or SQLite")
+	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
+		// Where the server is not asked such things, nobody knows.
+		list = append(list, "Redis writes its append-only file now and then: changes of rules of the last seconds are lost if it stops; set appendfsync always")
 	}
 	memory := info("memory")
 	if strings.Contains(memory, "maxmemory_policy:allkeys") && !strings.Contains(memory, "maxmemory:0\r") {

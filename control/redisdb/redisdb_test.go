@@ -80,7 +80,7 @@ func TestWithTLS(t *testing.T) {
 }
 
 func TestAcrossOutages(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{Persist: true})
+	server := redistest.Standalone(t, redistest.Options{Persist: true, Config: []string{"appendfsync always"}})
 	made := 0
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
 		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 5) },
@@ -111,8 +111,9 @@ func TestAServerThatMayLoseRulesIsWarnedOf(t *testing.T) {
 		want []string
 	}{
 		{redistest.Options{}, []string{"append-only"}},
-		{redistest.Options{Persist: true, Config: []string{"appendonly yes"}}, nil},
-		{redistest.Options{Config: []string{"appendonly yes"}, MaxMemory: 100 << 20, MaxMemoryPolicy: "allkeys-lru"}, []string{"evict"}},
+		{redistest.Options{Config: []string{"appendonly yes", "appendfsync everysec"}}, []string{"appendfsync always"}},
+		{redistest.Options{Config: []string{"appendonly yes", "appendfsync always"}}, nil},
+		{redistest.Options{Config: []string{"appendonly yes", "appendfsync always"}, MaxMemory: 100 << 20, MaxMemoryPolicy: "allkeys-lru"}, []string{"evict"}},
 	} {
 		server := redistest.Standalone(t, tt.o)
 		var said bytes.Buffer
@@ -160,5 +161,5 @@ func TestWhenThereIsNoRoomWritesFailAndReadsGoOn(t *testing.T) {
 }
 
 func BenchmarkRedis(b *testing.B) {
-	dbtest.Bench(b, fresh(redistest.Standalone(b, redistest.Options{Persist: true}).URL()))
+	dbtest.Bench(b, fresh(redistest.Standalone(b, redistest.Options{Persist: true, Config: []string{"appendfsync always"}}).URL()))
 }

@@ -66,7 +66,7 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 	}
 	o = rueidis.ClientOption{
 		Username: user, Password: password, DisableCache: true, ForceSingleClient: !s.cluster && !s.sentinel, ConnWriteTimeout: calling,
-		Dialer: net.Dialer{Timeout: connecting}, ClientName: "headgate-rules",
+		Dialer: net.Dialer{Timeout: connecting}, ClientName: "headgate-rules", RetryDelay: retryDelay,
 	}
 	if err := places(&o, s, hosts, path, values); err != nil {
 		return o, "", fmt.Errorf("open Redis: bad URL: %w", err)
@@ -75,6 +75,15 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 		return o, "", fmt.Errorf("open Redis: bad URL: %w", err)
 	}
 	return o, word + "://" + hosts + "/" + strings.TrimPrefix(path, "/"), nil
+}
+
+// retryDelay is how long to wait before a read is sent again: some times, since a server that was restarted is back soon, and
+// then no more, since who asks has other things to do.
+func retryDelay(attempts int, _ rueidis.Completed, _ error) time.Duration {
+	if attempts > 5 {
+		return -1
+	}
+	return 10 * time.Millisecond << attempts
 }
 
 // places takes in where the servers are.

@@ -252,7 +252,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	defer cancel(nil)
 	patience := time.AfterFunc(c.config.Timeout, func() { cancel(errSilent) })
 	defer patience.Stop()
-	answer, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/backup"})
+	answer, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/backup"}) //nolint:bodyclose // body.close does
 	if err != nil {
 		return silentOr(ctx, err)
 	}

@@ -43,7 +43,7 @@ func (c *Client) Snapshot(ctx context.Context, since int64) (*Snapshot, error) {
 		what.query.Set("since", strconv.FormatInt(since, 10))
 		what.header.Set("If-None-Match", etag(since))
 	}
-	answer, err := c.send(ctx, what)
+	answer, err := c.send(ctx, what) //nolint:bodyclose // body.close does
 	if err != nil {
 		patience.Stop()
 		err = silentOr(ctx, err)

@@ -80,6 +80,7 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 		answer(w, http.StatusServiceUnavailable, "text/plain", "")
 	})
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	count := 0
 	for range c.Watch(ctx) {
 		count++

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/internal/dump"
 )
 
@@ -114,7 +115,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 			return err
 		}
 		if p.last != 0 {
-			return fmt.Errorf("restore %s: it is not empty: it is at revision %d", db.path, p.last)
+			return fmt.Errorf("restore %s: %w: it is at revision %d", db.path, control.ErrNotEmpty, p.last)
 		}
 		s := statements{ctx: ctx, tx: tx}
 		return errors.Join(restore(&s, in), s.close())

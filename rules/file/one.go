@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,6 +39,9 @@ func readOne(name string, data []byte, into any, validate func() error) error {
 		return err
 	}
 	found := codec().Decode(f, into)
+	if slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" }) {
+		return f.Error(found, 0, rules.ErrInvalid) // it is no mapping at all
+	}
 	more := 0
 	var invalid *rules.Error
 	if err := validate(); errors.As(err, &invalid) {

@@ -1,7 +1,6 @@
 package grpcapi
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
-	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/service"
 )
 
@@ -23,7 +21,6 @@ const (
 	DefaultMinPing     = 10 * time.Second
 	DefaultIdleTimeout = 15 * time.Minute
 	DefaultCallTimeout = time.Minute
-	DefaultCheckFiles  = 10 * time.Second
 )
 
 // Config is what a Server is made of. Only Engine must be given.
@@ -36,6 +33,8 @@ type Config struct {
 	Store headgate.Limiter
 	// Token is what callers must show. Default nil: everybody may call.
 	Token *service.Token
+	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
+	AdminToken *service.Token
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
 	// MaxMessage is how large a message may be, in bytes. Default DefaultMaxMessage.
@@ -66,22 +65,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-// TLS are the certificates of a server. Their files are watched: when they change, new connections get the new ones. If the
-// new files are bad, the old certificates stay in use, and the log says so.
-type TLS struct {
-	// Certificates are pairs of files. A client gets the first that is good for the name it asks for, or the first of all.
-	Certificates []CertificateFiles
-	// ClientCAFile has the certificates of those who vouch for callers, in PEM; callers then need a certificate of theirs.
-	// Default none: callers need no certificate.
-	ClientCAFile string
-	// MinVersion is the oldest version of TLS that is spoken: tls.VersionTLS12 or tls.VersionTLS13. Default the former.
-	MinVersion uint16
-	// CheckFiles is how often the files are looked at. Default DefaultCheckFiles.
-	CheckFiles time.Duration
-}
+// TLS are the certificates of a server.
+type TLS = service.TLS
 
-// CertificateFiles is a certificate and its key, in PEM. Certificates of those who issued it follow it in its file.
-type CertificateFiles struct{ CertFile, KeyFile string }
+// CertificateFiles is a certificate and its key.
+type CertificateFiles = service.CertificateFiles
 
 var errNoEngine = errors.New("grpcapi: no Engine: want one of engine.New")
 
@@ -139,29 +127,4 @@ func (c *Config) fill() error {
 		c.Now = time.Now
 	}
 	return nil
-}
-
-// load returns the certificates of the files, nil if there is no TLS.
-func (t *TLS) load() (*certs.Set, error) {
-	if t == nil {
-		return nil, nil
-	}
-	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
-		return nil, fmt.Errorf("grpcapi: TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
-	}
-	if t.CheckFiles == 0 {
-		t.CheckFiles = DefaultCheckFiles
-	}
-	if t.CheckFiles < time.Millisecond {
-		return nil, fmt.Errorf("grpcapi: TLS.CheckFiles %s: want at least 1ms, or 0 for %s", t.CheckFiles, DefaultCheckFiles)
-	}
-	files := make([]certs.Files, len(t.Certificates))
-	for i, f := range t.Certificates {
-		files[i] = certs.Files(f)
-	}
-	set, err := certs.Load(files, t.ClientCAFile)
-	if err != nil {
-		return nil, fmt.Errorf("grpcapi: TLS: %w", err)
-	}
-	return set, nil
 }

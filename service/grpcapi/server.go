@@ -3,9 +3,9 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/service"
 )
@@ -32,14 +32,14 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	conns    service.Conns
-	certs    *certs.Set // nil without TLS
-	borrows  bool       // Config.Store keeps no keys
-	calls    sync.Pool  // of *call
-	batches  sync.Pool  // of *batch
-	askers   sync.Pool  // of *asker
-	groups   sync.Pool  // of *group
-	streamed sync.Pool  // of *streamed
-	doings   sync.Pool  // of *doing
+	certs    *service.Certificates // nil without TLS
+	borrows  bool                  // Config.Store keeps no keys
+	calls    sync.Pool             // of *call
+	batches  sync.Pool             // of *batch
+	askers   sync.Pool             // of *asker
+	groups   sync.Pool             // of *group
+	streamed sync.Pool             // of *streamed
+	doings   sync.Pool             // of *doing
 	helpers  chan struct{}
 	streams  atomic.Pointer[map[string]bool] // the methods that are streams
 	logged   atomic.Int64                    // when a fault was logged last, in nanoseconds
@@ -58,9 +58,9 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	set, err := c.TLS.load()
+	set, err := c.TLS.Open(c.Logger)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("grpcapi: %w", err)
 	}
 	s := &Server{
 		config: c, certs: set, health: health.NewServer(),
@@ -76,7 +76,7 @@ func New(c Config) (*Server, error) {
 		s.grpc.RegisterService(&storeDesc, s)
 		s.SetServing(storeDesc.ServiceName, true)
 	}
-	grpc_health_v1.RegisterHealthServer(s.grpc, &healthServer{s.health, s.stopping})
+	grpc_health_v1.RegisterHealthServer(s.grpc, newHealthServer(s.health, s.stopping))
 	reflection.Register(s.grpc)
 	return s, nil
 }
@@ -101,20 +101,18 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.ReadBufferSize(8 << 10), // connections that are idle keep it
 	}
 	if s.certs != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config(c.TLS.MinVersion))))
+		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config())))
 	}
 	return options
 }
 
 var errToken = status.Error(codes.Unauthenticated, "show the token of the decision service: metadata authorization: Bearer TOKEN")
 
-// admit asks a call for the token before anything else of it is read, and sees to it that it ends.
+// admit asks a call for the token before anything else of it is read, and sees to it that it ends. How the server is everybody
+// may ask, as load balancers do; to be told for as long as it runs is for those who have the token.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if s.config.Token != nil && !strings.HasPrefix(info.FullMethodName, "/grpc.health.v1.Health/") {
-		shown := info.Header["authorization"]
-		if len(shown) != 1 || !s.config.Token.IsBearer(shown[0]) {
-			return nil, errToken
-		}
+	if s.config.Token != nil && info.FullMethodName != grpc_health_v1.Health_Check_FullMethodName && !s.shown(info.Header) {
+		return nil, errToken
 	}
 	if _, has := ctx.Deadline(); has || (*s.streams.Load())[info.FullMethodName] {
 		return ctx, nil
@@ -122,6 +120,22 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 	ctx, end := context.WithTimeout(ctx, s.config.CallTimeout)
 	_ = end // gRPC ends the context that this is one of when the call does
 	return ctx, nil
+}
+
+// shown tells whether a call has shown a token.
+func (s *Server) shown(md metadata.MD) bool {
+	shown := md["authorization"]
+	if len(shown) != 1 {
+		return false
+	}
+	return s.config.Token != nil && s.config.Token.IsBearer(shown[0]) ||
+		s.config.AdminToken != nil && s.config.AdminToken.IsBearer(shown[0])
+}
+
+// mayReset tells whether a call may reset keys: only one that has shown a token.
+func (s *Server) mayReset(ctx context.Context) bool {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return s.shown(md)
 }
 
 // listStreams notes which methods are streams, of all services.
@@ -156,7 +170,7 @@ func (s *Server) Conns() *service.Conns { return &s.conns }
 func (s *Server) Serve(l net.Listener) error {
 	s.listStreams()
 	if s.certs != nil {
-		s.running.Go(func() { s.certs.Watch(s.stopping, s.config.TLS.CheckFiles, s.config.Logger) })
+		s.running.Go(func() { s.certs.Watch(s.stopping) })
 	}
 	err := s.grpc.Serve(&listener{Listener: s.conns.Listener(l), done: s.conns.Done})
 	if s.stopping.Err() != nil && errors.Is(err, grpc.ErrServerStopped) {
@@ -166,12 +180,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Reload looks at the files of certificates now, rather than when it is time to.
-func (s *Server) Reload() error {
-	if s.certs == nil {
-		return nil
-	}
-	return s.certs.Reload(s.config.Logger)
-}
+func (s *Server) Reload() error { return s.certs.Reload() }
 
 // Shutdown takes no new calls and lets those under way finish. When ctx ends before, it cuts them off and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -48,7 +48,7 @@ func (j *junk) UnmarshalWire(b []byte) error {
 
 var forceWire = grpc.ForceCodecV2(grpcwire.Codec)
 
-func TestEveryCallButHealthNeedsTheToken(t *testing.T) {
+func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
 	store := newStore(t, nil)
 	_, address := start(t, Config{Token: newToken(t), Store: store})
 	conn := dial(t, address)
@@ -87,6 +87,16 @@ func TestEveryCallButHealthNeedsTheToken(t *testing.T) {
 				}
 				return nil
 			},
+			"Watch": func() error {
+				ctx, end := context.WithCancel(ctx)
+				defer end()
+				watch, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+				if err != nil {
+					return err
+				}
+				_, err = watch.Recv()
+				return err
+			},
 			"reflection": func() error {
 				stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 				if err != nil {
@@ -111,6 +121,38 @@ func TestEveryCallButHealthNeedsTheToken(t *testing.T) {
 			t.Errorf("health with %s: got %v, %v; want SERVING", name, got, err)
 		}
 	}
+}
+
+// A watch has no end, so that a connection may have a few of them only.
+func TestWatchesOfAConnectionAreBounded(t *testing.T) {
+	_, address := start(t, Config{})
+	ctx, end := context.WithCancel(patient(t))
+	defer end()
+	watch := func(ctx context.Context, conn *grpc.ClientConn) error {
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	conn := dial(t, address)
+	first, endFirst := context.WithCancel(ctx)
+	if err := watch(first, conn); err != nil {
+		t.Fatal(err)
+	}
+	for range maxWatches - 1 {
+		if err := watch(ctx, conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watch(ctx, conn); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("one too many: got %v, want ResourceExhausted", err)
+	}
+	if err := watch(ctx, dial(t, address)); err != nil {
+		t.Errorf("another connection: got %v", err)
+	}
+	endFirst()
+	until(t, "there is room again", func() bool { return watch(ctx, conn) == nil })
 }
 
 func TestHealthTellsOfEachService(t *testing.T) {
@@ -499,7 +541,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no one at once":  {Engine: e, Parallel: -1},
 		"a ping too soon": {Engine: e, MinPing: -1},
 		"no certificates": {Engine: e, TLS: &TLS{}},
-		"no such file":    {Engine: e, TLS: &TLS{Certificates: []CertificateFiles{{"none", "none"}}}},
+		"no such file":    {Engine: e, TLS: &TLS{Certificates: []CertificateFiles{{CertFile: "none", KeyFile: "none"}}}},
 		"an old TLS":      {Engine: e, TLS: &TLS{MinVersion: tls.VersionTLS11}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "grpcapi") {

@@ -80,7 +80,7 @@ func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.Unary
 	return c, nil
 }
 
-var errForbidden = errors.New("reset: this server does it only if it asks for a token, and it does not")
+var errForbidden = errors.New("reset: only for who shows the token of the decision service, or that of the administrator")
 
 // do does one operation, and appends its result to out.
 func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
@@ -122,7 +122,7 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 	case wirev1.Give:
 		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
 	case wirev1.Reset:
-		if c.server.config.Token == nil {
+		if !c.server.mayReset(ctx) {
 			return nil, errForbidden
 		}
 		return decisions, store.Reset(ctx, op.Checks[0])

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/service"
 )
 
 func operation(verb headgatev1.Verb, keys ...string) *headgatev1.Operation {
@@ -142,6 +144,40 @@ func TestResetNeedsAToken(t *testing.T) {
 		got, err := client.Do(ctx, &headgatev1.DoRequest{Operations: []*headgatev1.Operation{operation(take, "k"), operation(reset, "k")}})
 		if err != nil || got.Results[0].Decisions[0].Remaining != 2 || got.Results[1].Failure != nil {
 			t.Fatalf("got %v, %v; want a new key each time", got, err)
+		}
+	}
+}
+
+func TestTheAdminTokenMayResetWhetherOrNotCallersNeedAToken(t *testing.T) {
+	admin, err := service.NewToken("administrator-0123456789")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		config  Config
+		shown   string
+		refused bool
+	}{
+		"admin":                        {Config{AdminToken: admin}, "administrator-0123456789", false},
+		"nothing":                      {Config{AdminToken: admin}, "", true},
+		"another":                      {Config{AdminToken: admin}, tokenText, true},
+		"admin where callers need one": {Config{AdminToken: admin, Token: newToken(t)}, "administrator-0123456789", false},
+		"the callers' own":             {Config{AdminToken: admin, Token: newToken(t)}, tokenText, false},
+		"where there is none":          {Config{}, "administrator-0123456789", true},
+	} {
+		c.config.Store = newStore(t, nil)
+		_, address := start(t, c.config)
+		ctx := patient(t)
+		if c.shown != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.shown)
+		}
+		got, err := headgatev1.NewStoreClient(dial(t, address)).Do(ctx, &headgatev1.DoRequest{Operations: []*headgatev1.Operation{operation(reset, "k")}})
+		if err != nil {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		if fault := got.Results[0].GetFailure().GetFault(); c.refused != (fault == headgatev1.Fault_FAULT_FORBIDDEN) {
+			t.Errorf("%s: got %v, want refused %t", name, got, c.refused)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (j *jobs) do(k *clerk) {
 		select {
 		case s.inFlight <- struct{}{}:
 		case <-ctx.Done():
-			one.clerk.failWith(ctx.Err())
+			one.command.decide(one.clerk, ctx, one.args) // there is no time left to ask the store, so that policies decide
 			continue
 		}
 		j.wait.Go(func() {

@@ -28,13 +28,15 @@ type Config struct {
 	Token *service.Token
 	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
 	AdminToken *service.Token
+	// TLS has the certificates. Default nil: no TLS.
+	TLS *service.TLS
 	// Identity gives what callers say of their clients the form that rules compare. Default identity.New's without settings.
 	Identity *identity.Identifier
 	// Limits bound what clients can hold.
 	Limits Limits
 	// Version is what INFO says of the program. Default "dev".
 	Version string
-	// Logger hears of faults. Default slog's.
+	// Logger hears of faults, and of certificates. Default slog's.
 	Logger *slog.Logger
 }
 

@@ -98,19 +98,22 @@ func (c *conn) serve() {
 	}
 }
 
+// copyBytes is what a connection reads at a time that cannot tell when there is something to read: so much it holds while it
+// waits, where a desk would be too much.
+const copyBytes = 2 << 10
+
 // serveCopies serves a connection by its Read and Write.
 func (c *conn) serveCopies() error {
+	room := make([]byte, copyBytes)
 	for {
-		d, held := c.sit()
-		n, err := c.net.Read(d.in[held:])
+		n, err := c.net.Read(room)
 		if n > 0 {
-			bad := c.answer(d, held+n)
+			d, held := c.sit()
+			bad := c.answer(d, held+copy(d.in[held:], room[:n]))
 			c.leave(d)
 			if bad != nil || c.closing {
 				return bad
 			}
-		} else {
-			c.leave(d)
 		}
 		if err != nil {
 			return ended(err)

@@ -60,6 +60,7 @@ func testRules() []rules.Rule {
 		{ID: "for-all", Limits: limits("5/h")},
 		{ID: "places", Key: []headgate.Attribute{user}, Limits: limits("2 concurrent ttl 1h")},
 		{ID: "line", Key: []headgate.Attribute{user}, Limits: limits("1/s burst 1"), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: 5 * time.Second}},
+		{ID: "careful", Key: []headgate.Attribute{user}, Limits: limits("5/h"), OnFailure: headgate.Closed},
 		{ID: "free", Unlimited: true},
 		{ID: "closed", Block: true},
 		{

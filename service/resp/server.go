@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/service"
 )
 
 // A Server answers clients of Redis. Make one with New; it is safe for concurrent use.
@@ -31,6 +33,8 @@ type Server struct {
 	desks      sync.Pool
 	largeDesks sync.Pool
 	clerks     sync.Pool
+	certs      *service.Certificates // nil without TLS
+	tls        *tls.Config           // nil without TLS
 
 	counts counts
 	held   atomic.Int64 // bytes of commands that are not whole, of large ones
@@ -71,9 +75,14 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	set, err := c.TLS.Open(c.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("resp: %w", err)
+	}
 	l := &c.Limits
 	s := &Server{
 		config:     c,
+		certs:      set,
 		bounds:     bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
 		list:       commands(),
 		commands:   map[string]*command{},
@@ -83,6 +92,9 @@ func New(c Config) (*Server, error) {
 		listeners:  map[net.Listener]struct{}{},
 		conns:      map[*conn]struct{}{},
 		stop:       make(chan struct{}),
+	}
+	if set != nil {
+		s.tls = set.Config()
 	}
 	_, s.borrows = c.Store.(engine.Borrower)
 	s.ready.bind = c.Bind
@@ -157,9 +169,26 @@ func (s *Server) open(l net.Listener) bool {
 	if !s.caring {
 		s.caring = true
 		s.running.Go(s.care)
+		if s.certs != nil {
+			s.running.Go(s.watchCerts)
+		}
 	}
 	return true
 }
+
+// watchCerts looks for new certificates until the server is to stop.
+func (s *Server) watchCerts() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var watching sync.WaitGroup
+	watching.Go(func() { s.certs.Watch(ctx) })
+	<-s.stop
+	cancel()
+	watching.Wait()
+}
+
+// Reload looks at the files of certificates now, rather than when it is time to.
+func (s *Server) Reload() error { return s.certs.Reload() }
 
 func (s *Server) forget(l net.Listener) {
 	s.mu.Lock()
@@ -175,6 +204,10 @@ func (s *Server) isEnding() bool {
 
 // welcome serves a connection, or says why it does not.
 func (s *Server) welcome(nc net.Conn) {
+	plain := nc
+	if s.tls != nil {
+		nc = tls.Server(plain, s.tls) // whoever reads it first shakes hands, and has as long as for a command
+	}
 	c := &conn{server: s, net: nc, id: s.counts.nextID.Add(1)}
 	c.begin(s)
 	now := s.tick.Load()
@@ -186,10 +219,12 @@ func (s *Server) welcome(nc net.Conn) {
 		s.mu.Unlock()
 		if full {
 			s.counts.refused.Add(1)
+		}
+		if full && s.tls == nil {
 			_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond))         // there is room for a line
 			_, _ = nc.Write([]byte("-ERR max number of clients reached\r\n")) // or not
 		}
-		_ = nc.Close()
+		_ = plain.Close()
 		return
 	}
 	s.conns[c] = struct{}{}

@@ -38,7 +38,13 @@ func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
 		k.failWith(err)
 		return
 	}
-	if err := k.server.config.Engine.DecideTerms(ctx, &k.subject.who, t, &k.verdict); err != nil {
+	err := k.server.config.Engine.DecideTerms(ctx, &k.subject.who, t, &k.verdict)
+	if errors.Is(err, context.DeadlineExceeded) && k.server.ctx.Err() == nil {
+		// As if the store had failed, which to the caller it has: he must not meet another answer for it than for that.
+		k.server.storeFailed(err)
+		err = k.server.config.Engine.DecideWithout(k.server.ctx, &k.subject.who, t, &k.verdict, errBusy)
+	}
+	if err != nil {
 		k.failWith(err)
 		return
 	}
@@ -49,6 +55,8 @@ func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
 		k.denied++
 	}
 }
+
+var errBusy = errors.New("resp: no decision in time")
 
 // appendVerdict writes 1 or 0 for what passes or does not, the limit, what remains, when to come back and when the client is
 // as good as new, both in milliseconds; and the lease if there is one.

@@ -103,7 +103,7 @@ func (c *Config) checkTokenFile() error {
 
 func (c *Config) checkDB() error {
 	scheme, _, isURL := strings.Cut(c.DB, "://")
-	if !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
+	if scheme = strings.ToLower(scheme); !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
 		return nil
 	}
 	for _, known := range storeSchemes {

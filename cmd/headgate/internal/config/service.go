@@ -9,7 +9,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/gateway"
 	"github.com/headgate/headgate/service"
-	"github.com/headgate/headgate/service/grpcapi"
 )
 
 // Service says more of the decision service than its addresses. What is not given is as the packages of service have it.
@@ -17,16 +16,23 @@ type Service struct {
 	MaxConns int   `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. More are closed as they come."`
 	MaxBody  Size  `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP, or a message of gRPC, may be."`
 	MaxBatch int   `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
+	API      API   `field:"api" doc:"What is said over HTTP."`
 	GRPC     GRPC  `field:"grpc" doc:"What is said over gRPC."`
 	RESP     RESP  `field:"resp" doc:"What is said to clients of Redis."`
 	Envoy    Envoy `field:"envoy" doc:"What is said to Envoys."`
 }
 
+// API is for the listener of api_addr.
+type API struct {
+	TLS *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+}
+
 // GRPC is for the listener of grpc_addr.
 type GRPC struct {
-	TLS        *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
-	NoStore    bool        `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, by which programs count under keys and limits of their own. It sees nothing of what rules count."`
-	MaxStreams int         `field:"max_streams" default:"250" doc:"How many calls may be under way on one connection. More wait at the client."`
+	TLS         *ServiceTLS   `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"How long a call that is no stream may take if the client has set it no deadline, 1ms to 1h."`
+	NoStore     bool          `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, by which programs count under keys and limits of their own. It sees nothing of what rules count."`
+	MaxStreams  int           `field:"max_streams" default:"250" doc:"How many calls may be under way on one connection. More wait at the client."`
 }
 
 // ServiceTLS is as TLS, for callers that are services.
@@ -39,6 +45,7 @@ type ServiceTLS struct {
 
 // RESP is for the listener of resp_addr.
 type RESP struct {
+	TLS         *ServiceTLS     `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
 	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE answers when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
 	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"How long a connection may be silent between commands, or off."`
 }
@@ -66,8 +73,16 @@ func (c *Config) checkService() error {
 			return c.at("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
 		}
 	}
-	if t := c.Service.GRPC.TLS; t != nil && len(t.Certificates) == 0 {
-		return c.at("service.grpc.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+	if t := c.Service.GRPC.CallTimeout; t != 0 && (t < time.Millisecond || t > time.Hour) {
+		return c.at("service.grpc.call_timeout", t.String(), "1ms to 1h")
+	}
+	for _, l := range []struct {
+		name string
+		tls  *ServiceTLS
+	}{{"api", c.Service.API.TLS}, {"grpc", c.Service.GRPC.TLS}, {"resp", c.Service.RESP.TLS}} {
+		if l.tls != nil && len(l.tls.Certificates) == 0 {
+			return c.at("service."+l.name+".tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+		}
 	}
 	return nil
 }
@@ -80,13 +95,12 @@ func (c *Config) checkEnvoy() error {
 	return nil
 }
 
-// GRPCTLS returns the certificates of gRPC, nil if there are none.
-func (c *Config) GRPCTLS() *grpcapi.TLS {
-	t := c.Service.GRPC.TLS
+// Settings returns what a server of the decision service takes, nil for nil.
+func (t *ServiceTLS) Settings() *service.TLS {
 	if t == nil {
 		return nil
 	}
-	made := new(grpcapi.TLS)
+	made := new(service.TLS)
 	adopt(made, *t)
 	return made
 }
@@ -99,6 +113,18 @@ func (c *Config) Token() (*service.Token, error) {
 	t, err := service.ReadToken(c.APITokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Where("api-token-file"), err)
+	}
+	return t, nil
+}
+
+// ResetToken returns the token of the administrator, who may reset keys of the decision service, nil if there is none.
+func (c *Config) ResetToken() (*service.Token, error) {
+	if c.AdminTokenFile == "" {
+		return nil, nil
+	}
+	t, err := service.ReadToken(c.AdminTokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Where("admin-token-file"), err)
 	}
 	return t, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/gateway"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/service"
 )
 
 // All that the file says of the decision service arrives where it is used.
@@ -24,18 +24,20 @@ func TestTheDecisionServiceIsAsTheFileSays(t *testing.T) {
 	if err := c.parseFile("/etc/full.yaml", data); err != nil {
 		t.Fatal(err)
 	}
-	want := &grpcapi.TLS{
-		Certificates: []grpcapi.CertificateFiles{{CertFile: "/etc/g.crt", KeyFile: "/etc/g.key"}}, ClientCAFile: "/etc/ca.pem",
-		MinVersion: tls.VersionTLS13, CheckFiles: 4 * time.Second,
-	}
-	if got := c.GRPCTLS(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	for name, l := range map[string]*ServiceTLS{"a": c.Service.API.TLS, "g": c.Service.GRPC.TLS, "r": c.Service.RESP.TLS} {
+		want := &service.TLS{
+			Certificates: []service.CertificateFiles{{CertFile: "/etc/" + name + ".crt", KeyFile: "/etc/" + name + ".key"}}, ClientCAFile: "/etc/ca.pem",
+			MinVersion: tls.VersionTLS13, CheckFiles: 4 * time.Second,
+		}
+		if got := l.Settings(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 	if c.EnvoyConfig != "/etc/envoy" || c.APITokenFile != "/etc/token.txt" {
 		t.Errorf("got %s and %s, want them as seen from the file", c.EnvoyConfig, c.APITokenFile)
 	}
 	s := c.Service
-	if s.MaxConns != 1 || s.MaxBody != 2<<10 || s.MaxBatch != 3 || !s.GRPC.NoStore || s.GRPC.MaxStreams != 5 {
+	if s.MaxConns != 1 || s.MaxBody != 2<<10 || s.MaxBatch != 3 || !s.GRPC.NoStore || s.GRPC.MaxStreams != 5 || s.GRPC.CallTimeout != 6*time.Second {
 		t.Errorf("got %+v", s)
 	}
 	if s.RESP.OnFailure != headgate.Local || s.RESP.IdleTimeout != SpanOff {
@@ -48,8 +50,28 @@ func TestTheDecisionServiceIsAsTheFileSays(t *testing.T) {
 		t.Errorf("got a drain of %s and %s, want 9s and 12s", delay, timeout)
 	}
 	c = defaults()
-	if delay, timeout := c.Drain(); delay != 0 || timeout != gateway.DefaultDrainTimeout || c.GRPCTLS() != nil || c.ServiceOff() {
-		t.Errorf("got %s, %s, %v and %t without a file", delay, timeout, c.GRPCTLS(), c.ServiceOff())
+	if delay, timeout := c.Drain(); delay != 0 || timeout != gateway.DefaultDrainTimeout || c.Service.GRPC.TLS.Settings() != nil || c.ServiceOff() {
+		t.Errorf("got %s, %s, %v and %t without a file", delay, timeout, c.Service.GRPC.TLS.Settings(), c.ServiceOff())
+	}
+}
+
+func TestTheTokenOfTheAdministratorIsReadFromItsFile(t *testing.T) {
+	c := defaults()
+	if token, err := c.ResetToken(); token != nil || err != nil {
+		t.Errorf("got %v, %v without a file, want none", token, err)
+	}
+	c.AdminTokenFile = filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(c.AdminTokenFile, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ResetToken(); err == nil || !strings.HasPrefix(err.Error(), "admin-token-file: ") {
+		t.Errorf("got %v, want an error that names the setting", err)
+	}
+	if err := os.WriteFile(c.AdminTokenFile, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := c.ResetToken(); err != nil || !token.Is("0123456789abcdef") {
+		t.Errorf("got %v, %v, want the token", token, err)
 	}
 }
 

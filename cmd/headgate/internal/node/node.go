@@ -406,7 +406,7 @@ func (n *Node) Status() telemetry.Status {
 		s.Rules = n.rules.current()
 	} else {
 		s.Rules = n.followed.current()
-		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Away != ""
+		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Away != "" || s.Rules.Follow.Disk != ""
 		if s.State == telemetry.Ready && !n.followed.ready() {
 			s.State = telemetry.Starting // without any rules it would let everybody pass
 		}

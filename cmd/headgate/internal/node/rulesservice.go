@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/control/open"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
 	"github.com/headgate/headgate/memstore"
@@ -144,7 +145,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	c := n.config
 	if c.DB != "" {
-		db, err := openAny(ctx, c.DB)
+		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.log})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Where("db"), err)
 		}
@@ -334,12 +335,4 @@ func (s *rulesService) close() error {
 		errs = append(errs, os.RemoveAll(s.temp))
 	}
 	return errors.Join(errs...)
-}
-
-// openAny opens a database by its URL or path.
-func openAny(ctx context.Context, where string) (control.DB, error) {
-	if strings.Contains(where, "://") {
-		return nil, errors.New("no such database yet")
-	}
-	return sqlite.Open(ctx, where)
 }

@@ -23,6 +23,7 @@ import (
 // A decisionService is the protocols by which others ask the engine.
 type decisionService struct {
 	token     *service.Token   // nil if none is asked for
+	admin     *service.Token   // of the administrator, who may reset keys; nil if there is none
 	grpc      *grpcapi.Server  // nil if it is off
 	envoy     *envoyrls.Server // nil if both of the listeners that it answers on are off
 	protocols []*protocol      // those that are not off
@@ -41,6 +42,8 @@ type protocolServer interface {
 	Serve(net.Listener) error
 	// Shutdown lets calls finish. When ctx ends before, it cuts them off.
 	Shutdown(context.Context) error
+	// Reload looks at the files of certificates, and tells the log.
+	Reload() error
 }
 
 // openService opens the listeners of the decision service.
@@ -51,6 +54,9 @@ func (n *Node) openService() error {
 	}
 	var err error
 	if d.token, err = c.Token(); err != nil {
+		return err
+	}
+	if d.admin, err = c.ResetToken(); err != nil {
 		return err
 	}
 	if w := d.token.Warning(); w != "" {
@@ -112,7 +118,8 @@ func (n *Node) parallel() int {
 func (n *Node) openGRPC() (protocolServer, error) {
 	settings := &n.config.Service
 	c := grpcapi.Config{
-		Engine: n.engine, Identifier: n.identity, Token: n.service.token, TLS: n.config.GRPCTLS(),
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin,
+		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
 		MaxConns: settings.MaxConns, Parallel: n.parallel(), Logger: n.log.With("listener", "grpc"),
 	}
@@ -166,14 +173,15 @@ func (n *Node) openAPI() (protocolServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return service.NewHTTP(service.HTTPConfig{Handler: api, MaxConns: settings.MaxConns, Logger: log})
+	return service.NewHTTP(service.HTTPConfig{Handler: api, TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns, Logger: log})
 }
 
 // openRESP makes the server for clients of Redis.
 func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
-		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure, Token: n.service.token, Identity: n.identity,
+		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
+		Token: n.service.token, AdminToken: n.service.admin, TLS: settings.RESP.TLS.Settings(), Identity: n.identity,
 		Limits:  resp.Limits{Conns: settings.MaxConns},
 		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
 	}
@@ -257,8 +265,8 @@ func shutDown(s protocolServer) {
 
 // reloadService reads certificates and limits for Envoys again.
 func (n *Node) reloadService() {
-	if n.service.grpc != nil {
-		_ = n.service.grpc.Reload() // it has told the log
+	for _, p := range n.service.protocols {
+		_ = p.server.Reload() // it has told the log
 	}
 	if n.service.envoy != nil {
 		_ = n.service.envoy.Reload() // so has this
@@ -274,6 +282,17 @@ func (d *decisionService) measure(to *telemetry.Sources) {
 				list = append(list, p.figures())
 			}
 			return list
+		}
+	}
+	for _, p := range d.protocols {
+		if s, ok := p.server.(*resp.Server); ok {
+			to.RESP = func() telemetry.RESP {
+				f := s.Stats()
+				return telemetry.RESP{
+					Commands: f.Commands, Errors: f.Errors, Allowed: f.Allowed, Denied: f.Denied, StoreFailures: f.StoreFailures,
+					Expired: f.Expired, Broken: f.Broken, RefusedTokens: f.RefusedTokens,
+				}
+			}
 		}
 	}
 	if d.envoy == nil {
