@@ -93,12 +93,12 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
 	for i := 0; ; { // a directory that doubles meanwhile has what comes next behind i, and some of what was seen
 		sh.mu.Lock()
-		start := time.Now()
 		d := s.dirs[n].Load()
 		if d == nil || i >= len(d.segments) {
 			sh.mu.Unlock()
 			break
 		}
+		start := time.Now()
 		g := d.segments[i]
 		if found := g.survey(ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
 			sh.sweptAt(now)
@@ -120,6 +120,10 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 	const some = 128
 	for more, done := true, uint32(0); more; done += some {
 		sh.mu.Lock()
+		if sh.wide.pages == 0 {
+			sh.mu.Unlock()
+			return
+		}
 		start := time.Now()
 		sh.sweptAt(now)
 		s.sweepRecords(&sh.wide, some, now)

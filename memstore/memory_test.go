@@ -21,7 +21,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			s.budget.most /= slower
 			b := bind(t, s, limit)
-			const perGoroutine = 150_000 / slower
+			const perGoroutine = 120_000 / slower
 			var wg sync.WaitGroup
 			for g := range 4 {
 				wg.Go(func() {
@@ -92,7 +92,7 @@ func TestMemoryPressureSparesDeniedKeys(t *testing.T) {
 					b.Allow(name)
 				}
 			}
-			for i := range 500_000 / slower {
+			for i := range 420_000 / slower {
 				b.Allow(key(i))
 			}
 			if s.Stats().Evictions == 0 {

@@ -21,6 +21,7 @@ import (
 type records struct {
 	index   map[uint64]place
 	peak    int // how many the index has held
+	pages   int // of all classes
 	classes [maxClass + 1]class
 }
 
@@ -137,7 +138,7 @@ func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 			return 0, false
 		}
 	}
-	for c.free == 0 && !s.addPage(c, size) && !s.evictRecord(sh, size, a) {
+	for c.free == 0 && !s.addPage(&sh.wide, size) && !s.evictRecord(sh, size, a) {
 		if !s.reclaimPage(sh, a) {
 			s.budget.records.Add(-indexBytes)
 			return 0, false
@@ -151,11 +152,13 @@ func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 
 func (s *Store) reserveRecord(bytes int64) bool { return s.budget.reserve(&s.budget.records, bytes) }
 
-func (s *Store) addPage(c *class, size uint8) bool {
+func (s *Store) addPage(r *records, size uint8) bool {
+	c := &r.classes[size]
 	if !s.reserveRecord(pageBytes(size)) {
 		return false
 	}
 	page := make([]int64, pageBytes(size)/8)
+	r.pages++
 	at := uint32(len(c.pages))
 	if c.holes > 0 {
 		at = uint32(slices.IndexFunc(c.pages, func(p []int64) bool { return p == nil }))
@@ -200,6 +203,7 @@ func (s *Store) reclaimPage(sh *shard, a *ask) bool {
 		}
 		sh.sweptAt(now)
 		c.unlink(size, first)
+		sh.wide.pages--
 		s.budget.records.Add(-pageBytes(size))
 		return true
 	}
@@ -304,7 +308,9 @@ func (s *Store) sweepRecords(r *records, most int, now int64) {
 			}
 		}
 		if c.live == 0 && c.made > 0 {
-			s.budget.records.Add(-int64(len(c.pages)-c.holes) * pageBytes(uint8(size)))
+			pages := len(c.pages) - c.holes
+			r.pages -= pages
+			s.budget.records.Add(-int64(pages) * pageBytes(uint8(size)))
 			*c = class{}
 		}
 	}

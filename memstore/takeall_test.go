@@ -14,7 +14,7 @@ func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	s := newStore(t, Options{Now: clock.Now})
 	ctx := context.Background()
 	limit := headgate.MustParseLimit("90000/d")
-	const old, rounds = 15, 40_000
+	const old, rounds = 15, 8_000 + 32_000/slower
 	checks := make([]headgate.Check, old+1)
 	for i := range checks {
 		checks[i] = headgate.Check{Key: "old" + key(i), Limit: limit, Cost: 1}

@@ -67,7 +67,7 @@ func (n *node) enter(ctx context.Context) (*status, error) {
 }
 
 // manyInside is from how many calls on commands are gathered.
-const manyInside = 24
+const manyInside = 32
 
 func (n *node) busy() bool { return n.inside.Load() >= manyInside }
 

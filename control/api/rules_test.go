@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/control/api"
 )
@@ -285,4 +286,18 @@ func TestValidateSaysEverything(t *testing.T) {
 		wants(422, `"path":"rules[0].limits`, `"path":"rules[1].id"`, `"line":2`, `"line":3`)
 	s.call("POST", "/v1/validate", "").wants(422)
 	s.call("POST", "/v1/validate", "[1]").wants(422)
+}
+
+func TestOverridesThatAreOverAreRemoved(t *testing.T) {
+	db := openDB(t)
+	const admin = "a token of a file, long enough"
+	first := open(t, api.Config{DB: db, AdminToken: admin})
+	first.call("POST", "/v1/overrides", `{"id":"short","client":{"user":"a"},"block":true,"for":"30m"}`).wants(201)
+	first.call("POST", "/v1/overrides", `{"id":"long","client":{"user":"b"},"block":true,"for":"2h"}`).wants(201)
+	later := newClock()
+	later.add(100 * time.Minute)
+	s := open(t, api.Config{DB: db, AdminToken: admin, Now: later.time})
+	eventually(t, "the one that is over is removed", func() bool { return s.call("GET", "/v1/overrides/short", "").status == 404 })
+	s.call("GET", "/v1/overrides/long", "").wants(200)
+	s.call("GET", "/v1/revisions?limit=1", "").wants(200, `"actor":"headgate"`, `"action":"overrides.expire"`)
 }

@@ -16,13 +16,14 @@ import (
 // A Server answers calls, tells watchers and delivers webhooks. It is an http.Handler for /v1/ and /openapi.json, and safe
 // for concurrent use.
 type Server struct {
-	config    Config
-	spaces    spaces
-	hub       *hub
-	snapshots snapshots
-	beats     beats
-	logins    logins
-	hooks     *courier
+	config       Config
+	spaces       spaces
+	hub          *hub
+	snapshots    snapshots
+	beats        beats
+	logins       logins
+	hooks        *courier
+	watchComment time.Duration
 	// importChunk is how many clients are imported in one change.
 	importChunk int
 
@@ -45,7 +46,7 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, importChunk: defaultImportChunk}
+	s := &Server{config: c, importChunk: defaultImportChunk, watchComment: watchComment}
 	s.ended, s.stop = context.WithCancel(context.Background())
 	s.spaces.byName = make(map[string]*space)
 	s.hub = newHub(s)

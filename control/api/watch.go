@@ -153,7 +153,7 @@ func (s *Server) Watchers() int {
 
 // How a stream is kept.
 const (
-	watchComment = 15 * time.Second // how often it is shown to be alive
+	watchComment = 15 * time.Second // how often it is shown to be alive, and the token looked at again
 	watchWrite   = 10 * time.Second // how long a watcher may take to take what he is told
 )
 
@@ -199,7 +199,7 @@ func (s *Server) watch(c *call) error {
 
 // follow tells a watcher of revisions until he goes, or may no longer know.
 func (s *Server) follow(c *call, w *watcher, st *stream, known int64) {
-	alive := time.NewTicker(watchComment)
+	alive := time.NewTicker(s.watchComment)
 	defer alive.Stop()
 	for {
 		select {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
@@ -255,5 +256,23 @@ func TestASnapshotThatIsChangedWhileItIsMadeSaysWhatItIs(t *testing.T) {
 	h, items, err := s.snapshotOf(s.admin, "")
 	if err != nil || h.Revision != later || len(items) != 2 {
 		t.Errorf("got %+v with %d items, %v, want 2 at %d", h, len(items), err, later)
+	}
+}
+
+func TestAWatchEndsWhenItsTokenIsRevoked(t *testing.T) {
+	s := open(t, api.Config{})
+	s.server.SetWatchComment(10 * time.Millisecond)
+	node := s.token("node", api.Node, "default")
+	w := s.mustWatch(node, "default", "")
+	if _, _, err := w.next(); err != nil {
+		t.Fatal(err)
+	}
+	// It is shown to be alive meanwhile.
+	if line, err := w.lines.ReadString('\n'); err != nil || line != ": alive\n" {
+		t.Errorf("got %q, %v, want a comment", line, err)
+	}
+	s.call("DELETE", "/v1/tokens/node", "").wants(200)
+	if data, _, err := w.next(); err == nil {
+		t.Errorf("got %s, want the stream to end", data)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 )
 
@@ -299,4 +300,29 @@ func TestANodeTakesWebhooks(t *testing.T) {
 	s.as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(409)
 	s.as("", "POST", "/v1/hooks/rules", strings.Repeat("x", 100_000), api.SignatureHeader, header).wants(413)
 	open(t, api.Config{}).as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(404)
+}
+
+// A server that ends between a change and telling of it leaves nothing behind but the change.
+func TestAChangeThatNobodyWasToldOfIsToldByTheNextServer(t *testing.T) {
+	db := openDB(t)
+	hooks := loopback
+	hooks.Timeout = time.Second
+	const admin = "a token of a file, long enough"
+	first := open(t, api.Config{DB: db, Hooks: hooks, AdminToken: admin})
+	k := newTaker(t)
+	first.hook("hook", k.URL)
+	if err := first.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	change := control.Change{
+		Namespace: "default", Actor: "x", Base: control.Any,
+		Ops: []control.Op{{Kind: control.KindRule, ID: "search", Base: control.Absent, Body: []byte(searchRule)}},
+	}
+	if err := db.Commit(t.Context(), &change); err != nil {
+		t.Fatal(err)
+	}
+	later := newClock()
+	later.add(time.Minute)
+	open(t, api.Config{DB: db, Hooks: hooks, AdminToken: admin, Now: later.time})
+	eventually(t, "it is told", func() bool { return k.has(change.Revision) })
 }

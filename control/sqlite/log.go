@@ -102,13 +102,14 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
 		}
 		revision = p.nodes
+		// The plus signs keep SQLite from looking through a whole namespace by kind instead of what is new by revision.
 		err = objects(ctx, tx, collect(&changed), "SELECT "+columns+` FROM objects
-			WHERE namespace = ? AND revision > ? AND kind IN `+forNodes+" LIMIT ?", namespace, after, limit+1)
+			WHERE namespace = ? AND revision > ? AND +kind IN `+forNodes+" LIMIT ?", namespace, after, limit+1)
 		if err != nil {
 			return err
 		}
 		err = objects(ctx, tx, collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM ops
-			WHERE revision > ?1 AND namespace = ?2 AND kind IN `+forNodes+`
+			WHERE revision > ?1 AND +namespace = ?2 AND +kind IN `+forNodes+`
 			AND NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = ops.kind AND o.namespace = ops.namespace AND o.id = ops.id)
 			GROUP BY kind, id LIMIT ?3`, after, namespace, limit+1)
 		if err == nil && len(changed) > limit {

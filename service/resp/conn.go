@@ -105,7 +105,7 @@ const copyBytes = 2 << 10
 // serveCopies serves a connection by its Read and Write.
 func (c *conn) serveCopies() error {
 	room := make([]byte, copyBytes)
-	for {
+	for last := false; ; {
 		n, err := c.net.Read(room)
 		if n > 0 {
 			d, held := c.sit()
@@ -115,11 +115,21 @@ func (c *conn) serveCopies() error {
 				return bad
 			}
 		}
-		if err != nil {
+		if err == nil {
+			continue
+		}
+		if last || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired.Load() || !c.server.isEnding() {
+			return ended(err)
+		}
+		last = true // Woken by Shutdown: what has been sent is answered.
+		if err := c.net.SetReadDeadline(time.Now().Add(lastLook)); err != nil {
 			return ended(err)
 		}
 	}
 }
+
+// lastLook is for how long a connection that ends is looked at for what has been sent.
+const lastLook = 25 * time.Millisecond
 
 // ended returns nil for how connections end usually.
 func ended(err error) error {

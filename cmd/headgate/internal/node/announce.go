@@ -43,14 +43,19 @@ func (n *Node) announce() {
 		args = append(args, text)
 	}
 	n.log.Info("listening", args...)
-	if token := n.control.created; token != "" && n.options.Secrets != nil {
-		_, _ = fmt.Fprintf(n.options.Secrets, // for who looks
-			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", token)
-		n.control.created = ""
-	}
+	n.showToken()
 	if n.options.Banner != nil {
 		_, _ = fmt.Fprint(n.options.Banner, n.banner()) // for who looks
 	}
+}
+
+// showToken shows the token that a new database was given.
+func (n *Node) showToken() {
+	if token := n.control.created; token != "" && n.options.Secrets != nil {
+		_, _ = fmt.Fprintf(n.options.Secrets, // for who looks
+			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", token)
+	}
+	n.control.created = ""
 }
 
 // banner returns a few lines that say where to look and what to try.
@@ -91,7 +96,7 @@ func (n *Node) banner() string {
 	}
 	if n.admin != nil {
 		admin := n.admin.url()
-		if n.control.api != nil {
+		if n.control.api.Load() != nil {
 			row("rules API", admin+"/v1/rules")
 		}
 		row("metrics", admin+"/metrics")

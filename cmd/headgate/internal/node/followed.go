@@ -14,8 +14,8 @@ import (
 
 // followed are the rules of a rules service, be it in this process or elsewhere.
 type followed struct {
-	follower *follow.Follower // nil until it is opened
-	mirror   *mirror          // nil if no file is followed
+	follower *follow.Follower       // nil until it is opened
+	mirror   atomic.Pointer[mirror] // nil if no file is followed
 	engine   *engine.Engine
 	shared   bool
 	metrics  *telemetry.Metrics
@@ -54,8 +54,8 @@ func (f *followed) changed(now follow.Status) {
 
 // reload has the rules asked for at once.
 func (f *followed) reload() {
-	if f.mirror != nil {
-		f.mirror.reload()
+	if m := f.mirror.Load(); m != nil {
+		m.reload()
 	}
 	f.follower.Poke()
 }
@@ -73,8 +73,8 @@ func (f *followed) current() telemetry.RulesStatus {
 			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk,
 		},
 	}
-	if f.mirror != nil && made.Error == "" {
-		made.Error = f.mirror.wrong()
+	if m := f.mirror.Load(); m != nil && made.Error == "" {
+		made.Error = m.wrong()
 	}
 	return made
 }

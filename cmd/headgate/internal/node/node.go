@@ -122,7 +122,7 @@ func (n *Node) openAdmin() error {
 	}
 	if certificates != nil {
 		n.admin.secure(certificates, every, c.AdminMinVersion())
-	} else if n.control.api != nil && !onLoopback(n.admin.listener.Addr()) {
+	} else if n.config.Mode() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
 		n.log.Warn("others can reach the rules service, and tokens are sent to it as they are; give it certificates in admin.tls",
 			"address", n.admin.addr())
 	}
@@ -303,16 +303,14 @@ func (n *Node) Run(ctx context.Context) error {
 	n.log.Info("draining")
 	n.drainService()
 	group.Wait()
-	if n.control.api != nil {
-		_ = n.control.api.Close() // so that those who watch do not hold the listener
-	}
+	stopped := n.control.stop()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.shutdown()
 		}
 	}
 	behind.Wait()
-	err := n.close()
+	err := errors.Join(stopped, n.close())
 	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
 		err = errors.Join(cause, err)
 	}
@@ -331,12 +329,20 @@ func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
 		return
 	}
 	group.Go(func() { n.followed.follower.Run(ctx) })
-	if m := n.followed.mirror; m != nil {
-		group.Go(func() { m.watch(ctx) })
+	if n.config.Mode() == config.FromControl {
+		return
 	}
-	if n.control.db != nil {
-		group.Go(func() { n.prune(ctx) })
-	}
+	group.Go(func() {
+		if n.control.late != nil && !n.reopen(ctx) {
+			return
+		}
+		var below sync.WaitGroup
+		if m := n.followed.mirror.Load(); m != nil {
+			below.Go(func() { m.watch(ctx) })
+		}
+		n.prune(ctx)
+		below.Wait()
+	})
 }
 
 // Reload has the rules and certificates read again, soon.

@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -28,13 +30,17 @@ import (
 // elsewhere whose node it is.
 type rulesService struct {
 	db      control.DB // nil if it has none
+	late    *late      // nil if the database is in a file
 	logins  *memstore.Store
-	api     *api.Server    // nil if it has none
-	remote  *remote.Client // nil if the rules service is in this process
-	hook    http.Handler   // nil if it takes no webhook
-	temp    string         // a directory that is to be removed, if any
-	created string         // the token that was made, to be shown once
+	api     atomic.Pointer[api.Server] // nil if it has none, or none yet
+	remote  *remote.Client             // nil if the rules service is in this process
+	hook    http.Handler               // nil if it takes no webhook
+	temp    string                     // a directory that is to be removed, if any
+	created string                     // the token that was made, to be shown once
 }
+
+// lateTimeout is how long a start waits for a database on another host.
+const lateTimeout = 10 * time.Second
 
 // dbTimeout is how long a database may take to be opened, and to get its first rules.
 const dbTimeout = 30 * time.Second
@@ -49,24 +55,40 @@ func (n *Node) openControl(ctx context.Context) error {
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
 	})
+	if err == nil && n.control.late != nil && !f.ready() {
+		err = n.control.late.err() // without the database and without rules on disk
+	}
 	return err
 }
 
 // openSource returns where rules come from, and where they are kept for when it is away.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
-	if n.config.Mode() == config.FromControl {
+	c, s := n.config, n.control
+	if c.Mode() == config.FromControl {
 		return n.openRemote()
 	}
-	if err := n.openDatabase(ctx); err != nil {
-		return nil, "", err
-	}
-	dir := ""
-	if strings.Contains(n.config.DB, "://") { // a database on another host may be away
-		if state, err := n.config.StateDir(); err == nil {
-			dir = filepath.Join(state, "node")
+	if !strings.Contains(c.DB, "://") {
+		if err := n.openDatabase(ctx); err != nil {
+			return nil, "", err
 		}
+		return follow.Database(s.db, c.ControlNamespace(), s.api.Load().Beat), "", nil
 	}
-	return follow.Database(n.control.db, n.config.ControlNamespace(), n.control.api.Beat), dir, nil
+	// A database on another host may be away, which is no reason not to decide.
+	s.late = newLate(c.DB, c.ControlNamespace())
+	opening, cancel := context.WithTimeout(ctx, lateTimeout)
+	defer cancel()
+	n.openLate(opening)
+	return s.late, n.nodeDir(), nil
+}
+
+// nodeDir returns where a node keeps its rules for when others are away.
+func (n *Node) nodeDir() string {
+	state, err := n.config.StateDir()
+	if err != nil {
+		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "error", err.Error())
+		return ""
+	}
+	return filepath.Join(state, "node")
 }
 
 // openRemote makes the client of a rules service elsewhere.
@@ -92,13 +114,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 			return nil, "", fmt.Errorf("rules_service.hook_secret_file: %w", err)
 		}
 	}
-	dir := ""
-	if state, err := n.config.StateDir(); err != nil {
-		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "error", err.Error())
-	} else {
-		dir = filepath.Join(state, "node")
-	}
-	return follow.Remote(n.control.remote), dir, nil
+	return follow.Remote(n.control.remote), n.nodeDir(), nil
 }
 
 // openDatabase opens the database and its API, and gives a new one its first rules.
@@ -107,8 +123,10 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	defer cancel()
 	c, s := n.config, n.control
 	var err error
-	if s.db, err = n.openDB(ctx); err != nil {
-		return err
+	if s.db == nil {
+		if s.db, err = n.openDB(ctx); err != nil {
+			return err
+		}
 	}
 	last, _, err := s.db.Revision(ctx, c.ControlNamespace())
 	if err != nil {
@@ -125,14 +143,15 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		return err
 	}
 	if c.DBFollows != "" {
-		n.followed.mirror = &mirror{server: s.api, namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
-		if err := n.followed.mirror.load(ctx); err != nil && last == 0 {
+		m := &mirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
+		n.followed.mirror.Store(m)
+		if err := m.load(ctx); err != nil && last == 0 {
 			return fmt.Errorf("%s: %w", c.Where("db-follows"), err)
 		}
 		return nil
 	}
 	if last == 0 && (c.NeedsDemo() || !c.Given("db")) {
-		if _, err := s.api.Apply(ctx, c.ControlNamespace(), "headgate", "demo.yaml", demoRules); err != nil {
+		if _, err := s.api.Load().Apply(ctx, c.ControlNamespace(), "headgate", "demo.yaml", demoRules); err != nil {
 			return fmt.Errorf("rules for demonstration: %w", err)
 		}
 		n.log.Info("the database was empty and has the rules of the demonstration now", "db", s.db.Name())
@@ -184,14 +203,20 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
 		return err
 	}
-	if s.logins, err = memstore.New(memstore.Options{MaxBytes: maxLogins}); err != nil {
-		return err
+	if s.logins == nil {
+		if s.logins, err = memstore.New(memstore.Options{MaxBytes: maxLogins}); err != nil {
+			return err
+		}
 	}
 	settings.DB, settings.Logins, settings.Logger = s.db, s.logins, n.log
 	settings.Node, settings.NodeNamespace, settings.Identifier = n.engine, n.config.ControlNamespace(), n.identity
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
-	s.api, err = api.New(settings)
-	return err
+	made, err := api.New(settings)
+	if err != nil {
+		return err
+	}
+	s.api.Store(made)
+	return nil
 }
 
 // openView makes the API show the rules of a file, which it cannot change. It is not what a node is for, so that it goes on
@@ -212,7 +237,7 @@ func (n *Node) openView(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.rules.mirror(&mirror{server: n.control.api, namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
+	n.rules.mirror(&mirror{server: n.control.api.Load(), namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
 	return nil
 }
 
@@ -305,23 +330,35 @@ func plainRune(r rune) rune {
 func (s *rulesService) handler(others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		switch {
+		ours := strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
+		switch server := s.api.Load(); {
 		case s.hook != nil && path == "/v1/hooks/rules":
 			s.hook.ServeHTTP(w, r)
-		case s.api != nil && (strings.HasPrefix(path, "/v1/") || path == "/openapi.json"):
-			s.api.ServeHTTP(w, r)
+		case ours && server != nil:
+			server.ServeHTTP(w, r)
+		case ours && s.late != nil:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"The database of the rules cannot be reached."}`+"\n")
 		default:
 			others.ServeHTTP(w, r)
 		}
 	})
 }
 
+// stop ends what the API does, so that those who watch do not hold its listener.
+func (s *rulesService) stop() error {
+	if server := s.api.Load(); server != nil {
+		return server.Close()
+	}
+	return nil
+}
+
 // close closes what was opened.
 func (s *rulesService) close() error {
 	var errs []error
-	if s.api != nil {
-		errs = append(errs, s.api.Close())
-	}
+	errs = append(errs, s.stop())
 	if s.logins != nil {
 		errs = append(errs, s.logins.Close())
 	}
