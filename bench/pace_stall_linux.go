@@ -68,19 +68,20 @@ func firstOn(core int) error {
 }
 
 func (w *stallWatch) watch(start time.Time) {
-	for {
+	for last := time.Since(start); ; {
 		select {
 		case <-w.end:
 			return
 		default:
 		}
-		due := time.Since(start) + stallTick
 		pause := unix.NsecToTimespec(int64(stallTick))
 		_ = unix.Nanosleep(&pause, nil) // woken early, it sleeps again
-		if now := time.Since(start); now-due > stallLeast {
+		now := time.Since(start)
+		if now-last > stallTick+stallLeast {
 			w.mu.Lock()
-			w.stalls = append(w.stalls, stall{due, now})
+			w.stalls = append(w.stalls, stall{last, now})
 			w.mu.Unlock()
 		}
+		last = now
 	}
 }

@@ -120,6 +120,9 @@ func (r *Reader) add() {
 }
 
 func (r *Reader) broken(line int, err error) error {
+	if failed := r.lines.Err(); failed != nil {
+		err = failed // what was read before it is half a line
+	}
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}

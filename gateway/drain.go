@@ -117,7 +117,7 @@ func (g *Gateway) stopAccepting() {
 // none left.
 func (g *Gateway) linger(ctx context.Context) {
 	const every = 5 * time.Millisecond
-	for end := g.now() + g.config.DrainLinger; g.now() < end && g.conns.now.Load() > 0; {
+	for end := g.now() + g.config.DrainLinger; g.now() < end && g.conns.Open() > 0; {
 		if !wait(ctx, every) {
 			return
 		}

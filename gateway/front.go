@@ -46,7 +46,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	f.server = &downstream.Server{
 		Handler: g, Rest: rest, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
-		ConnEnded: func(net.Conn) { g.conns.now.Add(-1) },
+		ConnEnded: func(net.Conn) { g.conns.Done() },
 	}
 	if l.TLS == nil {
 		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)
@@ -80,6 +80,6 @@ func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
 // connState counts connections that are over. Those that were hijacked are counted as upgrades, or have been dropped.
 func (g *Gateway) connState(_ net.Conn, state http.ConnState) {
 	if state == http.StateClosed || state == http.StateHijacked {
-		g.conns.now.Add(-1)
+		g.conns.Done()
 	}
 }

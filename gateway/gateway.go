@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A Gateway is a reverse proxy. Make one with New, then call Serve. It is safe for concurrent use.
@@ -27,7 +28,7 @@ type Gateway struct {
 	timed        bool      // somebody wants to know how long requests take
 
 	fronts   []*frontServer
-	conns    conns
+	conns    conns.Conns // of clients, over all listeners
 	tunnels  tunnels
 	figures  figures
 	log      *accessLogger // nil if nothing is logged
@@ -65,7 +66,7 @@ func New(config Config) (*Gateway, error) {
 		config: config, identity: config.Identity, epoch: time.Now(),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
-		conns:        conns{most: int64(config.MaxConns)},
+		conns:        conns.Conns{Most: int64(config.MaxConns)},
 		tunnels:      tunnels{most: int64(config.MaxUpgrades)},
 		noise:        newNoise(config.Logger),
 		finished:     make(chan struct{}),

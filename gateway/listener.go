@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity/proxyproto"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A Listener is where clients connect.
@@ -80,18 +81,10 @@ func removeStale(path string) {
 	_ = os.Remove(path) // net.Listen will tell
 }
 
-// conns counts the connections of clients, over all listeners.
-type conns struct {
-	most     int64
-	now      atomic.Int64
-	accepted atomic.Int64
-	refused  atomic.Int64
-}
-
 // A boundedListener closes connections that are too many.
 type boundedListener struct {
 	net.Listener
-	conns *conns
+	conns *conns.Conns
 	end   atomic.Int64 // when to stop at the latest, once that is known: nanoseconds since 1970
 	vain  int          // how often in a row nobody was there, after that
 }
@@ -108,16 +101,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		l.vain = 0
-		if l.conns.now.Add(1) <= l.conns.most {
-			l.conns.accepted.Add(1)
+		if l.conns.Admit(conn) {
 			return conn, nil
 		}
-		l.conns.now.Add(-1)
-		l.conns.refused.Add(1)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // no time spent on who is not served
-		}
-		_ = conn.Close()
 	}
 }
 

@@ -99,7 +99,7 @@ func (g *Gateway) Stats() Stats {
 	f := &g.figures
 	over := f.over.sum() // first, so that what is in flight is never below zero
 	s := Stats{
-		Conns: g.conns.now.Load(), Accepted: g.conns.accepted.Load(), Refused: g.conns.refused.Load(),
+		Conns: g.conns.Open(), Accepted: g.conns.Accepted(), Refused: g.conns.Refused(),
 		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
 		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
 		UpgradesIdle: g.tunnels.idled.Load(), UpgradesAged: g.tunnels.aged.Load(), UpgradesCut: g.tunnels.cut.Load(),

@@ -12,8 +12,8 @@
 //
 // # Deadline
 //
-// Every call of the store ends after Options.Deadline, or when the caller's context does if that is sooner; who has waited
-// for other callers before (see Denials) has what is left of it. Only a TakeAll that asks several shards may take longer: a
+// Every call of the store ends after Options.Deadline, or within a millisecond of the caller's context if that is sooner;
+// who has waited for other callers before (see Denials) has what is left of it. Only a TakeAll that asks several shards may take longer: a
 // deadline for each that does not answer. A call that timed out is never sent again, since it may have counted. If the
 // caller's own context ends, he gets its error and the store is not blamed. Errors that are the caller's fault pass
 // unchanged and are not failures either. Nor is it one if the store answers that it cannot decide a check, being full
@@ -23,8 +23,8 @@
 // # Circuits
 //
 // After 5 failures in a row, or when half of at least 20 calls within 2 s failed, the circuit opens: nothing is sent and
-// nobody waits, and policies decide. Only a goroutine of the guard asks the store how it is, after 100 ms and then ever
-// more slowly, but at least twice a second. When it answers, the circuit closes and decisions are exact again. The store
+// nobody waits, and policies decide. Only a goroutine of the guard asks the store how it is: after 100 ms, then every 200 ms
+// for the 10 s in which most failovers are over, then twice a second. When it answers, the circuit closes and decisions are exact again. The store
 // may as well be away from the beginning.
 //
 // A store that is [Sharded] has one circuit a shard, so that a dead one leaves the others alone. A store that is a

@@ -8,8 +8,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // What an HTTPConfig holds unless told otherwise.
@@ -170,49 +171,4 @@ func (s *HTTPServer) Shutdown(ctx context.Context) error {
 func (s *HTTPServer) Conns() *Conns { return &s.conns }
 
 // Conns counts the connections of a server, and lets there be so many and no more.
-type Conns struct {
-	// Most is how many there may be at once.
-	Most int64
-
-	open, accepted, refused atomic.Int64
-}
-
-// Open returns how many connections there are.
-func (c *Conns) Open() int64 { return c.open.Load() }
-
-// Accepted returns how many there were.
-func (c *Conns) Accepted() int64 { return c.accepted.Load() }
-
-// Refused returns how many were too many.
-func (c *Conns) Refused() int64 { return c.refused.Load() }
-
-// Done says that one of them was closed.
-func (c *Conns) Done() { c.open.Add(-1) }
-
-// Listener returns a listener that closes connections which are too many. Whoever gets one from it calls Done when it is
-// closed.
-func (c *Conns) Listener(l net.Listener) net.Listener { return &boundedListener{Listener: l, conns: c} }
-
-type boundedListener struct {
-	net.Listener
-	conns *Conns
-}
-
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.conns.open.Add(1) <= l.conns.Most {
-			l.conns.accepted.Add(1)
-			return conn, nil
-		}
-		l.conns.open.Add(-1)
-		l.conns.refused.Add(1)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // no time spent on who is not served
-		}
-		_ = conn.Close()
-	}
-}
+type Conns = conns.Conns

@@ -64,6 +64,8 @@ type FollowStatus struct {
 	// Away is why the service cannot be asked, Disk why the node does not keep its rules in a file.
 	Away string `json:"away,omitempty"`
 	Disk string `json:"disk,omitempty"`
+	// Doubt is what is suspicious about a client that came last.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // StoreStatus is where limits are counted.

@@ -54,7 +54,7 @@ func open(t testing.TB, c api.Config) *service {
 		c.FirstToken = func(token string) { s.admin = token }
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	server, err := api.New(c)
 	if err != nil {

@@ -23,6 +23,9 @@ type Config struct {
 	Apply func(*rules.Set) error
 	// Changed, if any, is called after each change that came into force, and after what Status says has changed otherwise.
 	Changed func(Status)
+	// Doubt, if any, says what is suspicious about a client that is right: that no request of this node could be its, say. The
+	// log and Status have the first of each change.
+	Doubt func(*rules.Client) string
 	// Node is what heartbeats say of the node besides what the Follower knows. Default: there are none.
 	Node func() control.Node
 	// Logger hears what operators should know. Default slog.Default.
@@ -62,6 +65,9 @@ func (c *Config) complete() error {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.Doubt == nil {
+		c.Doubt = func(*rules.Client) string { return "" }
 	}
 	if c.Changed == nil {
 		c.Changed = func(Status) {}

@@ -194,6 +194,28 @@ func TestHeartbeatsSayWhichRulesAreInForce(t *testing.T) {
 	heard("that one was refused", func(b control.Node) bool { return b.Revision == revision && strings.Contains(b.Error, "new_field") })
 }
 
+func TestDoubtsAreTold(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	commit(t, db, rule("per-user", perUser), client("a", `{"id":"a"}`))
+	n := open(t, follow.Config{
+		Source: follow.Database(db, namespace, nil), Poll: time.Hour,
+		Doubt: func(c *rules.Client) string {
+			if c.ID == "odd" {
+				return "it is odd"
+			}
+			return ""
+		},
+	})
+	if got := n.Status().Doubt; got != "" {
+		t.Errorf("got %q", got)
+	}
+	n.run(t)
+	commit(t, db, client("odd", `{"id":"odd"}`))
+	const want = `client "odd": it is odd`
+	until(t, want, func() bool { return n.Status().Doubt == want && n.Status().Clients == 2 })
+}
+
 func TestBadConfigurationsAreRefused(t *testing.T) {
 	t.Parallel()
 	source := follow.Database(openDB(t), namespace, nil)

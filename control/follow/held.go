@@ -70,14 +70,15 @@ var errOrder = errors.New("rules after clients")
 type whole struct {
 	header control.Header
 	held   held
+	doubt  func(*rules.Client)
 }
 
-func newWhole(h control.Header) (*whole, error) {
+func newWhole(h control.Header, doubt func(*rules.Client)) (*whole, error) {
 	registry, err := rules.NewRegistry()
 	if err != nil {
 		return nil, err
 	}
-	return &whole{header: h, held: held{
+	return &whole{header: h, doubt: doubt, held: held{
 		revision: h.Revision, rules: map[string]rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
 	}}, nil
 }
@@ -105,6 +106,7 @@ func (w *whole) item(item *control.Item) error {
 		if err != nil {
 			return err
 		}
+		w.doubt(&c)
 		return h.register(c, h.set)
 	case control.KindOverride:
 		if err := h.overlay.take(item); err != nil {
@@ -191,11 +193,12 @@ type delta struct {
 	rules     map[string]*rules.Rule   // nil if it is gone
 	clients   map[string]*rules.Client // nil if it is gone
 	overrides map[string]*control.Item // nil if it is gone
+	doubt     func(*rules.Client)
 }
 
-func newDelta(h control.Header) *delta {
+func newDelta(h control.Header, doubt func(*rules.Client)) *delta {
 	return &delta{
-		header: h, rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
+		header: h, doubt: doubt, rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
 	}
 }
 
@@ -217,6 +220,7 @@ func (d *delta) item(item *control.Item) error {
 			if err != nil {
 				return err
 			}
+			d.doubt(&c)
 			d.clients[item.ID] = &c
 		}
 	case control.KindOverride:
@@ -308,5 +312,5 @@ func (h *held) changeClients(d *delta, now time.Time) error {
 
 // expire ends the overrides whose time is over.
 func (h *held) expire(now time.Time) (broken bool, err error) {
-	return h.change(newDelta(control.Header{Revision: h.revision}), now, nil)
+	return h.change(newDelta(control.Header{Revision: h.revision}, nil), now, nil)
 }

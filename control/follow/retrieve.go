@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/rules"
 )
 
 // The pauses after a fetch that failed, which grow up to Config.Poll.
@@ -155,6 +156,7 @@ func (f *Follower) takeWhole(t *taker) error {
 	f.held, f.known, f.bad = h, true, 0
 	f.change(func(s *Status) { s.Whole++ })
 	f.inForce(t.header, false, slog.LevelInfo)
+	t.tell()
 	if t.draft != nil {
 		w := t.draft
 		t.draft = nil
@@ -184,6 +186,7 @@ func (f *Follower) takeDelta(t *taker) error {
 		level = slog.LevelInfo
 	}
 	f.inForce(t.header, false, level)
+	t.tell()
 	if f.disk != nil {
 		f.kept(f.keepDelta(t))
 	}
@@ -261,6 +264,8 @@ type taker struct {
 	keep     bool // on disk
 	live     bool // it comes from the source
 
+	doubts   int
+	doubted  string // the first of them
 	count    int
 	header   control.Header
 	whole    *whole
@@ -287,7 +292,7 @@ func (t *taker) Begin(h control.Header) (err error) {
 		return fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, h.Namespace)
 	}
 	if h.Since == 0 {
-		if t.whole, err = newWhole(h); err != nil {
+		if t.whole, err = newWhole(h, t.doubt); err != nil {
 			return err
 		}
 		if t.keep {
@@ -295,7 +300,7 @@ func (t *taker) Begin(h control.Header) (err error) {
 		}
 		return nil
 	}
-	t.delta = newDelta(h)
+	t.delta = newDelta(h, t.doubt)
 	if t.keep {
 		t.document, err = control.NewWriter(&t.buffer, h)
 	}
@@ -329,6 +334,28 @@ func (t *taker) Item(item *control.Item) error {
 		return t.document.Write(item)
 	}
 	return nil
+}
+
+// doubt notes what is suspicious about a client.
+func (t *taker) doubt(c *rules.Client) {
+	text := t.follower.config.Doubt(c)
+	if text == "" {
+		return
+	}
+	if t.doubts++; t.doubts == 1 {
+		t.doubted = "client " + rules.Quote(c.ID) + ": " + text
+	}
+}
+
+// tell tells of what is suspicious.
+func (t *taker) tell() {
+	f := t.follower
+	if t.doubts > 0 {
+		f.log.Warn("clients that may not be what was meant", "clients", t.doubts, "first", t.doubted)
+	}
+	if t.doubts > 0 || t.whole != nil {
+		f.change(func(s *Status) { s.Doubt = t.doubted })
+	}
 }
 
 // drop forgets what would have been kept.

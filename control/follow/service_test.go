@@ -296,11 +296,16 @@ func oneOfMany(t *testing.T, db control.DB, count int) {
 	s := startService(t, db)
 	began := time.Now()
 	n := s.start(t, follow.Config{Dir: t.TempDir(), Poll: time.Hour})
-	until(t, "the push", func() bool { return n.Status().Push })
-	t.Logf("%d clients: %d MB, in force after %s", count, s.moved.Load()>>20, time.Since(began))
-	if got := n.Status(); got.Clients != count {
-		t.Fatalf("got %d clients, want %d", got.Clients, count)
+	// It may take longer than a start waits for it.
+	for end := time.Now().Add(10 * patience); n.Status().Clients != count; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %+v, want %d clients", n.Status(), count)
+		}
 	}
+	t.Logf("%d clients: %d kB moved, in force after %s", count, s.moved.Load()>>10, time.Since(began))
+	until(t, "the push", func() bool { return n.Status().Push })
+	s.put(t, remote.Clients, "first", `{"id":"first"}`) // when the service has all of them ready
+	until(t, "the first change", func() bool { return n.Status().Clients == count+1 })
 	var took figures
 	var moved int64
 	const changes = 5
@@ -320,7 +325,7 @@ func oneOfMany(t *testing.T, db control.DB, count int) {
 	if took.at(1) > 10*time.Second {
 		t.Errorf("in force after %s", took.at(1))
 	}
-	if got := n.Status(); got.Whole != 1 || got.Deltas != changes {
+	if got := n.Status(); got.Whole != 1 || got.Deltas != changes+1 {
 		t.Errorf("got %+v", got)
 	}
 }

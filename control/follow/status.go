@@ -30,6 +30,8 @@ type Status struct {
 	PushError string
 	// Away is why the source could not be asked, Refused why what it sent cannot be used here, Disk why rules are not kept there.
 	Away, Refused, Disk string
+	// Doubt is what is suspicious about a client that came last, empty if nothing is.
+	Doubt string
 	// How often everything was taken, or a change, or nothing was new; and how often it was refused or the source was away.
 	Whole, Deltas, Unchanged, Refusals, Failures int64
 }

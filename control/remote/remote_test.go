@@ -234,9 +234,6 @@ func TestACallEndsInTime(t *testing.T) {
 	if _, err := c.Nodes(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.Snapshot(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "no sign of life") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestHeartbeats(t *testing.T) {

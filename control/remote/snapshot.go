@@ -35,7 +35,8 @@ func (s *Snapshot) Bytes() int64 { return s.body.read }
 // later than the revision.
 func (c *Client) Snapshot(ctx context.Context, since int64) (*Snapshot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	patience := time.AfterFunc(c.config.Timeout, func() { cancel(errSilent) })
+	// It may take a while to gather a million objects before the first is sent.
+	patience := time.AfterFunc(max(gathering, c.config.Timeout), func() { cancel(errSilent) })
 	what := call{
 		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{}, header: http.Header{"Accept": {control.SnapshotType}},
 	}
@@ -66,6 +67,9 @@ func (c *Client) Snapshot(ctx context.Context, since int64) (*Snapshot, error) {
 	}
 	return &Snapshot{Reader: reader, body: body, cancel: cancel}, nil
 }
+
+// gathering is how long the service may take before it begins to send.
+const gathering = time.Minute
 
 // A patientBody is read for as long as something comes, and up to a bound.
 type patientBody struct {

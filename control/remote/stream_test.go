@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/remote"
 )
 
 // A stream that breaks goes on where it was.
@@ -191,4 +193,30 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, tt.want)
 		}
 	}
+}
+
+func TestASnapshotThatStopsComingIsAnError(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var b strings.Builder
+		write(t, &b, control.Header{Namespace: "default", Revision: 1}, 1000)
+		_, _ = io.WriteString(w, b.String()[:b.Len()/2])
+		_ = http.NewResponseController(w).Flush()
+		<-held
+	}))
+	defer server.Close()
+	defer close(held)
+	c, err := remote.New(remote.Config{URL: server.URL, Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Snapshot(t.Context(), 0)
+	for err == nil {
+		_, err = s.Next()
+	}
+	if !errors.Is(err, control.ErrBroken) || !strings.Contains(err.Error(), "no sign of life") {
+		t.Errorf("got %v", err)
+	}
+	_ = s.Close()
 }

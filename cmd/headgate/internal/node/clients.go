@@ -54,6 +54,21 @@ func (w widths) refuses(name string, data []byte, doc *file.Document) error {
 	return f.Error(found, more, rules.ErrInvalid)
 }
 
+// doubt says that nobody could be a client of a rules service. Other nodes may count in another way, so it is not refused.
+func (w widths) doubt(c *rules.Client) string {
+	for _, t := range c.Attributes {
+		if t.Attribute.Kind != headgate.AttrIP {
+			continue
+		}
+		for _, value := range t.Values {
+			if want := w.wants(value); want != "" {
+				return "attributes.ip: " + rules.Quote(value) + ": want " + want
+			}
+		}
+	}
+	return ""
+}
+
 // wants says what would be right in place of an ip that no request has, nothing if it is right.
 func (w widths) wants(value string) string {
 	list, err := identity.ParseNetworks(value)

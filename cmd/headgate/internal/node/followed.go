@@ -70,7 +70,7 @@ func (f *followed) current() telemetry.RulesStatus {
 		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(), LagMS: s.Lag.Milliseconds(),
-			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk,
+			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk, Doubt: s.Doubt,
 		},
 	}
 	if m := f.mirror.Load(); m != nil && made.Error == "" {

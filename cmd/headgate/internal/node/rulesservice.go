@@ -54,6 +54,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
+		Doubt: widthsOf(n.config).doubt,
 	})
 	if err == nil && n.control.late != nil && !f.ready() {
 		err = n.control.late.err() // without the database and without rules on disk

@@ -1,0 +1,105 @@
+package pulse
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A number is what is watched, and what was seen of it.
+type number struct {
+	mu    sync.Mutex
+	value int64
+	err   error
+	asked int
+	seen  []int64
+}
+
+func (n *number) ask(context.Context) (int64, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked++
+	return n.value, n.err
+}
+
+// set has it say something else from now on.
+func (n *number) set(value int64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.value, n.err = value, err
+}
+
+// expect checks what was seen when all is quiet.
+func (n *number) expect(t *testing.T, what string, want ...int64) {
+	t.Helper()
+	synctest.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Equal(n.seen, want) {
+		t.Errorf("%s: got %v, want %v", what, n.seen, want)
+	}
+}
+
+// watch starts a watch of it.
+func watch(ctx context.Context, p *Pulse, n *number) (done <-chan struct{}) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for v := range p.Watch(ctx, Times{Poll: 10 * time.Second, Ask: time.Second}, n.ask) {
+			n.mu.Lock()
+			n.seen = append(n.seen, v)
+			n.mu.Unlock()
+		}
+	}()
+	return ended
+}
+
+func TestABeatIsSeenAtOnceAndALostOneSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pulse
+		n := &number{value: 7}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := watch(ctx, &p, n)
+		n.expect(t, "at first", 7)
+		n.set(8, nil)
+		n.expect(t, "without a beat", 7)
+		p.Beat()
+		n.expect(t, "with one", 7, 8)
+		p.Beat()
+		n.expect(t, "a beat for nothing", 7, 8)
+		n.set(5, nil)
+		time.Sleep(12 * time.Second)
+		n.expect(t, "looking, and what went back", 7, 8, 5)
+		n.set(9, errors.New("away"))
+		p.Beat()
+		n.expect(t, "while it is away", 7, 8, 5)
+		n.set(9, nil)
+		time.Sleep(12 * time.Second)
+		n.expect(t, "when it is back", 7, 8, 5, 9)
+		cancel()
+		<-done
+		if n.asked > 10 {
+			t.Errorf("asked %d times in 24 s, want about 7: one that is away is not pestered", n.asked)
+		}
+	})
+}
+
+func TestWatchesEndWithThePulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pulse
+		first, second := watch(t.Context(), &p, &number{}), watch(t.Context(), &p, &number{})
+		synctest.Wait()
+		p.Close()
+		<-first
+		<-second
+		p.Beat()
+		p.Close()
+		late := &number{}
+		<-watch(t.Context(), &p, late)
+		late.expect(t, "of one that was closed before")
+	})
+}
