@@ -41,11 +41,12 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		if err != nil {
 			return dst, err
 		}
-		with := append(dst, headgate.Decision{})
-		if err := s.take(p, checks[0].Key, checks[0].Cost, &with[len(dst)]); err != nil {
-			return dst, err
+		last := len(dst)
+		dst = append(dst, headgate.Decision{})
+		if err := s.take(p, checks[0].Key, checks[0].Cost, &dst[last]); err != nil {
+			return dst[:last], err
 		}
-		return with, nil
+		return dst, nil
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err

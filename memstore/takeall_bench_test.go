@@ -15,7 +15,7 @@ const benchClients = 400_000 // so many that their counters are not in the cache
 type writableKey []byte
 
 func newWritableKey(rule int) writableKey {
-	return writableKey("rule-" + string(rune('a'+rune(rule))) + "/client-00000000")
+	return writableKey("rule-" + string('a'+rune(rule)) + "/client-00000000")
 }
 
 func (k writableKey) String() string { return unsafe.String(&k[0], len(k)) }

@@ -47,3 +47,36 @@ func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 		}
 	}
 }
+
+// What a TakeAll took from one record before another part was denied is put back, and so is how long the record is kept.
+func TestDeniedTakeAllLeavesRecordsAsTheyWere(t *testing.T) {
+	for _, limit := range everyAlgorithm {
+		for _, before := range []int64{0, 2} { // units taken earlier
+			clock := &fakeClock{}
+			s := newStore(t, Options{Now: clock.Now})
+			if before > 0 {
+				take(t, s, "alice", limit, before)
+			}
+			take(t, s, "tenant", "1/h", 1)
+			keys := s.Stats().Keys
+			checks := []headgate.Check{
+				{Key: "alice", Limit: headgate.MustParseLimit(limit), Cost: 1},
+				{Key: "tenant", Limit: headgate.MustParseLimit("1/h"), Cost: 1},
+			}
+			want := take(t, s, "alice", limit, 0)
+			for range 10 {
+				ds, err := s.TakeAll(context.Background(), checks, nil)
+				if err != nil || !ds[0].Allowed || ds[0].Remaining != want.Remaining || ds[1].Allowed {
+					t.Fatalf("%s: %+v, %v; want the first allowed with %d remaining, the second denied", limit, ds, err, want.Remaining)
+				}
+			}
+			if got := take(t, s, "alice", limit, 0); got != want {
+				t.Errorf("%s, %d taken: %+v after denied TakeAlls, want %+v as before", limit, before, got, want)
+			}
+			s.sweepAll()
+			if got := s.Stats().Keys; before > 0 && got != keys {
+				t.Errorf("%s: %d keys are remembered, want %d", limit, got, keys)
+			}
+		}
+	}
+}
