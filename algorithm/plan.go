@@ -68,10 +68,19 @@ type Plan struct {
 
 // NewPlan makes a limit ready. The error is that of limit.Validate.
 func NewPlan(limit headgate.Limit) (*Plan, error) {
-	if err := limit.Validate(); err != nil {
+	p := &Plan{}
+	if err := p.Set(limit); err != nil {
 		return nil, err
 	}
-	p := &Plan{
+	return p, nil
+}
+
+// Set makes p the plan of a limit, whatever it was before. The error is that of limit.Validate, and leaves it as it was.
+func (p *Plan) Set(limit headgate.Limit) error {
+	if err := limit.Validate(); err != nil {
+		return err
+	}
+	*p = Plan{
 		limit:    limit,
 		kind:     all[limit.Algorithm].kind,
 		steps:    all[limit.Algorithm].steps,
@@ -85,7 +94,7 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 		if p.period == 0 {
 			p.period = headgate.DefaultTTL.Microseconds()
 		}
-		return p, nil
+		return nil
 	case headgate.SlidingBuckets:
 		p.buckets = int64(limit.Buckets)
 		if p.buckets == 0 {
@@ -94,7 +103,7 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 		p.width = p.period / p.buckets
 	}
 	p.rate = newRate(limit.Count, p.period)
-	return p, nil
+	return nil
 }
 
 // Limit returns the limit that the plan was made from.

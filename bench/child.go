@@ -19,7 +19,6 @@ type childFlags struct {
 	at        string
 	seconds   float64
 	target    string
-	pace      paceOrder
 }
 
 // The modes of a child.
@@ -29,10 +28,10 @@ const (
 	childTable  = "table"  // fill, printing how large the table is on the way
 	childGrowth = "growth" // fill, printing how long each insertion took
 
-	childResponder = "responder" // be the upstream of proxies
+	childResponder = "responder" // be the upstream of proxies, and send them requests at a constant rate if told to
 	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
+	childStalls    = "stalls"    // watch a core, printing when it stalled
 	childServer    = "server"    // be a server of the decision service, or one that it is measured by
-	childPace      = "pace"      // send requests at a constant rate, printing how long answers took
 )
 
 // runChild is a child's main. What it prints is JSON.
@@ -43,14 +42,10 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		return runResponder(in, printed)
 	case childFront:
 		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
+	case childStalls:
+		return runStalls(in, printed)
 	case childServer:
 		return withBallast(func() error { return runServer(f.contender, f.target, in, printed) })
-	case childPace:
-		measured, err := runPace(f.pace)
-		if err != nil {
-			return err
-		}
-		return printed.Encode(measured)
 	default:
 		return runLimiter(f, in, printed)
 	}

@@ -36,7 +36,7 @@ func openHeadgate(rules func() string) func(context.Context, *site) (place, erro
 		}
 		var l struct{ Gateway string }
 		err = p.await(ctx, func() error { return p.said.object(`"msg":"listening"`, &l) })
-		return place{l.Gateway, p}, err
+		return place{address: l.Gateway, process: p}, err
 	}
 }
 

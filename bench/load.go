@@ -86,17 +86,6 @@ type paceTable struct {
 	Rows          []paceRow
 }
 
-// add adds what was measured of the rows' fronts.
-func (t *paceTable) add(r paceResult) {
-	first := len(t.Rows) > 0 && len(t.Rows[0].Runs) == 0
-	t.Watched = r.Watched && (t.Watched || first)
-	t.Stalls += r.Stalls
-	t.Stalled += r.Stalled
-	for i := range t.Rows {
-		t.Rows[i].Runs = append(t.Rows[i].Runs, r.Windows[i]...)
-	}
-}
-
 // A paceRow is one front in it, window by window.
 type paceRow struct {
 	Contender string

@@ -44,7 +44,7 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
 	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
-	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, responder, front, server or pace (the benchmark starts these itself)")
+	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, responder, stalls, front or server (the benchmark starts these itself)")
 	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
 	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
 	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")
@@ -52,7 +52,6 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set.StringVar(&f.child.at, "at", "", "the sizes at which a table child looks")
 	set.Float64Var(&f.child.seconds, "seconds", 0, "how long a growth child of the loop alone goes on at least")
 	set.StringVar(&f.child.target, "target", "", "the address of a front child's upstream")
-	set.Func("pace", "what a pace child is to do, in JSON", f.child.pace.parse)
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -18,18 +16,14 @@ type paceOrder struct {
 	Length      time.Duration // after that
 	Patience    time.Duration // how long the last answer may take
 	Cores       []int         // on which stalls are watched for
+	// Spins has the load look for answers without ever sleeping, so that nobody has to wake it: its core is its own.
+	Spins bool
+	// Into is the file that the result is written to, in JSON.
+	Into string
 }
 
-// String is the order as a child is told it.
-func (o paceOrder) String() string {
-	text, err := json.Marshal(o)
-	if err != nil {
-		panic(fmt.Sprintf("a rate of %v: %v", o.Rate, err))
-	}
-	return string(text)
-}
-
-func (o *paceOrder) parse(text string) error { return json.Unmarshal([]byte(text), o) }
+// A paceDone says that it is there.
+type paceDone struct{ Paced string }
 
 // A paceResult is what came of it.
 type paceResult struct {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,12 +20,27 @@ import (
 func runPace(o paceOrder) (paceResult, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, err := newPace(o)
+	on, err := newPoller()
+	if err != nil {
+		return paceResult{}, err
+	}
+	defer on.close()
+	return pacedOn(on, o, func(int) error { return nil })
+}
+
+// pacedOn is runPace on a poller that has other descriptors too, of which others is told.
+func pacedOn(on *poller, o paceOrder, others func(fd int) error) (paceResult, error) {
+	p, err := newPace(on, o, others)
 	if err != nil {
 		return paceResult{}, err
 	}
 	defer p.close()
-	watch := watchStalls(p.start, o.Cores)
+	// A collection would hold requests up that the load has not sent yet. What is kept of them is small.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	watch, err := watchStalls(p.start, o.Cores)
+	if err != nil {
+		return paceResult{}, err
+	}
 	err = p.run()
 	stalls := watch.stop()
 	if err != nil {
@@ -37,6 +53,7 @@ func runPace(o paceOrder) (paceResult, error) {
 type pace struct {
 	order    paceOrder
 	poller   *poller
+	others   func(fd int) error
 	timer    int
 	requests [][]byte
 	start    time.Time
@@ -67,16 +84,15 @@ type line struct {
 	text [8 << 10]byte
 }
 
-func newPace(o paceOrder) (*pace, error) {
-	p := &pace{order: o, timer: -1, lines: map[int]*line{}, done: make([][]*window, len(o.Addresses)), start: time.Now()}
+func newPace(on *poller, o paceOrder, others func(fd int) error) (*pace, error) {
+	p := &pace{
+		order: o, poller: on, others: others, timer: -1, lines: map[int]*line{},
+		done: make([][]*window, len(o.Addresses)), start: time.Now(),
+	}
 	for _, text := range loadRequests() {
 		p.requests = append(p.requests, []byte(text))
 	}
-	var err error
-	if p.poller, err = newPoller(); err != nil {
-		return nil, err
-	}
-	if err = p.open(); err != nil {
+	if err := p.open(); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -116,7 +132,6 @@ func (p *pace) close() {
 	if p.timer >= 0 {
 		closeAll(p.timer)
 	}
-	p.poller.close()
 }
 
 // run runs the windows: in every round each address has one, in a new random order.
@@ -171,23 +186,41 @@ func (p *pace) window(of int) error {
 		if err := p.send(w); err != nil {
 			return err
 		}
-		if err := p.wakeAt(p.next(w, end)); err != nil {
+		if err := p.heed(w, end); err != nil {
 			return err
-		}
-		events, err := p.poller.wait()
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if int(e.Fd) == p.timer {
-				continue // it is set anew before the next wait, which silences it
-			}
-			if err := p.hear(w, p.lines[int(e.Fd)]); err != nil {
-				return err
-			}
 		}
 	}
 	p.done[of] = append(p.done[of], w)
+	return nil
+}
+
+// heed waits until something is to be done, unless the load spins, and hears what there is to hear.
+func (p *pace) heed(w *window, end time.Duration) error {
+	look := p.poller.look
+	if !p.order.Spins {
+		if err := p.wakeAt(p.next(w, end)); err != nil {
+			return err
+		}
+		look = p.poller.wait
+	}
+	events, err := look()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		fd := int(e.Fd)
+		if fd == p.timer {
+			continue // it is set anew before the next wait, which silences it
+		}
+		if l := p.lines[fd]; l != nil {
+			err = p.hear(w, l)
+		} else {
+			err = p.others(fd)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

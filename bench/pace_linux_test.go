@@ -8,7 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -127,14 +128,39 @@ func TestPaceRefusesWhatItCannotMeasure(t *testing.T) {
 	}
 }
 
-func TestPaceOrderReachesItsChild(t *testing.T) {
-	want := paceOrder{
-		Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}, Connections: 3, Rate: 12.5, Windows: 7,
-		Warming: time.Second, Length: time.Minute, Patience: time.Hour, Cores: []int{0, 1},
-	}
-	f, err := parseFlags([]string{"-child", "pace", "-pace", want.String()}, nil)
-	if err != nil || !reflect.DeepEqual(f.child.pace, want) {
-		t.Errorf("got %+v, %v; want %+v", f.child.pace, err, want)
+// The upstream sends a load to a server that asks it in turn, here itself, and goes on answering.
+func TestResponderSendsALoadAndAnswersMeanwhile(t *testing.T) {
+	for _, spins := range []bool{false, true} {
+		stdin, hold := io.Pipe()
+		told, tell := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- runResponder(stdin, json.NewEncoder(tell)) }()
+		said := json.NewDecoder(told)
+		var l listening
+		if err := said.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		order := paceOrder{
+			Addresses: []string{l.Address}, Connections: 2, Rate: 500, Windows: 2, Length: 40 * time.Millisecond, Patience: time.Minute,
+			Spins: spins, Into: filepath.Join(t.TempDir(), "paced.json"),
+		}
+		go func() { _ = json.NewEncoder(hold).Encode(order) }()
+		var done paceDone
+		if err := said.Decode(&done); err != nil || done.Paced != order.Into {
+			t.Fatalf("it says %+v, %v; want that %s is there", done, err, order.Into)
+		}
+		text, err := os.ReadFile(order.Into)
+		var got paceResult
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || len(got.Windows) != 1 || len(got.Windows[0]) != 2 || got.Windows[0][1].Requests != 20 || got.Watched {
+			t.Errorf("got %s, %v; want two windows of 20 requests, and no stalls watched for", text, err)
+		}
+		_ = hold.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("when its input ends it says %v, want nothing", err)
+		}
 	}
 }
 

@@ -1,87 +1,172 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
-	"runtime"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
 	"slices"
-	"sync"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// A stallWatch watches cores.
+// A stallWatch watches cores, with a process on each: in one that does anything else, the thread that is to wake would have to
+// wait for other threads that are not first.
 type stallWatch struct {
-	sees    bool // on all cores
-	end     chan struct{}
-	watches sync.WaitGroup
-	mu      sync.Mutex
-	stalls  []stall
+	start    time.Duration // of the load, by the machine's clock
+	watchers []*stallWatcher
+	sees     bool // on all cores
+}
+
+type stallWatcher struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out *json.Decoder
 }
 
 // watchStalls begins to watch cores; times are from the start. Without the right to be first on a core nothing is seen: a server
 // that is busy would look like a stall.
-func watchStalls(start time.Time, cores []int) *stallWatch {
-	w := &stallWatch{sees: len(cores) > 0, end: make(chan struct{})}
-	if len(cores) > 0 {
-		// Threads that come back from a sleep go on at once, whatever the load does.
-		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), len(cores)+2))
+func watchStalls(start time.Time, cores []int) (*stallWatch, error) {
+	now, err := machineTime()
+	if err != nil {
+		return nil, err
 	}
-	begun := make(chan error, len(cores))
+	w := &stallWatch{start: now - time.Since(start), sees: len(cores) > 0}
 	for _, core := range cores {
-		w.watches.Go(func() {
-			runtime.LockOSThread() // for good: the thread ends with this, and nobody else gets its priority
-			err := firstOn(core)
-			begun <- err
-			if err == nil {
-				w.watch(start)
-			}
-		})
-	}
-	for range cores {
-		if err := <-begun; err != nil {
+		one, err := newStallWatcher(core)
+		if err != nil {
+			w.stop()
+			return nil, fmt.Errorf("watch for stalls: %w", err)
+		}
+		w.watchers = append(w.watchers, one)
+		var begun stallsBegun
+		if one.out.Decode(&begun) != nil || !begun.First {
 			w.sees = false
 		}
 	}
-	return w
+	return w, nil
 }
 
-// stop ends the watch and returns the stalls in the order of their ends.
+func newStallWatcher(core int) (*stallWatcher, error) {
+	taskset, err := program("taskset")
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := command(context.Background(), childFlags{mode: childStalls})
+	if err != nil {
+		return nil, err
+	}
+	cmd.Args = append([]string{taskset, "-c", strconv.Itoa(core)}, cmd.Args...)
+	cmd.Path, cmd.Stderr = taskset, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &stallWatcher{cmd: cmd, in: in, out: json.NewDecoder(bufio.NewReader(out))}, nil
+}
+
+// stop ends the watch and returns the stalls in the order of their ends, none if it could not see.
 func (w *stallWatch) stop() []stall {
-	close(w.end)
-	w.watches.Wait()
-	slices.SortFunc(w.stalls, func(a, b stall) int { return cmp.Compare(a.to, b.to) })
+	var all []stall
+	for _, one := range w.watchers {
+		_ = one.in.Close() // at which it tells
+		var told stallsTold
+		if one.out.Decode(&told) != nil {
+			w.sees = false
+		}
+		_ = one.cmd.Wait() // however it ended, it has told, or not
+		for _, s := range told.Stalls {
+			all = append(all, stall{s[0] - w.start, s[1] - w.start})
+		}
+	}
 	if !w.sees {
 		return nil
 	}
-	return w.stalls
+	slices.SortFunc(all, func(a, b stall) int { return cmp.Compare(a.to, b.to) })
+	return all
 }
 
-// firstOn puts the thread on a core, before all others there.
-func firstOn(core int) error {
-	var set unix.CPUSet
-	set.Set(core)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
+type (
+	// stallsBegun is what a watcher says first: whether it comes before all others on its core.
+	stallsBegun struct{ First bool }
+	// stallsTold is what it says last: from when to when its core stalled, by the machine's clock.
+	stallsTold struct{ Stalls [][2]time.Duration }
+)
+
+// runStalls is the process that watches its core until in ends.
+func runStalls(in io.Reader, out *json.Encoder) error {
+	debug.SetGCPercent(-1) // it makes next to no garbage, and must not stop
+	first := comeFirst() == nil
+	if err := out.Encode(stallsBegun{First: first}); err != nil {
 		return err
 	}
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
-}
-
-func (w *stallWatch) watch(start time.Time) {
-	for last := time.Since(start); ; {
-		select {
-		case <-w.end:
-			return
-		default:
+	var end atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, in) // however it ends, it ends
+		end.Store(true)
+	}()
+	var told stallsTold
+	for last, err := machineTime(); first && !end.Load(); {
+		if err != nil {
+			return err
 		}
 		pause := unix.NsecToTimespec(int64(stallTick))
-		_ = unix.Nanosleep(&pause, nil) // woken early, it sleeps again
-		now := time.Since(start)
+		if err := unix.Nanosleep(&pause, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("sleep: %w", err)
+		}
+		var now time.Duration
+		now, err = machineTime()
 		if now-last > stallTick+stallLeast {
-			w.mu.Lock()
-			w.stalls = append(w.stalls, stall{last, now})
-			w.mu.Unlock()
+			told.Stalls = append(told.Stalls, [2]time.Duration{last, now})
 		}
 		last = now
 	}
+	<-ended
+	return out.Encode(told)
+}
+
+// comeFirst has all threads of this process come before those that are not of real time.
+func comeFirst() error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		id, err := strconv.Atoi(task.Name())
+		if err != nil {
+			return err
+		}
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+		if err := unix.SchedSetAttr(id, &attr, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machineTime is how long the machine has been running.
+func machineTime() (time.Duration, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return time.Duration(now.Nano()), nil
 }

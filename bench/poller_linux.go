@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +32,15 @@ func (p *poller) add(fd int) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// wait returns those that can be read.
-func (p *poller) wait() ([]unix.EpollEvent, error) {
+// wait returns those that can be read, once there are any.
+func (p *poller) wait() ([]unix.EpollEvent, error) { return p.poll(-1) }
+
+// look returns those that can be read now.
+func (p *poller) look() ([]unix.EpollEvent, error) { return p.poll(0) }
+
+func (p *poller) poll(milliseconds int) ([]unix.EpollEvent, error) {
 	for {
-		n, err := unix.EpollWait(p.epoll, p.events[:], -1)
+		n, err := unix.EpollWait(p.epoll, p.events[:], milliseconds)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -45,19 +51,42 @@ func (p *poller) wait() ([]unix.EpollEvent, error) {
 	}
 }
 
-// bell returns a descriptor that can be read once in has ended. silence waits for that.
-func bell(in io.Reader) (fd int, silence func(), err error) {
+// A bell can be polled for orders that come in.
+type bell struct {
+	fd     int // can be read if there is an order, or will be none any more
+	orders chan paceOrder
+}
+
+// newBell reads orders until in ends, or says what is none. silence waits for that.
+func newBell(in io.Reader) (b *bell, silence func(), err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return 0, nil, fmt.Errorf("pipe: %w", err)
+		return nil, nil, fmt.Errorf("pipe: %w", err)
 	}
+	b = &bell{fd: ends[0], orders: make(chan paceOrder, 1)}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = io.Copy(io.Discard, in) // however it ends, it ends
-		closeAll(ends[1])
+		defer closeAll(ends[1])
+		defer close(b.orders)
+		for read := json.NewDecoder(in); ; {
+			var o paceOrder
+			if read.Decode(&o) != nil {
+				return // however it ends, it ends
+			}
+			b.orders <- o
+			_, _ = unix.Write(ends[1], []byte{0}) // a pipe that has room and a reader takes it
+		}
 	}()
-	return ends[0], func() { <-gone; closeAll(ends[0]) }, nil
+	return b, func() { <-gone; closeAll(ends[0]) }, nil
+}
+
+// next returns the order that it has rung for. It is false if there are no more.
+func (b *bell) next() (paceOrder, bool) {
+	var one [1]byte
+	_, _ = unix.Read(b.fd, one[:]) // whatever it says
+	o, ok := <-b.orders
+	return o, ok
 }
 
 // closeAll closes descriptors, which cannot fail in a way that matters to sockets and pipes.

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
 // runResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that it
-// shares with the load is not what holds up a proxy. It says where it listens and serves until in ends.
+// shares with the load is not what holds up a proxy. It says where it listens and serves until in ends. What comes in are orders
+// for loads of constant rate, which it sends itself while it goes on answering: one thread that never waits for another, so
+// that what is measured is the proxy and not who gets the load's core.
 func runResponder(in io.Reader, out *json.Encoder) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,14 +28,14 @@ func runResponder(in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	defer closeAll(listener)
-	end, silence, err := bell(in)
+	orders, silence, err := newBell(in)
 	if err != nil {
 		return err
 	}
 	defer silence()
-	r := &responder{poller: p, answer: upstreamAnswer(), rests: map[int][]byte{}}
+	r := &responder{poller: p, listener: listener, answer: upstreamAnswer(), rests: map[int][]byte{}}
 	defer r.hangUp()
-	for _, fd := range []int{listener, end} {
+	for _, fd := range []int{listener, orders.fd} {
 		if err := p.add(fd); err != nil {
 			return fmt.Errorf("epoll: %w", err)
 		}
@@ -46,28 +49,58 @@ func runResponder(in io.Reader, out *json.Encoder) error {
 			return err
 		}
 		for _, e := range events {
-			switch fd := int(e.Fd); fd {
-			case end:
-				return nil
-			case listener:
-				if err := r.accept(listener); err != nil {
+			if int(e.Fd) != orders.fd {
+				if err := r.heed(int(e.Fd)); err != nil {
 					return err
 				}
-			default:
-				if err := r.serve(fd); err != nil {
-					return err
-				}
+				continue
 			}
+			order, ok := orders.next()
+			if !ok {
+				return nil
+			}
+			if err := r.pace(order); err != nil {
+				return err
+			}
+			if err := out.Encode(paceDone{order.Into}); err != nil {
+				return err
+			}
+			break // what else was to be read has been, or will be told of again
 		}
 	}
 }
 
+// pace sends a load and writes what came of it.
+func (r *responder) pace(o paceOrder) error {
+	measured, err := pacedOn(r.poller, o, r.heed)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(measured)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.Into, text, 0o644)
+}
+
+// heed does what a descriptor has become ready for.
+func (r *responder) heed(fd int) error {
+	if fd == r.listener {
+		return r.accept(fd)
+	}
+	if _, ok := r.rests[fd]; !ok {
+		return nil // it was closed meanwhile
+	}
+	return r.serve(fd)
+}
+
 // A responder is the connections of the upstream.
 type responder struct {
-	poller *poller
-	answer []byte
-	rests  map[int][]byte // the beginnings of requests that have not come whole
-	buffer [16 << 10]byte
+	poller   *poller
+	listener int
+	answer   []byte
+	rests    map[int][]byte // the beginnings of requests that have not come whole
+	buffer   [16 << 10]byte
 }
 
 func (r *responder) accept(listener int) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 )
 
@@ -21,6 +23,8 @@ type site struct {
 	loadCore    int
 	connections int
 	upstream    string // its address
+	responder   *process
+	orders      io.Writer // what it is to send
 	running     []*process
 }
 
@@ -43,7 +47,7 @@ func openSite(ctx context.Context, b *bench) (*site, error) {
 		s.close()
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
-	s.upstream = upstream.address
+	s.upstream, s.responder, s.orders = upstream.address, upstream.process, upstream.in
 	return s, nil
 }
 
@@ -59,6 +63,7 @@ func (s *site) close() {
 type place struct {
 	address string
 	process *process
+	in      io.Writer // what it reads, if that is more than nothing
 }
 
 // listening is what a child says once it serves.
@@ -79,7 +84,8 @@ func (s *site) startChild(ctx context.Context, core int, f childFlags) (place, e
 	if err != nil {
 		return place{}, err
 	}
-	if _, err := cmd.StdinPipe(); err != nil { // it serves until this is closed
+	in, err := cmd.StdinPipe() // it serves until this is closed
+	if err != nil {
 		return place{}, err
 	}
 	p, err := s.start(core, cmd)
@@ -88,7 +94,7 @@ func (s *site) startChild(ctx context.Context, core int, f childFlags) (place, e
 	}
 	var l listening
 	err = p.await(ctx, func() error { return p.said.object(`"Address"`, &l) })
-	return place{l.Address, p}, err
+	return place{address: l.Address, process: p, in: in}, err
 }
 
 // startServer starts a program that has to be told its port, on a free one that another program may take first.
@@ -167,31 +173,41 @@ func (s *site) look(f *openFront) (l look, err error) {
 	return l, err
 }
 
-// pace measures how long the answers of fronts take at a rate.
+// pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as well.
 func (s *site) pace(ctx context.Context, fronts []*openFront, rate float64, windows int) (paceResult, error) {
 	size := s.bench.sizes
 	order := paceOrder{
 		Connections: s.connections, Rate: rate, Windows: windows,
-		Warming: size.PaceWarming, Length: size.PaceLength, Patience: 10 * time.Second, Cores: []int{s.loadCore, s.frontCore},
+		Warming: size.PaceWarming, Length: size.PaceLength, Patience: 10 * time.Second, Cores: []int{s.loadCore, s.frontCore}, Spins: true,
+		Into: filepath.Join(s.dir, "paced.json"),
 	}
 	for _, f := range fronts {
 		order.Addresses = append(order.Addresses, f.address)
 	}
-	cmd, err := command(ctx, childFlags{mode: childPace, pace: order})
-	if err != nil {
-		return paceResult{}, err
+	if err := json.NewEncoder(s.orders).Encode(order); err != nil {
+		return paceResult{}, fmt.Errorf("order a load: %w", err)
 	}
-	p, err := startProcess(s.loadCore, cmd)
-	if err != nil {
-		return paceResult{}, err
-	}
-	defer p.stop()
 	each := time.Duration(windows*len(fronts)) * (order.Warming + order.Length)
-	if err := p.finish(ctx, 2*each+order.Patience+startupTime); err != nil {
-		return paceResult{}, err
+	ctx, cancel := context.WithTimeout(ctx, 2*each+order.Patience+startupTime)
+	defer cancel()
+	for {
+		err := s.responder.said.object(`"Paced"`, new(paceDone))
+		if err == nil {
+			break
+		}
+		select {
+		case <-s.responder.ended:
+			return paceResult{}, fmt.Errorf("%w: %s", errEnded, s.responder.said)
+		case <-ctx.Done():
+			return paceResult{}, fmt.Errorf("no load was measured: %w: %w", ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	var measured paceResult
-	err = p.said.object(`"Windows"`, &measured)
+	text, err := os.ReadFile(order.Into)
+	if err == nil {
+		err = json.Unmarshal(text, &measured)
+	}
 	return measured, err
 }
 

@@ -23,7 +23,7 @@ func command(ctx context.Context, f childFlags) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, self,
 		"-child", f.mode, "-contender", f.contender, "-quota", f.quota,
 		"-keys", strconv.Itoa(f.keys), "-picks", strconv.Itoa(f.picks), "-at", f.at,
-		"-seconds", strconv.FormatFloat(f.seconds, 'g', -1, 64), "-target", f.target, "-pace", f.pace.String())
+		"-seconds", strconv.FormatFloat(f.seconds, 'g', -1, 64), "-target", f.target)
 	cmd.Env = append(os.Environ(), childEnv+"=1")
 	return cmd, nil
 }

@@ -70,7 +70,7 @@ func (t *task) bytes() int {
 }
 
 // maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
-const maxCalls = 4
+const maxCalls = 8
 
 // A batcher sends tasks together. One that is alone is sent at once; those that come while calls are under way gather until
 // one returns, there are enough of them, or the first has waited long enough. When there are many, as many calls as may be take

@@ -31,7 +31,7 @@ type Options struct {
 	// Deadline is how long a call may take, with what it waits for others. A caller's context may end it sooner. Default
 	// DefaultDeadline.
 	Deadline time.Duration
-	// BatchWait is how long a call waits at most for others to travel with, while others are under way; if there are four of
+	// BatchWait is how long a call waits at most for others to travel with, while others are under way; if there are eight of
 	// these, until one returns. Default DefaultBatchWait. Below zero every call travels alone.
 	BatchWait time.Duration
 	// MaxBatch is how many calls travel together at most; the service takes 1000 unless told otherwise. Default

@@ -44,6 +44,9 @@ func (t *Transport) read(r *http.Response, now time.Time) *said {
 	}
 	s.windows = t.readDraft(r.Header, now)
 	if s.windows == nil {
+		s.windows = t.readEarlierDraft(r.Header, now)
+	}
+	if s.windows == nil {
 		s.windows = t.readX(r.Header, now, date)
 	}
 	if !s.refused {
@@ -134,12 +137,42 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 	return windows
 }
 
-func readList(lines []string) httpsfv.List {
+// readEarlierDraft reads RateLimit as drafts 7 and before have it: limit=100, remaining=50, reset=30.
+func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
+	lines := h["Ratelimit"]
+	if !readable(lines) {
+		return nil
+	}
+	d, err := httpsfv.UnmarshalDictionary(lines)
+	if err != nil {
+		return nil
+	}
+	of := func(name string) (int64, bool) {
+		member, _ := d.Get(name)
+		item, _ := member.(httpsfv.Item)
+		n, ok := item.Value.(int64)
+		return n, ok && n >= 0
+	}
+	left, hasLeft := of("remaining")
+	reset, hasReset := of("reset")
+	if !hasLeft || !hasReset {
+		return nil
+	}
+	quota, _ := of("limit")
+	return []window{{name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))), span: shortPause}}
+}
+
+// readable tells whether a field is there, and not too long.
+func readable(lines []string) bool {
 	size := 0
 	for _, line := range lines {
 		size += len(line)
 	}
-	if size == 0 || size > maxField {
+	return size > 0 && size <= maxField
+}
+
+func readList(lines []string) httpsfv.List {
+	if !readable(lines) {
 		return nil
 	}
 	list, err := httpsfv.UnmarshalList(lines)

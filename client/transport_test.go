@@ -93,6 +93,10 @@ func TestAnswersHoldTheRequestsThatFollow(t *testing.T) {
 			return []string{"RateLimit", `"a";r=0`, "RateLimit-Policy", `"a";q=10;w=12`}
 		}, 12 * time.Second},
 		"draft-11, on two lines": {200, func() []string { return []string{"RateLimit", `"a";r=5;t=3`, "RateLimit", `"b";r=0;t=9`} }, 9 * time.Second},
+		"draft-7, nothing left":  {200, func() []string { return []string{"RateLimit", `limit=10, remaining=0, reset=7`} }, 7 * time.Second},
+		"draft-7, some left":     {200, func() []string { return []string{"RateLimit", `limit=10, remaining=3, reset=7`} }, 0},
+		"draft-7, no reset":      {200, func() []string { return []string{"RateLimit", `limit=10, remaining=0`} }, 0},
+		"draft-7, no numbers":    {200, func() []string { return []string{"RateLimit", `remaining=(0), reset="7"`} }, 0},
 		"X-RateLimit, seconds":   {200, func() []string { return []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "11"} }, 11 * time.Second},
 		"X-RateLimit, a moment": {200, func() []string {
 			return []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", epoch(11 * time.Second)}

@@ -88,7 +88,7 @@ var (
 )
 
 // A Conflict says which object was not at the revision that a change was based on.
-type Conflict struct {
+type Conflict struct { //nolint:errname // it is known by what it is, as other values of this package are
 	Namespace  string
 	Kind       Kind // empty if it is the namespace
 	ID         string

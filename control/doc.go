@@ -7,7 +7,10 @@
 //
 //	db, err := sqlite.Open(ctx, "rules.db")
 //	if err != nil { ... }
-//	change := control.Change{Namespace: "shop", Actor: "alice", Ops: []control.Op{{Kind: control.KindRule, ID: "search", Body: body}}}
+//	change := control.Change{
+//		Namespace: "shop", Base: control.Any, Actor: "alice",
+//		Ops: []control.Op{{Kind: control.KindRule, ID: "search", Base: control.Absent, Body: body}},
+//	}
 //	err = db.Commit(ctx, &change) // *Conflict: somebody else was faster
 //
 // A DB is one of control/sqlite, control/postgres and control/redisdb; package control/dbtest holds what all of them are

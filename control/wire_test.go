@@ -101,7 +101,7 @@ func TestTheLargestBodyThatIsKeptFitsALine(t *testing.T) {
 	if err := w.Write(&control.Item{Kind: control.KindOverride, ID: id, Revision: 1 << 62, Body: body}); err != nil {
 		t.Error(err)
 	}
-	c.Ops[0].Body = append(body[:len(body)-1], `xx"`...)
+	c.Ops[0].Body = []byte(`"` + strings.Repeat("x", control.MaxBody-1) + `"`)
 	if err := c.Validate(); !errors.Is(err, control.ErrInvalid) {
 		t.Errorf("a larger one: got %v, want %v", err, control.ErrInvalid)
 	}

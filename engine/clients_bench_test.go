@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -28,7 +29,7 @@ func BenchmarkDecideOfAMillion(b *testing.B) {
 		b.Run(fmt.Sprintf("registered=%t", registered), func(b *testing.B) {
 			e := newEngine(b, engine.Config{Store: newStore(b, memstore.Options{}), Rules: compile(b, rule)})
 			for i := 0; registered && i < clients; i++ {
-				c := rules.Client{ID: users[i].user, Limits: []rules.Limit{{Limit: headgate.PerSecond(1_000_000 + int64(i))}}}
+				c := rules.Client{ID: users[i].user, Limits: []rules.Limit{{Limit: headgate.Per(1000, time.Second+time.Duration(i)*time.Microsecond)}}}
 				if err := e.AddClient(c); err != nil {
 					b.Fatal(err)
 				}

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,12 +20,12 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-func TestADecisionAtHalfLoadIsQuick(t *testing.T) { testHalfLoad(t, 300*time.Millisecond) }
+func TestADecisionAtHalfLoadIsQuick(t *testing.T) { testHalfLoad(t, 24) }
 
 // testHalfLoad measures what a decision adds to a request when half as many come as guard and server can do. Beside it, in
 // turns and at the same rate, the same script is run by the client library and nothing else: what that takes is the
 // machine's and the server's.
-func testHalfLoad(t *testing.T, lasting time.Duration) {
+func testHalfLoad(t *testing.T, windows int) {
 	t.Helper()
 	server := redistest.Standalone(t, redistest.Options{})
 	store := openStore(t, server.URL(), redisstore.Options{})
@@ -49,35 +47,37 @@ func testHalfLoad(t *testing.T, lasting time.Duration) {
 	if raceDetected {
 		short = 200 * time.Millisecond
 	}
-	// Others have work for this machine too, and what is asked meanwhile waits. So there are several windows, and the best
-	// counts.
-	var ours, theirs, oursUndisturbed, theirsUndisturbed histogram
-	best, most, undisturbed, windows := time.Hour, 0.0, 0, 0
-	for windows < 4 || best > short && windows < 24 {
-		windows++
-		possible := throughput(callers, lasting/2, take)
-		before := stolen()
-		h := offer(t, possible/2, lasting, take)
-		control := offer(t, possible/2, lasting, bare)
+	// Others have work for this machine too, and even one that is idle stands still for milliseconds some times a second: what
+	// is asked meanwhile waits. So there are many short windows, of which the one in the middle says what is usual.
+	const lasting, anew = 50 * time.Millisecond, 3
+	var ours, theirs histogram
+	var each, control []time.Duration
+	possible := 0.0
+	for window := 0; window < windows || each[0] > short && window < 4*windows; window++ {
+		if window%anew == 0 {
+			possible = throughput(callers, lasting, take)
+		}
+		var h, c *histogram
+		if window%2 == 0 { // who comes first meets what was left behind
+			h = offer(t, possible/2, lasting, take)
+			c = offer(t, possible/2, lasting, bare)
+		} else {
+			c = offer(t, possible/2, lasting, bare)
+			h = offer(t, possible/2, lasting, take)
+		}
 		ours.merge(h)
-		theirs.merge(control)
-		if stolen() == before {
-			undisturbed++
-			oursUndisturbed.merge(h)
-			theirsUndisturbed.merge(control)
-		}
-		if p99 := h.at(0.99); p99 < best {
-			best, most = p99, possible
-		}
+		theirs.merge(c)
+		each, control = append(each, h.at(0.99)), append(control, c.at(0.99))
+		slices.Sort(each)
 	}
-	t.Logf("at half load: %v; in the best window p99 %v at half of %.0f/s", &ours, best, most)
-	t.Logf("the same script by rueidis, nothing else, in turns: %v", &theirs)
-	if undisturbed > 0 {
-		t.Logf("in the %d of %d windows in which no other virtual machine had the processor: %v; the script alone: %v",
-			undisturbed, windows, &oursUndisturbed, &theirsUndisturbed)
-	}
-	if best > short {
-		t.Errorf("p99 is %v in the best window, want at most %v", best, short)
+	slices.Sort(control)
+	middle := len(each) / 2
+	t.Logf("at half load, lately of %.0f/s: p99 %v in the middle one of %d windows, %v in the best; all: %v",
+		possible, each[middle], len(each), each[0], &ours)
+	t.Logf("the same script by rueidis and nothing else, in turns with it: p99 %v in the middle window, %v in the best; all: %v",
+		control[middle], control[0], &theirs)
+	if each[0] > short {
+		t.Errorf("p99 is %v in the best window, want at most %v", each[0], short)
 	}
 }
 
@@ -112,21 +112,6 @@ func bareScript(t *testing.T, addr string, limit headgate.Limit) func() {
 			t.Errorf("%q, %v", answer, err)
 		}
 	}
-}
-
-// stolen returns for how long other virtual machines had this one's processors, in ticks of the kernel; 0 if it does not
-// tell.
-func stolen() (ticks int64) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	const steal = 8
-	line, _, _ := strings.Cut(string(text), "\n")
-	if fields := strings.Fields(line); len(fields) > steal {
-		ticks, _ = strconv.ParseInt(fields[steal], 10, 64)
-	}
-	return ticks
 }
 
 // throughput returns how many decisions a second so many callers get who ask without a pause.

@@ -105,7 +105,7 @@ func TestSoakOutages(t *testing.T) {
 	t.Run("hot key", func(t *testing.T) { testHotKey(t, "5/h", guard.DefaultDenyCache, time.Minute) })
 	t.Run("once", func(t *testing.T) { testOnce(t, 200) })
 	t.Run("flushes", func(t *testing.T) { testFlushes(t, time.Minute) })
-	t.Run("half load", func(t *testing.T) { testHalfLoad(t, time.Second) })
+	t.Run("half load", func(t *testing.T) { testHalfLoad(t, 240) })
 }
 
 func anyOf(list []*redistest.Server) *redistest.Server { return list[rand.IntN(len(list))] }

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"sync"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 )
@@ -12,14 +14,53 @@ type plan struct {
 	kind    algorithm.Kind
 	compact bool  // its state fits a state word
 	life    uint8 // the life byte of its entries, if compact
+	loan    bool  // it is for one decision, and then for another
 }
 
 func newPlan(limit headgate.Limit) (*plan, error) {
-	p, err := algorithm.NewPlan(limit)
-	if err != nil {
+	made := &plan{}
+	if err := made.set(limit); err != nil {
 		return nil, err
 	}
-	made := &plan{Plan: *p, limit: limit, kind: p.Kind()}
-	made.life, made.compact = lifeOf(p)
 	return made, nil
+}
+
+func (p *plan) set(limit headgate.Limit) error {
+	if err := p.Plan.Set(limit); err != nil {
+		return err
+	}
+	p.limit, p.kind = limit, p.Kind()
+	p.life, p.compact = lifeOf(&p.Plan)
+	return nil
+}
+
+// loans are plans for limits that are not remembered: where a million clients have a limit each, remembering would but push
+// out others.
+var loans = sync.Pool{New: func() any { return &plan{loan: true} }}
+
+// admitted is of how many limits that would push out others one is remembered.
+const admitted = 16
+
+// unplanned returns a plan for a limit that is not remembered. Give it to done after the decision.
+func (s *Store) unplanned(limit headgate.Limit, room bool) (*plan, error) {
+	if room || s.strangers.Add(1)%admitted == 0 {
+		p, err := newPlan(limit)
+		if err == nil {
+			s.plans.Put(&limit, p)
+		}
+		return p, err
+	}
+	p := loans.Get().(*plan)
+	if err := p.set(limit); err != nil {
+		loans.Put(p)
+		return nil, err
+	}
+	return p, nil
+}
+
+// done takes a plan back.
+func (p *plan) done() {
+	if p.loan {
+		loans.Put(p)
+	}
 }

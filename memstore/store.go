@@ -25,6 +25,8 @@ type Store struct {
 	seeds  [algorithm.Kinds]maphash.Seed
 	dirs   [1 << shardBits]atomic.Pointer[directory]
 	plans  algorithm.Cache[*plan]
+	// strangers counts limits that are not among plans, where there was no room for them.
+	strangers atomic.Uint64
 
 	shards [1 << shardBits]shard
 
@@ -97,6 +99,7 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (d headgate.Decision
 		return d, err
 	}
 	err = s.take(p, c.Key, c.Cost, &d)
+	p.done()
 	return d, err
 }
 
@@ -110,7 +113,11 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 
 // planOf checks a check by itself and returns its plan.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
-	p, err := s.plans.Get(&c.Limit, newPlan)
+	var err error
+	p, found, room := s.plans.Find(&c.Limit)
+	if !found {
+		p, err = s.unplanned(c.Limit, room)
+	}
 	if err != nil || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 		return nil, c.Validate()
 	}

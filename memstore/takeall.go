@@ -43,7 +43,9 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		}
 		last := len(dst)
 		dst = append(dst, headgate.Decision{})
-		if err := s.take(p, checks[0].Key, checks[0].Cost, &dst[last]); err != nil {
+		err = s.take(p, checks[0].Key, checks[0].Cost, &dst[last])
+		p.done()
+		if err != nil {
 			return dst[:last], err
 		}
 		return dst, nil
@@ -85,7 +87,11 @@ func (s *Store) takeTogether(checks []headgate.Check, parts []part, dst []headga
 		parts[i].at(now, checks[i].Key)
 	}
 	s.reach(parts)
-	return s.takeParts(parts, dst)
+	dst, err := s.takeParts(parts, dst)
+	for i := range parts {
+		parts[i].plan.done()
+	}
+	return dst, err
 }
 
 // A shardSet is a set of shard numbers, in order.

@@ -29,6 +29,9 @@ Without any file the gateway listens on port 8080 before a built-in service, cou
 decision service answers on this host alone: HTTP with JSON and forward-auth on port 8081, gRPC and Envoys on 8082, clients of
 Redis on 8083. An address of "off" turns a listener off. Give --api-token-file before you let others reach them.
 
+The rules are in a database, which the rules service on --admin-addr changes; the first start prints a token for it. With
+--rules they are those of a file instead, and with --control those of a rules service elsewhere; see docs/rules-service.md.
+
 Every flag can be given as a variable as well, and in the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
 gateway_addr. A flag counts before a variable, a variable before the file. The file says more than flags can: listeners with
 TLS, routes to several upstreams with health checks, who is asking, what clients are told; see docs/config.md.
@@ -43,6 +46,9 @@ say so. SIGHUP reads it again at once. SIGTERM lets requests finish and exits wi
 
   # limits shared by several gateways, behind a load balancer
   HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8
+
+  # a node of a rules service
+  headgate serve --control https://rules.example.com:8084 --token-file node.txt --upstream http://localhost:9000
 
   # decisions alone, for services and proxies on other hosts
   headgate serve --gateway-addr off --api-addr :8081 --grpc-addr :8082 --api-token-file token.txt --rules rules.yaml`,

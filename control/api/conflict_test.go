@@ -16,17 +16,12 @@ import (
 	"github.com/headgate/headgate/control/sqlite"
 )
 
-// Two editors count the priority up, on two servers that share a database, each by what he has read. If none of their
-// changes is lost, it has been counted as often as they were told that it was.
+// Two editors count the priority up, each on a server of his own, by what he has read. If none of their changes is lost, it
+// has been counted as often as they were told that it was.
 func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.db")
+	db := openDB(t)
 	var services []*service
 	for range 2 {
-		db, err := sqlite.Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
 		services = append(services, open(t, api.Config{DB: db, AdminToken: "a token of a file, long enough"}))
 	}
 	services[0].call("POST", "/v1/rules", searchRule).wants(201)

@@ -44,7 +44,7 @@ func Bench(b *testing.B, fresh New) {
 		b.Run("Search", func(b *testing.B) { list(b, "search/9999/", 1) })
 		b.Run("Get", func(b *testing.B) {
 			for b.Loop() {
-				get(b, db, "n", control.KindRule, ops[rules/2].ID)
+				get(b, db, "n", ops[rules/2].ID)
 			}
 		})
 		b.Run("Change", func(b *testing.B) {

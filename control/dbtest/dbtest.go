@@ -86,12 +86,12 @@ func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *c
 	return c
 }
 
-// get returns an object that has to be there.
-func get(t testing.TB, db control.DB, namespace string, kind control.Kind, id string) *control.Object {
+// get returns a rule that has to be there.
+func get(t testing.TB, db control.DB, namespace, id string) *control.Object {
 	t.Helper()
-	o, err := db.Get(t.Context(), namespace, kind, id)
+	o, err := db.Get(t.Context(), namespace, control.KindRule, id)
 	if err != nil {
-		t.Fatalf("get %s %s: %v", kind, id, err)
+		t.Fatalf("get rule %s: %v", id, err)
 	}
 	return o
 }
@@ -141,7 +141,7 @@ func changeIsApplied(t *testing.T, fresh New) {
 	if first.Ops[0].Before != nil {
 		t.Errorf("before: got %s, want none", first.Ops[0].Before)
 	}
-	a := get(t, db, "shop", control.KindRule, "a")
+	a := get(t, db, "shop", "a")
 	if a.Revision != 1 || string(a.Body) != `{"v":1}` || a.By != "alice" || !a.Created.Equal(first.Time) || !a.Updated.Equal(first.Time) ||
 		a.Namespace != "shop" || a.Kind != control.KindRule || a.ID != "a" {
 		t.Errorf("got %+v", a)
@@ -150,7 +150,7 @@ func changeIsApplied(t *testing.T, fresh New) {
 	if second.Revision != 2 || string(second.Ops[0].Before) != `{"v":1}` || string(second.Ops[1].Before) != `{"v":2}` || second.Ops[2].Before != nil {
 		t.Errorf("got %+v", second)
 	}
-	a = get(t, db, "shop", control.KindRule, "a")
+	a = get(t, db, "shop", "a")
 	if a.Revision != 2 || string(a.Body) != `{"v":3}` || !a.Created.Equal(first.Time) || !a.Updated.Equal(second.Time) {
 		t.Errorf("got %+v, want it created at %v and updated at %v", a, first.Time, second.Time)
 	}
@@ -172,7 +172,7 @@ func changeIsApplied(t *testing.T, fresh New) {
 	}
 	equal(t, "namespaces that have objects", names, []string{"other"})
 	again := commit(t, db, "shop", rule("a", control.Absent, `{}`))
-	if o := get(t, db, "shop", control.KindRule, "a"); !o.Created.Equal(again.Time) {
+	if o := get(t, db, "shop", "a"); !o.Created.Equal(again.Time) {
 		t.Errorf("created: got %v, want %v: it is another rule of that name", o.Created, again.Time)
 	}
 }
@@ -254,7 +254,7 @@ func reopened(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	db = open()
-	if o := get(t, db, "n", control.KindRule, "a"); string(o.Body) != `{"v":1}` {
+	if o := get(t, db, "n", "a"); string(o.Body) != `{"v":1}` {
 		t.Errorf("got %s", o.Body)
 	}
 	revision(t, db, "n", 1, 1)

@@ -121,7 +121,7 @@ func Move(t testing.TB, from, to control.DB) {
 	if c := commit(t, to, "n", put(control.KindRule, "a", `"after"`)); c.Revision != last+1 {
 		t.Errorf("the next revision: got %d, want %d", c.Revision, last+1)
 	}
-	if o := get(t, to, "n", control.KindRule, "a"); o.Revision != last+1 {
+	if o := get(t, to, "n", "a"); o.Revision != last+1 {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -25,7 +25,7 @@ func twoEditors(t *testing.T, fresh New) {
 		revisions := make([]int64, len(handles))
 		changes := make([]control.Change, len(handles))
 		for i, db := range handles {
-			o := get(t, db, "n", control.KindRule, "counter")
+			o := get(t, db, "n", "counter")
 			if string(o.Body) != strconv.Itoa(round) {
 				t.Fatalf("round %d: editor %d reads %s: an update was lost", round, i, o.Body)
 			}

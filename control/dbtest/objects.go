@@ -120,7 +120,7 @@ func oddNames(t *testing.T, fresh New) {
 	for i, id := range odd {
 		body := bodies[i%len(bodies)]
 		c := commit(t, db, id, put(control.KindRule, id, body), put(control.KindClient, id, body))
-		if o := get(t, db, id, control.KindRule, id); string(o.Body) != body || o.ID != id || o.Namespace != id {
+		if o := get(t, db, id, id); string(o.Body) != body || o.ID != id || o.Namespace != id {
 			t.Errorf("%q: got %q %q with %s, want %s", id, o.Namespace, o.ID, o.Body, body)
 		}
 		changes, err := db.Log(t.Context(), control.LogQuery{Namespace: id, Kind: control.KindClient, ID: id, Limit: 10})

@@ -201,9 +201,10 @@ func TestTheFileDoesNotGrowForEver(t *testing.T) {
 	note := strings.Repeat("long ", 800)
 	path := fileOf(t, dir)
 	var most, last int64
-	for i := range 16 {
+	const changes = 8
+	for i := range changes {
 		ops := []control.Op{rule("r", fmt.Sprintf(`{"id":"r","description":"%s","key":["user"],"limits":["%d/s"]}`, note, i+1))}
-		for j := range 20 {
+		for j := range 40 {
 			ops = append(ops, client(fmt.Sprintf("c%d", j), fmt.Sprintf(`{"id":"c%d","description":"%s","limits":["%d/s"]}`, j, note, i+1)))
 		}
 		if i == 5 {
@@ -231,12 +232,12 @@ func TestTheFileDoesNotGrowForEver(t *testing.T) {
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir})
 	defer func() { _ = n.Close() }()
-	for user, want := range map[string]int64{"c0": 16, "c19": 16, "stays": 5} {
+	for user, want := range map[string]int64{"c0": changes, "c39": changes, "stays": 5} {
 		if got := n.limit(user); got != want {
 			t.Errorf("%s: got %d, want %d", user, got, want)
 		}
 	}
-	if s := n.Status(); s.Clients != 21 || s.Rules != 2 || s.Revision != 17 {
+	if s := n.Status(); s.Clients != 41 || s.Rules != 2 || s.Revision != changes+1 {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -47,7 +47,7 @@ func TestAWatchGoesOnAfterItBroke(t *testing.T) {
 		}
 	}
 	// The first stream ends, the second is refused, the third is none.
-	if want := "[shop10 error error error shop40]"; fmt.Sprint(got) != want {
+	if want := "[shop10 error error error shop10 shop40]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 	for _, want := range []string{"", "10", "10", "10"} {

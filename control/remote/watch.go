@@ -34,7 +34,8 @@ const (
 var errSilent = errors.New("the rules service gave no sign of life")
 
 // Watch yields the revision of each change of the namespace that nodes should know of, the present one first, until ctx ends or
-// the caller stops. When the stream breaks it yields the error and goes on with a new one, which begins after the last event.
+// the caller stops. When the stream breaks it yields the error and goes on with a new one: it then yields the last event once
+// more, which says that the stream is there again, and what came after that.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last int64
@@ -82,6 +83,9 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 	defer func() { _ = answer.Body.Close() }() // it has no end to read to
 	if media := answer.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
 		return false, fmt.Errorf("GET %s/v1/watch: no stream of events but %q", c.base, media)
+	}
+	if *last > 0 && !yield(Event{Namespace: c.config.Namespace, Revision: *last}, nil) {
+		return true, nil
 	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(make([]byte, 0, 4<<10), maxEvent)

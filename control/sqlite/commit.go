@@ -89,7 +89,7 @@ func (s *statements) get(text string) (*sql.Stmt, error) {
 }
 
 func (s *statements) exec(text string, args ...any) error {
-	stmt, err := s.get(text)
+	stmt, err := s.get(text) //nolint:sqlclosecheck // close closes all of them
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *statements) close() error {
 // apply does one object's part of a change.
 func (s *statements) apply(c *control.Change, place int) error {
 	op := &c.Ops[place]
-	find, err := s.get("SELECT revision, created, updated, actor, body FROM objects WHERE kind = ? AND namespace = ? AND id = ?")
+	find, err := s.get("SELECT revision, created, updated, actor, body FROM objects WHERE kind = ? AND namespace = ? AND id = ?") //nolint:sqlclosecheck // close closes all of them
 	if err != nil {
 		return err
 	}

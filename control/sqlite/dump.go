@@ -29,21 +29,6 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// each calls f for each row of a query.
-func each(ctx context.Context, tx *sql.Tx, f func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 func dumpNamespaces(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 	return each(ctx, tx, func(rows *sql.Rows) error {
 		var n dump.Namespace

@@ -54,38 +54,24 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 }
 
 func changes(ctx context.Context, q querier, into *[]control.Change, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, q, func(rows *sql.Rows) error {
 		c := control.Change{Base: control.Any}
 		var when int64
-		if err := rows.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note); err != nil {
-			return err
-		}
+		err := rows.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note)
 		c.Time = at(when)
 		*into = append(*into, c)
-	}
-	return rows.Err()
+		return err
+	}, query, args...)
 }
 
 // readOps fills in what a change did. The base of each is what the object was at.
 func readOps(ctx context.Context, q querier, c *control.Change) error {
-	rows, err := q.QueryContext(ctx, "SELECT kind, id, was_revision, body, was_body FROM ops WHERE revision = ? ORDER BY place", c.Revision)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, q, func(rows *sql.Rows) error {
 		var op control.Op
-		if err := rows.Scan(&op.Kind, &op.ID, &op.Base, &op.Body, &op.Before); err != nil {
-			return err
-		}
+		err := rows.Scan(&op.Kind, &op.ID, &op.Base, &op.Body, &op.Before)
 		c.Ops = append(c.Ops, op)
-	}
-	return rows.Err()
+		return err
+	}, "SELECT kind, id, was_revision, body, was_body FROM ops WHERE revision = ? ORDER BY place", c.Revision)
 }
 
 // forNodes are the kinds that nodes get, for a query.

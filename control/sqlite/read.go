@@ -46,23 +46,30 @@ func object(row interface{ Scan(...any) error }, o *control.Object) error {
 	return nil
 }
 
-// objects calls each for all objects of a query of columns.
-func objects(ctx context.Context, q querier, each func(*control.Object) error, query string, args ...any) error {
+// each calls f for each row of a query.
+func each(ctx context.Context, q querier, f func(*sql.Rows) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err has said what was wrong
 	for rows.Next() {
-		var o control.Object
-		if err := object(rows, &o); err != nil {
-			return err
-		}
-		if err := each(&o); err != nil {
+		if err := f(rows); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
+}
+
+// objects calls f for all objects of a query of columns.
+func objects(ctx context.Context, q querier, f func(*control.Object) error, query string, args ...any) error {
+	return each(ctx, q, func(rows *sql.Rows) error {
+		var o control.Object
+		if err := object(rows, &o); err != nil {
+			return err
+		}
+		return f(&o)
+	}, query, args...)
 }
 
 // collect returns what appends objects to a list.
@@ -140,30 +147,18 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 // Namespaces returns the names of those that have objects.
 func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 	var names []string
-	err := strs(ctx, db.read, &names, `SELECT name FROM namespaces WHERE name <> ''
+	err := each(ctx, db.read, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, `SELECT name FROM namespaces WHERE name <> ''
 		AND EXISTS (SELECT 1 FROM objects WHERE namespace = name) ORDER BY name`)
 	return names, db.fault("read", err)
 }
 
-// strs reads a column of texts.
-func strs(ctx context.Context, q querier, into *[]string, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return err
-		}
-		*into = append(*into, s)
-	}
-	return rows.Err()
-}
-
 // Snapshot calls each for all objects that nodes get.
-func (db *DB) Snapshot(ctx context.Context, namespace string, each func(*control.Object) error) (revision int64, err error) {
+func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Object) error) (revision int64, err error) {
 	err = db.view(ctx, "read", func(tx *sql.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
@@ -174,7 +169,7 @@ func (db *DB) Snapshot(ctx context.Context, namespace string, each func(*control
 			if !kind.ForNodes() {
 				continue
 			}
-			err := objects(ctx, tx, each, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
+			err := objects(ctx, tx, f, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
 			if err != nil {
 				return err
 			}

@@ -54,22 +54,16 @@ func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.S
 }
 
 func states(ctx context.Context, q querier, query string, args ...any) ([]control.State, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var list []control.State
-	for rows.Next() {
+	err := each(ctx, q, func(rows *sql.Rows) error {
 		var s control.State
 		var expires int64
-		if err := rows.Scan(&s.Bucket, &s.ID, &expires, &s.Body); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&s.Bucket, &s.ID, &expires, &s.Body)
 		s.Expires = at(expires)
 		list = append(list, s)
-	}
-	return list, rows.Err()
+		return err
+	}, query, args...)
+	return list, err
 }
 
 // DeleteState forgets a state.

@@ -47,8 +47,14 @@ type call struct {
 
 func (c *call) MarshalWire(dst []byte) ([]byte, error) {
 	dst, err := c.asker.answer.MarshalWire(dst)
-	c.server.calls.Put(c)
+	c.release()
 	return dst, err
+}
+
+func (c *call) release() {
+	if c.request.Kept() <= keptBytes {
+		c.server.calls.Put(c)
+	}
 }
 
 // UnmarshalWire reads the request.
@@ -68,7 +74,7 @@ func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grp
 		err = status.FromContextError(ctx.Err()).Err()
 	}
 	if err != nil {
-		s.calls.Put(c)
+		c.release()
 		return nil, err
 	}
 	return c, nil
@@ -81,7 +87,7 @@ type batch struct {
 	out     []byte
 }
 
-// Batches that were larger are not used again, so that what a few leave behind is not kept for many.
+// Calls that were larger are not used again, so that what a few leave behind is not kept for many.
 const (
 	keptBytes    = 64 << 10
 	keptRequests = 1000
@@ -96,7 +102,7 @@ func (c *batch) MarshalWire(dst []byte) ([]byte, error) {
 func (c *batch) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *batch) release() {
-	if cap(c.out) <= keptBytes && cap(c.request.Requests) <= keptRequests {
+	if cap(c.out) <= keptBytes && c.request.Kept() <= keptBytes && cap(c.request.Requests) <= keptRequests {
 		c.server.batches.Put(c)
 	}
 }

@@ -43,7 +43,7 @@ func (c *doing) MarshalWire(dst []byte) ([]byte, error) {
 func (c *doing) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *doing) release() {
-	if cap(c.out) <= keptBytes && cap(c.request.Operations) <= keptRequests {
+	if cap(c.out) <= keptBytes && cap(c.keys) <= keptBytes && c.request.Kept() <= keptBytes && cap(c.request.Operations) <= keptRequests {
 		c.server.doings.Put(c)
 	}
 }

@@ -35,6 +35,9 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.err
 }
 
+// Kept returns how many bytes the message holds on to for the next that is read.
+func (m *BatchRateLimitRequest) Kept() int { return cap(m.own) }
+
 // add returns one more request, which may hold what it was used for before.
 func (m *BatchRateLimitRequest) add() *RateLimitRequest {
 	if n := len(m.Requests); n < cap(m.Requests) {

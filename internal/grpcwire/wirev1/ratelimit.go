@@ -32,6 +32,9 @@ func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.err
 }
 
+// Kept returns how many bytes the message holds on to for the next that is read.
+func (m *RateLimitRequest) Kept() int { return cap(m.own) }
+
 func (m *RateLimitRequest) reset() {
 	m.Rule, m.User, m.IP, m.APIKey, m.Cost, m.HasCost, m.TooMany = "", "", "", "", 0, false, false
 	m.Attributes = m.Attributes[:0]

@@ -170,6 +170,9 @@ func readReceipt(r *reader, into *headgate.Receipt) {
 	}
 }
 
+// Kept returns how many bytes the message holds on to for the next that is read.
+func (m *DoRequest) Kept() int { return cap(m.own) }
+
 // MarshalWire appends the message.
 func (m *DoRequest) MarshalWire(dst []byte) ([]byte, error) {
 	for i := range m.Operations {

@@ -1,0 +1,82 @@
+package memstore
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+)
+
+// eachRoom is how many checks TakeEach looks up side by side.
+const eachRoom = 16
+
+// TakeEach decides each check by itself, in their order, as Take does: what comes of it is in dst or, if it failed, in errs, at
+// the same place. All three are of the same length, and errs holds nothing at the start.
+//
+// What some of the checks need is all looked at before the first of them is decided: the processor fetches it side by side,
+// while one after the other each would be waited for. The clock is asked once for those.
+func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
+	if err := s.admit(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return
+	}
+	var asks [eachRoom]ask
+	for from := 0; from < len(checks); from += eachRoom {
+		to := min(from+eachRoom, len(checks))
+		s.takeSome(asks[:to-from], checks[from:to], dst[from:to], errs[from:to])
+	}
+}
+
+func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
+	var known *plan // of the check before, which often has the same limit
+	for i, c := range checks {
+		a := &asks[i]
+		*a = ask{n: c.Cost}
+		if known == nil || c.Limit != known.limit || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
+			known, errs[i] = s.planOf(c)
+		}
+		if known != nil {
+			a.plan, a.hash = known, s.hash(known, c.Key)
+		}
+	}
+	s.fetchAll(asks)
+	now := s.now()
+	for i, c := range checks {
+		a := &asks[i]
+		p := a.plan
+		if p == nil {
+			continue
+		}
+		a.at(now, c.Key)
+		if p.compact && a.takes() {
+			switch pair, took := s.takeCompact(p, a.hash, a.now, a.n); took {
+			case yes:
+				p.Describe(dst[i], pair, a.now, a.n)
+				continue
+			case no:
+				*dst[i] = p.DecidePair(pair, a.now, a.n)
+				continue
+			}
+		}
+		errs[i] = s.take(p, c.Key, c.Cost, dst[i])
+	}
+}
+
+// fetchAll has the processor fetch what decisions will read. Nothing here waits for anything else, so that it can fetch all at
+// once.
+func (s *Store) fetchAll(asks []ask) {
+	for i := range asks {
+		hash := asks[i].hash
+		if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
+			tag := tagOf(hash)
+			base, slot := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load(), tag&d.mask
+			atomic.LoadUint64(&at(base, slot).tag)
+			atomic.LoadUint64(&at(base, (slot+lineSlots)&d.mask).tag) // keys are often found a little further
+		}
+	}
+}
+
+// lineSlots is how many slots there are in a line of the cache.
+const lineSlots = 64 / slotBytes
