@@ -18,9 +18,9 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
 GOLANGCI := go tool -modfile="$(CURDIR)/tools/go.mod" golangci-lint
 
-# -race where this platform and C compiler have it, nothing elsewhere. SQLite is C made into Go, and six times slower if it is
+# -race where this platform and C compiler have it, nothing elsewhere. SQLite's core is C made into Go, and four times slower if it is
 # watched, too; it is not ours to find races in.
-race = $(shell go list -race std >/dev/null 2>&1 && echo -race '-gcflags=modernc.org/...=-race=false')
+race = $(shell go list -race std >/dev/null 2>&1 && echo -race '-gcflags=modernc.org/sqlite/lib=-race=false')
 
 # How many packages are tested at once. Most of the time their tests wait for servers, so there may be more than cores.
 packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))

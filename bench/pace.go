@@ -54,7 +54,7 @@ type timed struct{ due, done time.Duration }
 // priority that is to wake on that core every stallTick sees it: it comes before all that a server does there, so nothing of
 // ours, a server's garbage collection neither, can hold it up for long.
 const (
-	stallTick  = 200 * time.Microsecond
+	stallTick  = 500 * time.Microsecond
 	stallLeast = 300 * time.Microsecond // later than that, a core has stalled
 )
 

@@ -223,7 +223,9 @@ func TestLinesSayWhatTheHeaderSays(t *testing.T) {
 // told returns what a header tells of limits.
 func told(h http.Header) http.Header {
 	h = h.Clone()
-	maps.DeleteFunc(h, func(name string, _ []string) bool { return !strings.Contains(name, "Ratelimit") && name != "Retry-After" })
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		return !strings.Contains(name, "Ratelimit") && name != "Retry-After"
+	})
 	return h
 }
 

@@ -26,7 +26,7 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 }
 
 func (p *plan) set(limit headgate.Limit) error {
-	if err := p.Plan.Set(limit); err != nil {
+	if err := p.Set(limit); err != nil {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()

@@ -29,7 +29,8 @@ func TestTakeEachAnswersAsTakeDoes(t *testing.T) {
 	limits := []headgate.Limit{
 		headgate.MustParseLimit("3/m"), headgate.MustParseLimit("5/m gcra"), headgate.MustParseLimit("3/m fixed-window"),
 		headgate.MustParseLimit("3/m fixed-window staggered"), headgate.MustParseLimit("3/m sliding-window"),
-		headgate.MustParseLimit("3/m sliding-log"), {Count: -1},
+		headgate.MustParseLimit("3/m sliding-log"),
+		{Count: -1},
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 200 {

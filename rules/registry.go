@@ -404,7 +404,7 @@ func (r *roster) find(hash uint32, right func(*registered) bool) *registered {
 // add adds a client that is not there under this hash.
 func (r *roster) add(hash uint32, c *registered) {
 	r.reserve(1)
-	(*r.seats.Load()).add(hash, c)
+	r.seats.Load().add(hash, c)
 	r.used++
 	r.count.Add(1)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,8 +103,8 @@ func TestRulesFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, `no rule "login"`, "rules", "get", "login")
 	s.want("delete rule login", "rules", "history", "login")
 	pruned := list[1].Revision + 1 // the change after the one that made it
-	s.want("would create 1", "rules", "rollback", itoa(pruned), "--dry-run")
-	s.want("created 1", "rules", "rollback", itoa(pruned))
+	s.want("would create 1", "rules", "rollback", fmt.Sprint(pruned), "--dry-run")
+	s.want("created 1", "rules", "rollback", fmt.Sprint(pruned))
 	s.want("id: login", "rules", "get", "login")
 	s.want("login\t5/m", "__complete", "rules", "get", "lo")
 
@@ -111,11 +112,6 @@ func TestRulesFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "search.yaml:6:14", "rules", "apply", "-f", dir)
 	s.refuses(exitError, "no file", "rules", "apply")
 	s.refuses(exitError, "want the number of a revision", "rules", "rollback", "yesterday")
-}
-
-func itoa(n int64) string {
-	text, _ := json.Marshal(n)
-	return string(text)
 }
 
 func TestClientsAndOverridesFromTheCommandLine(t *testing.T) {
@@ -143,14 +139,10 @@ func TestClientsAndOverridesFromTheCommandLine(t *testing.T) {
 func (s *shell) holds(words string, args ...string) error {
 	out, errs, code := s.run("", args...)
 	if code != exitOK || !strings.Contains(out, words) {
-		return &notYet{words: words, got: out + errs}
+		return fmt.Errorf("want %q in:\n%s%s", words, out, errs)
 	}
 	return nil
 }
-
-type notYet struct{ words, got string }
-
-func (e *notYet) Error() string { return "want " + e.words + " in:\n" + e.got }
 
 func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
 	s := newShell(t)

@@ -99,7 +99,7 @@ func listTokens(ctx context.Context, at *remote.Client) ([]issued, error) {
 	for {
 		var answer struct {
 			Tokens []issued `json:"tokens"`
-			Next   string  `json:"next"`
+			Next   string   `json:"next"`
 		}
 		if err := at.Do(ctx, "GET", "/v1/tokens", query, nil, &answer); err != nil {
 			return nil, err
