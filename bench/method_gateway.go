@@ -8,7 +8,8 @@ import (
 // gatewayMethod says how proxies are compared.
 func gatewayMethod(b *strings.Builder, r *results) {
 	s := r.Sizes
-	fmt.Fprintf(b, `- One core is the measured server's alone; wrk, with one thread, and the upstream share another. All servers stay alive and
+	fmt.Fprintf(b, `- One core is the measured server's alone; wrk, with one thread, and the upstream share another. All of them have the highest
+  priority that is not of real time, so that the system's housekeeping waits and not they. All servers stay alive and
   take turns, %[1]d rounds after one that only warms, in a new random order every round; those that wait sleep. Tables show
   medians over the rounds and the quartiles. "headgate against it" is taken round by round, and the median of that is what
   bars are held against.
@@ -33,7 +34,8 @@ func gatewayMethod(b *strings.Builder, r *results) {
   to come back.
 - For answers at half load, requests are due at even distances, fixed beforehand, on %[2]d connections, and are timed from
   when they were due, also those that had to wait for a connection. Nobody can hide a delay by being asked less. "Sent late"
-  is what the load itself adds to that. All are asked by turns, in a new random order every time, in windows of %[8]s behind
+  is what the load itself adds to that. Load and upstream are one thread that never sleeps, so that neither waits for the
+  other. All are asked by turns, in a new random order every time, in windows of %[8]s behind
   %[11]s that only warm, %[12]d of each. Figures are medians over the windows; what one adds to another is taken from window
   to window, and is the median of that.
 - A machine that others share stops a core now and then, for longer than a request takes. On each of the two cores a thread of

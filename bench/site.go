@@ -69,22 +69,27 @@ type place struct {
 // listening is what a child says once it serves.
 type listening struct{ Address string }
 
-// start starts a command on a core, to be ended with the site. Whoever is measured comes before what else runs on his core, the
-// system's housekeeping for one, as far as we have the right to say so: nice only complains if not.
+// start starts a command on a core, to be ended with the site.
 func (s *site) start(core int, cmd *exec.Cmd) (*process, error) {
-	if core == s.frontCore {
-		nice, err := program("nice")
-		if err != nil {
-			return nil, err
-		}
-		cmd.Args = append([]string{nice, "-n", "-20", cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = nice
+	if err := comesFirst(cmd); err != nil {
+		return nil, err
 	}
 	p, err := startProcess(core, cmd)
 	if err == nil {
 		s.running = append(s.running, p)
 	}
 	return p, err
+}
+
+// comesFirst has a command come before what else runs on its core, the system's housekeeping for one, as far as we have the
+// right to say so: nice only complains if not.
+func comesFirst(cmd *exec.Cmd) error {
+	nice, err := program("nice")
+	if err == nil {
+		cmd.Args = append([]string{nice, "-n", "-20", cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = nice
+	}
+	return err
 }
 
 // startChild starts this program as a server on a core.

@@ -65,7 +65,11 @@ func (s *site) wrkWith(ctx context.Context, address string, requests []string, c
 		return wrkRun{}, err
 	}
 	// It knows only whole seconds, so it is given plenty and then asked to come to its end.
-	p, err := startProcess(s.loadCore, exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address))
+	cmd := exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address)
+	if err := comesFirst(cmd); err != nil {
+		return wrkRun{}, err
+	}
+	p, err := startProcess(s.loadCore, cmd)
 	if err != nil {
 		return wrkRun{}, err
 	}
