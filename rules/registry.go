@@ -5,18 +5,17 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"github.com/headgate/headgate"
 )
 
 // A Registry knows clients by the values of their attributes. It is safe for concurrent use; looking a client up takes no
-// lock and allocates nothing. It is made for millions: a client with one limit that is known by its id takes about 100
-// bytes, and another 100 if nobody else has the same limit.
+// lock and allocates nothing. It is made for millions: a client with one limit that is known by its id takes about 160 bytes.
 type Registry struct {
 	seed   maphash.Seed
 	ids    roster // by id
 	values roster // by the values of attributes
-	grants grants
 
 	mu sync.Mutex // of those who change it
 }
@@ -24,7 +23,7 @@ type Registry struct {
 // registered is a client as it is kept. It never changes.
 type registered struct {
 	id   string
-	has  *grant
+	has  grant
 	more *particulars // nil if it is the user of its id, and nothing is said of it
 }
 
@@ -106,7 +105,7 @@ func newRegistry(clients []Client, at *place, p *problems) *Registry {
 		if len(p.list)+p.more > before {
 			continue
 		}
-		made := r.keep(c.normal())
+		made := keep(c.normal())
 		if r.unclaimed(made, nil, here, p, true) {
 			r.store(made, nil)
 		}
@@ -115,8 +114,8 @@ func newRegistry(clients []Client, at *place, p *problems) *Registry {
 }
 
 // keep returns a client as it is kept, with texts of its own: those given may be parts of a file.
-func (r *Registry) keep(c *Client) *registered {
-	made := &registered{id: strings.Clone(c.ID), has: r.grants.of(c)}
+func keep(c *Client) *registered {
+	made := &registered{id: strings.Clone(c.ID), has: grantOf(c)}
 	byID := headgate.Attribute{Kind: headgate.AttrUser}
 	plain := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byID && len(c.Attributes[0].Values) == 1 && c.Attributes[0].Values[0] == c.ID
 	if plain && c.Description == "" {
@@ -180,7 +179,7 @@ func (r *Registry) put(c Client, replace bool) error {
 	normal := c.normal()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	made := r.keep(normal)
+	made := keep(normal)
 	old := r.byID(made.id)
 	if old != nil && !replace {
 		p.add(at.field("id"), Quote(c.ID), "a client that is not registered yet")
@@ -250,7 +249,7 @@ func (r *Registry) Get(id string) (*Client, bool) {
 // Len returns how many clients are registered.
 func (r *Registry) Len() int { return r.ids.len() }
 
-// A grant is what a client has of its own. Clients that have the same share one.
+// A grant is what a client has of its own: mostly one limit, under all rules.
 type grant struct {
 	one  [1]Limit // all there is, if more is nil
 	more *several
@@ -261,6 +260,34 @@ type several struct {
 	rules     []ClientRule
 	unlimited bool
 	block     bool
+}
+
+// Many clients have nothing but this.
+var (
+	nothing    = &several{}
+	everything = &several{unlimited: true}
+	blocked    = &several{block: true}
+)
+
+// grantOf returns what a client has.
+func grantOf(c *Client) grant {
+	if len(c.Rules) == 0 {
+		switch {
+		case c.Unlimited:
+			return grant{more: everything}
+		case c.Block:
+			return grant{more: blocked}
+		case len(c.Limits) == 0:
+			return grant{more: nothing}
+		case len(c.Limits) == 1:
+			return grant{one: [1]Limit(cloneLimits(c.Limits))}
+		}
+	}
+	for i := range c.Rules { // normal has copied them
+		r := &c.Rules[i]
+		r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
+	}
+	return grant{more: &several{cloneLimits(c.Limits), c.Rules, c.Unlimited, c.Block}}
 }
 
 // under returns what is granted under a rule.
@@ -277,62 +304,10 @@ func (g *grant) under(rule string) (limits []Limit, unlimited, block bool) {
 	return m.limits, m.unlimited, m.block
 }
 
-// grants are those that many clients share: nothing, everything, or one limit under all rules.
-type grants struct {
-	nothing [3]grant // but the rules' limits, unlimited, blocked
-	byLimit map[Limit]*grant
-}
-
-// maxShared is how many different limits are kept for clients to share. The limits of others are their own.
-const maxShared = 1 << 16
-
-// of returns what a client has.
-func (g *grants) of(c *Client) *grant {
-	switch {
-	case len(c.Rules) == 0 && len(c.Limits) == 0:
-		return g.limitless(c.Unlimited, c.Block)
-	case len(c.Rules) == 0 && len(c.Limits) == 1:
-		return g.limit(c.Limits[0])
-	}
-	for i := range c.Rules { // normal has copied them
-		r := &c.Rules[i]
-		r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
-	}
-	return &grant{more: &several{cloneLimits(c.Limits), c.Rules, c.Unlimited, c.Block}}
-}
-
-func (g *grants) limitless(unlimited, block bool) *grant {
-	at := &g.nothing[0]
-	if unlimited {
-		at = &g.nothing[1]
-	} else if block {
-		at = &g.nothing[2]
-	}
-	if at.more == nil {
-		at.more = &several{unlimited: unlimited, block: block}
-	}
-	return at
-}
-
-func (g *grants) limit(l Limit) *grant {
-	if shared := g.byLimit[l]; shared != nil {
-		return shared
-	}
-	l.Name = strings.Clone(l.Name)
-	made := &grant{one: [1]Limit{l}}
-	if len(g.byLimit) < maxShared {
-		if g.byLimit == nil {
-			g.byLimit = map[Limit]*grant{}
-		}
-		g.byLimit[l] = made
-	}
-	return made
-}
-
 func cloneLimits(list []Limit) []Limit {
 	made := append([]Limit(nil), list...)
 	for i := range made {
-		made[i].Name = strings.Clone(made[i].Name)
+		made[i].Name = unique.Make(made[i].Name).Value() // few are different
 	}
 	return made
 }
@@ -421,13 +396,13 @@ func (r *roster) remove(hash uint32, c *registered) {
 	r.count.Add(-1)
 }
 
-// reserve makes room for as many more. The seats are made anew when 7 of 8 are taken, so that 5 of 8 are.
+// reserve makes room for as many more. The seats are made anew when 7 of 8 are taken, so that 3 of 4 are.
 func (r *roster) reserve(more int) {
 	old := r.seats.Load()
 	if old != nil && (r.used+more)*8 <= len(*old)*7 {
 		return
 	}
-	made := make(seats, max(16, (r.len()+more)*8/5))
+	made := make(seats, max(16, (r.len()+more)*4/3))
 	r.used = r.len()
 	if old != nil {
 		for place := range *old {
