@@ -28,7 +28,7 @@ func sampleLoad(id, title string, factors map[string]float64) loadTable {
 }
 
 func samplePace(us, them int64) *paceTable {
-	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64, Watched: true, Stalls: 3, Stalled: 9 * time.Millisecond, Took: time.Minute}
+	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64, Watched: true, First: true, Stalls: 3, Stalled: 9 * time.Millisecond, Took: time.Minute}
 	for i, f := range pacedFronts() {
 		row := paceRow{Contender: f.name, Title: f.title, Role: f.role}
 		for _, noise := range []int64{0, 900_000, 100_000} {

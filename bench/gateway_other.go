@@ -15,6 +15,7 @@ var errOnlyLinux = errors.New("the gateway is measured on Linux only")
 
 func runResponder(io.Reader, *json.Encoder) error { return errOnlyLinux }
 func runStalls(io.Reader, *json.Encoder) error    { return errOnlyLinux }
+func inRealTime(int, int) error                   { return errOnlyLinux }
 func runPace(paceOrder) (paceResult, error)       { return paceResult{}, errOnlyLinux }
 func ownCores() ([]int, error)                    { return nil, errOnlyLinux }
 func endsWithUs() *syscall.SysProcAttr            { return nil }

@@ -80,7 +80,9 @@ type paceTable struct {
 	Connections int
 	// Watched tells that stalls were watched for all the time, Stalls how many there were, Stalled how long they were
 	// together, and Took how long all of it took.
-	Watched       bool
+	Watched bool
+	// First tells that those who were measured came before all others on their core.
+	First         bool
 	Stalls        int
 	Stalled, Took time.Duration
 	Rows          []paceRow

@@ -35,7 +35,7 @@ func gatewayMethod(b *strings.Builder, r *results) {
 - For answers at half load, requests are due at even distances, fixed beforehand, on %[2]d connections, and are timed from
   when they were due, also those that had to wait for a connection. Nobody can hide a delay by being asked less. "Sent late"
   is what the load itself adds to that. Load and upstream are one thread that never sleeps, so that neither waits for the
-  other. All are asked by turns, in a new random order every time, in windows of %[8]s behind
+  other, and servers have real-time priority, so that none waits for what else runs here. All are asked by turns, in a new random order every time, in windows of %[8]s behind
   %[11]s that only warm, %[12]d of each. Figures are medians over the windows; what one adds to another is taken from window
   to window, and is the median of that.
 - A machine that others share stops a core now and then, for longer than a request takes. On each of the two cores a thread of

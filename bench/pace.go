@@ -91,3 +91,9 @@ func calm(list []timed, stalls []stall) calmPacing {
 	}
 	return calmPacing{Requests: took.total, P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999)}
 }
+
+// Those who watch come before those who are measured, and these before all others.
+const (
+	measuredPriority = 1
+	watchPriority    = 2
+)

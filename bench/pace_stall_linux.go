@@ -112,7 +112,7 @@ type (
 // runStalls is the process that watches its core until in ends.
 func runStalls(in io.Reader, out *json.Encoder) error {
 	debug.SetGCPercent(-1) // it makes next to no garbage, and must not stop
-	first := comeFirst() == nil
+	first := inRealTime(os.Getpid(), watchPriority) == nil
 	if err := out.Encode(stallsBegun{First: first}); err != nil {
 		return err
 	}
@@ -143,20 +143,21 @@ func runStalls(in io.Reader, out *json.Encoder) error {
 	return out.Encode(told)
 }
 
-// comeFirst has all threads of this process come before those that are not of real time.
-func comeFirst() error {
-	tasks, err := os.ReadDir("/proc/self/task")
+// inRealTime has all threads of a process come before those that are not of real time, and of a lower priority.
+func inRealTime(pid, priority int) error {
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	tasks, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, task := range tasks {
 		id, err := strconv.Atoi(task.Name())
 		if err != nil {
-			return err
+			return fmt.Errorf("read %s: %w", dir, err)
 		}
-		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(priority)}
 		if err := unix.SchedSetAttr(id, &attr, 0); err != nil {
-			return err
+			return fmt.Errorf("real time for %d: %w", id, err)
 		}
 	}
 	return nil

@@ -52,6 +52,9 @@ func reportPace(b *strings.Builder, r *results) {
 	}
 	fmt.Fprintf(b, "\n### Answers at half load\n\n%s requests a second on %d connections, half of the %s that headgate with its rules answered at most.\n\n",
 		humanRate(t.Rate), t.Connections, humanRate(t.Full))
+	if !t.First || !t.Watched {
+		b.WriteString("There was no right to real-time priority: what else runs here is in these figures.\n\n")
+	}
 	if t.Watched {
 		b.WriteString("| server, requests that no stall touched | set apart | p50 | p99 | quartiles of p99 | p99.9 |\n|---|--:|--:|--:|--:|--:|\n")
 		for i := range t.Rows {

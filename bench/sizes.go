@@ -62,6 +62,6 @@ func quickSizes(rounds int) sizes {
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
 		RedisKeys: 500, RedisOps: 1 << 10,
 		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond,
-		PaceWindows: 2, PaceLength: 50 * time.Millisecond, PaceWarming: 10 * time.Millisecond,
+		PaceWindows: 1, PaceLength: 50 * time.Millisecond, PaceWarming: 10 * time.Millisecond,
 	}
 }

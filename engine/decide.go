@@ -82,6 +82,7 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
 	var stages uint32 // in which rules are asked
 	shadows, smooth := false, !more
+	simple := !more && !t.HasCost // and so are all rules
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -93,13 +94,26 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 				}
 				smooth = false
 			}
+		case isSimple(m):
+			stages |= 1 << v.engine.stage(m)
 		case shadow(m):
-			shadows = true
+			shadows, simple = true, false
 		default:
 			stages |= 1 << v.engine.stage(m)
+			simple = false
 		}
 	}
 	v.smooth = smooth && !shadows
+	if at := v.engine.stores.byMode[rules.ByStore]; simple && stages != 0 && v.engine.stores.list[at].borrows {
+		if stages&ownStages != 0 {
+			v.addSimple(s, at, false)
+		}
+		if stages&^ownStages != 0 {
+			v.addSimple(s, at, true)
+		}
+		v.binding = len(v.checks)
+		return v.take(ctx, t)
+	}
 	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
 	only := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
@@ -127,11 +141,14 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	return v.take(ctx, t)
 }
 
+// ownStages are those of keys that are not shared.
+const ownStages = 0x55555555
+
 // stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
 // limits in the store, then those that it shares with others.
 func (e *Engine) stage(m *rules.Matched) int {
 	mode := rules.ByStore
-	if _, simple := m.Simple(); !simple {
+	if !isSimple(m) {
 		mode = m.Rule.Consistency
 	}
 	stage := 2 * int(e.stores.byMode[mode])
@@ -182,12 +199,6 @@ type asking struct {
 func (a *asking) add(matched int) {
 	v, e := a.v, a.v.engine
 	m := &v.matched[matched]
-	if units, simple := m.Simple(); simple && !a.hasCost {
-		if at := e.stores.byMode[rules.ByStore]; e.stores.list[at].borrows {
-			a.addSimple(m, matched, at, units)
-			return
-		}
-	}
 	r := m.Rule
 	if r.Penalty != nil {
 		e.penalize(a.ctx, a.subject, v, m)
@@ -254,37 +265,44 @@ func (a *asking) add(matched int) {
 	}
 }
 
-// addSimple is add for a rule of which nothing but its key and its limits matters, and a store that borrows keys.
-func (a *asking) addSimple(m *rules.Matched, matched int, at int8, units int64) {
-	v := a.v
-	from := len(v.keys)
-	v.keys = m.AppendKeyBase(v.keys, a.subject)
-	base := len(v.keys)
-	for j := range m.Limits {
-		l := &m.Limits[j].Limit
-		if l.Algorithm == headgate.Concurrency {
-			if a.more {
-				continue
+// addSimple adds the checks of all rules whose keys are shared, or not. Nothing but their keys and limits matters, and their
+// store borrows keys.
+func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
+	keys, checks, list := v.keys, v.checks, v.asked
+	for i := range v.matched {
+		m := &v.matched[i]
+		if m.Effect != rules.Limited || m.Shared != shared {
+			continue
+		}
+		units, _ := m.Simple()
+		from := len(keys)
+		keys = m.AppendKeyBase(keys, s)
+		base := len(keys)
+		for j := range m.Limits {
+			l := &m.Limits[j].Limit
+			v.settles = v.settles || l.Algorithm == headgate.Concurrency
+			start := from
+			if j > 0 {
+				start = len(keys)
+				keys = append(keys, keys[from:base]...)
 			}
-			v.settles = true
+			keys = append(keys, m.LimitName(j)...)
+			n := len(checks)
+			if n == cap(checks) || n == cap(list) {
+				checks, list = slices.Grow(checks, 1), slices.Grow(list, 1)
+			}
+			checks, list = checks[:n+1], list[:n+1]
+			c, with := &checks[n], &list[n]
+			c.Key = unsafe.String(&keys[start], len(keys)-start)
+			if with.simple != l || c.Cost != units { // mostly the last request came under the same limit here
+				c.Limit, c.Cost = *l, units
+				c.Owner, c.Split, c.OnFailure, c.Safe = "", 0, headgate.Open, nil
+				*with = asked{simple: l}
+			}
+			with.matched, with.limit, with.store = int32(i), int32(j), at
 		}
-		start := from
-		if j > 0 {
-			start = len(v.keys)
-			v.keys = append(v.keys, v.keys[from:base]...)
-		}
-		v.keys = append(v.keys, m.LimitName(j)...)
-		n := len(v.checks)
-		if n == cap(v.checks) || n == cap(v.asked) {
-			v.checks, v.asked = slices.Grow(v.checks, 1), slices.Grow(v.asked, 1)
-		}
-		v.checks, v.asked = v.checks[:n+1], v.asked[:n+1]
-		c := &v.checks[n]
-		c.Key = unsafe.String(&v.keys[start], len(v.keys)-start)
-		c.Limit, c.Cost = *l, units
-		c.Owner, c.Split, c.OnFailure, c.Safe = "", 0, headgate.Open, nil
-		v.asked[n] = asked{matched: int32(matched), limit: int32(j), store: at}
 	}
+	v.keys, v.checks, v.asked = keys, checks, list
 }
 
 // lend gives the checks for stores that may keep their strings a copy of them. The others keep pointing into the buffer, or

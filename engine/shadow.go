@@ -8,9 +8,12 @@ import (
 )
 
 // shadow tells whether a rule has no say.
-func shadow(m *rules.Matched) bool {
+func shadow(m *rules.Matched) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
+
+// isSimple tells whether nothing matters of a rule but its key and limits.
+func isSimple(m *rules.Matched) bool {
 	_, simple := m.Simple()
-	return !simple && m.Rule.OnLimit.Action == rules.Shadow
+	return simple
 }
 
 // takeShadows takes for shadow rules, for each on its own: what one says changes nothing for the others. Stores in this

@@ -109,6 +109,8 @@ type asked struct {
 	wait     time.Duration // how long the request is held for it
 	extended int64         // by how many units the limit was extended, so that requests can wait for them
 	full     bool          // it was not, because too many wait already
+
+	simple *headgate.Limit // whose terms the check has, if nothing else about it was set
 }
 
 // A span is a part of Verdict.keys.

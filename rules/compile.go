@@ -106,6 +106,11 @@ func (s *Set) compile(rules []Rule) {
 	s.index, s.conds = newIndex(conditions, namespaces, r)
 	s.slots = r.list
 	s.numberKeys()
+	if s.index.matchesAll(len(s.rules)) {
+		for rank := range s.rules {
+			s.all = append(s.all, int32(rank))
+		}
+	}
 }
 
 // numberKeys gives rules that count by the same attributes the same bit, so that one look at these will do.

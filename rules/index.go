@@ -134,6 +134,16 @@ func (c *collector) add(rank int32) {
 	c.count++
 }
 
+// matchesAll tells that all of so many conditions are always true.
+func (x *index) matchesAll(conditions int) bool {
+	for _, h := range x.always {
+		if !h.proven() {
+			return false
+		}
+	}
+	return len(x.always) == conditions
+}
+
 // considerText looks at what a text in the index stands for.
 func (x *index) considerText(n int32, c *collector, p *probe) {
 	if n >= 0 {

@@ -11,6 +11,7 @@ type Set struct {
 	rules []compiled // in order: by priority, then as they were given
 	conds []cond
 	index *index
+	all   []int32 // the ranks of all rules, if no condition has to be looked at; else nil
 	slots []headgate.Attribute
 	byID  map[string]int32
 	fixed *Registry // the clients given to Compile
@@ -77,10 +78,13 @@ func (e Effect) Denies() bool { return e >= Blocked }
 func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	var p probe
 	p.of(s, subject)
-	var c collector
-	c.conds, c.limit = s.conds, manyMatches
-	s.index.find(&c, &p)
-	ranks := c.found()
+	ranks := s.all
+	if ranks == nil {
+		var c collector
+		c.conds, c.limit = s.conds, manyMatches
+		s.index.find(&c, &p)
+		ranks = c.found()
+	}
 	before := len(dst)
 	if cap(dst)-before < len(ranks) {
 		dst = slices.Grow(dst, len(ranks))
