@@ -107,7 +107,7 @@ const perUserRule = `{"id":"per-user","key":["user"],"limits":["%d/h"]}`
 // freeAddr returns an address that nobody listens on now.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.2:0") // all others listen on 127.0.0.1, so that nobody takes it meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
