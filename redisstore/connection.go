@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A connection is all servers of one store, and knows which of them to ask.
@@ -18,7 +19,7 @@ import (
 // A call is sent once. It is sent again only if a server has said that it did nothing: that the key is elsewhere, or that
 // it is not ready.
 type connection struct {
-	endpoint     *endpoint
+	endpoint     *redisurl.Endpoint
 	readReplicas bool
 	trying       time.Duration // see maxTrying
 	options      nodeOptions
@@ -42,15 +43,15 @@ type connection struct {
 }
 
 // newConnection returns a connection that begins to connect.
-func newConnection(e *endpoint, o *Options) (*connection, error) {
+func newConnection(e *redisurl.Endpoint, o *Options) (*connection, error) {
 	c := &connection{
 		endpoint: e, readReplicas: o.ReadReplicas, trying: maxTrying, log: o.Logger,
-		options: nodeOptions{hang: e.hangTimeout, resp2: e.resp2, log: o.Logger},
+		options: nodeOptions{hang: e.HangTimeout, resp2: e.RESP2, log: o.Logger},
 		wanted:  make(chan struct{}, 1),
 		nodes:   make(map[string]*node),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	for _, addr := range e.addrs {
+	for _, addr := range e.Addrs {
 		n, err := c.seed(addr)
 		if err != nil {
 			c.close()
@@ -59,7 +60,7 @@ func newConnection(e *endpoint, o *Options) (*connection, error) {
 		c.seeds = append(c.seeds, n)
 	}
 	c.builder = c.seeds[0].client.B()
-	if e.kind == standalone {
+	if e.Kind == redisurl.Standalone {
 		c.topology.Store(lone(c.seeds[0]))
 	} else {
 		c.running.Go(c.watch)
@@ -69,10 +70,10 @@ func newConnection(e *endpoint, o *Options) (*connection, error) {
 
 // seed returns a node for an address from the URL.
 func (c *connection) seed(addr string) (*node, error) {
-	if c.endpoint.kind != sentinel {
+	if c.endpoint.Kind != redisurl.Sentinel {
 		return c.node(addr)
 	}
-	n, err := newNode(addr, c.dialer(), c.endpoint.sentinel, 0, c.options)
+	n, err := newNode(addr, c.dialer(), c.endpoint.Sentinel, 0, c.options)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (c *connection) seed(addr string) (*node, error) {
 }
 
 func (c *connection) dialer() dialer {
-	return dialer{network: c.endpoint.network, timeout: c.endpoint.dialTimeout, tls: c.endpoint.tls}
+	return dialer{network: c.endpoint.Network, timeout: c.endpoint.DialTimeout, tls: c.endpoint.TLS}
 }
 
 // node returns the server at an address, and begins to connect to one that is new.
@@ -96,7 +97,7 @@ func (c *connection) node(addr string) (*node, error) {
 	if c.closed {
 		return nil, headgate.ErrClosed
 	}
-	n, err := newNode(addr, c.dialer(), c.endpoint.login, c.endpoint.db, c.options)
+	n, err := newNode(addr, c.dialer(), c.endpoint.Login, c.endpoint.DB, c.options)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (c *connection) close() {
 	c.end()
 	nodes := c.nodes
 	c.nodes = nil
-	if c.endpoint.kind == sentinel {
+	if c.endpoint.Kind == redisurl.Sentinel {
 		for _, n := range c.seeds {
 			nodes["sentinel "+n.addr] = n
 		}
@@ -134,7 +135,7 @@ func (c *connection) close() {
 func (c *connection) b() rueidis.Builder { return c.builder }
 
 // clustered tells whether keys are spread over several servers.
-func (c *connection) clustered() bool { return c.endpoint.kind == cluster }
+func (c *connection) clustered() bool { return c.endpoint.Kind == redisurl.Cluster }
 
 // do sends a command to the server that has its key. An error in the result that is not the server's reply is explained.
 func (c *connection) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {

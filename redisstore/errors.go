@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // Errors that callers tell apart with [errors.Is]. What is neither was refused by a server, and took nothing. A server
@@ -166,7 +167,7 @@ var answers = []struct {
 func (c *connection) explain(err error, server string) error {
 	err = explain(err, server)
 	var e *ServerError
-	if c.endpoint.kind != cluster && errors.As(err, &e) && e.Err != nil && strings.HasPrefix(e.Err.Error(), "MOVED ") {
+	if c.endpoint.Kind != redisurl.Cluster && errors.As(err, &e) && e.Err != nil && strings.HasPrefix(e.Err.Error(), "MOVED ") {
 		e.What, e.Cure = "is of a cluster, though the URL does not say so", "want redis-cluster://"
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A fakeReplyError is an error with the text of a reply. Real ones are made by the library alone.
@@ -40,7 +41,7 @@ func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
 }
 
 func TestNetworkErrorsAreExplained(t *testing.T) {
-	c := &connection{endpoint: &endpoint{}}
+	c := &connection{endpoint: &redisurl.Endpoint{}}
 	for _, tt := range []struct {
 		err   error
 		class error

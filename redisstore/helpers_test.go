@@ -16,7 +16,7 @@ func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if o.DialTimeout == 0 && !strings.Contains(url, paramDialTimeout) {
+	if o.DialTimeout == 0 && !strings.Contains(url, "dial_timeout") {
 		o.DialTimeout = unhurried
 	}
 	s, err := Open(ctx, url, o)

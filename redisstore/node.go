@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A node is one server and our one connection to it, on which all calls are pipelined.
@@ -65,7 +67,7 @@ const (
 	bufferSize = 64 << 10
 )
 
-func newNode(addr string, d dialer, login login, db int, o nodeOptions) (*node, error) {
+func newNode(addr string, d dialer, login redisurl.Login, db int, o nodeOptions) (*node, error) {
 	now := time.Now()
 	n := &node{
 		addr: addr, dialer: d, hang: o.hang, log: o.log,
@@ -75,8 +77,8 @@ func newNode(addr string, d dialer, login login, db int, o nodeOptions) (*node, 
 	option := rueidis.ClientOption{
 		InitAddress:       []string{addr},
 		ForceSingleClient: true,
-		Username:          login.user,
-		Password:          login.password,
+		Username:          login.User,
+		Password:          login.Password,
 		SelectDB:          db,
 		AlwaysRESP2:       o.resp2,
 		ClientSetInfo:     []string{"headgate", "1"},

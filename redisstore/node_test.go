@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A crowd is callers that each call again and again, with a deadline and a pause.
@@ -492,7 +493,7 @@ func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 
 // TestDialIsTheKeepersAlone keeps callers from connecting, for which others would have to wait.
 func TestDialIsTheKeepersAlone(t *testing.T) {
-	n, err := newNode(freeAddr(t), dialer{network: "tcp", timeout: time.Second}, login{}, 0, nodeOptions{hang: time.Second, log: (&logbook{}).logger()})
+	n, err := newNode(freeAddr(t), dialer{network: "tcp", timeout: time.Second}, redisurl.Login{}, 0, nodeOptions{hang: time.Second, log: (&logbook{}).logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // Open connects to Redis and returns a Store that counts there. The URL is one of
@@ -34,7 +35,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.withOptions(&o); err != nil {
+	if err := withOptions(e, &o); err != nil {
 		return nil, err
 	}
 	c, err := newConnection(e, &o)
@@ -82,10 +83,10 @@ func (c *connection) settle(ctx context.Context) error {
 	if err := settled(ctx, c.seeds); err != nil {
 		return err
 	}
-	if c.endpoint.kind == standalone {
+	if c.endpoint.Kind == redisurl.Standalone {
 		return nil
 	}
-	if err := c.readMap(ctx, c.endpoint.dialTimeout); err != nil {
+	if err := c.readMap(ctx, c.endpoint.DialTimeout); err != nil {
 		return err
 	}
 	var primaries []*node
@@ -126,7 +127,7 @@ func (s *Store) arriveLater() {
 			return
 		case <-time.After(delay):
 		}
-		ctx, cancel := context.WithTimeout(c.life, 2*c.endpoint.dialTimeout)
+		ctx, cancel := context.WithTimeout(c.life, 2*c.endpoint.DialTimeout)
 		major, err := c.arrive(ctx)
 		cancel()
 		if err == nil {

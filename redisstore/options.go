@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // What the options are unless told otherwise.
@@ -18,7 +21,7 @@ const (
 const (
 	maxPrefix  = 64
 	minSecret  = 16
-	minTimeout = 10 * time.Millisecond
+	minTimeout = redisurl.MinTimeout
 )
 
 // Options are the settings of a Store. The zero Options are good.
@@ -65,7 +68,7 @@ func (o *Options) validate() error {
 	}
 	switch {
 	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, notInPrefix):
-		return fmt.Errorf("redisstore: Options.Prefix %s: want letters, digits and . - _ : / only, at most %d", show(o.Prefix), maxPrefix)
+		return fmt.Errorf("redisstore: Options.Prefix %s: want letters, digits and . - _ : / only, at most %d", strconv.Quote(o.Prefix[:min(len(o.Prefix), 64)]), maxPrefix)
 	case len(o.Secret) > 0 && len(o.Secret) < minSecret:
 		return fmt.Errorf("redisstore: Options.Secret has %d bytes: want at least %d, or none", len(o.Secret), minSecret)
 	case o.DialTimeout < minTimeout:

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // minMajor is the oldest version that has what the scripts need.
@@ -95,7 +96,7 @@ func (c *connection) probe(ctx context.Context) (int, error) {
 	warnings = append(warnings, skewBetween(surveys)...)
 	if n := m.uncovered(); n > 0 {
 		warnings = append(warnings, Warning{
-			"the cluster at " + c.endpoint.addrs[0], fmt.Sprintf("%d of %d slots have no server: one client in %d cannot be limited", n, slots, slots/n),
+			"the cluster at " + c.endpoint.Addrs[0], fmt.Sprintf("%d of %d slots have no server: one client in %d cannot be limited", n, slots, slots/n),
 			"assign them, as redis-cli --cluster fix does",
 		})
 	}
@@ -129,7 +130,7 @@ func (c *connection) survey(ctx context.Context, n *node) survey {
 	text, err := n.do(ctx, c.builder.Info().Build()).ToString()
 	switch {
 	case err == nil:
-		v.err = v.read(parseInfo(text), c.endpoint.kind)
+		v.err = v.read(parseInfo(text), c.endpoint.Kind)
 	case strings.HasPrefix(err.Error(), "NOPERM"):
 		v.warn("does not let its user run INFO, so its version and settings were not checked", "ACL SETUSER name +info")
 	default:
@@ -138,7 +139,7 @@ func (c *connection) survey(ctx context.Context, n *node) survey {
 	if v.err == nil {
 		v.readClock(ctx, n, c.builder)
 	}
-	if v.err == nil && c.endpoint.kind == cluster {
+	if v.err == nil && c.endpoint.Kind == redisurl.Cluster {
 		v.readCoverage(ctx, n, c.builder)
 	}
 	return v
@@ -174,7 +175,7 @@ func (c *connection) checkScripts(ctx context.Context, n *node) error {
 }
 
 // read checks what INFO says.
-func (v *survey) read(info map[string]string, kind kind) error {
+func (v *survey) read(info map[string]string, kind redisurl.Kind) error {
 	name, version := "Redis", info["redis_version"]
 	v.major = majorOf(version)
 	if other := info["valkey_version"]; other != "" {
@@ -185,10 +186,10 @@ func (v *survey) read(info map[string]string, kind kind) error {
 	case v.major > 0 && v.major < minMajor:
 		e.What, e.Cure = fmt.Sprintf("is %s %s, which is too old", name, version), fmt.Sprintf("want Redis %d.0 or later, or Valkey", minMajor)
 		return e
-	case kind == standalone && info["cluster_enabled"] == "1":
+	case kind == redisurl.Standalone && info["cluster_enabled"] == "1":
 		e.What, e.Cure = "is of a cluster, though the URL does not say so", "want redis-cluster://"
 		return e
-	case kind == standalone && info["role"] == roleReplica:
+	case kind == redisurl.Standalone && info["role"] == roleReplica:
 		e.What = fmt.Sprintf("is a replica of %s:%s, and takes no writes", info["master_host"], info["master_port"])
 		e.Cure = curePrimary
 		return e

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // warns expects a warning about a server with all of the words.
@@ -218,20 +219,20 @@ func TestClusterIsChecked(t *testing.T) {
 func TestVersionsAreRead(t *testing.T) {
 	for _, tt := range []struct {
 		info  map[string]string
-		kind  kind
+		kind  redisurl.Kind
 		major int
 		want  string
 	}{
-		{map[string]string{"redis_version": "7.0.15", "role": "master"}, standalone, 7, ""},
-		{map[string]string{"redis_version": "6.0.16"}, standalone, 6, ""},
-		{map[string]string{"redis_version": "255.255.255"}, standalone, 255, ""},
-		{map[string]string{"redis_version": "7.2.4", "valkey_version": "9.0.1", "server_name": "valkey"}, standalone, 7, ""},
-		{map[string]string{"redis_version": "5.0.14"}, standalone, 5, "is Redis 5.0.14, which is too old: want Redis 6.0 or later, or Valkey"},
-		{map[string]string{"redis_version": "garbage"}, standalone, 0, ""},
-		{map[string]string{}, standalone, 0, ""},
-		{map[string]string{"redis_version": "7.0.0", "loading": "1"}, standalone, 7, "still loading"},
-		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1"}, standalone, 7, "want redis-cluster://"},
-		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1", "role": "slave"}, cluster, 7, ""},
+		{map[string]string{"redis_version": "7.0.15", "role": "master"}, redisurl.Standalone, 7, ""},
+		{map[string]string{"redis_version": "6.0.16"}, redisurl.Standalone, 6, ""},
+		{map[string]string{"redis_version": "255.255.255"}, redisurl.Standalone, 255, ""},
+		{map[string]string{"redis_version": "7.2.4", "valkey_version": "9.0.1", "server_name": "valkey"}, redisurl.Standalone, 7, ""},
+		{map[string]string{"redis_version": "5.0.14"}, redisurl.Standalone, 5, "is Redis 5.0.14, which is too old: want Redis 6.0 or later, or Valkey"},
+		{map[string]string{"redis_version": "garbage"}, redisurl.Standalone, 0, ""},
+		{map[string]string{}, redisurl.Standalone, 0, ""},
+		{map[string]string{"redis_version": "7.0.0", "loading": "1"}, redisurl.Standalone, 7, "still loading"},
+		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1"}, redisurl.Standalone, 7, "want redis-cluster://"},
+		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1", "role": "slave"}, redisurl.Cluster, 7, ""},
 	} {
 		v := survey{server: "s"}
 		err := v.read(tt.info, tt.kind)
@@ -255,7 +256,7 @@ func FuzzInfo(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		info := parseInfo(text)
 		v := survey{server: "s"}
-		_ = v.read(info, standalone)
+		_ = v.read(info, redisurl.Standalone)
 		info["connected_slaves"] = "3"
 		var h ShardHealth
 		h.read(info)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // readSentinels asks the sentinels who is the primary, and believes it if that server says so too. A sentinel that was cut off
@@ -48,7 +50,7 @@ func (c *connection) readSentinels(ctx context.Context, patience time.Duration) 
 func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.Duration) (*topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	master := c.endpoint.master
+	master := c.endpoint.Master
 	results := n.doMulti(ctx,
 		c.builder.SentinelGetMasterAddrByName().Master(master).Build(),
 		c.builder.SentinelReplicas().Master(master).Build(),
@@ -63,7 +65,7 @@ func (c *connection) primarySeenBy(ctx context.Context, n *node, patience time.D
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return nil, &ServerError{
 			Server: n.addr, What: "is not a sentinel", Err: err, class: ErrAway, lasting: true,
-			Cure: "give the sentinels' addresses, whose port is " + sentinelPort + " as a rule, or want redis:// for a server",
+			Cure: "give the sentinels' addresses, whose port is " + redisurl.SentinelPort + " as a rule, or want redis:// for a server",
 		}
 	case err != nil:
 		return nil, explain(err, n.addr)

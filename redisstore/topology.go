@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // slots is how many there are in a cluster.
@@ -81,8 +83,8 @@ func (c *connection) shardOf(slot uint16) string {
 			return s.name
 		}
 	}
-	if c.endpoint.kind == sentinel {
-		return c.endpoint.master
+	if c.endpoint.Kind == redisurl.Sentinel {
+		return c.endpoint.Master
 	}
 	return ""
 }
@@ -194,10 +196,10 @@ func (m *topology) same(other *topology) bool {
 
 // readMap reads the map from the sentinels or the cluster.
 func (c *connection) readMap(ctx context.Context, patience time.Duration) error {
-	switch c.endpoint.kind {
-	case sentinel:
+	switch c.endpoint.Kind {
+	case redisurl.Sentinel:
 		return c.readSentinels(ctx, patience)
-	case cluster:
+	case redisurl.Cluster:
 		return c.readCluster(ctx, patience)
 	}
 	return nil
@@ -244,7 +246,7 @@ func (c *connection) newShard(name string, addrs []string) (shard, error) {
 func (c *connection) adopt(m *topology) {
 	c.topology.Store(m)
 	keep := make(map[*node]bool)
-	if c.endpoint.kind == cluster {
+	if c.endpoint.Kind == redisurl.Cluster {
 		for _, n := range c.seeds {
 			keep[n] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A try is a command on its way to the server that has its key. What the command says is kept apart, so that it need not
@@ -40,7 +41,7 @@ func (t *try) first() (*node, error) {
 		if p := t.c.why.Load(); p != nil {
 			why = *p
 		}
-		return nil, away(t.c.endpoint.addrs[0], why)
+		return nil, away(t.c.endpoint.Addrs[0], why)
 	}
 	if t.reads && t.c.readReplicas {
 		if n := m.replica(t.slot); n != nil {
@@ -51,7 +52,7 @@ func (t *try) first() (*node, error) {
 	if n == nil {
 		t.c.refresh()
 		return nil, &ServerError{
-			Server: "the cluster at " + t.c.endpoint.addrs[0], What: "has no server for some keys", class: ErrAway,
+			Server: "the cluster at " + t.c.endpoint.Addrs[0], What: "has no server for some keys", class: ErrAway,
 			Cure: "see CLUSTER SLOTS: every slot needs a primary",
 		}
 	}
@@ -138,7 +139,7 @@ func (t *try) send(ctx context.Context, n *node, cmd rueidis.Completed, asking b
 	switch {
 	case asking:
 		return n.doMulti(ctx, t.c.builder.Asking().Build(), cmd)[1]
-	case t.c.endpoint.kind == cluster && t.asReplica(n):
+	case t.c.clustered() && t.asReplica(n):
 		return n.doMulti(ctx, t.c.builder.Readonly().Build(), cmd)[1]
 	default:
 		return n.do(ctx, cmd)
@@ -198,12 +199,12 @@ func (t *try) read(n *node, err error) (string, verdict) {
 	case "READONLY":
 		// It was the primary. Where sentinels or the cluster know who is now, so will we soon; else its name may lead
 		// elsewhere by now.
-		if t.c.endpoint.kind != standalone {
+		if t.c.endpoint.Kind != redisurl.Standalone {
 			return "", notReady
 		}
 		n.demoted()
 	case "MOVED", "ASK":
-		if t.c.endpoint.kind != cluster {
+		if !t.c.clustered() {
 			return "", final
 		}
 		_, addr, _ := strings.Cut(rest, " ")

@@ -1,383 +1,49 @@
 package redisstore
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
+
+	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// A kind is how servers are put together.
-type kind uint8
-
-const (
-	standalone kind = iota
-	sentinel
-	cluster
-)
-
-// An endpoint is what a URL says: which servers, and how to speak to them.
-type endpoint struct {
-	kind     kind
-	network  string   // tcp or unix
-	addrs    []string // of the server, the sentinels, or some servers of the cluster
-	master   string   // what the sentinels call it
-	db       int
-	login    login
-	sentinel login
-	tls      *tls.Config // nil for none
-	resp2    bool
-
-	dialTimeout time.Duration // 0 for what Options say
-	hangTimeout time.Duration
-}
-
-// A login is a user and his password. An empty user is the default one.
-type login struct{ user, password string }
-
-// A scheme is what the first word of a URL stands for.
-type scheme struct {
-	kind kind
-	tls  bool
-	unix bool
-}
-
-var schemes = map[string]scheme{
-	"redis":           {},
-	"rediss":          {tls: true},
-	"redis-sentinel":  {kind: sentinel},
-	"rediss-sentinel": {kind: sentinel, tls: true},
-	"redis-cluster":   {kind: cluster},
-	"rediss-cluster":  {kind: cluster, tls: true},
-	"unix":            {unix: true},
-	"redis+unix":      {unix: true},
-}
-
-const (
-	schemesWanted = "redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://"
-	defaultPort   = "6379"
-	sentinelPort  = "26379"
-)
-
-// parseURL reads a URL. None of its errors has a password in it, which rules out those of url.Parse.
-func parseURL(raw string) (*endpoint, error) {
-	name, rest, ok := strings.Cut(raw, "://")
-	s, known := schemes[strings.ToLower(name)]
-	switch {
-	case !ok:
-		return nil, badURL("it has no scheme", "want "+schemesWanted)
-	case !known:
-		return nil, badURL(fmt.Sprintf("unknown scheme %s", show(name)), "want "+schemesWanted)
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	authority, path, _ := strings.Cut(rest, "/")
-	e := &endpoint{kind: s.kind, network: "tcp"}
-	if strings.Contains(path+query, "@") || strings.Contains(raw, "#") {
-		return nil, badURL("there is a / ? # or @ where none belongs", "in a password write %2F %3F %23 %40 for them")
-	}
-	hosts, err := e.readLogin(authority)
+// parseURL reads a URL.
+func parseURL(raw string) (*redisurl.Endpoint, error) {
+	e, err := redisurl.Parse(raw)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	if s.unix {
-		e.network = "unix"
-		if hosts != "" {
-			return nil, badURL(fmt.Sprintf("host %s in the URL of a socket", show(hosts)), "want three slashes before the path: unix:///run/redis.sock")
-		}
-		e.addrs, err = readSocket(path)
-	} else {
-		err = e.readHosts(hosts, path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return e, e.readQuery(query, s.tls)
-}
-
-func badURL(what, want string) error {
-	return fmt.Errorf("redisstore: bad URL: %s: %s", what, want)
-}
-
-// show quotes a part of a URL that is no secret, and not all of a long one.
-func show(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
-
-// readLogin takes user and password off what stands before the path.
-func (e *endpoint) readLogin(authority string) (hosts string, err error) {
-	at := strings.LastIndexByte(authority, '@')
-	if at < 0 {
-		return authority, nil
-	}
-	user, password, ok := strings.Cut(authority[:at], ":")
-	if !ok || password == "" {
-		return "", badURL("a user without a password", "want user:password@ or :password@ before the host")
-	}
-	if e.login.user, err = url.PathUnescape(user); err == nil {
-		e.login.password, err = url.PathUnescape(password)
-	}
-	if err != nil {
-		return "", badURL("a % in user or password that does not begin an escape", "write %25 for it")
-	}
-	return authority[at+1:], nil
-}
-
-func readSocket(path string) ([]string, error) {
-	path, err := url.PathUnescape(path)
-	if err != nil || path == "" {
-		return nil, badURL("no path of a socket", "want one such as unix:///run/redis.sock")
-	}
-	return []string{"/" + path}, nil
-}
-
-func (e *endpoint) readHosts(hosts, path string) error {
-	port := defaultPort
-	if e.kind == sentinel {
-		port = sentinelPort
-	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		addr, err := readAddr(host, port)
-		if err != nil {
-			return err
-		}
-		if slices.Contains(e.addrs, addr) {
-			return badURL(fmt.Sprintf("%s stands in it twice", addr), "name each server once")
-		}
-		e.addrs = append(e.addrs, addr)
-	}
-	if e.kind == standalone && len(e.addrs) > 1 {
-		return badURL("several servers", "want redis-cluster:// for a cluster, redis-sentinel:// for sentinels, or one server")
-	}
-	if path == "" && e.kind != sentinel {
-		return nil
-	}
-	words := strings.Split(path, "/")
-	if e.kind == sentinel {
-		master, err := url.PathUnescape(words[0])
-		if err != nil || master == "" {
-			return badURL("no name of the primary after the sentinels", "want redis-sentinel://host:port,host:port/name")
-		}
-		e.master, words = master, words[1:]
-	}
-	switch len(words) {
-	case 0:
-		return nil
-	case 1:
-		return e.setDB(words[0])
-	default:
-		return badURL(fmt.Sprintf("path %s", show("/"+path)), "want at most the number of a database after the host")
-	}
-}
-
-// readAddr completes host, host:port or [host]:port. What is wrong with one is told without showing it: where the host
-// was forgotten, user and password stand in its place.
-func readAddr(s, port string) (string, error) {
-	host := s
-	if colon := strings.LastIndexByte(s, ':'); colon >= 0 && !strings.HasSuffix(s, "]") {
-		host, port = s[:colon], s[colon+1:]
-	}
-	if inner, ok := strings.CutPrefix(host, "["); ok {
-		host, ok = strings.CutSuffix(inner, "]")
-		if !ok || net.ParseIP(host) == nil {
-			return "", badURL("what stands between brackets is no IPv6 address", "want one as in [::1]:6379")
-		}
-	} else if strings.ContainsAny(host, ":[]") {
-		return "", badURL("more than one colon in a host and its port", "want brackets around an IPv6 address, as in [::1]:6379")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", badURL("a port that is no number from 1 to 65535", "want host:port, and an @ between password and host")
-	}
-	if host == "" || strings.ContainsAny(host, " \t\r\n%") {
-		return "", badURL("no name of a host", "want host:port")
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-func (e *endpoint) setDB(s string) error {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return badURL(fmt.Sprintf("database %s", show(s)), "want a number, 0 if it is left out")
-	}
-	if n > 0 && e.kind == cluster {
-		return badURL(fmt.Sprintf("database %d", n), "want none: a cluster has only database 0")
-	}
-	e.db = int(n)
-	return nil
-}
-
-// The settings that may stand in the query.
-const (
-	paramDB               = "db"
-	paramProtocol         = "protocol"
-	paramDialTimeout      = "dial_timeout"
-	paramHangTimeout      = "hang_timeout"
-	paramTLS              = "tls"
-	paramTLSServerName    = "tls_server_name"
-	paramTLSCAFile        = "tls_ca_file"
-	paramTLSCertFile      = "tls_cert_file"
-	paramTLSKeyFile       = "tls_key_file"
-	paramTLSInsecure      = "tls_insecure"
-	paramSentinelUser     = "sentinel_user"
-	paramSentinelPassword = "sentinel_password"
-)
-
-var params = []string{
-	paramDB, paramProtocol, paramDialTimeout, paramHangTimeout,
-	paramTLS, paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile, paramTLSInsecure,
-	paramSentinelUser, paramSentinelPassword,
-}
-
-func (e *endpoint) readQuery(query string, useTLS bool) error {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return badURL("the part after the ? cannot be read", "want name=value&name=value, with escapes such as %26 for special letters")
-	}
-	for name, v := range values {
-		if !slices.Contains(params, name) {
-			return badURL(fmt.Sprintf("unknown parameter %s", show(name)), "want one of "+strings.Join(params, ", "))
-		}
-		if len(v) > 1 {
-			return badURL(fmt.Sprintf("parameter %s stands in it %d times", name, len(v)), "want it once")
-		}
-	}
-	if values.Has(paramDB) {
-		if e.db != 0 {
-			return badURL("a database in the path and as "+paramDB, "want it once")
-		}
-		if err := e.setDB(values.Get(paramDB)); err != nil {
-			return err
-		}
-	}
-	switch p := values.Get(paramProtocol); p {
-	case "", "3":
-	case "2":
-		e.resp2 = true
-	default:
-		return badURL(fmt.Sprintf("%s %s", paramProtocol, show(p)), "want 2 or 3")
-	}
-	if e.dialTimeout, err = readDuration(values, paramDialTimeout); err != nil {
-		return err
-	}
-	if e.hangTimeout, err = readDuration(values, paramHangTimeout); err != nil {
-		return err
-	}
-	e.sentinel = login{values.Get(paramSentinelUser), values.Get(paramSentinelPassword)}
-	if e.sentinel != (login{}) && e.kind != sentinel {
-		return badURL(paramSentinelUser+" or "+paramSentinelPassword+" without sentinels", "want them only with redis-sentinel://")
-	}
-	if e.sentinel.user != "" && e.sentinel.password == "" {
-		return badURL(paramSentinelUser+" without "+paramSentinelPassword, "want both, or the password alone")
-	}
-	return e.readTLS(values, useTLS)
-}
-
-func readDuration(values url.Values, name string) (time.Duration, error) {
-	if !values.Has(name) {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(values.Get(name))
-	if err != nil || d < minTimeout {
-		return 0, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))), fmt.Sprintf("want a duration such as 500ms, at least %v", minTimeout))
-	}
-	return d, nil
-}
-
-func readBool(values url.Values, name string, unset bool) (bool, error) {
-	if !values.Has(name) {
-		return unset, nil
-	}
-	b, err := strconv.ParseBool(values.Get(name))
-	if err != nil {
-		return false, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))), "want true or false")
-	}
-	return b, nil
-}
-
-func (e *endpoint) readTLS(values url.Values, asked bool) error {
-	use, err := readBool(values, paramTLS, asked)
-	if err != nil {
-		return err
-	}
-	if asked && !use {
-		return badURL("rediss and "+paramTLS+"=false", "want redis:// for no TLS")
-	}
-	insecure, err := readBool(values, paramTLSInsecure, false)
-	if err != nil {
-		return err
-	}
-	if !use {
-		for _, name := range []string{paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile, paramTLSInsecure} {
-			if values.Has(name) {
-				return badURL(name+" without TLS", "want rediss:// or tls=true with it")
-			}
-		}
-		return nil
-	}
-	e.tls = &tls.Config{ServerName: values.Get(paramTLSServerName), InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
-	if name := values.Get(paramTLSCAFile); name != "" {
-		pem, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("redisstore: read %s: %w", paramTLSCAFile, err)
-		}
-		e.tls.RootCAs = x509.NewCertPool()
-		if !e.tls.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("redisstore: %s %s has no certificate in it: want PEM", paramTLSCAFile, name)
-		}
-	}
-	cert, key := values.Get(paramTLSCertFile), values.Get(paramTLSKeyFile)
-	if cert == "" && key == "" {
-		return nil
-	}
-	if cert == "" || key == "" {
-		return badURL("only one of "+paramTLSCertFile+" and "+paramTLSKeyFile, "want both or none")
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return fmt.Errorf("redisstore: read %s and %s: %w", paramTLSCertFile, paramTLSKeyFile, err)
-	}
-	e.tls.Certificates = []tls.Certificate{pair}
-	return nil
+	return e, nil
 }
 
 // withOptions adds to what the URL says what the options say; where both do, it is the URL.
-func (e *endpoint) withOptions(o *Options) error {
-	if e.dialTimeout == 0 {
-		e.dialTimeout = o.DialTimeout
+func withOptions(e *redisurl.Endpoint, o *Options) error {
+	if e.DialTimeout == 0 {
+		e.DialTimeout = o.DialTimeout
 	}
-	if e.hangTimeout == 0 {
-		e.hangTimeout = o.HangTimeout
+	if e.HangTimeout == 0 {
+		e.HangTimeout = o.HangTimeout
 	}
 	if o.TLSConfig == nil {
 		return nil
 	}
-	if e.tls == nil {
+	if e.TLS == nil {
 		return errors.New("redisstore: Options.TLSConfig with a URL that does not ask for TLS: want rediss:// or tls=true")
 	}
 	base := o.TLSConfig.Clone()
-	if e.tls.ServerName != "" {
-		base.ServerName = e.tls.ServerName
+	if e.TLS.ServerName != "" {
+		base.ServerName = e.TLS.ServerName
 	}
-	if e.tls.RootCAs != nil {
-		base.RootCAs = e.tls.RootCAs
+	if e.TLS.RootCAs != nil {
+		base.RootCAs = e.TLS.RootCAs
 	}
-	if e.tls.Certificates != nil {
-		base.Certificates = e.tls.Certificates
+	if e.TLS.Certificates != nil {
+		base.Certificates = e.TLS.Certificates
 	}
-	base.InsecureSkipVerify = base.InsecureSkipVerify || e.tls.InsecureSkipVerify
+	base.InsecureSkipVerify = base.InsecureSkipVerify || e.TLS.InsecureSkipVerify
 	if base.MinVersion == 0 {
-		base.MinVersion = e.tls.MinVersion
+		base.MinVersion = e.TLS.MinVersion
 	}
-	e.tls = base
+	e.TLS = base
 	return nil
 }

@@ -60,6 +60,14 @@ func (s *Set) WithRegistry(live *Registry) *Set {
 	return &made
 }
 
+// WithClients returns the same rules with a registry in place of the clients that were given to Compile. Who changes it
+// changes who is known to these rules; they are not held against the rules (see Check).
+func (s *Set) WithClients(r *Registry) *Set {
+	made := *s
+	made.fixed = r
+	return &made
+}
+
 func validateRules(rules []Rule, p *problems) {
 	at := &place{name: "rules"}
 	if len(rules) > MaxRules {

@@ -246,6 +246,15 @@ func (r *Registry) Get(id string) (*Client, bool) {
 	return c.client(), true
 }
 
+// Lookup returns the client that a value of an attribute names, in whatever form it is written. It is read only.
+func (r *Registry) Lookup(a headgate.Attribute, value string) (*Client, bool) {
+	c := r.find(a, usual(a.Kind, value))
+	if c == nil {
+		return nil, false
+	}
+	return c.client(), true
+}
+
 // Len returns how many clients are registered.
 func (r *Registry) Len() int { return r.ids.len() }
 

@@ -101,6 +101,19 @@ func writeWhole(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
+// changeContext changes what is kept, if there is a context of that name.
+func (p *program) changeContext(name string, change func(*contexts)) error {
+	kept, err := p.readContexts()
+	if err != nil {
+		return err
+	}
+	if _, ok := kept.Contexts[name]; !ok {
+		return fmt.Errorf("there is no context %q: want one of %q", name, slices.Sorted(maps.Keys(kept.Contexts)))
+	}
+	change(&kept)
+	return p.writeContexts(kept)
+}
+
 func (p *program) contextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
@@ -161,15 +174,7 @@ func (p *program) useContextCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeContexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			kept, err := p.readContexts()
-			if err != nil {
-				return err
-			}
-			if _, ok := kept.Contexts[args[0]]; !ok {
-				return fmt.Errorf("there is no context %q: want one of %q", args[0], slices.Sorted(maps.Keys(kept.Contexts)))
-			}
-			kept.Current = args[0]
-			return p.writeContexts(kept)
+			return p.changeContext(args[0], func(kept *contexts) { kept.Current = args[0] })
 		},
 	}
 }
@@ -182,18 +187,12 @@ func (p *program) removeContextCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeContexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			kept, err := p.readContexts()
-			if err != nil {
-				return err
-			}
-			if _, ok := kept.Contexts[args[0]]; !ok {
-				return fmt.Errorf("there is no context %q", args[0])
-			}
-			delete(kept.Contexts, args[0])
-			if kept.Current == args[0] {
-				kept.Current = ""
-			}
-			return p.writeContexts(kept)
+			return p.changeContext(args[0], func(kept *contexts) {
+				delete(kept.Contexts, args[0])
+				if kept.Current == args[0] {
+					kept.Current = ""
+				}
+			})
 		},
 	}
 }
