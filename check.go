@@ -27,6 +27,9 @@ type Check struct {
 	Owner string
 	// Split is in how many parts a key is counted that is too hot for one server; 0 and 1 do not split it. At most MaxSplit.
 	Split int
+	// Partition is how much of the limit this node has while it does not hear of all nodes that share it. It is for
+	// limiters whose nodes tell each other what they took.
+	Partition Partition
 	// OnFailure says who decides when the server cannot be asked.
 	OnFailure Policy
 	// Safe is the limit that Local goes by, nil for a share of Limit.
@@ -55,6 +58,24 @@ func (p Policy) String() string {
 	return "policy " + strconv.Itoa(int(p))
 }
 
+// A Partition says how much of a limit the nodes have that hear of each other, while they do not hear of all.
+type Partition uint8
+
+// What they have.
+const (
+	PartitionFull  Partition = iota // all of it: none of it is wasted, and each side of a network that is cut lets it pass
+	PartitionShare                  // as much as they are of all nodes: all sides together stay within it
+)
+
+var partitionNames = [...]string{PartitionFull: "full", PartitionShare: "share"}
+
+func (p Partition) String() string {
+	if int(p) < len(partitionNames) {
+		return partitionNames[p]
+	}
+	return "partition " + strconv.Itoa(int(p))
+}
+
 // Validate reports, as an *InputError, what is wrong with the check.
 func (c Check) Validate() error {
 	if err := ValidateKey(c.Key); err != nil {
@@ -68,6 +89,9 @@ func (c Check) Validate() error {
 	}
 	if c.Split < 0 || c.Split > MaxSplit {
 		return badCheck("Split", strconv.Itoa(c.Split), "0 (not split) to "+strconv.Itoa(MaxSplit))
+	}
+	if int(c.Partition) >= len(partitionNames) {
+		return badCheck("Partition", c.Partition.String(), "full or share")
 	}
 	if int(c.OnFailure) >= len(policyNames) {
 		return badCheck("OnFailure", c.OnFailure.String(), "open, closed or local")

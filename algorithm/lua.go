@@ -36,9 +36,27 @@ func LuaGive(a headgate.Algorithm) string {
 	}
 }
 
-func luaStep(a headgate.Algorithm, more ...string) string {
+func luaStep(a headgate.Algorithm, more ...string) string { return luaCall(a, "take", more...) }
+
+// LuaGrant returns the twin of [Plan.Grant]. What it is called with and what it answers is written in grant.lua. It is empty
+// for an algorithm that is not [Grantable].
+func LuaGrant(a headgate.Algorithm) string {
+	switch a {
+	case headgate.TokenBucket, headgate.GCRA:
+		return luaCall(a, "grant", "bucketroom")
+	case headgate.FixedWindow:
+		return luaCall(a, "grant", "fixedwindowroom")
+	case headgate.SlidingWindow:
+		return luaCall(a, "grant", "slidingwindowroom")
+	default:
+		return ""
+	}
+}
+
+// luaCall returns the script that makes the steps of an algorithm by the file named call.
+func luaCall(a headgate.Algorithm, call string, more ...string) string {
 	names := luaOf[a]
-	return lua("clock") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua("take")
+	return lua("clock") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua(call)
 }
 
 // LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.

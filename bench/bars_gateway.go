@@ -17,6 +17,7 @@ func gatewayBars(r *results) []bar {
 		fasterThan(proxies, "nginx", "passing on", 0.65, " (to reach for)"),
 		fasterThan(proxies, "caddy", "passing on", 3, ""),
 		fasterThan(refusals, "bare-429", "refusing everybody", 0.85, ""),
+		disturbsLittle(r.Noise, 1.2),
 	}
 }
 
@@ -69,6 +70,26 @@ func addsLittle(t *paceTable, name string, most time.Duration) bar {
 		added.Median/1e3, added.Q1/1e3, added.Q3/1e3, humanDuration(us.calmly().spread(calmP99).Median),
 		humanDuration(them.calmly().spread(calmP99).Median), humanRate(t.Rate), 100*us.touched(), 100*them.touched(), all.Median/1e3),
 		added.Median <= float64(most))
+}
+
+// disturbsLittle is the bar of keeping others' p99 within so many times what it is when nobody floods. It is held against the
+// requests that no stall has touched, if stalls were watched for.
+func disturbsLittle(t *paceTable, times float64) bar {
+	what := "one client floods, p99 of the others"
+	want := fmt.Sprintf("≤ %g × what it is without the flood", times)
+	with, without := t.row(whenFlooded), t.row(whenQuiet)
+	if with == nil || without == nil {
+		return unmeasured(what, want)
+	}
+	sent, refused := with.flood()
+	of := p99
+	if t.Watched {
+		with, without, of = with.calmly(), without.calmly(), calmP99
+	}
+	ratio := with.times(without, of)
+	return judged(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s; %.1f %% of the flood were refused, and nobody else)",
+		ratio.Median, ratio.Q1, ratio.Q3, humanDuration(with.spread(of).Median), humanDuration(without.spread(of).Median),
+		100*float64(refused)/float64(max(sent, 1))), ratio.Median <= times)
 }
 
 func p50(p pacing) int64  { return p.P50 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -31,6 +32,7 @@ const (
 	childResponder = "responder" // be the upstream of proxies, and send them requests at a constant rate if told to
 	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
 	childStalls    = "stalls"    // watch a core, printing when it stalled
+	childClients   = "clients"   // register clients, print what they take and cost
 	childServer    = "server"    // be a server of the decision service, or one that it is measured by
 )
 
@@ -44,6 +46,12 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
 	case childStalls:
 		return runStalls(in, printed)
+	case childClients:
+		rounds, err := strconv.Atoi(f.at)
+		if err != nil {
+			return fmt.Errorf("-at %q: want how many rounds", f.at)
+		}
+		return measureClients(f.keys, f.picks, rounds, printed)
 	case childServer:
 		return withBallast(func() error { return runServer(f.contender, f.target, in, printed) })
 	default:

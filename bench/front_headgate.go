@@ -73,20 +73,23 @@ func (b *bench) removeHeadgate() {
 
 // rulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here serves as
 // many; larger ones would not fit a word of the store, as those of services do.
-func rulesThatPass() string { return rulesFile("90000/s") }
+func rulesThatPass() string { return rulesFile("90000/s", "80000/s") }
 
 // rulesThatRefuse are the same, but an address has one request an hour, and all requests come from one.
-func rulesThatRefuse() string { return rulesFile("1/h") }
+func rulesThatRefuse() string { return rulesFile("1/h", "80000/s") }
 
-// rulesFile is three rules for every request, of which the first has a limit for each address, and others for other services: a
-// third by path, a third by host and path, a third by header.
-func rulesFile(limit string) string {
+// rulesForNeighbours are the same, but each client has a limit that one who floods is far above.
+func rulesForNeighbours() string { return rulesFile("90000/s", fmt.Sprintf("%d/s", neighbourLimit)) }
+
+// rulesFile is three rules for every request, of which the first has a limit for each address and the second one for each
+// client, and others for other services: a third by path, a third by host and path, a third by header.
+func rulesFile(address, client string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `rules:
   - { id: each-address, key: [ip], limits: [%s] }
-  - { id: each-client, when: { path: /api/** }, key: [api_key], limits: [80000/s] }
+  - { id: each-client, when: { path: /api/** }, key: [api_key], limits: [%s] }
   - { id: orders, when: { host: %s, path: /api/v1/orders/*, method: GET }, key: [api_key], limits: [100000000/h sliding-window] }
-`, limit, loadHost)
+`, address, client, loadHost)
 	for i := 3; i < ruleCount; i++ {
 		when := fmt.Sprintf("path: /team-%d/**", i)
 		switch i % 3 {

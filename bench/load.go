@@ -130,6 +130,31 @@ func (r *paceRow) added(other *paceRow, of func(pacing) int64) spread {
 	return spreadOf(samples)
 }
 
+// times returns how many times that of another row a figure is, window by window.
+func (r *paceRow) times(other *paceRow, of func(pacing) int64) spread {
+	var samples []float64
+	for i := range min(len(r.Runs), len(other.Runs)) {
+		if r.Runs[i].Requests > 0 && other.Runs[i].Requests > 0 {
+			samples = append(samples, float64(of(r.Runs[i]))/float64(max(of(other.Runs[i]), 1)))
+		}
+	}
+	return spreadOf(samples)
+}
+
+// flood returns how many requests the one who floods has sent, and how many of them were refused.
+func (r *paceRow) flood() (sent, refused int64) {
+	for _, run := range r.Runs {
+		sent, refused = sent+run.Flooded, refused+run.Refused
+	}
+	return sent, refused
+}
+
+// The rows of the table of noise.
+const (
+	whenQuiet   = "quiet"
+	whenFlooded = "flooded"
+)
+
 // calmly returns the same row without the windows in which most requests were touched by stalls: they are empty.
 func (r *paceRow) calmly() *paceRow {
 	made := *r

@@ -38,6 +38,9 @@ func gatewayMethod(b *strings.Builder, r *results) {
   other, and servers have real-time priority, so that none waits for what else runs here. All are asked by turns, in a new random order every time, in windows of %[8]s behind
   %[11]s that only warm, %[12]d of each. Figures are medians over the windows; what one adds to another is taken from window
   to window, and is the median of that.
+- For answers beside a flood, headgate has the same rules, but each client may send %[15]d requests a second. %[16]d clients send half of
+  that each, evenly, on a connection each, and nobody refuses any of them, or the run would end. In every other window one client more
+  sends %[17]d times his limit on %[18]d connections. Windows of %[19]s with and without him take turns, and are compared pair by pair.
 - A machine that others share stops a core now and then, for longer than a request takes. On each of the two cores a thread of
   real-time priority is to wake every %[13]s. It comes before all that servers and load do there, so that when it wakes more
   than %[14]s late, the core has stalled, whoever is measured. A request is set apart if a stall fell between when it was due
@@ -46,5 +49,6 @@ func gatewayMethod(b *strings.Builder, r *results) {
   knows of them: nothing. The table of all requests, with those set apart, is beside the other.
 `,
 		s.GatewayRounds, s.Connections, s.LoadLength, loadClients, len(upstreamBody), ruleCount, idleConnections, s.PaceLength,
-		ballastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stallTick, stallLeast)
+		ballastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stallTick, stallLeast,
+		neighbourLimit, neighbours, floodTimes, floodConnections, s.NoiseLength)
 }

@@ -11,11 +11,15 @@ type paceOrder struct {
 	Addresses   []string
 	Connections int           // to each
 	Rate        float64       // requests a second
+	Clients     int           // by how many they come in turn; 0 for loadClients
 	Windows     int           // how many each gets
 	Warming     time.Duration // in which answers are not recorded yet, in every window
 	Length      time.Duration // after that
 	Patience    time.Duration // how long the last answer may take
 	Cores       []int         // on which stalls are watched for
+	// Floods is, for each address, how many requests a second one more client sends besides, on connections of its own, and does
+	// not mind being refused. None if it is nil.
+	Floods []float64
 	// Spins has the load look for answers without ever sleeping, so that nobody has to wake it: its core is its own.
 	Spins bool
 	// Into is the file that the result is written to, in JSON.
@@ -41,6 +45,8 @@ type pacing struct {
 	// Late is how much later requests were sent than they could be, p99: what the load itself adds. A request could be sent
 	// when it was due and a connection was free.
 	Late int64
+	// Flooded is how many requests the one who floods has sent meanwhile, and Refused how many of them were.
+	Flooded, Refused int64
 	// Calm is of the requests that no stall has touched.
 	Calm calmPacing
 }

@@ -59,6 +59,7 @@ type pace struct {
 	start    time.Time
 	lines    map[int]*line
 	idle     []chan *line // of each address; those that wait longest are used first, so that all are used alike
+	noisy    []chan *line // the same for who floods
 	done     [][]*window  // of each address
 }
 
@@ -72,12 +73,16 @@ type window struct {
 	answered int
 	timed    []timed
 	late     histogram
+	flooded  int // requests that who floods has sent
+	stemmed  int // of those, that were answered
+	refused  int // with a refusal
 }
 
 // A line is one connection. There is at most one request on it.
 type line struct {
 	fd   int
 	of   int           // whose
+	home chan *line    // where it waits
 	free time.Duration // since when there has been none
 	nth  int           // which request that is
 	have int           // how much of its answer has come
@@ -89,7 +94,11 @@ func newPace(on *poller, o paceOrder, others func(fd int) error) (*pace, error) 
 		order: o, poller: on, others: others, timer: -1, lines: map[int]*line{},
 		done: make([][]*window, len(o.Addresses)), start: time.Now(),
 	}
-	for _, text := range loadRequests() {
+	texts := loadRequests()
+	if o.Clients > 0 {
+		texts = texts[:o.Clients]
+	}
+	for _, text := range texts {
 		p.requests = append(p.requests, []byte(text))
 	}
 	if err := p.open(); err != nil {
@@ -107,22 +116,39 @@ func (p *pace) open() (err error) {
 		return fmt.Errorf("epoll: %w", err)
 	}
 	for of, address := range p.order.Addresses {
-		idle := make(chan *line, p.order.Connections)
-		p.idle = append(p.idle, idle)
-		for range p.order.Connections {
-			fd, err := connect(address)
-			if err != nil {
-				return err
-			}
-			l := &line{fd: fd, of: of}
-			p.lines[fd] = l
-			idle <- l
-			if err := p.poller.add(fd); err != nil {
-				return fmt.Errorf("epoll: %w", err)
-			}
+		idle, err := p.connect(of, address, p.order.Connections)
+		if err != nil {
+			return err
 		}
+		connections := 0
+		if p.floodRate(of) > 0 {
+			connections = floodConnections
+		}
+		noisy, err := p.connect(of, address, connections)
+		if err != nil {
+			return err
+		}
+		p.idle, p.noisy = append(p.idle, idle), append(p.noisy, noisy)
 	}
 	return nil
+}
+
+// connect opens connections to an address.
+func (p *pace) connect(of int, address string, connections int) (chan *line, error) {
+	home := make(chan *line, connections)
+	for range connections {
+		fd, err := connect(address)
+		if err != nil {
+			return nil, err
+		}
+		l := &line{fd: fd, of: of, home: home}
+		p.lines[fd] = l
+		home <- l
+		if err := p.poller.add(fd); err != nil {
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+	}
+	return home, nil
 }
 
 func (p *pace) close() {
@@ -159,7 +185,7 @@ func (p *pace) result(stalls []stall, watched bool) paceResult {
 				took.record(int64(t.done - t.due))
 			}
 			r.Windows[of] = append(r.Windows[of], pacing{
-				Requests: took.total, Max: took.max, Late: w.late.quantile(0.99),
+				Requests: took.total, Max: took.max, Late: w.late.quantile(0.99), Flooded: int64(w.flooded), Refused: int64(w.refused),
 				P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999),
 				Calm: calm(w.timed, stalls),
 			})
@@ -169,8 +195,35 @@ func (p *pace) result(stalls []stall, watched bool) paceResult {
 }
 
 // due returns when a request of a window is due.
-func (p *pace) due(w *window, nth int) time.Duration {
-	return w.begun + time.Duration(float64(nth)/p.order.Rate*float64(time.Second))
+func (p *pace) due(w *window, nth int) time.Duration { return w.begun + atRate(nth, p.order.Rate) }
+
+// atRate returns how long so many requests take at a rate.
+func atRate(n int, rate float64) time.Duration {
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
+// floodRate returns how many requests a second who floods an address sends, 0 if nobody does.
+func (p *pace) floodRate(of int) float64 {
+	if p.order.Floods == nil {
+		return 0
+	}
+	return p.order.Floods[of]
+}
+
+// floodDue returns when the next request of who floods is due; false if there is none in this window any more.
+func (p *pace) floodDue(w *window) (time.Duration, bool) {
+	rate := p.floodRate(w.of)
+	if rate == 0 {
+		return 0, false
+	}
+	due := w.begun + atRate(w.flooded, rate)
+	return due, due < p.due(w, w.total)
+}
+
+// floods tells whether who floods has something to send in this window yet, or to hear.
+func (p *pace) floods(w *window) bool {
+	_, more := p.floodDue(w)
+	return more || w.stemmed < w.flooded
 }
 
 func (p *pace) window(of int) error {
@@ -178,12 +231,15 @@ func (p *pace) window(of int) error {
 	heard := int(p.order.Rate * p.order.Length.Seconds())
 	w := &window{of: of, begun: time.Since(p.start), unheard: unheard, total: unheard + heard, timed: make([]timed, 0, heard)}
 	end := p.due(w, w.total) + p.order.Patience
-	for w.answered < w.total {
+	for w.answered < w.total || p.floods(w) {
 		if time.Since(p.start) > end {
 			return fmt.Errorf("%d of %d requests, %.0f a second, had no answer %v after the last was due",
 				w.total-w.answered, w.total, p.order.Rate, p.order.Patience)
 		}
 		if err := p.send(w); err != nil {
+			return err
+		}
+		if err := p.flood(w); err != nil {
 			return err
 		}
 		if err := p.heed(w, end); err != nil {
@@ -234,9 +290,8 @@ func (p *pace) send(w *window) error {
 		}
 		l := <-idle
 		l.nth, l.have = w.sent, 0
-		text := p.requests[w.sent%len(p.requests)]
-		if n, err := unix.Write(l.fd, text); err != nil || n < len(text) {
-			return fmt.Errorf("send request %d: %w", w.sent, cmp.Or(err, io.ErrShortWrite))
+		if err := l.write(p.requests[w.sent%len(p.requests)]); err != nil {
+			return fmt.Errorf("send request %d: %w", w.sent, err)
 		}
 		if w.sent >= w.unheard {
 			w.late.record(int64(now - max(due, l.free)))
@@ -246,12 +301,43 @@ func (p *pace) send(w *window) error {
 	return nil
 }
 
+// flood sends what who floods has to send by now.
+func (p *pace) flood(w *window) error {
+	noisy := p.noisy[w.of]
+	for len(noisy) > 0 {
+		due, more := p.floodDue(w)
+		if !more || time.Since(p.start) < due {
+			return nil
+		}
+		l := <-noisy
+		l.nth, l.have = w.flooded, 0
+		if err := l.write(floodRequest); err != nil {
+			return fmt.Errorf("send request %d of the flood: %w", w.flooded, err)
+		}
+		w.flooded++
+	}
+	return nil
+}
+
+// write sends a request, which always finds room on a connection where there is no other.
+func (l *line) write(text []byte) error {
+	n, err := unix.Write(l.fd, text)
+	if err == nil && n < len(text) {
+		return io.ErrShortWrite
+	}
+	return err
+}
+
 // next returns when something is to be done that no answer will wake for.
 func (p *pace) next(w *window, end time.Duration) time.Duration {
+	at := end
 	if w.sent < w.total && len(p.idle[w.of]) > 0 {
-		return p.due(w, w.sent)
+		at = p.due(w, w.sent)
 	}
-	return end
+	if due, more := p.floodDue(w); more && len(p.noisy[w.of]) > 0 {
+		at = min(at, due)
+	}
+	return at
 }
 
 // wakeAt has the poller return at that time, from the start.
@@ -286,6 +372,8 @@ func (p *pace) hear(w *window, l *line) error {
 		return nil
 	case length != l.have:
 		return fmt.Errorf("%d bytes follow the answer of request %d", l.have-length, l.nth)
+	case l.home == p.noisy[l.of]:
+		return p.stem(w, l, status)
 	case status != http.StatusOK:
 		return fmt.Errorf("request %d was answered with %d, want %d", l.nth, status, http.StatusOK)
 	}
@@ -294,6 +382,21 @@ func (p *pace) hear(w *window, l *line) error {
 	}
 	w.answered++
 	l.free = now
-	p.idle[l.of] <- l
+	l.home <- l
+	return nil
+}
+
+// stem records that who floods has an answer.
+func (p *pace) stem(w *window, l *line, status int) error {
+	switch status {
+	case http.StatusOK:
+	case http.StatusTooManyRequests:
+		w.refused++
+	default:
+		return fmt.Errorf("request %d of the flood was answered with %d, want %d or %d",
+			l.nth, status, http.StatusOK, http.StatusTooManyRequests)
+	}
+	w.stemmed++
+	l.home <- l
 	return nil
 }

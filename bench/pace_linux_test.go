@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,6 +94,43 @@ func TestThoseWhoArePacedTakeTurns(t *testing.T) {
 			if w.Requests != 10 || w.Calm.Requests > w.Requests || !got.Watched && w.Calm.Requests != w.Requests || w.Calm.P50 > w.Max {
 				t.Errorf("got %+v, watched %t, want 10 requests, those that no stall touched among them", w, got.Watched)
 			}
+		}
+	}
+}
+
+// Who floods one of two addresses is counted there, and nobody times his answers.
+func TestAFloodIsCountedAndNotTimed(t *testing.T) {
+	var floods, others atomic.Int64
+	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-API-Key") != "noisy-client" {
+			others.Add(1)
+			w.WriteHeader(http.StatusOK)
+		} else if floods.Add(1)%4 == 0 {
+			w.WriteHeader(http.StatusOK)
+		} else {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	for _, spins := range []bool{false, true} {
+		floods.Store(0)
+		others.Store(0)
+		address := serve(t, answers)
+		got, err := runPace(paceOrder{
+			Addresses: []string{address, address}, Connections: 2, Clients: 3, Rate: 200, Windows: 2, Floods: []float64{0, 1000},
+			Length: 100 * time.Millisecond, Patience: time.Minute, Spins: spins,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []pacing{{Requests: 20}, {Requests: 20, Flooded: 100, Refused: 75}} {
+			for _, w := range got.Windows[i] {
+				if w.Requests != want.Requests || w.Flooded != want.Flooded || w.Refused != want.Refused {
+					t.Errorf("address %d: %+v, want %d timed, %d of a flood and %d of that refused", i, w, want.Requests, want.Flooded, want.Refused)
+				}
+			}
+		}
+		if floods.Load() != 200 || others.Load() != 80 {
+			t.Errorf("%d requests of the flood and %d others have come, want 200 and 80", floods.Load(), others.Load())
 		}
 	}
 }

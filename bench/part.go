@@ -24,8 +24,10 @@ func parts() []part {
 		{"core", "In process", coreScenarios(), linked(entries()), coreMethod, coreBars},
 		{"redis", "In Redis", []scenario{{"redis", 150, runRedis}}, linked(redisEntries()), redisMethod, redisBars},
 		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, linked(nil), faultsMethod, faultBars},
+		{"fleet", "Across hosts", fleetScenarios(), linked(nil), fleetMethod, fleetBars},
 		{"gateway", "At the gateway", gatewayScenarios(), programVersions, gatewayMethod, gatewayBars},
 		{"service", "The decision service", serviceScenarios(), serviceVersions, serviceMethod, serviceBars},
+		{"control", "The rules service", controlScenarios(), linked(nil), controlMethod, controlBars},
 	}
 }
 

@@ -28,9 +28,12 @@ func reportOf(r *results) string {
 	reportGC(&b, r)
 	reportGrowth(&b, r)
 	reportFaults(&b, r)
+	reportFleet(&b, r)
 	reportLoad(&b, r)
 	reportPace(&b, r)
+	reportNoise(&b, r)
 	reportService(&b, r)
+	reportControl(&b, r)
 	reportBars(&b, r)
 	return b.String()
 }
@@ -47,7 +50,11 @@ func reportHead(b *strings.Builder, r *results) {
 	}
 	m := r.Machine
 	b.WriteString("\n| | |\n|---|---|\n")
-	fmt.Fprintf(b, "| date | %s, took %s |\n", r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Took)
+	took := r.Took.String()
+	if r.Pieces > 1 {
+		took += fmt.Sprintf(" in %d pieces", r.Pieces)
+	}
+	fmt.Fprintf(b, "| date | %s, took %s |\n", r.Started.UTC().Format("2006-01-02 15:04 UTC"), took)
 	fmt.Fprintf(b, "| processor | %s, %d cores |\n", m.CPU, m.Cores)
 	fmt.Fprintf(b, "| memory | %.1f GiB, transparent huge pages: %s |\n", gib(m.Memory), m.HugePages)
 	fmt.Fprintf(b, "| kernel | %s |\n| Go | %s |\n", m.Kernel, m.Go)

@@ -52,6 +52,20 @@ func reportPace(b *strings.Builder, r *results) {
 	}
 	fmt.Fprintf(b, "\n### Answers at half load\n\n%s requests a second on %d connections, half of the %s that headgate with its rules answered at most.\n\n",
 		humanRate(t.Rate), t.Connections, humanRate(t.Full))
+	reportPaceTable(b, t)
+}
+
+func reportNoise(b *strings.Builder, r *results) {
+	t := r.Noise
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n### Answers beside a flood\n\n%d clients send %s requests a second together, half of what they may. One client more sends %s a second, %d times his limit, or none.\n\n",
+		neighbours, humanRate(t.Rate), humanRate(floodTimes*neighbourLimit), floodTimes)
+	reportPaceTable(b, t)
+}
+
+func reportPaceTable(b *strings.Builder, t *paceTable) {
 	if !t.First || !t.Watched {
 		b.WriteString("There was no right to real-time priority: what else runs here is in these figures.\n\n")
 	}

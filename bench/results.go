@@ -7,6 +7,7 @@ type results struct {
 	Part     string
 	Started  time.Time
 	Took     time.Duration
+	Pieces   int // in which it was measured, if more than one
 	Quick    bool
 	Only     string
 	Sizes    sizes
@@ -19,9 +20,13 @@ type results struct {
 	GC       []gcRow
 	Growth   []growthRow
 	Faults   []faultRow
+	Fleet    []fleetTable
 	Load     []loadTable
 	Pace     *paceTable
+	Noise    *paceTable // rows whenQuiet and whenFlooded
 	Service  []serviceTable
+	Clients  *clientsResult
+	Control  []faultRow
 	Failures []string
 	Bars     []bar
 }

@@ -62,7 +62,7 @@ func runFaults(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func runFault(ctx context.Context, f faultTest) (faultRow, error) {
+func runFault(ctx context.Context, f faultTest, env ...string) (faultRow, error) {
 	row := faultRow{Test: f.name, What: f.what}
 	root, err := repository()
 	if err != nil {
@@ -71,6 +71,7 @@ func runFault(ctx context.Context, f faultTest) (faultRow, error) {
 	// #nosec G204 -- the names are those of the list above
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=5m", "-run", "^"+f.name+"$", "./"+f.pkg)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), env...)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -147,19 +148,4 @@ func reportFaults(b *strings.Builder, r *results) {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |\n", f.What, strings.ReplaceAll(strings.Join(f.Said, "<br>"), "|", `\|`), verdict)
 	}
-}
-
-// faultBars holds that all of them passed.
-func faultBars(r *results) []bar {
-	const want = "all tests pass"
-	if len(r.Faults) == 0 {
-		return []bar{unmeasured("faults", want)}
-	}
-	passed := 0
-	for _, f := range r.Faults {
-		if f.Passed {
-			passed++
-		}
-	}
-	return []bar{judged("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)), passed == len(r.Faults))}
 }

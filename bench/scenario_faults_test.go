@@ -48,3 +48,50 @@ func TestFaultTestsAreThere(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatFaultTestsSayIsHeldAgainstBars(t *testing.T) {
+	r := &results{Faults: []faultRow{
+		{Test: "TestADecisionAtHalfLoadIsQuick", Passed: true, Said: []string{
+			"at half load, lately of 104295/s: p99 1.769471ms in the middle one of 24 windows, 778.239µs in the best; all: p50 323.583µs, p99 10.485759ms, p99.9 12.845055ms, longest 13.219286ms of 56364",
+			"the same script by rueidis and nothing else, in turns with it: p99 1.023999ms in the middle window, 409.599µs in the best; all: p50 210.943µs, p99 1.720319ms, p99.9 2.752511ms, longest 3.494976ms of 56206",
+		}},
+		{Test: "TestAHotKeyThatIsDeniedCostsTheServerNextToNothing", Passed: true, Said: []string{
+			"for long: 2.2s: 108133 asked, 0 allowed; denials from memory: p50 695ns, p95 1.183µs, p99 1.919µs; all: p50 695ns, p99 356.351µs, longest 15.70625ms of 108133",
+			"for a moment: 1s: 46994 asked, 10 allowed; denials from memory: p50 671ns, p95 1.503µs, p99 2.591µs; all: p50 735ns, p99 21.495807ms, longest 23.431283ms of 46984",
+		}},
+		{Test: "TestAServerThatHangsHoldsNobodyUp", Passed: true, Said: []string{
+			"circuit opened after 22.049658ms; until then: p50 2.523135ms, p99 21.089037ms, p99.9 26.089037ms, longest 26.089037ms of 99",
+			"then: p50 695ns, p99 7.999µs, p99.9 26.879µs, longest 131.18µs of 8901",
+			"exact 176.479366ms after the end",
+		}},
+		{Test: "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller", Passed: false, Said: []string{
+			"full coverage yes: after the kill: replica promoted 2.8s, last degraded decision 3.1s, 300ms after that",
+			"full coverage no: after the kill: replica promoted 3.5s, last degraded decision 3.6s, 100ms after that",
+		}},
+	}}
+	want := map[string][2]string{
+		"faults": {"3 of 4", notMet},
+		"a decision at half load, p99 of the usual window":                            {"1.8 ms", met},
+		"a decision at half load, p99 of all":                                         {"10.5 ms", notMet},
+		"a denial from memory, p99":                                                   {"2.6 µs", met},
+		"SIGSTOP, a call until the circuit opens, p99.9":                              {"26.1 ms", notMet},
+		"SIGSTOP, a call after that, p99":                                             {"8.0 µs", met},
+		"exact again after SIGCONT":                                                   {"176.5 ms", met},
+		"exact again after SIGKILL of a primary, whose cluster-node-timeout is 1.5 s": {"3.60 s", notMet},
+		"exact again after the cluster itself has another primary":                    {"300.0 ms", met},
+	}
+	got := faultBars(r)
+	if len(got) != len(want) {
+		t.Errorf("got %d bars, want %d", len(got), len(want))
+	}
+	for _, b := range got {
+		if w := want[b.What]; b.Measured != w[0] || b.Verdict != w[1] {
+			t.Errorf("%s: got %q, %s; want %q, %s", b.What, b.Measured, b.Verdict, w[0], w[1])
+		}
+	}
+	for _, b := range faultBars(&results{Faults: []faultRow{{Test: "TestOther"}}})[1:] {
+		if b.Verdict != notMeasured {
+			t.Errorf("%s: got %s of a run that says nothing of it", b.What, b.Verdict)
+		}
+	}
+}

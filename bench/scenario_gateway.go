@@ -12,6 +12,7 @@ func gatewayScenarios() []scenario {
 	return []scenario{
 		{"proxies", 320, runProxies},
 		{"half-load", 130, runHalfLoad},
+		{"noise", 60, runNoise},
 		{"refusals", 160, runRefusals},
 	}
 }
@@ -96,28 +97,80 @@ func runHalfLoad(ctx context.Context, b *bench) error {
 	for _, f := range fronts {
 		table.Rows = append(table.Rows, paceRow{Contender: f.name, Title: f.title, Role: f.role})
 	}
-	table.First = true
-	for _, f := range fronts {
-		// At half load whoever is measured leaves room on his core, so nobody starves.
-		if f.process != nil && inRealTime(f.process.cmd.Process.Pid, measuredPriority) != nil {
-			table.First = false
-		}
-	}
 	b.progress.at(0.1, "half-load, all by turns", "")
-	begun := time.Now()
 	warming := b.sizes.PaceWindows
-	measured, err := s.pace(ctx, fronts, table.Rate, warming+b.sizes.GatewayRounds*b.sizes.PaceWindows)
+	err = s.paceInto(ctx, &table, fronts, warming, paceOrder{
+		Connections: s.connections, Rate: table.Rate, Windows: warming + b.sizes.GatewayRounds*b.sizes.PaceWindows, Length: b.sizes.PaceLength,
+	})
 	if err != nil {
 		return err
 	}
-	for i := range table.Rows {
-		table.Rows[i].Runs = measured.Windows[i][warming:]
-	}
-	table.Watched, table.Stalls, table.Stalled = measured.Watched, measured.Stalls, measured.Stalled
-	table.Took = time.Since(begun)
 	b.results.Pace = &table
 	return nil
 }
+
+// paceInto measures how long the answers of fronts take, those of a table's rows. The first windows only warm.
+func (s *site) paceInto(ctx context.Context, t *paceTable, fronts []*openFront, warming int, order paceOrder) error {
+	t.First = true
+	for _, f := range fronts {
+		// Whoever is measured leaves room on his core, so nobody starves.
+		if f.process != nil && inRealTime(f.process.cmd.Process.Pid, measuredPriority) != nil {
+			t.First = false
+		}
+	}
+	begun := time.Now()
+	measured, err := s.pace(ctx, fronts, order)
+	if err != nil {
+		return err
+	}
+	for i := range t.Rows {
+		t.Rows[i].Runs = measured.Windows[i][warming:]
+	}
+	t.Watched, t.Stalls, t.Stalled = measured.Watched, measured.Stalls, measured.Stalled
+	t.Took = time.Since(begun)
+	return nil
+}
+
+// One client floods, and others behave: each of them sends half of what he may.
+const (
+	neighbours     = 20
+	neighbourLimit = 100 // requests a second that each client may send
+	floodTimes     = 50  // his limit is what the one who floods sends
+)
+
+// runNoise compares how long the answers of clients who behave take with and without one who floods.
+func runNoise(ctx context.Context, b *bench) error {
+	s, err := openSite(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	fronts, err := s.openAll(ctx, []front{{name: "headgate", role: ours, open: openHeadgate(rulesForNeighbours)}},
+		func(name string) { b.progress.at(0, "noise, opening", name) })
+	if err != nil {
+		return err
+	}
+	table := paceTable{Rate: neighbours * neighbourLimit / 2, Connections: neighbours, Rows: []paceRow{
+		{Contender: whenQuiet, Title: "nobody floods", Role: ours},
+		{Contender: whenFlooded, Title: "one client floods", Role: ours},
+	}}
+	b.progress.at(0.1, "noise, by turns", "")
+	const warming = 1
+	err = s.paceInto(ctx, &table, []*openFront{fronts[0], fronts[0]}, warming, paceOrder{
+		Connections: neighbours, Clients: neighbours, Rate: table.Rate, Floods: []float64{0, floodTimes * neighbourLimit},
+		Windows: warming + noiseWindows*b.sizes.GatewayRounds, Length: b.sizes.NoiseLength,
+	})
+	if err != nil {
+		return err
+	}
+	if flooded, refused := table.Rows[1].flood(); !b.results.Quick && 10*refused < 9*flooded {
+		return fmt.Errorf("%d of the %d requests of the flood were refused: want nearly all", refused, flooded)
+	}
+	b.results.Noise = &table
+	return nil
+}
+
+const noiseWindows = 2 // in every round
 
 // fullRate returns how many requests a second a front passes on if it gets as many as it can.
 func (s *site) fullRate(ctx context.Context, b *bench, f *openFront) (float64, error) {

@@ -187,21 +187,18 @@ func (s *site) look(f *openFront) (l look, err error) {
 	return l, err
 }
 
-// pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as well.
-func (s *site) pace(ctx context.Context, fronts []*openFront, rate float64, windows int) (paceResult, error) {
-	size := s.bench.sizes
-	order := paceOrder{
-		Connections: s.connections, Rate: rate, Windows: windows,
-		Warming: size.PaceWarming, Length: size.PaceLength, Patience: 10 * time.Second, Cores: []int{s.loadCore, s.frontCore}, Spins: true,
-		Into: filepath.Join(s.dir, "paced.json"),
-	}
+// pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as well. The
+// order says what there is to say of the load itself.
+func (s *site) pace(ctx context.Context, fronts []*openFront, order paceOrder) (paceResult, error) {
+	order.Warming, order.Patience = s.bench.sizes.PaceWarming, 10*time.Second
+	order.Cores, order.Spins, order.Into = []int{s.loadCore, s.frontCore}, true, filepath.Join(s.dir, "paced.json")
 	for _, f := range fronts {
 		order.Addresses = append(order.Addresses, f.address)
 	}
 	if err := json.NewEncoder(s.orders).Encode(order); err != nil {
 		return paceResult{}, fmt.Errorf("order a load: %w", err)
 	}
-	each := time.Duration(windows*len(fronts)) * (order.Warming + order.Length)
+	each := time.Duration(order.Windows*len(fronts)) * (order.Warming + order.Length)
 	ctx, cancel := context.WithTimeout(ctx, 2*each+order.Patience+startupTime)
 	defer cancel()
 	for {

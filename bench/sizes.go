@@ -11,6 +11,8 @@ type sizes struct {
 	Ops, Picks int
 	// Live is how many keys the keyed scenarios of speed have.
 	Live int
+	// Clients is how many registered clients there are, and ClientOps one measurement of them.
+	Clients, ClientOps int
 	// Memory are the numbers of keys at which memory is measured, Table those at which headgate's table is looked at.
 	Memory, Table []int
 	// Huge is how many keys the largest table has, HugeOps one measurement of it, HugeRounds how many there are.
@@ -26,6 +28,8 @@ type sizes struct {
 	Connections, GatewayRounds          int
 	PaceWindows                         int
 	LoadLength, PaceLength, PaceWarming time.Duration
+	// NoiseLength is how long a window is in which one client floods, or does not.
+	NoiseLength time.Duration
 }
 
 func fullSizes(rounds int) sizes {
@@ -33,7 +37,8 @@ func fullSizes(rounds int) sizes {
 	return sizes{
 		Rounds: rounds,
 		Ops:    1 << 20, Picks: 1 << 22,
-		Live:   million,
+		Live:    million,
+		Clients: million, ClientOps: 1 << 19,
 		Memory: []int{million, 2 * million, 5 * million, 10 * million},
 		Table: []int{
 			million, 5 * million / 4, 3 * million / 2, 7 * million / 4, 2 * million, 5 * million / 2, 3 * million, 7 * million / 2,
@@ -44,8 +49,9 @@ func fullSizes(rounds int) sizes {
 		Collected: 10 * million,
 		Grown:     10 * million, GrowthRounds: min(rounds, 5),
 		RedisKeys: 100_000, RedisOps: 1 << 16,
-		Connections: 64, GatewayRounds: rounds, LoadLength: 3 * time.Second,
+		Connections: 64, GatewayRounds: rounds, LoadLength: 1500 * time.Millisecond,
 		PaceWindows: 8, PaceLength: 200 * time.Millisecond, PaceWarming: 50 * time.Millisecond,
+		NoiseLength: time.Second,
 	}
 }
 
@@ -54,7 +60,8 @@ func quickSizes(rounds int) sizes {
 	return sizes{
 		Rounds: min(rounds, 2),
 		Ops:    1 << 12, Picks: 1 << 13,
-		Live:   5_000,
+		Live:    5_000,
+		Clients: 5_000, ClientOps: 1 << 12,
 		Memory: []int{5_000, 20_000},
 		Table:  []int{5_000, 10_000, 20_000},
 		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: min(rounds, 2),
@@ -63,5 +70,6 @@ func quickSizes(rounds int) sizes {
 		RedisKeys: 500, RedisOps: 1 << 10,
 		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond,
 		PaceWindows: 1, PaceLength: 50 * time.Millisecond, PaceWarming: 10 * time.Millisecond,
+		NoiseLength: 50 * time.Millisecond,
 	}
 }

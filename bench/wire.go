@@ -20,11 +20,21 @@ const loadClients = 1000
 func loadRequests() []string {
 	texts := make([]string, loadClients)
 	for i := range texts {
-		texts[i] = fmt.Sprintf("GET /api/v1/orders/%d HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench/1\r\nAccept: application/json\r\n"+
-			"X-API-Key: client-%06d\r\n\r\n", 10_000+i, loadHost, i)
+		texts[i] = loadRequest(10_000+i, fmt.Sprintf("client-%06d", i))
 	}
 	return texts
 }
+
+func loadRequest(order int, client string) string {
+	return fmt.Sprintf("GET /api/v1/orders/%d HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench/1\r\nAccept: application/json\r\n"+
+		"X-API-Key: %s\r\n\r\n", order, loadHost, client)
+}
+
+// floodRequest is what the client sends who floods.
+var floodRequest = []byte(loadRequest(1, "noisy-client"))
+
+// floodConnections is how many connections he has.
+const floodConnections = 32
 
 // upstreamBody is what the upstream has to say to everybody.
 var upstreamBody = `{"order":4711,"state":"shipped","items":[{"sku":"A-100","count":2},{"sku":"B-200","count":1}],"note":"` +

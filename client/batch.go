@@ -4,82 +4,29 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/grpcwire/wirev1"
 )
 
-// A task is a call that somebody waits for.
-type task struct {
-	done     chan struct{} // holds one when it is done
-	deadline time.Time
-	safe     bool // it may be sent again
-	size     int  // about how many bytes it takes on the wire
+const (
+	// maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
+	maxCalls = 8
+	// groups is into how many calls those fall who ask again and again. While one of them is with its callers another is with
+	// the service and a third on its way, so that neither side waits for the other; with more there would be more calls to pay
+	// for and no more done.
+	groups = 3
+	// worthOne is how many tasks are enough for a call beside others.
+	worthOne = 8
+)
 
-	// Under the batcher's lock.
-	sent    bool // it is on its way, or was
-	left    bool // nobody waits for it any more
-	settled bool // it is done, and whoever waits is about to be told
-
-	request wirev1.RateLimitRequest // of RateLimit
-	answer  Answer
-
-	verb      wirev1.Verb // of the store
-	checks    []headgate.Check
-	one       [1]headgate.Check
-	receipt   headgate.Receipt
-	decisions []headgate.Decision
-
-	err error
-}
-
-var tasks = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1)} }}
-
-func newTask() *task { return tasks.Get().(*task) }
-
-// free lets the task be used again. Whoever calls it has been told that it is done.
-func (t *task) free() {
-	t.sent, t.left, t.settled, t.safe, t.err = false, false, false, false, nil
-	t.checks, t.one, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
-	t.decisions = t.decisions[:0]
-	tasks.Put(t)
-}
-
-// maxBytes is how much travels together at most. The service reads 1 MiB at a time unless told otherwise, and what is too much
-// for it fails for all that travel with it.
-const maxBytes = 512 << 10
-
-// bytes returns about how many bytes a task takes on the wire.
-func (t *task) bytes() int {
-	const numbers = 64 // and what is before texts
-	size := numbers
-	for i := range t.checks {
-		size += 2*numbers + len(t.checks[i].Key) + len(t.checks[i].Owner)
-	}
-	if len(t.checks) > 0 {
-		return size
-	}
-	q := &t.request
-	size += len(q.Rule) + len(q.User) + len(q.IP) + len(q.APIKey)
-	for i := range q.Attributes {
-		const before = 8
-		size += before + len(q.Attributes[i].Name) + len(q.Attributes[i].Value)
-	}
-	return size
-}
-
-// maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
-const maxCalls = 8
-
-// A batcher sends tasks together. One that is alone is sent at once; those that come while calls are under way gather until
-// one returns, there are enough of them, or the first has waited long enough. When there are many, as many calls as may be take
-// turns, each with its share of them, so that this side writes while the other answers and neither falls asleep: waking up takes
-// longer than a call. A call that returns leaves those who are pending to the next if they are few: callers must not fall apart
-// into many small groups.
+// A batcher sends tasks together. One that is alone is sent at once, by who asks; those that come while calls are under way
+// gather until one returns, they are a group, or the first has waited long enough.
 type batcher struct {
-	send func(ctx context.Context, tasks []*task) // fills in what came of them
-	lost func(t *task)                            // is told of tasks that were done after nobody waited for them
+	// send fills in what came of tasks. Those who send again and again have a lane, which is nil otherwise.
+	send func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
+	lost func(t *task) // is told of tasks that were done after nobody waited for them
 	wait time.Duration
 	most int // in checks or requests
 	life time.Duration
@@ -88,23 +35,25 @@ type batcher struct {
 	pending  []*task
 	weight   int  // of those that are pending
 	calls    int  // under way
+	senders  int  // that are there, with something to do or without
 	inflight int  // tasks in them
 	overdue  bool // those that are pending have waited long enough, and go with the next call that may be
 	timer    *time.Timer
 	closed   bool
 	ctx      context.Context //nolint:containedctx // it ends the calls when the batcher is closed
 	cancel   context.CancelFunc
-	underway sync.WaitGroup
+	underway sync.WaitGroup // senders, and those who send for themselves
+
+	work  chan []*task // for senders that have nothing to do
+	turn  sync.Mutex   // held by a sender that sees its callers off
+	hurry atomic.Int64 // so many senders do not wait for their turn
 }
 
-func newBatcher(o *Options, send func(context.Context, []*task), lost func(*task)) *batcher {
-	b := &batcher{send: send, lost: lost, wait: o.BatchWait, most: o.MaxBatch, life: o.Deadline}
+func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
+	b := &batcher{send: send, lost: lost, wait: o.BatchWait, most: o.MaxBatch, life: o.Deadline, work: make(chan []*task)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
-
-// weight is what a task adds to a batch.
-func (t *task) weight() int { return max(len(t.checks), 1) }
 
 // do has a task done, or returns why not. The task is the caller's again if it returns true.
 func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
@@ -134,7 +83,7 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	b.pending = append(b.pending, t)
 	b.weight += t.weight()
 	switch {
-	case b.weight >= b.most:
+	case b.weight >= b.most, b.group():
 		b.flush()
 	case len(b.pending) == 1:
 		b.arm(b.wait)
@@ -154,11 +103,11 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 
 // alone sends one task and then, if others have come meanwhile, lets them go.
 func (b *batcher) alone(ctx context.Context, t *task) {
-	ctx, end := context.WithDeadline(ctx, t.deadline)
+	ctx, end := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.ctx, end)
-	b.send(ctx, []*task{t})
+	b.send(ctx, nil, t.deadline, []*task{t})
 	if t.safe && broke(t.err) && ctx.Err() == nil {
-		b.send(ctx, []*task{t})
+		b.send(ctx, nil, t.deadline, []*task{t})
 	}
 	if t.err != nil && b.ctx.Err() != nil {
 		t.err = headgate.ErrClosed
@@ -167,13 +116,8 @@ func (b *batcher) alone(ctx context.Context, t *task) {
 	end()
 	b.mu.Lock()
 	b.inflight--
-	send := b.overdue || b.enough()
-	if b.calls--; b.calls == 0 && !b.closed && len(b.pending) >= worthTwo {
-		b.start(b.next(len(b.pending) / 2))
-	}
-	if send {
-		b.flush()
-	}
+	b.calls--
+	b.proceed()
 	b.mu.Unlock()
 	b.underway.Done()
 }
@@ -239,21 +183,74 @@ func (b *batcher) late() {
 	}
 }
 
-// worthTwo is how many tasks are enough for two calls.
-const worthTwo = 16
+// group tells whether those who are pending are a group: their share of all who wait for an answer.
+func (b *batcher) group() bool {
+	return b.calls < groups && len(b.pending) >= worthOne && len(b.pending) >= b.share()
+}
 
-// flush sends those that are pending, if there may be another call.
+// share is what each of the groups has of all who wait for an answer.
+func (b *batcher) share() int { return (b.inflight + len(b.pending) + groups - 1) / groups }
+
+// proceed goes on after a call has returned. Those who are pending are left to the next call that returns if they are few:
+// callers must not fall apart into many small groups.
+func (b *batcher) proceed() {
+	if b.closed {
+		b.fail()
+		return
+	}
+	if b.overdue || b.calls == 0 || 2*len(b.pending) >= b.share() {
+		b.flush()
+	}
+}
+
+// flush sends those that are pending, as long as there may be another call: in as many groups as there is room for, in two
+// if they are far more than a group, and in one if they are few.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
-		b.start(b.next(len(b.pending)))
+		n := max(groups-b.calls, 1)
+		if 2*len(b.pending) > 3*b.share() {
+			n = max(n, 2)
+		}
+		n = max(min(n, len(b.pending)/worthOne), 1)
+		b.start(b.next((len(b.pending) + n - 1) / n))
 	}
 	b.overdue = b.overdue && len(b.pending) > 0
 }
 
-// start sends tasks.
+// start has a sender send tasks. Those who have done so before have the stack for it, so they are kept.
 func (b *batcher) start(together []*task) {
 	b.calls++
-	b.underway.Go(func() { b.run(together) })
+	select {
+	case b.work <- together:
+	default:
+		b.senders++
+		b.underway.Go(func() { b.serve(together) })
+	}
+}
+
+// serve sends tasks, and then what else there is to send.
+func (b *batcher) serve(together []*task) {
+	var l lane
+	defer func() {
+		l.close()
+		b.mu.Lock()
+		b.senders--
+		b.mu.Unlock()
+	}()
+	idle := time.NewTimer(laneIdle)
+	defer idle.Stop()
+	for {
+		b.call(&l, together)
+		b.finish(together)
+		idle.Reset(laneIdle)
+		select {
+		case together = <-b.work:
+		case <-idle.C:
+			return
+		case <-b.ctx.Done():
+			return
+		}
+	}
 }
 
 // next takes as many tasks as may travel together, and no more than that.
@@ -274,62 +271,62 @@ func (b *batcher) next(most int) []*task {
 	return together
 }
 
-// run sends tasks, and then those that have come meanwhile.
-func (b *batcher) run(together []*task) {
-	for together != nil {
-		b.call(together)
-		b.mu.Lock()
-		done, again := b.settle(together)
-		b.pending = append(again, b.pending...)
-		for _, t := range again {
-			b.weight += t.weight()
-		}
-		b.inflight -= len(together)
-		few := len(b.pending) < len(together)
-		b.mu.Unlock()
-		for _, t := range done { // without the lock, which they take as soon as they wake
-			t.done <- struct{}{}
-		}
-		if few {
-			// Those who have just got their answers are about to ask again: let them, so that they travel together.
-			runtime.Gosched()
-		}
-		b.mu.Lock()
-		together = nil
-		if b.closed || len(b.pending) == 0 || !b.overdue && !b.enough() {
-			b.calls--
-			b.fail()
-		} else {
-			most := len(b.pending)
-			if b.calls == 1 && most >= worthTwo {
-				b.start(b.next(most / 2))
-				most = len(b.pending)
-			}
-			together = b.next(most)
-			b.overdue = b.overdue && len(b.pending) > 0
-		}
-		if len(again) > 0 && len(b.pending) > 0 && !b.closed {
-			b.arm(b.wait)
-		}
-		b.mu.Unlock()
+// finish tells callers what came of their tasks, and sends those that have come meanwhile. Senders do so one by one, each
+// until its callers have asked again and what they ask is on its way: if the answers to several calls come at once, the
+// service has something to do before the last callers are told. Otherwise all would soon ask at once, and then wait at once.
+func (b *batcher) finish(together []*task) {
+	inTurn := b.hurry.Load() <= 0
+	if inTurn {
+		b.turn.Lock()
+		defer b.turn.Unlock()
+	}
+	b.mu.Lock()
+	done, again := b.settle(together)
+	b.pending = append(again, b.pending...)
+	for _, t := range again {
+		b.weight += t.weight()
+	}
+	b.inflight -= len(together)
+	b.mu.Unlock()
+	for _, t := range done { // without the lock, which they take as soon as they wake
+		t.done <- struct{}{}
+	}
+	runtime.Gosched() // they ask again
+	b.mu.Lock()
+	b.calls--
+	b.proceed()
+	if len(again) > 0 && len(b.pending) > 0 && !b.closed {
+		b.arm(b.wait)
+	}
+	b.mu.Unlock()
+	if !inTurn {
+		b.hurry.Add(-1)
+		return
+	}
+	began := time.Now()
+	for range 2 { // the sender hands over what is to be sent, and gRPC writes it when it has seen that nothing else comes
+		runtime.Gosched()
+	}
+	if time.Since(began) > crowded {
+		b.hurry.Store(hurried)
 	}
 }
 
-// enough tells whether those who are pending are worth a call of their own, by one that has returned.
-func (b *batcher) enough() bool {
-	return b.calls < maxCalls || (maxCalls+1)*len(b.pending) >= b.inflight
-}
+// A process in which that takes longer than crowded has much else to do, and nobody should wait for a turn. It is tried again
+// after hurried calls.
+const (
+	crowded = 100 * time.Microsecond
+	hurried = 64
+)
 
-func (b *batcher) call(together []*task) {
+func (b *batcher) call(l *lane, together []*task) {
 	deadline := together[0].deadline
 	for _, t := range together[1:] {
 		if t.deadline.After(deadline) {
 			deadline = t.deadline
 		}
 	}
-	ctx, end := context.WithDeadline(b.ctx, deadline)
-	defer end()
-	b.send(ctx, together)
+	b.send(b.ctx, l, deadline, together)
 	if b.ctx.Err() == nil {
 		return
 	}
@@ -356,12 +353,6 @@ func (b *batcher) settle(together []*task) (done, again []*task) {
 		}
 	}
 	return done, again
-}
-
-// fail tells whoever waits for a task that was not sent.
-func (t *task) fail(err error) {
-	t.err, t.settled = err, true
-	t.done <- struct{}{}
 }
 
 // fail ends tasks that a batcher which is closed will not send.

@@ -28,14 +28,15 @@ import (
 
 // A Client calls a decision service. Make one with New. It is safe for concurrent use, and one is enough for a program.
 type Client struct {
-	options Options
-	conn    *grpc.ClientConn
-	rules   *batcher
-	store   *batcher
-	circuit *gobreaker.TwoStepCircuitBreaker[any]
-	trouble atomic.Bool    // a call has failed and none has gone well since: the circuit is asked
-	release sync.WaitGroup // of places that nobody got
-	ids     struct {
+	options  Options
+	conn     *grpc.ClientConn
+	rules    *batcher
+	store    *batcher
+	circuit  *gobreaker.TwoStepCircuitBreaker[any]
+	trouble  atomic.Bool    // a call has failed and none has gone well since: the circuit is asked
+	laneless atomic.Bool    // the service is of a version that has no streams of batches
+	release  sync.WaitGroup // of places that nobody got
+	ids      struct {
 		sync.Mutex
 		known map[string]string // of rules
 	}
@@ -350,10 +351,10 @@ var (
 )
 
 // sendRequests sends requests in one call.
-func (c *Client) sendRequests(ctx context.Context, together []*task) {
+func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, together []*task) {
 	if len(together) == 1 {
 		t, m := together[0], answers.Get().(*wirev1.RateLimitResponse)
-		if t.err = c.conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
+		if t.err = c.invoke(ctx, deadline, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
 			t.answer = answerOf(m, c.ruleID(m.Rule))
 		}
 		answers.Put(m)
@@ -362,7 +363,7 @@ func (c *Client) sendRequests(ctx context.Context, together []*task) {
 	m := batches.Get().(*wirev1.BatchRateLimitResponse)
 	defer batches.Put(m)
 	m.Most = len(together)
-	err := c.conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, requests(together), m)
+	err := c.callBatch(ctx, l, deadline, requests(together), m)
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
 	}
@@ -381,6 +382,27 @@ func (c *Client) sendRequests(ctx context.Context, together []*task) {
 		}
 		t.answer = answerOf(r, rule)
 	}
+}
+
+// invoke makes a call of its own.
+func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, q, a any) error {
+	ctx, end := context.WithDeadline(ctx, deadline)
+	defer end()
+	return c.conn.Invoke(ctx, method, q, a)
+}
+
+// callBatch sends a batch in the lane, if the service has any, and by a call of its own if not or if it was not read there.
+func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
+	if l != nil && !c.laneless.Load() {
+		err := l.do(ctx, c.conn, deadline, q, a)
+		switch {
+		case status.Code(err) == codes.Unimplemented:
+			c.laneless.Store(true)
+		case !errors.Is(err, errUnread):
+			return err
+		}
+	}
+	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
 }
 
 // lostAnswer gives back the place that somebody got who does not wait for it any more.

@@ -10,9 +10,10 @@
 //
 // # Calls that travel together
 //
-// A call that is alone is sent at once. Those that come while one is under way wait for it to return, at most
-// Options.BatchWait, and are sent in one: many goroutines cost little more than one. No more than four are under way at once;
-// if these take longer, the others wait for one of them.
+// A call that is alone is sent at once. Those that come while others are under way wait until they are enough to travel
+// together, at most Options.BatchWait: many goroutines cost little more than one. No more than eight such groups are under
+// way at once; if these take longer, the others wait for one of them. Groups are sent on streams that stay open while they
+// are used, as each takes less work there than in a call of its own.
 //
 // # When the service does not answer
 //
@@ -22,7 +23,8 @@
 // are not UTF-8 or too long. Clients of the caller's may bring that about, so that who lets pass on an error lets them pass.
 //
 // Decisions are not sent again when they fail, since they may have counted. What is safe to repeat (a cost of 0, Release,
-// Reset) is sent once more if the connection broke. gRPC itself repeats what a server has refused to look at.
+// Reset) is sent once more if the connection broke. What a server has refused to look at, as it is going away, is sent to
+// another.
 //
 // # A store on another host
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -171,13 +172,13 @@ func (o operations) MarshalWire(dst []byte) ([]byte, error) {
 func (operations) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
 
 // sendOperations sends operations in one call.
-func (c *Client) sendOperations(ctx context.Context, together []*task) {
+func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time, together []*task) {
 	most := 0
 	for _, t := range together {
 		most += t.weight()
 	}
 	response := wirev1.DoResponse{Most: most}
-	err := c.conn.Invoke(ctx, headgatev1.Store_Do_FullMethodName, operations(together), &response)
+	err := c.invoke(ctx, deadline, headgatev1.Store_Do_FullMethodName, operations(together), &response)
 	if err == nil && (len(response.Results) != len(together) || response.TooMany) {
 		err = errAnswers
 	}

@@ -169,6 +169,8 @@ type DB interface {
 	// Log returns changes in the order of their revisions. Bodies of tokens and webhooks are in it as they were committed:
 	// who serves it hides them.
 	Log(ctx context.Context, q LogQuery) ([]Change, error)
+	// Committed returns when a revision was committed, the zero time if the log does not tell.
+	Committed(ctx context.Context, revision int64) (time.Time, error)
 	// Since returns, for the objects of a namespace that nodes get and that were changed after a revision, what they are now
 	// (Body nil if they are gone), and the revision that this leads to. ErrPruned if the log no longer tells; more than
 	// limit objects are ErrPruned, too: a snapshot is better then.

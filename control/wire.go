@@ -1,16 +1,13 @@
 package control
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
+
+	"github.com/headgate/headgate/control/internal/lines"
 )
 
 // SnapshotType is the media type of what a Writer writes.
@@ -47,15 +44,13 @@ type end struct {
 
 // A Writer writes what a node is sent, a line for each object, the same on the wire and in the node's own file.
 type Writer struct {
-	w     io.Writer
-	sum   hash.Hash
+	lines *lines.Writer
 	count int
-	line  bytes.Buffer
 }
 
 // NewWriter begins with a header.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	made := &Writer{w: w, sum: sha256.New()}
+	made := &Writer{lines: lines.NewWriter(w, MaxLine)}
 	return made, made.write(h)
 }
 
@@ -67,21 +62,11 @@ func (w *Writer) Write(i *Item) error {
 
 // Close ends it. Without, a Reader refuses it.
 func (w *Writer) Close() error {
-	return w.write(end{End: true, Objects: w.count, Sum: hex.EncodeToString(w.sum.Sum(nil))})
+	return w.write(end{End: true, Objects: w.count, Sum: w.lines.Sum()})
 }
 
 func (w *Writer) write(v any) error {
-	w.line.Reset()
-	encoder := json.NewEncoder(&w.line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("write a snapshot: %w", err)
-	}
-	if w.line.Len() > MaxLine {
-		return fmt.Errorf("write a snapshot: a line of %d bytes, where %d are the most", w.line.Len(), MaxLine)
-	}
-	w.sum.Write(w.line.Bytes())
-	if _, err := w.w.Write(w.line.Bytes()); err != nil {
+	if err := w.lines.Write(v); err != nil {
 		return fmt.Errorf("write a snapshot: %w", err)
 	}
 	return nil
@@ -95,61 +80,40 @@ type Reader struct {
 	// Header is how it begins.
 	Header Header
 
-	lines *bufio.Scanner
-	sum   hash.Hash
+	lines *lines.Reader
 	count int
 }
 
 // NewReader reads the header.
 func NewReader(r io.Reader) (*Reader, error) {
-	made := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
-	made.lines.Buffer(make([]byte, 64<<10), MaxLine+1)
-	if !made.lines.Scan() {
-		return nil, made.broken(0, made.lines.Err())
+	made := &Reader{lines: lines.NewReader(r, MaxLine)}
+	if err := made.lines.Next(&made.Header); err != nil {
+		return nil, broken(1, err)
 	}
-	if err := json.Unmarshal(made.lines.Bytes(), &made.Header); err != nil {
-		return nil, made.broken(1, err)
-	}
-	made.add()
+	made.lines.Count()
 	return made, nil
 }
 
-func (r *Reader) add() {
-	r.sum.Write(r.lines.Bytes())
-	r.sum.Write([]byte{'\n'})
-}
-
-func (r *Reader) broken(line int, err error) error {
-	if failed := r.lines.Err(); failed != nil {
-		err = failed // what was read before it is half a line
-	}
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err)
-}
+func broken(line int, err error) error { return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err) }
 
 // Next returns the next object, or io.EOF when all were read and are as they were written. The object is valid until the
 // next call. Apply nothing before the end is reached.
 func (r *Reader) Next() (*Item, error) {
 	line := r.count + 2
-	if !r.lines.Scan() {
-		return nil, r.broken(line, r.lines.Err())
-	}
 	var read struct {
 		Item
 		end
 	}
-	if err := json.Unmarshal(r.lines.Bytes(), &read); err != nil {
-		return nil, r.broken(line, err)
+	if err := r.lines.Next(&read); err != nil {
+		return nil, broken(line, err)
 	}
 	if !read.End {
-		r.add()
+		r.lines.Count()
 		r.count++
 		return &read.Item, nil
 	}
-	if sum := hex.EncodeToString(r.sum.Sum(nil)); read.Sum != sum || read.Objects != r.count {
-		return nil, r.broken(line, fmt.Errorf("%d objects with the sum %s, where it says %d with %s", r.count, sum, read.Objects, read.Sum))
+	if sum := r.lines.Sum(); read.Sum != sum || read.Objects != r.count {
+		return nil, broken(line, fmt.Errorf("%d objects with the sum %s, where it says %d with %s", r.count, sum, read.Objects, read.Sum))
 	}
 	return nil, io.EOF
 }

@@ -89,10 +89,10 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
-	if v.single() && b.asks(ctx, e, e.stores.byMode[v.matched[0].Rule.Consistency]) {
+	if v.single() && b.asks(ctx, e, e.stores.of(v.matched[0].Rule)) {
 		a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 		a.add(0)
-		v.binding = 1
+		v.binding, v.smooth = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
 		b.peeks[at] = t.peeks()
 		b.places[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]

@@ -119,7 +119,7 @@ func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subjec
 			list = append(list, counter{store: at, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
 		}
 	}
-	at := &e.stores.list[e.stores.byMode[r.Consistency]]
+	at := &e.stores.list[e.stores.of(r)]
 	limit := func(name string) {
 		add(at, name)
 		if r.OnFailure == headgate.Local {

@@ -29,6 +29,9 @@ type Config struct {
 	Shared bool
 	// Modes are the stores for lease, async and gossip. A rule that asks for one that is missing does not load.
 	Modes map[rules.Consistency]headgate.Limiter
+	// Global are the stores for limits that several regions have together (scope: global), for exact, lease and async. A
+	// rule that asks for one that is missing does not load.
+	Global map[rules.Consistency]headgate.Limiter
 	// Secret seals leases (Verdict.AppendLease), so that they can be neither read nor made up. Engines that share a store need
 	// the same. At least 16 bytes. Default one by chance if the Store is this process's own, and if it is Shared none.
 	Secret []byte
@@ -61,12 +64,13 @@ type store struct {
 var (
 	errNoStore = errors.New("engine: no Store: want a Limiter, such as a memstore.Store")
 	errMode    = errors.New("engine: Modes")
+	errGlobal  = errors.New("engine: Global")
 )
 
 // stores are the limiters of a Config in the order in which they are asked: what asks no server comes first.
 type stores struct {
 	list   []store
-	byMode [rules.Local + 1]int8 // noStore if there is none
+	byMode [rules.ScopeGlobal + 1][rules.Local + 1]int8 // noStore if there is none
 	local  int8
 }
 
@@ -74,9 +78,12 @@ const noStore = -1
 
 func newStores(c *Config) (stores, error) {
 	s := stores{}
-	for mode := range s.byMode {
-		s.byMode[mode] = noStore
+	for scope := range s.byMode {
+		for mode := range s.byMode[scope] {
+			s.byMode[scope][mode] = noStore
+		}
 	}
+	near, far := &s.byMode[rules.ScopeRegion], &s.byMode[rules.ScopeGlobal]
 	if c.Store == nil {
 		return s, errNoStore
 	}
@@ -85,7 +92,7 @@ func newStores(c *Config) (stores, error) {
 		local = c.Store
 	}
 	s.local = s.add(local)
-	s.byMode[rules.Local] = s.local
+	near[rules.Local] = s.local
 	for mode, l := range c.Modes {
 		if mode != rules.Lease && mode != rules.Async && mode != rules.Gossip {
 			return s, fmt.Errorf("%w: %s: want lease, async or gossip; Store is for exact and Local for local", errMode, mode)
@@ -96,16 +103,33 @@ func newStores(c *Config) (stores, error) {
 	}
 	for _, mode := range []rules.Consistency{rules.Lease, rules.Async, rules.Gossip} {
 		if l := c.Modes[mode]; l != nil {
-			s.byMode[mode] = s.add(l)
+			near[mode] = s.add(l)
 		}
 	}
-	s.byMode[rules.Exact] = s.add(c.Store)
-	s.byMode[rules.ByStore] = s.local
+	near[rules.Exact] = s.add(c.Store)
+	near[rules.ByStore] = s.local
 	if c.Shared {
-		s.byMode[rules.ByStore] = s.byMode[rules.Exact]
+		near[rules.ByStore] = near[rules.Exact]
 	}
+	for mode, l := range c.Global {
+		if mode != rules.Exact && mode != rules.Lease && mode != rules.Async {
+			return s, fmt.Errorf("%w: %s: want exact, lease or async", errGlobal, mode)
+		}
+		if l == nil {
+			return s, fmt.Errorf("%w: %s: want a Limiter", errGlobal, mode)
+		}
+	}
+	for _, mode := range []rules.Consistency{rules.Async, rules.Lease, rules.Exact} {
+		if l := c.Global[mode]; l != nil {
+			far[mode] = s.add(l)
+		}
+	}
+	far[rules.ByStore] = far[rules.Exact]
 	return s, nil
 }
+
+// of returns the place of the store that counts for a rule, noStore if there is none.
+func (s *stores) of(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
 
 // add returns the place of a limiter, which is put in the list if it is new.
 func (s *stores) add(l headgate.Limiter) int8 {

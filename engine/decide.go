@@ -104,7 +104,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		}
 	}
 	v.smooth = smooth && !shadows
-	if at := v.engine.stores.byMode[rules.ByStore]; simple && stages != 0 && v.engine.stores.list[at].borrows {
+	if at := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore]; simple && stages != 0 && v.engine.stores.list[at].borrows {
 		if stages&ownStages != 0 {
 			v.addSimple(s, at, false)
 		}
@@ -112,7 +112,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			v.addSimple(s, at, true)
 		}
 		v.binding = len(v.checks)
-		return v.take(ctx, t)
+		return v.takeSimple(ctx, t, at)
 	}
 	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
 	only := stages&(stages-1) == 0
@@ -147,11 +147,11 @@ const ownStages = 0x55555555
 // stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
 // limits in the store, then those that it shares with others.
 func (e *Engine) stage(m *rules.Matched) int {
-	mode := rules.ByStore
+	at := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {
-		mode = m.Rule.Consistency
+		at = e.stores.of(m.Rule)
 	}
-	stage := 2 * int(e.stores.byMode[mode])
+	stage := 2 * int(at)
 	if m.Shared {
 		stage++
 	}
@@ -203,7 +203,7 @@ func (a *asking) add(matched int) {
 	if r.Penalty != nil {
 		e.penalize(a.ctx, a.subject, v, m)
 	}
-	at := e.stores.byMode[r.Consistency]
+	at := e.stores.of(r)
 	borrows := e.stores.list[at].borrows
 	var owner span
 	if !borrows {
@@ -252,7 +252,7 @@ func (a *asking) add(matched int) {
 		c := &v.checks[n] // field by field, since copying a whole one takes longer
 		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
 		c.Limit, c.Cost = *l, units
-		c.Owner, c.Split, c.OnFailure, c.Safe = "", r.Split, r.OnFailure, r.Safe
+		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
 		with := &v.asked[n]
 		*with = asked{matched: int32(matched), limit: int32(j), store: at}
 		if !borrows {
@@ -296,7 +296,7 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 			c.Key = unsafe.String(&keys[start], len(keys)-start)
 			if with.simple != l || c.Cost != units { // mostly the last request came under the same limit here
 				c.Limit, c.Cost = *l, units
-				c.Owner, c.Split, c.OnFailure, c.Safe = "", 0, headgate.Open, nil
+				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
 				*with = asked{simple: l}
 			}
 			with.matched, with.limit, with.store = int32(i), int32(j), at
@@ -326,6 +326,46 @@ func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	if under != nil {
 		under.Wait()
 	}
+	return v.taken(ctx, t, passes, err)
+}
+
+// takeSimple is take for checks that are all for one store and of which none is a shadow's or may hold the request. Mostly all
+// of them allow, and then that is all there is to say.
+func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
+	n := len(v.checks)
+	if n == 0 || n > headgate.MaxChecks {
+		return v.take(ctx, t)
+	}
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks, v.decisions[:0])
+	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.allAllow() {
+		return nil
+	}
+	passes, err := v.answered(ctx, 0, n, ds, err)
+	return v.taken(ctx, t, passes, err)
+}
+
+// allAllow concludes what take would if every check was decided by its store and allows. If not it is false, and nothing is
+// concluded.
+func (v *Verdict) allAllow() bool {
+	tightest := &v.decisions[0]
+	check := 0
+	for i := range v.decisions {
+		d := &v.decisions[i]
+		if !d.Allowed || d.Degraded || d.Limit == 0 {
+			return false
+		}
+		if d.Remaining < tightest.Remaining {
+			tightest, check = d, i
+		}
+	}
+	v.Rule, v.Decision, v.holds = v.rule(check), *tightest, true
+	return true
+}
+
+// taken says what comes of a request, once its checks have been decided: it passes, or not, or could not be decided.
+func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) error {
+	n := len(v.checks)
 	if v.binding < n {
 		if !t.peeks() {
 			v.rejected(ctx, v.binding, n)

@@ -342,6 +342,11 @@ func TestConfigIsChecked(t *testing.T) {
 		{"no store", engine.Config{}},
 		{"a mode that is Store's", engine.Config{Store: store, Modes: map[rules.Consistency]headgate.Limiter{rules.Exact: store}}},
 		{"a mode without a limiter", engine.Config{Store: store, Modes: map[rules.Consistency]headgate.Limiter{rules.Lease: nil}}},
+		{"a global store for a mode that has none", engine.Config{Store: store, Global: map[rules.Consistency]headgate.Limiter{rules.Gossip: store}}},
+		{"a global mode without a limiter", engine.Config{Store: store, Global: map[rules.Consistency]headgate.Limiter{rules.Exact: nil}}},
+		{"rules that need a global store", engine.Config{Store: store, Rules: compile(t, []rules.Rule{
+			{ID: "a", Limits: limits("1/s"), Scope: rules.ScopeGlobal},
+		})}},
 		{"rules that need a mode", engine.Config{Store: store, Rules: compile(t, []rules.Rule{
 			{ID: "a", Limits: limits("1/s"), Consistency: rules.Lease},
 		})}},

@@ -77,22 +77,33 @@ func (e *Engine) SetRules(set *rules.Set) error {
 func (e *Engine) refuses(set *rules.Set) error {
 	var found rules.Error
 	for _, r := range set.Rules() {
-		if e.stores.byMode[r.Consistency] != noStore {
+		if e.stores.of(r) != noStore {
 			continue
 		}
 		if len(found.Problems) == rules.MaxProblems {
 			found.More++
 			continue
 		}
-		found.Problems = append(found.Problems, rules.Problem{
-			Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
-			Want: "exact or local: there is no store for this mode here",
-		})
+		found.Problems = append(found.Problems, e.lacks(r))
 	}
 	if found.Problems == nil {
 		return nil
 	}
 	return &found
+}
+
+// lacks says what there is no store for.
+func (e *Engine) lacks(r *rules.Rule) rules.Problem {
+	if r.Scope == rules.ScopeGlobal {
+		return rules.Problem{
+			Path: "rule " + r.ID + ": scope", Value: r.Scope.String(),
+			Want: "region: there is no store here that regions share for consistency " + r.Consistency.String(),
+		}
+	}
+	return rules.Problem{
+		Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
+		Want: "exact or local: there is no store for this mode here",
+	}
 }
 
 // Waiting returns how many requests are held by on_limit: delay.

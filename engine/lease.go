@@ -96,7 +96,7 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	var errs []error
 	for i := range places {
 		p := &places[i]
-		if err := e.stores.list[e.stores.byMode[p.mode]].Give(ctx, p.check, p.receipt); err != nil {
+		if err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Give(ctx, p.check, p.receipt); err != nil {
 			errs = append(errs, fmt.Errorf("engine: release a place: %w", err))
 		}
 	}

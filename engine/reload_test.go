@@ -161,3 +161,35 @@ func TestModesOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// Limits that regions have together are counted by a store of their own, whatever the mode inside a region.
+func TestGlobalLimitsHaveAStoreOfTheirOwn(t *testing.T) {
+	b := newBench(t)
+	local, far, exact, log := stores(t, b)
+	near := rules.Rule{ID: "near", Limits: limits("1/h"), Partition: headgate.PartitionShare, Consistency: rules.Async}
+	wide := rules.Rule{ID: "wide", Limits: limits("2/h"), Scope: rules.ScopeGlobal}
+	e := newEngine(t, engine.Config{
+		Store: exact, Local: local, Shared: true, Rules: compile(t, []rules.Rule{wide}),
+		Modes:  map[rules.Consistency]headgate.Limiter{rules.Async: local},
+		Global: map[rules.Consistency]headgate.Limiter{rules.Exact: far},
+	})
+	for i, want := range []engine.Action{engine.Allow, engine.Allow, engine.Reject} {
+		if v := decide(t, e, alice()); v.Action != want || v.Outcomes()[0].Mode != rules.Exact {
+			t.Errorf("request %d: got %s by %s, want %s by exact", i+1, v.Action, v.Outcomes()[0].Mode, want)
+		}
+	}
+	for _, asked := range *log {
+		if !strings.HasPrefix(asked, "lease") { // which is what this recorder is called
+			t.Errorf("asked %s, want the global store alone", asked)
+		}
+	}
+	if err := e.SetRules(compile(t, []rules.Rule{near})); err != nil {
+		t.Fatal(err)
+	}
+	lease := wide
+	lease.Consistency = rules.Lease
+	err := e.SetRules(compile(t, []rules.Rule{lease}))
+	if err == nil || !strings.Contains(err.Error(), "scope") {
+		t.Errorf("got %v, want the scope refused: there is no global store for leases", err)
+	}
+}

@@ -47,6 +47,11 @@ func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error
 	at := &v.engine.stores.list[v.asked[from].store]
 	dst := v.decisions[from:from:to]
 	ds, err := at.TakeAll(ctx, v.checks[from:to], dst)
+	return v.answered(ctx, from, to, ds, err)
+}
+
+// answered takes what a store has decided, or lets policies decide if it failed.
+func (v *Verdict) answered(ctx context.Context, from, to int, ds []headgate.Decision, err error) (passes bool, _ error) {
 	if err == nil && len(ds) != to-from {
 		err = errCount
 	}
@@ -64,8 +69,15 @@ func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error
 
 // storeName names a store in errors.
 func (e *Engine) storeName(at int8) string {
-	for mode := len(e.stores.byMode) - 1; mode > 0; mode-- {
-		if e.stores.byMode[mode] == at {
+	for scope := range e.stores.byMode {
+		modes := &e.stores.byMode[scope]
+		for mode := len(modes) - 1; mode > 0; mode-- {
+			if modes[mode] != at {
+				continue
+			}
+			if scope == int(rules.ScopeGlobal) {
+				return "global " + rules.Consistency(mode).String()
+			}
 			return rules.Consistency(mode).String()
 		}
 	}

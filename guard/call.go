@@ -15,18 +15,18 @@ type call struct {
 	shard  *shard
 	began  time.Time
 	hasty  bool // it had less than half the deadline: that it ran out says nothing about the store
-	done   func(error)
+	leave  leave
 }
 
 // begin prepares a call of a shard for one who has waited since a time, or not at all if that is zero. It is given what is
 // left of the deadline. It tells whether the circuit is closed; if so, the call must be ended.
 func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, bool) {
-	done, ok := s.allow()
+	leave, ok := s.allow()
 	if !ok {
 		return call{}, false
 	}
 	g.counters.calls.Add(1)
-	k := call{caller: ctx, shard: s, done: done, began: time.Now()}
+	k := call{caller: ctx, shard: s, leave: leave, began: time.Now()}
 	if since.IsZero() {
 		since = k.began
 	}
@@ -37,7 +37,8 @@ func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, boo
 
 // end says what came of a call about a check.
 func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
-	v, s := judge(k.caller, err), k.shard
+	v, s, took := judge(k.caller, err), k.shard, time.Since(k.began)
+	now := k.began.Add(took)
 	switch v {
 	case failed:
 		timedOut := k.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
@@ -45,16 +46,16 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 			g.counters.timeouts.Add(1)
 		}
 		if timedOut && k.hasty {
-			k.done(errNoMind)
+			s.told(k.leave, errNoMind, now)
 			break
 		}
 		s.blame(c, err)
-		k.done(errFailed)
+		s.told(k.leave, errFailed, now)
 	case ended:
-		k.done(errNoMind)
+		s.told(k.leave, errNoMind, now)
 	default:
-		s.praise(time.Since(k.began))
-		k.done(nil)
+		s.praise(took)
+		s.told(k.leave, nil, now)
 	}
 	g.terms.end(k.ctx)
 	if v == failed || v == refused {

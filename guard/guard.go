@@ -25,7 +25,7 @@ type Guard struct {
 	denials *denyCache // nil if nothing is remembered
 	gate    gate
 	shards  shards
-	terms   terms
+	terms   *terms
 
 	counters counters
 	events   chan Event
@@ -48,7 +48,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{
-		inner: inner, options: o, clock: newClock(o.Now), local: o.Local,
+		inner: inner, options: o, clock: newClock(o.Now), local: o.Local, terms: newTerms(),
 		events: make(chan Event, eventRoom), returns: make(chan giving, returnsRoom), stop: make(chan struct{}),
 	}
 	if g.local == nil {

@@ -60,7 +60,7 @@ func TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller(t *testing.T
 				t.Errorf("%d decisions are degraded after it was over", more)
 			}
 
-			t.Logf("after the kill: replica promoted %v, last degraded decision %v", promoted, calmed)
+			t.Logf("after the kill: replica promoted %v, last degraded decision %v, %v after that", promoted, calmed, calmed-promoted)
 			if most := max(nodeTimeout+takeover, promoted+following); calmed > most {
 				t.Errorf("the last degraded decision came %v after the kill, want at most %v", calmed, most)
 			}

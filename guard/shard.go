@@ -37,6 +37,13 @@ type shard struct {
 	backAt    atomic.Int64 // when it last came back, in ns since 1970
 	used      atomic.Bool  // somebody asked for it since the last look
 
+	// What the breaker need not know. See leave.
+	troubled atomic.Bool
+	failedAt atomic.Int64 // in ns since the shard was made
+	goneWell atomic.Int64 // calls since the breaker was last told of any
+	wellAt   atomic.Int64 // the last of these, likewise
+	made     time.Time
+
 	failed atomic.Pointer[failure]
 }
 
@@ -53,7 +60,7 @@ var (
 )
 
 func (g *Guard) newShard(name string) *shard {
-	s := &shard{name: name}
+	s := &shard{name: name, made: time.Now()}
 	opened := make(chan struct{})
 	s.opened.Store(&opened)
 	s.since.Store(time.Now().UnixNano())
@@ -111,12 +118,66 @@ func (g *Guard) comeUp(s *shard) {
 	g.tell(Event{Kind: Recovered, Shard: s.name, Down: down, Degraded: s.degraded.Load()})
 }
 
-// allow asks for leave to call the shard. What came of the call must be told to done.
-func (s *shard) allow() (done func(error), ok bool) {
+// A leave is leave to call a shard.
+//
+// The breaker has a lock, and whoever loses his core while he holds it keeps all others from asking. So as long as all goes
+// well it is neither asked nor told; how many calls went well it hears when one fails. From then on it is asked and told of
+// all, until none has failed for as long as it remembers.
+type leave struct {
+	done  func(error) // the breaker's; nil if it was not asked
+	since int64       // the shard has been up
+}
+
+// allow asks for leave to call the shard. What came of the call must be told.
+func (s *shard) allow() (leave, bool) {
+	l := leave{since: s.since.Load()}
 	if s.down.Load() {
-		return nil, false
+		return l, false
 	}
-	return s.askBreaker()
+	if !s.troubled.Load() {
+		return l, true
+	}
+	var ok bool
+	l.done, ok = s.askBreaker()
+	return l, ok
+}
+
+// maxGoneWell bounds how many calls that went well the breaker is told of at once.
+const maxGoneWell = 256
+
+// told tells the breaker, if it is to know, what has come of a call at a time.
+func (s *shard) told(l leave, outcome error, at time.Time) {
+	now, broke := int64(at.Sub(s.made)), errors.Is(outcome, errFailed)
+	if broke {
+		s.failedAt.Store(now)
+	}
+	switch {
+	case l.done != nil:
+		l.done(outcome)
+		if outcome == nil && now-s.failedAt.Load() > int64(tripWindow) {
+			s.troubled.Store(false)
+		}
+	case outcome == nil:
+		s.goneWell.Add(1)
+		s.wellAt.Store(now)
+	case broke && !s.down.Load() && s.since.Load() == l.since: // or else it has gone down meanwhile, for as good a reason
+		s.troubled.Store(true)
+		well := s.goneWell.Swap(0)
+		if now-s.wellAt.Load() > int64(tripWindow) {
+			well = 0
+		}
+		for range min(well, maxGoneWell) {
+			s.tellBreaker(nil)
+		}
+		s.tellBreaker(errFailed)
+	}
+}
+
+// tellBreaker tells of a call that the breaker was not asked for.
+func (s *shard) tellBreaker(outcome error) {
+	if done, ok := s.askBreaker(); ok {
+		done(outcome)
+	}
 }
 
 func (s *shard) askBreaker() (done func(error), ok bool) {

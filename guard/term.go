@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,9 @@ type term struct {
 	deadline        time.Time
 	done            chan struct{}
 	state           atomic.Uint32 // how it ended, before done is closed
-	at              int           // among those under way
+
+	next  *term // that began before it
+	count int   // of it and those
 }
 
 // How a term ended.
@@ -50,6 +53,13 @@ func (t *term) Err() error {
 	}
 }
 
+// end ends the term, if it has not ended yet.
+func (t *term) end(how uint32) {
+	if t.state.CompareAndSwap(termRuns, how) {
+		close(t.done)
+	}
+}
+
 // nextLook returns when to see whether it has ended. That the caller's context never does is known only of the plainest:
 // others would make a channel to tell.
 func (t *term) nextLook(now time.Time) time.Time {
@@ -59,34 +69,63 @@ func (t *term) nextLook(now time.Time) time.Time {
 	return t.deadline
 }
 
-// callerLook is how often it is seen whether callers have given up: a call may outlast its caller's context for so long.
-const callerLook = time.Millisecond
+const (
+	// callerLook is how often it is seen whether callers have given up: a call may outlast its caller's context for so long.
+	callerLook = time.Millisecond
+	// manyTerms is how many may begin before those that are over are forgotten.
+	manyTerms = 256
+)
 
-// terms are those under way.
+// terms are those under way. To begin or to end one takes no lock: a caller who lost his core while he held it would keep
+// all others from asking.
 type terms struct {
-	mu    sync.Mutex
-	live  []*term
-	timer *time.Timer // runs while somebody is under way
-	next  time.Time   // when it fires, zero if it does not
+	start time.Time
+	began atomic.Pointer[term] // since the last look, the latest first; some are over
+	looks atomic.Int64         // when the next look is, in ns since the start; never if there is none
+
+	mu    sync.Mutex // held by who looks
+	live  []*term    // that had begun before the last look
+	timer *time.Timer
+}
+
+const never = math.MaxInt64
+
+func newTerms() *terms {
+	s := &terms{start: time.Now()}
+	s.looks.Store(never)
+	return s
 }
 
 // begin returns a term from now on. It must be ended.
 func (s *terms) begin(ctx context.Context, now, deadline time.Time) *term {
 	t := &term{Context: ctx, deadline: deadline, done: make(chan struct{})}
-	look := t.nextLook(now)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.at = len(s.live)
-	s.live = append(s.live, t)
-	if s.next.IsZero() || look.Before(s.next) {
-		s.wake(now, look)
+	for {
+		t.next, t.count = s.began.Load(), 1
+		if t.next != nil {
+			t.count = t.next.count + 1
+		}
+		if s.began.CompareAndSwap(t.next, t) {
+			break
+		}
+	}
+	switch at := t.nextLook(now); {
+	case t.count%manyTerms == 0:
+		s.look()
+	case int64(at.Sub(s.start)) < s.looks.Load():
+		s.mu.Lock()
+		s.wake(now, at)
+		s.mu.Unlock()
 	}
 	return t
 }
 
-// wake has the terms looked at, at a time.
+// wake has the terms looked at, at a time or before.
 func (s *terms) wake(now, at time.Time) {
-	s.next = at
+	if next := int64(at.Sub(s.start)); next < s.looks.Load() {
+		s.looks.Store(next)
+	} else {
+		return
+	}
 	if s.timer == nil {
 		s.timer = time.AfterFunc(at.Sub(now), s.look)
 	} else {
@@ -94,50 +133,39 @@ func (s *terms) wake(now, at time.Time) {
 	}
 }
 
-// look ends the terms that are used up or given up.
+// look ends the terms that are used up or given up, and forgets those that are over.
 func (s *terms) look() {
-	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var next time.Time
-	for i := 0; i < len(s.live); {
-		t := s.live[i]
+	now := time.Now()
+	s.looks.Store(never) // before it is seen who has begun: who begins after that sees to his own look
+	for t := s.began.Swap(nil); t != nil; {
+		s.live = append(s.live, t)
+		t, t.next = t.next, nil
+	}
+	kept, next := s.live[:0], time.Time{}
+	for _, t := range s.live {
 		switch {
+		case t.state.Load() != termRuns:
+			continue
 		case t.Context.Err() != nil:
-			s.drop(t, termGivenUp)
+			t.end(termGivenUp)
 			continue
 		case !now.Before(t.deadline):
-			s.drop(t, termUsedUp)
+			t.end(termUsedUp)
 			continue
 		}
-		if look := t.nextLook(now); next.IsZero() || look.Before(next) {
-			next = look
+		if at := t.nextLook(now); len(kept) == 0 || at.Before(next) {
+			next = at
 		}
-		i++
+		kept = append(kept, t)
 	}
-	s.next = next
-	if !next.IsZero() {
+	clear(s.live[len(kept):])
+	s.live = kept
+	if len(kept) > 0 {
 		s.wake(now, next)
 	}
 }
 
 // end ends the term of a call that is over.
-func (s *terms) end(t *term) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.at >= 0 {
-		s.drop(t, termOver)
-	}
-}
-
-// drop takes a term from those under way.
-func (s *terms) drop(t *term, how uint32) {
-	last := len(s.live) - 1
-	s.live[t.at] = s.live[last]
-	s.live[t.at].at = t.at
-	s.live[last] = nil
-	s.live = s.live[:last]
-	t.at = -1
-	t.state.Store(how)
-	close(t.done)
-}
+func (s *terms) end(t *term) { t.end(termOver) }

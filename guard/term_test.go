@@ -3,13 +3,14 @@ package guard
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 )
 
 func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		var s terms
+		s := newTerms()
 		now := time.Now()
 		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
 		short := s.begin(t.Context(), now, now.Add(7*time.Millisecond))
@@ -32,15 +33,15 @@ func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 			}
 			s.end(one.t)
 		}
-		if n := len(s.live); n != 0 {
-			t.Errorf("%d terms are left", n)
+		if n := len(s.live); n != 0 || s.began.Load() != nil {
+			t.Errorf("%d terms are left, and %v", n, s.began.Load())
 		}
 	})
 }
 
 func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		var s terms
+		s := newTerms()
 		ctx, cancel := context.WithCancel(context.Background())
 		now := time.Now()
 		own := s.begin(ctx, now, now.Add(time.Hour))
@@ -68,7 +69,7 @@ func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 
 func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		var s terms
+		s := newTerms()
 		type key struct{}
 		now := time.Now()
 		own := s.begin(context.WithValue(context.Background(), key{}, "value"), now, now.Add(time.Hour))
@@ -89,4 +90,60 @@ func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 			t.Error("it took a while")
 		}
 	})
+}
+
+func TestTermsThatAreOverAreForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newTerms()
+		now := time.Now()
+		stays := s.begin(context.Background(), now, now.Add(time.Hour))
+		for range 100 * manyTerms {
+			s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+		}
+		left := len(s.live)
+		for one := s.began.Load(); one != nil; one = one.next {
+			left++
+		}
+		if left > 1+manyTerms {
+			t.Errorf("%d terms are kept, want the one that is under way and at most %d others", left, manyTerms)
+		}
+		if err := stays.Err(); err != nil {
+			t.Errorf("that one has ended: %v", err)
+		}
+		<-stays.Done()
+		if got := time.Since(now); got != time.Hour {
+			t.Errorf("it ended after %v, want %v", got, time.Hour)
+		}
+		if len(s.live) != 0 || s.began.Load() != nil {
+			t.Errorf("%d terms are left, and %v", len(s.live), s.began.Load())
+		}
+	})
+}
+
+func TestTermsOfManyCallersEndOnTime(t *testing.T) {
+	s := newTerms()
+	const callers, each, life = 16, 200, 5 * time.Millisecond
+	var group sync.WaitGroup
+	for c := range callers {
+		group.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			for i := range each {
+				now := time.Now()
+				switch one := s.begin(ctx, now, now.Add(life)); {
+				case i%20 != c%20:
+					s.end(one)
+					if err := one.Err(); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("a call that is over: got %v", err)
+					}
+				default:
+					<-one.Done() // by itself
+					if err, took := one.Err(), time.Since(now); !errors.Is(err, context.DeadlineExceeded) || took < life {
+						t.Errorf("got %v after %v, want %v after %v", err, took, context.DeadlineExceeded, life)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
 }

@@ -83,7 +83,7 @@ func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pai
 	}
 	e.live(a.tag(), life)
 	for {
-		word := atomic.LoadUint64(&e.state)
+		word := e.unclaimed()
 		pair := to(unpack(word, a.now))
 		next := word&(denied|parity) | pack(pair)
 		if pair.Units == 0 {

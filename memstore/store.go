@@ -203,7 +203,7 @@ func (s *Store) look(a *ask) headgate.Decision {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if e := s.entry(a.hash); e != nil {
-		return a.plan.DecidePair(unpack(atomic.LoadUint64(&e.state), a.now), a.now, a.n)
+		return a.plan.DecidePair(unpack(e.unclaimed(), a.now), a.now, a.n)
 	}
 	if record := sh.wide.lookup(a.hash); record != nil {
 		return a.plan.Decide(stateOf(record), a.now, a.n)

@@ -9,7 +9,8 @@ import (
 // A slot is one entry of a table: whose, and its state.
 //
 // Who reads: anyone, without a lock, tag first, then state, then the tag once more. Who writes: anyone may swap the
-// state of an entry that is not held; only the holder of the shard's lock may set held, write a tag, or move an entry.
+// state of an entry that is not held; only the holder of the shard's lock may set held, write a tag, or move an entry. (An
+// entry that is claimed looks held to all but him; see claim.go.)
 // An entry is moved by holding it, writing it elsewhere, and freeing its tag, so a decision that was under way on the
 // old place fails to swap and looks again. It also fails if the place has a new owner meanwhile, even one whose pair is
 // the very same: the parity is not.
@@ -213,7 +214,7 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 // returned.
 func (e *slot) hold() uint64 {
 	for {
-		state := atomic.LoadUint64(&e.state)
+		state := e.unclaimed()
 		if state&held != 0 || atomic.CompareAndSwapUint64(&e.state, state, state|held) {
 			return state
 		}
@@ -223,7 +224,7 @@ func (e *slot) hold() uint64 {
 // drops tells whether the entry is to be forgotten, and if so has held it.
 func (s *sieve) drops(e *slot) bool {
 	for {
-		state := atomic.LoadUint64(&e.state)
+		state := e.unclaimed()
 		tagWord := atomic.LoadUint64(&e.tag) // after the state: its life is raised before a state that needs it is stored
 		if tagWord>>lifeBits == gone {
 			return true
@@ -276,7 +277,7 @@ func (g *segment) survey(ref, now int64, want int) census {
 		if tagWord == 0 {
 			continue
 		}
-		state := atomic.LoadUint64(&e.state)
+		state := e.unclaimed()
 		if tagWord>>lifeBits == gone {
 			c.dead++
 			c.idle++

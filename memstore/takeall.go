@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/bits"
@@ -30,81 +31,125 @@ type part struct {
 
 // TakeAll takes all or none. See [headgate.Limiter].
 //
-// It locks the shards of its keys, in order, and holds the entries that are decided by swapping; so nothing is taken
-// between its first look and its last change, and no two of them wait for each other.
+// In the usual case it goes a short way: see claim.go. Otherwise it locks the shards of its keys, in order, and holds the
+// entries that are decided by swapping; so nothing is taken between its first look and its last change, and no two of them
+// wait for each other.
 func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	if err := s.admit(ctx); err != nil {
 		return dst, err
 	}
-	if len(checks) == 1 {
-		p, err := s.planOf(&checks[0])
-		if err != nil {
-			return dst, err
-		}
-		last := len(dst)
-		dst = append(dst, headgate.Decision{})
-		err = s.take(p, checks[0].Key, checks[0].Cost, &dst[last])
-		p.done()
-		if err != nil {
-			return dst[:last], err
-		}
-		return dst, nil
-	}
-	if err := headgate.ValidateAll(checks); err != nil {
-		return dst, err
-	}
 	// Most have few, and clearing room for many takes as long as a decision.
 	switch n := len(checks); {
+	case n == 0:
+		return dst, nil
+	case n == 1:
+		return s.takeOne(&checks[0], dst)
 	case n <= 4:
-		var room [4]part
-		return s.takeTogether(checks, room[:n], dst)
+		var room [4]claim
+		return s.takeMany(checks, room[:n], dst)
 	case n <= 16:
-		var room [16]part
-		return s.takeTogether(checks, room[:n], dst)
+		var room [16]claim
+		return s.takeMany(checks, room[:n], dst)
+	case n <= headgate.MaxChecks:
+		return s.takeMany(checks, make([]claim, n), dst)
 	default:
-		return s.takeTogether(checks, make([]part, n), dst)
+		return dst, headgate.ValidateAll(checks)
 	}
 }
 
-// takeTogether takes all or none, for checks that may stand together. The parts are zero, one for each.
-func (s *Store) takeTogether(checks []headgate.Check, parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
+// takeOne is TakeAll of one check.
+func (s *Store) takeOne(c *headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	p, err := s.planOf(c)
+	if err != nil {
+		return dst, err
+	}
+	last := len(dst)
+	dst = append(dst, headgate.Decision{})
+	err = s.take(p, c.Key, c.Cost, &dst[last])
+	p.done()
+	if err != nil {
+		return dst[:last], err
+	}
+	return dst, nil
+}
+
+// takeMany is TakeAll of several. The claims are zero, one for each check.
+func (s *Store) takeMany(checks []headgate.Check, claims []claim, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if err := s.prepareAll(checks, claims); err != nil {
+		return dst, err
+	}
+	now := s.now() // when the keys are in the cache and before the table is looked at; see ask
+	for i := range claims {
+		claims[i].at(now, checks[i].Key)
+	}
+	from, err := len(dst), error(nil)
+	dst = slices.Grow(dst, len(claims))[:from+len(claims)]
+	if !s.takeShort(claims, dst[from:], now) {
+		dst, err = s.takeTogether(checks, claims, dst[:from], now)
+	}
+	for i := range claims {
+		claims[i].plan.done()
+	}
+	return dst, err
+}
+
+// prepareAll finds the plans and hashes of checks, and returns an error if some cannot be, or not together.
+func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	for i := range checks {
-		c, p := &checks[i], &parts[i]
+		c, to := &checks[i], &claims[i]
 		plan, err := s.planOf(c)
 		if err != nil {
-			return dst, err
+			return cmp.Or(headgate.ValidateAll(checks), err)
 		}
-		p.plan, p.hash, p.n = plan, s.hash(plan, c.Key), c.Cost
+		to.plan, to.hash, to.n = plan, s.hash(plan, c.Key), c.Cost
+		for j := range i {
+			// Equal keys have equal hashes, unless they are for different kinds of state.
+			if k := &claims[j]; k.hash == to.hash || k.plan.kind != plan.kind && checks[j].Key == c.Key {
+				if err := headgate.ValidateAll(checks); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	locked := shardsOf(parts)
-	now := s.now()
+	return nil
+}
+
+// takeTogether takes all or none in the long way. now is the store's time at which the asks are.
+func (s *Store) takeTogether(checks []headgate.Check, asks []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+	switch n := len(asks); {
+	case n <= 4:
+		var room [4]part
+		return s.takeLocked(checks, asks, room[:n], dst, now)
+	case n <= 16:
+		var room [16]part
+		return s.takeLocked(checks, asks, room[:n], dst, now)
+	default:
+		return s.takeLocked(checks, asks, make([]part, n), dst, now)
+	}
+}
+
+func (s *Store) takeLocked(checks []headgate.Check, asks []claim, parts []part, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+	var locked shardSet
+	for i := range asks {
+		parts[i].ask = asks[i].ask
+		locked.add(parts[i].shard())
+	}
 	for s.lock(&locked); !s.valid(now); s.lock(&locked) {
 		s.unlock(&locked)
 		now = s.now()
+		for i := range parts {
+			parts[i].at(now, checks[i].Key)
+		}
 	}
 	defer s.unlock(&locked)
-	for i := range parts {
-		parts[i].at(now, checks[i].Key)
-	}
 	s.reach(parts)
-	dst, err := s.takeParts(parts, dst)
-	for i := range parts {
-		parts[i].plan.done()
-	}
-	return dst, err
+	return s.takeParts(parts, dst)
 }
 
 // A shardSet is a set of shard numbers, in order.
 type shardSet [1 << shardBits / 64]uint64
 
-func shardsOf(parts []part) shardSet {
-	var set shardSet
-	for i := range parts {
-		n := parts[i].shard()
-		set[n/64] |= 1 << (n % 64)
-	}
-	return set
-}
+func (set *shardSet) add(shard uint8) { set[shard/64] |= 1 << (shard % 64) }
 
 func (s *Store) lock(set *shardSet) {
 	for i, word := range set {
@@ -137,12 +182,13 @@ func (s *Store) reach(parts []part) {
 	}
 }
 
-// fetch reads the place where the entry of a key most likely is.
+// fetch reads the places where the entry of a key most likely is.
 func (s *Store) fetch(hash uint64) {
 	if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
 		tag := tagOf(hash)
-		base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
-		atomic.LoadUint64(&at(base, tag&d.mask).tag)
+		base, slot := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load(), tag&d.mask
+		atomic.LoadUint64(&at(base, slot).tag)
+		atomic.LoadUint64(&at(base, (slot+lineSlots)&d.mask).tag) // keys are often found a little further
 	}
 }
 

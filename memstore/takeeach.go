@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/headgate/headgate"
 )
@@ -68,13 +67,7 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 // once.
 func (s *Store) fetchAll(asks []ask) {
 	for i := range asks {
-		hash := asks[i].hash
-		if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
-			tag := tagOf(hash)
-			base, slot := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load(), tag&d.mask
-			atomic.LoadUint64(&at(base, slot).tag)
-			atomic.LoadUint64(&at(base, (slot+lineSlots)&d.mask).tag) // keys are often found a little further
-		}
+		s.fetch(asks[i].hash)
 	}
 }
 

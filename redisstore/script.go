@@ -39,6 +39,7 @@ func newScript(major int, shebang, body string) *script {
 // scripts are all scripts of one version of Redis.
 type scripts struct {
 	step, give, look [algorithms]*script
+	grant            [algorithms]*script // nil for an algorithm that cannot
 	takeAll, lookAll *script
 }
 
@@ -51,6 +52,9 @@ func newScripts(major int) *scripts {
 		s.step[a] = newScript(major, writes, body)
 		s.give[a] = newScript(major, frees, algorithm.LuaGive(headgate.Algorithm(a)))
 		s.look[a] = newScript(major, noWrite, body)
+		if algorithm.Grantable(headgate.Algorithm(a)) {
+			s.grant[a] = newScript(major, writes, algorithm.LuaGrant(headgate.Algorithm(a)))
+		}
 	}
 	all := algorithm.LuaAll()
 	s.takeAll = newScript(major, writes, all)

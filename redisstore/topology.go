@@ -65,6 +65,19 @@ func (m *topology) replica(slot uint16) *node {
 	return nil
 }
 
+// away returns how many shards have a primary that we are not connected to.
+func (m *topology) away() int {
+	n := 0
+	if m != nil {
+		for i := range m.shards {
+			if !m.shards[i].primary.up() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // uncovered returns how many slots have no server.
 func (m *topology) uncovered() int {
 	n := 0
@@ -145,6 +158,7 @@ func (c *connection) refresh() {
 // fleet does not ask a cluster to death that is in trouble.
 func (c *connection) watch() {
 	gap, since := mapGap, time.Now()
+	missed, missing := 0, time.Time{}
 	ready := time.NewTimer(0)
 	defer ready.Stop()
 	for {
@@ -171,6 +185,14 @@ func (c *connection) watch() {
 		}
 		if err == nil && !c.topology.Load().same(before) {
 			gap, since = mapGap, time.Now()
+		}
+		// A primary that is gone is looked for though nobody asks: a guard may well have seen to it that nobody does.
+		away := c.topology.Load().away()
+		if away > missed {
+			missing = time.Now()
+		}
+		if missed = away; away > 0 && time.Since(missing) < mapHaste {
+			c.refresh()
 		}
 		ready.Reset(gap/2 + rand.N(gap/2))
 		most := maxMapGap

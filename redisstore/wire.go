@@ -53,7 +53,7 @@ func (a *ask) numbers(more ...int64) string {
 	if a.n == 1 && len(more) == 0 && a.plan.one != "" {
 		return a.plan.one
 	}
-	var room [5 * numberSize]byte
+	var room [6 * numberSize]byte
 	packed := a.pack(room[:0])
 	for _, n := range more {
 		packed = appendNumber(packed, n)

@@ -29,11 +29,13 @@ func newIndex(conditions []*Condition, further [][]test, r *reader) (*index, []c
 	}
 	few := len(conditions) <= fewConditions
 	if !few {
-		for _, c := range conditions {
+		for i, c := range conditions {
+			polite(i)
 			b.count(c)
 		}
 	}
 	for rank, c := range conditions {
+		polite(rank)
 		set := keySet{}
 		if !few {
 			set, _ = b.best(c)

@@ -81,7 +81,9 @@
 //	sliding-buckets    x                            x
 //	concurrency        x                            x
 //
-// [Compatible] knows why. Exact is the default with Redis, and local with memory.
+// [Compatible] knows why. Exact is the default with Redis, and local with memory. With scope: global several regions have
+// a limit together, whatever the mode inside a region; with partition: share nodes that do not hear of all others have but
+// their part of it.
 //
 // # What is wrong
 //

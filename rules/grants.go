@@ -53,6 +53,8 @@ func (r *Rule) validateUncounted(at *place, p *problems) {
 		{"cost", r.Cost != Cost{}},
 		{"count_rejected", r.CountRejected},
 		{"consistency", r.Consistency != ByStore},
+		{"scope", r.Scope != ScopeRegion},
+		{"partition", r.Partition != headgate.PartitionFull},
 		{"split", r.Split != 0},
 		{"on_failure", r.OnFailure != headgate.Open},
 		{"safe", r.Safe != nil},

@@ -31,7 +31,8 @@ type Matched struct {
 	Shared bool
 	// Override is the place in Rule.Overrides of the override that decided, -1 if none did.
 	Override int
-	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes.
+	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes. It may be
+	// a value of the subject.
 	Client string
 	// Limits are what may pass, if Effect is Limited.
 	Limits []Limit

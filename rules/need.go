@@ -12,6 +12,7 @@ import (
 type need struct {
 	cost    int64
 	mode    Consistency
+	scope   Scope
 	split   int
 	charges string        // the field because of which units are charged afterwards, empty if there is none
 	wait    time.Duration // for how long requests are held at most, 0 if they are not
@@ -29,7 +30,7 @@ const (
 )
 
 func needOf(r *Rule) need {
-	n := need{cost: r.Cost.least(), mode: r.Consistency, split: r.Split}
+	n := need{cost: r.Cost.least(), mode: r.Consistency, scope: r.Scope, split: r.Split}
 	switch {
 	case r.Cost.ResponseHeader != "":
 		n.charges = "cost.response_header"
@@ -84,6 +85,9 @@ func (n *need) refuses(l *Limit) (value, want string) {
 func (n *need) refusesMode(l *Limit) string {
 	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
 		return "consistency " + modesOf(l.Algorithm) + " for " + l.Algorithm.String() + ", not " + n.mode.String() + ": " + why
+	}
+	if ok, why := Compatible(Async, l.Algorithm); !ok && n.scope == ScopeGlobal {
+		return "scope: region for " + l.Algorithm.String() + ": between regions counters are as under async, and " + why
 	}
 	return ""
 }

@@ -2,6 +2,8 @@ package rules
 
 import (
 	"hash/maphash"
+	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,52 +13,140 @@ import (
 )
 
 // A Registry knows clients by the values of their attributes. It is safe for concurrent use; looking a client up takes no
-// lock and allocates nothing. It is made for millions: a client with one limit that is known by its id takes about 160 bytes.
+// lock and allocates nothing. It is made for millions: a client that is known by its id and has one limit takes about 40 bytes
+// if many have the same limit, and 150 if none has.
+//
+// It keeps no values, but keyed hashes of them of 128 bits: that two values have the same will not happen, and nobody can bring
+// it about. A decision goes by one half of it, for which one look into memory is enough, as counters in memory do: a stranger is
+// taken for one of a million clients once in 10^13 times. Where strangers may not pass it goes by the whole.
 type Registry struct {
-	seed   maphash.Seed
-	ids    roster // by id
+	seeds  [2]maphash.Seed
 	values roster // by the values of attributes
+	ids    roster // by id, of those who are not the user of their id
+	count  atomic.Int64
 
-	mu sync.Mutex // of those who change it
+	mu     sync.Mutex // of those who change it
+	kinds  map[kind]*shared
+	ledger ledger
 }
 
-// registered is a client as it is kept. It never changes.
+// registered is what is kept of a client, or of many who are the same but for their ids. It never changes. What a decision
+// reads comes first.
 type registered struct {
-	id   string
-	has  grant
-	more *particulars // nil if it is the user of its id, and nothing is said of it
+	one  [1]Limit     // all that it has, unless more says otherwise
+	more *particulars // nil if there is nothing to say
+	sum  sum          // of its id, if it is plain
+	page *page        // where it stands; nil if it is shared
 }
 
-// particulars are what few clients have.
+// particulars are what not all clients have.
 type particulars struct {
+	id          string   // empty if it is plain: the user of its id, of whom nothing else is said
+	has         *several // nil if it has one limit
 	description string
 	attributes  []Test
 }
 
-// named tells whether the value of an attribute names the client.
-func (c *registered) named(a headgate.Attribute, value string) bool {
-	if c.more == nil {
-		return a.Kind == headgate.AttrUser && c.id == value
+// several is what a client has that has not just one limit, under all rules.
+type several struct {
+	limits    []Limit
+	rules     []ClientRule
+	unlimited bool
+	block     bool
+}
+
+// Many clients have nothing but this.
+var (
+	nothing    = &particulars{has: &several{}}
+	everything = &particulars{has: &several{unlimited: true}}
+	blocked    = &particulars{has: &several{block: true}}
+)
+
+// A kind is what plain clients can have in common.
+type kind struct {
+	limit Limit
+	more  *particulars
+}
+
+// shared is a kind of clients, and how many there are.
+type shared struct {
+	registered
+
+	count int
+}
+
+// maxKinds is how many kinds are looked for. Where there are more, clients have no more in common.
+const maxKinds = 4096
+
+// plain tells whether the client is the user of its id, and nothing else is said of it.
+func (c *registered) plain() bool { return c.more == nil || c.more.id == "" }
+
+// under returns what a client has under a rule.
+func (c *registered) under(rule string) (limits []Limit, unlimited, block bool) {
+	if c.more == nil || c.more.has == nil {
+		return c.one[:], false, false
 	}
-	for i := range c.more.attributes {
-		if t := &c.more.attributes[i]; t.Attribute == a {
-			for _, own := range t.Values {
-				if own == value {
-					return true
-				}
-			}
+	m := c.more.has
+	for i := range m.rules {
+		if r := &m.rules[i]; r.ID == rule {
+			return r.Limits, r.Unlimited, r.Block
+		}
+	}
+	return m.limits, m.unlimited, m.block
+}
+
+// idOf returns the id of a client that a value has led to.
+func (c *registered) idOf(value string) string {
+	if c.plain() {
+		return value
+	}
+	return c.more.id
+}
+
+// A member is a client of a registry: nobody, if there is nothing of him.
+type member struct {
+	*registered
+
+	id string
+}
+
+func (m member) nobody() bool { return m.registered == nil }
+
+// attributes are those that name the client; none if it is the user of its id.
+func (m member) attributes() []Test {
+	if m.plain() {
+		return nil
+	}
+	return m.more.attributes
+}
+
+// named tells whether the value of an attribute names the client.
+func (m member) named(a headgate.Attribute, value string) bool {
+	list := m.attributes()
+	if list == nil {
+		return a == byUser && m.id == value
+	}
+	for i := range list {
+		if t := &list[i]; t.Attribute == a {
+			return slices.Contains(t.Values, value)
 		}
 	}
 	return false
 }
 
+var byUser = headgate.Attribute{Kind: headgate.AttrUser}
+
+// itself tells whether the client is the user of its id.
+func (m member) itself() bool { return m.named(byUser, m.id) }
+
 // each calls do for all values that name the client, until it is false.
-func (c *registered) each(do func(a headgate.Attribute, value string) bool) {
-	if c.more == nil {
-		do(headgate.Attribute{Kind: headgate.AttrUser}, c.id)
+func (m member) each(do func(a headgate.Attribute, value string) bool) {
+	list := m.attributes()
+	if list == nil {
+		do(byUser, m.id)
 		return
 	}
-	for _, t := range c.more.attributes {
+	for _, t := range list {
 		for _, value := range t.Values {
 			if !do(t.Attribute, value) {
 				return
@@ -66,15 +156,19 @@ func (c *registered) each(do func(a headgate.Attribute, value string) bool) {
 }
 
 // client returns it as it was given, with its defaults filled in.
-func (c *registered) client() *Client {
-	made := &Client{ID: c.id, Attributes: []Test{{headgate.Attribute{Kind: headgate.AttrUser}, []string{c.id}}}}
-	if m := c.has.more; m != nil {
-		made.Limits, made.Rules, made.Unlimited, made.Block = m.limits, m.rules, m.unlimited, m.block
-	} else {
-		made.Limits = c.has.one[:]
+func (m member) client() *Client {
+	made := &Client{ID: m.id, Attributes: m.attributes()}
+	if made.Attributes == nil {
+		made.Attributes = []Test{{byUser, []string{m.id}}}
 	}
-	if c.more != nil {
-		made.Description, made.Attributes = c.more.description, c.more.attributes
+	if m.more != nil {
+		made.Description = m.more.description
+	}
+	if m.more == nil || m.more.has == nil {
+		made.Limits = m.one[:]
+	} else {
+		has := m.more.has
+		made.Limits, made.Rules, made.Unlimited, made.Block = has.limits, has.rules, has.unlimited, has.block
 	}
 	return made
 }
@@ -91,37 +185,56 @@ func NewRegistry(clients ...Client) (*Registry, error) {
 
 // newRegistry returns a registry with the clients that are right, and says what is wrong with the others.
 func newRegistry(clients []Client, at *place, p *problems) *Registry {
-	r := &Registry{seed: maphash.MakeSeed()}
-	r.ids.reserve(len(clients))
+	r := &Registry{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	r.values.reserve(len(clients))
 	for i := range clients {
 		c := &clients[i]
 		here := at.element(i)
 		before := len(p.list) + p.more
 		c.validate(here, p)
-		if r.byID(c.ID) != nil {
+		if !r.byID(c.ID).nobody() {
 			p.add(here.field("id"), Quote(c.ID), "an id that no other client has")
 		}
 		if len(p.list)+p.more > before {
 			continue
 		}
 		made := keep(c.normal())
-		if r.unclaimed(made, nil, here, p, true) {
-			r.store(made, nil)
+		if r.unclaimed(made, member{}, here, p, true) {
+			r.store(made, member{})
 		}
 	}
 	return r
 }
 
 // keep returns a client as it is kept, with texts of its own: those given may be parts of a file.
-func keep(c *Client) *registered {
-	made := &registered{id: strings.Clone(c.ID), has: grantOf(c)}
-	byID := headgate.Attribute{Kind: headgate.AttrUser}
-	plain := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byID && len(c.Attributes[0].Values) == 1 && c.Attributes[0].Values[0] == c.ID
-	if plain && c.Description == "" {
-		return made
+func keep(c *Client) member {
+	made := member{registered: &registered{}, id: c.ID}
+	var has *several
+	switch {
+	case len(c.Rules) > 0 || len(c.Limits) > 1:
+		for i := range c.Rules { // normal has copied them
+			r := &c.Rules[i]
+			r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
+		}
+		has = &several{cloneLimits(c.Limits), c.Rules, c.Unlimited, c.Block}
+	case c.Unlimited:
+		made.more = everything
+	case c.Block:
+		made.more = blocked
+	case len(c.Limits) == 0:
+		made.more = nothing
+	default:
+		made.one = [1]Limit(cloneLimits(c.Limits))
 	}
-	made.more = &particulars{description: strings.Clone(c.Description), attributes: c.Attributes}
+	named := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byUser && slices.Equal(c.Attributes[0].Values, []string{c.ID})
+	if named && c.Description == "" && has == nil {
+		return made // plain
+	}
+	if has == nil && made.more != nil {
+		has = made.more.has
+	}
+	made.id = strings.Clone(c.ID)
+	made.more = &particulars{id: made.id, has: has, description: strings.Clone(c.Description), attributes: c.Attributes}
 	for i := range c.Attributes { // normal has copied them
 		t := &c.Attributes[i]
 		t.Attribute.Name = strings.Clone(t.Attribute.Name)
@@ -132,13 +245,22 @@ func keep(c *Client) *registered {
 	return made
 }
 
+func cloneLimits(list []Limit) []Limit {
+	made := append([]Limit(nil), list...)
+	for i := range made {
+		made[i].Name = unique.Make(made[i].Name).Value() // few are different
+	}
+	return made
+}
+
 // unclaimed tells whether no other client than old has one of the client's values, and says which if one does.
-func (r *Registry) unclaimed(c, old *registered, at *place, p *problems, one bool) bool {
+func (r *Registry) unclaimed(c, old member, at *place, p *problems, one bool) bool {
 	free := true
 	c.each(func(a headgate.Attribute, value string) bool {
-		if other := r.find(a, value); other != nil && other != old {
+		other := r.find(a, value)
+		if other != nil && (old.nobody() || other.idOf(value) != old.id) {
 			p.add(at.field("attributes").field(a.String()), Quote(value),
-				"a value of one client only: it names "+Quote(other.id)+" already")
+				"a value of one client only: it names "+Quote(other.idOf(value))+" already")
 			free = false
 		}
 		return free || !one
@@ -148,18 +270,36 @@ func (r *Registry) unclaimed(c, old *registered, at *place, p *problems, one boo
 
 // find returns the client whose attribute has the value, nil if there is none.
 func (r *Registry) find(a headgate.Attribute, value string) *registered {
-	return r.values.find(r.hash(a, value), func(c *registered) bool { return c.named(a, value) })
+	return r.values.find(r.sum(a, value))
 }
 
-// hash is never 0.
-func (r *Registry) hash(a headgate.Attribute, value string) uint32 {
-	return uint32(maphash.String(r.seed, value)>>32) ^ uint32(a.Kind)*0x9e3779b1 | 1
+// guess is find by half of what is known of the value.
+func (r *Registry) guess(a headgate.Attribute, value string) *registered {
+	return r.values.guess(r.half(0, a, value))
 }
 
-func (r *Registry) hashID(id string) uint32 { return uint32(maphash.String(r.seed, id)>>32) | 1 }
+func (r *Registry) sum(a headgate.Attribute, value string) sum {
+	return sum{r.half(0, a, value), r.half(1, a, value)}
+}
 
-func (r *Registry) byID(id string) *registered {
-	return r.ids.find(r.hashID(id), func(c *registered) bool { return c.id == id })
+// half returns one half of the sum of a value.
+func (r *Registry) half(which int, a headgate.Attribute, value string) uint64 {
+	made := maphash.String(r.seeds[which], value) ^ uint64(a.Kind)*0x9e3779b97f4a7c15
+	if a.Name != "" {
+		made ^= bits.RotateLeft64(maphash.String(r.seeds[which], a.Name), 32)
+	}
+	return max(made, 1)
+}
+
+// byID returns the client of that id, nobody if there is none.
+func (r *Registry) byID(id string) member {
+	sum := r.sum(byUser, id)
+	for _, in := range []*roster{&r.values, &r.ids} {
+		if c := in.find(sum); c != nil && c.idOf(id) == id {
+			return member{c, id}
+		}
+	}
+	return member{}
 }
 
 // Add registers a client. One that is registered already is an error, as is one that is wrong; Put replaces it. The error
@@ -176,12 +316,11 @@ func (r *Registry) put(c Client, replace bool) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	normal := c.normal()
+	made := keep(c.normal())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	made := keep(normal)
 	old := r.byID(made.id)
-	if old != nil && !replace {
+	if !old.nobody() && !replace {
 		p.add(at.field("id"), Quote(c.ID), "a client that is not registered yet")
 		return p.err()
 	}
@@ -192,36 +331,109 @@ func (r *Registry) put(c Client, replace bool) error {
 	return nil
 }
 
-// store puts a client in the place of an old one, if there is one. Under the values that both have it is found all the time.
-func (r *Registry) store(c, old *registered) {
+// store writes a client down, in the place of an old one if there is one.
+func (r *Registry) store(c, old member) {
+	r.seat(member{r.write(c), c.id}, old)
+	if old.nobody() {
+		r.count.Add(1)
+	} else {
+		r.strike(old.registered)
+	}
+	r.tidy()
+}
+
+// write returns what is kept of a client: something that others have too, if it can be.
+func (r *Registry) write(c member) *registered {
+	if !c.plain() {
+		return r.ledger.write(c.registered)
+	}
+	as := kind{c.one[0], c.more}
+	of := r.kinds[as]
+	switch {
+	case of != nil:
+	case len(r.kinds) < maxKinds:
+		if r.kinds == nil {
+			r.kinds = map[kind]*shared{}
+		}
+		of = &shared{registered: *c.registered}
+		r.kinds[as] = of
+	default:
+		c.sum = r.sum(byUser, c.id)
+		return r.ledger.write(c.registered)
+	}
+	of.count++
+	return &of.registered
+}
+
+// strike strikes out a client that is no longer found.
+func (r *Registry) strike(c *registered) {
+	if c.page != nil {
+		r.ledger.strike(c)
+		return
+	}
+	as := kind{c.one[0], c.more}
+	of := r.kinds[as]
+	if of.count--; of.count == 0 {
+		delete(r.kinds, as)
+	}
+}
+
+// seat has a client found where an old one was, if there was one. Under the values and the id that both have it is found all
+// the time.
+func (r *Registry) seat(c, old member) {
+	sum := r.sum(byUser, c.id)
+	was, is := !old.nobody() && !old.itself(), !c.itself()
+	if is && was {
+		r.ids.replace(sum, c.registered)
+	} else if is {
+		r.ids.add(sum, c.registered)
+	}
 	r.withdraw(old, c)
 	c.each(func(a headgate.Attribute, value string) bool {
-		hash := r.hash(a, value)
-		if old != nil && old.named(a, value) {
-			r.values.replace(hash, old, c)
+		if !old.nobody() && old.named(a, value) {
+			r.values.replace(r.sum(a, value), c.registered)
 		} else {
-			r.values.add(hash, c)
+			r.values.add(r.sum(a, value), c.registered)
 		}
 		return true
 	})
-	if old != nil {
-		r.ids.replace(r.hashID(c.id), old, c)
-	} else {
-		r.ids.add(r.hashID(c.id), c)
+	if was && !is {
+		r.ids.remove(sum)
 	}
 }
 
 // withdraw removes the values of a client that the one in its place, if any, does not have.
-func (r *Registry) withdraw(c, kept *registered) {
-	if c == nil {
+func (r *Registry) withdraw(c, kept member) {
+	if c.nobody() {
 		return
 	}
 	c.each(func(a headgate.Attribute, value string) bool {
-		if kept == nil || !kept.named(a, value) {
-			r.values.remove(r.hash(a, value), c)
+		if kept.nobody() || !kept.named(a, value) {
+			r.values.remove(r.sum(a, value))
 		}
 		return true
 	})
+}
+
+// tidy moves the clients that are left on worn pages to another.
+func (r *Registry) tidy() {
+	for worn := r.ledger.turn(); worn != nil; worn = r.ledger.turn() {
+		for i := range worn.clients {
+			left := &worn.clients[i]
+			switch {
+			case !left.plain():
+				if r.byID(left.more.id).registered != left {
+					continue
+				}
+				r.seat(member{r.ledger.write(left), left.more.id}, member{left, left.more.id})
+			case r.values.find(left.sum) == left:
+				r.values.replace(left.sum, r.ledger.write(left))
+			default:
+				continue
+			}
+			r.ledger.strike(left)
+		}
+	}
 }
 
 // Remove forgets a client and returns it. It is false if there is none of that id.
@@ -229,18 +441,24 @@ func (r *Registry) Remove(id string) (Client, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.byID(id)
-	if c == nil {
+	if c.nobody() {
 		return Client{}, false
 	}
-	r.withdraw(c, nil)
-	r.ids.remove(r.hashID(id), c)
-	return *c.client(), true
+	gone := *c.client()
+	r.withdraw(c, member{})
+	if !c.itself() {
+		r.ids.remove(r.sum(byUser, id))
+	}
+	r.count.Add(-1)
+	r.strike(c.registered)
+	r.tidy()
+	return gone, true
 }
 
 // Get returns the client of that id, with its defaults filled in. It is read only.
 func (r *Registry) Get(id string) (*Client, bool) {
 	c := r.byID(id)
-	if c == nil {
+	if c.nobody() {
 		return nil, false
 	}
 	return c.client(), true
@@ -248,177 +466,13 @@ func (r *Registry) Get(id string) (*Client, bool) {
 
 // Lookup returns the client that a value of an attribute names, in whatever form it is written. It is read only.
 func (r *Registry) Lookup(a headgate.Attribute, value string) (*Client, bool) {
-	c := r.find(a, usual(a.Kind, value))
+	value = usual(a.Kind, value)
+	c := r.find(a, value)
 	if c == nil {
 		return nil, false
 	}
-	return c.client(), true
+	return member{c, c.idOf(value)}.client(), true
 }
 
 // Len returns how many clients are registered.
-func (r *Registry) Len() int { return r.ids.len() }
-
-// A grant is what a client has of its own: mostly one limit, under all rules.
-type grant struct {
-	one  [1]Limit // all there is, if more is nil
-	more *several
-}
-
-type several struct {
-	limits    []Limit
-	rules     []ClientRule
-	unlimited bool
-	block     bool
-}
-
-// Many clients have nothing but this.
-var (
-	nothing    = &several{}
-	everything = &several{unlimited: true}
-	blocked    = &several{block: true}
-)
-
-// grantOf returns what a client has.
-func grantOf(c *Client) grant {
-	if len(c.Rules) == 0 {
-		switch {
-		case c.Unlimited:
-			return grant{more: everything}
-		case c.Block:
-			return grant{more: blocked}
-		case len(c.Limits) == 0:
-			return grant{more: nothing}
-		case len(c.Limits) == 1:
-			return grant{one: [1]Limit(cloneLimits(c.Limits))}
-		}
-	}
-	for i := range c.Rules { // normal has copied them
-		r := &c.Rules[i]
-		r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
-	}
-	return grant{more: &several{cloneLimits(c.Limits), c.Rules, c.Unlimited, c.Block}}
-}
-
-// under returns what is granted under a rule.
-func (g *grant) under(rule string) (limits []Limit, unlimited, block bool) {
-	m := g.more
-	if m == nil {
-		return g.one[:], false, false
-	}
-	for i := range m.rules {
-		if r := &m.rules[i]; r.ID == rule {
-			return r.Limits, r.Unlimited, r.Block
-		}
-	}
-	return m.limits, m.unlimited, m.block
-}
-
-func cloneLimits(list []Limit) []Limit {
-	made := append([]Limit(nil), list...)
-	for i := range made {
-		made[i].Name = unique.Make(made[i].Name).Value() // few are different
-	}
-	return made
-}
-
-// A roster is a table of clients by a hash, with linear probing. Reading takes no lock; those who change it take turns.
-type roster struct {
-	seats atomic.Pointer[seats]
-	count atomic.Int64
-	used  int // seats that are taken, or were
-}
-
-// seats have hashes beside clients, so that a search looks at few others. A hash of 0 ends it; where there is a hash and
-// nobody, there was somebody.
-type seats []struct {
-	hash   atomic.Uint32
-	client atomic.Pointer[registered]
-}
-
-// begin returns the place at which the search for a hash begins, next the one after.
-func (t seats) begin(hash uint32) int { return int(uint64(hash) * uint64(len(t)) >> 32) }
-
-func (t seats) next(place int) int {
-	if place++; place == len(t) {
-		return 0
-	}
-	return place
-}
-
-// add takes the first free place. The client is there before the hash that leads to it.
-func (t seats) add(hash uint32, c *registered) {
-	place := t.begin(hash)
-	for t[place].hash.Load() != 0 {
-		place = t.next(place)
-	}
-	t[place].client.Store(c)
-	t[place].hash.Store(hash)
-}
-
-// place returns where a client is.
-func (t seats) place(hash uint32, c *registered) int {
-	place := t.begin(hash)
-	for t[place].hash.Load() != hash || t[place].client.Load() != c {
-		place = t.next(place)
-	}
-	return place
-}
-
-func (r *roster) len() int { return int(r.count.Load()) }
-
-// find returns the client of that hash that is the right one, nil if there is none.
-func (r *roster) find(hash uint32, right func(*registered) bool) *registered {
-	found := r.seats.Load()
-	if found == nil {
-		return nil
-	}
-	t := *found
-	for place := t.begin(hash); ; place = t.next(place) {
-		switch t[place].hash.Load() {
-		case 0:
-			return nil
-		case hash:
-			if c := t[place].client.Load(); c != nil && right(c) {
-				return c
-			}
-		}
-	}
-}
-
-// add adds a client that is not there under this hash.
-func (r *roster) add(hash uint32, c *registered) {
-	r.reserve(1)
-	r.seats.Load().add(hash, c)
-	r.used++
-	r.count.Add(1)
-}
-
-// replace puts a client in the place of one that is there.
-func (r *roster) replace(hash uint32, old, c *registered) {
-	t := *r.seats.Load()
-	t[t.place(hash, old)].client.Store(c)
-}
-
-// remove removes a client that is there. Its place is free again when the seats are made anew.
-func (r *roster) remove(hash uint32, c *registered) {
-	r.replace(hash, c, nil)
-	r.count.Add(-1)
-}
-
-// reserve makes room for as many more. The seats are made anew when 7 of 8 are taken, so that 3 of 4 are.
-func (r *roster) reserve(more int) {
-	old := r.seats.Load()
-	if old != nil && (r.used+more)*8 <= len(*old)*7 {
-		return
-	}
-	made := make(seats, max(16, (r.len()+more)*4/3))
-	r.used = r.len()
-	if old != nil {
-		for place := range *old {
-			if c := (*old)[place].client.Load(); c != nil {
-				made.add((*old)[place].hash.Load(), c)
-			}
-		}
-	}
-	r.seats.Store(&made)
-}
+func (r *Registry) Len() int { return int(r.count.Load()) }

@@ -66,9 +66,9 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 		return
 	}
 	if p.clients || r.known {
-		if c := s.lookUp(m, p); c != nil {
-			m.Client = c.id
-			limits, unlimited, block := c.has.under(r.rule.ID)
+		if c, id := s.lookUp(m, p); c != nil {
+			m.Client = id
+			limits, unlimited, block := c.under(r.rule.ID)
 			m.client = len(limits) > 0
 			if block {
 				m.Effect = Blocked
@@ -154,35 +154,43 @@ func (s *Set) clients() int {
 	return n
 }
 
-// lookUp returns the registered client that the key names, nil if there is none.
-func (s *Set) lookUp(m *Matched, p *probe) *registered {
+// lookUp returns the registered client that the key names, nil if there is none, and its id.
+func (s *Set) lookUp(m *Matched, p *probe) (*registered, string) {
 	if m.byIP {
-		return s.lookUpSlot(slotIP, p)
+		return s.lookUpSlot(slotIP, m.rule.known, p)
 	}
 	for _, slot := range m.rule.slots[:m.rule.count] {
-		if c := s.lookUpSlot(int(slot), p); c != nil {
-			return c
+		if c, id := s.lookUpSlot(int(slot), m.rule.known, p); c != nil {
+			return c, id
+		}
+	}
+	return nil, ""
+}
+
+// lookUpSlot returns the client that an attribute names, for sure if that matters.
+func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (*registered, string) {
+	value, _ := p.get(slot)
+	if p.clientOf != slot || sure && !p.clientSure { // several rules in a row count by the same
+		p.clientOf, p.clientSure, p.client = slot, sure, s.find(s.slots[slot], value, sure)
+	}
+	if p.client == nil {
+		return nil, ""
+	}
+	return p.client, p.client.idOf(value)
+}
+
+func (s *Set) find(a headgate.Attribute, value string, sure bool) *registered {
+	for _, in := range [...]*Registry{s.live, s.fixed} {
+		if in == nil || in.Len() == 0 {
+			continue
+		}
+		found := in.guess(a, value)
+		if sure && found != nil {
+			found = in.find(a, value)
+		}
+		if found != nil {
+			return found
 		}
 	}
 	return nil
-}
-
-func (s *Set) lookUpSlot(slot int, p *probe) *registered {
-	if p.clientOf != slot { // several rules in a row count by the same
-		value, _ := p.get(slot)
-		p.clientOf, p.client = slot, s.find(s.slots[slot], value)
-	}
-	return p.client
-}
-
-func (s *Set) find(a headgate.Attribute, value string) *registered {
-	if s.live != nil && s.live.Len() > 0 {
-		if e := s.live.find(a, value); e != nil {
-			return e
-		}
-	}
-	if s.fixed.Len() == 0 {
-		return nil
-	}
-	return s.fixed.find(a, value)
 }

@@ -42,6 +42,10 @@ type Rule struct {
 	CountRejected bool `field:"count_rejected"`
 	// Consistency is how hosts share the counters. Default what suits the store: exact with Redis, local with memory.
 	Consistency Consistency `field:"consistency"`
+	// Scope is how far the limits reach. Default ScopeRegion: the nodes that share a store.
+	Scope Scope `field:"scope"`
+	// Partition is how much of a limit nodes keep that do not hear of all others, under Async and Gossip. Default all of it.
+	Partition headgate.Partition `field:"partition"`
 	// Split is in how many parts a key is counted that is too hot for one server. Default 0: it is not split.
 	Split int `field:"split"`
 	// OnLimit is what happens to a request that is over its limit. Default Reject.

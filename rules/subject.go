@@ -68,8 +68,10 @@ type probe struct {
 	clients  bool        // there are registered clients
 	client   *registered // the client of the value in clientOf
 	clientOf int         // a slot, noNode before anybody was looked up
-	complete uint64      // the keys, by number, of which every attribute is there
-	values   [cachedSlots]string
+	// clientSure tells that it is that client's value for sure.
+	clientSure bool
+	complete   uint64 // the keys, by number, of which every attribute is there
+	values     [cachedSlots]string
 }
 
 // of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.

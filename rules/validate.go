@@ -26,6 +26,8 @@ func (r *Rule) validate(at *place, p *problems) {
 	validateWord(at.field("owner"), p, int(r.Owner), ownerWords)
 	validateWord(at.field("fallback"), p, int(r.Fallback), fallbackWords)
 	validateWord(at.field("consistency"), p, int(r.Consistency), consistencyWords)
+	validateWord(at.field("scope"), p, int(r.Scope), scopeWords)
+	validateWord(at.field("partition"), p, int(r.Partition), partitionWords)
 	validateWord(at.field("unregistered"), p, int(r.Unregistered), unregisteredWords)
 	r.validateOwner(at, p)
 	r.Cost.validate(at.field("cost"), p)
@@ -43,7 +45,26 @@ func (r *Rule) validate(at *place, p *problems) {
 	if shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip; shares && r.OnLimit.Action == Delay {
 		p.add(at.field("consistency"), r.Consistency.String(), "exact or local for on_limit: delay: a node does not know who waits on the others")
 	}
+	r.validateReach(at, p)
 	r.validateGrants(at, p)
+}
+
+// validateReach says what does not go with limits that several regions or both sides of a cut network have together.
+func (r *Rule) validateReach(at *place, p *problems) {
+	if r.Partition != headgate.PartitionFull && r.Consistency != Async && r.Consistency != Gossip {
+		p.add(at.field("partition"), r.Partition.String(), "consistency: async or gossip: in other modes a node that hears of nobody goes by on_failure")
+	}
+	if r.Scope != ScopeGlobal {
+		return
+	}
+	switch {
+	case r.Consistency == Gossip || r.Consistency == Local:
+		p.add(at.field("scope"), r.Scope.String(), "consistency: exact, lease or async: regions tell each other through the global store")
+	case r.Split > 1:
+		p.add(at.field("scope"), r.Scope.String(), "no split: what other regions took is charged to one counter")
+	case r.OnLimit.Action == Delay:
+		p.add(at.field("scope"), r.Scope.String(), "on_limit: reject: a region does not know who waits in the others")
+	}
 }
 
 const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"

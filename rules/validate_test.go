@@ -19,6 +19,8 @@ func TestRulesThatOnlyAProgramCanGetWrong(t *testing.T) {
 		"rules[0].owner":        func(r *rules.Rule) { r.Owner = 9 },
 		"rules[0].fallback":     func(r *rules.Rule) { r.Fallback, r.Key = 9, []headgate.Attribute{user} },
 		"rules[0].consistency":  func(r *rules.Rule) { r.Consistency = 9 },
+		"rules[0].scope":        func(r *rules.Rule) { r.Scope = 9 },
+		"rules[0].partition":    func(r *rules.Rule) { r.Consistency, r.Partition = rules.Async, 9 },
 		"rules[0].unregistered": func(r *rules.Rule) { r.Unregistered = 9 },
 		"rules[0].on_limit":     func(r *rules.Rule) { r.OnLimit.Action = 9 },
 		"rules[0].on_failure":   func(r *rules.Rule) { r.OnFailure = 9 },
@@ -97,6 +99,7 @@ func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testi
 			r.OnFailure, r.Safe = headgate.Local, &l
 		}
 	}
+	global := func(r *rules.Rule) { r.Scope = rules.ScopeGlobal }
 	for _, tt := range []struct {
 		name   string
 		change func(*rules.Rule)
@@ -118,6 +121,13 @@ func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testi
 		{"response_header", settle, "10 concurrent", "cannot be charged afterwards"},
 		{"response_header", settle, "1/s", "room for 2"},
 		{"lease", func(r *rules.Rule) { r.Consistency = rules.Lease }, "10/s leaky-bucket", "consistency exact or local"},
+		{"global", global, "10/s", ""},
+		{"global", global, "10/s gcra", ""},
+		{"global", global, "10/s fixed-window", ""},
+		{"global", global, "10/s sliding-window", ""},
+		{"global", global, "10/s sliding-log", "scope: region"},
+		{"global", global, "10/s leaky-bucket", "scope: region"},
+		{"global", global, "10 concurrent", "scope: region"},
 		{"split", func(r *rules.Rule) { r.Split = 4 }, "4/s", ""},
 		{"split", func(r *rules.Rule) { r.Split = 4 }, "3/s burst 100", "at least 4 units"},
 		{"split", func(r *rules.Rule) { r.Split = 4 }, "100/s burst 3", "at least 4 units"},
@@ -238,6 +248,41 @@ func TestAttributesThatRulesLookAt(t *testing.T) {
 	for _, want := range []headgate.Attribute{header("x-plan"), user, header("x-cost"), {Kind: headgate.AttrRegion}} {
 		if !slices.Contains(got, want) {
 			t.Errorf("got %v, want %v in it", got, want)
+		}
+	}
+}
+
+// Limits that regions have together, and what nodes keep that hear not of all, go with some modes only.
+func TestReachAndModesThatDoNotGoTogether(t *testing.T) {
+	for _, tt := range []struct {
+		name, path string
+		change     func(*rules.Rule)
+	}{
+		{"global and exact", "", func(r *rules.Rule) { r.Scope, r.Consistency = rules.ScopeGlobal, rules.Exact }},
+		{"global and lease", "", func(r *rules.Rule) { r.Scope, r.Consistency = rules.ScopeGlobal, rules.Lease }},
+		{"global and async", "", func(r *rules.Rule) { r.Scope, r.Consistency = rules.ScopeGlobal, rules.Async }},
+		{"global and gossip", "rules[0].scope", func(r *rules.Rule) { r.Scope, r.Consistency = rules.ScopeGlobal, rules.Gossip }},
+		{"global and local", "rules[0].scope", func(r *rules.Rule) { r.Scope, r.Consistency = rules.ScopeGlobal, rules.Local }},
+		{"global and split", "rules[0].scope", func(r *rules.Rule) { r.Scope, r.Split = rules.ScopeGlobal, 2 }},
+		{"global and delay", "rules[0].scope", func(r *rules.Rule) {
+			r.Scope, r.OnLimit = rules.ScopeGlobal, rules.OnLimit{Action: rules.Delay, MaxWait: time.Second}
+		}},
+		{"share and async", "", func(r *rules.Rule) { r.Partition, r.Consistency = headgate.PartitionShare, rules.Async }},
+		{"share and gossip", "", func(r *rules.Rule) { r.Partition, r.Consistency = headgate.PartitionShare, rules.Gossip }},
+		{"share and exact", "rules[0].partition", func(r *rules.Rule) { r.Partition, r.Consistency = headgate.PartitionShare, rules.Exact }},
+		{"share and lease", "rules[0].partition", func(r *rules.Rule) { r.Partition, r.Consistency = headgate.PartitionShare, rules.Lease }},
+	} {
+		r := rules.Rule{ID: "a", Limits: limits("10/s")}
+		tt.change(&r)
+		err := rules.Validate([]rules.Rule{r})
+		var invalid *rules.Error
+		switch {
+		case tt.path == "":
+			if err != nil {
+				t.Errorf("%s: got %v, want no error", tt.name, err)
+			}
+		case !errors.As(err, &invalid) || len(invalid.Problems) != 1 || invalid.Problems[0].Path != tt.path:
+			t.Errorf("%s: got %v, want one problem with %s", tt.name, err, tt.path)
 		}
 	}
 }

@@ -47,6 +47,15 @@ const (
 	Local
 )
 
+// Scope says how far a limit reaches.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeRegion Scope = iota // the nodes that share a store: each region has the limit to itself
+	ScopeGlobal              // all regions have it together
+)
+
 // Action is what happens to a request that is over its limit.
 type Action uint8
 
@@ -80,6 +89,8 @@ var (
 	ownerWords        = []string{"by key", "client", "shared"}
 	fallbackWords     = []string{"ip", "skip", "deny"}
 	consistencyWords  = []string{"by store", "exact", "lease", "async", "gossip", "local"}
+	scopeWords        = []string{"region", "global"}
+	partitionWords    = []string{headgate.PartitionFull.String(), headgate.PartitionShare.String()}
 	actionWords       = []string{"reject", "delay", "drop", "shadow"}
 	unregisteredWords = []string{"default", "deny"}
 )
@@ -87,6 +98,7 @@ var (
 func (o Owner) String() string        { return word(ownerWords, uint8(o)) }
 func (f Fallback) String() string     { return word(fallbackWords, uint8(f)) }
 func (c Consistency) String() string  { return word(consistencyWords, uint8(c)) }
+func (s Scope) String() string        { return word(scopeWords, uint8(s)) }
 func (a Action) String() string       { return word(actionWords, uint8(a)) }
 func (u Unregistered) String() string { return word(unregisteredWords, uint8(u)) }
 
@@ -119,6 +131,18 @@ func ParseFallback(text string) (Fallback, error) {
 func ParseConsistency(text string) (Consistency, error) {
 	n, err := parseWord("consistency", consistencyWords[1:], text)
 	return Consistency(n + 1), err
+}
+
+// ParseScope reads "region" or "global".
+func ParseScope(text string) (Scope, error) {
+	n, err := parseWord("scope", scopeWords, text)
+	return Scope(n), err
+}
+
+// ParsePartition reads "full" or "share".
+func ParsePartition(text string) (headgate.Partition, error) {
+	n, err := parseWord("partition", partitionWords, text)
+	return headgate.Partition(n), err
 }
 
 // ParseUnregistered reads "default" or "deny".

@@ -29,6 +29,17 @@ func allSources() *telemetry.Sources {
 				{Addr: "b:6379", Hangs: 2},
 			}
 		},
+		Fleet: func() telemetry.Fleet {
+			return telemetry.Fleet{
+				Live: 2, Known: 3,
+				Lease: &telemetry.Lease{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
+				News: []telemetry.News{
+					{Mode: "async", Keys: 4, Absorbed: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second, Up: true, Told: 6, Heard: 7},
+					{Mode: "gossip", Refused: 1},
+				},
+				Gossip: &telemetry.Gossip{SentBytes: 1000, HeardBytes: 2000, WrongKey: 3},
+			}
+		},
 		LostRefunds: func() int64 { return 6 },
 		Waiting:     func() int { return 8 },
 		Gateway: func() telemetry.Gateway {
@@ -133,6 +144,17 @@ func TestSourcesAreAskedAtEachScrape(t *testing.T) {
 		`headgate_guard_failures_total{reason="timeout"}`:                             "2",
 		`headgate_guard_failures_total{reason="error"}`:                               "3",
 		`headgate_guard_probes_total{result="ok"}`:                                    "1",
+		`headgate_fleet_nodes{state="live"}`:                                          "2",
+		`headgate_fleet_nodes{state="known"}`:                                         "3",
+		`headgate_lease_calls_total{result="ok"}`:                                     "7",
+		`headgate_lease_units_total{what="returned"}`:                                 "4",
+		`headgate_lease_checks_total{what="exact"}`:                                   "6",
+		`headgate_news_units_total{mode="async",what="over"}`:                         "3",
+		`headgate_news_lag_seconds{mode="async",of="mean"}`:                           "0.05",
+		`headgate_news_up{mode="async"}`:                                              "1",
+		`headgate_news_up{mode="gossip"}`:                                             "0",
+		`headgate_news_total{mode="gossip",what="refused"}`:                           "1",
+		`headgate_gossip_bytes_total{way="heard"}`:                                    "2000",
 		`headgate_memory_keys{store="memory"}`:                                        "1",
 		`headgate_gateway_answers_total{class="2xx"}`:                                 "20",
 		`headgate_gateway_answers_total{class="none"}`:                                "1",

@@ -50,6 +50,23 @@ var (
 	guardUngatedDesc = desc("guard_ungated_total", "Requests that did not wait any longer, or for which there was no room to wait, and went to the store.")
 	guardLocalDesc   = desc("guard_local_failures_total", "Decisions of on_failure: local that let pass because counting here failed.")
 
+	fleetNodesDesc  = desc("fleet_nodes", "Nodes that share limits: live are heard of, known includes those that have fallen silent.", "state")
+	leaseKeysDesc   = desc("lease_keys", "Keys of which units are held that were taken ahead of their use.")
+	leaseCallsDesc  = desc("lease_calls_total", "Calls of the store for units to hold: ok or failed.", "result")
+	leaseUnitsDesc  = desc("lease_units_total", "Units granted by the store, returned to it, and expired without having been used.", "what")
+	leaseChecksDesc = desc("lease_checks_total",
+		"Checks under leases that found no units here: denied without asking, waited for a call, asked for one by one (exact), or decided by a policy (degraded).", "what")
+	newsKeysDesc  = desc("news_keys", "Keys of which a node tells others what it took: remembered, and of these waiting to be told.", "mode", "state")
+	newsUnitsDesc = desc("news_units_total",
+		"Units that other nodes or regions took, as far as was heard (absorbed), and those that passed beyond limits before it was (over). What is over is a debt that is repaid.", "mode", "what")
+	newsOverDesc      = desc("news_over_most_units", "The most units that passed beyond one limit before it was known.", "mode")
+	newsLagDesc       = desc("news_lag_seconds", "How old news of other nodes or regions is when it is heard: in the mean of late, and at most.", "mode", "of")
+	newsUpDesc        = desc("news_up", "1 if nodes or regions hear of each other, 0 if what carries their news is away.", "mode")
+	newsTalliesDesc   = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true.", "mode", "what")
+	newsLostDesc      = desc("news_lost_keys_total", "Keys that were forgotten before their time (evicted), and new ones that were refused (full).", "mode", "what")
+	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes that this node sent to others, and heard from them.", "way")
+	gossipRefusedDesc = desc("gossip_lost_total", "Packets that came to nothing: malformed, wrong_key, foreign, duplicate, not_sent, no_room.", "why")
+
 	serverUpDesc         = desc("redis_up", "1 if a server of Redis answers, else 0.", "server", "role")
 	serverPingDesc       = desc("redis_ping_seconds", "How long a server took to answer.", "server", "role")
 	serverMemoryDesc     = desc("redis_memory_bytes", "Memory that a server uses.", "server", "role")

@@ -13,6 +13,8 @@ type Sources struct {
 	Servers func() []Server
 	// LostRefunds returns how many units could not be given back to the remote store.
 	LostRefunds func() int64
+	// Fleet returns how limits are shared with other nodes.
+	Fleet func() Fleet
 	// Follow returns how the rules of a rules service are followed.
 	Follow func() Follow
 	// Waiting returns how many requests wait for their turn.
@@ -68,6 +70,7 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	send(s.Shards != nil, breakerDesc)
 	send(s.LostRefunds != nil, storeLostDesc)
 	send(s.Waiting != nil, waitingDesc)
+	send(s.Fleet != nil, fleetDescs...)
 	send(s.Follow != nil, followDescs...)
 	if s.Servers != nil {
 		describeServers(ch)
@@ -105,6 +108,10 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s.LostRefunds != nil {
 		ch <- counter(storeLostDesc, s.LostRefunds())
+	}
+	if s.Fleet != nil {
+		f := s.Fleet()
+		f.collect(ch)
 	}
 	if s.Follow != nil {
 		now := s.Follow()

@@ -17,6 +17,8 @@ type Status struct {
 	Rules RulesStatus `json:"rules"`
 	// Store says where limits are counted.
 	Store StoreStatus `json:"store"`
+	// Fleet says how limits are shared with other nodes, if they are.
+	Fleet *FleetStatus `json:"fleet,omitempty"`
 	// Identity says what is wrong with telling who is asking.
 	Identity IdentityStatus `json:"identity,omitzero"`
 	// Upstreams says who gets requests. Those that do not are no reason not to be ready: no other node would reach them either.
@@ -82,6 +84,24 @@ type ShardStatus struct {
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
+}
+
+// FleetStatus is how limits are shared with other nodes.
+type FleetStatus struct {
+	// Live is how many nodes are heard of, this one included, and Known how many there are.
+	Live  int `json:"live"`
+	Known int `json:"known"`
+	// News is how each way is in which nodes or regions tell each other what they took.
+	News []NewsStatus `json:"news,omitempty"`
+}
+
+// NewsStatus is one way in which nodes or regions tell each other what they took.
+type NewsStatus struct {
+	Mode string `json:"mode"`
+	Up   bool   `json:"up"`
+	// LagMS is how old news is, and Over how many units passed beyond limits before it was known.
+	LagMS int64 `json:"lag_ms"`
+	Over  int64 `json:"over"`
 }
 
 // IdentityStatus is what is wrong with telling who is asking.

@@ -14,6 +14,8 @@ type Remote interface {
 	headgate.Limiter
 	// Shard says on which of its shards a check is decided.
 	Shard(c headgate.Check) string
+	// Grant takes units ahead of their use.
+	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
 	// Probe says how a shard is.
 	Probe(ctx context.Context, shard string) error
 }
@@ -37,10 +39,11 @@ const (
 	opCharge
 	opGive
 	opReset
+	opGrant
 	ops // how many there are
 )
 
-var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opReset: "reset"}
+var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opReset: "reset", opGrant: "grant"}
 
 type timed struct {
 	Remote
@@ -87,6 +90,14 @@ func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	err := t.Remote.Give(ctx, c, r)
 	t.done(opGive, begun, err)
 	return err
+}
+
+// Grant measures that of the store.
+func (t *timed) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
+	begun := time.Now()
+	d, err := t.Remote.Grant(ctx, c, want, share)
+	t.done(opGrant, begun, err)
+	return d, err
 }
 
 // Reset measures that of the store.

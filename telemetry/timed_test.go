@@ -20,6 +20,11 @@ var _ telemetry.Remote = (*remote)(nil)
 
 func (r *remote) Shard(headgate.Check) string { return "shard-1" }
 
+func (r *remote) Grant(ctx context.Context, c headgate.Check, want, _ int64) (headgate.Decision, error) {
+	c.Cost = max(c.Cost, want)
+	return r.Take(ctx, c)
+}
+
 func (r *remote) Probe(_ context.Context, shard string) error {
 	r.probed = shard
 	return nil
@@ -48,6 +53,9 @@ func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
 	if err := s.Reset(ctx, check); err != nil {
 		t.Error(err)
 	}
+	if d, err := s.Grant(ctx, check, 2, 1); err != nil || d.Receipt.Units != 2 {
+		t.Errorf("Grant: got %+v, %v", d, err)
+	}
 	if got := s.Shard(check); got != "shard-1" {
 		t.Errorf("Shard: got %q", got)
 	}
@@ -66,6 +74,7 @@ func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
 		`headgate_store_seconds_count{op="give",store="redis"}`:     "1",
 		`headgate_store_seconds_count{op="charge",store="redis"}`:   "1",
 		`headgate_store_seconds_count{op="reset",store="redis"}`:    "1",
+		`headgate_store_seconds_count{op="grant",store="redis"}`:    "1",
 		`headgate_store_errors_total{op="take",store="redis"}`:      "1",
 		`headgate_store_errors_total{op="take_all",store="redis"}`:  "0",
 	})

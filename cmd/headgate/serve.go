@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -60,7 +59,7 @@ say so. SIGHUP reads it again at once. SIGTERM lets requests finish and exits wi
 }
 
 // settingFlags adds the flags of settings to a command, all or those of some names, and returns what gathers those that
-// were given. Flags of parts that do not exist yet are known, too, so that they can be refused for what they are.
+// were given.
 func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]string) {
 	values := make(map[string]*textFlag)
 	add := func(name, value, arg, usage string) {
@@ -73,12 +72,6 @@ func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]
 			add(s.Name, s.Default(), s.Arg, s.Usage)
 		}
 	}
-	if only == nil {
-		for _, l := range config.Later() {
-			flags.Var(refusal(l), l.Name, "")
-			_ = flags.MarkHidden(l.Name) // it is there
-		}
-	}
 	return func() map[string]string {
 		list := make(map[string]string)
 		for name, value := range values {
@@ -89,13 +82,6 @@ func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]
 		return list
 	}
 }
-
-// A refusal is the value of a flag that cannot be given.
-type refusal config.LaterSetting
-
-func (r refusal) String() string   { return "" }
-func (r refusal) Type() string     { return "string" }
-func (r refusal) Set(string) error { return fmt.Errorf("%s", config.LaterSetting(r).Refusal()) }
 
 // A textFlag is a flag whose value is a text. In help it is called arg.
 type textFlag struct{ text, arg string }

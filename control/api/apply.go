@@ -23,19 +23,11 @@ type applied struct {
 
 // apply answers POST /v1/rules:apply: the namespace becomes what a file says.
 func (s *Server) apply(c *call) error {
-	dryRun, err := c.flag("dry_run")
-	if err != nil {
-		return err
-	}
 	prune, err := c.flag("prune")
 	if err != nil {
 		return err
 	}
-	note, err := c.note()
-	if err != nil {
-		return err
-	}
-	match, err := c.condition("If-Match")
+	t, err := c.terms()
 	if err != nil {
 		return err
 	}
@@ -43,14 +35,32 @@ func (s *Server) apply(c *call) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.applyFile(c.r.Context(), c.change(c.namespace, "rules.apply", note), fileApply{
-		name: name, data: data, prune: prune, dryRun: dryRun, match: match,
+	made, err := s.applyFile(c.r.Context(), c.change(c.namespace, "rules.apply", t.note), fileApply{
+		name: name, data: data, prune: prune, dryRun: t.dryRun, match: t.match,
 	})
 	if err != nil {
 		return err
 	}
 	c.w.Header().Set("ETag", etag(made.Revision))
 	return c.answer(http.StatusOK, made)
+}
+
+// terms are on what terms a change of many objects is asked for.
+type terms struct {
+	dryRun bool
+	note   string
+	match  condition
+}
+
+func (c *call) terms() (t terms, err error) {
+	if t.dryRun, err = c.flag("dry_run"); err != nil {
+		return t, err
+	}
+	if t.note, err = c.note(); err != nil {
+		return t, err
+	}
+	t.match, err = c.condition("If-Match")
+	return t, err
 }
 
 // Apply makes the rules and clients of a namespace those of a rules file, whether the server is read-only or not; what is

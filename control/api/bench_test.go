@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/bars"
 )
 
 // manyRules returns a rules file of so many rules, with a limit of so much.
@@ -49,6 +50,38 @@ func BenchmarkTenThousandRules(b *testing.B) {
 			s.call("PATCH", "/v1/rules/rule-00500", fmt.Sprintf(`{"priority":%d}`, i%1000)).wants(200)
 		}
 	})
+}
+
+// What 10,000 rules may take, on a machine that has nothing else to do.
+func TestSoakTenThousandRules(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("HEADGATE_SOAK is not set")
+	}
+	s, _ := startRules(t)
+	longest := func(times int, do func(i int)) time.Duration {
+		var most time.Duration
+		for i := range times {
+			began := time.Now()
+			do(i)
+			most = max(most, time.Since(began))
+		}
+		return most.Round(10 * time.Microsecond)
+	}
+	apply := longest(5, func(i int) { s.call("POST", "/v1/rules:apply", manyRules(10_000, 10+i)).wants(200) })
+	bars.Hold(t, "10,000 rules applied in one transaction", "≤ 2 s", apply.String()+" at most of 5, all of them changed", apply <= 2*time.Second)
+	cursor, pages := "", 0
+	page := longest(100, func(int) {
+		var got struct{ Next string }
+		s.call("GET", "/v1/rules?limit=100&cursor="+cursor, "").wants(200).into(&got)
+		cursor = got.Next
+		pages++
+	})
+	bars.Hold(t, "a page of 100 of 10,000 rules", "≤ 50 ms", fmt.Sprintf("%s at most of %d", page, pages), page <= 50*time.Millisecond)
+	search := longest(20, func(i int) { s.call("GET", fmt.Sprintf("/v1/rules?limit=100&q=part%%20%d", 9900+i), "").wants(200) })
+	change := longest(20, func(i int) {
+		s.call("PATCH", "/v1/rules/rule-00500", fmt.Sprintf(`{"priority":%d}`, i+1)).wants(200)
+	})
+	t.Logf("a search in %s at most, one rule changed in %s at most", search, change)
 }
 
 // 1 M registered clients: how long it takes to import them, and to change one. Behind an environment variable, since it takes

@@ -236,6 +236,7 @@ type condition struct {
 	given bool
 	any   bool // *
 	tags  []int64
+	texts []string // all of them, as they are written
 }
 
 func (c *call) condition(header string) (condition, error) {
@@ -263,6 +264,7 @@ func (c *call) condition(header string) (condition, error) {
 		if n, err := strconv.ParseInt(inner, 10, 64); err == nil && n > 0 { // any other tag is right, and of nothing here
 			made.tags = append(made.tags, n)
 		}
+		made.texts = append(made.texts, inner)
 	}
 	return made, nil
 }

@@ -58,7 +58,7 @@ func (s *Server) commit(ctx context.Context, r request) (bool, error) {
 		}
 		err = s.config.DB.Commit(ctx, r.change)
 		if err == nil {
-			sp.revision, sp.last = r.change.Revision, r.change.Revision
+			sp.mark, sp.last = control.MarkOf(r.change.Revision, r.change.Time), r.change.Revision
 			s.committed(r.change)
 			return true, nil
 		}
@@ -90,7 +90,6 @@ func (s *Server) warm() {
 
 // committed tells of a change.
 func (s *Server) committed(c *control.Change) {
-	s.snapshots.noteTime(c.Namespace, c.Revision, c.Time)
 	s.hub.poke()
 	s.hooks.announce(c.Namespace, c.Revision, c.Time)
 }

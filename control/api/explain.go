@@ -159,8 +159,11 @@ func draftNode(text []byte) (Local, error) {
 	if err != nil {
 		return nil, below("draft", err)
 	}
-	modes := map[rules.Consistency]headgate.Limiter{rules.Lease: untouched{}, rules.Async: untouched{}, rules.Gossip: untouched{}}
-	return engine.New(engine.Config{Rules: set, Store: untouched{}, Modes: modes})
+	return engine.New(engine.Config{
+		Rules: set, Store: untouched{},
+		Modes:  map[rules.Consistency]headgate.Limiter{rules.Lease: untouched{}, rules.Async: untouched{}, rules.Gossip: untouched{}},
+		Global: map[rules.Consistency]headgate.Limiter{rules.Exact: untouched{}, rules.Lease: untouched{}, rules.Async: untouched{}},
+	})
 }
 
 // below says that what is wrong is in a field.

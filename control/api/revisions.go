@@ -281,15 +281,7 @@ func (s *Server) rollback(c *call) error {
 	if err != nil {
 		return err
 	}
-	dryRun, err := c.flag("dry_run")
-	if err != nil {
-		return err
-	}
-	note, err := c.note()
-	if err != nil {
-		return err
-	}
-	match, err := c.condition("If-Match")
+	t, err := c.terms()
 	if err != nil {
 		return err
 	}
@@ -301,10 +293,10 @@ func (s *Server) rollback(c *call) error {
 	if all {
 		kinds = nodeKinds
 	}
-	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n), note)
+	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n), t.note)
 	var made *applied
-	changed, err := s.commit(c.r.Context(), request{change: change, match: match, dryRun: dryRun, edits: func(ctx context.Context, sp *space) ([]edit, error) {
-		made = &applied{Revision: sp.last, DryRun: dryRun, Diff: []difference{}, Unchanged: len(sp.rules)}
+	changed, err := s.commit(c.r.Context(), request{change: change, match: t.match, dryRun: t.dryRun, edits: func(ctx context.Context, sp *space) ([]edit, error) {
+		made = &applied{Revision: sp.last, DryRun: t.dryRun, Diff: []difference{}, Unchanged: len(sp.rules)}
 		if all {
 			made.Unchanged += sp.clients.Len() + len(sp.overrides)
 		}

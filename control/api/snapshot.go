@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,50 +24,28 @@ type snapshots struct {
 	order   []snapshotKey // the last used last
 	size    int64
 	pending map[snapshotKey]*making
-	times   map[string]committedAt // by namespace, of the last change that was made here
 }
 
-// committedAt is when a revision was committed.
-type committedAt struct {
-	revision int64
-	time     time.Time
-}
-
-// noteTime remembers when a revision was committed.
-func (c *snapshots) noteTime(namespace string, revision int64, at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.times == nil || len(c.times) > maxKept {
-		c.times = make(map[string]committedAt)
+// markOf returns the mark of a revision as the database has it now.
+func markOf(ctx context.Context, db control.DB, revision int64) (control.Mark, error) {
+	if revision == 0 {
+		return control.Mark{}, nil
 	}
-	c.times[namespace] = committedAt{revision, at}
+	at, err := db.Committed(ctx, revision)
+	return control.MarkOf(revision, at), err
 }
 
-// timeOf returns when a revision of a namespace was committed, the zero time if the log does not tell.
-func (s *Server) timeOf(ctx context.Context, namespace string, revision int64) (time.Time, error) {
-	s.snapshots.mu.Lock()
-	last := s.snapshots.times[namespace]
-	s.snapshots.mu.Unlock()
-	if last.revision == revision || revision == 0 {
-		return last.time, nil
-	}
-	changes, err := s.config.DB.Log(ctx, control.LogQuery{Namespace: namespace, After: revision - 1, Before: revision + 1, Limit: 1})
-	if err != nil || len(changes) == 0 {
-		return time.Time{}, err
-	}
-	return changes[0].Time, nil
-}
-
-// A snapshotKey is what is asked for: since is 0 for all of a namespace.
+// A snapshotKey is what is asked for: since is zero for all of a namespace.
 type snapshotKey struct {
-	namespace       string
-	since, revision int64
+	namespace string
+	since     control.Mark
+	mark      control.Mark // what it leads to
 }
 
 // encoded is what is sent, compressed.
 type encoded struct {
-	since, revision int64
-	gzip            []byte
+	since, mark control.Mark
+	gzip        []byte
 }
 
 // A making is one that somebody makes while others wait.
@@ -87,7 +66,7 @@ const (
 
 // snapshot answers GET /v1/snapshot.
 func (s *Server) snapshot(c *call) error {
-	since, err := c.number("since", 0, 0, 1<<62)
+	since, err := c.since()
 	if err != nil {
 		return err
 	}
@@ -99,19 +78,23 @@ func (s *Server) snapshot(c *call) error {
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
-	h.Set("Cache-Control", "private, no-cache")
-	h.Set("Vary", "Accept-Encoding, Authorization")
-	if known.holds(revision) || revision == 0 && len(known.tags) == 0 && c.r.Header.Get("If-None-Match") == etag(0) {
-		h.Set("ETag", etag(revision))
-		c.w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	e, err := s.encoded(c.r.Context(), snapshotKey{c.namespace, since, revision})
+	mark, err := markOf(c.r.Context(), s.config.DB, revision)
 	if err != nil {
 		return err
 	}
-	h.Set("ETag", etag(e.revision))
+	h := c.w.Header()
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Vary", "Accept-Encoding, Authorization")
+	if known.any && revision > 0 || slices.Contains(known.texts, mark.String()) {
+		h.Set("ETag", quoted(mark))
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	e, err := s.encoded(c.r.Context(), snapshotKey{c.namespace, since, mark})
+	if err != nil {
+		return err
+	}
+	h.Set("ETag", quoted(e.mark))
 	h.Set("Content-Type", control.SnapshotType)
 	c.give(bodyTime, sendTime)
 	if acceptsGzip(c.r) {
@@ -126,6 +109,28 @@ func (s *Server) snapshot(c *call) error {
 	}
 	_, _ = io.Copy(c.w, plain) // as above; the node sees that the end is missing
 	return nil
+}
+
+func quoted(m control.Mark) string { return `"` + m.String() + `"` }
+
+// unmarked is the time of a revision that was given as a number alone.
+const unmarked = -1
+
+// since reads from where on changes are wanted: a mark or, from people, a number, which is taken to be of this database.
+func (c *call) since() (control.Mark, error) {
+	text := c.query.Get("since")
+	if strings.Contains(text, "-") {
+		m, err := control.ParseMark(text)
+		if err != nil {
+			return m, wrongQuery("since", text, "a revision, or the ETag of a snapshot without its quotes")
+		}
+		return m, nil
+	}
+	n, err := c.number("since", 0, 0, 1<<62)
+	if err != nil || n == 0 {
+		return control.Mark{}, err
+	}
+	return control.Mark{Revision: n, At: unmarked}, nil
 }
 
 // acceptsGzip tells whether the caller reads gzip.
@@ -177,7 +182,7 @@ func (s *Server) make(key snapshotKey, m *making) {
 	defer c.mu.Unlock()
 	delete(c.pending, key)
 	if m.err == nil && m.made.since == key.since { // else it is kept as the whole that it is
-		c.keep(snapshotKey{key.namespace, key.since, m.made.revision}, m.made, s.config.MaxCached)
+		c.keep(snapshotKey{key.namespace, key.since, m.made.mark}, m.made, s.config.MaxCached)
 	}
 	close(m.done)
 }
@@ -201,7 +206,7 @@ func (c *snapshots) keep(key snapshotKey, e *encoded, most int64) {
 	}
 	left := c.order[:0]
 	for _, k := range c.order {
-		if k == key || k.namespace == key.namespace && k.revision < key.revision {
+		if k == key || k.namespace == key.namespace && k.mark.Revision < key.mark.Revision {
 			c.size -= int64(len(c.made[k].gzip))
 			delete(c.made, k)
 			continue
@@ -228,35 +233,47 @@ const maxKept = 256
 
 // encode makes one: what has changed if the log tells, else all.
 func (s *Server) encode(ctx context.Context, key snapshotKey) (*encoded, error) {
-	if key.since > 0 {
-		changed, revision, err := s.config.DB.Since(ctx, key.namespace, key.since, maxSince)
-		if err == nil {
-			return s.encodeDelta(ctx, key, changed, revision)
-		}
+	if key.since.Revision > 0 {
+		e, err := s.encodeSince(ctx, key)
 		if !errors.Is(err, control.ErrPruned) {
+			return e, err
+		}
+		return s.encoded(ctx, snapshotKey{namespace: key.namespace, mark: key.mark})
+	}
+	e, err := s.encodeAll(ctx, key.namespace, key.mark)
+	if err != nil || e.mark == key.mark {
+		return e, err
+	}
+	// It was changed between the question which revision it has and the look at it: only its beginning is wrong.
+	return s.rewrite(key.namespace, e)
+}
+
+// encodeSince makes what has changed. It is control.ErrPruned if the log does not tell, or tells of another past.
+func (s *Server) encodeSince(ctx context.Context, key snapshotKey) (*encoded, error) {
+	if key.since.At != unmarked {
+		was, err := markOf(ctx, s.config.DB, key.since.Revision)
+		if err != nil {
 			return nil, err
 		}
-		return s.encoded(ctx, snapshotKey{namespace: key.namespace, revision: key.revision})
+		if was != key.since {
+			return nil, fmt.Errorf("revision %d is not the one that is meant: %w", was.Revision, control.ErrPruned)
+		}
 	}
-	e, said, err := s.encodeAll(ctx, key.namespace, key.revision)
+	changed, revision, err := s.config.DB.Since(ctx, key.namespace, key.since.Revision, maxSince)
 	if err != nil {
 		return nil, err
 	}
-	if said == e.revision {
-		return e, nil
-	}
-	// It was changed between the question which revision it has and the look at it: only its beginning is wrong.
-	return s.rewrite(ctx, key.namespace, e)
+	return s.encodeDelta(ctx, key, changed, revision)
 }
 
 func (s *Server) encodeDelta(ctx context.Context, key snapshotKey, changed []control.Object, revision int64) (*encoded, error) {
-	at, err := s.timeOf(ctx, key.namespace, revision)
+	mark, err := markOf(ctx, s.config.DB, revision)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
-	w, err := control.NewWriter(z, control.Header{Namespace: key.namespace, Revision: revision, Since: key.since, Time: at})
+	w, err := control.NewWriter(z, control.Header{Namespace: key.namespace, Revision: revision, Since: key.since.Revision, Time: mark.Time()})
 	if err != nil {
 		return nil, err
 	}
@@ -268,44 +285,37 @@ func (s *Server) encodeDelta(ctx context.Context, key snapshotKey, changed []con
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		return nil, err
 	}
-	return &encoded{since: key.since, revision: revision, gzip: out.Bytes()}, nil
+	return &encoded{since: key.since, mark: mark, gzip: out.Bytes()}, nil
 }
 
 func itemFor(o *control.Object) *control.Item {
 	return &control.Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: o.Body, Deleted: o.Body == nil}
 }
 
-// encodeAll makes a snapshot that says it is of one revision. It returns which it is of, with what it says.
-func (s *Server) encodeAll(ctx context.Context, namespace string, revision int64) (made *encoded, said int64, err error) {
-	at, err := s.timeOf(ctx, namespace, revision)
-	if err != nil {
-		return nil, 0, err
-	}
+// encodeAll makes a snapshot that says it is of a mark. It returns with it which it is of.
+func (s *Server) encodeAll(ctx context.Context, namespace string, says control.Mark) (*encoded, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: revision, Time: at})
-	if err != nil {
-		return nil, 0, err
-	}
-	is, err := s.config.DB.Snapshot(ctx, namespace, func(o *control.Object) error { return w.Write(itemFor(o)) })
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		return nil, 0, err
-	}
-	return &encoded{revision: is, gzip: out.Bytes()}, revision, nil
-}
-
-// rewrite makes a snapshot say which revision it is of.
-func (s *Server) rewrite(ctx context.Context, namespace string, e *encoded) (*encoded, error) {
-	at, err := s.timeOf(ctx, namespace, e.revision)
+	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: says.Revision, Time: says.Time()})
 	if err != nil {
 		return nil, err
 	}
+	is, err := s.config.DB.Snapshot(ctx, namespace, func(o *control.Object) error { return w.Write(itemFor(o)) })
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		return nil, err
+	}
+	mark, err := markOf(ctx, s.config.DB, is)
+	return &encoded{mark: mark, gzip: out.Bytes()}, err
+}
+
+// rewrite makes a snapshot say which mark it is of.
+func (s *Server) rewrite(namespace string, e *encoded) (*encoded, error) {
 	plain, err := gzip.NewReader(bytes.NewReader(e.gzip))
 	if err != nil {
 		return nil, err
@@ -319,7 +329,7 @@ func (s *Server) rewrite(ctx context.Context, namespace string, e *encoded) (*en
 	if err != nil {
 		return nil, err
 	}
-	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: e.revision, Time: at})
+	w, err := control.NewWriter(z, control.Header{Namespace: namespace, Revision: e.mark.Revision, Time: e.mark.Time()})
 	if err != nil {
 		return nil, err
 	}
@@ -338,5 +348,5 @@ func (s *Server) rewrite(ctx context.Context, namespace string, e *encoded) (*en
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		return nil, err
 	}
-	return &encoded{revision: e.revision, gzip: out.Bytes()}, nil
+	return &encoded{mark: e.mark, gzip: out.Bytes()}, nil
 }

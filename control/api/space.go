@@ -21,13 +21,13 @@ import (
 type space struct {
 	name string
 
-	mu     sync.Mutex // held by who changes the namespace
-	loaded bool
-	// revision is that of what nodes get, which is all that is here; last is the namespace's.
-	revision, last int64
-	rules          map[string]heldRule
-	set            *rules.Set
-	clients        *rules.Registry
+	mu      sync.Mutex // held by who changes the namespace
+	loaded  bool
+	mark    control.Mark // of what nodes get, which is all that is here
+	last    int64        // the namespace's revision
+	rules   map[string]heldRule
+	set     *rules.Set
+	clients *rules.Registry
 	// shapes are the different limits that clients have.
 	shapes    map[string]*shape
 	overrides map[string]control.Override
@@ -84,24 +84,30 @@ func (sp *space) refresh(ctx context.Context, db control.DB) error {
 	if err != nil {
 		return err
 	}
-	if sp.last = last; sp.loaded && sp.revision == forNodes {
+	if sp.last = last; !sp.loaded || sp.mark.Revision > forNodes {
+		return sp.load(ctx, db)
+	}
+	// The database may have been restored, and its numbers mean something else now.
+	if was, err := markOf(ctx, db, sp.mark.Revision); err != nil {
+		return err
+	} else if was != sp.mark {
+		return sp.load(ctx, db)
+	}
+	if sp.mark.Revision == forNodes {
 		return nil
 	}
-	if sp.loaded && sp.revision < forNodes {
-		changed, revision, err := db.Since(ctx, sp.name, sp.revision, maxCaughtUp)
-		switch {
-		case errors.Is(err, control.ErrPruned):
-		case err != nil:
-			return err
-		default:
-			if err := sp.catchUp(changed); err == nil {
-				sp.revision = revision
-				return nil
-			}
-			// It was loaded from what can't be now: begin again.
-		}
+	changed, revision, err := db.Since(ctx, sp.name, sp.mark.Revision, maxCaughtUp)
+	switch {
+	case errors.Is(err, control.ErrPruned):
+		return sp.load(ctx, db)
+	case err != nil:
+		return err
 	}
-	return sp.load(ctx, db)
+	if sp.catchUp(changed) != nil { // it was loaded from what can't be now: begin again
+		return sp.load(ctx, db)
+	}
+	sp.mark, err = markOf(ctx, db, revision)
+	return err
 }
 
 // load reads all of it.
@@ -120,8 +126,9 @@ func (sp *space) load(ctx context.Context, db control.DB) error {
 	if sp.set, err = compile(sp.rules); err != nil {
 		return fmt.Errorf("load namespace %s: %w", sp.name, err)
 	}
-	sp.loaded, sp.revision = true, revision
-	return nil
+	sp.mark, err = markOf(ctx, db, revision)
+	sp.loaded = err == nil
+	return err
 }
 
 // catchUp takes what others have changed.

@@ -178,7 +178,7 @@ func (s *service) snapshotOf(token, query string, headers ...string) (control.He
 	if err != nil {
 		return control.Header{}, nil, err
 	}
-	if want := fmt.Sprintf(`"%d"`, read.Header.Revision); got.Header.Get("ETag") != want {
+	if want := `"` + read.Header.Mark().String() + `"`; got.Header.Get("ETag") != want {
 		return control.Header{}, nil, fmt.Errorf("ETag: got %s, want %s", got.Header.Get("ETag"), want)
 	}
 	items := map[string]*control.Item{}
@@ -208,11 +208,18 @@ func TestSnapshotsAndWhatHasChangedSince(t *testing.T) {
 			t.Errorf("%s: got %+v with %d items, %v, want all at %d", encoding, h, len(items), err, first)
 		}
 	}
-	s.as(node, "GET", "/v1/snapshot", "", "If-None-Match", fmt.Sprintf(`"%d"`, first)).wants(304)
-	second := s.call("DELETE", "/v1/clients/acme", "").wants(200)
+	tag := s.as(node, "GET", "/v1/snapshot", "").wants(200).header.Get("ETag")
+	s.as(node, "GET", "/v1/snapshot", "", "If-None-Match", tag).wants(304)
+	s.as(node, "GET", "/v1/snapshot", "", "If-None-Match", fmt.Sprintf(`"%d"`, first)).wants(200) // which may be of another past
+	s.call("DELETE", "/v1/clients/acme", "").wants(200)
 	s.call("PUT", "/v1/clients/b", `{"id":"b"}`).wants(201)
-	_ = second
-	s.as(node, "GET", "/v1/snapshot", "", "If-None-Match", fmt.Sprintf(`"%d"`, first)).wants(200)
+	s.as(node, "GET", "/v1/snapshot", "", "If-None-Match", tag).wants(200)
+	if h, items, err := s.snapshotOf(node, "since="+strings.Trim(tag, `"`)); err != nil || h.Since != first || len(items) != 2 {
+		t.Errorf("since %s: got %+v with %v, %v, want what has changed", tag, h, items, err)
+	}
+	if h, items, err := s.snapshotOf(node, fmt.Sprintf("since=%d-1", first)); err != nil || h.Since != 0 || len(items) != 2 {
+		t.Errorf("since one of that number in another past: got %+v with %v, %v, want all", h, items, err)
+	}
 	h, items, err = s.snapshotOf(node, fmt.Sprintf("since=%d", first))
 	if err != nil || h.Since != first || h.Time.IsZero() || len(items) != 2 || !items["client acme"].Deleted || items["client b"].Deleted {
 		t.Errorf("since %d: got %+v with %v, %v, want one deleted and one made", first, h, items, err)
@@ -224,7 +231,9 @@ func TestSnapshotsAndWhatHasChangedSince(t *testing.T) {
 	if h, items, err := s.snapshotOf(node, fmt.Sprintf("since=%d", h.Revision)); err != nil || len(items) != 0 || h.Since != h.Revision {
 		t.Errorf("since the present one: got %+v with %d items, %v, want none", h, len(items), err)
 	}
-	s.as(node, "GET", "/v1/snapshot?since=-1", "").wants(400)
+	for _, wrong := range []string{"-1", "1-", "1-x", "x", "1-2-3"} {
+		s.as(node, "GET", "/v1/snapshot?since="+wrong, "").wants(400)
+	}
 	s.as(node, "GET", "/v1/snapshot?namespace=blog", "").wants(403)
 }
 

@@ -73,6 +73,9 @@ func SameDatabase(t testing.TB, got, want control.DB) {
 			})
 		}
 	}
+	for r := range last + 2 {
+		ask(fmt.Sprintf("when %d was committed", r), func(db control.DB) (any, error) { return db.Committed(ctx, r) })
+	}
 	ask("log", func(db control.DB) (any, error) { return db.Log(ctx, control.LogQuery{Limit: 1000}) })
 	ask("log of a", func(db control.DB) (any, error) {
 		return db.Log(ctx, control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 1000, Newest: true})

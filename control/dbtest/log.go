@@ -64,6 +64,11 @@ func logs(t *testing.T, fresh New) {
 	if c.Revision != 6 || c.Namespace != "m" || !c.Time.Equal(last.Time) || c.Actor != "alice" || c.From != "192.0.2.1" || c.Action != "test" || c.Note != "why" {
 		t.Errorf("got %+v, want %+v", c, last)
 	}
+	for revision, want := range map[int64]time.Time{6: last.Time, 0: {}, 7: {}} {
+		if got, err := db.Committed(t.Context(), revision); err != nil || !got.Equal(want) {
+			t.Errorf("revision %d was committed at %v, %v; want %v", revision, got, err, want)
+		}
+	}
 	if len(c.Ops) != 2 || c.Ops[0].ID != "b" || string(c.Ops[0].Body) != `2` || string(c.Ops[0].Before) != `1` || c.Ops[0].Base != 1 ||
 		c.Ops[1].Kind != control.KindWebhook || string(c.Ops[1].Body) != `"s"` || c.Ops[1].Before != nil || c.Ops[1].Base != control.Absent {
 		t.Errorf("ops: got %+v", c.Ops)
@@ -247,6 +252,9 @@ func prune(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	equal(t, "the log of a", revisions(changes), []string{"1", "4"})
+	if got, err := db.Committed(t.Context(), 6); err != nil || !got.IsZero() {
+		t.Errorf("what was pruned was committed at %v, %v; want that it is not known", got, err)
+	}
 	revision(t, db, "n", 4, 4)
 	revision(t, db, "m", 6, 6)
 	revision(t, db, "", 6, 6)

@@ -86,10 +86,10 @@ type Follower struct {
 	status Status
 
 	// What follows is of the goroutine that fetches.
-	held  *held // nil if there is nothing yet
-	disk  *disk // nil if nothing is kept
-	known bool  // held's revision is one of this source's
-	bad   int64 // the revision that was refused; 0 if none was
+	held  *held        // nil if there is nothing yet
+	disk  *disk        // nil if nothing is kept
+	known bool         // held is of this source
+	bad   control.Mark // what was refused; zero if nothing was
 
 	opening *time.Timer // runs until the source begins to answer for the first time
 	mended  time.Time   // when everything was last fetched for the disk
@@ -140,7 +140,7 @@ func (f *Follower) openDisk() {
 					return err
 				}
 			}
-			if next.delta == nil || next.delta.header.Since != h.revision {
+			if next.delta == nil || next.delta.header.Since != h.mark.Revision {
 				return fmt.Errorf("%w: a change that does not follow", control.ErrBroken)
 			}
 			_, err = h.change(next.delta, f.config.Clock(), func(*rules.Set) error { return nil })
@@ -159,7 +159,7 @@ func (f *Follower) openDisk() {
 		f.diskFailed(err)
 	default:
 		f.held, f.known = h, same
-		f.inForce(control.Header{Revision: h.revision}, true, slog.LevelInfo)
+		f.inForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
 	}
 }
 
@@ -199,6 +199,7 @@ func (f *Follower) Close() error {
 
 // watch pokes when the source says that there is something new.
 func (f *Follower) watch(ctx context.Context) {
+	broken := false
 	for revision, err := range f.config.Source.Watch(ctx) {
 		if ctx.Err() != nil {
 			return
@@ -211,9 +212,11 @@ func (f *Follower) watch(ctx context.Context) {
 			}
 		})
 		if err != nil {
+			broken = true
 			f.log.Debug("the stream of changes broke", "error", err.Error())
-		} else if revision != f.Status().Revision {
-			f.Poke()
+		} else if broken || revision != f.Status().Revision {
+			f.Poke() // the number may be of another past, if the service was away
+			broken = false
 		}
 	}
 }

@@ -16,11 +16,11 @@ var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 
 // held is what a node has of its namespace. One goroutine changes it.
 type held struct {
-	revision int64
-	rules    map[string]rules.Rule
-	clients  clients
-	overlay  overlay
-	set      *rules.Set
+	mark    control.Mark
+	rules   map[string]rules.Rule
+	clients clients
+	overlay overlay
+	set     *rules.Set
 }
 
 // ErrRefused is wrapped by errors about what was sent whole and cannot be used here.
@@ -79,7 +79,7 @@ func newWhole(h control.Header, doubt func(*rules.Client)) (*whole, error) {
 		return nil, err
 	}
 	return &whole{header: h, doubt: doubt, held: held{
-		revision: h.Revision, rules: map[string]rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
+		mark: h.Mark(), rules: map[string]rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
 	}}, nil
 }
 
@@ -243,7 +243,7 @@ var errTangled = errors.New("two clients of one value")
 // change makes h what it is after a delta: all of it or, if the error is not nil, nothing. Apply is called with the rules if
 // they have changed. If not even going back was possible broken is true.
 func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (broken bool, err error) {
-	next := held{revision: d.header.Revision, rules: h.rules, clients: clients{registry: h.clients.registry}, set: h.set}
+	next := held{mark: d.header.Mark(), rules: h.rules, clients: clients{registry: h.clients.registry}, set: h.set}
 	if len(d.rules) > 0 {
 		next.rules = maps.Clone(h.rules)
 		for id, r := range d.rules {
@@ -312,5 +312,5 @@ func (h *held) changeClients(d *delta, now time.Time) error {
 
 // expire ends the overrides whose time is over.
 func (h *held) expire(now time.Time) (broken bool, err error) {
-	return h.change(newDelta(control.Header{Revision: h.revision}, nil), now, nil)
+	return h.change(newDelta(control.Header{Revision: h.mark.Revision, Time: h.mark.Time()}, nil), now, nil)
 }

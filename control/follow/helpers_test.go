@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,17 @@ const namespace = "default"
 
 // patience is how long something may take on a machine that is busy with other things.
 const patience = 60 * time.Second
+
+// soak skips a test that takes long, unless it is asked for.
+func soak(t *testing.T) {
+	t.Helper()
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("set HEADGATE_SOAK to run it")
+	}
+}
+
+// round leaves out the digits that mean nothing.
+func round(d time.Duration) time.Duration { return d.Round(max(1, d/1000)) }
 
 // openDB opens a database of the test's own.
 func openDB(t testing.TB) control.DB {
@@ -171,7 +183,7 @@ func (f *flaky) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-func (f *flaky) Fetch(ctx context.Context, since int64, to follow.Sink) error {
+func (f *flaky) Fetch(ctx context.Context, since control.Mark, to follow.Sink) error {
 	f.asked.Add(1)
 	if f.away.Load() {
 		return errAway

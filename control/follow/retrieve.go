@@ -92,14 +92,14 @@ func (f *Follower) expire() {
 
 // fetch asks the source what is new and puts it in force. What it is told cannot be used here is no error: the status says so.
 func (f *Follower) fetch(ctx context.Context) error {
-	since := int64(0)
+	var since control.Mark
 	if f.held != nil && f.known {
-		since = f.held.revision
+		since = f.held.mark
 	}
 	err := f.fetchSince(ctx, since)
-	if errors.Is(err, errTangled) && since > 0 {
+	if errors.Is(err, errTangled) && since.Revision > 0 {
 		f.log.Info("changes that depend on each other: everything is fetched", "error", err.Error())
-		err = f.fetchSince(ctx, 0)
+		err = f.fetchSince(ctx, control.Mark{})
 	}
 	switch {
 	case err == nil, errors.Is(err, errSame):
@@ -121,13 +121,13 @@ func (f *Follower) fetch(ctx context.Context) error {
 // errSame is for what was refused before.
 var errSame = errors.New("it was refused before")
 
-func (f *Follower) fetchSince(ctx context.Context, since int64) error {
+func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 	t := &taker{follower: f, keep: f.disk != nil, live: true}
 	defer t.drop()
 	err := f.config.Source.Fetch(ctx, since, t)
 	if err != nil {
 		if errors.Is(err, ErrRefused) {
-			f.bad = t.header.Revision
+			f.bad = t.header.Mark()
 		}
 		return err
 	}
@@ -150,10 +150,10 @@ func (f *Follower) takeWhole(t *taker) error {
 		}
 	}
 	if err != nil {
-		f.bad = t.header.Revision
+		f.bad = t.header.Mark()
 		return err
 	}
-	f.held, f.known, f.bad = h, true, 0
+	f.held, f.known, f.bad = h, true, control.Mark{}
 	f.change(func(s *Status) { s.Whole++ })
 	f.inForce(t.header, false, slog.LevelInfo)
 	t.tell()
@@ -168,18 +168,18 @@ func (f *Follower) takeWhole(t *taker) error {
 }
 
 func (f *Follower) takeDelta(t *taker) error {
-	if f.held == nil || t.header.Since != f.held.revision {
+	if f.held == nil || t.header.Since != f.held.mark.Revision {
 		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken, t.header.Since)
 	}
 	broken, err := f.held.change(t.delta, f.config.Clock(), f.config.Apply)
 	if err != nil {
 		if errors.Is(err, ErrRefused) && !errors.Is(err, errTangled) {
-			f.bad = t.header.Revision
+			f.bad = t.header.Mark()
 		}
 		f.known = f.known && !broken
 		return err
 	}
-	f.bad = 0
+	f.bad = control.Mark{}
 	f.change(func(s *Status) { s.Deltas++ })
 	level := slog.LevelDebug // clients may change all the time
 	if len(t.delta.rules) > 0 {
@@ -216,7 +216,7 @@ func (f *Follower) mend(ctx context.Context) {
 		return
 	}
 	if f.disk.file != nil { // it only had no room
-		f.kept(f.disk.add(nil, f.held.revision))
+		f.kept(f.disk.add(nil, f.held.mark.Revision))
 		return
 	}
 	now := f.config.Clock()
@@ -225,8 +225,8 @@ func (f *Follower) mend(ctx context.Context) {
 	}
 	f.mended = now
 	w := &recorder{disk: f.disk}
-	err := f.config.Source.Fetch(ctx, 0, w)
-	if err == nil && w.draft != nil && w.draft.header.Revision == f.held.revision {
+	err := f.config.Source.Fetch(ctx, control.Mark{}, w)
+	if err == nil && w.draft != nil && w.draft.header.Mark() == f.held.mark {
 		f.kept(f.disk.replace(w.draft))
 		return
 	}
@@ -285,7 +285,7 @@ func (t *taker) Begin(h control.Header) (err error) {
 	if t.live {
 		t.follower.opening.Stop()
 	}
-	if t.live && h.Revision == t.follower.bad && h.Revision > 0 {
+	if t.live && h.Mark() == t.follower.bad && h.Revision > 0 {
 		return errSame
 	}
 	if want := t.follower.config.Source.Namespace(); h.Namespace != want {

@@ -22,9 +22,9 @@ type Source interface {
 	// Watch yields the revision of each change soon after it was made, the present one first, until ctx ends. An error says
 	// that it may have missed some, and it goes on.
 	Watch(ctx context.Context) iter.Seq2[int64, error]
-	// Fetch gives the sink what has changed since a revision, or everything, as the header says. It calls nobody if there is
-	// nothing later. It has succeeded only if the error is nil: what the sink got before is not to be used.
-	Fetch(ctx context.Context, since int64, to Sink) error
+	// Fetch gives the sink what has changed since a mark, or everything, as the header says: so it does if the mark is none of
+	// its past. It calls nobody if there is nothing else. It has succeeded only if the error is nil: what the sink got before is not to be used.
+	Fetch(ctx context.Context, since control.Mark, to Sink) error
 	// Beat says how the node is, and returns the latest revision and when to come again (0 if that is the node's choice).
 	Beat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
 }
@@ -52,7 +52,7 @@ func (r remoteSource) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-func (r remoteSource) Fetch(ctx context.Context, since int64, to Sink) error {
+func (r remoteSource) Fetch(ctx context.Context, since control.Mark, to Sink) error {
 	s, err := r.Snapshot(ctx, since)
 	if err != nil || s == nil {
 		return err
@@ -119,30 +119,52 @@ const (
 	databaseTimeout = 2 * time.Minute
 )
 
-func (d *databaseSource) Fetch(ctx context.Context, since int64, to Sink) error {
+func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	_, present, err := d.db.Revision(ctx, d.namespace)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	switch {
-	case since == present && since > 0:
-		return nil
-	case since > 0 && since < present:
-		changed, revision, err := d.db.Since(ctx, d.namespace, since, maxDelta)
-		if err == nil {
-			return d.delta(ctx, control.Header{Namespace: d.namespace, Since: since, Revision: revision}, changed, to)
-		}
-		if !errors.Is(err, control.ErrPruned) {
-			return fmt.Errorf("%s: %w", d.Name(), err)
+	if since.Revision > 0 && since.Revision <= present {
+		was, err := d.mark(ctx, since.Revision)
+		switch {
+		case err != nil:
+			return err
+		case was != since: // it was restored, or has lost changes, and counts on from an earlier revision
+		case since.Revision == present:
+			return nil
+		default:
+			changed, revision, err := d.db.Since(ctx, d.namespace, since.Revision, maxDelta)
+			if err == nil {
+				return d.delta(ctx, control.Header{Namespace: d.namespace, Since: since.Revision, Revision: revision}, changed, to)
+			}
+			if !errors.Is(err, control.ErrPruned) {
+				return fmt.Errorf("%s: %w", d.Name(), err)
+			}
 		}
 	}
 	return d.whole(ctx, present, to)
 }
 
+// mark returns that of a revision.
+func (d *databaseSource) mark(ctx context.Context, revision int64) (control.Mark, error) {
+	if revision == 0 {
+		return control.Mark{}, nil
+	}
+	at, err := d.db.Committed(ctx, revision)
+	if err != nil {
+		return control.Mark{}, fmt.Errorf("%s: %w", d.Name(), err)
+	}
+	return control.MarkOf(revision, at), nil
+}
+
 func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []control.Object, to Sink) error {
-	h.Time = d.committed(ctx, h.Revision)
+	mark, err := d.mark(ctx, h.Revision)
+	if err != nil {
+		return err
+	}
+	h.Time = mark.Time()
 	if err := to.Begin(h); err != nil {
 		return err
 	}
@@ -157,7 +179,11 @@ func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []
 // whole gives all objects. The header comes first and names the revision, so it starts over if there is a later one by then:
 // to be called again is what the Follower does with an error.
 func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) error {
-	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: present, Time: d.committed(ctx, present)}); err != nil {
+	mark, err := d.mark(ctx, present)
+	if err != nil {
+		return err
+	}
+	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: present, Time: mark.Time()}); err != nil {
 		return err
 	}
 	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return to.Item(itemOf(o)) })
@@ -172,18 +198,6 @@ func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) erro
 
 // errMoved is for what has changed while it was read. It can be read again at once.
 var errMoved = errors.New("the rules have changed")
-
-// committed returns when a revision was, zero if that is not known.
-func (d *databaseSource) committed(ctx context.Context, revision int64) time.Time {
-	if revision == 0 {
-		return time.Time{}
-	}
-	list, err := d.db.Log(ctx, control.LogQuery{Namespace: d.namespace, After: revision - 1, Limit: 1})
-	if err != nil || len(list) == 0 || list[0].Revision != revision {
-		return time.Time{} // it is for a figure, and may be pruned
-	}
-	return list[0].Time
-}
 
 func itemOf(o *control.Object) *control.Item {
 	return &control.Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body), Deleted: o.Body == nil}

@@ -62,7 +62,7 @@ func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 		lag = max(0, now.Sub(h.Time))
 	}
 	f.change(func(s *Status) {
-		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = held.revision, true, fromDisk, lag, now, ""
+		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = held.mark.Revision, true, fromDisk, lag, now, ""
 		s.Rules, s.Clients, s.Overrides = held.set.Len(), held.clients.registry.Len(), held.overlay.count(now)
 		if !fromDisk {
 			s.Checked, s.Away = now, ""
@@ -71,7 +71,7 @@ func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 	if was.Away != "" && !fromDisk {
 		f.log.Info("the rules service is there again")
 	}
-	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(), "revision", held.revision, "rules", held.set.Len(),
+	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(), "revision", held.mark.Revision, "rules", held.set.Len(),
 		"clients", held.clients.registry.Len(), "from_disk", fromDisk, "lag_ms", lag.Milliseconds())
 	signal(f.beat)
 }
@@ -82,7 +82,7 @@ func (f *Follower) reached(same bool) {
 	was := f.Status()
 	f.change(func(s *Status) {
 		s.Checked, s.Away, s.FromDisk = now, "", false
-		if !same && f.bad == 0 {
+		if !same && f.bad == (control.Mark{}) {
 			s.Refused = ""
 		}
 	})
@@ -99,7 +99,7 @@ func (f *Follower) refuse(err error) {
 		s.Refusals++
 	})
 	if was.Refused != err.Error() { // the log is not filled with one
-		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.bad, "error", err.Error())
+		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.bad.Revision, "error", err.Error())
 		signal(f.beat)
 	}
 }

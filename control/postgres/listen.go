@@ -3,45 +3,25 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/headgate/headgate/control/internal/pulse"
 )
 
 // channel is where instances tell each other of changes. It is of the whole database; who hears of a change in another
 // schema looks, and finds nothing.
 const channel = "headgate_rules"
 
-const (
-	// quiet is after how long without word the connection is tried.
-	quiet = 20 * time.Second
-	// retryMin and retryMax bound how long to wait before connecting again.
-	retryMin = 100 * time.Millisecond
-	retryMax = 5 * time.Second
-)
+// quiet is after how long without word the connection is tried.
+const quiet = 20 * time.Second
 
 // listen wakes the watches when PostgreSQL tells of a change, and connects again when it was away, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
-	wait := retryMin
-	for ctx.Err() == nil {
-		started := time.Now()
-		err := db.hear(ctx, config)
-		if ctx.Err() != nil {
-			return
-		}
+	pulse.Listen(ctx, func(ctx context.Context) error { return db.hear(ctx, config) }, func(err error) {
 		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "error", err)
-		if time.Since(started) > quiet {
-			wait = retryMin
-		}
-		timer := time.NewTimer(wait/2 + rand.N(wait/2+1))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		wait = min(2*wait, retryMax)
-	}
+	})
 }
 
 // hear listens on one connection until that ends.

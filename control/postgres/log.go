@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // changeColumns are those that change reads.
@@ -79,8 +81,17 @@ func bytesOf(text *string) []byte {
 	return []byte(*text)
 }
 
-// forNodes are the kinds that nodes get, for a query.
-const forNodes = "('rule', 'client', 'override')"
+// Committed returns when a revision was committed.
+func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	var when int64
+	err := db.pool.QueryRow(ctx, "SELECT time FROM headgate_changes WHERE revision = $1", revision).Scan(&when)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at(when), db.fault("read the log of", err)
+}
 
 // Since returns what has become of the objects that were changed after a revision.
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
@@ -90,22 +101,22 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			return err
 		}
 		if after < p.pruned || after > p.last {
-			return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
+			return tables.Pruned(namespace, after)
 		}
 		revision = p.nodes
 		// What is new is little, whatever the planner thinks of it: || '' keeps it from looking through a whole namespace by
 		// kind, and a subquery from reading all objects to find some that are not among them.
-		err = objects(ctx, tx, collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
-			WHERE namespace = $1 AND revision > $2 AND kind || '' IN `+forNodes+" LIMIT $3", namespace, after, limit+1)
+		err = objects(ctx, tx, tables.Collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
+			WHERE namespace = $1 AND revision > $2 AND kind || '' IN `+tables.ForNodes+" LIMIT $3", namespace, after, limit+1)
 		if err != nil {
 			return err
 		}
-		err = objects(ctx, tx, collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM headgate_ops p
-			WHERE revision > $1 AND namespace || '' = $2 AND kind || '' IN `+forNodes+`
+		err = objects(ctx, tx, tables.Collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM headgate_ops p
+			WHERE revision > $1 AND namespace || '' = $2 AND kind || '' IN `+tables.ForNodes+`
 			AND (SELECT true FROM headgate_objects o WHERE o.kind = p.kind AND o.namespace = p.namespace AND o.id = p.id) IS NULL
 			GROUP BY namespace, kind, id LIMIT $3`, after, namespace, limit+1)
 		if err == nil && len(changed) > limit {
-			err = fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after, control.ErrPruned)
+			err = tables.TooMany(namespace, after, limit)
 		}
 		return err
 	})
@@ -127,7 +138,7 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 		if revision < p.pruned {
 			return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
 		}
-		return objects(ctx, tx, collect(&list), `
+		return objects(ctx, tx, tables.Collect(&list), `
 			SELECT * FROM (
 				SELECT DISTINCT ON (id) namespace, kind, id, was_revision AS revision, was_created, was_updated, was_actor, was_body
 				FROM headgate_ops WHERE namespace = $1 AND kind = $2 AND revision > $3 ORDER BY id, headgate_ops.revision
@@ -139,19 +150,9 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// pruneBatch is how many changes are forgotten at once: others write in between.
-const pruneBatch = 500
-
 // Prune forgets changes before a time, but for those that made an object what it is.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
-	total := 0
-	for after := int64(0); ; {
-		pruned, next, err := db.prune(ctx, before, after)
-		if total += pruned; err != nil || next == 0 {
-			return total, err
-		}
-		after = next
-	}
+	return tables.Prune(func(after int64) (int, int64, error) { return db.prune(ctx, before, after) })
 }
 
 // prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
@@ -170,11 +171,11 @@ func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned 
 			return nil
 		}, `SELECT revision, EXISTS (SELECT 1 FROM headgate_ops p JOIN headgate_objects o USING (kind, namespace, id)
 				WHERE p.revision = c.revision AND o.revision = c.revision)
-			FROM headgate_changes c WHERE revision > $1 AND time < $2 ORDER BY revision LIMIT $3`, after, before.UnixMicro(), pruneBatch)
+			FROM headgate_changes c WHERE revision > $1 AND time < $2 ORDER BY revision LIMIT $3`, after, before.UnixMicro(), tables.PruneBatch)
 		if err != nil {
 			return err
 		}
-		if pruned = len(unneeded); looked < pruneBatch {
+		if pruned = len(unneeded); looked < tables.PruneBatch {
 			next = 0
 		}
 		b := &pgx.Batch{}

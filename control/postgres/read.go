@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // querier is a transaction, or the database as it is now.
@@ -80,14 +81,6 @@ func objects(ctx context.Context, q querier, f func(*control.Object) error, quer
 	}, query, args...)
 }
 
-// collect returns what appends objects to a list.
-func collect(into *[]control.Object) func(*control.Object) error {
-	return func(o *control.Object) error {
-		*into = append(*into, *o)
-		return nil
-	}
-}
-
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
 	ctx, cancel := bounded(ctx, calling)
@@ -151,7 +144,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	where := condition(&q)
 	query := "SELECT " + objectColumns + " FROM headgate_objects WHERE " + where.String() + " ORDER BY namespace, id LIMIT " + where.arg(max(q.Limit, 1))
 	var list []control.Object
-	err := objects(ctx, db.pool, collect(&list), query, where.args...)
+	err := objects(ctx, db.pool, tables.Collect(&list), query, where.args...)
 	return list, db.fault("read", err)
 }
 
@@ -188,16 +181,9 @@ func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Ob
 			return err
 		}
 		revision = p.nodes
-		for _, kind := range control.Kinds() {
-			if !kind.ForNodes() {
-				continue
-			}
-			err := objects(ctx, tx, f, "SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return tables.Snapshot(func(kind control.Kind) error {
+			return objects(ctx, tx, f, "SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
+		})
 	})
 	return revision, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // Log returns changes.
@@ -192,6 +193,17 @@ func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
 	return list, nil
 }
 
+// Committed returns when a revision was committed.
+func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
+	ctx, cancel := bounded(ctx, calling)
+	defer cancel()
+	found, err := db.metas(ctx, []int64{revision})
+	if err != nil || len(found) == 0 {
+		return time.Time{}, err
+	}
+	return at(found[0].time), nil
+}
+
 // ops calls each for what a change did.
 func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
 	for from := 0; from < m.ops; from += db.look {
@@ -241,9 +253,9 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	case err != nil:
 		return nil, 0, err
 	case word == "many":
-		return nil, 0, fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after, control.ErrPruned)
+		return nil, 0, tables.TooMany(namespace, after, limit)
 	case word != "done" || len(answer) != 3:
-		return nil, 0, fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
+		return nil, 0, tables.Pruned(namespace, after)
 	}
 	revision, err := answer[1].AsInt64()
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // lookAt is how many objects one script looks at: a server does nothing else meanwhile.
@@ -125,16 +125,6 @@ func (db *DB) page(ctx context.Context, from, to string, look, most int, needle,
 	return p, nil
 }
 
-// lower turns ASCII letters to lower case, as Lua does.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
-}
-
 // List returns a page of objects.
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
 	ctx, cancel := bounded(ctx, calling)
@@ -146,7 +136,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 		if q.Search == "" {
 			look = min(look, limit-len(list))
 		}
-		p, err := db.page(ctx, from, to, look, limit-len(list), lower(q.Search), "last\x00")
+		p, err := db.page(ctx, from, to, look, limit-len(list), tables.Lower(q.Search), "last\x00")
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +157,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 		return int(n), db.fault("read", err)
 	}
 	for total := 0; ; {
-		p, err := db.page(ctx, from, to, db.look, 0, lower(q.Search), "last\x00")
+		p, err := db.page(ctx, from, to, db.look, 0, tables.Lower(q.Search), "last\x00")
 		if err != nil {
 			return 0, err
 		}

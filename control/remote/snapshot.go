@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/control"
@@ -31,18 +30,18 @@ func (s *Snapshot) Close() error {
 func (s *Snapshot) Bytes() int64 { return s.body.read }
 
 // Snapshot asks for all that the namespace's nodes get, or for what has changed since a revision if that is not 0: the header
-// says which of the two was sent, since the service may not know any more what has changed. It is nil if there is nothing
-// later than the revision.
-func (c *Client) Snapshot(ctx context.Context, since int64) (*Snapshot, error) {
+// says which of the two was sent, since the service may not know any more what has changed, or not know of that revision. It is
+// nil if there is nothing else than what is known already.
+func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// It may take a while to gather a million objects before the first is sent.
 	patience := time.AfterFunc(max(gathering, c.config.Timeout), func() { cancel(errSilent) })
 	what := call{
 		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{}, header: http.Header{"Accept": {control.SnapshotType}},
 	}
-	if since > 0 {
-		what.query.Set("since", strconv.FormatInt(since, 10))
-		what.header.Set("If-None-Match", etag(since))
+	if since.Revision > 0 {
+		what.query.Set("since", since.String())
+		what.header.Set("If-None-Match", `"`+since.String()+`"`)
 	}
 	answer, err := c.send(ctx, what) //nolint:bodyclose // body.close does
 	if err != nil {

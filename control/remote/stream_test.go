@@ -112,7 +112,7 @@ func write(t *testing.T, w io.Writer, h control.Header, count int) {
 func TestASnapshotIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	c := service(t, func(w http.ResponseWriter, r *http.Request) {
-		if since := r.URL.Query().Get("since"); since == "42" && r.Header.Get("If-None-Match") == `"42"` {
+		if since := r.URL.Query().Get("since"); since == "42-7" && r.Header.Get("If-None-Match") == `"42-7"` {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -122,7 +122,7 @@ func TestASnapshotIsReadToItsEnd(t *testing.T) {
 		write(t, packed, control.Header{Namespace: "shop", Revision: 42, Since: 41}, 1000)
 		_ = packed.Close()
 	})
-	s, err := c.Snapshot(t.Context(), 41)
+	s, err := c.Snapshot(t.Context(), control.Mark{Revision: 41, At: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestASnapshotIsReadToItsEnd(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if s, err := c.Snapshot(t.Context(), 42); s != nil || err != nil {
+	if s, err := c.Snapshot(t.Context(), control.Mark{Revision: 42, At: 7}); s != nil || err != nil {
 		t.Errorf("nothing new: got %v, %v", s, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 	var serve func(w http.ResponseWriter)
 	c := service(t, func(w http.ResponseWriter, _ *http.Request) { serve(w) })
 	read := func() error {
-		s, err := c.Snapshot(t.Context(), 0)
+		s, err := c.Snapshot(t.Context(), control.Mark{})
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func TestASnapshotThatStopsComingIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Snapshot(t.Context(), 0)
+	s, err := c.Snapshot(t.Context(), control.Mark{})
 	for err == nil {
 		_, err = s.Next()
 	}

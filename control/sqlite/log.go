@@ -3,11 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // Log returns changes.
@@ -74,8 +76,15 @@ func readOps(ctx context.Context, q querier, c *control.Change) error {
 	}, "SELECT kind, id, was_revision, body, was_body FROM ops WHERE revision = ? ORDER BY place", c.Revision)
 }
 
-// forNodes are the kinds that nodes get, for a query.
-const forNodes = "('rule', 'client', 'override')"
+// Committed returns when a revision was committed.
+func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
+	var when int64
+	err := db.read.QueryRowContext(ctx, "SELECT time FROM changes WHERE revision = ?", revision).Scan(&when)
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at(when), db.fault("read the log of", err)
+}
 
 // Since returns what has become of the objects that were changed after a revision.
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
@@ -85,21 +94,21 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			return err
 		}
 		if after < p.pruned || after > p.last {
-			return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
+			return tables.Pruned(namespace, after)
 		}
 		revision = p.nodes
 		// The plus signs keep SQLite from looking through a whole namespace by kind instead of what is new by revision.
-		err = objects(ctx, tx, collect(&changed), "SELECT "+columns+` FROM objects
-			WHERE namespace = ? AND revision > ? AND +kind IN `+forNodes+" LIMIT ?", namespace, after, limit+1)
+		err = objects(ctx, tx, tables.Collect(&changed), "SELECT "+columns+` FROM objects
+			WHERE namespace = ? AND revision > ? AND +kind IN `+tables.ForNodes+" LIMIT ?", namespace, after, limit+1)
 		if err != nil {
 			return err
 		}
-		err = objects(ctx, tx, collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM ops
-			WHERE revision > ?1 AND +namespace = ?2 AND +kind IN `+forNodes+`
+		err = objects(ctx, tx, tables.Collect(&changed), `SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM ops
+			WHERE revision > ?1 AND +namespace = ?2 AND +kind IN `+tables.ForNodes+`
 			AND NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = ops.kind AND o.namespace = ops.namespace AND o.id = ops.id)
 			GROUP BY kind, id LIMIT ?3`, after, namespace, limit+1)
 		if err == nil && len(changed) > limit {
-			err = fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after, control.ErrPruned)
+			err = tables.TooMany(namespace, after, limit)
 		}
 		return err
 	})
@@ -121,7 +130,7 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 		if revision < p.pruned {
 			return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
 		}
-		return objects(ctx, tx, collect(&list), `
+		return objects(ctx, tx, tables.Collect(&list), `
 			WITH first AS (
 				SELECT id, min(revision) AS revision FROM ops WHERE namespace = ?1 AND kind = ?2 AND revision > ?3 GROUP BY id
 			)
@@ -134,19 +143,9 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// pruneBatch is how many changes are forgotten at once: others write in between.
-const pruneBatch = 500
-
 // Prune forgets changes before a time, but for those that made an object what it is.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
-	total := 0
-	for after := int64(0); ; {
-		pruned, next, err := db.prune(ctx, before, after)
-		if total += pruned; err != nil || next == 0 {
-			return total, err
-		}
-		after = next
-	}
+	return tables.Prune(func(after int64) (int, int64, error) { return db.prune(ctx, before, after) })
 }
 
 // prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
@@ -154,13 +153,13 @@ func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned 
 	err = db.change(ctx, "prune", func(tx *sql.Tx) error {
 		var old []control.Change
 		err := changes(ctx, tx, &old, `SELECT revision, namespace, time, actor, address, action, note FROM changes
-			WHERE revision > ? AND time < ? ORDER BY revision LIMIT ?`, after, micros(before), pruneBatch)
+			WHERE revision > ? AND time < ? ORDER BY revision LIMIT ?`, after, micros(before), tables.PruneBatch)
 		if err != nil {
 			return err
 		}
 		for i := range old {
 			c := &old[i]
-			if next = 0; len(old) == pruneBatch {
+			if next = 0; len(old) == tables.PruneBatch {
 				next = c.Revision
 			}
 			var needed bool

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/tables"
 )
 
 // querier is a transaction, or the database as it is now.
@@ -72,14 +72,6 @@ func objects(ctx context.Context, q querier, f func(*control.Object) error, quer
 	}, query, args...)
 }
 
-// collect returns what appends objects to a list.
-func collect(into *[]control.Object) func(*control.Object) error {
-	return func(o *control.Object) error {
-		*into = append(*into, *o)
-		return nil
-	}
-}
-
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
 	var o control.Object
@@ -111,27 +103,17 @@ func condition(q *control.Query) (where string, args []any) {
 	}
 	if q.Search != "" {
 		// SQLite's lower is of ASCII letters only, as is this one.
-		needle := lower(q.Search)
+		needle := tables.Lower(q.Search)
 		add("(instr(lower(id), ?) OR instr(lower(body), ?))", needle, needle)
 	}
 	return where, args
-}
-
-// lower turns ASCII letters to lower case.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
 }
 
 // List returns a page of objects.
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
 	where, args := condition(&q)
 	var list []control.Object
-	err := objects(ctx, db.read, collect(&list), "SELECT "+columns+" FROM objects WHERE "+where+" ORDER BY namespace, id LIMIT ?",
+	err := objects(ctx, db.read, tables.Collect(&list), "SELECT "+columns+" FROM objects WHERE "+where+" ORDER BY namespace, id LIMIT ?",
 		append(args, max(q.Limit, 1))...)
 	return list, db.fault("read", err)
 }
@@ -165,16 +147,9 @@ func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Ob
 			return err
 		}
 		revision = p.nodes
-		for _, kind := range control.Kinds() {
-			if !kind.ForNodes() {
-				continue
-			}
-			err := objects(ctx, tx, f, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return tables.Snapshot(func(kind control.Kind) error {
+			return objects(ctx, tx, f, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
+		})
 	})
 	return revision, err
 }

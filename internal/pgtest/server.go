@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/headgate/headgate/internal/process"
 )
 
 // Options say how a server is started. The zero Options are good for most tests.
@@ -46,7 +47,7 @@ type Server struct {
 	dir     string
 	port    int
 	as      *syscall.Credential // nil for this user
-	process *process
+	process *process.Process
 	schemas atomic.Int64
 }
 
@@ -155,8 +156,8 @@ func (s *Server) launch() error {
 	defer func() { _ = log.Close() }() // the server has its own
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-p", strconv.Itoa(s.port))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	cmd.SysProcAttr = attributes(s.as)
-	if s.process, err = startProcess(cmd); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	if s.process, err = process.Start(cmd); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -164,7 +165,7 @@ func (s *Server) launch() error {
 		switch {
 		case err == nil:
 			return nil
-		case !s.process.running():
+		case !s.process.Running():
 			return fmt.Errorf("the server has ended when it had just been started; it said:\n%s", s.said())
 		case time.Now().After(deadline):
 			return fmt.Errorf("the server does not answer %v after it was started: %w; it said:\n%s", patience, err, s.said())
@@ -211,8 +212,11 @@ func (s *Server) Exec(t testing.TB, statements string) {
 
 // Kill ends the server at once, as kill -9 does. The processes of its connections end when they notice.
 func (s *Server) Kill() {
-	if s.process != nil {
-		s.process.kill()
+	if s.process == nil {
+		return
+	}
+	if err := s.process.Kill(); err != nil {
+		s.t.Errorf("pgtest: kill the server: %v", err)
 	}
 }
 
@@ -259,43 +263,4 @@ func freePort() (int, error) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	return port, l.Close()
-}
-
-// A process is the server's process; the others that it starts are in its group, or end when it is gone.
-type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
-func startProcess(cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// Linux ends the command with the thread that started it, so that thread has to stay.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // it is killed; why it ended otherwise is in its log
-		}
-		close(p.ended)
-	}()
-	return p, <-started
-}
-
-func (p *process) running() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-func (p *process) kill() {
-	if p.running() {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		<-p.ended
-	}
 }

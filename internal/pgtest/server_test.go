@@ -34,7 +34,7 @@ func TestAServerKeepsItsDataWhenItIsKilledAndEndsWithItsTest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if s.process.running() {
+	if s.process.Running() {
 		t.Error("it runs")
 	}
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {

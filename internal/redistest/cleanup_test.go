@@ -34,7 +34,7 @@ func TestTheEndOfATestEndsItsServersAndRemovesTheirFiles(t *testing.T) {
 		if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("server %d: %s: got %v, want no such directory", i, s.dir, err)
 		}
-		if err := syscall.Kill(s.process.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(s.process.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("server %d: its process: got %v, want none", i, err)
 		}
 	}
@@ -46,7 +46,7 @@ const orphanVariable = "REDISTEST_ORPHAN"
 func TestServersDieWithTheirTestProcess(t *testing.T) {
 	if os.Getenv(orphanVariable) != "" {
 		s := Standalone(t, Options{})
-		fmt.Printf("server %d %s\n", s.process.cmd.Process.Pid, s.dir)
+		fmt.Printf("server %d %s\n", s.process.Pid(), s.dir)
 		select {}
 	}
 	if runtime.GOOS != "linux" {

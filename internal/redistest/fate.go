@@ -1,5 +1,7 @@
 package redistest
 
+import "github.com/headgate/headgate/internal/process"
+
 // Kill ends the server at once, as SIGKILL does. Nothing happens if it is down already.
 func (s *Server) Kill() {
 	s.t.Helper()
@@ -8,7 +10,7 @@ func (s *Server) Kill() {
 	if s.process == nil {
 		return
 	}
-	if err := s.process.kill(); err != nil {
+	if err := s.process.Kill(); err != nil {
 		s.t.Errorf("redistest: kill %s: %v", s, err)
 	}
 }
@@ -17,24 +19,24 @@ func (s *Server) Kill() {
 // but nobody answers.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.pause(true, signalPause)
+	s.pause(true, (*process.Process).Pause)
 }
 
 // Resume lets the server go on after a Pause.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.pause(false, signalResume)
+	s.pause(false, (*process.Process).Resume)
 }
 
-func (s *Server) pause(paused bool, signal func(pid int) error) {
+func (s *Server) pause(paused bool, signal func(*process.Process) error) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.process == nil || !s.process.running() {
+	if s.process == nil || !s.process.Running() {
 		s.t.Errorf("redistest: %s is down; only a running server can pause and resume", s)
 		return
 	}
-	if err := signal(s.process.cmd.Process.Pid); err != nil {
+	if err := signal(s.process); err != nil {
 		s.t.Errorf("redistest: pause or resume %s: %v", s, err)
 		return
 	}
@@ -55,7 +57,7 @@ func (s *Server) Restart() {
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.process != nil && s.process.running() && !s.paused
+	return s.process != nil && s.process.Running() && !s.paused
 }
 
 func running(servers []*Server) []*Server {

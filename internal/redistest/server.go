@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/process"
 )
 
 // A Server is one Redis server, or a sentinel. It keeps its port for as long as the test runs.
@@ -31,7 +33,7 @@ type Server struct {
 	port    int
 
 	mu      sync.Mutex
-	process *process // nil before the first start
+	process *process.Process // nil before the first start
 	paused  bool
 }
 
@@ -184,7 +186,7 @@ func (s *Server) launch() error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := startProcess(cmd)
+	p, err := process.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("redistest: start %s: %w", s.name, err)
 	}
@@ -194,7 +196,7 @@ func (s *Server) launch() error {
 		if err == nil {
 			break
 		}
-		if !p.running() {
+		if !p.Running() {
 			said := s.logFrom(before.Size())
 			if strings.Contains(said, "Address already in use") {
 				return errPortTaken

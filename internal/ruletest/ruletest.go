@@ -24,11 +24,11 @@ func Start(set *rules.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
 		var clock clock
 		store := stepstore.New(clock.now)
-		modes := map[rules.Consistency]headgate.Limiter{rules.Lease: store, rules.Async: store, rules.Gossip: store}
 		var failure error
 		e, err := engine.New(engine.Config{
-			Rules: set, Store: store, Modes: modes, MaxWaiting: math.MaxInt32,
-			OnError: func(err error) { failure = err },
+			Rules: set, Store: store, MaxWaiting: math.MaxInt32, OnError: func(err error) { failure = err },
+			Modes:  map[rules.Consistency]headgate.Limiter{rules.Lease: store, rules.Async: store, rules.Gossip: store},
+			Global: map[rules.Consistency]headgate.Limiter{rules.Exact: store, rules.Lease: store, rules.Async: store},
 		})
 		if err != nil {
 			return nil, err

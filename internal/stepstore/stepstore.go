@@ -95,6 +95,26 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return d, nil
 }
 
+// Grant takes units that the caller will hand out by himself: at least c.Cost, at most want, and no more than the part
+// 1/share of what remains. See [algorithm.Plan.Grant].
+func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
+	if err := admit(ctx, c); err != nil {
+		return headgate.Decision{}, err
+	}
+	if err := headgate.ValidateUnits(c.Cost); err != nil {
+		return headgate.Decision{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.open(c, s.now())
+	state, d, err := a.plan.Grant(a.state(), a.now, c.Cost, want, share)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	s.states[a.key] = state
+	return d, nil
+}
+
 // Give returns units that were taken.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := admit(ctx, c); err != nil {

@@ -18,6 +18,8 @@ func newCodec() *source.Codec {
 	source.Words(c, rules.ParseOwner, rules.Owner.String)
 	source.Words(c, rules.ParseFallback, rules.Fallback.String)
 	source.Words(c, rules.ParseConsistency, rules.Consistency.String)
+	source.Words(c, rules.ParseScope, rules.Scope.String)
+	source.Words(c, rules.ParsePartition, headgate.Partition.String)
 	source.Words(c, rules.ParseUnregistered, rules.Unregistered.String)
 	source.Words(c, rules.ParseOnLimit, rules.OnLimit.String)
 	source.Words(c, rules.ParseDenials, rules.Denials.String)

@@ -25,7 +25,10 @@ var rateLimiterDesc = grpc.ServiceDesc{
 		{MethodName: "BatchRateLimit", Handler: handleBatch},
 		{MethodName: "Release", Handler: handleRelease},
 	},
-	Streams: []grpc.StreamDesc{{StreamName: "Stream", Handler: handleStream, ServerStreams: true, ClientStreams: true}},
+	Streams: []grpc.StreamDesc{
+		{StreamName: "Stream", Handler: handleStream, ServerStreams: true, ClientStreams: true},
+		{StreamName: batchStream, Handler: handleBatches, ServerStreams: true, ClientStreams: true},
+	},
 }
 
 func (s *Server) makePools() {
@@ -111,12 +114,21 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	s := srv.(*Server)
 	c := s.batches.Get().(*batch)
 	err := decode(c)
-	if err == nil && c.request.TooMany {
-		err = status.Error(codes.InvalidArgument, "more requests than one batch may have: want at most "+strconv.Itoa(s.config.MaxBatch))
+	if err == nil {
+		err = c.decide(ctx)
 	}
 	if err != nil {
 		c.release()
 		return nil, err
+	}
+	return c, nil
+}
+
+// decide decides the requests of a batch.
+func (c *batch) decide(ctx context.Context) error {
+	s := c.server
+	if c.request.TooMany {
+		return status.Error(codes.InvalidArgument, "more requests than one batch may have: want at most "+strconv.Itoa(s.config.MaxBatch))
 	}
 	c.out = c.out[:0]
 	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {
@@ -125,7 +137,7 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 			c.out = s.answerSome(ctx, q[:some], c.out)
 			q = q[some:]
 		}
-		return c, nil
+		return nil
 	}
 	answers := make([][]byte, len(c.request.Requests))
 	s.sideBySide(len(answers), func(i int) {
@@ -137,7 +149,7 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	for _, answer := range answers {
 		c.out = append(c.out, answer...)
 	}
-	return c, nil
+	return nil
 }
 
 // answerSome decides requests that came together, and appends the answers.

@@ -212,6 +212,7 @@ func TestReflectionTellsWhatThereIs(t *testing.T) {
 			}
 		}
 	}
+	methods = slices.DeleteFunc(methods, func(name string) bool { return name == batchStream }) // that of our own client
 	if want := []string{"RateLimit", "BatchRateLimit", "Stream", "Release"}; !slices.Equal(methods, want) {
 		t.Errorf("methods: got %q, want %q", methods, want)
 	}
@@ -232,7 +233,12 @@ func TestAllMethodsAreServed(t *testing.T) {
 			slices.Sort(all)
 			return all
 		}
-		if got, want := names(of.ours), names(of.generated); !slices.Equal(got, want) || of.ours.ServiceName != of.generated.ServiceName {
+		want := names(of.generated)
+		if of.ours.ServiceName == rateLimiterDesc.ServiceName && !slices.Contains(want, batchStream) {
+			want = append(want, batchStream) // that of our own client
+			slices.Sort(want)
+		}
+		if got := names(of.ours); !slices.Equal(got, want) || of.ours.ServiceName != of.generated.ServiceName {
 			t.Errorf("%s: got %q, want %q", of.generated.ServiceName, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
 )
@@ -26,22 +27,75 @@ type talk struct {
 	stopped bool       // nothing more may be sent: the handler has returned
 }
 
-// handleStream waits until the stream ends or the server is to stop; who reads requests and answers them is a goroutine
-// beside it, because only by returning can a handler end a stream on which nothing comes.
+// handleStream answers the requests of a stream.
 func handleStream(srv any, stream grpc.ServerStream) error {
-	s := srv.(*Server)
-	t := &talk{server: s, stream: stream}
+	t := &talk{server: srv.(*Server), stream: stream}
+	return t.until(t.run)
+}
+
+// handleBatches answers the batches of a stream, one after the other.
+func handleBatches(srv any, stream grpc.ServerStream) error {
+	t := &talk{server: srv.(*Server), stream: stream}
+	err := t.until(t.runBatches)
+	if t.stopped {
+		stream.SetTrailer(metadata.Pairs(unread, "1"))
+	}
+	return err
+}
+
+const (
+	// batchStream is BatchRateLimit again and again: each batch is answered before the next is read.
+	batchStream = "BatchStream"
+	// unread is a trailer of it: what was sent and not answered was not read either, and can be sent elsewhere.
+	unread = "headgate-unread"
+)
+
+// until waits until the stream ends or the server is to stop; who reads requests and answers them is a goroutine beside it,
+// because only by returning can a handler end a stream on which nothing comes.
+func (t *talk) until(run func() error) error {
 	ended := make(chan error, 1)
-	s.running.Go(func() { ended <- t.run() })
+	t.server.running.Go(func() { ended <- run() })
 	select {
 	case err := <-ended:
 		return err
-	case <-s.stopping.Done():
+	case <-t.server.stopping.Done():
 		t.mu.Lock() // what is being answered gets its answer
 		defer t.mu.Unlock()
 		t.stopped = true
 		return errStopping
 	}
+}
+
+// runBatches answers batches until the client has sent all.
+func (t *talk) runBatches() error {
+	for {
+		c := t.server.batches.Get().(*batch)
+		if err := t.stream.RecvMsg(c); err != nil {
+			c.release()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := t.answerBatch(c); err != nil {
+			return err
+		}
+	}
+}
+
+// answerBatch decides a batch and sends the answers, which hands it back.
+func (t *talk) answerBatch(c *batch) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		c.release()
+		return errStopping
+	}
+	if err := c.decide(t.stream.Context()); err != nil {
+		c.release()
+		return err
+	}
+	return t.stream.SendMsg(c)
 }
 
 // run answers requests until the client has sent all.

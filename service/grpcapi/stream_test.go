@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -138,6 +139,94 @@ func TestRequestsOfOneCallAreDecidedSideBySide(t *testing.T) {
 		}
 	}
 	group.Wait()
+}
+
+// batches opens a stream of batches.
+func batches(t *testing.T, conn *grpc.ClientConn) *grpc.GenericClientStream[headgatev1.BatchRateLimitRequest, headgatev1.BatchRateLimitResponse] {
+	t.Helper()
+	desc := &grpc.StreamDesc{StreamName: batchStream, ServerStreams: true, ClientStreams: true}
+	s, err := conn.NewStream(patient(t), desc, "/"+rateLimiterDesc.ServiceName+"/"+batchStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &grpc.GenericClientStream[headgatev1.BatchRateLimitRequest, headgatev1.BatchRateLimitResponse]{ClientStream: s}
+}
+
+func TestAStreamOfBatchesIsAnsweredInOrder(t *testing.T) {
+	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
+		t.Run(name, func(t *testing.T) {
+			_, address := start(t, Config{Parallel: parallel, MaxBatch: 10})
+			conn := dial(t, address)
+			stream := batches(t, conn)
+			for n := range 10 {
+				request := new(headgatev1.BatchRateLimitRequest)
+				for i := range n {
+					request.Requests = append(request.Requests, ask(fmt.Sprint("user", n, "-", i), "/api/x"))
+				}
+				request.Requests = append(request.Requests, wrong["an unknown rule"].request)
+				if err := stream.Send(request); err != nil {
+					t.Fatal(err)
+				}
+				got, err := stream.Recv()
+				if err != nil || len(got.Responses) != n+1 {
+					t.Fatalf("got %v, %v; want %d answers", got, err, n+1)
+				}
+				for i, answer := range got.Responses {
+					if last := i == n; last && answer.Error.GetCode() != int32(codes.NotFound) || !last && (!answer.Passed || answer.RemainingRequests != 2) {
+						t.Errorf("number %d of %d: got %v", i, n+1, answer)
+					}
+				}
+			}
+			if err := stream.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+				t.Errorf("got %v, want the end", err)
+			}
+
+			stream = batches(t, conn)
+			many := new(headgatev1.BatchRateLimitRequest)
+			for range 11 {
+				many.Requests = append(many.Requests, ask("user", "/api/x"))
+			}
+			if err := stream.Send(many); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument || len(stream.Trailer()[unread]) > 0 {
+				t.Errorf("too many: got %v and %v, want InvalidArgument", err, stream.Trailer())
+			}
+		})
+	}
+}
+
+// A server that stops answers the batch that it has read, and says that it has read no other.
+func TestAStreamOfBatchesEndsWithTheServer(t *testing.T) {
+	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
+	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
+	conn := dial(t, address)
+	idle, busy := batches(t, conn), batches(t, conn)
+	one := &headgatev1.BatchRateLimitRequest{Requests: []*headgatev1.RateLimitRequest{ask("user", "/api/x")}}
+	if err := busy.Send(one); err != nil {
+		t.Fatal(err)
+	}
+	<-store.entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(patient(t)) }()
+	end := func(of *grpc.GenericClientStream[headgatev1.BatchRateLimitRequest, headgatev1.BatchRateLimitResponse]) {
+		t.Helper()
+		if _, err := of.Recv(); status.Code(err) != codes.Unavailable || len(of.Trailer()[unread]) != 1 {
+			t.Errorf("got %v and %v, want Unavailable, and that nothing else was read", err, of.Trailer())
+		}
+	}
+	end(idle)
+	close(store.release)
+	if got, err := busy.Recv(); err != nil || len(got.Responses) != 1 || !got.Responses[0].Passed {
+		t.Errorf("got %v, %v; want the answer to what was read", got, err)
+	}
+	end(busy)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }
 
 // A client that sends and never reads costs what is in its buffers, and no more: the server stops reading.

@@ -4,17 +4,14 @@ package dump
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/lines"
 )
 
 // form is the version of what is written.
@@ -103,95 +100,76 @@ type end struct {
 
 // A Writer writes a backup.
 type Writer struct {
-	w     *bufio.Writer
-	sum   hash.Hash
-	lines int
-	line  bytes.Buffer
+	to    *bufio.Writer
+	lines *lines.Writer
+	count int
 }
 
 // NewWriter begins one.
 func NewWriter(w io.Writer, made time.Time) (*Writer, error) {
-	d := &Writer{w: bufio.NewWriterSize(w, 64<<10), sum: sha256.New()}
+	to := bufio.NewWriterSize(w, 64<<10)
+	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine)}
 	return d, d.write(header{Form: form, Made: made.UTC().Truncate(time.Second)})
 }
 
 // Write writes a line.
 func (d *Writer) Write(l Line) error {
-	d.lines++
+	d.count++
 	return d.write(l)
 }
 
 // Close ends it. Without, a Reader refuses it.
 func (d *Writer) Close() error {
-	if err := d.write(end{End: true, Lines: d.lines, Sum: hex.EncodeToString(d.sum.Sum(nil))}); err != nil {
+	if err := d.write(end{End: true, Lines: d.count, Sum: d.lines.Sum()}); err != nil {
 		return err
 	}
-	return d.w.Flush()
+	return d.to.Flush()
 }
 
 func (d *Writer) write(v any) error {
-	d.line.Reset()
-	encoder := json.NewEncoder(&d.line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+	if err := d.lines.Write(v); err != nil {
 		return fmt.Errorf("write a backup: %w", err)
 	}
-	d.sum.Write(d.line.Bytes())
-	_, err := d.w.Write(d.line.Bytes())
-	return err
+	return nil
 }
 
 // A Reader reads a backup.
 type Reader struct {
-	lines *bufio.Scanner
-	sum   hash.Hash
+	lines *lines.Reader
 	count int
 }
 
 // NewReader begins to read one.
 func NewReader(r io.Reader) (*Reader, error) {
-	d := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
-	d.lines.Buffer(make([]byte, 64<<10), maxLine)
+	d := &Reader{lines: lines.NewReader(r, maxLine)}
 	var h header
-	if !d.lines.Scan() {
-		return nil, d.broken(d.lines.Err())
-	}
-	if err := json.Unmarshal(d.lines.Bytes(), &h); err != nil || h.Form == 0 {
+	switch err := d.lines.Next(&h); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, d.broken(err)
+	case err != nil || h.Form == 0:
 		return nil, fmt.Errorf("%w: its first line is not that of a backup", control.ErrBroken)
-	}
-	if h.Form != form {
+	case h.Form != form:
 		return nil, fmt.Errorf("%w: the backup has form %d, and this version reads %d", control.ErrNewer, h.Form, form)
 	}
-	d.add()
+	d.lines.Count()
 	return d, nil
 }
 
-func (d *Reader) add() {
-	d.sum.Write(d.lines.Bytes())
-	d.sum.Write([]byte{'\n'})
-}
-
 func (d *Reader) broken(err error) error {
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
 	return fmt.Errorf("%w: line %d of the backup: %w", control.ErrBroken, d.count+2, err)
 }
 
 // Next returns the next line, or io.EOF when all were read and are as they were written.
 func (d *Reader) Next() (*Line, error) {
-	if !d.lines.Scan() {
-		return nil, d.broken(d.lines.Err())
-	}
 	var read struct {
 		Line
 		end
 	}
-	if err := json.Unmarshal(d.lines.Bytes(), &read); err != nil {
+	if err := d.lines.Next(&read); err != nil {
 		return nil, d.broken(err)
 	}
 	if read.End {
-		if sum := hex.EncodeToString(d.sum.Sum(nil)); read.Sum != sum || read.Lines != d.count {
+		if sum := d.lines.Sum(); read.Sum != sum || read.Lines != d.count {
 			return nil, d.broken(fmt.Errorf("%d lines with the sum %s, where it says %d with %s", d.count, sum, read.Lines, read.Sum))
 		}
 		return nil, io.EOF
@@ -200,7 +178,7 @@ func (d *Reader) Next() (*Line, error) {
 	if l.Namespace == nil && l.Object == nil && l.Change == nil && l.Op == nil && l.State == nil {
 		return nil, d.broken(errors.New("nothing that is known"))
 	}
-	d.add()
+	d.lines.Count()
 	d.count++
 	return l, nil
 }

@@ -25,6 +25,8 @@ type Config struct {
 	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, the one for what no route is for. Default: a built-in service for demonstration, if there is no route."`
 	// Store is memory or a URL.
 	Store string `field:"store" default:"memory" doc:"Where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
+	// GlobalStore is a URL of what all regions share, empty if there is one region.
+	GlobalStore string `field:"global_store" doc:"Where regions tell each other what they took, for rules with scope: global: a URL as store has it. Default: none; such rules are refused."`
 	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
 	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, or off. Port 0 picks one. Not with gateway.listeners."`
 	// APIAddr is where the decision service answers HTTP. Off for nowhere.
@@ -34,6 +36,13 @@ type Config struct {
 	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
 	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where the rules service is (/v1/…), /metrics, /healthz and /readyz: host:port, :port, or off."`
+	// GossipAddr is where nodes tell each other what they took, if they do: if it, Join or GossipKeyFile is given. Off for
+	// nowhere.
+	GossipAddr string `field:"gossip_addr" default:":8085" doc:"Where nodes tell each other what they took, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is in use if this, join or gossip_key_file is given."`
+	// Join are some of the other nodes.
+	Join []string `field:"join" doc:"Some of the other nodes: host:port, or a name that stands for several, with :port. They are asked again until one answers."`
+	// GossipKeyFile is a file with the key that gossip is encrypted with, empty for none.
+	GossipKeyFile string `field:"gossip_key_file" doc:"A file with the key that gossip is encrypted with: 16, 24 or 32 bytes, or these in base64. All nodes need the same. Default: none; whoever reaches gossip_addr can take part."`
 	// TrustedProxies are believed about the client's address.
 	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
 	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
@@ -58,6 +67,7 @@ type Config struct {
 	Service  Service  `field:"service" doc:"The decision service."`
 	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
 	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
+	Fleet    Fleet    `field:"fleet" doc:"How nodes and regions share limits."`
 	// RulesService is how rules are kept and followed, Admin how operators connect.
 	RulesService RulesService `field:"rules_service" doc:"The rules service: of this process, or the one at control."`
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
@@ -82,6 +92,7 @@ const (
 	DefaultGRPCAddr    = "127.0.0.1:8082"
 	DefaultRESPAddr    = "127.0.0.1:8083"
 	DefaultAdminAddr   = "127.0.0.1:8084"
+	DefaultGossipAddr  = ":8085"
 	DefaultLogFormat   = "json"
 	DefaultLogLevel    = "info"
 )
@@ -94,6 +105,7 @@ func defaults() Config {
 		GRPCAddr:    DefaultGRPCAddr,
 		RESPAddr:    DefaultRESPAddr,
 		AdminAddr:   DefaultAdminAddr,
+		GossipAddr:  DefaultGossipAddr,
 		LogFormat:   DefaultLogFormat,
 		LogLevel:    DefaultLogLevel,
 	}
@@ -152,6 +164,6 @@ type Redis struct {
 	Prefix       string        `field:"prefix" default:"hg" doc:"What all keys begin with. Nodes with the same prefix and secret share their limits."`
 	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"How long a decision of Redis may take before the rule's on_failure decides."`
 	DenyCache    Span          `field:"deny_cache" default:"1s" doc:"How long a denial is remembered here at most, up to 1m, or off."`
-	Nodes        int           `field:"nodes" default:"1" doc:"How many nodes share the limits: each gets that share while on_failure: local decides."`
+	Nodes        int           `field:"nodes" doc:"How many nodes share the limits: each gets that share while on_failure: local decides. Default: as many as are heard of, in Redis or by gossip."`
 	ReadReplicas bool          `field:"read_replicas" default:"false" doc:"Let replicas answer where nothing is taken."`
 }

@@ -65,6 +65,10 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 		"node-id":          {"a", "b", "c", ""},
 		"upstream":         {"http://a:1", "http://b:1", "http://c:1", ""},
 		"store":            {"redis://a", "redis://b", "redis://c", "memory"},
+		"global-store":     {"redis://a", "redis://b", "redis://c", ""},
+		"gossip-addr":      {"a:6", "b:6", "off", ":8085"},
+		"join":             {"a:7,b:7", "c:7", "d:7", ""},
+		"gossip-key-file":  {"a.txt", "b.txt", "/c.txt", ""},
 		"gateway-addr":     {"a:1", "b:1", "c:1", ":8080"},
 		"api-addr":         {"a:3", "b:3", "off", "127.0.0.1:8081"},
 		"grpc-addr":        {"a:4", "b:4", "off", "127.0.0.1:8082"},
@@ -81,7 +85,8 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 		"log-level":        {"debug", "warn", "error", "info"},
 	}
 	partners := map[string][2]string{ // without which it would mean nothing
-		"control": {"token-file", "t.txt"}, "token-file": {"control", "http://c:1"},
+		"global-store": {"region", "eu"},
+		"control":      {"token-file", "t.txt"}, "token-file": {"control", "http://c:1"},
 	}
 	for _, s := range Settings() {
 		v, ok := values[s.Name]
@@ -220,22 +225,6 @@ func TestFilesAreNamedFromWhereTheConfigurationIs(t *testing.T) {
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %s, want %s", tt.got, tt.want)
-		}
-	}
-}
-
-func TestWhatIsNotBuiltYetIsRefusedAndNotIgnored(t *testing.T) {
-	for _, l := range Later() {
-		if !strings.Contains(l.Refusal(), "not in this version") {
-			t.Errorf("%s: got %q", l.Name, l.Refusal())
-		}
-		_, _, err := load(t, nil, []string{variablePrefix + upper(l.Name) + "=x"}, "")
-		if err == nil || !strings.Contains(err.Error(), "not in this version") {
-			t.Errorf("%s as a variable: got %v", l.Name, err)
-		}
-		_, _, err = load(t, nil, nil, "region: eu\n"+strings.ReplaceAll(l.Name, "-", "_")+": x\n")
-		if err == nil || !strings.Contains(err.Error(), "headgate.yaml:2:1: ") || !strings.Contains(err.Error(), "not in this version") {
-			t.Errorf("%s in a file: got %v", l.Name, err)
 		}
 	}
 }

@@ -32,10 +32,7 @@ func Load(given Given) (*Config, []string, error) {
 	c := defaults()
 	c.origins = make(map[string]origin)
 	c.environ = systemPlaces(given.Environ)
-	variables, warnings, err := ours(given.Environ)
-	if err != nil {
-		return nil, nil, err
-	}
+	variables, warnings := ours(given.Environ)
 	path, from := given.Flags[configName], "--"+configName
 	if path == "" {
 		path, from = variables[configName], variablePrefix+upper(configName)
@@ -83,7 +80,7 @@ func named(err error, from string) error {
 
 // ours returns the variables that are settings, by their names. An empty one is as good as none, as it cannot be removed in
 // many places where variables are set.
-func ours(environ []string) (values map[string]string, warnings []string, err error) {
+func ours(environ []string) (values map[string]string, warnings []string) {
 	names := map[string]string{variablePrefix + upper(configName): configName}
 	for _, s := range Settings() {
 		names[s.Variable()] = s.Name
@@ -95,18 +92,15 @@ func ours(environ []string) (values map[string]string, warnings []string, err er
 		if !ok || value == "" {
 			continue
 		}
-		setting := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		switch known, ok := names[name]; {
 		case ok:
 			values[known] = value
-		case later[setting] != "":
-			return nil, nil, fmt.Errorf("%s: %s", name, LaterSetting{setting, later[setting]}.Refusal())
 		case !isServiceLink(rest):
 			warnings = append(warnings, name+" is no setting of headgate and does nothing; those are "+listed(names))
 		}
 	}
 	slices.Sort(warnings)
-	return values, warnings, nil
+	return values, warnings
 }
 
 // isServiceLink tells whether a variable is one that Kubernetes and Docker set for a service of the name headgate.
@@ -148,11 +142,6 @@ func (c *Config) parseFile(path string, data []byte) error {
 		return nil
 	}
 	found := newCodec().Decode(f, c)
-	for i := range found {
-		if part := later[strings.ReplaceAll(found[i].Path, "_", "-")]; part != "" {
-			found[i].Value, found[i].Want = "not in this version of headgate", "it left out: "+part+" is not built yet"
-		}
-	}
 	if err := f.Error(found, 0, ErrInvalid); err != nil {
 		return err
 	}

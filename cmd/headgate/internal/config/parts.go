@@ -66,6 +66,9 @@ func (c *Config) checkSections() error {
 	if c.Redis != (Redis{}) && c.Store == StoreMemory {
 		return c.at("redis", "settings of Redis with store: memory", "a store in Redis, or none of these")
 	}
+	if err := c.checkFleet(); err != nil {
+		return err
+	}
 	if err := c.checkRulesService(); err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/identity"
@@ -59,6 +57,8 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.Upstream }),
 		text("store", "STORE", "where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
 			func(c *Config) *string { return &c.Store }),
+		text("global-store", "STORE", "where regions tell each other what they took, for rules with scope: global: a URL as store has it",
+			func(c *Config) *string { return &c.GlobalStore }),
 		text("gateway-addr", "ADDR", "where clients connect; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.GatewayAddr }),
 		text("api-addr", "ADDR", "where the decision service answers HTTP with JSON and forward-auth; port 0 picks one, off turns it off",
@@ -69,6 +69,23 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.RESPAddr }),
 		text("admin-addr", "ADDR", "where the rules service, /metrics, /healthz and /readyz are; port 0 picks one, off turns it off",
 			func(c *Config) *string { return &c.AdminAddr }),
+		text("gossip-addr", "ADDR", "where nodes tell each other what they took, TCP and UDP; in use if this, join or gossip-key-file is given",
+			func(c *Config) *string { return &c.GossipAddr }),
+		{
+			Name: "join", Arg: "HOST:PORT,...", Usage: "some of the other nodes that gossip",
+			get: func(c *Config) string { return strings.Join(c.Join, ",") },
+			set: func(c *Config, value string) error {
+				c.Join = nil
+				for part := range strings.SplitSeq(value, ",") {
+					if part = strings.TrimSpace(part); part != "" {
+						c.Join = append(c.Join, part)
+					}
+				}
+				return nil
+			},
+		},
+		text("gossip-key-file", "FILE", "key of 16, 24 or 32 bytes that gossip is encrypted with; the same on all nodes",
+			func(c *Config) *string { return &c.GossipKeyFile }),
 		{
 			Name: "trusted-proxies", Arg: "CIDR,...",
 			Usage: "networks of the proxies before this gateway, whose word on the client's address is believed",
@@ -94,7 +111,7 @@ func Settings() []Setting {
 			func(c *Config) *string { return &c.EnvoyConfig }),
 		text("namespace", "NAME", "the service whose rules apply here",
 			func(c *Config) *string { return &c.Namespace }),
-		text("region", "NAME", "value of the attribute region",
+		text("region", "NAME", "where this node is: the value of the attribute region, and what global limits are told by",
 			func(c *Config) *string { return &c.Region }),
 		text("log-format", "FORMAT", "json or text", func(c *Config) *string { return &c.LogFormat }),
 		text("log-level", "LEVEL", "debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }),
@@ -111,31 +128,4 @@ func text(name, arg, usage string, of func(*Config) *string) Setting {
 			return nil
 		},
 	}
-}
-
-// later are settings of parts that this version does not have, and which parts these are. Who gives one must know that it
-// does nothing.
-var later = map[string]string{
-	"global-store":    "counters shared by regions",
-	"gossip-addr":     "the fleet",
-	"gossip-key-file": "the fleet",
-	"join":            "the fleet",
-}
-
-// A LaterSetting is one that this version refuses.
-type LaterSetting struct{ Name, Part string }
-
-// Later returns the settings that are refused because their part does not exist yet, by name.
-func Later() []LaterSetting {
-	var list []LaterSetting
-	for name, part := range later {
-		list = append(list, LaterSetting{name, part})
-	}
-	slices.SortFunc(list, func(a, b LaterSetting) int { return cmp.Compare(a.Name, b.Name) })
-	return list
-}
-
-// Refusal says why the setting is refused.
-func (l LaterSetting) Refusal() string {
-	return "not in this version of headgate: " + l.Part + " is not built yet"
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,9 @@ func (c *Config) validate() error {
 		check func() error
 	}{
 		{"store", c.checkStore},
+		{"global-store", c.checkGlobalStore},
+		{"gossip-addr", func() error { return checkAddress(c.GossipAddr) }},
+		{"join", c.checkJoin},
 		{"rules", c.checkRules},
 		{"control", c.checkControl},
 		{"token-file", c.checkTokenFile},
@@ -51,13 +55,15 @@ func (c *Config) checkStore() error {
 	if c.Store == StoreMemory {
 		return nil
 	}
-	for _, scheme := range storeSchemes {
-		if strings.HasPrefix(c.Store, scheme) {
-			return nil
-		}
+	if isStoreURL(c.Store) {
+		return nil
 	}
 	// What stands there may have a password in it.
 	return &complaint{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+}
+
+func isStoreURL(text string) bool {
+	return slices.ContainsFunc(storeSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
 }
 
 func (c *Config) checkLog() error {

@@ -24,6 +24,9 @@ func (n *Node) addresses() []string {
 	if n.admin != nil {
 		list = append(list, "admin", n.admin.addr())
 	}
+	if n.company.gossip != nil {
+		list = append(list, "gossip", n.company.gossip.Addr())
+	}
 	return list
 }
 

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -44,8 +46,13 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if d.stores, err = openStores(ctx, c, secret, false, telemetry.New(""), log); err != nil {
 		return nil, err
 	}
+	// What nodes know of each other, nobody tells this process: it has leases without holding one, and counts by itself what
+	// they would tell.
+	far, alone := d.stores.main(), d.stores.memory
 	d.Engine, err = engine.New(engine.Config{
-		Rules: set, Store: d.stores.main(), Local: d.stores.memory, Shared: d.stores.shared(),
+		Rules: set, Store: far, Local: alone, Shared: d.stores.shared(),
+		Modes:   map[rules.Consistency]headgate.Limiter{rules.Lease: far, rules.Async: alone, rules.Gossip: alone},
+		Global:  map[rules.Consistency]headgate.Limiter{rules.Exact: far, rules.Lease: far, rules.Async: alone},
 		OnError: func(err error) { log.Error(err.Error()) },
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (l *late) Watch(ctx context.Context) iter.Seq2[int64, error] {
 }
 
 // Fetch asks the database, if it is there.
-func (l *late) Fetch(ctx context.Context, since int64, to follow.Sink) error {
+func (l *late) Fetch(ctx context.Context, since control.Mark, to follow.Sink) error {
 	source, err := l.get()
 	if source == nil {
 		return err

@@ -44,6 +44,7 @@ type Node struct {
 
 	metrics  *telemetry.Metrics
 	stores   *stores
+	company  *company
 	tokens   *jwt.Verifier // nil if there are none
 	identity *identity.Identifier
 	id       string
@@ -89,6 +90,9 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
+		return err
+	}
+	if n.company, err = openCompany(ctx, c, n.stores, n.id, secret, n.log); err != nil {
 		return err
 	}
 	if err := n.openEngine(ctx, secret); err != nil {
@@ -160,7 +164,7 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 
 func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	settings := engine.Config{
-		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(),
+		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.company.modes(),
 		Secret: secret, Observe: n.metrics.Observe, OnError: n.faults("engine"),
 	}
 	if n.config.Mode() == config.FromFile {
@@ -234,6 +238,7 @@ func (n *Node) openGateway() error {
 func (n *Node) measure() error {
 	sources := &telemetry.Sources{Waiting: n.engine.Waiting}
 	n.stores.measure(sources)
+	n.company.measure(sources)
 	if n.followed != nil {
 		n.followed.measure(sources)
 	}
@@ -394,6 +399,9 @@ func (n *Node) close() error {
 		errs = append(errs, n.followed.follower.Close())
 	}
 	errs = append(errs, n.control.close())
+	if n.company != nil {
+		n.company.close()
+	}
 	if n.stores != nil {
 		errs = append(errs, n.stores.close())
 	}
@@ -408,6 +416,9 @@ func (n *Node) Status() telemetry.Status {
 	}
 	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
 	s.Store, s.Degraded = n.stores.status()
+	var silent bool
+	s.Fleet, silent = n.company.status()
+	s.Degraded = s.Degraded || silent
 	if n.rules != nil {
 		s.Rules = n.rules.current()
 	} else {

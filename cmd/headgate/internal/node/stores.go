@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/fleet"
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
@@ -25,6 +26,7 @@ type stores struct {
 	redis  *redisstore.Store // nil if all is in memory
 	guard  *guard.Guard      // before redis
 
+	nodes   atomic.Pointer[fleet.Members]      // who knows how many nodes there are, nil if nobody does
 	servers atomic.Pointer[[]telemetry.Server] // as they were when they were last asked
 }
 
@@ -49,6 +51,9 @@ func openStores(
 	}
 	g := c.GuardOptions()
 	g.Local = memory
+	if g.Nodes == nil {
+		g.Nodes = s.live
+	}
 	g.OnEvent = func(e guard.Event) { logEvent(log, e) }
 	if s.guard, err = guard.New(m.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -57,6 +62,14 @@ func openStores(
 		log.Warn("no --key-secret-file: what is hashed here (bearer tokens, very long values) is counted by each node for itself, and leases can be read")
 	}
 	return s, nil
+}
+
+// live returns how many nodes share the limits, as far as that is known.
+func (s *stores) live() int {
+	if m := s.nodes.Load(); m != nil {
+		return (*m).Live()
+	}
+	return 1
 }
 
 // main returns what counts for all hosts, or for this one.

@@ -1,0 +1,24 @@
+-- The twin of grant.go: takes units on one key for somebody who hands them out. ARGV: nothing of interest, and the units
+-- that are needed, capacity, a, b, the units that are wanted, and the part of what remains beyond which they are not given,
+-- as numbers of 7 bytes. The answer is one string: the time, whether it is allowed, the state as it was found, and behind
+-- that how many units were taken, in 7 bytes.
+local key = KEYS[1]
+local need, capacity, a, b, want, share = struct.unpack('>I7I7I7I7I7I7', ARGV[2])
+local fits, seen = step('look', key, now, server, slack, need, capacity, a, b)
+local n = need
+if fits then
+	-- Far fewer than 2^53 units fit, so that the quotient cannot round up to a whole number.
+	n = math.min(math.max(math.floor(room(seen, now, capacity, a, b) / share), need), math.max(want, need))
+end
+local allowed, found, write, w1, w2, w3, w4 = step('take', key, now, server, slack, n, capacity, a, b)
+if allowed == nil then
+	return redis.error_reply('HEADGATE the value of ' .. found .. ' is not a counter: something else writes to this key')
+end
+if write then
+	if write == 'SET' then
+		redis.call('SET', key, w1, 'PX', w2)
+	else
+		write(key, w1, w2, w3, w4)
+	end
+end
+return struct.pack('>I7B', now, allowed and 1 or 0) .. found .. struct.pack('>I7', n)

@@ -1,0 +1,20 @@
+-- room returns how many units fit beside two windows as they were found. They may be in debt.
+local function room(found, now, capacity, a)
+	if found == '' then
+		return capacity
+	end
+	local start, current, previous = struct.unpack('>I7I6I6', found)
+	local latest = math.max(now, start)
+	local _, into = scale(latest, 1, a)
+	local begin = latest - into
+	if start < begin - a then
+		return capacity
+	elseif start < begin then
+		current, previous = 0, current
+	end
+	local weight, rest = scale(a - into, previous, a)
+	if 2 * rest > a then
+		weight = weight + 1
+	end
+	return capacity - current - weight
+end

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// A faultBar is a time that a test says, and may be at most. If the test says it several times, the longest counts.
+type faultBar struct {
+	test, what string
+	said       *regexp.Regexp // with the time in its first group
+	most       time.Duration
+}
+
+// The tests say these on the machine that they run on. What they insist on themselves is more lenient, for machines that have
+// other things to do.
+func faultTimes() []faultBar {
+	const (
+		half    = "TestADecisionAtHalfLoadIsQuick"
+		hot     = "TestAHotKeyThatIsDeniedCostsTheServerNextToNothing"
+		hang    = "TestAServerThatHangsHoldsNobodyUp"
+		cluster = "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller"
+
+		deadline    = 20 * time.Millisecond
+		nodeTimeout = 1500 * time.Millisecond
+	)
+	return []faultBar{
+		{half, "a decision at half load, p99 of the usual window", regexp.MustCompile(`^at half load.*: p99 (\S+) in the middle`), 2 * time.Millisecond},
+		{half, "a decision at half load, p99 of all", regexp.MustCompile(`^at half load.*all: p50 \S+, p99 (\S+),`), 2 * time.Millisecond},
+		{hot, "a denial from memory, p99", regexp.MustCompile(`denials from memory: .*?p99 ([^\s;]+);`), 5 * time.Microsecond},
+		{hang, "SIGSTOP, a call until the circuit opens, p99.9", regexp.MustCompile(`until then: .*p99\.9 (\S+),`), deadline + 5*time.Millisecond},
+		{hang, "SIGSTOP, a call after that, p99", regexp.MustCompile(`^then: p50 \S+, p99 (\S+),`), time.Millisecond},
+		{hang, "exact again after SIGCONT", regexp.MustCompile(`^exact (\S+) after the end`), 2 * time.Second},
+		{cluster, "exact again after SIGKILL of a primary, whose cluster-node-timeout is 1.5 s", regexp.MustCompile(`last degraded decision ([^\s,]+)`), nodeTimeout + 2*time.Second},
+		{cluster, "exact again after the cluster itself has another primary", regexp.MustCompile(`last degraded decision \S+ (\S+) after that`), 500 * time.Millisecond},
+	}
+}
+
+// bar holds what the test said against the bar.
+func (f *faultBar) bar(r *results) bar {
+	want := fmt.Sprintf("≤ %s", f.most)
+	longest, found := time.Duration(0), false
+	for _, row := range r.Faults {
+		if row.Test != f.test {
+			continue
+		}
+		for _, text := range row.Said {
+			m := f.said.FindStringSubmatch(text)
+			if m == nil {
+				continue
+			}
+			took, err := time.ParseDuration(m[1])
+			if err != nil {
+				continue
+			}
+			longest, found = max(longest, took), true
+		}
+	}
+	if !found {
+		return unmeasured(f.what, want)
+	}
+	measured := humanDuration(float64(longest))
+	if longest >= time.Second {
+		measured = fmt.Sprintf("%.2f s", longest.Seconds())
+	}
+	return judged(f.what, want, measured, longest <= f.most)
+}
+
+// faultBars holds that all tests passed, and what they said.
+func faultBars(r *results) []bar {
+	const want = "all tests pass"
+	if len(r.Faults) == 0 {
+		return []bar{unmeasured("faults", want)}
+	}
+	passed := 0
+	for _, f := range r.Faults {
+		if f.Passed {
+			passed++
+		}
+	}
+	bars := []bar{judged("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)), passed == len(r.Faults))}
+	for _, f := range faultTimes() {
+		bars = append(bars, f.bar(r))
+	}
+	return bars
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// fleetRules has a limit for each way in which nodes share it. So few units come back in an hour that none does in a test.
+const fleetRules = `rules:
+  - { id: leased, when: { path: /leased }, limits: [100/d], consistency: lease }
+  - { id: told, when: { path: /told }, limits: [20/d], consistency: async }
+`
+
+const gossipRules = `rules:
+  - { id: gossiped, when: { path: /gossiped }, limits: [20/d], consistency: gossip }
+  - { id: shared, when: { path: /shared }, limits: [30/d], consistency: gossip, partition: share }
+`
+
+// passed tells whether a request passes; it must pass or be denied.
+func (c *client) passed(path string) bool {
+	c.t.Helper()
+	switch answer := c.must(path); answer.StatusCode {
+	case 200:
+		return true
+	case 429:
+		return false
+	default:
+		c.t.Fatalf("%s: got %s, want 200 or 429", path, answer.Status)
+		return false
+	}
+}
+
+// drain sends requests until one is denied, and returns how many passed.
+func (c *client) drain(path string) int {
+	c.t.Helper()
+	const enough = 1000
+	for n := range enough {
+		if !c.passed(path) {
+			return n
+		}
+	}
+	c.t.Fatalf("%s: %d passed and none was denied", path, enough)
+	return enough
+}
+
+func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	config := filepath.Join(t.TempDir(), "headgate.yaml")
+	writeFile(t, config, "redis: { deadline: 5s }\n")
+	args := onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL(), "--config", config)
+	a, b := serve(t, args...), serve(t, args...)
+	total := 0
+	clients := []*client{newClient(t, a.gateway), newClient(t, b.gateway)}
+	// What a node holds and does not use goes back a moment later, so that in the end somebody gets it.
+	eventually(t, "all of the limit to be used", func() error {
+		for _, c := range clients {
+			total += c.drain("/leased")
+		}
+		if total < 100 {
+			return fmt.Errorf("%d passed, want 100", total)
+		}
+		return nil
+	})
+	if total != 100 {
+		t.Errorf("%d passed, want 100", total)
+	}
+	calls := a.metric(`headgate_lease_calls_total{result="ok"}`)
+	if calls == 0 || a.metric(`headgate_lease_units_total{what="granted"}`) == 0 {
+		t.Error("leases are not counted")
+	}
+	if got := a.metric(`headgate_decisions_total{mode="lease",rule="leased",verdict="allow"}`); got == 0 {
+		t.Error("decisions are not counted as those of leases")
+	}
+	eventually(t, "both nodes to be known", func() error {
+		if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
+			return fmt.Errorf("%v live, want 2", live)
+		}
+		return nil
+	})
+	if code := b.stop(); code != 0 {
+		t.Errorf("got exit code %d", code)
+	}
+	eventually(t, "the node that left to be gone", func() error {
+		if known := a.metric(`headgate_fleet_nodes{state="known"}`); known != 1 {
+			return fmt.Errorf("%v known, want 1", known)
+		}
+		return nil
+	})
+}
+
+func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	args := onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())
+	a, b := serve(t, args...), serve(t, args...)
+	mine, other := newClient(t, a.gateway), newClient(t, b.gateway)
+	if !other.passed("/told") { // from now on b asks what others took
+		t.Fatal("the first of a day was denied")
+	}
+	if n := mine.drain("/told"); n > 20 {
+		t.Errorf("%d of 20 passed on one node", n)
+	}
+	eventually(t, "the other node to hear of it", func() error {
+		if other.passed("/told") {
+			return errors.New("it lets pass")
+		}
+		return nil
+	})
+	eventually(t, "the news to be measured", func() error {
+		if b.metric(`headgate_news_units_total{mode="async",what="absorbed"}`) == 0 || b.metric(`headgate_news_up{mode="async"}`) != 1 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+// Nodes that share nothing but a network hear of each other's requests, and whoever has another key is not heard.
+func TestNodesGossipWithoutAStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, wrong := filepath.Join(dir, "key.txt"), filepath.Join(dir, "wrong.txt")
+	writeFile(t, key, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n")
+	writeFile(t, wrong, "0123456789abcdef")
+	node := func(id, key string, join ...string) *process {
+		args := onFreePort("--rules", rulesFile(t, gossipRules), "--node-id", id, "--gossip-addr", "127.0.0.1:0", "--gossip-key-file", key)
+		if join != nil {
+			args = append(args, "--join", strings.Join(join, ","))
+		}
+		return serve(t, args...)
+	}
+	a := node("a", key)
+	address, _ := a.waitLog("listening")["gossip"].(string)
+	b := node("b", key, address)
+	for _, p := range []*process{a, b} {
+		eventually(t, "the nodes to meet", func() error {
+			if live := p.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
+				return fmt.Errorf("%v live, want 2", live)
+			}
+			return nil
+		})
+	}
+	if n := newClient(t, a.gateway).drain("/gossiped"); n != 20 {
+		t.Errorf("%d passed on one node, want 20", n)
+	}
+	other := newClient(t, b.gateway)
+	eventually(t, "the other node to hear of it", func() error {
+		if other.passed("/gossiped") {
+			return errors.New("it lets pass")
+		}
+		return nil
+	})
+
+	stranger := node("c", wrong, address)
+	eventually(t, "the stranger to be told from the others", func() error {
+		if a.metric(`headgate_gossip_lost_total{why="wrong_key"}`) == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
+		t.Errorf("%v nodes with the stranger, want 2", live)
+	}
+	if n := newClient(t, stranger.gateway).drain("/gossiped"); n != 20 {
+		t.Errorf("%d passed at the stranger's, want 20: it knows of nobody", n)
+	}
+
+	// One that dies is missed: what is left of the fleet has its share.
+	b.signal(syscall.SIGKILL)
+	eventually(t, "the dead node to be missed", func() error {
+		if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 1 {
+			return fmt.Errorf("%v live, want 1", live)
+		}
+		return nil
+	})
+	if known := a.metric(`headgate_fleet_nodes{state="known"}`); known != 2 {
+		t.Errorf("%v known, want 2", known)
+	}
+	if n := newClient(t, a.gateway).drain("/shared"); n != 15 {
+		t.Errorf("%d of 30 passed on one of two nodes that are cut off, want its share of 15", n)
+	}
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Fleet says how nodes and regions share limits.
+type Fleet struct {
+	Name           string        `field:"name" default:"headgate" doc:"The fleet's name. Nodes of another name are not listened to, though they meet on one network or in one Redis."`
+	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use what it has taken ahead under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
+	Interval       time.Duration `field:"interval" default:"100ms" doc:"How often nodes tell each other what they took under consistency: async, from 10ms to 20s."`
+	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"How often regions tell each other what they took under scope: global, from 10ms to 20s."`
+	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Of how many clients, at most, a node knows under each of lease, async and gossip at once."`
+	Advertise      string        `field:"advertise" doc:"Where other nodes reach gossip_addr, as host:port, if that is not where it listens. Default: an address of this host."`
+	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"How much a node sends by gossip in a second, at most."`
+}
+
+// Bounds of what Fleet says.
+const (
+	minLease, maxLease       = 10 * time.Millisecond, 100 * time.Millisecond
+	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
+)
+
+// Gossips tells whether this node tells others what it took without a store.
+func (c *Config) Gossips() bool {
+	return c.GossipAddr != Off && (c.Given("gossip-addr") || c.Given("join") || c.Given("gossip-key-file"))
+}
+
+func (c *Config) checkGlobalStore() error {
+	if c.GlobalStore == "" {
+		return nil
+	}
+	if !isStoreURL(c.GlobalStore) {
+		return &complaint{"no such store", "a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+	}
+	if c.Region == "" {
+		return &complaint{"given without a region", "region as well, a name that the nodes of other regions do not have"}
+	}
+	return nil
+}
+
+func (c *Config) checkJoin() error {
+	for _, addr := range c.Join {
+		host, port, err := net.SplitHostPort(addr)
+		if n, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil || n == 0 {
+			return bad(addr, "host:port")
+		}
+	}
+	if len(c.Join) > 0 && c.GossipAddr == Off {
+		return &complaint{"given with a gossip address of off", "one of them"}
+	}
+	return nil
+}
+
+func (c *Config) checkFleet() error {
+	f := &c.Fleet
+	for _, d := range []struct {
+		field       string
+		value       time.Duration
+		least, most time.Duration
+	}{
+		{"fleet.lease_ttl", f.LeaseTTL, minLease, maxLease},
+		{"fleet.interval", f.Interval, minInterval, maxInterval},
+		{"fleet.global_interval", f.GlobalInterval, minInterval, maxInterval},
+	} {
+		if d.value != 0 && (d.value < d.least || d.value > d.most) {
+			return c.at(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
+		}
+	}
+	if f.MaxKeys < 0 {
+		return c.at("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least 1")
+	}
+	if f.Advertise != "" {
+		if _, _, err := net.SplitHostPort(f.Advertise); err != nil {
+			return c.at("fleet.advertise", f.Advertise, "host:port")
+		}
+	}
+	return nil
+}
+
+// GossipKey returns the key that gossip is encrypted with, nil for none.
+func (c *Config) GossipKey() ([]byte, error) {
+	if c.GossipKeyFile == "" {
+		return nil, nil
+	}
+	const most = 128 // bytes of a file
+	data, err := os.ReadFile(c.GossipKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Where("gossip-key-file"), err)
+	}
+	text := bytes.TrimSpace(data)
+	if len(text) <= most {
+		if made, err := base64.StdEncoding.DecodeString(string(text)); err == nil && isKeySize(len(made)) {
+			return made, nil
+		}
+	}
+	if text = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")); isKeySize(len(text)) {
+		return text, nil
+	}
+	return nil, fmt.Errorf("%s: %s is no key: want 16, 24 or 32 bytes, or these in base64, such as of: openssl rand -base64 32",
+		c.Where("gossip-key-file"), c.GossipKeyFile)
+}
+
+func isKeySize(n int) bool { return n == 16 || n == 24 || n == 32 }

@@ -1,0 +1,119 @@
+package follow_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/follow"
+)
+
+// A replaceable source is one whose database is taken away and put in place again, as an operator does who restores it.
+type replaceable struct {
+	db     atomic.Pointer[control.DB]
+	breaks chan struct{} // the stream breaks, as it does when a service is restarted
+}
+
+func newReplaceable(db control.DB) *replaceable {
+	r := &replaceable{breaks: make(chan struct{})}
+	r.db.Store(&db)
+	return r
+}
+
+func (r *replaceable) source() follow.Source { return follow.Database(*r.db.Load(), namespace, nil) }
+
+func (r *replaceable) Name() string      { return "the one database" }
+func (r *replaceable) Namespace() string { return namespace }
+
+func (r *replaceable) Fetch(ctx context.Context, since control.Mark, to follow.Sink) error {
+	return r.source().Fetch(ctx, since, to)
+}
+
+func (r *replaceable) Watch(ctx context.Context) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		for {
+			_, revision, err := (*r.db.Load()).Revision(ctx, namespace)
+			if !yield(revision, err) {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.breaks:
+			}
+			if !yield(0, errors.New("the stream broke")) {
+				return
+			}
+		}
+	}
+}
+
+func (r *replaceable) Beat(context.Context, control.Node) (int64, time.Duration, error) {
+	return 0, 0, nil
+}
+
+// limited makes a change after which users have so many a second, and acme ten times that.
+func limited(t *testing.T, db control.DB, count int) {
+	t.Helper()
+	commit(t, db, rule("per-user", fmt.Sprintf(`{"id":"per-user","key":["user"],"limits":["%d/s"]}`, count)),
+		client("acme", fmt.Sprintf(`{"id":"acme","limits":["%d0/s"]}`, count)))
+}
+
+// A database that was restored counts on from an earlier revision, so that its numbers come to mean something else. A node
+// then takes everything; but if its own past is that of the database it takes what has changed.
+func TestANodeNoticesThatTheDatabaseHasAnotherPast(t *testing.T) {
+	t.Parallel()
+	first := openDB(t)
+	limited(t, first, 1)
+	var backup bytes.Buffer
+	if err := first.Dump(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	restored := func(t *testing.T, changes []int) control.DB {
+		db := openDB(t)
+		if err := db.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		for _, count := range changes {
+			limited(t, db, count)
+		}
+		return db
+	}
+	for name, tt := range map[string]struct {
+		before, after []int // what was changed after the backup, in the database and in the one in its place
+		whole, deltas int64 // that the node takes
+		want          int64
+	}{
+		"the same number":        {[]int{2}, []int{3}, 2, 0, 3},
+		"a higher number":        {[]int{2}, []int{3, 4}, 2, 0, 4},
+		"a lower number":         {[]int{2, 3}, []int{4}, 2, 0, 4},
+		"the backup alone":       {[]int{2}, nil, 2, 0, 1},
+		"the past of the backup": {nil, []int{2}, 1, 1, 2},
+		"nothing new":            {nil, nil, 1, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := newReplaceable(restored(t, tt.before))
+			n := open(t, follow.Config{Source: source, Poll: time.Hour})
+			n.run(t)
+			until(t, "the stream is there", func() bool { return n.Status().Push })
+			after := restored(t, tt.after)
+			source.db.Store(&after)
+			asked := func() int64 { s := n.Status(); return s.Whole + s.Deltas + s.Unchanged }
+			before := asked()
+			source.breaks <- struct{}{} // nothing else tells the node
+			until(t, "it has asked", func() bool { return asked() > before })
+			s := n.Status()
+			if user, acme := n.limit("bob"), n.limit("acme"); user != tt.want || acme != 10*tt.want || s.Whole != tt.whole || s.Deltas != tt.deltas {
+				t.Errorf("got %d/s and %d/s for acme, having taken %d wholes and %d changes; want %d/s and %d/s with %d and %d",
+					user, acme, s.Whole, s.Deltas, tt.want, 10*tt.want, tt.whole, tt.deltas)
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+// Package lines writes values as lines of JSON, and reads them, with the sum of all lines that count: who puts it at the end
+// knows that what he reads is whole.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// A Writer writes lines. Make one with NewWriter.
+type Writer struct {
+	w    io.Writer
+	most int
+	sum  hash.Hash
+	line bytes.Buffer
+}
+
+// NewWriter returns a Writer of lines of at most so many bytes.
+func NewWriter(w io.Writer, most int) *Writer { return &Writer{w: w, most: most, sum: sha256.New()} }
+
+// Write writes a value as a line.
+func (w *Writer) Write(v any) error {
+	w.line.Reset()
+	encoder := json.NewEncoder(&w.line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	if w.line.Len() > w.most {
+		return fmt.Errorf("a line of %d bytes, where %d are the most", w.line.Len(), w.most)
+	}
+	w.sum.Write(w.line.Bytes())
+	_, err := w.w.Write(w.line.Bytes())
+	return err
+}
+
+// Sum returns the SHA-256 of all lines so far.
+func (w *Writer) Sum() string { return hex.EncodeToString(w.sum.Sum(nil)) }
+
+// A Reader reads lines. Make one with NewReader.
+type Reader struct {
+	lines *bufio.Scanner
+	sum   hash.Hash
+}
+
+// NewReader returns a Reader of lines of at most so many bytes.
+func NewReader(r io.Reader, most int) *Reader {
+	made := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
+	made.lines.Buffer(make([]byte, 64<<10), most+1)
+	return made
+}
+
+// Next reads a line into a value. It is io.ErrUnexpectedEOF if there is none.
+func (r *Reader) Next(into any) error {
+	if !r.lines.Scan() {
+		if err := r.lines.Err(); err != nil {
+			return err
+		}
+		return io.ErrUnexpectedEOF
+	}
+	err := json.Unmarshal(r.lines.Bytes(), into)
+	if failed := r.lines.Err(); failed != nil {
+		return failed // and what was read before it is half a line
+	}
+	return err
+}
+
+// Count adds the line that was read last to the sum.
+func (r *Reader) Count() {
+	r.sum.Write(r.lines.Bytes())
+	r.sum.Write([]byte{'\n'})
+}
+
+// Sum returns the SHA-256 of all lines that count.
+func (r *Reader) Sum() string { return hex.EncodeToString(r.sum.Sum(nil)) }

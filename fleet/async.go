@@ -1,0 +1,358 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+var _ headgate.Limiter = (*Async)(nil)
+
+// An Exchange is where nodes leave notes for each other: each has one note a key, which replaces the one before. One is in
+// Redis (redisstore.Board).
+type Exchange interface {
+	// Exchange leaves this node's notes under keys, of 16 bytes each, and calls heard for the notes that others left under
+	// the same keys: key is its index among keys, age for how long the note has been there. An empty note leaves what is
+	// there. Notes that heard was called with before may be left out. A note may be forgotten when nobody has left one under
+	// its key for as long as keep says.
+	//
+	// missed are the indices of keys whose notes may not have been left, and err says why. An error that has a method
+	// Foreign() bool, and that returns true, tells that somebody else leaves notes there who does not belong to us.
+	Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(key int, author, note string, age time.Duration)) (missed []int, err error)
+}
+
+// Async decides by this node's own counters, and tells other nodes, and hears from them, what was consumed: some times in
+// every interval, for the keys that were asked for, through an [Exchange]. No decision waits for that.
+//
+// # What can slip through
+//
+// What others consumed is known after S = interval + 2 delays at the latest, where a delay is the way to the exchange.
+// N nodes with a burst of R and a rate of r can let pass at most (N−1)(R+rS) too much before they know. If λ is the most
+// that arrives in any S, and it is twice the rate or more, it is at most (λ−r)S; if it is less, it is at most what others
+// let pass within S, which is below λS. Whatever it was is a debt: nobody lets anything pass until it is repaid, so that in
+// the long run no more passes than the limit. Each node exchanges four times in an interval, so that news is not older
+// than half of one and two delays as a rule; the rest is for calls that are late. LedgerOptions.LocalCap bounds what one
+// node can do alone.
+//
+// # When the exchange is away
+//
+// Nodes go on deciding by themselves, and tell what they consumed when it is back. After a few intervals without an answer
+// the checks' policies apply; see [Ledger.SetAway]. An exchange that loses all its notes loses nothing that matters: each
+// node remembers what it heard, and totals go on.
+type Async struct {
+	ledger   *Ledger
+	exchange Exchange
+	options  AsyncOptions
+	clock    Clock
+
+	life context.Context
+	end  context.CancelFunc
+	busy sync.WaitGroup
+
+	mu      sync.Mutex
+	timer   Timer
+	closing bool
+
+	batch batch
+	began time.Duration // by the clock: when the latest exchange was
+	last  time.Duration // by the clock: when an exchange last succeeded
+	since time.Duration // by the clock: when they began to fail; 0 while they don't
+
+	toldForeign time.Duration // by the clock; 0 if never
+
+	counters asyncCounters
+}
+
+// AsyncOptions are the settings of an Async. Name must be given.
+type AsyncOptions struct {
+	// Name is this node's, which no other has. At most 64 bytes.
+	Name string
+	// Incarnation tells this life of the node from others. Default by chance.
+	Incarnation uint64
+	// Interval is how old what is known of other nodes may be. 10 ms to 20 s. Default DefaultAsyncInterval.
+	Interval time.Duration
+	// MaxKeys is how many keys are exchanged at once, four times in an interval; others wait, the hottest first. Default
+	// DefaultAsyncKeys.
+	MaxKeys int
+	// Deadline is how long one exchange may take. Default an interval, and 100 ms to 2 s.
+	Deadline time.Duration
+	// Missed is after how many intervals without an exchange policies apply. Default 5.
+	Missed int
+	// Rand returns a number below n by chance; it spreads exchanges, so that nodes don't all come at once. Default
+	// math/rand/v2.
+	Rand func(n int64) int64
+	// OnEvent is told when the exchange is away, back, or used by others. It must not block. Default is to log.
+	OnEvent func(AsyncEvent)
+}
+
+// What the options are unless told otherwise.
+const (
+	DefaultAsyncInterval = 100 * time.Millisecond
+	DefaultAsyncKeys     = 4096
+)
+
+const (
+	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
+	minDeadline, maxDeadline = 100 * time.Millisecond, 2 * time.Second
+	maxAsyncKeys             = 1 << 16
+	defaultMissed            = 5
+	maxName                  = 64
+	// perInterval is how often nodes exchange in an interval. News waits for the next exchange of who has it, and then for
+	// the next of who gets it.
+	perInterval = 4
+)
+
+func (o *AsyncOptions) validate() error {
+	if o.Incarnation == 0 {
+		o.Incarnation = rand.Uint64() | 1
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultAsyncInterval
+	}
+	if o.MaxKeys == 0 {
+		o.MaxKeys = DefaultAsyncKeys
+	}
+	if o.Deadline == 0 {
+		o.Deadline = min(max(o.Interval, minDeadline), maxDeadline)
+	}
+	if o.Missed == 0 {
+		o.Missed = defaultMissed
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Int64N
+	}
+	if o.OnEvent == nil {
+		o.OnEvent = logAsync
+	}
+	switch {
+	case o.Name == "" || len(o.Name) > maxName:
+		return fmt.Errorf("fleet: AsyncOptions.Name %q: want a name of at most %d bytes that no other node has", o.Name[:min(len(o.Name), maxName)], maxName)
+	case o.Interval < minInterval || o.Interval > maxInterval:
+		return fmt.Errorf("fleet: AsyncOptions.Interval %v: want %v to %v, or 0 for %v", o.Interval, minInterval, maxInterval, DefaultAsyncInterval)
+	case o.MaxKeys < 1 || o.MaxKeys > maxAsyncKeys:
+		return fmt.Errorf("fleet: AsyncOptions.MaxKeys %d: want 1 to %d, or 0 for %d", o.MaxKeys, maxAsyncKeys, DefaultAsyncKeys)
+	case o.Deadline < time.Millisecond:
+		return fmt.Errorf("fleet: AsyncOptions.Deadline %v: want at least 1ms, or 0 for an interval", o.Deadline)
+	case o.Missed < 1:
+		return fmt.Errorf("fleet: AsyncOptions.Missed %d: want at least 1, or 0 for %d", o.Missed, defaultMissed)
+	}
+	return nil
+}
+
+var errNoExchange = errors.New("fleet: NewAsync: no Exchange: want one, such as a redisstore.Board")
+
+// NewAsync returns a limiter that shares its counters through an exchange, and begins to. Close ends that.
+func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
+	if x == nil {
+		return nil, errNoExchange
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	lo.Asks = true
+	if lo.Lag == 0 {
+		lo.Lag = 2 * o.Interval
+	}
+	if lo.Idle == 0 {
+		lo.Idle = max(DefaultIdle, 4*lo.Lag)
+	}
+	l, err := NewLedger(lo)
+	if err != nil {
+		return nil, err
+	}
+	a := &Async{ledger: l, exchange: x, options: o, clock: l.options.Clock}
+	a.last = a.clock.Now()
+	a.life, a.end = context.WithCancel(context.Background())
+	a.schedule(a.pause())
+	return a, nil
+}
+
+// Author returns what stands before a node's notes in an exchange: its incarnation and its name.
+func (o AsyncOptions) Author() string {
+	return authorOf(Peer{Name: o.Name, Incarnation: o.Incarnation})
+}
+
+// pause is how long to wait between exchanges: a little less than it may be, so that nodes don't keep step.
+func (a *Async) pause() time.Duration {
+	period := int64(a.options.Interval / perInterval)
+	return time.Duration(period - a.options.Rand(period/5+1))
+}
+
+// schedule has an exchange made after a while, unless the end has come.
+func (a *Async) schedule(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing {
+		return
+	}
+	a.busy.Add(1)
+	a.timer = a.clock.AfterFunc(d, func() {
+		defer a.busy.Done()
+		began := a.clock.Now()
+		a.round(a.life)
+		a.schedule(max(0, a.pause()-(a.clock.Now()-began)))
+	})
+}
+
+// Close tells the other nodes what they don't know yet, as long as ctx lasts, and ends what NewAsync began. The exchange
+// is the caller's to close.
+func (a *Async) Close(ctx context.Context) error {
+	a.mu.Lock()
+	if a.closing {
+		a.mu.Unlock()
+		return headgate.ErrClosed
+	}
+	a.closing = true
+	if a.timer.Stop() {
+		a.busy.Done()
+	}
+	a.mu.Unlock()
+	stop := context.AfterFunc(ctx, a.end)
+	a.busy.Wait()
+	stop()
+	var err error
+	for err == nil && ctx.Err() == nil {
+		var more bool
+		if more, err = a.round(ctx); !more {
+			break
+		}
+	}
+	a.end()
+	return errors.Join(err, a.ledger.Close())
+}
+
+// round makes one exchange. It tells whether there may be more to tell.
+func (a *Async) round(ctx context.Context) (more bool, err error) {
+	b := &a.batch
+	b.fill(a.ledger, a.options.MaxKeys)
+	if len(b.tallies) == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	deadline := a.clock.AfterFunc(a.options.Deadline, func() { cancel(context.DeadlineExceeded) })
+	a.began = a.clock.Now()
+	missed, err := a.exchange.Exchange(ctx, b.keys, b.notes, b.keep, a.hear)
+	deadline.Stop()
+	a.counters.exchanges.Add(1)
+	a.counters.sent.Add(int64(len(b.tallies) - len(missed)))
+	a.counters.trip.Store(int64(a.clock.Now() - a.began))
+	a.settle(missed, err)
+	return len(b.tallies) == a.options.MaxKeys, err
+}
+
+// hear absorbs a note of another node.
+func (a *Async) hear(key int, author, note string, age time.Duration) {
+	from, ok := peerOf(author)
+	if ok && from.Name == a.options.Name && from.Incarnation == a.options.Incarnation {
+		return
+	}
+	var t [1]Tally
+	uptime, read := readNote(note, &t[0])
+	if !ok || !read || key < 0 || key >= len(a.batch.tallies) {
+		a.counters.garbled.Add(1)
+		return
+	}
+	a.counters.heard.Add(1)
+	// It took a while to get there, and to come here: no longer than this exchange, as a rule.
+	t[0].Key, t[0].Age = a.batch.tallies[key].Key, max(0, age)+a.clock.Now()-a.began
+	a.ledger.Absorb(from, uptime, t[:])
+}
+
+// settle draws the consequences of an exchange.
+func (a *Async) settle(missed []int, err error) {
+	now := a.clock.Now()
+	var f interface{ Foreign() bool }
+	if errors.As(err, &f) && f.Foreign() {
+		a.counters.foreign.Add(1)
+		a.tell(AsyncEvent{Kind: ExchangeForeign, Err: err})
+		err = nil
+	}
+	if len(missed) > 0 || err != nil {
+		a.counters.failures.Add(1)
+		a.ledger.Retell(a.batch.pick(missed))
+	}
+	if len(missed) < len(a.batch.tallies) {
+		if a.since != 0 {
+			a.ledger.SetAway(false, 0)
+			a.tell(AsyncEvent{Kind: ExchangeBack, Down: now - a.since})
+			a.since = 0
+			a.counters.away.Store(false)
+		}
+		a.last = now
+		return
+	}
+	if silent := now - a.last; silent >= time.Duration(a.options.Missed)*a.options.Interval {
+		a.ledger.SetAway(true, a.options.Interval)
+		if a.since == 0 {
+			a.since = max(1, a.last)
+			a.counters.away.Store(true)
+			a.tell(AsyncEvent{Kind: ExchangeAway, Err: err})
+		}
+	}
+}
+
+// Take decides one check. See [headgate.Limiter]. What remains and when to come back are estimates, as others may take too.
+func (a *Async) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return a.ledger.Take(ctx, c)
+}
+
+// TakeAll decides several checks as one. See [headgate.Limiter].
+func (a *Async) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	return a.ledger.TakeAll(ctx, checks, dst)
+}
+
+// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+func (a *Async) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return a.ledger.Charge(ctx, c)
+}
+
+// Give returns units that were taken. See [Ledger.Give].
+func (a *Async) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	return a.ledger.Give(ctx, c, r)
+}
+
+// Reset forgets what was consumed, on all nodes as soon as they hear of it. See [headgate.Limiter].
+func (a *Async) Reset(ctx context.Context, c headgate.Check) error { return a.ledger.Reset(ctx, c) }
+
+// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
+func (a *Async) BorrowsKeys() {}
+
+type asyncCounters struct {
+	exchanges, failures, sent, heard, garbled, foreign, trip atomic.Int64
+	away                                                     atomic.Bool
+}
+
+// AsyncStats are the figures of an Async.
+type AsyncStats struct {
+	LedgerStats
+	// Exchanges is how many exchanges were made, and Failures how many of them failed, if only for some keys.
+	Exchanges, Failures int64
+	// Sent is how many tallies were told, and Heard how many.
+	Sent, Heard int64
+	// Garbled is how many notes made no sense.
+	Garbled int64
+	// Foreign is how many exchanges met notes of another fleet.
+	Foreign int64
+	// RoundTrip is how long the latest exchange took.
+	RoundTrip time.Duration
+	// Away tells that the exchange has not answered for so long that policies apply.
+	Away bool
+}
+
+// Stats returns the figures as they are now.
+func (a *Async) Stats() AsyncStats {
+	c := &a.counters
+	return AsyncStats{
+		LedgerStats: a.ledger.Stats(),
+		Exchanges:   c.exchanges.Load(), Failures: c.failures.Load(),
+		Sent: c.sent.Load(), Heard: c.heard.Load(), Garbled: c.garbled.Load(), Foreign: c.foreign.Load(),
+		RoundTrip: time.Duration(c.trip.Load()), Away: c.away.Load(),
+	}
+}

@@ -1,0 +1,389 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// takeAsync takes units one by one and returns how many passed.
+func takeAsync(t testing.TB, a *Async, key string, l headgate.Limit, n int) (passed int) {
+	t.Helper()
+	for range n {
+		d, err := a.Take(context.Background(), headgate.Check{Key: key, Limit: l, Cost: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			passed++
+		}
+	}
+	return passed
+}
+
+// leftAsync checks what remains of a key on all nodes.
+func leftAsync(t testing.TB, when, key string, l headgate.Limit, want int64, all ...*Async) {
+	t.Helper()
+	for _, a := range all {
+		d, err := a.Take(context.Background(), headgate.Check{Key: key, Limit: l})
+		if err != nil || d.Remaining != want {
+			t.Errorf("%s: remaining on %s: got %d, %v, want %d", when, a.options.Name, d.Remaining, err, want)
+		}
+	}
+}
+
+// talk gives nodes the time to hear of each other.
+func talk() { time.Sleep(DefaultAsyncInterval + 20*time.Millisecond) }
+
+func TestAsyncThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startAsync(t, 3, newSlate(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		limit := headgate.PerSecond(4)
+		start := time.Now()
+		passed := 0
+		for _, a := range all {
+			passed += takeAsync(t, a, "k", limit, 6)
+		}
+		if passed != 12 {
+			t.Errorf("passed before anybody knew: got %d, want 12", passed)
+		}
+		talk()
+		leftAsync(t, "after sharing", "k", limit, -8, all...)
+		for passed = 0; passed == 0; time.Sleep(time.Millisecond) {
+			for _, a := range all {
+				passed += takeAsync(t, a, "k", limit, 1)
+			}
+		}
+		if shut := time.Since(start); shut < 2*time.Second || shut > 2300*time.Millisecond {
+			t.Errorf("closed for %v, want 2 s, and then until there is a unit", shut)
+		}
+	})
+}
+
+func TestAsyncThreeHostsThatTakeWithinTheLimitAllKnowThatNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startAsync(t, 3, newSlate(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		limit := headgate.PerSecond(4)
+		takeAsync(t, all[0], "k", limit, 1)
+		takeAsync(t, all[1], "k", limit, 2)
+		takeAsync(t, all[2], "k", limit, 1)
+		talk()
+		leftAsync(t, "after sharing", "k", limit, 0, all...)
+	})
+}
+
+func TestAsyncNobodyIsChargedTwiceWhenTheExchangeLosesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(time.Millisecond)
+		all := startAsync(t, 3, s, nil)
+		defer closeAsync(t, all...)
+		limit := headgate.PerHour(1000)
+		for round := range 5 {
+			for _, a := range all {
+				takeAsync(t, a, "k", limit, 10)
+			}
+			talk()
+			leftAsync(t, fmt.Sprint("round ", round), "k", limit, int64(1000-30*(round+1)), all...)
+			s.wipe()
+		}
+	})
+}
+
+func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(time.Millisecond)
+		all := startAsync(t, 2, s, nil)
+		limit := headgate.PerHour(1000)
+		for range 50 {
+			takeAsync(t, all[0], "k", limit, 4)
+			takeAsync(t, all[1], "k", limit, 4)
+			time.Sleep(time.Second)
+		}
+		closeAsync(t, all[1])
+		again := startAsync(t, 2, s, func(_ *LedgerOptions, o *AsyncOptions) {
+			o.Incarnation += 1000
+			o.Name = strings.Replace(o.Name, "0", "2", 1)
+		})
+		all = append(all[:1], again...)
+		defer closeAsync(t, all...)
+		time.Sleep(time.Second)
+		for _, a := range all {
+			takeAsync(t, a, "k", limit, 1)
+		}
+		talk()
+		// 403 taken, of which 14 were given back by time.
+		for _, a := range all {
+			d, err := a.Take(context.Background(), headgate.Check{Key: "k", Limit: limit})
+			if want := int64(1000 - 403 + 14); err != nil || d.Remaining < want-1 || d.Remaining > want+1 {
+				t.Errorf("after the restart: remaining on %s: got %d, %v, want %d or one off", a.options.Name, d.Remaining, err, want)
+			}
+		}
+	})
+}
+
+func TestAsyncCloseTellsWhatOthersDontKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startAsync(t, 2, newSlate(time.Millisecond), func(_ *LedgerOptions, o *AsyncOptions) { o.MaxKeys = 7 })
+		limit := headgate.PerHour(100)
+		for i := range 100 {
+			takeAsync(t, all[0], fmt.Sprint(i), limit, 2)
+		}
+		closeAsync(t, all[0])
+		for i := range 100 {
+			takeAsync(t, all[1], fmt.Sprint(i), limit, 1)
+		}
+		time.Sleep(2 * time.Second)
+		for i := range 100 {
+			leftAsync(t, "after the other ended", fmt.Sprint(i), limit, 97, all[1])
+		}
+		closeAsync(t, all[1])
+		if err := all[1].Close(context.Background()); !errors.Is(err, headgate.ErrClosed) {
+			t.Errorf("a second Close: got %v, want ErrClosed", err)
+		}
+		if _, err := all[1].Take(context.Background(), headgate.Check{Key: "k", Limit: limit}); !errors.Is(err, headgate.ErrClosed) {
+			t.Errorf("Take when closed: got %v, want ErrClosed", err)
+		}
+	})
+}
+
+func TestAsyncCloseGivesUpWhenItsContextDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startAsync(t, 1, newSlate(time.Hour), func(_ *LedgerOptions, o *AsyncOptions) {
+			o.Deadline, o.OnEvent = 2*time.Hour, func(AsyncEvent) {}
+		})
+		takeAsync(t, all[0], "k", headgate.PerHour(100), 2)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_ = all[0].Close(ctx)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("Close took %v, want the second that its context lasted", took)
+		}
+	})
+}
+
+func TestAsyncGoesOnWhileTheExchangeIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events []AsyncEvent
+		s := newSlate(time.Millisecond)
+		all := startAsync(t, 2, s, func(lo *LedgerOptions, o *AsyncOptions) {
+			lo.Members = &fakeMembers{2, 2}
+			o.OnEvent = func(e AsyncEvent) {}
+			if o.Name == "node 0" {
+				o.OnEvent = func(e AsyncEvent) { events = append(events, e) }
+			}
+		})
+		defer closeAsync(t, all...)
+		limit := headgate.PerHour(1000)
+		takeAsync(t, all[0], "k", limit, 10)
+		takeAsync(t, all[1], "k", limit, 10)
+		talk()
+		leftAsync(t, "before", "k", limit, 980, all...)
+
+		s.setDown(true)
+		takeAsync(t, all[0], "k", limit, 10)
+		time.Sleep(time.Second)
+		leftAsync(t, "while it is away, by itself", "k", limit, 970, all[0])
+		check := headgate.Check{Key: "k", Limit: limit, Cost: 1, OnFailure: headgate.Local}
+		if d, err := all[0].Take(context.Background(), check); err != nil || d.Limit != 500 || !d.Degraded {
+			t.Errorf("local, while it is away: got %+v, %v, want a limit of 500, degraded", d, err)
+		}
+		check.OnFailure = headgate.Closed
+		if d, err := all[0].Take(context.Background(), check); err != nil || d.Allowed || !d.Degraded || d.RetryAfter <= 0 {
+			t.Errorf("closed, while it is away: got %+v, %v, want denied for a while, degraded", d, err)
+		}
+		if !all[0].Stats().Away || all[0].Stats().Failures == 0 {
+			t.Errorf("stats: got %+v, want away and failures", all[0].Stats())
+		}
+
+		s.setDown(false)
+		talk()
+		leftAsync(t, "when it is back", "k", limit, 969, all[0])
+		takeAsync(t, all[1], "k", limit, 1)
+		takeAsync(t, all[0], "k", limit, 1)
+		talk()
+		leftAsync(t, "when it is back", "k", limit, 967, all...)
+		if d, err := all[0].Take(context.Background(), check); err != nil || !d.Allowed || d.Degraded {
+			t.Errorf("closed, when it is back: got %+v, %v, want allowed", d, err)
+		}
+		if len(events) != 2 || events[0].Kind != ExchangeAway || !errors.Is(events[0].Err, errDown) ||
+			events[1].Kind != ExchangeBack || events[1].Down < time.Second {
+			t.Errorf("events: got %v, want away and back after a second", events)
+		}
+	})
+}
+
+// A stranger is an exchange of which another fleet makes use.
+type stranger struct{ pencil }
+
+func (s stranger) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
+	missed, err := s.pencil.Exchange(ctx, keys, notes, keep, heard)
+	return missed, errors.Join(err, foreignError{})
+}
+
+type foreignError struct{}
+
+func (foreignError) Error() string { return "somebody else is here" }
+func (foreignError) Foreign() bool { return true }
+
+func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events atomic.Int64
+		s := newSlate(time.Millisecond)
+		o := AsyncOptions{Name: "a", OnEvent: func(e AsyncEvent) {
+			if e.Kind != ExchangeForeign {
+				t.Errorf("event: got %v, want foreign", e.Kind)
+			}
+			events.Add(1)
+		}}
+		a, err := NewAsync(LedgerOptions{Secret: testSecret}, stranger{pencil{s, "a"}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			takeAsync(t, a, "k", headgate.PerHour(1000), 1)
+			time.Sleep(50 * time.Millisecond)
+		}
+		if got := events.Load(); got < 1 || got > 2 {
+			t.Errorf("events within 15 s: got %d, want 1 or 2", got)
+		}
+		if stats := a.Stats(); stats.Failures != 0 || stats.Foreign < 100 || stats.Away {
+			t.Errorf("stats: got %+v, want no failures and some hundreds foreign", stats)
+		}
+		_ = a.Close(context.Background())
+	})
+}
+
+func TestAsyncGarbledNotesAreCountedAndDoNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(time.Millisecond)
+		all := startAsync(t, 1, s, nil)
+		defer closeAsync(t, all...)
+		limit := headgate.PerHour(1000)
+		takeAsync(t, all[0], "k", limit, 1)
+		talk()
+		s.mu.Lock()
+		for _, notes := range s.notes {
+			notes["x"] = slateNote{"not a note", time.Now()}
+			notes[authorOf(Peer{"liar", 3})] = slateNote{"neither", time.Now()}
+		}
+		s.mu.Unlock()
+		takeAsync(t, all[0], "k", limit, 1)
+		talk()
+		leftAsync(t, "after garbage", "k", limit, 998, all...)
+		if got := all[0].Stats().Garbled; got < 2 {
+			t.Errorf("Stats.Garbled: got %d, want at least 2", got)
+		}
+	})
+}
+
+func TestAsyncTellsMoreKeysThanFitOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(5 * time.Millisecond)
+		all := startAsync(t, 2, s, func(_ *LedgerOptions, o *AsyncOptions) { o.MaxKeys = 50 })
+		defer closeAsync(t, all...)
+		limit := headgate.PerHour(100)
+		const keys = 2000
+		for i := range keys {
+			takeAsync(t, all[0], fmt.Sprint(i), limit, 1)
+			takeAsync(t, all[1], fmt.Sprint(i), limit, 1)
+		}
+		// The hottest comes last, and is told first.
+		takeAsync(t, all[0], "hot", limit, 60)
+		takeAsync(t, all[1], "hot", limit, 30)
+		talk()
+		leftAsync(t, "soon", "hot", limit, 10, all...)
+		if waiting := all[0].Stats().Waiting; waiting < keys/2 {
+			t.Errorf("waiting: got %d keys, want most of %d", waiting, keys)
+		}
+		time.Sleep(3 * time.Second)
+		right := 0
+		for i := range keys {
+			for _, a := range all {
+				if d, err := a.Take(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err == nil && d.Remaining == 98 {
+					right++
+				}
+			}
+		}
+		// Each heard of what the other had told when it asked; who told first has to ask once more to hear of the other.
+		if right < keys {
+			t.Errorf("keys known in full: got %d, want at least %d of %d", right, keys, 2*keys)
+		}
+		for i := range keys {
+			takeAsync(t, all[0], fmt.Sprint(i), limit, 1)
+			takeAsync(t, all[1], fmt.Sprint(i), limit, 1)
+		}
+		time.Sleep(3 * time.Second)
+		for i := range keys {
+			for _, a := range all {
+				if d, err := a.Take(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err != nil || d.Remaining > 97 {
+					t.Fatalf("key %d on %s: got %d left, %v, want at most 97", i, a.options.Name, d.Remaining, err)
+				}
+			}
+		}
+	})
+}
+
+func TestAsyncRefusesBadOptions(t *testing.T) {
+	x := pencil{newSlate(0), "a"}
+	for _, tt := range []struct {
+		name string
+		lo   LedgerOptions
+		x    Exchange
+		o    AsyncOptions
+		want string
+	}{
+		{"no name", LedgerOptions{}, x, AsyncOptions{}, "Name"},
+		{"a long name", LedgerOptions{}, x, AsyncOptions{Name: strings.Repeat("x", 65)}, "Name"},
+		{"no exchange", LedgerOptions{}, nil, AsyncOptions{Name: "a"}, "Exchange"},
+		{"a short interval", LedgerOptions{}, x, AsyncOptions{Name: "a", Interval: time.Millisecond}, "Interval"},
+		{"a long interval", LedgerOptions{}, x, AsyncOptions{Name: "a", Interval: time.Minute}, "Interval"},
+		{"no keys", LedgerOptions{}, x, AsyncOptions{Name: "a", MaxKeys: -1}, "MaxKeys"},
+		{"no time", LedgerOptions{}, x, AsyncOptions{Name: "a", Deadline: 1}, "Deadline"},
+		{"no patience", LedgerOptions{}, x, AsyncOptions{Name: "a", Missed: -1}, "Missed"},
+		{"a short secret", LedgerOptions{Secret: []byte("x")}, x, AsyncOptions{Name: "a"}, "Secret"},
+		{"few keys", LedgerOptions{MaxKeys: 3}, x, AsyncOptions{Name: "a"}, "MaxKeys"},
+		{"a cap above all", LedgerOptions{LocalCap: 101}, x, AsyncOptions{Name: "a"}, "LocalCap"},
+		{"never idle", LedgerOptions{Idle: time.Millisecond}, x, AsyncOptions{Name: "a"}, "Idle"},
+		{"late for ever", LedgerOptions{Lag: time.Hour}, x, AsyncOptions{Name: "a"}, "Lag"},
+	} {
+		if tt.name == "late for ever" {
+			tt.lo.Idle = time.Minute
+		}
+		if _, err := NewAsync(tt.lo, tt.x, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want an error about %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func FuzzAsyncNote(f *testing.F) {
+	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 12, Level: 5})))
+	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
+	f.Add("")
+	f.Add("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+	f.Fuzz(func(t *testing.T, note string) {
+		var tally Tally
+		uptime, ok := readNote(note, &tally)
+		if !ok {
+			return
+		}
+		if uptime < 0 || tally.Start < 0 || tally.Total < 0 || tally.Level < 0 {
+			t.Fatalf("read %q: %v %+v: want nothing below zero", note, uptime, tally)
+		}
+		var again Tally
+		up, ok := readNote(string(appendNote(nil, uptime, &tally)), &again)
+		if !ok || up != uptime || again != tally {
+			t.Errorf("written and read again: got %v %+v %t, want %v %+v", up, again, ok, uptime, tally)
+		}
+	})
+}

@@ -1,0 +1,323 @@
+package fleet
+
+import (
+	"context"
+	"crypto/hmac"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/headgate/headgate"
+)
+
+// Defaults for GossipOptions that are zero.
+const (
+	DefaultGossipCluster   = "headgate"
+	DefaultGossipAddr      = ":8085"
+	DefaultGossipBandwidth = 1_000_000
+	DefaultGossipInterval  = 50 * time.Millisecond
+	DefaultGossipMesh      = 16
+	DefaultGossipFanout    = 4
+	DefaultGossipProbe     = time.Second
+	DefaultGossipForget    = 24 * time.Hour
+)
+
+// GossipOptions are the settings of a Gossip.
+type GossipOptions struct {
+	// Name is this host's, of up to 64 bytes. No two hosts may have the same. There is no default.
+	Name string
+	// Cluster is the name of the fleet, of up to 64 bytes; hosts of other fleets are not listened to. Default DefaultGossipCluster.
+	Cluster string
+	// BindAddr is the host:port to listen on, by UDP and TCP. Port 0 picks one. Default DefaultGossipAddr.
+	BindAddr string
+	// Advertise is the host:port at which others reach this host. Default where it listens, or, if that is everywhere, its
+	// first private address.
+	Advertise string
+	// Join are hosts to join, as host:port. A name may stand for several. One of them is enough, this one may be among them,
+	// and none need be there yet: it is tried again until they are.
+	Join []string
+	// Key encrypts all that is sent, with AES: 16, 24 or 32 bytes, the same on all hosts. Without one, anyone who reaches
+	// the port can use up limits and read how they are used, though not by whom.
+	Key []byte
+	// Bandwidth is how many bytes a second this host sends at most, the network's own included. At least 10,000. Default
+	// DefaultGossipBandwidth. What does not fit waits, hottest first.
+	Bandwidth int64
+	// Interval is how often changes are told, 10ms to 10s. Default DefaultGossipInterval.
+	Interval time.Duration
+	// MeshSize is up to how many hosts everyone tells everyone. In a larger fleet each tells Fanout others at random, and
+	// these pass it on. Defaults DefaultGossipMesh and DefaultGossipFanout.
+	MeshSize, Fanout int
+	// Probe is how often it is checked whether another host is still there, 50ms to 1m. One that is not is lost after about
+	// five times that, or more in large fleets. Default DefaultGossipProbe.
+	Probe time.Duration
+	// Forget is after how long a host that was lost, and has neither come back nor said farewell, is not among the known
+	// any more. Default DefaultGossipForget.
+	Forget time.Duration
+	// OnEvent is told what happens among the hosts, by one goroutine. Events that it is too slow for are dropped and
+	// counted. It must not close the Gossip. Default is to log them with slog.
+	OnEvent func(GossipEvent)
+	// Random is where chance comes from. Default one that nobody foresees.
+	Random rand.Source
+	// Transport wraps the sockets, for tests of what a network may do. Default is to leave them as they are.
+	Transport func(*memberlist.NetTransport) memberlist.Transport
+	// Mesh makes the network, for simulators. Default is memberlist on BindAddr.
+	Mesh func(Listener) (Mesh, error)
+}
+
+func (o *GossipOptions) validate() error {
+	or := func(v, def time.Duration) time.Duration {
+		if v == 0 {
+			return def
+		}
+		return v
+	}
+	if o.Cluster == "" {
+		o.Cluster = DefaultGossipCluster
+	}
+	if o.BindAddr == "" {
+		o.BindAddr = DefaultGossipAddr
+	}
+	if o.Bandwidth == 0 {
+		o.Bandwidth = DefaultGossipBandwidth
+	}
+	if o.MeshSize == 0 {
+		o.MeshSize = DefaultGossipMesh
+	}
+	if o.Fanout == 0 {
+		o.Fanout = DefaultGossipFanout
+	}
+	o.Interval = or(o.Interval, DefaultGossipInterval)
+	o.Probe = or(o.Probe, DefaultGossipProbe)
+	o.Forget = or(o.Forget, DefaultGossipForget)
+	if o.Random == nil {
+		var seed [32]byte
+		_, _ = crand.Read(seed[:]) // does not fail
+		o.Random = rand.NewChaCha8(seed)
+	}
+	switch {
+	case o.Name == "" || len(o.Name) > maxHostName:
+		return fmt.Errorf("fleet: gossip Name %q: want 1 to %d bytes", o.Name, maxHostName)
+	case len(o.Cluster) > maxHostName:
+		return fmt.Errorf("fleet: Cluster %q: want at most %d bytes", o.Cluster, maxHostName)
+	case o.Bandwidth < 10_000 || o.Bandwidth > headgate.MaxCount/1000:
+		return fmt.Errorf("fleet: gossip Bandwidth %d: want 10,000 bytes a second or more", o.Bandwidth)
+	case o.Interval < 10*time.Millisecond || o.Interval > 10*time.Second:
+		return fmt.Errorf("fleet: gossip Interval %v: want 10ms to 10s", o.Interval)
+	case o.MeshSize < 1 || o.Fanout < 1 || o.Fanout > 32:
+		return fmt.Errorf("fleet: MeshSize %d, Fanout %d: want 1 or more, and a Fanout up to 32", o.MeshSize, o.Fanout)
+	case o.Probe < 50*time.Millisecond || o.Probe > time.Minute:
+		return fmt.Errorf("fleet: gossip Probe %v: want 50ms to 1m", o.Probe)
+	case o.Forget < 0:
+		return fmt.Errorf("fleet: gossip Forget %v: want more than 0", o.Forget)
+	}
+	for _, seed := range o.Join {
+		if err := checkSeed(seed); err != nil {
+			return err
+		}
+	}
+	if o.Key != nil {
+		if err := memberlist.ValidateKey(o.Key); err != nil {
+			return fmt.Errorf("fleet: gossip Key of %d bytes: %w", len(o.Key), err)
+		}
+	}
+	return nil
+}
+
+// secret returns what keys are hashed with unless the ledger is given something: the same on all hosts of a fleet.
+func (o *GossipOptions) secret() []byte {
+	mac := hmac.New(sha256.New, o.Key)
+	mac.Write([]byte("headgate keys of " + o.Cluster))
+	return mac.Sum(nil)
+}
+
+// A Mesh carries packets between the hosts of a fleet. A simulator has its own.
+type Mesh interface {
+	// Send sends a packet to a host, or loses it. It does not wait, and does not keep the packet.
+	Send(to string, packet []byte) error
+	// Close leaves the other hosts. What is called by the mesh has returned then.
+	Close() error
+}
+
+// A Listener is what a Mesh speaks to.
+type Listener interface {
+	// Hear takes a packet that a host has sent, whatever is in it. It does not keep it.
+	Hear(packet []byte)
+	// Joined says that a host is there.
+	Joined(host string)
+	// Lost says that a host is not heard any more.
+	Lost(host string)
+	// State returns what a host that joins should know.
+	State() []byte
+	// Merge takes what State of another host has returned.
+	Merge(state []byte)
+}
+
+// A Gossip is a headgate.Limiter that decides by its own counters and tells other hosts what it has let pass, and hears it
+// from them: see the package comment. It also knows how many hosts there are.
+type Gossip struct {
+	options GossipOptions
+	clock   Clock
+	fleet   uint64
+	self    Peer
+	ledger  *Ledger
+	roster  *roster
+	herald  *herald
+	spread  *spreader
+	hearing hearing
+	mesh    atomic.Pointer[Mesh] // nil until it is made
+	closing sync.Once
+	failed  error // of closing
+
+	dice   sync.Mutex
+	random *rand.Rand
+}
+
+var (
+	_ headgate.Limiter = (*Gossip)(nil)
+	_ Members          = (*Gossip)(nil)
+)
+
+// NewGossip returns a Gossip that has begun to listen and to join. Close it. Of the ledger's options, Members and Asks are
+// its own; a Secret that is left out is made from the encryption key and the cluster's name.
+func NewGossip(lo LedgerOptions, o GossipOptions) (*Gossip, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if lo.Clock == nil {
+		lo.Clock = System()
+	}
+	if len(lo.Secret) == 0 {
+		lo.Secret = o.secret()
+	}
+	g := &Gossip{options: o, clock: lo.Clock, fleet: fleetOf(o.Cluster, lo.Secret)}
+	g.random = rand.New(o.Random)
+	g.self = Peer{Name: o.Name, Incarnation: g.random.Uint64()}
+	g.hearing.others, g.hearing.glossary = correspondents{}, glossary{}
+	g.roster = newRoster(g.clock, o.Forget)
+	lo.Members, lo.Asks = g, false
+	lo.OnRefused = g.refused(lo.OnRefused)
+	var err error
+	if g.spread, err = newSpreader(g); err != nil {
+		return nil, err
+	}
+	if g.ledger, err = NewLedger(lo); err != nil {
+		return nil, err
+	}
+	g.herald = newHerald(g.clock, o.OnEvent)
+	open := o.Mesh
+	if open == nil {
+		open = func(Listener) (Mesh, error) { return openMemberMesh(g) }
+	}
+	mesh, err := open(ear{g})
+	if err != nil {
+		g.herald.close()
+		return nil, errors.Join(err, g.ledger.Close())
+	}
+	g.mesh.Store(&mesh)
+	g.spread.start()
+	return g, nil
+}
+
+// fleetOf returns what tells one fleet from another.
+func fleetOf(cluster string, secret []byte) uint64 {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("headgate gossip " + cluster))
+	return binary.LittleEndian.Uint64(mac.Sum(nil))
+}
+
+// Close tells what is left to tell, says farewell and ends.
+func (g *Gossip) Close() error {
+	g.closing.Do(func() {
+		g.spread.close()
+		g.failed = g.network().Close()
+		g.herald.close()
+		g.failed = errors.Join(g.failed, g.ledger.Close())
+	})
+	return g.failed
+}
+
+// network returns the mesh, or nil if it is being made.
+func (g *Gossip) network() Mesh {
+	if m := g.mesh.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// pick returns a number below n.
+func (g *Gossip) pick(n int) int {
+	g.dice.Lock()
+	defer g.dice.Unlock()
+	return g.random.IntN(n)
+}
+
+// Addr returns the address at which others reach this host, or nothing if the mesh has none.
+func (g *Gossip) Addr() string {
+	if m, ok := g.network().(*memberMesh); ok {
+		return m.Addr()
+	}
+	return ""
+}
+
+// Live is how many hosts are heard of, this one included.
+func (g *Gossip) Live() int { return g.roster.Live() }
+
+// Known is how many there are, those included that have fallen silent and not said farewell.
+func (g *Gossip) Known() int { return g.roster.Known() }
+
+// farewell notes that a host has left.
+func (g *Gossip) farewell(host string) {
+	if g.roster.left(host) {
+		g.forget(host)
+		g.herald.tell(HostLeft, host, "")
+	}
+}
+
+// tidy forgets hosts that were silent for too long.
+func (g *Gossip) tidy() {
+	for _, host := range g.roster.tidy() {
+		g.forget(host)
+		g.herald.tell(HostForgotten, host, "")
+	}
+}
+
+// forget lets the mesh forget a host's address.
+func (g *Gossip) forget(host string) {
+	if m, ok := g.network().(*memberMesh); ok {
+		m.forget(host)
+	}
+}
+
+// Take decides one check. See [headgate.Limiter].
+func (g *Gossip) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return g.ledger.Take(ctx, c)
+}
+
+// TakeAll decides several checks as one. See [headgate.Limiter].
+func (g *Gossip) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	return g.ledger.TakeAll(ctx, checks, dst)
+}
+
+// Charge takes units whether or not they are within the limit. See [headgate.Limiter].
+func (g *Gossip) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return g.ledger.Charge(ctx, c)
+}
+
+// Give returns units. See [headgate.Limiter].
+func (g *Gossip) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	return g.ledger.Give(ctx, c, r)
+}
+
+// Reset forgets what was consumed under a key on this host; others still count what they have heard. See [headgate.Limiter].
+func (g *Gossip) Reset(ctx context.Context, c headgate.Check) error { return g.ledger.Reset(ctx, c) }
+
+// BorrowsKeys promises that the strings of a check are read only until the call returns.
+func (g *Gossip) BorrowsKeys() {}

@@ -1,0 +1,190 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	// maxState is how long a state is at most: about 9,000 keys.
+	maxState = 256 << 10
+	// stateTallies is how many keys are looked at for it.
+	stateTallies = maxState / 27
+)
+
+// An ear is the side of a Gossip that its Mesh speaks to.
+type ear struct{ gossip *Gossip }
+
+var _ Listener = ear{}
+
+// A hearing is what a Gossip knows of what others have sent.
+type hearing struct {
+	mu       sync.Mutex
+	others   correspondents
+	glossary glossary
+	scratch  []told
+	limits   []headgate.Limit
+	tallies  []Tally
+	late     bool // what is being absorbed was overtaken by other packets
+
+	heard, heardBytes atomic.Int64
+	duplicates        atomic.Int64
+	malformed         atomic.Int64
+	foreign           atomic.Int64
+	outdated          atomic.Int64
+	puzzling          atomic.Int64
+}
+
+// Hear implements Listener.
+func (e ear) Hear(packet []byte) {
+	g := e.gossip
+	g.hearing.heard.Add(1)
+	g.hearing.heardBytes.Add(int64(len(packet) + packetOverhead))
+	from, ok := g.hear(packet)
+	if ok {
+		g.spread.pass(packet, from)
+	}
+}
+
+// hear takes in a packet. It returns whose it is, and whether it is to be passed on.
+func (g *Gossip) hear(packet []byte) (from string, ok bool) {
+	h := &g.hearing
+	r := reader{rest: packet}
+	head, name, err := r.header()
+	if err != nil || len(packet) > maxPacket {
+		g.refuse(err)
+		return "", false
+	}
+	if head.fleet != g.fleet {
+		h.foreign.Add(1)
+		g.herald.tell(OtherSecret, string(name), "")
+		return "", false
+	}
+	if string(name) == g.self.Name {
+		return "", false // our own, passed on, or from before a restart
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.others.of(name, head.from.Incarnation, g.clock.Now())
+	if !c.begin(head.from.Incarnation) {
+		h.outdated.Add(1)
+		return "", false
+	}
+	if head.number != 0 && c.again(head.number) {
+		h.duplicates.Add(1)
+		return "", false
+	}
+	if head.kind == farewell {
+		g.farewell(c.peer.Name)
+		return c.peer.Name, true
+	}
+	h.scratch, h.limits, err = r.tallies(h.scratch[:0], h.limits)
+	if err != nil {
+		g.refuse(err)
+		return "", false
+	}
+	h.tallies = h.tallies[:0]
+	for i := range h.scratch {
+		t := &h.scratch[i]
+		switch {
+		case !t.short && t.nick != 0:
+			c.learn(t, h.glossary.of(&t.tally.Limit))
+		case t.short && !c.understand(t):
+			h.puzzling.Add(1)
+			continue
+		}
+		if c.superseded(&t.tally, head.uptime) {
+			continue
+		}
+		h.tallies = append(h.tallies, t.tally)
+	}
+	h.late = head.uptime < c.latest
+	c.latest = max(c.latest, head.uptime)
+	g.ledger.Absorb(c.peer, head.uptime, h.tallies)
+	return c.peer.Name, true
+}
+
+// refused passes on what the ledger does not believe. That a total falls in a packet that came late is no lie.
+func (g *Gossip) refused(to func(Peer, Tally, string)) func(Peer, Tally, string) {
+	if to == nil {
+		to = logRefused
+	}
+	return func(from Peer, t Tally, why string) {
+		if why != whyFell || !g.hearing.late { // called by Absorb, so that the lock is held
+			to(from, t, why)
+		}
+	}
+}
+
+func (g *Gossip) refuse(err error) {
+	g.hearing.malformed.Add(1)
+	detail := errTorn.Error()
+	if err != nil {
+		detail = err.Error()
+	}
+	g.herald.tell(BadPacket, "", detail)
+}
+
+// Joined implements Listener.
+func (e ear) Joined(host string) {
+	if host != e.gossip.self.Name && e.gossip.roster.alive(host) {
+		e.gossip.herald.tell(HostJoined, host, "")
+	}
+}
+
+// Lost implements Listener.
+func (e ear) Lost(host string) {
+	if e.gossip.roster.failed(host) {
+		e.gossip.herald.tell(HostLost, host, "")
+	}
+}
+
+// State implements Listener.
+func (e ear) State() []byte { return e.gossip.state() }
+
+// Merge implements Listener.
+func (e ear) Merge(state []byte) {
+	for len(state) > 0 {
+		size, n := binary.Uvarint(state)
+		if n <= 0 || size > maxPacket || size > uint64(len(state)-n) {
+			e.gossip.refuse(nil)
+			return
+		}
+		e.gossip.hear(state[n : n+int(size)])
+		state = state[n+int(size):]
+	}
+}
+
+// state tells the keys most in use, whole, in packets with their sizes before them. They have no number, since they are
+// not passed on.
+func (g *Gossip) state() []byte {
+	keys := g.hottest(stateTallies, true)
+	head := header{fleet: g.fleet, from: g.self}
+	var tallies []Tally
+	head.uptime, tallies = g.spread.look(keys)
+	if len(tallies) == 0 {
+		return nil
+	}
+	var state, packet []byte
+	var l letter
+	for len(tallies) > 0 {
+		l.begin(&head)
+		n := 0
+		for n < len(tallies) && l.add(&told{tally: tallies[n]}) {
+			n++
+		}
+		packet = l.seal(packet[:0])
+		if n == 0 || len(state)+len(packet)+binary.MaxVarintLen32 > maxState {
+			break
+		}
+		state = binary.AppendUvarint(state, uint64(len(packet)))
+		state = append(state, packet...)
+		tallies = tallies[n:]
+	}
+	g.spread.budget.spend(g.clock.Now(), len(state))
+	return state
+}

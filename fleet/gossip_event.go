@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A GossipEvent is something that happened among the hosts of a fleet.
+type GossipEvent struct {
+	Kind GossipEventKind
+	// Host is whom it is about: a name, or an address where that is all there is. It may be empty.
+	Host string
+	// Detail says more, in words.
+	Detail string
+	// Unsaid is how many of the same kind there were since the last that was told.
+	Unsaid int64
+}
+
+// A GossipEventKind says what happened.
+type GossipEventKind uint8
+
+// The kinds of events. Those that somebody outside can cause are told once in ten seconds at most.
+const (
+	HostJoined    GossipEventKind = iota // a host is there, or there again
+	HostLost                             // a host is not heard any more; it still counts as known
+	HostLeft                             // a host has said farewell
+	HostForgotten                        // a host was silent for so long that it does not count any more
+	NotJoined                            // nobody that was to be joined answers; it is tried again
+	WrongKey                             // a host has another encryption key, or none
+	OtherCluster                         // a host of a cluster with another name has spoken to this one
+	OtherSecret                          // a host of a cluster with the same name hashes keys with another secret
+	NameTaken                            // two hosts have the same name
+	BadPacket                            // a packet made no sense
+	Resumed                              // this host stood still for some time; others may have missed it
+	Trouble                              // something else the network says
+	gossipEventKinds
+)
+
+var gossipEventTexts = [gossipEventKinds]string{
+	HostJoined:    "host joined",
+	HostLost:      "host lost, still counted as known",
+	HostLeft:      "host left",
+	HostForgotten: "host forgotten after long silence",
+	NotJoined:     "nobody to join answers, trying again",
+	WrongKey:      "a host has another encryption key or none: not listened to",
+	OtherCluster:  "a host of another cluster speaks to this one: not listened to",
+	OtherSecret:   "a cluster of the same name has another key secret: not listened to",
+	NameTaken:     "two hosts have the same name: the later one is not listened to",
+	BadPacket:     "a packet made no sense",
+	Resumed:       "this host stood still, joining again",
+	Trouble:       "trouble on the gossip network",
+}
+
+func (k GossipEventKind) String() string {
+	if k < gossipEventKinds {
+		return gossipEventTexts[k]
+	}
+	return "unknown"
+}
+
+// noisy kinds can be caused by anyone who can send a packet.
+func (k GossipEventKind) noisy() bool { return k >= NotJoined && k != Resumed }
+
+const (
+	gossipEventRoom  = 64
+	gossipEventEvery = 10 * time.Second
+)
+
+// A herald passes events on, in order, by one goroutine.
+type herald struct {
+	clock Clock
+	to    func(GossipEvent)
+
+	mu     sync.Mutex
+	last   [gossipEventKinds]time.Duration // when one was told
+	said   [gossipEventKinds]bool
+	unsaid [gossipEventKinds]int64
+	closed bool
+	events chan GossipEvent
+
+	counts  [gossipEventKinds]atomic.Int64
+	done    chan struct{}
+	dropped atomic.Int64
+}
+
+func newHerald(clock Clock, to func(GossipEvent)) *herald {
+	if to == nil {
+		to = logGossip
+	}
+	h := &herald{clock: clock, to: to, events: make(chan GossipEvent, gossipEventRoom), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		for e := range h.events {
+			h.to(e)
+		}
+	}()
+	return h
+}
+
+// logGossip is the default of GossipOptions.OnEvent.
+func logGossip(e GossipEvent) {
+	level := slog.LevelInfo
+	if e.Kind.noisy() || e.Kind == HostLost {
+		level = slog.LevelWarn
+	}
+	attrs := []any{}
+	if e.Host != "" {
+		attrs = append(attrs, "host", e.Host)
+	}
+	if e.Detail != "" {
+		attrs = append(attrs, "detail", e.Detail)
+	}
+	if e.Unsaid > 0 {
+		attrs = append(attrs, "unsaid", e.Unsaid)
+	}
+	slog.Log(context.Background(), level, "gossip: "+e.Kind.String(), attrs...)
+}
+
+// tell queues an event. It never waits.
+func (h *herald) tell(kind GossipEventKind, host, detail string) {
+	h.counts[kind].Add(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	now := h.clock.Now()
+	if kind.noisy() && h.said[kind] && now-h.last[kind] < gossipEventEvery {
+		h.unsaid[kind]++
+		return
+	}
+	select {
+	case h.events <- GossipEvent{Kind: kind, Host: host, Detail: detail, Unsaid: h.unsaid[kind]}:
+		h.said[kind], h.last[kind], h.unsaid[kind] = true, now, 0
+	default:
+		h.dropped.Add(1)
+	}
+}
+
+// close passes on what there is and ends.
+func (h *herald) close() {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.events)
+	}
+	h.mu.Unlock()
+	<-h.done
+}

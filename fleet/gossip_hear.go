@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	// maxCorrespondents is how many hosts are listened to. Beyond it, who has been silent for longest is forgotten.
+	maxCorrespondents = 256
+	// seenNumbers is how many packets back one can come again, by way of others, and be known for it.
+	seenNumbers = 1024
+	nickPage    = 256
+	// lateKeys is of how many keys it is known what was heard last, so that packets that overtake each other do not look like
+	// totals that fall.
+	lateKeys = 1024
+)
+
+// A meaning is what a nickname stands for.
+type meaning struct {
+	nick           uint64
+	key            Key
+	limit          *headgate.Limit
+	start          time.Duration
+	window, offset int64
+	reset          bool
+}
+
+// A correspondent is another host as far as its packets go.
+type correspondent struct {
+	peer    Peer
+	retired []uint64 // incarnations of the same name that are over
+	heard   time.Duration
+	newest  uint64
+	seen    [seenNumbers / 64]uint64
+	pages   [nickSpan / nickPage]*[nickPage]meaning
+	latest  time.Duration // uptime of the newest packet
+	heardOf [lateKeys]lastHeard
+}
+
+// lastHeard is what was heard last of a key, or of another with the same place.
+type lastHeard struct {
+	key   Key
+	start time.Duration
+	total int64
+}
+
+// begin is called for a packet of an incarnation. It returns false for one that is over, whose packets were on their way
+// for long.
+func (c *correspondent) begin(incarnation uint64) bool {
+	if incarnation == c.peer.Incarnation {
+		return true
+	}
+	if slices.Contains(c.retired, incarnation) {
+		return false
+	}
+	c.retired = append(c.retired, c.peer.Incarnation)
+	if len(c.retired) > 4 {
+		c.retired = slices.Delete(c.retired, 0, 1)
+	}
+	*c = correspondent{peer: Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired}
+	return true
+}
+
+// again notes a packet's number and tells whether it came before, or so long ago that nobody can tell.
+func (c *correspondent) again(number uint64) bool {
+	if number > c.newest {
+		for n := max(c.newest+1, number-min(number, seenNumbers-1)); n <= number; n++ {
+			c.seen[n%seenNumbers/64] &^= 1 << (n % 64)
+		}
+		c.newest = number
+	} else if c.newest-number >= seenNumbers {
+		return true
+	}
+	word, bit := &c.seen[number%seenNumbers/64], uint64(1)<<(number%64)
+	if *word&bit != 0 {
+		return true
+	}
+	*word |= bit
+	return false
+}
+
+// superseded tells whether a tally of a packet that was written at some uptime says less than one that has overtaken it.
+func (c *correspondent) superseded(t *Tally, uptime time.Duration) bool {
+	last := &c.heardOf[binary.LittleEndian.Uint16(t.Key[8:])%lateKeys]
+	if last.key == t.Key && last.start == t.Start && t.Total < last.total {
+		return uptime < c.latest
+	}
+	*last = lastHeard{key: t.Key, start: t.Start, total: t.Total}
+	return false
+}
+
+// learn remembers what a nickname means.
+func (c *correspondent) learn(t *told, limit *headgate.Limit) {
+	page := &c.pages[t.nick%nickSpan/nickPage]
+	if *page == nil {
+		*page = new([nickPage]meaning)
+	}
+	m := &(*page)[t.nick%nickPage]
+	if t.nick < m.nick {
+		return // an old packet
+	}
+	*m = meaning{
+		nick: t.nick, key: t.tally.Key, limit: limit,
+		start: t.tally.Start, window: t.tally.Window, offset: t.tally.Offset, reset: t.tally.Reset,
+	}
+}
+
+// understand fills in what a short tally leaves out, if it is known.
+func (c *correspondent) understand(t *told) bool {
+	page := c.pages[t.nick%nickSpan/nickPage]
+	if page == nil {
+		return false
+	}
+	m := &page[t.nick%nickPage]
+	if m.nick != t.nick {
+		return false
+	}
+	t.tally.Key, t.tally.Limit = m.key, *m.limit
+	t.tally.Start, t.tally.Window, t.tally.Offset, t.tally.Reset = m.start, m.window, m.offset, m.reset
+	return true
+}
+
+// A glossary keeps limits that nicknames mean once for all of them.
+type glossary map[headgate.Limit]*headgate.Limit
+
+// maxGlossary is after how many limits it begins anew. Those that are in use stay in memory until then.
+const maxGlossary = 1024
+
+func (g glossary) of(l *headgate.Limit) *headgate.Limit {
+	if kept := g[*l]; kept != nil {
+		return kept
+	}
+	if len(g) >= maxGlossary {
+		clear(g)
+	}
+	kept := *l
+	g[kept] = &kept
+	return &kept
+}
+
+// correspondents are the hosts that packets have come from, by name.
+type correspondents map[string]*correspondent
+
+// of returns the one of that name.
+func (cs correspondents) of(name []byte, incarnation uint64, now time.Duration) *correspondent {
+	if c := cs[string(name)]; c != nil {
+		c.heard = now
+		return c
+	}
+	if len(cs) >= maxCorrespondents {
+		var oldest *correspondent
+		for _, c := range cs {
+			if oldest == nil || c.heard < oldest.heard {
+				oldest = c
+			}
+		}
+		delete(cs, oldest.peer.Name)
+	}
+	c := &correspondent{peer: Peer{Name: string(name), Incarnation: incarnation}, heard: now}
+	cs[c.peer.Name] = c
+	return c
+}

@@ -1,0 +1,322 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	metaSize = 17
+	// streamTimeout is how long joining a host, or exchanging state with it, may take.
+	streamTimeout = 2 * time.Second
+	leaveTimeout  = time.Second
+	// bindTries is how often a free port is asked for: one that is free for TCP may not be for UDP.
+	bindTries = 10
+)
+
+// A memberMesh carries packets by hashicorp/memberlist, which also finds out who is there.
+type memberMesh struct {
+	options *GossipOptions
+	fleet   uint64
+	self    Peer
+	to      Listener
+	herald  *herald
+	list    *memberlist.Memberlist
+	joiner  *joiner
+
+	mu    sync.RWMutex
+	nodes map[string]*memberlist.Node // the others who live, and those that are missed
+}
+
+var (
+	_ Mesh                        = (*memberMesh)(nil)
+	_ memberlist.Delegate         = (*memberMesh)(nil)
+	_ memberlist.EventDelegate    = (*memberMesh)(nil)
+	_ memberlist.ConflictDelegate = (*memberMesh)(nil)
+	_ memberlist.MergeDelegate    = (*memberMesh)(nil)
+	_ memberlist.AliveDelegate    = (*memberMesh)(nil)
+)
+
+// openMemberMesh listens, and begins to join.
+func openMemberMesh(g *Gossip) (Mesh, error) {
+	o := &g.options
+	m := &memberMesh{
+		options: o, fleet: g.fleet, self: g.self, to: ear{g}, herald: g.herald, nodes: map[string]*memberlist.Node{},
+	}
+	conf := memberlist.DefaultLANConfig()
+	conf.Name = o.Name
+	conf.Label = o.Cluster
+	conf.SecretKey = o.Key
+	conf.ProbeInterval = o.Probe
+	conf.ProbeTimeout = o.Probe / 2
+	conf.PushPullInterval = 10 * o.Probe
+	conf.TCPTimeout = streamTimeout
+	conf.GossipInterval = min(conf.GossipInterval, o.Probe)
+	conf.DeadNodeReclaimTime = 1         // a host that comes back may have another address
+	conf.EnableCompression = false       // packets are as small as they get
+	conf.HandoffQueueDepth = 4096        // 5 MB of packets
+	conf.UDPBufferSize = maxPacket + 100 // as much as an Ethernet frame holds
+	conf.Delegate, conf.Events, conf.Conflict, conf.Merge, conf.Alive = m, m, m, m, m
+	conf.Logger = log.New(&logBridge{herald: g.herald}, "", 0)
+	if err := m.bind(conf); err != nil {
+		return nil, err
+	}
+	list, err := memberlist.Create(conf)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("fleet: gossip on %s: %w", o.BindAddr, err), conf.Transport.Shutdown())
+	}
+	m.list = list
+	m.joiner = startJoiner(g, m)
+	return m, nil
+}
+
+// bind opens the sockets and says which address others are told.
+func (m *memberMesh) bind(conf *memberlist.Config) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	host, port, err := splitAddr(ctx, m.options.BindAddr)
+	if err != nil {
+		return fmt.Errorf("fleet: gossip BindAddr: %w", err)
+	}
+	if m.options.Advertise != "" {
+		conf.AdvertiseAddr, conf.AdvertisePort, err = splitAddr(ctx, m.options.Advertise)
+		if err != nil {
+			return fmt.Errorf("fleet: gossip Advertise: %w", err)
+		}
+	} else if host == "::" {
+		return fmt.Errorf("fleet: gossip on %s: want an Advertise address that others can reach", m.options.BindAddr)
+	}
+	net, err := listen(host, port, conf.Logger)
+	if err != nil {
+		return fmt.Errorf("fleet: gossip on %s: %w", m.options.BindAddr, err)
+	}
+	conf.BindAddr, conf.BindPort = host, net.GetAutoBindPort()
+	if conf.AdvertiseAddr != "" && conf.AdvertisePort == 0 {
+		conf.AdvertisePort = conf.BindPort
+	}
+	conf.Transport = net
+	if m.options.Transport != nil {
+		conf.Transport = m.options.Transport(net)
+	}
+	return nil
+}
+
+// listen opens a TCP and a UDP socket on the same port.
+func listen(host string, port int, logger *log.Logger) (t *memberlist.NetTransport, err error) {
+	for range bindTries {
+		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+			BindAddrs: []string{host}, BindPort: port, Logger: logger,
+		})
+		if err == nil || port != 0 {
+			break
+		}
+	}
+	return t, err
+}
+
+// splitAddr returns the IP and the port of an address. No host is all of this one's.
+func splitAddr(ctx context.Context, addr string) (host string, port int, err error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(service)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%s: port %q: want 0 to 65535", addr, service)
+	}
+	if host == "" {
+		return "0.0.0.0", port, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return "", 0, err
+	}
+	return ips[0].Unmap().String(), port, nil
+}
+
+// Addr returns where others reach this host.
+func (m *memberMesh) Addr() string { return m.list.LocalNode().Address() }
+
+// Send implements Mesh.
+func (m *memberMesh) Send(to string, packet []byte) error {
+	m.mu.RLock()
+	node := m.nodes[to]
+	m.mu.RUnlock()
+	if node == nil {
+		return fmt.Errorf("fleet: no host %q", to)
+	}
+	return m.list.SendBestEffort(node, packet)
+}
+
+// Close implements Mesh.
+func (m *memberMesh) Close() error {
+	m.joiner.close()
+	if err := m.list.Leave(leaveTimeout); err != nil {
+		m.herald.tell(Trouble, m.self.Name, err.Error()) // it is missed then, unless somebody has heard its farewell
+	}
+	return m.list.Shutdown()
+}
+
+// NodeMeta tells the others which incarnation this is and how it hashes keys.
+func (m *memberMesh) NodeMeta(int) []byte {
+	b := append(make([]byte, 0, metaSize), packetVersion)
+	b = binary.LittleEndian.AppendUint64(b, m.fleet)
+	return binary.LittleEndian.AppendUint64(b, m.self.Incarnation)
+}
+
+// NotifyMsg is called with every packet.
+func (m *memberMesh) NotifyMsg(packet []byte) { m.to.Hear(packet) }
+
+// GetBroadcasts has nothing to add to memberlist's own packets: what we tell has packets of its own.
+func (m *memberMesh) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState is what a host is given that joins, and now and then another.
+func (m *memberMesh) LocalState(bool) []byte { return m.to.State() }
+
+// MergeRemoteState is called with what such a host has given.
+func (m *memberMesh) MergeRemoteState(state []byte, _ bool) { m.to.Merge(state) }
+
+// NotifyJoin is called with memberlist's lock held, as are the next four.
+func (m *memberMesh) NotifyJoin(node *memberlist.Node) {
+	if node.Name == m.self.Name {
+		return
+	}
+	m.keep(node)
+	m.to.Joined(node.Name)
+}
+
+// NotifyUpdate is called when a host has restarted so quickly that nobody has missed it.
+func (m *memberMesh) NotifyUpdate(node *memberlist.Node) {
+	if node.Name != m.self.Name {
+		m.keep(node)
+	}
+}
+
+func (m *memberMesh) keep(node *memberlist.Node) {
+	kept := *node
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes[node.Name] = &kept
+}
+
+// NotifyLeave is called for a host that has failed and for one that leaves. Who leaves has said so himself.
+func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
+	if node.Name != m.self.Name {
+		m.to.Lost(node.Name)
+	}
+}
+
+// NotifyConflict is called for a second host of a name.
+func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
+	m.herald.tell(NameTaken, existing.Name, existing.Address()+" and "+other.Address())
+}
+
+// NotifyAlive keeps out who hashes keys with another secret.
+func (m *memberMesh) NotifyAlive(node *memberlist.Node) error { return m.check(node) }
+
+// NotifyMerge keeps two clusters apart that have the same name and different secrets.
+func (m *memberMesh) NotifyMerge(nodes []*memberlist.Node) error {
+	for _, node := range nodes {
+		if err := m.check(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memberMesh) check(node *memberlist.Node) error {
+	if node.Name == m.self.Name {
+		return nil
+	}
+	if len(node.Meta) != metaSize || node.Meta[0] != packetVersion {
+		m.herald.tell(BadPacket, node.Name, "its host speaks another version of gossip")
+		return fmt.Errorf("host %s at %s speaks another version of gossip", node.Name, node.Address())
+	}
+	if binary.LittleEndian.Uint64(node.Meta[1:]) != m.fleet {
+		m.herald.tell(OtherSecret, node.Name, node.Address())
+		return fmt.Errorf("host %s at %s is of another cluster: its key secret differs", node.Name, node.Address())
+	}
+	return nil
+}
+
+// forget drops the address of a host that is not missed any more.
+func (m *memberMesh) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, name)
+}
+
+// address returns where a host is or was, or nothing.
+func (m *memberMesh) address(name string) string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if node := m.nodes[name]; node != nil {
+		return node.Address()
+	}
+	return ""
+}
+
+// A logBridge makes events of what memberlist logs, since it reports what strangers send in no other way.
+type logBridge struct{ herald *herald }
+
+// maxDetail keeps short what strangers can have written into an event.
+const maxDetail = 240
+
+func (b *logBridge) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	switch level, rest, _ := strings.Cut(text, " "); level {
+	case "[DEBUG]", "[INFO]":
+	default:
+		if kind, told := classify(rest); !told {
+			b.herald.tell(kind, from(rest), shorten(rest))
+		}
+	}
+	return len(line), nil
+}
+
+// classify says what kind of event an error of memberlist is, and whether it was told already.
+func classify(text string) (kind GossipEventKind, told bool) {
+	for _, c := range []struct {
+		words string
+		kind  GossipEventKind
+		told  bool
+	}{
+		{words: "ignoring alive message", told: true},
+		{words: "Conflicting address", told: true},
+		{words: "push/pull merge", told: true},
+		{words: "Refuting", told: true},
+		{words: "ecrypt", kind: WrongKey}, // also "encrypt"
+		{words: "ncrypt", kind: WrongKey},
+		{words: "unacceptable label", kind: OtherCluster},
+	} {
+		if strings.Contains(text, c.words) {
+			return c.kind, c.told
+		}
+	}
+	return Trouble, false
+}
+
+// from returns the address that memberlist says a packet is from.
+func from(text string) string {
+	_, addr, _ := strings.Cut(text, "from=")
+	addr, _, _ = strings.Cut(addr, " ")
+	return addr
+}
+
+func shorten(text string) string {
+	text = strings.TrimPrefix(text, "memberlist: ")
+	if len(text) > maxDetail {
+		text = text[:maxDetail] + "…"
+	}
+	return strings.ToValidUTF8(text, "?")
+}

@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	// recallKeys is how many keys are told again when a host has come, and now and then.
+	recallKeys = 8192
+	// recallPause is how long it takes at least until they are told once more, and recallEvery at most.
+	recallPause = 5 * time.Second
+	recallEvery = time.Minute
+)
+
+// A worth is how much of a key's limit is consumed, in thousandths: what somebody who does not know may do wrong.
+type worth struct {
+	key    Key
+	permil int64
+}
+
+// A ranking keeps the keys that are most worth telling.
+type ranking struct {
+	most  int
+	least int64 // what one must be worth to be among them
+	all   []worth
+}
+
+func (r *ranking) add(t *Tally) {
+	permil := min(t.Level, headgate.MaxCount*(1+headgate.MaxDebt)) * 1000 / t.Limit.Capacity()
+	if permil <= r.least { // as good as new, or not among them
+		return
+	}
+	r.all = append(r.all, worth{key: t.Key, permil: permil})
+	if len(r.all) >= 2*r.most {
+		r.prune()
+		r.least = r.all[r.most-1].permil
+	}
+}
+
+func (r *ranking) prune() {
+	slices.SortFunc(r.all, func(a, b worth) int {
+		if c := cmp.Compare(b.permil, a.permil); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.key[:], b.key[:])
+	})
+	r.all = slices.Compact(r.all)
+	r.all = r.all[:min(r.most, len(r.all))]
+}
+
+func (r *ranking) keys() []Key {
+	r.prune()
+	keys := make([]Key, len(r.all))
+	for i := range r.all {
+		keys[i] = r.all[i].key
+	}
+	return keys
+}
+
+// hottest returns the keys that are most worth telling to somebody who knows nothing, at most so many: those of which this
+// host has consumed and, if heard, those of which it has heard of late. Whoever has consumed of these may be no more.
+func (g *Gossip) hottest(most int, heard bool) []Key {
+	r := ranking{most: most}
+	g.ledger.Walk(func(t Tally) bool {
+		r.add(&t)
+		return true
+	})
+	if heard {
+		for _, t := range g.ledger.Tallies(nil, g.hearing.keys()) {
+			r.add(&t)
+		}
+	}
+	return r.keys()
+}
+
+// keys returns the keys that were heard of last.
+func (h *hearing) keys() (keys []Key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.others {
+		for i := range c.heardOf {
+			if last := &c.heardOf[i]; last.key != (Key{}) {
+				keys = append(keys, last.key)
+			}
+		}
+	}
+	return keys
+}
+
+// A recall is what is told once more, with bandwidth that nothing else needs: when a host has come, for what it cannot
+// know, and now and then, for what was lost however often it was told.
+type recall struct {
+	keys    []Key
+	wanted  bool
+	last    time.Duration
+	tallies []Tally
+}
+
+// due begins anew if it is time.
+func (r *recall) due(g *Gossip, now time.Duration) {
+	if len(r.keys) > 0 || now-r.last < recallPause || !r.wanted && now-r.last < recallEvery {
+		return
+	}
+	r.keys, r.wanted, r.last = g.hottest(recallKeys, false), false, now
+}
+
+// next puts up to n keys among what is to be told.
+func (r *recall) next(g *Gossip, n int, now time.Duration) {
+	n = min(n, len(r.keys), g.spread.out.room())
+	if n <= 0 {
+		return
+	}
+	r.tallies = g.ledger.Tallies(r.tallies[:0], r.keys[:n])
+	for i := range r.tallies {
+		g.spread.out.put(&r.tallies[i], true, g.spread.uptime, now)
+	}
+	r.keys = r.keys[n:]
+}

@@ -1,0 +1,323 @@
+package fleet
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// packetOverhead is about what a packet takes on the wire beside itself: IP, UDP, memberlist's checksum, label and
+// encryption.
+const packetOverhead = 80
+
+// leastLetter is what a round waits for rather than send packets that are mostly header.
+const leastLetter = 256
+
+// A spreader tells the other hosts what this one has consumed, round by round, and passes on what it hears where the fleet
+// is too large for everyone to tell everyone.
+type spreader struct {
+	gossip *Gossip
+	budget budget
+
+	mu      sync.Mutex // held for a round
+	closed  bool
+	timer   Timer
+	out     *outbox
+	number  uint64
+	changes []Tally
+	chosen  []*told
+	keys    []Key
+	recall  recall
+	letter  letter
+	packets [][]byte
+	seen    int           // how many others there were in the last round
+	uptime  time.Duration // when this round began to look at what there is
+
+	passing sync.Mutex // held for passing on
+	relay   []byte
+
+	sent, sentBytes     atomic.Int64
+	passed, notPassed   atomic.Int64
+	sendErrors, skipped atomic.Int64
+	backlog             atomic.Int64
+}
+
+func newSpreader(g *Gossip) (*spreader, error) {
+	s := &spreader{gossip: g, out: newOutbox(g.options.Interval, g.pick)}
+	s.budget.rate = g.options.Bandwidth * 15 / 16 // the rest is for what memberlist has to say itself
+	return s, s.budget.plan.Set(s.budget.limit(1))
+}
+
+// start begins the rounds.
+func (s *spreader) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wait()
+}
+
+// wait has the next round come, a little earlier or later than the last, so that hosts do not all speak at once.
+func (s *spreader) wait() {
+	if s.closed {
+		return
+	}
+	interval := s.gossip.options.Interval
+	s.timer = s.gossip.clock.AfterFunc(interval*9/10+time.Duration(s.gossip.pick(int(interval/5)+1)), s.round)
+}
+
+// round tells what has changed.
+func (s *spreader) round() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.tell()
+	s.gossip.tidy()
+	s.wait()
+}
+
+// tell sends what the bandwidth allows for now.
+func (s *spreader) tell() {
+	others := s.gossip.roster.others()
+	now := s.gossip.clock.Now()
+	s.uptime = s.gossip.ledger.Uptime()
+	if len(others) > s.seen {
+		s.out.epoch++ // who comes anew knows no nicknames
+		s.recall.wanted = true
+	}
+	s.seen = len(others)
+	if len(others) == 0 {
+		s.listenOnly()
+		return
+	}
+	hops, copies, cost := s.shape(len(others))
+	size := int(s.budget.left(now, cost)) / cost
+	if size < leastLetter {
+		return
+	}
+	s.gather(now, size)
+	s.chosen = s.out.choose(s.chosen[:0], size, now)
+	s.refresh()
+	s.backlog.Store(int64(s.out.waiting()))
+	s.skipped.Store(s.out.skipped)
+	s.write(now, hops)
+	s.send(others, copies, now)
+}
+
+// listenOnly takes changes that nobody is there to hear for told, so that the ledger can forget them in time. Who comes is
+// told what there is then.
+func (s *spreader) listenOnly() {
+	s.changes = s.gossip.ledger.Changes(s.changes[:0], maxOutbox)
+}
+
+// look returns what there is to say of keys, and since when. It is not done during a round, so that what is said later
+// never says less.
+func (s *spreader) look(keys []Key) (uptime time.Duration, tallies []Tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uptime = s.gossip.ledger.Uptime()
+	return uptime, s.gossip.ledger.Tallies(nil, keys)
+}
+
+// shape says how packets spread among so many others: how often one may be passed on, to how many it is sent at once, and
+// how many times its size it costs each host, with what it passes on for the others.
+func (s *spreader) shape(others int) (hops uint8, copies, cost int) {
+	o := &s.gossip.options
+	if others < o.MeshSize {
+		return 0, others, others
+	}
+	copies = min(o.Fanout, others)
+	for reach := copies; reach < others && hops < 16; reach *= copies {
+		hops++
+	}
+	return hops + 1, copies, copies * (others + 1)
+}
+
+// gather puts changes in the outbox: those of hot keys, and of others about as many as can be told.
+func (s *spreader) gather(now time.Duration, size int) {
+	ledger := s.gossip.ledger
+	s.keys = s.out.hotKeys(s.keys[:0], now)
+	s.changes = ledger.Tallies(s.changes[:0], s.keys)
+	for i := range s.changes {
+		s.out.put(&s.changes[i], false, s.uptime, now)
+	}
+	want := min(size/wholeSize+1-len(s.out.fresh[1]), s.out.room())
+	if want <= 0 {
+		return
+	}
+	s.changes = ledger.Changes(s.changes[:0], want)
+	for i := range s.changes {
+		s.out.put(&s.changes[i], false, s.uptime, now)
+	}
+	s.recall.due(s.gossip, now)
+	s.recall.next(s.gossip, size/wholeSize/2-s.out.waiting(), now)
+}
+
+// refresh brings what is told again to what it is now.
+func (s *spreader) refresh() {
+	s.keys = s.keys[:0]
+	for _, t := range s.chosen {
+		if t.again {
+			s.keys = append(s.keys, t.tally.Key)
+		}
+	}
+	s.changes = s.gossip.ledger.Tallies(s.changes[:0], s.keys)
+	for i := range s.changes {
+		s.out.refresh(&s.changes[i])
+	}
+}
+
+// write makes packets of what was chosen.
+func (s *spreader) write(now time.Duration, hops uint8) {
+	s.packets = s.packets[:0]
+	for rest := s.chosen; len(rest) > 0; {
+		s.begin(now, hops, news)
+		n := 0
+		for n < len(rest) && s.letter.add(rest[n]) {
+			n++
+		}
+		if n == 0 {
+			return // cannot be: one tally always fits
+		}
+		rest = rest[n:]
+		s.seal()
+	}
+}
+
+func (s *spreader) begin(now time.Duration, hops uint8, kind packetKind) {
+	s.number++
+	s.letter.begin(&header{
+		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
+		number: s.number, uptime: s.uptime,
+	})
+}
+
+// seal appends the letter to the packets, in memory used before if there is any.
+func (s *spreader) seal() {
+	var b []byte
+	if n := len(s.packets); n < cap(s.packets) {
+		b = s.packets[: n+1 : cap(s.packets)][n]
+	}
+	s.packets = append(s.packets, s.letter.seal(b[:0]))
+}
+
+// send sends the packets to all others, or to some of them that they are passed on from.
+func (s *spreader) send(others []string, copies int, now time.Duration) {
+	for _, packet := range s.packets {
+		// Each begins elsewhere, so that no host gets the packets of all others at the same time.
+		from := s.gossip.pick(len(others))
+		for i := range copies {
+			s.post(others[(from+i)%len(others)], packet)
+		}
+		s.budget.spend(now, copies*(len(packet)+packetOverhead))
+	}
+}
+
+func (s *spreader) post(to string, packet []byte) {
+	mesh := s.gossip.network()
+	if mesh == nil {
+		return // it is being made
+	}
+	s.sent.Add(1)
+	s.sentBytes.Add(int64(len(packet) + packetOverhead))
+	if err := mesh.Send(to, packet); err != nil {
+		s.sendErrors.Add(1) // as good as lost on the way
+	}
+}
+
+// pass passes a packet on that was new to this host, if it may be and the bandwidth allows.
+func (s *spreader) pass(packet []byte, origin string) {
+	hops := packet[hopsAt]
+	others := s.gossip.roster.others()
+	if hops == 0 || len(others) < s.gossip.options.MeshSize {
+		return
+	}
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	now := s.gossip.clock.Now()
+	if !s.budget.affords(now) {
+		s.notPassed.Add(1)
+		return
+	}
+	s.relay = append(s.relay[:0], packet...)
+	s.relay[hopsAt] = hops - 1
+	from := s.gossip.pick(len(others))
+	copies := 0
+	for i := 0; i < len(others) && copies < s.gossip.options.Fanout; i++ {
+		if to := others[(from+i)%len(others)]; to != origin {
+			s.post(to, s.relay)
+			copies++
+		}
+	}
+	s.passed.Add(1)
+	s.budget.spend(now, copies*(len(packet)+packetOverhead))
+}
+
+// close tells what is left, says farewell, and ends the rounds.
+func (s *spreader) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.tell()
+	others := s.gossip.roster.others()
+	if len(others) == 0 {
+		return
+	}
+	now := s.gossip.clock.Now()
+	hops, _, _ := s.shape(len(others))
+	s.packets = s.packets[:0]
+	for range farewells {
+		s.begin(now, hops, farewell)
+		s.packets = append(s.packets, slices.Clone(s.letter.head))
+	}
+	s.send(others, len(others), now)
+}
+
+// farewells is how often a farewell is said: one that gets lost leaves a host among those that are missed.
+const farewells = 3
+
+// A budget is how many bytes may be sent.
+type budget struct {
+	rate int64
+
+	mu    sync.Mutex
+	plan  algorithm.Plan
+	spent algorithm.Pair
+}
+
+// limit lets a quarter of a second be saved, or two packets to all.
+func (b *budget) limit(cost int) headgate.Limit {
+	return headgate.Limit{Count: b.rate, Period: time.Second, Burst: max(b.rate/4, int64(cost)*2*(maxPacket+packetOverhead))}
+}
+
+// left is how much may be sent now, where a byte costs so much. It is below zero after too much was.
+func (b *budget) left(now time.Duration, cost int) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if limit := b.limit(cost); limit != b.plan.Limit() {
+		_ = b.plan.Set(limit) // is good for every cost, and would leave the plan as it was
+	}
+	return b.plan.DecidePair(b.spent, now.Microseconds(), 0).Remaining
+}
+
+func (b *budget) affords(now time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.plan.DecidePair(b.spent, now.Microseconds(), 0).Remaining > 0
+}
+
+func (b *budget) spend(now time.Duration, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent, _ = b.plan.ChargePair(b.spent, now.Microseconds(), int64(n))
+}

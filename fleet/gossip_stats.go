@@ -1,0 +1,47 @@
+package fleet
+
+// GossipStats say what a Gossip has done since it was made, and how things stand.
+type GossipStats struct {
+	// Live and Known are how many hosts there are, this one included.
+	Live, Known int
+	// Sent and SentBytes are packets and bytes sent, with about what the network puts around them; Passed are those of other
+	// hosts among the packets heard that were passed on, and NotPassed those that were not for lack of bandwidth.
+	Sent, SentBytes   int64
+	Passed, NotPassed int64
+	// SendErrors are packets that this host could not send. They are as good as lost.
+	SendErrors int64
+	// Heard and HeardBytes are packets and bytes received.
+	Heard, HeardBytes int64
+	// Duplicates were heard before, by another way. Outdated are of a host's life before its restart.
+	Duplicates, Outdated int64
+	// Malformed packets make no sense; Foreign ones are of a cluster with another secret.
+	Malformed, Foreign int64
+	// Puzzling tallies use a nickname whose meaning was missed. It is told again within a second.
+	Puzzling int64
+	// Waiting is how many changes did not fit the bandwidth in the last round; Skipped is how often a total was not told
+	// again for lack of it.
+	Waiting, Skipped int64
+	// WrongKey and OtherCluster are packets and attempts to join that were turned away.
+	WrongKey, OtherCluster int64
+	// EventsDropped is how many events OnEvent was too slow for.
+	EventsDropped int64
+	// Ledger is what was counted.
+	Ledger LedgerStats
+}
+
+// Stats returns what it has done.
+func (g *Gossip) Stats() GossipStats {
+	s, h := g.spread, &g.hearing
+	return GossipStats{
+		Live: g.Live(), Known: g.Known(),
+		Sent: s.sent.Load(), SentBytes: s.sentBytes.Load(),
+		Passed: s.passed.Load(), NotPassed: s.notPassed.Load(), SendErrors: s.sendErrors.Load(),
+		Heard: h.heard.Load(), HeardBytes: h.heardBytes.Load(),
+		Duplicates: h.duplicates.Load(), Outdated: h.outdated.Load(),
+		Malformed: h.malformed.Load(), Foreign: h.foreign.Load(), Puzzling: h.puzzling.Load(),
+		Waiting: s.backlog.Load(), Skipped: s.skipped.Load(),
+		WrongKey: g.herald.counts[WrongKey].Load(), OtherCluster: g.herald.counts[OtherCluster].Load(),
+		EventsDropped: g.herald.dropped.Load(),
+		Ledger:        g.ledger.Stats(),
+	}
+}

@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	wheelTick  = 10 * time.Millisecond
+	wheelSlots = 64
+)
+
+// A leaseWheel says when it is time to look at a holding again. It turns only while there is one in it.
+type leaseWheel struct {
+	clock Clock
+	due   func([]*holding)
+
+	mu      sync.Mutex
+	slots   [wheelSlots][]*holding
+	at      int // the slot that is next
+	waiting int
+	turning bool
+	stopped bool
+	timer   Timer
+}
+
+func (w *leaseWheel) init(clock Clock, due func([]*holding)) { w.clock, w.due = clock, due }
+
+// add has a holding looked at after a while.
+func (w *leaseWheel) add(h *holding, after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	ticks := min(max(1, int((after+wheelTick-1)/wheelTick)), wheelSlots-1)
+	slot := &w.slots[(w.at+ticks)%wheelSlots]
+	*slot = append(*slot, h)
+	w.waiting++
+	if !w.turning {
+		w.turning = true
+		w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+	}
+}
+
+// turn looks at those whose time has come.
+func (w *leaseWheel) turn() {
+	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		return
+	}
+	w.at = (w.at + 1) % wheelSlots
+	due := w.slots[w.at]
+	w.slots[w.at] = nil
+	w.waiting -= len(due)
+	w.mu.Unlock()
+
+	if len(due) > 0 {
+		w.due(due)
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == 0 || w.stopped {
+		w.turning = false
+		return
+	}
+	w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+}
+
+// stop ends it.
+func (w *leaseWheel) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	for i := range w.slots {
+		w.slots[i] = nil
+	}
+}

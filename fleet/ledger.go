@@ -1,0 +1,519 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/dchest/siphash"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+var _ headgate.Limiter = (*Ledger)(nil)
+
+// A Ledger decides by what this node knows, and knows what this node consumed and what it has heard that others did. It
+// is the part that [Async] and [Gossip] have in common; they carry its tallies about.
+//
+// A decision asks nobody: it costs a hash, a lock that is held for some dozens of nanoseconds, and a step of the
+// algorithm. It allocates nothing but the record of a key that is new.
+//
+// # What others consumed
+//
+// Each node counts by itself and tells its total. Whoever hears a total that has grown charges the growth to its own
+// counter, into debt if need be, so that all counters come to the same level, and what slipped through while nobody knew
+// is repaid before anybody lets more pass. The three hosts of the book: a limit of 4/s and a burst of 4; if each of them
+// lets 4 pass before it hears of the others, each ends at −8 and stays closed for 2 s.
+//
+// A bucket that is full leaks nothing, which is right for one host and wrong for one of several: what it did not leak
+// could have been consumed elsewhere. So a node counts for how long it stood full, and takes that off what it hears of
+// next, but for what the other says is still in its own bucket. Without this, two nodes that each use half of a limit
+// would be charged for the other half whenever they hear of it, and be closed for a while, though nobody has exceeded
+// anything; the longer the interval the worse.
+//
+// Counts of windows carry the number of their window. News of one that is over is no longer news, but for a sliding
+// window, where it still weighs.
+//
+// # Whom to believe
+//
+// Nodes believe each other in what can be true. A total that falls, a start in the future, a key without a limit are not
+// heeded; and nobody can have consumed more since he was last heard of than MaxDebt capacities and what has refilled
+// since: what is above is cut. Both are counted and reported.
+//
+// # Memory
+//
+// A key takes about 400 bytes and 48 for each peer that consumed of it, of at most [MaxPeers]. There are at most
+// Options.MaxKeys. Those that are as good as new and have nothing left to tell are dropped as time goes; if all places are
+// taken, one that has the least left to remember makes room, but never one whose latest decision was a denial; if there is
+// nobody else the new key is refused with headgate.ErrFull.
+//
+// # Limits
+//
+// token-bucket, gcra, fixed-window and sliding-window are shared. Keys under the other algorithms are counted by each node
+// for itself; rules that ask for that do not load.
+type Ledger struct {
+	options LedgerOptions
+	k0, k1  uint64
+	epoch   int64         // µs since 1970 when the clock was at 0
+	began   time.Duration // by the clock
+	plans   algorithm.Cache[*plan]
+	closed  atomic.Bool
+
+	away    atomic.Bool  // see SetAway
+	retryAt atomic.Int64 // by the clock: when those denied because of that may come again
+	share   share
+	forgot  atomic.Int64 // by the clock: when a record was last forgotten that was worth keeping; 0 if none was
+
+	shards   [shards]shard
+	peers    peers
+	counters ledgerCounters
+}
+
+const shards = 64
+
+// LedgerOptions are the settings of a Ledger.
+type LedgerOptions struct {
+	// Secret keys the hash that stands for keys. All nodes need the same. At least 16 bytes. Default one by chance, which
+	// is good for a node that is alone.
+	Secret []byte
+	// MaxKeys is how many keys are remembered at most. At least 1024. Default DefaultMaxKeys.
+	MaxKeys int
+	// Idle is how long a key must have been left alone before its record is begun anew, and half of how long before it is
+	// dropped; and there must be nothing left in it. Longer than news may be late. Default DefaultIdle.
+	Idle time.Duration
+	// Lag is how late news may be as a rule. Default DefaultLag.
+	Lag time.Duration
+	// Asks tells that this node hears only of keys that it asks for, as in Async: then Changes has keys of which nothing was
+	// consumed but that were asked for, and news of a key says nothing of what was before this node first asked. Default
+	// false: it hears of all keys, as in Gossip.
+	Asks bool
+	// LocalCap is how much of a limit one node may use by itself, in percent: its burst and its rate. What may slip through
+	// before nodes have heard of each other is then at most so many percent of the limit for each. It is also the most that
+	// a client gets who comes to one node only. 1 to 100. Default 100.
+	LocalCap int
+	// Members tells how many nodes there are, for limits that are to be shared when some are out of reach. Default this one.
+	Members Members
+	// Clock is what time it is. Default System().
+	Clock Clock
+	// Epoch is the date at which the clock was at 0. Default today's, less what the clock says. Windows begin by it.
+	Epoch time.Time
+	// OnRefused is told of tallies that cannot be true, and why; at most once a second. Default is to log them at Warn.
+	OnRefused func(from Peer, t Tally, why string)
+}
+
+// What the options are unless told otherwise.
+const (
+	DefaultMaxKeys = 1 << 20
+	DefaultIdle    = time.Minute
+	DefaultLag     = time.Second
+)
+
+// NewLedger returns an empty ledger. It runs nothing of its own.
+func NewLedger(o LedgerOptions) (*Ledger, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	l := &Ledger{options: o, began: o.Clock.Now()}
+	l.epoch = o.Epoch.UnixMicro()
+	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
+	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
+	l.peers.init()
+	for i := range l.shards {
+		l.shards[i].init(max(1, (o.MaxKeys+shards-1)/shards))
+	}
+	return l, nil
+}
+
+// Close makes later calls fail with headgate.ErrClosed.
+func (l *Ledger) Close() error {
+	if l.closed.Swap(true) {
+		return headgate.ErrClosed
+	}
+	return nil
+}
+
+// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
+func (l *Ledger) BorrowsKeys() {}
+
+// Fingerprint tells secrets apart, and nothing of the secrets.
+func Fingerprint(secret []byte) uint64 {
+	sum := sha256.Sum256(append([]byte("headgate fleet fingerprint "), secret...))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// Uptime is for how long there has been this ledger, by its clock: what goes with its tallies.
+func (l *Ledger) Uptime() time.Duration { return max(0, l.options.Clock.Now()-l.began) }
+
+// KeyOf returns what stands for the key of a check.
+func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil {
+		return Key{}, err
+	}
+	return l.hash(c.Key, p.kind), nil
+}
+
+// hash returns the name of a key. States of different kinds don't understand each other, and have names of their own.
+func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
+	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
+	binary.LittleEndian.PutUint64(k[:], h0)
+	binary.LittleEndian.PutUint64(k[8:], h1^uint64(kind)<<56)
+	return k
+}
+
+func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
+
+// A moment is one reading of the clock.
+type moment struct {
+	clock  time.Duration
+	uptime time.Duration
+	micros int64 // since 1970
+}
+
+func (l *Ledger) now() moment {
+	at := l.options.Clock.Now()
+	return moment{clock: at, uptime: at - l.began, micros: l.epoch + int64(at/time.Microsecond)}
+}
+
+// admit checks what every method is given first.
+func (l *Ledger) admit(ctx context.Context) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.closed.Load() {
+		return headgate.ErrClosed
+	}
+	return nil
+}
+
+// An ask is one check on its way through the ledger.
+type ask struct {
+	plan     *plan
+	key      Key
+	n        int64
+	offset   int64
+	degraded bool
+	other    bool // counted by a limit of another kind than the check's
+}
+
+// ask prepares a check. It is false for one that is denied without being counted.
+func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err error) {
+	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
+		if err := c.Validate(); err != nil {
+			return a, false, err
+		}
+	}
+	a.n, counted = c.Cost, true
+	limit := &c.Limit
+	var other headgate.Limit
+	if l.away.Load() || c.Partition != headgate.PartitionFull {
+		a.degraded, counted = l.terms(c, &other, now)
+		limit = &other
+	}
+	if a.plan, err = l.plans.Get(limit, newPlan); err != nil {
+		return a, false, err
+	}
+	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
+		own, err := l.plans.Get(&c.Limit, newPlan)
+		if err != nil {
+			return a, false, err
+		}
+		a.other = own.kind != a.plan.kind
+	}
+	a.key = l.hash(c.Key, a.plan.kind)
+	if a.plan.limit.Staggered {
+		a.offset = a.plan.Offset(c.Key)
+	}
+	return a, counted, nil
+}
+
+// Take decides one check. See [headgate.Limiter].
+func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	if err := l.admit(ctx); err != nil {
+		return d, err
+	}
+	now := l.now()
+	a, counted, err := l.ask(&c, now)
+	if err != nil {
+		return d, err
+	}
+	if !counted {
+		return l.shut(&c, now), nil
+	}
+	sh := l.shardOf(&a.key)
+	sh.mu.Lock()
+	err = l.take(sh, &a, now, &d)
+	sh.mu.Unlock()
+	return d, err
+}
+
+// take decides an ask. The shard is locked.
+func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) error {
+	r := sh.records[a.key]
+	if r == nil {
+		if a.n == 0 || a.n > a.plan.Capacity() {
+			*d = a.plan.Decide(nil, now.micros-a.offset, a.n)
+			d.Degraded = a.degraded
+			return nil
+		}
+		var err error
+		if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+			return err
+		}
+	}
+	l.arrive(r, a.plan, now)
+	if a.n == 0 || a.n > a.plan.Capacity() {
+		*d = l.look(r, a.n, now)
+		d.Degraded = a.degraded
+		return nil
+	}
+	r.askedAt = r.at(now)
+	if l.try(r, a.n, now, d) {
+		l.consumed(sh, r, a.n, now)
+		r.emptied(d, now)
+		r.denied = false
+		r.describe(d)
+	} else {
+		r.denied = true
+		l.asked(sh, r)
+	}
+	d.Degraded = a.degraded
+	if a.other && d.Receipt.Units > 0 {
+		d.Receipt.Lease = receiptOf(a.plan.kind)
+	}
+	return nil
+}
+
+// TakeAll decides several checks as one. See [headgate.Limiter].
+func (l *Ledger) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	if err := l.admit(ctx); err != nil {
+		return dst, err
+	}
+	now := l.now()
+	var room [8]ask
+	asks := room[:0]
+	if len(checks) > len(room) {
+		asks = make([]ask, 0, len(checks))
+	}
+	open := true
+	var touched uint64 // shards
+	for i := range checks {
+		a, counted, err := l.ask(&checks[i], now)
+		if err != nil {
+			return dst, err
+		}
+		open = open && counted
+		touched |= 1 << (a.key[0] % shards)
+		asks = append(asks, a)
+	}
+	if err := headgate.ValidateAll(checks); err != nil {
+		return dst, err
+	}
+	// In the order of the shards, so that nobody waits for one who waits for him.
+	for i := range l.shards {
+		if touched>>i&1 == 1 {
+			l.shards[i].mu.Lock()
+		}
+	}
+	defer func() {
+		for i := range l.shards {
+			if touched>>i&1 == 1 {
+				l.shards[i].mu.Unlock()
+			}
+		}
+	}()
+	first := len(dst)
+	for i := range asks {
+		a := &asks[i]
+		d := l.peek(a, now)
+		if !open && l.closes(&checks[i]) {
+			d = l.shut(&checks[i], now)
+		}
+		open = open && d.Allowed
+		dst = append(dst, d)
+	}
+	if !open {
+		for i := range asks {
+			l.turnedDown(&asks[i], &dst[first+i], now)
+		}
+		return dst, nil
+	}
+	for i := range asks {
+		if err := l.take(l.shardOf(&asks[i].key), &asks[i], now, &dst[first+i]); err != nil {
+			l.undo(asks[:i], dst[first:first+i], now)
+			return dst[:first], err
+		}
+	}
+	return dst, nil
+}
+
+// peek tells what a take would answer.
+func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
+	r := l.shardOf(&a.key).records[a.key]
+	if r == nil {
+		d := a.plan.Decide(nil, now.micros-a.offset, a.n)
+		d.Degraded = a.degraded
+		return d
+	}
+	l.arrive(r, a.plan, now)
+	d := l.look(r, a.n, now)
+	d.Degraded = a.degraded
+	return d
+}
+
+// turnedDown makes of a peek the answer to a check that takes nothing, as another one denied.
+func (l *Ledger) turnedDown(a *ask, d *headgate.Decision, now moment) {
+	sh := l.shardOf(&a.key)
+	if r := sh.records[a.key]; r != nil && a.n > 0 {
+		r.denied = r.denied || !d.Allowed
+		r.askedAt = r.at(now)
+		l.asked(sh, r)
+	}
+	if d.Allowed && a.n > 0 {
+		look := *a
+		look.n = 0
+		*d = l.peek(&look, now)
+	}
+}
+
+// undo gives back what was taken a moment ago.
+func (l *Ledger) undo(asks []ask, taken []headgate.Decision, now moment) {
+	for i := range asks {
+		if r := l.shardOf(&asks[i].key).records[asks[i].key]; r != nil && taken[i].Receipt.Units > 0 {
+			l.give(r, taken[i].Receipt.Units, taken[i].Receipt, now)
+		}
+	}
+}
+
+// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	if err := l.admit(ctx); err != nil {
+		return d, err
+	}
+	now := l.now()
+	a, _, err := l.ask(&c, now)
+	if err == nil {
+		err = headgate.ValidateUnits(c.Cost)
+	}
+	if err != nil {
+		return d, err
+	}
+	if a.plan.kind == algorithm.KindLeases {
+		return d, headgate.ErrUnsupported
+	}
+	sh := l.shardOf(&a.key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[a.key]
+	if r == nil {
+		if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+			return d, err
+		}
+	}
+	l.arrive(r, a.plan, now)
+	r.askedAt = r.at(now)
+	d = l.charge(r, a.n, now)
+	l.consumed(sh, r, d.Receipt.Units, now)
+	r.emptied(&d, now)
+	r.describe(&d)
+	d.Degraded = a.degraded
+	if a.other {
+		d.Receipt.Lease = receiptOf(a.plan.kind)
+	}
+	return d, nil
+}
+
+// Give returns units that were taken. See [headgate.Limiter]. Others hear of it as less that was consumed: what they were
+// not told yet is never told, and what they were is made good by the next takes, which are not told until then.
+func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := l.admit(ctx); err != nil {
+		return err
+	}
+	now := l.now()
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Cost < 0 {
+		return c.Validate()
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return err
+	}
+	kind := p.kind
+	if other, ok := kindOf(r, kind); ok {
+		kind = other
+	}
+	key := l.hash(c.Key, kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if rec := sh.records[key]; rec != nil {
+		if kind == p.kind {
+			rec.plan = p
+		}
+		l.roll(rec, now)
+		l.give(rec, c.Cost, r, now)
+	}
+	return nil
+}
+
+// Reset forgets what was consumed under the check's key, here and, as soon as they hear of it, on all other nodes. See
+// [headgate.Limiter].
+func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
+	if err := l.admit(ctx); err != nil {
+		return err
+	}
+	if err := headgate.ValidateKey(c.Key); err != nil {
+		return err
+	}
+	now := l.now()
+	for kind := range algorithm.Kinds {
+		key := l.hash(c.Key, kind)
+		sh := l.shardOf(&key)
+		sh.mu.Lock()
+		if r := l.toReset(sh, key, kind, &c, now); r != nil {
+			r.reset(now)
+			r.restart(now)
+			r.wasReset = true
+			l.changed(sh, r)
+		}
+		sh.mu.Unlock()
+	}
+	return nil
+}
+
+// toReset returns the record of a key. One that is not here may be elsewhere: if it is known what it is counted by, there
+// is a record to tell of the reset.
+func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
+	if r := sh.records[key]; r != nil {
+		return r
+	}
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil || p.kind != kind || !p.shared {
+		return nil
+	}
+	r, err := l.add(sh, key, p, p.Offset(c.Key), now)
+	if err != nil {
+		return nil // there is no room, and nothing here that was consumed
+	}
+	return r
+}
+
+// A receipt of units that were counted by a limit of another kind than the check's says so where concurrency has its lease.
+const otherKind = 1 << 62
+
+func receiptOf(k algorithm.Kind) uint64 { return otherKind | uint64(k) }
+
+func kindOf(r headgate.Receipt, own algorithm.Kind) (algorithm.Kind, bool) {
+	k := algorithm.Kind(r.Lease &^ otherKind)
+	return k, r.Lease&otherKind != 0 && k < algorithm.Kinds && own != algorithm.KindLeases
+}
+
+// newLease returns a name that nobody can guess, within the 53 bits that every store can keep.
+func newLease() uint64 { return rand.Uint64()>>11 | 1 }

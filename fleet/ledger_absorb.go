@@ -1,0 +1,271 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// MaxPeers is of how many other nodes a record knows what they consumed. With more, those heard of least recently make
+// room, and begin anew when they are heard of again: what they consume until then is not counted.
+const MaxPeers = 255
+
+// Absorb charges what a peer says it consumed and was not known to have. uptime is for how long there has been the peer's
+// ledger, when it said so. The order of calls does not matter, nor does it if one is repeated.
+//
+// A record that is heard of for the first time is all news if it is younger than our own account; else we are the
+// newcomer, and begin where the peer is.
+func (l *Ledger) Absorb(from Peer, uptime time.Duration, tallies []Tally) {
+	if len(tallies) == 0 || l.closed.Load() {
+		return
+	}
+	now := l.now()
+	place, gen := l.peers.place(from, now.micros)
+	lag := l.peers.lag(place, now.uptime, uptime)
+	late := lag + l.options.Lag/4 // at the most, as a rule
+	for i := range tallies {
+		t := &tallies[i]
+		if why := t.wrong(uptime); why != "" {
+			l.refuse(from, t, why, now)
+			continue
+		}
+		sh := l.shardOf(&t.Key)
+		sh.mu.Lock()
+		why := l.absorb(sh, t, place, gen, uptime, late, now)
+		sh.mu.Unlock()
+		if why != "" {
+			l.refuse(from, t, why, now)
+		}
+		age := t.Age
+		if age == 0 {
+			age = lag
+		}
+		l.counters.heard(age, now.clock)
+	}
+}
+
+// wrong says what cannot be true whatever is known.
+func (t *Tally) wrong(uptime time.Duration) string {
+	switch {
+	case t.Total < 0:
+		return "a negative total"
+	case t.Level < 0:
+		return "a negative level"
+	case t.Start < 0 || t.Start > uptime+time.Second: // two records may have to begin in one microsecond
+		return "a record from the future"
+	case t.Age < 0:
+		return "news of the future"
+	}
+	return ""
+}
+
+const (
+	whyFell    = "a total that fell"
+	whyLeaped  = "a total that grew more than it can"
+	whyNoLimit = "a limit that is none"
+)
+
+// absorb heeds one tally, and says why if it does not in all.
+func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, late time.Duration, now moment) (why string) {
+	age := max(0, uptime-t.Start) + t.Age
+	r := sh.records[t.Key]
+	if r == nil {
+		var err error
+		if r, err = l.introduce(sh, t, age, now); r == nil {
+			if err == nil {
+				return ""
+			}
+			return whyNoLimit
+		}
+	}
+	if !r.plan.shared {
+		return whyNoLimit
+	}
+	r.heardAt = r.at(now)
+	l.roll(r, now)
+	s, first := r.peer(place, gen, l)
+	known := s.total
+	switch {
+	case first || t.Start > s.start:
+		if t.Reset && age < now.uptime-r.born+l.options.Lag {
+			r.reset(now)
+		}
+		known = 0
+		if first && r.plan.leaks() && age > l.watch(r, now)+l.options.Lag {
+			l.join(r, t, now)
+			known = t.Total
+		}
+		if first {
+			s.waste, s.heard = 0, r.at(now)-min(age, l.watch(r, now)).Microseconds()
+		}
+	case t.Start < s.start:
+		return "" // it was late, and its record has ended
+	case t.Total < known && uptime < s.said:
+		return "" // it was late
+	case t.Total < known:
+		return whyFell
+	}
+	news := t.Total - known
+	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.unitsIn(2*(r.at(now)-s.heard), headgate.MaxCount)
+	if news > most {
+		news, why = most, whyLeaped
+	}
+	if news > 0 {
+		l.heed(r, s, t, news, age, now)
+	}
+	s.start, s.total, s.heard, s.waste = t.Start, t.Total, r.at(now), r.waste
+	if !first && uptime >= s.said && r.plan.leaks() {
+		if t.Age > 0 {
+			late = t.Age
+		}
+		l.level(r, s, t, late, now)
+	}
+	s.said = max(uptime, s.said)
+	return why
+}
+
+// introduce adds a record for a key that was only heard of. It is nil for one that this node need not remember.
+func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (*record, error) {
+	if t.Limit == (headgate.Limit{}) {
+		return nil, nil
+	}
+	p, err := l.plans.Get(&t.Limit, newPlan)
+	if err != nil || !p.shared {
+		return nil, headgate.ErrUnsupported
+	}
+	if t.Offset < 0 || t.Offset >= p.period || t.Offset > 0 && !p.limit.Staggered {
+		return nil, headgate.ErrUnsupported
+	}
+	r, err := l.add(sh, t.Key, p, t.Offset, now)
+	if err != nil {
+		l.counters.unheard.Add(1)
+		return nil, nil
+	}
+	// Before, the counter stood full.
+	r.waste = min(age, l.watch(r, now)).Microseconds()
+	return r, nil
+}
+
+// watch is for how long this node would have heard of a key.
+func (l *Ledger) watch(r *record, now moment) time.Duration {
+	if l.options.Asks {
+		return now.uptime - r.born
+	}
+	if forgot := time.Duration(l.forgot.Load()); forgot != 0 {
+		return now.clock - forgot
+	}
+	return now.uptime
+}
+
+// join raises what counts as consumed to what the peer says, and what this node consumed that nobody can know of.
+func (l *Ledger) join(r *record, t *Tally, now moment) {
+	level := t.Level - r.plan.unitsIn(t.Age.Microseconds(), t.Level) + r.total - r.sent
+	if more := level - r.level(now); more > 0 {
+		l.chargeNews(r, more, r.window, now)
+	}
+}
+
+// heed charges news.
+func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duration, now moment) {
+	l.counters.absorbed.Add(news)
+	if !r.plan.windowed() {
+		l.chargeNews(r, news-r.used(s, t, news, age), r.window, now)
+		return
+	}
+	switch w := r.plan.window(t.Window); {
+	case w >= r.window:
+		l.chargeNews(r, news, w, now)
+	case r.plan.kind == algorithm.KindWindows && w >= r.window-r.plan.period:
+		r.chargePrevious(news, now)
+	}
+}
+
+// used returns how much of the news has leaked while this node's own counter stood full, and takes it off its waste. What
+// the peer says is still there has not.
+func (r *record) used(s *seen, t *Tally, news int64, age time.Duration) int64 {
+	waste := min(r.waste-s.waste, age.Microseconds())
+	if waste <= 0 {
+		return 0
+	}
+	still := t.Level - r.plan.unitsIn(t.Age.Microseconds(), t.Level)
+	leaked := r.plan.unitsIn(waste, max(0, news-max(0, still)))
+	r.waste -= r.plan.timeFor(leaked)
+	return leaked
+}
+
+// chargeNews charges what others consumed in a window, now or when it may be.
+func (l *Ledger) chargeNews(r *record, n, window int64, now moment) {
+	if n <= 0 {
+		return
+	}
+	if window > r.window {
+		if r.owedOf != window {
+			r.owed = 0
+		}
+		r.owed, r.owedOf = min(r.owed+n, r.mostOwed()), window
+		return
+	}
+	d := r.counter.charge(r.plan, r.at(now), min(n, headgate.MaxCount))
+	r.emptied(&d, now)
+	if rest := n - d.Receipt.Units; rest > 0 {
+		r.owed, r.owedOf = min(r.owed+rest, r.mostOwed()), r.window
+	}
+	if debt := r.level(now) - r.plan.Capacity(); debt > r.over {
+		l.counters.over(debt, debt-r.over)
+		r.over = debt
+	}
+}
+
+// mostOwed bounds what is carried beyond the deepest debt: as much as if MaxPeers nodes had all taken twice what they can.
+func (r *record) mostOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
+
+// chargePrevious charges what was consumed in the window before to that.
+func (r *record) chargePrevious(n int64, now moment) {
+	const previous = 2
+	d := r.counter.decide(r.plan, r.at(now), 0)
+	if len(r.state) <= previous || r.state[0] < r.window {
+		// There is no state for this window yet: begin one.
+		r.counter.charge(r.plan, r.at(now), 1)
+		r.state[1] = max(0, r.state[1]-1)
+	}
+	deepest := r.plan.Capacity()*(1+headgate.MaxDebt) - (r.plan.Capacity() - d.Remaining)
+	r.state[previous] += max(0, min(n, deepest))
+}
+
+// peer returns what is known of a peer, and whether that is nothing.
+func (r *record) peer(place int32, gen uint32, l *Ledger) (*seen, bool) {
+	oldest := 0
+	for i := range r.seen {
+		s := &r.seen[i]
+		if s.peer == place {
+			if s.gen == gen {
+				return s, false
+			}
+			*s = seen{peer: place, gen: gen}
+			return s, true
+		}
+		if s.heard < r.seen[oldest].heard {
+			oldest = i
+		}
+	}
+	if len(r.seen) < MaxPeers {
+		r.seen = append(r.seen, seen{peer: place, gen: gen})
+		return &r.seen[len(r.seen)-1], true
+	}
+	l.counters.crowded.Add(1)
+	r.seen[oldest] = seen{peer: place, gen: gen}
+	return &r.seen[oldest], true
+}
+
+// refuse reports a tally that cannot be true.
+func (l *Ledger) refuse(from Peer, t *Tally, why string, now moment) {
+	l.counters.refused.Add(1)
+	last := l.counters.reported.Load()
+	if last != 0 && int64(now.clock)-last < int64(time.Second) {
+		return
+	}
+	if l.counters.reported.CompareAndSwap(last, max(1, int64(now.clock))) {
+		l.options.OnRefused(from, *t, why)
+	}
+}

@@ -1,0 +1,26 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/limittest"
+)
+
+// dated is the clock of the conformance suite, which knows the date, and goes back at times.
+type dated struct{ now func() time.Time }
+
+func (d dated) Now() time.Duration { return d.now().Sub(limittest.Start) }
+
+func (dated) AfterFunc(time.Duration, func()) Timer { panic("a ledger wakes nobody") }
+
+func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
+	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+		l, err := NewLedger(LedgerOptions{Clock: dated{now}, Epoch: limittest.Start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	})
+}

@@ -1,0 +1,42 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Nodes that have heard of the same are at the same level, but for what is under way. One that is lower than another for
+// long has missed something: it has forgotten a key, or was told of one before it knew how long it had been there. That
+// would not mend by itself: whoever is lower lets more pass, the others hear of it, and are held lower than they were. So a
+// node that finds itself below another in all that it hears for a while catches up.
+//
+// It never does so because of what is under way. A tally brings what its sender consumed and its level at once; and what
+// the sender knew of third nodes reaches us as soon as it did him, now and then at least. Nor because the tally was late:
+// what has leaked since it was written is taken off, and rather too much than too little.
+
+// leastLevels is how often a peer must have been heard of in the time in which news may be late.
+const leastLevels = 4
+
+// level raises a record to the level of a peer that has been above it for long.
+func (l *Ledger) level(r *record, s *seen, t *Tally, late time.Duration, now moment) {
+	theirs := min(t.Level-r.plan.unitsIn(late.Microseconds()+1, t.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
+	above := theirs - r.level(now) - 1 // parts of units may be rounded either way
+	at := r.at(now)
+	if s.times == 0 {
+		s.above, s.since = above, at
+	}
+	s.above = min(s.above, above)
+	s.times++
+	if at-s.since < l.options.Lag.Microseconds() || s.times < leastLevels {
+		return
+	}
+	if s.above > 0 {
+		l.counters.levelled.Add(s.above)
+		l.chargeNews(r, s.above, r.window, now)
+		for i := range r.seen {
+			r.seen[i].times = 0 // what was seen of the others was seen from below
+		}
+	}
+	s.times = 0
+}

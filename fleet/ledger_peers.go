@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"sync"
+	"time"
+)
+
+// peers are the nodes that were heard of, each with a place that records know it by. A node that has been silent for
+// longest loses its place when there are too many.
+type peers struct {
+	mu     sync.Mutex
+	byPeer map[Peer]int32
+	places []peerPlace
+}
+
+type peerPlace struct {
+	peer  Peer
+	gen   uint32 // grows when the place gets another peer
+	heard int64
+	// ahead is by how much our uptime is ahead of the peer's, at the least: if news could come at once, exactly.
+	ahead   time.Duration
+	aheadAt time.Duration
+}
+
+// maxPlaces leaves room for those that come and go beside the MaxPeers that a record knows.
+const maxPlaces = 4 * (MaxPeers + 1)
+
+func (p *peers) init() { p.byPeer = make(map[Peer]int32) }
+
+// place returns the place of a peer.
+func (p *peers) place(of Peer, now int64) (int32, uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i, ok := p.byPeer[of]; ok {
+		p.places[i].heard = now
+		return i, p.places[i].gen
+	}
+	i := len(p.places)
+	if i < maxPlaces {
+		p.places = append(p.places, peerPlace{})
+	} else {
+		i = 0
+		for j := range p.places {
+			if p.places[j].heard < p.places[i].heard {
+				i = j
+			}
+		}
+		delete(p.byPeer, p.places[i].peer)
+	}
+	p.places[i] = peerPlace{peer: of, gen: p.places[i].gen + 1, heard: now, ahead: 1 << 62}
+	p.byPeer[of] = int32(i)
+	return int32(i), p.places[i].gen
+}
+
+// lag estimates how late news is, compared with the fastest that ever came. Clocks that run at different speeds are
+// allowed for.
+func (p *peers) lag(place int32, ours, theirs time.Duration) time.Duration {
+	const drift = 5000 // one in so many
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := &p.places[place]
+	ahead := ours - theirs
+	at.ahead += (ours - at.aheadAt) / drift
+	at.aheadAt = ours
+	at.ahead = min(at.ahead, ahead)
+	return ahead - at.ahead
+}
+
+// count returns how many peers are remembered.
+func (p *peers) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byPeer)
+}

@@ -1,0 +1,270 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, less the key's offset,
+// if not said otherwise.
+type record struct {
+	// What every decision needs comes first, in two lines of the cache.
+	plan     *plan
+	emptyAt  int64 // when all that was consumed will have leaked, or has
+	waste    int64 // for how long nothing has leaked since, less what was used of it
+	total    int64 // consumed since start
+	told     int64 // of total
+	askedAt  int64 // when somebody last wanted to consume
+	owed     int64 // see owedOf
+	class    int8  // of the queue it is in, or none
+	gap      int8  // of the list it lingers in, or none
+	denied   bool  // latest
+	returned bool  // there is something in back
+	wasReset bool
+	gone     bool
+	counter
+
+	key    Key
+	alone  *counter // what this node consumed by itself, if LocalCap bounds that
+	place  int      // in the shard's list
+	offset int64    // by how much its clock is behind, if the limit is staggered
+
+	born     time.Duration // uptime
+	heardAt  int64         // when others were last heard of it
+	lingered int           // the turn when it was last asked about because it lingers
+
+	start  time.Duration // uptime
+	window int64
+	sent   int64 // of total, the most that was ever told; others may know it
+	back   int64 // given back of what was told
+	backAt int64
+
+	// owed is what others consumed that could not be charged yet: because the debt was at its deepest, or because their
+	// windows begin before ours. It is of the window owedOf.
+	owedOf int64
+	over   int64 // the deepest debt that news has caused since there was none
+	seen   []seen
+}
+
+// at returns a moment by the record's clock.
+func (r *record) at(now moment) int64 {
+	if r.plan.limit.Staggered {
+		return now.micros - r.offset
+	}
+	return now.micros
+}
+
+// arrive brings a record to now, for a check by a plan.
+func (l *Ledger) arrive(r *record, p *plan, now moment) {
+	if r.plan != p {
+		if r.plan.period != p.period {
+			r.window = p.window(r.at(now)) // by the periods of now
+		}
+		r.plan = p
+	}
+	l.roll(r, now)
+}
+
+// roll brings a record to now.
+func (l *Ledger) roll(r *record, now moment) {
+	at := r.at(now)
+	switch {
+	case r.plan.windowed():
+		if w := r.plan.window(at); w > r.window {
+			r.window = w
+			r.over = 0
+			r.restart(now)
+			if r.owedOf < w {
+				r.owed = 0 // a debt goes with its window
+			}
+		}
+		if r.owed > 0 && r.owedOf <= r.window {
+			r.settle(now)
+		}
+	case r.plan.leaks():
+		if at > r.emptyAt {
+			r.waste += at - r.emptyAt
+			r.emptyAt = at
+			r.over = 0
+			if r.total > 0 && r.told == r.total && at-r.askedAt >= l.options.Idle.Microseconds() {
+				r.restart(now)
+			}
+		}
+		if r.owed > 0 {
+			r.settle(now)
+		}
+	}
+}
+
+// settle charges what is owed as far as the debt may go.
+func (r *record) settle(now moment) {
+	d := r.counter.charge(r.plan, r.at(now), min(r.owed, headgate.MaxCount))
+	r.owed -= d.Receipt.Units
+	r.emptied(&d, now)
+}
+
+// restart begins a record anew: others hear of another one, of which nothing was consumed yet.
+func (r *record) restart(now moment) {
+	r.start = max(now.uptime.Truncate(time.Microsecond), r.start+time.Microsecond)
+	r.total, r.told, r.sent, r.back = 0, 0, 0, 0
+	r.wasReset, r.returned = false, false
+}
+
+// reset forgets what was consumed.
+func (r *record) reset(now moment) {
+	r.counter = counter{}
+	if r.alone != nil {
+		*r.alone = counter{}
+	}
+	r.owed, r.denied = 0, false
+	r.emptyAt, r.waste = r.at(now), 0
+	for i := range r.seen {
+		r.seen[i].waste = 0
+	}
+}
+
+// try takes n units if they are allowed, and says what it decided.
+func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool {
+	at := r.at(now)
+	if l.options.LocalCap < 100 && r.alone != nil {
+		if own := r.alone.decide(l.capped(r.plan), at, n); !own.Allowed {
+			*d = l.look(r, n, now)
+			return false
+		}
+	}
+	if !r.counter.take(r.plan, at, n, d) {
+		r.describe(d)
+		return false
+	}
+	if l.options.LocalCap < 100 && r.alone != nil {
+		var own headgate.Decision
+		r.alone.take(l.capped(r.plan), at, n, &own)
+	}
+	return true
+}
+
+// look tells what a take of n units would answer, or how things stand for 0.
+func (l *Ledger) look(r *record, n int64, now moment) headgate.Decision {
+	d := r.counter.decide(r.plan, r.at(now), n)
+	r.describe(&d)
+	if r.alone == nil {
+		return d
+	}
+	own := r.alone.decide(l.capped(r.plan), r.at(now), n)
+	d.Remaining = min(d.Remaining, own.Remaining)
+	d.ResetAfter = max(d.ResetAfter, own.ResetAfter)
+	if !own.Allowed {
+		if d.Allowed {
+			d.Receipt, d.Delay = headgate.Receipt{}, 0
+		}
+		d.Allowed = false
+		d.RetryAfter = max(d.RetryAfter, own.RetryAfter)
+	}
+	return d
+}
+
+// describe adds what is owed to a decision.
+func (r *record) describe(d *headgate.Decision) {
+	if r.owed == 0 || r.plan.windowed() {
+		return
+	}
+	more := time.Duration(r.plan.timeFor(r.owed)) * time.Microsecond
+	d.Remaining -= r.owed
+	d.ResetAfter += more
+	if !d.Allowed && d.RetryAfter != headgate.Never {
+		d.RetryAfter += more
+	}
+}
+
+// charge takes n units whatever the limit says.
+func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
+	d := r.counter.charge(r.plan, r.at(now), n)
+	if r.alone != nil {
+		r.alone.charge(l.capped(r.plan), r.at(now), n)
+	}
+	return d
+}
+
+// consumed counts what this node consumed.
+func (l *Ledger) consumed(sh *shard, r *record, n int64, now moment) {
+	if r.returned {
+		n -= r.makeGood(n, r.at(now))
+	}
+	r.total += n
+	l.changed(sh, r)
+}
+
+// makeGood returns how many of n units that are consumed stand for what was given back of what others were told. They
+// have charged it, and it leaks from their counters too.
+func (r *record) makeGood(n, at int64) int64 {
+	if r.plan.leaks() {
+		r.back -= r.plan.unitsIn(at-r.backAt, r.back)
+	}
+	r.backAt = at
+	n = min(n, r.back)
+	r.back -= n
+	r.returned = r.back > 0
+	return n
+}
+
+// give returns n units that this node took.
+func (l *Ledger) give(r *record, n int64, receipt headgate.Receipt, now moment) {
+	at := r.at(now)
+	before := r.counter.decide(r.plan, at, 0).Remaining
+	r.counter.give(r.plan, at, n, receipt)
+	if r.alone != nil {
+		r.alone.give(l.capped(r.plan), at, n, receipt)
+	}
+	d := r.counter.decide(r.plan, at, 0)
+	r.emptied(&d, now)
+	r.denied = false
+	given := d.Remaining - before
+	untold := min(given, r.total-r.sent)
+	r.total -= untold
+	r.told = min(r.told, r.total)
+	if given -= untold; given > 0 {
+		r.makeGood(0, at)
+		r.back, r.returned = r.back+given, true
+	}
+}
+
+// emptied notes what a decision says of when all will have leaked.
+func (r *record) emptied(d *headgate.Decision, now moment) {
+	if r.plan.leaks() {
+		r.emptyAt = r.at(now) + d.ResetAfter.Microseconds()
+	}
+}
+
+// level returns what counts as consumed.
+func (r *record) level(now moment) int64 {
+	d := r.counter.decide(r.plan, r.at(now), 0)
+	level := r.plan.Capacity() - d.Remaining
+	if !r.plan.windowed() || r.owedOf <= r.window {
+		level += r.owed
+	}
+	return level
+}
+
+// idle tells whether a record is as good as none.
+func (r *record) idle(now moment) bool {
+	if r.owed > 0 || r.total != r.told {
+		return false
+	}
+	if r.plan.leaks() {
+		return r.emptyAt <= r.at(now)
+	}
+	return r.counter.decide(r.plan, r.at(now), 0).ResetAfter == 0
+}
+
+// tally returns what to tell of a record.
+func (r *record) tally(now moment) Tally {
+	t := Tally{
+		Key: r.key, Limit: r.plan.limit, Start: r.start, Total: r.total, Level: r.level(now),
+		Offset: r.offset, Reset: r.wasReset, told: r.told,
+	}
+	if r.plan.windowed() {
+		t.Window = r.window
+	}
+	return t
+}

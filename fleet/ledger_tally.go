@@ -1,0 +1,60 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A Key stands for the key of a check wherever nodes speak of it: a keyed hash of its text, the same on all nodes that
+// have the same secret. Nobody without the secret can tell whose it is, or choose keys that collide; among a hundred
+// million keys the odds of one colliding pair are below 1 in 10^22.
+type Key [16]byte
+
+// A Tally is what one node says of one key. It is cumulative: the latest one says all that those before it did, so that
+// one that is lost only delays, and one that comes twice adds nothing.
+type Tally struct {
+	Key Key
+	// Limit is what the node counts the key by. It may be left out (the zero Limit) where whoever hears of the key is sure
+	// to count it already.
+	Limit headgate.Limit
+	// Start names the record that Total is of, by when it began: since the node's incarnation did, by its own clock, in whole
+	// microseconds. A node begins a record anew when there is nothing left in it, for every window if the limit has windows, and on Reset.
+	Start time.Duration
+	// Total is what this node has consumed since Start. It only grows.
+	Total int64
+	// Level is what the node counts as consumed now, by itself and by all it has heard of.
+	Level int64
+	// Window is, for limits that have windows, when the one that Total is of began, in µs since 1970 and less Offset.
+	Window int64
+	// Offset is, for a staggered window, by how much it begins later than others, in µs.
+	Offset int64
+	// Reset tells that the record began because the key was reset.
+	Reset bool
+	// Age is for how long this has been so when it arrives. Whoever brings the tally sets it, and leaves it at 0 if he
+	// cannot tell.
+	Age time.Duration
+
+	told int64 // of Total before this
+}
+
+// A Peer is another node, or one incarnation of it: a node that starts again begins with nothing consumed.
+type Peer struct {
+	Name        string
+	Incarnation uint64
+}
+
+// seen is what a record knows of one peer.
+type seen struct {
+	peer  int32
+	gen   uint32 // of the peer's place; see peers
+	start time.Duration
+	total int64
+	said  time.Duration // the peer's uptime when it said so
+	// waste and heard are what the record's waste and time were when the peer was last heard of.
+	waste, heard int64
+
+	// above is by how much the peer was above us at the least, in all that was heard of it since a time; see level.
+	above, since int64
+	times        int32
+}

@@ -1,0 +1,207 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+var _ Members = (*Roll)(nil)
+
+// A RollBook is where nodes say that they are there. One is in Redis (redisstore.Roll).
+type RollBook interface {
+	// Beat says that a node is there, and returns how many were heard of within a time, live, and how many within a longer
+	// one, known, and have not left.
+	Beat(ctx context.Context, node string, live, known time.Duration) (int, int, error)
+	// Leave says that a node is there no more.
+	Leave(ctx context.Context, node string, live, known time.Duration) error
+}
+
+// A Roll knows how many nodes there are, as each says so every now and then. While the book cannot be reached it goes by
+// what it knew last: who cannot reach it may still be there.
+type Roll struct {
+	book    RollBook
+	options RollOptions
+	clock   Clock
+
+	live, known atomic.Int64
+	failures    atomic.Int64
+	heard       atomic.Int64 // by the clock: when the book last answered; 0 if never
+
+	life context.Context
+	end  context.CancelFunc
+	busy sync.WaitGroup
+
+	mu      sync.Mutex
+	timer   Timer
+	closing bool
+	failing bool // of rounds, one at a time
+}
+
+// RollOptions are the settings of a Roll. Name must be given.
+type RollOptions struct {
+	// Name is this node's, which no other has. At most 64 bytes.
+	Name string
+	// Every is how often it says that it is there. Default DefaultBeat.
+	Every time.Duration
+	// Silent is after how long without a word a node is not live. At least two beats. Default four.
+	Silent time.Duration
+	// Forget is after how long without a word a node is not known either. Default DefaultForget.
+	Forget time.Duration
+	// Clock is what time it is. Default System().
+	Clock Clock
+	// Logger hears of a book that cannot be reached, and can again. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// What the options are unless told otherwise.
+const (
+	DefaultBeat   = time.Second
+	DefaultForget = 10 * time.Minute
+)
+
+func (o *RollOptions) validate() error {
+	if o.Every == 0 {
+		o.Every = DefaultBeat
+	}
+	if o.Silent == 0 {
+		o.Silent = 4 * o.Every
+	}
+	if o.Forget == 0 {
+		o.Forget = max(DefaultForget, o.Silent)
+	}
+	if o.Clock == nil {
+		o.Clock = System()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	switch {
+	case o.Name == "" || len(o.Name) > maxName:
+		return fmt.Errorf("fleet: RollOptions.Name %q: want a name of at most %d bytes that no other node has", o.Name[:min(len(o.Name), maxName)], maxName)
+	case o.Every < 10*time.Millisecond || o.Every > time.Minute:
+		return fmt.Errorf("fleet: RollOptions.Every %v: want 10ms to 1m, or 0 for %v", o.Every, DefaultBeat)
+	case o.Silent < 2*o.Every:
+		return fmt.Errorf("fleet: RollOptions.Silent %v: want at least two beats of %v, or 0 for four", o.Silent, o.Every)
+	case o.Forget < o.Silent:
+		return fmt.Errorf("fleet: RollOptions.Forget %v: want at least Silent, which is %v, or 0 for %v", o.Forget, o.Silent, DefaultForget)
+	}
+	return nil
+}
+
+var errNoBook = errors.New("fleet: NewRoll: no RollBook: want one, such as a redisstore.Roll")
+
+// NewRoll enters this node, and goes on saying that it is there until Close. The first answer is waited for as long as ctx
+// lasts, at most two beats; if there is none, this node is all that is known until there is.
+func NewRoll(ctx context.Context, book RollBook, o RollOptions) (*Roll, error) {
+	if book == nil {
+		return nil, errNoBook
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	r := &Roll{book: book, options: o, clock: o.Clock}
+	r.live.Store(1)
+	r.known.Store(1)
+	r.life, r.end = context.WithCancel(context.Background())
+	r.beat(ctx)
+	r.schedule()
+	return r, nil
+}
+
+// Live is how many nodes were heard of lately, this one included.
+func (r *Roll) Live() int { return int(r.live.Load()) }
+
+// Known is how many nodes there are that have not left, or were silent for long.
+func (r *Roll) Known() int { return int(r.known.Load()) }
+
+func (r *Roll) schedule() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return
+	}
+	r.busy.Add(1)
+	r.timer = r.clock.AfterFunc(r.options.Every, func() {
+		defer r.busy.Done()
+		r.beat(r.life)
+		r.schedule()
+	})
+}
+
+// beat says once that this node is there.
+func (r *Roll) beat(ctx context.Context) {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	live, known, err := r.book.Beat(ctx, r.options.Name, r.options.Silent, r.options.Forget)
+	if err != nil {
+		r.failures.Add(1)
+		if !r.failing && r.life.Err() == nil {
+			r.options.Logger.Warn("headgate: the roll of nodes cannot be reached; going by what was known", "err", err, "live", r.Live())
+		}
+		r.failing = true
+		return
+	}
+	if r.failing {
+		r.options.Logger.Info("headgate: the roll of nodes is kept again", "live", live, "known", known)
+	}
+	r.failing = false
+	r.live.Store(int64(max(1, live)))
+	r.known.Store(int64(max(1, live, known)))
+	r.heard.Store(max(1, int64(r.clock.Now())))
+}
+
+// within gives a call two beats' time, by the roll's clock.
+func (r *Roll) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := r.clock.AfterFunc(2*r.options.Every, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// RollStats are the figures of a Roll.
+type RollStats struct {
+	Live, Known int
+	// Failures is how often the book did not answer.
+	Failures int64
+	// Age is how old this is.
+	Age time.Duration
+}
+
+// Stats returns the figures as they are now.
+func (r *Roll) Stats() RollStats {
+	s := RollStats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Now()}
+	if heard := r.heard.Load(); heard != 0 {
+		s.Age -= time.Duration(heard)
+	}
+	return s
+}
+
+// Close takes this node off the roll, as long as ctx lasts, and ends what NewRoll began.
+func (r *Roll) Close(ctx context.Context) error {
+	r.mu.Lock()
+	if r.closing {
+		r.mu.Unlock()
+		return headgate.ErrClosed
+	}
+	r.closing = true
+	if r.timer.Stop() {
+		r.busy.Done()
+	}
+	r.mu.Unlock()
+	stop := context.AfterFunc(ctx, r.end)
+	r.busy.Wait()
+	stop()
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	defer r.end()
+	return r.book.Leave(ctx, r.options.Name, r.options.Silent, r.options.Forget)
+}

@@ -1,7 +1,0 @@
-package pgtest
-
-import "syscall"
-
-func attributes(as *syscall.Credential) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Credential: as, Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}

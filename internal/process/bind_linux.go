@@ -1,0 +1,32 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// bind gives a command a group of its own, and has it end with the thread that starts it.
+func bind(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+}
+
+// stopped returns an error while the process still runs.
+func stopped(pid int) error {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return err
+	}
+	// PID (NAME) STATE …, and the name may hold anything.
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	if len(state) > 0 && (state[0] == 'T' || state[0] == 't') {
+		return nil
+	}
+	return fmt.Errorf("process %d is not stopped", pid)
+}

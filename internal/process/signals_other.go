@@ -1,0 +1,16 @@
+//go:build !unix
+
+package process
+
+import (
+	"errors"
+	"os/exec"
+)
+
+var errNoSignals = errors.New("process: servers are tested on Unix systems")
+
+func bind(*exec.Cmd) {}
+
+func kill(int) error   { return errNoSignals }
+func pause(int) error  { return errNoSignals }
+func resume(int) error { return errNoSignals }

@@ -1,0 +1,75 @@
+-- Nodes leave notes for each other, each one a key, and read those of the others that are new to them.
+--
+-- KEYS[1]  what all keys of this tag have in common: a hash of e (an epoch, made anew when all is lost), v (a version, which
+--          every call raises) and m (the mark of who was here first)
+-- KEYS[2…] a hash a key: author → version and time of the note, and the note
+-- ARGV[1]  who asks; ARGV[2] his mark; ARGV[3] an epoch in case there is none; ARGV[4] the epoch that he knows
+-- ARGV[5…] for each key: the version up to which he knows it, for how long it is kept in ms, and his note, if there is one
+--
+-- Returns the epoch, the version, 1 if another has left his mark, and for each note: the number of its key, its author,
+-- its age in ms and the note.
+
+local function number(text, from, size)
+	local n = 0
+	for i = from, from + size - 1 do
+		n = n * 256 + string.byte(text, i)
+	end
+	return n
+end
+
+local function bytes(n, size)
+	local list = {}
+	for i = size, 1, -1 do
+		list[i] = n % 256
+		n = (n - list[i]) / 256
+	end
+	return string.char(unpack(list))
+end
+
+local NUMBER = 6
+local HEAD = 2 * NUMBER
+
+local author, mark = ARGV[1], ARGV[2]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local meta = redis.call('HMGET', KEYS[1], 'e', 'm')
+local epoch, first = meta[1], meta[2]
+if not epoch or not first then
+	epoch, first = ARGV[3], mark
+	redis.call('HSET', KEYS[1], 'e', epoch, 'm', mark)
+end
+local version = redis.call('HINCRBY', KEYS[1], 'v', 1)
+local answer = { epoch, version, first == mark and 0 or 1 }
+
+local longest = 0
+local head = bytes(version, NUMBER) .. bytes(now, NUMBER)
+for k = 2, #KEYS do
+	local arg = ARGV[k + 3]
+	local since, keep = number(arg, 1, NUMBER), number(arg, 1 + NUMBER, NUMBER)
+	if ARGV[4] ~= epoch or since >= version then
+		since = 0 -- all was lost, or the last of it
+	end
+	longest = math.max(longest, keep)
+	local notes = redis.call('HGETALL', KEYS[k])
+	for i = 1, #notes, 2 do
+		local by, note = notes[i], notes[i + 1]
+		if by ~= author then
+			local age = now - number(note, 1 + NUMBER, NUMBER)
+			if age > keep then
+				redis.call('HDEL', KEYS[k], by)
+			elseif number(note, 1, NUMBER) > since then
+				answer[#answer + 1] = k - 1
+				answer[#answer + 1] = by
+				answer[#answer + 1] = math.max(0, age)
+				answer[#answer + 1] = string.sub(note, HEAD + 1)
+			end
+		end
+	end
+	if #arg > HEAD then
+		redis.call('HSET', KEYS[k], author, head .. string.sub(arg, HEAD + 1))
+		redis.call('PEXPIRE', KEYS[k], keep)
+	end
+end
+redis.call('PEXPIRE', KEYS[1], longest)
+return answer

@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+//go:embed roll.lua
+var rollLua string
+
+// A Roll is a list of the nodes of a fleet: what fleet.NewRoll keeps. Make one with [Store.Roll].
+type Roll struct {
+	store  *Store
+	key    string
+	script *script
+}
+
+// Roll returns the list of the nodes of a fleet of that name, "fleet" if it is empty.
+func (s *Store) Roll(name string) (*Roll, error) {
+	if name == "" {
+		name = "fleet"
+	}
+	if err := checkFleetName(name); err != nil {
+		return nil, err
+	}
+	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.conn.major, writes, rollLua)}, nil
+}
+
+// maxRoll is how many nodes are remembered.
+const maxRoll = 4096
+
+// Beat says that a node is there. It returns how many were heard of within a time, and how many within a longer one and
+// did not leave.
+func (r *Roll) Beat(ctx context.Context, node string, live, known time.Duration) (int, int, error) {
+	return r.run(ctx, node, live, known, "0")
+}
+
+// Leave says that a node is there no more.
+func (r *Roll) Leave(ctx context.Context, node string, live, known time.Duration) error {
+	_, _, err := r.run(ctx, node, live, known, "1")
+	return err
+}
+
+func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, leaves string) (int, int, error) {
+	s := r.store
+	if ctx == nil {
+		return 0, 0, headgate.ErrNilContext
+	}
+	if s.closed.Load() {
+		return 0, 0, headgate.ErrClosed
+	}
+	keys := []string{r.key}
+	args := []string{node, decimal(live.Milliseconds()), decimal(known.Milliseconds()), strconv.Itoa(maxRoll), leaves}
+	result := s.conn.do(ctx, s.command(r.script, keys, args))
+	if unknownScript(result.Error()) {
+		result = s.conn.do(ctx, s.wholeCommand(r.script, keys, args))
+	}
+	counts, err := result.AsIntSlice()
+	if err != nil {
+		return 0, 0, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(r.key))), keys)
+	}
+	if len(counts) != 2 {
+		return 0, 0, s.named(errAnswer, r.key)
+	}
+	return int(counts[0]), int(counts[1]), nil
+}

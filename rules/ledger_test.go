@@ -1,0 +1,169 @@
+package rules
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/headgate/headgate"
+)
+
+var apiKey = headgate.Attribute{Kind: headgate.AttrAPIKey}
+
+func headerOf(name string) headgate.Attribute {
+	return headgate.Attribute{Kind: headgate.AttrHeader, Name: name}
+}
+
+// Whatever is added, changed and removed, a registry finds whom a map of all values would.
+func TestRegistryFindsWhomAMapWould(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type value struct {
+		a    headgate.Attribute
+		text string
+	}
+	clients, owners := map[string][]value{}, map[value]string{}
+	valuesOf := func(c *Client) []value {
+		if len(c.Attributes) == 0 {
+			return []value{{byUser, c.ID}}
+		}
+		var list []value
+		for _, test := range c.Attributes {
+			for _, text := range test.Values {
+				list = append(list, value{test.Attribute, text})
+			}
+		}
+		return list
+	}
+	forget := func(id string) {
+		for _, v := range clients[id] {
+			delete(owners, v)
+		}
+		delete(clients, id)
+	}
+	kinds := []headgate.Attribute{byUser, apiKey, headerOf("x-a"), headerOf("x-b")}
+	for round := range 60_000 {
+		c := Client{ID: fmt.Sprint("c", random.IntN(3000)), Limits: []Limit{{Limit: headgate.PerHour(int64(round) + 1)}}}
+		switch random.IntN(6) {
+		case 0:
+			_, had := clients[c.ID]
+			if _, removed := r.Remove(c.ID); removed != had {
+				t.Fatalf("round %d: removed %v, want %v", round, removed, had)
+			}
+			forget(c.ID)
+			continue
+		case 1:
+			for _, a := range kinds {
+				if random.IntN(2) == 0 {
+					c.Attributes = append(c.Attributes, Test{a, []string{fmt.Sprint("c", random.IntN(9000)), fmt.Sprint("k", random.IntN(9000))}})
+				}
+			}
+		}
+		free := true
+		for _, v := range valuesOf(&c) {
+			owner, taken := owners[v]
+			free = free && (!taken || owner == c.ID)
+		}
+		if err := r.Put(c); (err == nil) != free {
+			t.Fatalf("round %d: put %+v: got %v, want an error: %v", round, c, err, !free)
+		}
+		if !free {
+			continue
+		}
+		forget(c.ID)
+		clients[c.ID] = valuesOf(&c)
+		for _, v := range clients[c.ID] {
+			owners[v] = c.ID
+		}
+	}
+	written := r.ledger.count
+	for _, of := range r.kinds {
+		written += of.count
+	}
+	if r.Len() != len(clients) || written != len(clients) {
+		t.Errorf("%d clients, %d written, want %d", r.Len(), written, len(clients))
+	}
+	for i := range 9000 {
+		id := fmt.Sprint("c", i)
+		if c, found := r.Get(id); found != (clients[id] != nil) || found && c.ID != id {
+			t.Errorf("client %s: got %v, %v; want %v", id, c, found, clients[id] != nil)
+		}
+		for _, a := range kinds {
+			for _, text := range []string{id, fmt.Sprint("k", i)} {
+				got := ""
+				if c := r.find(a, text); c != nil {
+					got = c.idOf(text)
+				}
+				if want := owners[value{a, text}]; got != want {
+					t.Errorf("%s %s: got %q, want %q", a, text, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Clients that change all the time, some often and some never, take no more room than a third above what they need.
+func TestClientsThatChangeLeaveNoPagesBehind(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = 8000
+	for i := range 200_000 {
+		n := i
+		if i >= clients {
+			n = random.IntN(clients) * random.IntN(clients) / clients
+		}
+		if err := r.Put(Client{ID: fmt.Sprint(n), Limits: []Limit{{Limit: headgate.PerHour(int64(i) + 1)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, room := map[*page]bool{}, 0
+	for i := range clients {
+		if p := r.byID(fmt.Sprint(i)).page; p != nil && !pages[p] {
+			pages[p] = true
+			room += cap(p.clients)
+		}
+	}
+	if most := clients*4/3 + 2*clients/pagePart; room > most {
+		t.Errorf("%d pages with room for %d clients, want at most %d", len(pages), room, most)
+	}
+}
+
+// Where strangers may not pass, one for whom half of his sum speaks is still a stranger.
+func TestAStrangerWithHalfOfAClientsSumIsAStranger(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry(Client{ID: "acme", Limits: []Limit{{Limit: headgate.PerHour(9)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.values.add(sum{r.half(0, byUser, "stranger"), 1}, r.find(byUser, "acme"))
+	rule := func(id string, unregistered Unregistered) Rule {
+		return Rule{ID: id, Key: []headgate.Attribute{byUser}, Limits: []Limit{{Limit: headgate.PerHour(1)}}, Unregistered: unregistered}
+	}
+	set, err := Compile([]Rule{rule("anybody", UnregisteredDefault), rule("members", UnregisteredDeny), rule("members-too", UnregisteredDeny)})
+	if err == nil {
+		set = set.WithRegistry(r)
+	} else {
+		t.Fatal(err)
+	}
+	for user, want := range map[string][3]Effect{"acme": {Limited, Limited, Limited}, "stranger": {Limited, UnknownClient, UnknownClient}} {
+		for i, m := range set.Match(Attributes{byUser: user}, nil) {
+			if m.Effect != want[i] {
+				t.Errorf("%s under rule %d: got %s, want %s", user, i, m.Effect, want[i])
+			}
+		}
+	}
+	if c, found := r.Lookup(byUser, "stranger"); found {
+		t.Errorf("the stranger was taken for %s", c.ID)
+	}
+	if err := r.Add(Client{ID: "stranger"}); err != nil {
+		t.Errorf("the stranger cannot be registered: %v", err)
+	}
+}

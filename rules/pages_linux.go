@@ -1,0 +1,26 @@
+package rules
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// madviseHugepage is Linux's MADV_HUGEPAGE, which package syscall does not name on every architecture.
+const madviseHugepage = 14
+
+// largeTable is from how many bytes on a table gains by large pages.
+const largeTable = 4 << 20
+
+// preferLargePages asks the system to back new memory with large pages: it is read at random, and looking up the page of a
+// client can take longer than reading it. That the system may not is no error.
+func preferLargePages[T any](table []T) {
+	size := len(table) * int(unsafe.Sizeof(*new(T)))
+	if size < largeTable {
+		return
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(table))), size)
+	page := os.Getpagesize()
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(bytes))) % uintptr(page))
+	_ = syscall.Madvise(bytes[skip:size-(size-skip)%page], madviseHugepage)
+}

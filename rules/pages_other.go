@@ -1,0 +1,6 @@
+//go:build !linux
+
+package rules
+
+// preferLargePages does nothing here.
+func preferLargePages[T any]([]T) {}
