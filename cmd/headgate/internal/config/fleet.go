@@ -16,7 +16,8 @@ type Fleet struct {
 	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use what it has taken ahead under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
 	Interval       time.Duration `field:"interval" default:"100ms" doc:"How often nodes tell each other what they took under consistency: async, from 10ms to 20s."`
 	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"How often regions tell each other what they took under scope: global, from 10ms to 20s."`
-	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Of how many clients, at most, a node knows under each of lease, async and gossip at once."`
+	LocalCap       int           `field:"local_cap" default:"100" doc:"How much of a limit one node may use by itself under async and gossip, in percent: what may pass beyond a limit before nodes have heard of each other is then at most so much for each. It is also the most that a client gets who comes to one node only."`
+	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Of how many clients, at most, a node knows under each of lease, async and gossip at once, at least 1024."`
 	Advertise      string        `field:"advertise" doc:"Where other nodes reach gossip_addr, as host:port, if that is not where it listens. Default: an address of this host."`
 	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"How much a node sends by gossip in a second, at most."`
 }
@@ -25,6 +26,7 @@ type Fleet struct {
 const (
 	minLease, maxLease       = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
+	minFleetKeys             = 1024
 )
 
 // Gossips tells whether this node tells others what it took without a store.
@@ -73,8 +75,11 @@ func (c *Config) checkFleet() error {
 			return c.at(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
 		}
 	}
-	if f.MaxKeys < 0 {
-		return c.at("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least 1")
+	if f.LocalCap < 0 || f.LocalCap > 100 {
+		return c.at("fleet.local_cap", strconv.Itoa(f.LocalCap), "1 to 100")
+	}
+	if f.MaxKeys != 0 && f.MaxKeys < minFleetKeys {
+		return c.at("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least "+strconv.Itoa(minFleetKeys))
 	}
 	if f.Advertise != "" {
 		if _, _, err := net.SplitHostPort(f.Advertise); err != nil {

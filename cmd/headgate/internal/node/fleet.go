@@ -92,7 +92,9 @@ func (k *company) openGossip(secret []byte) error {
 	if key == nil {
 		k.log.Warn("no --gossip-key-file: whoever reaches the gossip address can use up limits", "address", c.GossipAddr)
 	}
-	k.gossip, err = fleet.NewGossip(fleet.LedgerOptions{Secret: secret, MaxKeys: c.Fleet.MaxKeys, OnRefused: k.refused}, fleet.GossipOptions{
+	k.gossip, err = fleet.NewGossip(fleet.LedgerOptions{
+		Secret: secret, MaxKeys: c.Fleet.MaxKeys, LocalCap: c.Fleet.LocalCap, OnRefused: k.refused,
+	}, fleet.GossipOptions{
 		Name: k.id, Cluster: k.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: k.gossipEvent,
 	})
@@ -132,7 +134,9 @@ func (k *company) exchange(ctx context.Context, through *redisstore.Store, inter
 	if err != nil {
 		return nil, err
 	}
-	ledger := fleet.LedgerOptions{Secret: secret, MaxKeys: k.config.Fleet.MaxKeys, Members: k.members, OnRefused: k.refused}
+	ledger := fleet.LedgerOptions{
+		Secret: secret, MaxKeys: k.config.Fleet.MaxKeys, LocalCap: k.config.Fleet.LocalCap, Members: k.members, OnRefused: k.refused,
+	}
 	o := fleet.AsyncOptions{Name: k.id, Interval: interval, OnEvent: k.asyncEvent}
 	board, err := through.Board(redisstore.BoardOptions{Name: k.name(), Author: o.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
