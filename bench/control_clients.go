@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -16,11 +18,38 @@ import (
 
 // A clientsResult is what registered clients cost.
 type clientsResult struct {
-	Clients   int
-	Heap, RSS int64 // bytes that they take
-	// Without and With are nanoseconds of a decision for who is not registered, and for who is, round by round.
-	Without, With []float64
-	Allocs        float64 // of a decision for who is
+	Clients int
+	// Heap and RSS are the bytes that they take if no two have the same limit.
+	Heap, RSS int64
+	Asked     []clientsAsked // the first are not registered
+}
+
+// A clientsAsked is how long decisions for some clients took.
+type clientsAsked struct {
+	Name, Title string
+	Took        []float64 // ns, round by round
+	Allocs      float64
+}
+
+// clientKinds are who is asked for, and the limits that they are registered with.
+func clientKinds() []struct {
+	clientsAsked
+
+	limit func(i int) headgate.Limit
+} {
+	return []struct {
+		clientsAsked
+
+		limit func(i int) headgate.Limit
+	}{
+		{clientsAsked{Name: "unregistered", Title: "who is not registered"}, nil},
+		{clientsAsked{Name: "tiers", Title: "**registered, with one of 100 limits**"}, func(i int) headgate.Limit {
+			return headgate.Per(10_000+int64(i%100), 10*time.Millisecond)
+		}},
+		{clientsAsked{Name: "own", Title: "**registered, with a limit that no other has**"}, func(i int) headgate.Limit {
+			return headgate.Per(10_000+int64(i%20_000), time.Duration(10+i/20_000)*time.Millisecond)
+		}},
+	}
 }
 
 // runClients has a child measure decisions for registered clients.
@@ -34,9 +63,12 @@ func runClients(ctx context.Context, b *bench) error {
 	}
 	b.results.Clients = &answer
 	table := speedTable{ID: "clients", Title: "One of " + humanCount(answer.Clients) + " clients, uniform, 1 goroutine", Goroutines: 1}
-	table.Rows = []speedRow{
-		{Contender: "unregistered", Title: "who is not registered", Role: floor, Samples: answer.Without, Spread: spreadOf(answer.Without), Admitted: 1},
-		{Contender: "registered", Title: "**registered, with a limit of its own**", Role: ours, Samples: answer.With, Spread: spreadOf(answer.With), Allocs: answer.Allocs, Admitted: 1},
+	for i, a := range answer.Asked {
+		row := speedRow{Contender: a.Name, Title: a.Title, Role: ours, Samples: a.Took, Spread: spreadOf(a.Took), Allocs: a.Allocs, Admitted: 1}
+		if i == 0 {
+			row.Role = floor
+		}
+		table.Rows = append(table.Rows, row)
 	}
 	b.results.Speed = append(b.results.Speed, table)
 	return nil
@@ -45,25 +77,32 @@ func runClients(ctx context.Context, b *bench) error {
 // clientBars holds registered clients against their bars.
 func clientBars(r *results) []bar {
 	const most, times = 200, 1.5
-	what := "a decision for one of 1 M registered clients"
 	wantTime, wantMemory := fmt.Sprintf("≤ %g × one without", times), fmt.Sprintf("≤ %d MB", most)
-	const whatMemory = "1 M registered clients on a node"
+	const whatMemory = "1 M registered clients on a node, no two with the same limit"
 	t := r.speed("clients")
-	with, without := t.row("registered"), t.row("unregistered")
-	if with == nil || without == nil || r.Clients == nil {
-		return []bar{unmeasured(what, wantTime), unmeasured(whatMemory, wantMemory)}
+	without := t.row("unregistered")
+	var list []bar
+	for name, who := range map[string]string{"tiers": "who have one of 100 limits", "own": "no two of whom have the same limit"} {
+		what := "a decision for one of 1 M registered clients, " + who
+		with := t.row(name)
+		if with == nil || without == nil {
+			list = append(list, unmeasured(what, wantTime))
+			continue
+		}
+		var ratios []float64
+		for i := range with.Samples {
+			ratios = append(ratios, with.Samples[i]/without.Samples[i])
+		}
+		ratio := spreadOf(ratios)
+		list = append(list, judged(what, wantTime, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median, ratio.Q1, ratio.Q3,
+			humanNs(with.Spread.Median), humanNs(without.Spread.Median)), ratio.Median <= times))
 	}
-	var ratios []float64
-	for i := range with.Samples {
-		ratios = append(ratios, with.Samples[i]/without.Samples[i])
+	slices.SortFunc(list, func(a, b bar) int { return strings.Compare(b.What, a.What) })
+	if r.Clients == nil {
+		return append(list, unmeasured(whatMemory, wantMemory))
 	}
-	ratio := spreadOf(ratios)
 	megabytes := float64(max(r.Clients.RSS, r.Clients.Heap)) / 1e6
-	return []bar{
-		judged(what, wantTime, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median, ratio.Q1, ratio.Q3,
-			humanNs(with.Spread.Median), humanNs(without.Spread.Median)), ratio.Median <= times),
-		judged(whatMemory, wantMemory, fmt.Sprintf("%.0f MB", megabytes), megabytes <= most),
-	}
+	return append(list, judged(whatMemory, wantMemory, fmt.Sprintf("%.0f MB", megabytes), megabytes <= most))
 }
 
 // A deciding is an engine and those who ask it.
@@ -115,38 +154,33 @@ func (d *deciding) decide(users []string) (float64, error) {
 // measureClients is a child: it registers clients, and decides for them and for as many others in turns.
 func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 	result := clientsResult{Clients: clients}
-	without, err := newDeciding()
-	if err != nil {
-		return err
-	}
-	with, err := newDeciding()
-	if err != nil {
-		return err
-	}
-	settle()
-	before, err := readFootprint()
-	if err != nil {
-		return err
-	}
-	i := 0
-	eachKey(clients, false, func(key string) {
-		limit := headgate.Per(10_000+int64(i%20_000), time.Duration(10+i/20_000)*time.Millisecond) // no two are the same
-		i++
-		if err == nil {
-			err = with.engine.AddClient(rules.Client{ID: key, Limits: []rules.Limit{{Limit: limit}}})
+	var engines []*deciding
+	for _, k := range clientKinds() {
+		d, err := newDeciding()
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		settle()
+		before, err := readFootprint()
+		if err != nil {
+			return err
+		}
+		if k.limit != nil {
+			err = d.register(clients, k.limit)
+		}
+		if err != nil {
+			return err
+		}
+		settle()
+		after, err := readFootprint()
+		if err != nil {
+			return err
+		}
+		result.Heap, result.RSS = after.Heap-before.Heap, after.RSS-before.RSS // of the last, who have nothing in common
+		result.Asked, engines = append(result.Asked, k.clientsAsked), append(engines, d)
 	}
-	settle()
-	after, err := readFootprint()
-	if err != nil {
-		return err
-	}
-	result.Heap, result.RSS = after.Heap-before.Heap, after.RSS-before.RSS
 	all := keyList(clients, func(i int) int { return i })
-	for _, d := range []*deciding{without, with} { // the stores know all of them
+	for _, d := range engines { // the stores know all of them
 		if _, err := d.decide(all); err != nil {
 			return err
 		}
@@ -154,27 +188,34 @@ func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 	picks := newSequence(uniform, clients, (rounds+1)*ops)
 	for round := range rounds + 1 {
 		users := keyList(ops, func(i int) int { return int(picks[round*ops+i]) })
-		for turn := range 2 {
+		for turn := range engines {
+			at := (round + turn) % len(engines)
+			into := &result.Asked[at]
 			settle()
-			d, into := without, &result.Without
-			if (round+turn)%2 == 0 {
-				d, into = with, &result.With
-			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			took, err := d.decide(users)
+			took, err := engines[at].decide(users)
 			if err != nil {
 				return err
 			}
 			runtime.ReadMemStats(&after)
-			if round == 0 { // which only warms
-				continue
-			}
-			*into = append(*into, took)
-			if d == with {
-				result.Allocs = max(result.Allocs, float64(after.Mallocs-before.Mallocs)/float64(ops))
+			if round > 0 { // the first only warms
+				into.Took = append(into.Took, took)
+				into.Allocs = max(into.Allocs, float64(after.Mallocs-before.Mallocs)/float64(ops))
 			}
 		}
 	}
 	return out.Encode(result)
+}
+
+// register registers clients, each with a limit.
+func (d *deciding) register(clients int, limit func(i int) headgate.Limit) (err error) {
+	i := 0
+	eachKey(clients, false, func(key string) {
+		if err == nil {
+			err = d.engine.AddClient(rules.Client{ID: key, Limits: []rules.Limit{{Limit: limit(i)}}})
+		}
+		i++
+	})
+	return err
 }

@@ -72,7 +72,7 @@ func TestWhatFaultTestsSayIsHeldAgainstBars(t *testing.T) {
 	want := map[string][2]string{
 		"faults": {"3 of 4", notMet},
 		"a decision at half load, p99 of the usual window":                            {"1.8 ms", met},
-		"a decision at half load, p99 of all":                                         {"10.5 ms", notMet},
+		"a decision at half load, p99 of all":                                         {"10.5 ms; the script alone: 1.7 ms", notMet},
 		"a denial from memory, p99":                                                   {"2.6 µs", met},
 		"SIGSTOP, a call until the circuit opens, p99.9":                              {"26.1 ms", notMet},
 		"SIGSTOP, a call after that, p99":                                             {"8.0 µs", met},

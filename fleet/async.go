@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,14 +49,7 @@ type Async struct {
 	exchange Exchange
 	options  AsyncOptions
 	clock    Clock
-
-	life context.Context
-	end  context.CancelFunc
-	busy sync.WaitGroup
-
-	mu      sync.Mutex
-	timer   Timer
-	closing bool
+	rounds   rounds
 
 	batch batch
 	began time.Duration // by the clock: when the latest exchange was
@@ -168,8 +160,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	}
 	a := &Async{ledger: l, exchange: x, options: o, clock: l.options.Clock}
 	a.last = a.clock.Now()
-	a.life, a.end = context.WithCancel(context.Background())
-	a.schedule(a.pause())
+	a.rounds.begin(a.clock, a.pause, func(ctx context.Context) { _, _ = a.round(ctx) }) // what fails is told, and told again
 	return a, nil
 }
 
@@ -184,46 +175,16 @@ func (a *Async) pause() time.Duration {
 	return time.Duration(period - a.options.Rand(period/5+1))
 }
 
-// schedule has an exchange made after a while, unless the end has come.
-func (a *Async) schedule(d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closing {
-		return
-	}
-	a.busy.Add(1)
-	a.timer = a.clock.AfterFunc(d, func() {
-		defer a.busy.Done()
-		began := a.clock.Now()
-		a.round(a.life)
-		a.schedule(max(0, a.pause()-(a.clock.Now()-began)))
-	})
-}
-
 // Close tells the other nodes what they don't know yet, as long as ctx lasts, and ends what NewAsync began. The exchange
 // is the caller's to close.
 func (a *Async) Close(ctx context.Context) error {
-	a.mu.Lock()
-	if a.closing {
-		a.mu.Unlock()
-		return headgate.ErrClosed
+	if err := a.rounds.stop(ctx); err != nil {
+		return err
 	}
-	a.closing = true
-	if a.timer.Stop() {
-		a.busy.Done()
-	}
-	a.mu.Unlock()
-	stop := context.AfterFunc(ctx, a.end)
-	a.busy.Wait()
-	stop()
 	var err error
-	for err == nil && ctx.Err() == nil {
-		var more bool
-		if more, err = a.round(ctx); !more {
-			break
-		}
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		more, err = a.round(ctx)
 	}
-	a.end()
 	return errors.Join(err, a.ledger.Close())
 }
 
@@ -234,12 +195,10 @@ func (a *Async) round(ctx context.Context) (more bool, err error) {
 	if len(b.tallies) == 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	deadline := a.clock.AfterFunc(a.options.Deadline, func() { cancel(context.DeadlineExceeded) })
+	ctx, done := within(ctx, a.clock, a.options.Deadline)
+	defer done()
 	a.began = a.clock.Now()
 	missed, err := a.exchange.Exchange(ctx, b.keys, b.notes, b.keep, a.hear)
-	deadline.Stop()
 	a.counters.exchanges.Add(1)
 	a.counters.sent.Add(int64(len(b.tallies) - len(missed)))
 	a.counters.trip.Store(int64(a.clock.Now() - a.began))
@@ -347,10 +306,11 @@ type AsyncStats struct {
 }
 
 // Stats returns the figures as they are now.
-func (a *Async) Stats() AsyncStats {
-	c := &a.counters
+func (a *Async) Stats() AsyncStats { return a.counters.stats(a.ledger) }
+
+func (c *asyncCounters) stats(l *Ledger) AsyncStats {
 	return AsyncStats{
-		LedgerStats: a.ledger.Stats(),
+		LedgerStats: l.Stats(),
 		Exchanges:   c.exchanges.Load(), Failures: c.failures.Load(),
 		Sent: c.sent.Load(), Heard: c.heard.Load(), Garbled: c.garbled.Load(), Foreign: c.foreign.Load(),
 		RoundTrip: time.Duration(c.trip.Load()), Away: c.away.Load(),

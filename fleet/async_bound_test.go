@@ -63,13 +63,16 @@ func TestAsyncStaysWithinItsBound(t *testing.T) {
 	}{
 		{times: 2, burst: 1000, delay: 5 * time.Millisecond},
 		{times: 10, burst: 1000, delay: 5 * time.Millisecond},
-		{times: 2, burst: 100, delay: time.Millisecond},
-		{times: 10, burst: 100, delay: time.Millisecond},
-		{times: 10, burst: 1000, delay: 100 * time.Millisecond, interval: 5 * time.Second},
+		{times: 3, burst: 100, delay: time.Millisecond},
+		{times: 5, burst: 1000, delay: 100 * time.Millisecond, interval: 5 * time.Second},
 	} {
 		t.Run(fmt.Sprintf("%d times, burst %d, interval %v", tt.times, tt.burst, tt.interval), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const nodes, rate, length = 4, 1000, 60 * time.Second
+				const nodes, rate = 4, 1000
+				length := 60 * time.Second
+				if leaseRaceDetected { // it makes everything slow, and has nothing to find in the second half minute
+					length = 10 * time.Second
+				}
 				limit := headgate.Limit{Count: rate, Period: time.Second, Burst: tt.burst}
 				interval := tt.interval
 				if interval == 0 {
@@ -101,7 +104,7 @@ func TestAsyncStaysWithinItsBound(t *testing.T) {
 				if j.over > j.bound(nodes) {
 					t.Errorf("over at a time: got %.0f, want at most %.0f", j.over, j.bound(nodes))
 				}
-				if tt.interval == 0 && float64(j.passed) > 1.005*most {
+				if tt.interval == 0 && length == time.Minute && float64(j.passed) > 1.005*most {
 					t.Errorf("passed in all: got %d, want at most %.0f and 0.5 %%", j.passed, most)
 				}
 				if tt.interval == 0 && float64(j.passed) < 0.99*most {

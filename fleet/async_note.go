@@ -24,7 +24,7 @@ func (b *batch) fill(l *Ledger, most int) {
 	for i := range b.tallies {
 		t := &b.tallies[i]
 		b.bytes = append(b.bytes, t.Key[:]...)
-		if t.Total != t.told || t.Reset { // else others know it, and there is only something to ask
+		if t.Total != t.told || t.Reset || t.speak { // else others know it, and there is only something to ask
 			b.bytes = appendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))

@@ -160,7 +160,7 @@ func TestAsyncTwoFleetsOfOneNameOnOneRedisAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { _ = store.Close() })
 	secret, err := store.FleetSecret(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,6 @@ type hearing struct {
 	scratch  []told
 	limits   []headgate.Limit
 	tallies  []Tally
-	late     bool // what is being absorbed was overtaken by other packets
 
 	heard, heardBytes atomic.Int64
 	duplicates        atomic.Int64
@@ -69,10 +68,13 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := h.others.of(name, head.from.Incarnation, g.clock.Now())
+	c, first := h.others.of(name, head.from.Incarnation, g.clock.Now())
 	if !c.begin(head.from.Incarnation) {
 		h.outdated.Add(1)
 		return "", false
+	}
+	if first || c.latest == 0 {
+		g.spread.newcomer.Store(true)
 	}
 	if head.number != 0 && c.again(head.number) {
 		h.duplicates.Add(1)
@@ -97,27 +99,12 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 			h.puzzling.Add(1)
 			continue
 		}
-		if c.superseded(&t.tally, head.uptime) {
-			continue
-		}
+		c.heardOf[binary.LittleEndian.Uint16(t.tally.Key[8:])%heardKeys] = t.tally.Key
 		h.tallies = append(h.tallies, t.tally)
 	}
-	h.late = head.uptime < c.latest
 	c.latest = max(c.latest, head.uptime)
 	g.ledger.Absorb(c.peer, head.uptime, h.tallies)
 	return c.peer.Name, true
-}
-
-// refused passes on what the ledger does not believe. That a total falls in a packet that came late is no lie.
-func (g *Gossip) refused(to func(Peer, Tally, string)) func(Peer, Tally, string) {
-	if to == nil {
-		to = logRefused
-	}
-	return func(from Peer, t Tally, why string) {
-		if why != whyFell || !g.hearing.late { // called by Absorb, so that the lock is held
-			to(from, t, why)
-		}
-	}
 }
 
 func (g *Gossip) refuse(err error) {
@@ -185,6 +172,6 @@ func (g *Gossip) state() []byte {
 		state = append(state, packet...)
 		tallies = tallies[n:]
 	}
-	g.spread.budget.spend(g.clock.Now(), len(state))
+	g.spread.own.spend(g.clock.Now(), len(state))
 	return state
 }

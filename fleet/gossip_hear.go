@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -14,9 +13,8 @@ const (
 	// seenNumbers is how many packets back one can come again, by way of others, and be known for it.
 	seenNumbers = 1024
 	nickPage    = 256
-	// lateKeys is of how many keys it is known what was heard last, so that packets that overtake each other do not look like
-	// totals that fall.
-	lateKeys = 1024
+	// heardKeys is how many keys are remembered that a host has spoken of.
+	heardKeys = 1024
 )
 
 // A meaning is what a nickname stands for.
@@ -37,15 +35,8 @@ type correspondent struct {
 	newest  uint64
 	seen    [seenNumbers / 64]uint64
 	pages   [nickSpan / nickPage]*[nickPage]meaning
-	latest  time.Duration // uptime of the newest packet
-	heardOf [lateKeys]lastHeard
-}
-
-// lastHeard is what was heard last of a key, or of another with the same place.
-type lastHeard struct {
-	key   Key
-	start time.Duration
-	total int64
+	latest  time.Duration  // uptime of the newest packet
+	heardOf [heardKeys]Key // of late, each at a place that its hash says
 }
 
 // begin is called for a packet of an incarnation. It returns false for one that is over, whose packets were on their way
@@ -61,7 +52,7 @@ func (c *correspondent) begin(incarnation uint64) bool {
 	if len(c.retired) > 4 {
 		c.retired = slices.Delete(c.retired, 0, 1)
 	}
-	*c = correspondent{peer: Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired}
+	*c = correspondent{peer: Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired, heard: c.heard}
 	return true
 }
 
@@ -80,16 +71,6 @@ func (c *correspondent) again(number uint64) bool {
 		return true
 	}
 	*word |= bit
-	return false
-}
-
-// superseded tells whether a tally of a packet that was written at some uptime says less than one that has overtaken it.
-func (c *correspondent) superseded(t *Tally, uptime time.Duration) bool {
-	last := &c.heardOf[binary.LittleEndian.Uint16(t.Key[8:])%lateKeys]
-	if last.key == t.Key && last.start == t.Start && t.Total < last.total {
-		return uptime < c.latest
-	}
-	*last = lastHeard{key: t.Key, start: t.Start, total: t.Total}
 	return false
 }
 
@@ -145,11 +126,11 @@ func (g glossary) of(l *headgate.Limit) *headgate.Limit {
 // correspondents are the hosts that packets have come from, by name.
 type correspondents map[string]*correspondent
 
-// of returns the one of that name.
-func (cs correspondents) of(name []byte, incarnation uint64, now time.Duration) *correspondent {
+// of returns the one of that name, and whether it is new.
+func (cs correspondents) of(name []byte, incarnation uint64, now time.Duration) (c *correspondent, first bool) {
 	if c := cs[string(name)]; c != nil {
 		c.heard = now
-		return c
+		return c, false
 	}
 	if len(cs) >= maxCorrespondents {
 		var oldest *correspondent
@@ -160,7 +141,7 @@ func (cs correspondents) of(name []byte, incarnation uint64, now time.Duration) 
 		}
 		delete(cs, oldest.peer.Name)
 	}
-	c := &correspondent{peer: Peer{Name: string(name), Incarnation: incarnation}, heard: now}
+	c = &correspondent{peer: Peer{Name: string(name), Incarnation: incarnation}, heard: now}
 	cs[c.peer.Name] = c
-	return c
+	return c, true
 }

@@ -53,10 +53,11 @@ func TestGossipSecretIsMadeOfKeyAndCluster(t *testing.T) {
 		o := GossipOptions{Cluster: cluster, Key: []byte(key)}
 		return fleetOf(cluster, o.secret())
 	}
-	if of("a", "k") != of("a", "k") {
+	one, other := of("a", "k"), of("a", "k")
+	if one != other {
 		t.Error("two hosts of a fleet differ")
 	}
-	if of("a", "k") == of("a", "l") || of("a", "k") == of("b", "k") {
+	if one == of("a", "l") || one == of("b", "k") {
 		t.Error("two fleets are the same")
 	}
 }

@@ -95,8 +95,6 @@ func (l *letter) begin(h *header) {
 	*l = letter{head: h.append(l.head[:0]), limits: l.limits[:0], dict: l.dict[:0], whole: l.whole[:0], short: l.short[:0]}
 }
 
-func (l *letter) empty() bool { return l.wholes+l.shorts == 0 }
-
 // size is how long the packet will be: three counts take at most two bytes each.
 func (l *letter) size() int { return len(l.head) + len(l.dict) + len(l.whole) + len(l.short) + 6 }
 

@@ -99,6 +99,7 @@ func (c *childHost) ask(line string) (n int64) {
 }
 
 func TestGossipHostThatStoodStillIsBackAndKnowsAll(t *testing.T) {
+	t.Parallel()
 	a := startReal(t, "a", nil)
 	child := startChild(t, a.Addr())
 	gossipUntil(t, "the two know each other", func() bool { return a.Live() == 2 && child.ask("live") == 2 })

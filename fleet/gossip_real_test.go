@@ -137,7 +137,7 @@ type badNet struct {
 
 	mu   sync.Mutex
 	rand *rand.Rand
-	loss float64
+	loss float64         // of packets; streams are not touched
 	cut  map[string]bool // by address
 }
 
@@ -213,6 +213,7 @@ func (b *badTransport) DialTimeout(addr string, timeout time.Duration) (net.Conn
 var slow = headgate.Per(1000, 300*24*time.Hour)
 
 func TestGossipHostsJoinTellAndLeave(t *testing.T) {
+	t.Parallel()
 	a := startReal(t, "a", func(_ *LedgerOptions, o *GossipOptions) { o.Key = []byte("0123456789abcdef") })
 	with := func(_ *LedgerOptions, o *GossipOptions) {
 		o.Key, o.Join = []byte("0123456789abcdef"), []string{"localhost" + a.Addr()[len("127.0.0.1"):]} // a name
@@ -238,6 +239,7 @@ func TestGossipHostsJoinTellAndLeave(t *testing.T) {
 }
 
 func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
+	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +255,7 @@ func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
 }
 
 func TestGossipIsAddressedByNothingForeign(t *testing.T) {
+	t.Parallel()
 	key := []byte("0123456789abcdef0123456789abcdef")
 	for _, tt := range []struct {
 		name   string
@@ -312,6 +315,7 @@ func (c *offsetClock) move(d time.Duration) {
 
 // The example of the book with a thousand seconds for each of its own, since a machine may be slow.
 func TestGossipThreeHosts(t *testing.T) {
+	t.Parallel()
 	limit := headgate.Per(4, 1000*time.Second)
 	clock := &offsetClock{Clock: System()}
 	timed := func(lo *LedgerOptions, _ *GossipOptions) { lo.Clock = clock }
@@ -364,6 +368,7 @@ func TestGossipThreeHosts(t *testing.T) {
 }
 
 func TestGossipSeversAndHeals(t *testing.T) {
+	t.Parallel()
 	network := newBadNet()
 	wrapped := func(_ *LedgerOptions, o *GossipOptions) { o.Transport = network.wrap }
 	a := startReal(t, "a", wrapped)
@@ -400,16 +405,24 @@ func TestGossipSeversAndHeals(t *testing.T) {
 }
 
 func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
-	a := startReal(t, "a", nil)
-	b := startReal(t, "b", joining(a))
+	t.Parallel()
+	const lag = 100 * time.Millisecond
+	prompt := func(join ...*realHost) func(*LedgerOptions, *GossipOptions) {
+		return func(lo *LedgerOptions, o *GossipOptions) {
+			lo.Lag = lag
+			joining(join...)(lo, o)
+		}
+	}
+	a := startReal(t, "a", prompt())
+	b := startReal(t, "b", prompt(a))
 	gossipUntil(t, "two hosts know each other", allLive(2, a, b))
 	b.take(t, "k", slow, 100)
 	gossipUntil(t, "a knows of b's 100", func() bool { return a.remaining(t, "k", slow) == 900 })
 	b.kill(t)
 	heard := a.ledger.Uptime()
 	// What is younger than news may be late is not taken for the level that a newcomer finds.
-	gossipUntil(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+DefaultLag })
-	again := startReal(t, "b", joining(a))
+	gossipUntil(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+2*lag })
+	again := startReal(t, "b", prompt(a))
 	if again.self.Incarnation == b.self.Incarnation {
 		t.Error("the same incarnation twice")
 	}
@@ -424,6 +437,7 @@ func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
 }
 
 func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
+	t.Parallel()
 	network := newBadNet()
 	network.loss, network.delay = 0.2, 20*time.Millisecond
 	wrapped := func(_ *LedgerOptions, o *GossipOptions) { o.Transport = network.wrap }
@@ -462,4 +476,23 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 			t.Errorf("%s refused packets of friends: %+v", h.self.Name, s)
 		}
 	}
+}
+
+func TestGossipTellsByStreamWhatPacketsDoNotBring(t *testing.T) {
+	t.Parallel()
+	network := newBadNet()
+	wrapped := func(_ *LedgerOptions, o *GossipOptions) {
+		o.Transport, o.Probe = network.wrap, 100*time.Millisecond
+	}
+	a := startReal(t, "a", wrapped)
+	b := startReal(t, "b", func(lo *LedgerOptions, o *GossipOptions) {
+		wrapped(lo, o)
+		joining(a)(lo, o)
+	})
+	gossipUntil(t, "the two know each other", allLive(2, a, b))
+	network.mu.Lock()
+	network.loss = 1
+	network.mu.Unlock()
+	a.take(t, "k", slow, 10)
+	gossipUntil(t, "b knows of a's 10", func() bool { return b.remaining(t, "k", slow) == 990 })
 }

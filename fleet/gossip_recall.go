@@ -83,9 +83,9 @@ func (h *hearing) keys() (keys []Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.others {
-		for i := range c.heardOf {
-			if last := &c.heardOf[i]; last.key != (Key{}) {
-				keys = append(keys, last.key)
+		for _, key := range c.heardOf {
+			if key != (Key{}) {
+				keys = append(keys, key)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (h *hearing) keys() (keys []Key) {
 }
 
 // A recall is what is told once more, with bandwidth that nothing else needs: when a host has come, for what it cannot
-// know, and now and then, for what was lost however often it was told.
+// know; when bandwidth was short, for what was told but once; and now and then, for what was lost however often it was told.
 type recall struct {
 	keys    []Key
 	wanted  bool

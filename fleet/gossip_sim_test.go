@@ -14,6 +14,7 @@ type offer struct {
 	key    string
 	limit  headgate.Limit
 	rate   float64 // requests a second, all hosts together
+	tick   time.Duration
 	began  time.Duration
 	passed int64
 	worst  float64 // the most that was let pass beyond burst + rate·t
@@ -26,11 +27,13 @@ func (o *offer) allowed(now time.Duration) float64 {
 
 // offer lets requests come until stop is called.
 func (w *gossipWorld) offer(o *offer, hosts []*worldHost) (stop func()) {
-	const tick = 5 * time.Millisecond
+	if o.tick == 0 {
+		o.tick = 5 * time.Millisecond
+	}
 	o.began = w.now
 	on := true
-	each := o.rate * tick.Seconds() / float64(len(hosts))
-	w.every(tick, func() bool {
+	each := o.rate * o.tick.Seconds() / float64(len(hosts))
+	w.every(o.tick, func() bool {
 		if !on {
 			return false
 		}
@@ -55,6 +58,7 @@ func (o *offer) bound(hosts int, s time.Duration) float64 {
 
 // The example of the book: three hosts, a limit of 4/s, and a bucket of 4 on each.
 func TestGossipThreeHostsInVirtualTime(t *testing.T) {
+	t.Parallel()
 	limit := headgate.PerSecond(4)
 	start := func(t *testing.T) (*gossipWorld, []*worldHost) {
 		w := newGossipWorld(t, 1)
@@ -101,58 +105,64 @@ func TestGossipThreeHostsInVirtualTime(t *testing.T) {
 }
 
 func TestGossipStaysWithinItsBoundWhereTheNetworkLosesAndDelays(t *testing.T) {
+	t.Parallel()
 	const hosts = 10
 	for _, times := range []float64{2, 10} {
 		t.Run(fmt.Sprintf("%v times the limit", times), func(t *testing.T) {
 			w := newGossipWorld(t, 11)
 			w.loss, w.delay, w.twice = 0.2, 50*time.Millisecond, 0.1
-			fleet := w.fleet(hosts, nil)
+			fleet := w.fleet(hosts, func(_ *LedgerOptions, o *GossipOptions) { o.Interval = 100 * time.Millisecond })
 			// Each of these keys takes 1 % of the traffic or more; they share the bandwidth with a crowd of cold ones.
 			var offers []*offer
-			for i := range 10 {
+			for i := range 3 {
 				o := &offer{key: fmt.Sprint("hot", i), limit: headgate.PerSecond(100)}
 				o.rate = times * 100
 				offers = append(offers, o)
 				w.offer(o, fleet)
 			}
 			cold := 0
-			w.every(20*time.Millisecond, func() bool {
-				for range 20 {
+			w.every(50*time.Millisecond, func() bool {
+				for range 10 {
 					cold++
-					fleet[w.random.IntN(hosts)].take(t, fmt.Sprint("cold", cold%5000), headgate.PerMinute(60), 1)
+					fleet[w.random.IntN(hosts)].take(t, fmt.Sprint("cold", cold%2000), headgate.PerMinute(60), 1)
 				}
 				return true
 			})
-			w.run(30 * time.Second)
+			w.run(6 * time.Second)
 			for _, o := range offers {
 				if bound := o.bound(hosts, time.Second); o.worst > bound {
 					t.Errorf("%s: %.0f more than burst + rate·t passed at the worst, want at most %.0f", o.key, o.worst, bound)
 				}
-				if share := float64(o.passed) / o.allowed(w.now); share < 0.9 || share > 1.02 {
-					t.Errorf("%s: %.3f of the limit was used, want 0.9 to 1.02", o.key, share)
+				if share := float64(o.passed) / o.allowed(w.now); share < 0.9 || share > 1.1 {
+					t.Errorf("%s: %.3f of the limit was used, want 0.9 to 1.1", o.key, share)
 				}
 			}
 			for _, h := range fleet {
-				if rate := float64(h.mesh.bytes) / 30; rate > DefaultGossipBandwidth {
+				if rate := float64(h.mesh.bytes) / 6; rate > DefaultGossipBandwidth {
 					t.Errorf("%s sent %.0f bytes a second, want at most %d", h.name, rate, DefaultGossipBandwidth)
 				}
 			}
 			t.Logf("%.0f over at the worst, bound %.0f, used %.4f, %d bytes/s", offers[0].worst, offers[0].bound(hosts, time.Second),
-				float64(offers[0].passed)/offers[0].allowed(w.now), fleet[0].mesh.bytes/30)
+				float64(offers[0].passed)/offers[0].allowed(w.now), fleet[0].mesh.bytes/6)
 		})
 	}
 }
 
 func TestGossipDoesNotDriftInTenMinutes(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 21)
 	w.loss, w.delay, w.twice = 0.2, 50*time.Millisecond, 0.1
-	fleet := w.fleet(10, nil)
-	o := &offer{key: "k", limit: headgate.PerSecond(100), rate: 300}
+	fleet := w.fleet(10, func(_ *LedgerOptions, o *GossipOptions) { o.Interval = 400 * time.Millisecond })
+	o := &offer{key: "k", limit: headgate.PerSecond(20), rate: 60, tick: 50 * time.Millisecond}
 	stop := w.offer(o, fleet)
 	for minute := range 10 {
 		w.run(time.Minute)
-		if used := float64(o.passed) / o.allowed(w.now); used < 0.97 || used > 1.005 {
-			t.Errorf("after %d minutes %.4f of the limit was used, want 0.97 to 1.005", minute+1, used)
+		// What is over is debt that is being repaid: it does not grow with time.
+		if over := float64(o.passed) - o.allowed(w.now); over > 2*float64(o.limit.Capacity()) {
+			t.Errorf("after %d minutes %.0f passed that should not have, want no more than at the beginning", minute+1, over)
+		}
+		if used := float64(o.passed) / o.allowed(w.now); used < 0.97 {
+			t.Errorf("after %d minutes %.4f of the limit was used, want 0.97 or more", minute+1, used)
 		}
 	}
 	stop()
@@ -169,22 +179,23 @@ func TestGossipDoesNotDriftInTenMinutes(t *testing.T) {
 }
 
 func TestGossipHealsAfterAPartition(t *testing.T) {
+	t.Parallel()
 	for _, share := range []bool{false, true} {
 		t.Run(map[bool]string{false: "full", true: "share"}[share], func(t *testing.T) {
 			w := newGossipWorld(t, 31)
 			w.loss, w.delay = 0.2, 50*time.Millisecond
-			fleet := w.fleet(10, nil)
+			fleet := w.fleet(10, func(_ *LedgerOptions, o *GossipOptions) { o.Interval = 200 * time.Millisecond })
 			half := map[string]bool{}
 			for _, h := range fleet[:5] {
 				half[h.name] = true
 			}
-			o := &offer{key: "k", limit: headgate.PerSecond(100), rate: 500}
+			o := &offer{key: "k", limit: headgate.PerSecond(50), rate: 250, tick: 20 * time.Millisecond}
 			if share {
 				o.key = "shared"
 				w.sharing = true
 			}
 			w.offer(o, fleet)
-			w.run(20 * time.Second)
+			w.run(10 * time.Second)
 			before := o.passed
 
 			w.severs = func(a, b string) bool { return half[a] != half[b] }
@@ -209,13 +220,13 @@ func TestGossipHealsAfterAPartition(t *testing.T) {
 					to.mesh.to.Joined(of)
 				}
 			})
-			w.run(75 * time.Second)
+			w.run(45 * time.Second)
 			if used := float64(o.passed) / o.allowed(w.now); used < 0.96 || used > 1.01 {
 				t.Errorf("%.4f of the limit was used in the end, want at most 1.01", used)
 			}
-			want := 500.0
+			want := 250.0
 			if !share {
-				want = 1000
+				want = 500
 			}
 			if during > want*1.3 || during < want*0.7 {
 				t.Errorf("%.0f passed in 5s of partition, want about %.0f", during, want)
@@ -225,6 +236,7 @@ func TestGossipHealsAfterAPartition(t *testing.T) {
 }
 
 func TestGossipNewcomerFindsTheLevelOfTheOthers(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 41)
 	w.delay = 10 * time.Millisecond
 	limit := headgate.PerHour(1000)
@@ -249,17 +261,19 @@ func TestGossipNewcomerFindsTheLevelOfTheOthers(t *testing.T) {
 }
 
 func TestGossipHostThatRestartsBeginsAnew(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 51)
 	w.delay = 10 * time.Millisecond
 	limit := headgate.PerHour(1000)
-	fleet := w.fleet(3, nil)
+	prompt := func(lo *LedgerOptions, _ *GossipOptions) { lo.Lag = time.Second }
+	fleet := w.fleet(3, prompt)
 	fleet[2].take(t, "k", limit, 200)
 	w.run(3 * time.Second)
 	// It dies without a farewell, and packets of its first life are still on their way when the second begins.
 	delete(w.hosts, fleet[2].name)
 	fleet[2].take(t, "k", limit, 100)
 	fleet[2].spread.round()
-	again := w.host(fleet[2].name, nil)
+	again := w.host(fleet[2].name, prompt)
 	again.take(t, "k", limit, 50)
 	w.run(2 * time.Second)
 	fleet[2].spread.round()
@@ -276,6 +290,7 @@ func TestGossipHostThatRestartsBeginsAnew(t *testing.T) {
 }
 
 func TestGossipSpreadsThroughALargeFleet(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 61)
 	w.loss, w.delay = 0.1, 20*time.Millisecond
 	const hosts = 40
@@ -299,30 +314,69 @@ func TestGossipSpreadsThroughALargeFleet(t *testing.T) {
 	}
 }
 
+// Where packets are passed on, hosts must leave each other room.
+func TestGossipSharesTheBandwidthInALargeFleet(t *testing.T) {
+	t.Parallel()
+	w := newGossipWorld(t, 65)
+	w.loss, w.delay = 0.1, 20*time.Millisecond
+	const hosts, bandwidth, seconds = 18, 150_000, 2
+	fleet := w.fleet(hosts, func(_ *LedgerOptions, o *GossipOptions) { o.Bandwidth, o.Interval = bandwidth, 150*time.Millisecond })
+	limit := headgate.Per(10_000, 300*24*time.Hour)
+	on := true
+	w.every(20*time.Millisecond, func() bool {
+		for _, h := range fleet {
+			for range 3 {
+				h.take(t, fmt.Sprint("k", w.random.IntN(40)), limit, 1)
+			}
+		}
+		return on
+	})
+	w.run(seconds * time.Second)
+	on = false
+	for _, h := range fleet {
+		if rate := h.mesh.bytes / seconds; rate > bandwidth*13/10 {
+			t.Errorf("%s sent %d bytes a second, want up to %d", h.name, rate, bandwidth)
+		}
+		if h.Stats().Sent < 50 || h.Stats().Skipped == 0 {
+			t.Errorf("%s sent %d packets, of which it left out %d tallies: want some of both", h.name, h.Stats().Sent, h.Stats().Skipped)
+		}
+	}
+	w.run(25 * time.Second)
+	for k := range 40 {
+		first := fleet[0].remaining(t, fmt.Sprint("k", k), limit)
+		for _, h := range fleet {
+			if got := h.remaining(t, fmt.Sprint("k", k), limit); got != first {
+				t.Errorf("%s has %d left of k%d, %s %d", h.name, got, k, fleet[0].name, first)
+			}
+		}
+	}
+}
+
 func TestGossipKeepsToItsBandwidth(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 71)
 	w.delay = 5 * time.Millisecond
-	const bandwidth, hosts, keys = 100_000, 6, 3000
+	const bandwidth, hosts, keys = 50_000, 4, 1500
 	fleet := w.fleet(hosts, func(_ *LedgerOptions, o *GossipOptions) { o.Bandwidth = bandwidth })
 	w.every(10*time.Millisecond, func() bool {
 		for _, h := range fleet {
-			for range 30 {
+			for range 15 {
 				h.take(t, fmt.Sprint("cold", w.random.IntN(keys)), headgate.PerMinute(10_000), 1)
 			}
 			h.take(t, "hot", headgate.PerMinute(10_000), 3)
 		}
 		return true
 	})
-	w.run(10 * time.Second)
+	w.run(4 * time.Second)
 	for _, h := range fleet {
-		if rate := h.mesh.bytes / 10; rate > bandwidth*11/10 || rate < bandwidth/2 {
+		if rate := h.mesh.bytes / 4; rate > bandwidth*12/10 || rate < bandwidth/2 {
 			t.Errorf("%s sent %d bytes a second, want up to %d, and to make use of it", h.name, rate, bandwidth)
 		}
 	}
-	// The hot key is told at once whatever else waits: 18 units are taken of it in 10 ms.
+	// The hot key is told at once whatever else waits: 12 units are taken of it in 10 ms.
 	first := fleet[0].remaining(t, "hot", headgate.PerMinute(10_000))
 	for _, h := range fleet {
-		if got := h.remaining(t, "hot", headgate.PerMinute(10_000)); got < first-18*40 || got > first+18*40 {
+		if got := h.remaining(t, "hot", headgate.PerMinute(10_000)); got < first-12*40 || got > first+12*40 {
 			t.Errorf("%s has %d left of the hot key, %s %d: news is older than 400ms", h.name, got, fleet[0].name, first)
 		}
 	}
@@ -332,17 +386,18 @@ func TestGossipKeepsToItsBandwidth(t *testing.T) {
 }
 
 func TestGossipForgetsWhoWasSilentForLong(t *testing.T) {
+	t.Parallel()
 	w := newGossipWorld(t, 81)
-	fleet := w.fleet(3, func(_ *LedgerOptions, o *GossipOptions) { o.Forget = time.Hour })
+	fleet := w.fleet(3, func(_ *LedgerOptions, o *GossipOptions) { o.Forget = time.Minute })
 	fleet[0].mesh.to.Lost(fleet[1].name)
 	fleet[0].mesh.to.Lost(fleet[1].name)
-	w.run(59 * time.Minute)
+	w.run(59 * time.Second)
 	if live, known := fleet[0].Live(), fleet[0].Known(); live != 2 || known != 3 {
 		t.Errorf("%d live and %d known, want 2 and 3", live, known)
 	}
-	w.run(2 * time.Minute)
+	w.run(2 * time.Second)
 	if live, known := fleet[0].Live(), fleet[0].Known(); live != 2 || known != 2 {
-		t.Errorf("%d live and %d known after an hour, want 2 and 2", live, known)
+		t.Errorf("%d live and %d known after a minute, want 2 and 2", live, known)
 	}
 	if err := fleet[2].Close(); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,10 @@ const leastLetter = 256
 // is too large for everyone to tell everyone.
 type spreader struct {
 	gossip *Gossip
-	budget budget
+	own    budget // what this host's news costs all hosts
+	others budget // what it passes on
+	// newcomer is set when a host is heard for the first time. It knows no nicknames, and not what was told before.
+	newcomer atomic.Bool
 
 	mu      sync.Mutex // held for a round
 	closed  bool
@@ -48,8 +52,9 @@ type spreader struct {
 
 func newSpreader(g *Gossip) (*spreader, error) {
 	s := &spreader{gossip: g, out: newOutbox(g.options.Interval, g.pick)}
-	s.budget.rate = g.options.Bandwidth * 15 / 16 // the rest is for what memberlist has to say itself
-	return s, s.budget.plan.Set(s.budget.limit(1))
+	rate := g.options.Bandwidth * 15 / 16 // the rest is for what memberlist has to say itself
+	s.own.rate, s.others.rate = rate, rate
+	return s, errors.Join(s.own.plan.Set(s.own.limit(1)), s.others.plan.Set(s.others.limit(1)))
 }
 
 // start begins the rounds.
@@ -85,8 +90,8 @@ func (s *spreader) tell() {
 	others := s.gossip.roster.others()
 	now := s.gossip.clock.Now()
 	s.uptime = s.gossip.ledger.Uptime()
-	if len(others) > s.seen {
-		s.out.epoch++ // who comes anew knows no nicknames
+	if s.newcomer.Swap(false) || len(others) > s.seen {
+		s.out.epoch++
 		s.recall.wanted = true
 	}
 	s.seen = len(others)
@@ -95,7 +100,7 @@ func (s *spreader) tell() {
 		return
 	}
 	hops, copies, cost := s.shape(len(others))
-	size := int(s.budget.left(now, cost)) / cost
+	size := int(s.own.left(now, cost)) / cost
 	if size < leastLetter {
 		return
 	}
@@ -103,9 +108,11 @@ func (s *spreader) tell() {
 	s.chosen = s.out.choose(s.chosen[:0], size, now)
 	s.refresh()
 	s.backlog.Store(int64(s.out.waiting()))
-	s.skipped.Store(s.out.skipped)
-	s.write(now, hops)
-	s.send(others, copies, now)
+	if s.skipped.Swap(s.out.skipped) != s.out.skipped {
+		s.recall.wanted = true // when there is room again
+	}
+	s.write(hops)
+	s.send(others, copies, cost, now)
 }
 
 // listenOnly takes changes that nobody is there to hear for told, so that the ledger can forget them in time. Who comes is
@@ -153,8 +160,10 @@ func (s *spreader) gather(now time.Duration, size int) {
 	for i := range s.changes {
 		s.out.put(&s.changes[i], false, s.uptime, now)
 	}
-	s.recall.due(s.gossip, now)
-	s.recall.next(s.gossip, size/wholeSize/2-s.out.waiting(), now)
+	if spare := size/wholeSize/2 - s.out.waiting(); spare > 0 {
+		s.recall.due(s.gossip, now)
+		s.recall.next(s.gossip, spare, now)
+	}
 }
 
 // refresh brings what is told again to what it is now.
@@ -172,10 +181,10 @@ func (s *spreader) refresh() {
 }
 
 // write makes packets of what was chosen.
-func (s *spreader) write(now time.Duration, hops uint8) {
+func (s *spreader) write(hops uint8) {
 	s.packets = s.packets[:0]
 	for rest := s.chosen; len(rest) > 0; {
-		s.begin(now, hops, news)
+		s.begin(hops, news)
 		n := 0
 		for n < len(rest) && s.letter.add(rest[n]) {
 			n++
@@ -188,7 +197,7 @@ func (s *spreader) write(now time.Duration, hops uint8) {
 	}
 }
 
-func (s *spreader) begin(now time.Duration, hops uint8, kind packetKind) {
+func (s *spreader) begin(hops uint8, kind packetKind) {
 	s.number++
 	s.letter.begin(&header{
 		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
@@ -206,14 +215,14 @@ func (s *spreader) seal() {
 }
 
 // send sends the packets to all others, or to some of them that they are passed on from.
-func (s *spreader) send(others []string, copies int, now time.Duration) {
+func (s *spreader) send(others []string, copies, cost int, now time.Duration) {
 	for _, packet := range s.packets {
 		// Each begins elsewhere, so that no host gets the packets of all others at the same time.
 		from := s.gossip.pick(len(others))
 		for i := range copies {
 			s.post(others[(from+i)%len(others)], packet)
 		}
-		s.budget.spend(now, copies*(len(packet)+packetOverhead))
+		s.own.spend(now, cost*(len(packet)+packetOverhead))
 	}
 }
 
@@ -239,7 +248,7 @@ func (s *spreader) pass(packet []byte, origin string) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
 	now := s.gossip.clock.Now()
-	if !s.budget.affords(now) {
+	if s.others.left(now, s.gossip.options.Fanout) <= 0 {
 		s.notPassed.Add(1)
 		return
 	}
@@ -254,7 +263,7 @@ func (s *spreader) pass(packet []byte, origin string) {
 		}
 	}
 	s.passed.Add(1)
-	s.budget.spend(now, copies*(len(packet)+packetOverhead))
+	s.others.spend(now, copies*(len(packet)+packetOverhead))
 }
 
 // close tells what is left, says farewell, and ends the rounds.
@@ -277,10 +286,10 @@ func (s *spreader) close() {
 	hops, _, _ := s.shape(len(others))
 	s.packets = s.packets[:0]
 	for range farewells {
-		s.begin(now, hops, farewell)
+		s.begin(hops, farewell)
 		s.packets = append(s.packets, slices.Clone(s.letter.head))
 	}
-	s.send(others, len(others), now)
+	s.send(others, len(others), len(others), now)
 }
 
 // farewells is how often a farewell is said: one that gets lost leaves a host among those that are missed.
@@ -308,12 +317,6 @@ func (b *budget) left(now time.Duration, cost int) int64 {
 		_ = b.plan.Set(limit) // is good for every cost, and would leave the plan as it was
 	}
 	return b.plan.DecidePair(b.spent, now.Microseconds(), 0).Remaining
-}
-
-func (b *budget) affords(now time.Duration) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.plan.DecidePair(b.spent, now.Microseconds(), 0).Remaining > 0
 }
 
 func (b *budget) spend(now time.Duration, n int) {

@@ -26,7 +26,8 @@ type Source interface {
 	Reset(ctx context.Context, c headgate.Check) error
 }
 
-// A degrader is a Source that decides by a check's policy when it could not be asked.
+// A degrader is a Source that decides by a check's policy when it could not be asked, and has a deadline for its calls: a
+// guard.
 type degrader interface {
 	Degrade(ctx context.Context, c headgate.Check) (headgate.Decision, error)
 }
@@ -48,8 +49,7 @@ type LeaseOptions struct {
 	MaxKeys int
 	// MaxWaiting is how many callers of one key may wait for units at once; more are denied. Default DefaultLeaseWaiting.
 	MaxWaiting int
-	// Timeout is how long a call of the source may take, should that have no shorter deadline of its own. Default
-	// DefaultLeaseTimeout.
+	// Timeout is how long a call of the source may take, unless it is a guard, which has its own. Default DefaultLeaseTimeout.
 	Timeout time.Duration
 	// Members tells how many nodes share the limits. Default none: this node is alone.
 	Members Members
@@ -143,6 +143,7 @@ var errNoSource = errors.New("fleet: no source to lease from")
 // room; if there is none, the newcomer's checks go to the source one by one.
 type Lease struct {
 	source  Source
+	guard   degrader // the source, nil if it is none
 	options LeaseOptions
 	clock   Clock
 	table   leaseTable
@@ -168,6 +169,7 @@ func NewLease(source Source, o LeaseOptions) (*Lease, error) {
 		return nil, err
 	}
 	l := &Lease{source: source, options: o, clock: o.Clock}
+	l.guard, _ = source.(degrader)
 	l.table.init(o.MaxKeys)
 	l.wheel.init(l.clock, l.sweep)
 	l.life, l.die = context.WithCancel(context.Background())
@@ -314,14 +316,17 @@ func (l *Lease) look(ctx context.Context, c *headgate.Check) (headgate.Decision,
 // degrade decides a check whose source cannot be asked.
 func (l *Lease) degrade(ctx context.Context, h *holding, c *headgate.Check) (headgate.Decision, error) {
 	l.counters.degraded.Add(1)
-	if source, ok := l.source.(degrader); ok {
-		return source.Degrade(ctx, h.named(c))
+	if l.guard != nil {
+		return l.guard.Degrade(ctx, h.named(c))
 	}
 	return headgate.Decision{}, h.failure()
 }
 
 // within returns a context that ends when a call of the source has taken too long.
 func (l *Lease) within(ctx context.Context) (context.Context, func()) {
+	if l.guard != nil {
+		return ctx, func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	timer := l.clock.AfterFunc(l.options.Timeout, cancel)
 	return ctx, func() {

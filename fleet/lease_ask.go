@@ -195,6 +195,7 @@ func (l *Lease) renew(h *holding, g *grant) {
 
 // A leaseAsking is one call on its way.
 type leaseAsking struct {
+	cost              int64 // of the first in line
 	need, want, share int64
 	gen               int
 	at                time.Duration
@@ -208,10 +209,11 @@ const aheadOf = 80
 // locked.
 func (l *Lease) call(h *holding, now time.Duration) {
 	h.measure(now)
-	a := leaseAsking{need: 1, share: 2 * l.nodes(), gen: h.gen}
+	a := leaseAsking{cost: 1, share: 2 * l.nodes(), gen: h.gen}
 	if len(h.line) > 0 {
-		a.need = h.line[0].cost
+		a.cost = h.line[0].cost
 	}
+	a.need = max(1, a.cost-h.usable(now))
 	a.want = h.queued + h.expected(l.options.TTL*aheadOf/100)
 	if len(h.line) > 0 && h.total() == h.queued {
 		a.want = h.queued // nobody knows whether there will be more
@@ -274,7 +276,7 @@ func (l *Lease) refused(h *holding, a *leaseAsking, now time.Duration, d *headga
 	h.scarce, h.left = true, d.Remaining
 	retryAt := later(a.at, d.RetryAfter)
 	x := &denial{
-		cost: a.need, until: max(min(retryAt, a.at+longestDeny), h.nextSlot()), resetAt: later(now, d.ResetAfter),
+		cost: a.cost, until: max(min(retryAt, a.at+longestDeny), h.nextSlot()), resetAt: later(now, d.ResetAfter),
 		remaining: d.Remaining,
 	}
 	x.retryAt = max(retryAt, x.until)

@@ -306,16 +306,14 @@ func (c *leaseCrowd) run(ctx context.Context) error {
 
 func (c *leaseCrowd) work(ctx context.Context, rng *rand.Rand) error {
 	due := time.Since(c.began)
-	for {
+	for ctx.Err() == nil {
 		due += time.Duration(rng.ExpFloat64() * float64(c.workers) / c.rate * float64(time.Second))
 		if wait := due - time.Since(c.began); wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
+				continue
 			}
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 		from := time.Since(c.began)
 		d, err := c.limiter.Take(ctx, c.check)
@@ -333,6 +331,7 @@ func (c *leaseCrowd) work(ctx context.Context, rng *rand.Rand) error {
 			return fmt.Errorf("denied %d with %+v, want a RetryAfter, and less remaining", c.check.Cost, d)
 		}
 	}
+	return nil
 }
 
 func mostOf(l headgate.Limit, t time.Duration) float64 {

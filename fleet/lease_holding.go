@@ -204,7 +204,11 @@ func (h *holding) expected(in time.Duration) int64 {
 	if 2*h.left < h.capacity && h.mean > 0 {
 		rate = h.mean
 	}
-	return int64(min(math.Ceil(rate*in.Seconds()), float64(h.capacity)))
+	units := rate * in.Seconds()
+	if units < 0.5 {
+		return 0
+	}
+	return int64(min(math.Ceil(units), float64(h.capacity)))
 }
 
 // measure brings the estimate of demand to the present. It goes up with a peak at once, and down slowly.

@@ -177,6 +177,26 @@ func TestWhatIsHeldInSeveralGrantsIsUsedTogether(t *testing.T) {
 	})
 }
 
+// Of a cost that is larger than what is held only the rest is asked for: both together may just be enough.
+func TestALargeCostIsServedFromWhatIsHeldAndTheRest(t *testing.T) {
+	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
+		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100)}
+		taken := warm(t, l, c)
+		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
+		held, left := h.held(l.clock.Now()), remaining(t, w, c)
+		if held == 0 {
+			t.Fatal("nothing is held, and the test shows nothing")
+		}
+		time.Sleep(50 * time.Millisecond)
+		if c.Cost = held + left; c.Cost != 100-taken {
+			t.Fatalf("%d held and %d left, want %d in all", held, left, 100-taken)
+		}
+		if d := mustLease(t, l, c); !d.Allowed {
+			t.Errorf("%d of %d held and %d left: got %+v, want it allowed", c.Cost, held, left, d)
+		}
+	})
+}
+
 func TestAHolderThatWasStoppedUsesNothingThatIsStale(t *testing.T) {
 	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
 		c := headgate.Check{Key: "a", Limit: headgate.PerSecond(100), Cost: 1}
@@ -666,6 +686,76 @@ func TestNodesWithDifferentLimitsShareOneCounter(t *testing.T) {
 		}
 		if passed < 148 || passed > 152 { // parts of units that drain meanwhile
 			t.Errorf("%d passed, want 150", passed)
+		}
+	})
+}
+
+// A store whose clock jumps ahead refills its buckets, as it would for exact checks; one that jumps back lets no time pass.
+// Leases go by the node's clock, and add nothing to that.
+func TestTheStoresClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, -time.Second, time.Second, time.Hour} {
+		t.Run(jump.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const lasting = 5 * time.Second
+				var offset atomic.Int64
+				store := stepstore.New(func() time.Time { return time.Now().Add(time.Duration(offset.Load())) })
+				f := &virtualFleet{t: t, store: store, began: time.Now()}
+				for range 3 {
+					f.add(roundTrip(time.Millisecond), LeaseOptions{Members: fixedMembers(3)})
+				}
+				limit := headgate.MustParseLimit("200/s burst 300")
+				time.AfterFunc(2*time.Second, func() { offset.Store(int64(jump)) })
+				passed, _ := f.offer(headgate.Check{Key: "hot", Limit: limit, Cost: 1}, 500, lasting)
+				most := mostOf(limit, lasting)
+				least := 0.95 * most
+				if jump > 0 {
+					most += min(float64(limit.Capacity()), 200*jump.Seconds())
+				} else {
+					least = 0.95 * mostOf(limit, 2*time.Second)
+				}
+				if got := float64(passed.total()); got > most || got < least {
+					t.Errorf("%.0f units passed, want %.0f to %.0f", got, least, most)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsWrongIsSaidBeforeAnybodyIsAsked(t *testing.T) {
+	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
+		good := headgate.Check{Key: "a", Limit: headgate.PerSecond(1000), Cost: 1}
+		warm(t, l, good) // so that it would be a hit
+		calls := w.callsMade()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		var none context.Context
+		for _, tt := range []struct {
+			name   string
+			ctx    context.Context
+			change func(*headgate.Check)
+			want   error
+		}{
+			{"no context", none, func(*headgate.Check) {}, headgate.ErrNilContext},
+			{"a context that has ended", ended, func(*headgate.Check) {}, context.Canceled},
+			{"no key", t.Context(), func(c *headgate.Check) { c.Key = "" }, headgate.ErrInvalidCheck},
+			{"a long key", t.Context(), func(c *headgate.Check) { c.Key = strings.Repeat("a", 5000) }, headgate.ErrInvalidCheck},
+			{"a cost below 0", t.Context(), func(c *headgate.Check) { c.Cost = -1 }, headgate.ErrInvalidCheck},
+			{"no limit", t.Context(), func(c *headgate.Check) { c.Limit = headgate.Limit{} }, headgate.ErrInvalidLimit},
+			{"a split below 0", t.Context(), func(c *headgate.Check) { c.Split = -1 }, headgate.ErrInvalidCheck},
+			{"no such policy", t.Context(), func(c *headgate.Check) { c.OnFailure = 9 }, headgate.ErrInvalidCheck},
+			{"an impossible safe limit", t.Context(), func(c *headgate.Check) { c.Safe = &headgate.Limit{} }, headgate.ErrInvalidLimit},
+		} {
+			c := good
+			tt.change(&c)
+			if d, err := l.Take(tt.ctx, c); !errors.Is(err, tt.want) {
+				t.Errorf("take with %s: got %+v, %v, want %v", tt.name, d, err, tt.want)
+			}
+			if ds, err := l.TakeAll(tt.ctx, []headgate.Check{c}, nil); !errors.Is(err, tt.want) || len(ds) != 0 {
+				t.Errorf("take all with %s: got %+v, %v, want %v", tt.name, ds, err, tt.want)
+			}
+		}
+		if got := w.callsMade(); got != calls {
+			t.Errorf("%d calls, want none", got-calls)
 		}
 	})
 }

@@ -15,6 +15,7 @@ type leaseWheel struct {
 	clock Clock
 	due   func([]*holding)
 
+	looking sync.Mutex // held while holdings are looked at
 	mu      sync.Mutex
 	slots   [wheelSlots][]*holding
 	at      int // the slot that is next
@@ -57,7 +58,9 @@ func (w *leaseWheel) turn() {
 	w.mu.Unlock()
 
 	if len(due) > 0 {
+		w.looking.Lock()
 		w.due(due)
+		w.looking.Unlock()
 	}
 
 	w.mu.Lock()
@@ -69,10 +72,9 @@ func (w *leaseWheel) turn() {
 	w.timer = w.clock.AfterFunc(wheelTick, w.turn)
 }
 
-// stop ends it.
+// stop ends it, and waits until nothing is looked at any more.
 func (w *leaseWheel) stop() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.stopped = true
 	if w.timer != nil {
 		w.timer.Stop()
@@ -80,4 +82,7 @@ func (w *leaseWheel) stop() {
 	for i := range w.slots {
 		w.slots[i] = nil
 	}
+	w.mu.Unlock()
+	w.looking.Lock() // what is being looked at
+	defer w.looking.Unlock()
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -71,12 +72,8 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	age := max(0, uptime-t.Start) + t.Age
 	r := sh.records[t.Key]
 	if r == nil {
-		var err error
-		if r, err = l.introduce(sh, t, age, now); r == nil {
-			if err == nil {
-				return ""
-			}
-			return whyNoLimit
+		if r, why = l.introduce(sh, t, age, now); r == nil {
+			return why
 		}
 	}
 	if !r.plan.shared {
@@ -119,32 +116,30 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 		if t.Age > 0 {
 			late = t.Age
 		}
-		l.level(r, s, t, late, now)
+		l.level(sh, r, s, t, late, now)
 	}
 	s.said = max(uptime, s.said)
 	return why
 }
 
-// introduce adds a record for a key that was only heard of. It is nil for one that this node need not remember.
-func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (*record, error) {
+// introduce adds a record for a key that was only heard of. It is nil for one that this node cannot remember, or need not,
+// or for which the tally is wrong: then it says why.
+func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (r *record, why string) {
 	if t.Limit == (headgate.Limit{}) {
-		return nil, nil
+		return nil, ""
 	}
 	p, err := l.plans.Get(&t.Limit, newPlan)
-	if err != nil || !p.shared {
-		return nil, headgate.ErrUnsupported
+	if err != nil || !p.shared || t.Offset < 0 || t.Offset >= p.period || t.Offset > 0 && !p.limit.Staggered {
+		return nil, whyNoLimit
 	}
-	if t.Offset < 0 || t.Offset >= p.period || t.Offset > 0 && !p.limit.Staggered {
-		return nil, headgate.ErrUnsupported
-	}
-	r, err := l.add(sh, t.Key, p, t.Offset, now)
-	if err != nil {
+	r, err = l.add(sh, t.Key, p, t.Offset, now)
+	if errors.Is(err, headgate.ErrFull) {
 		l.counters.unheard.Add(1)
-		return nil, nil
+		return nil, ""
 	}
 	// Before, the counter stood full.
 	r.waste = min(age, l.watch(r, now)).Microseconds()
-	return r, nil
+	return r, ""
 }
 
 // watch is for how long this node would have heard of a key.
@@ -206,7 +201,7 @@ func (l *Ledger) chargeNews(r *record, n, window int64, now moment) {
 		r.owed, r.owedOf = min(r.owed+n, r.mostOwed()), window
 		return
 	}
-	d := r.counter.charge(r.plan, r.at(now), min(n, headgate.MaxCount))
+	d := r.here.charge(r.plan, r.at(now), min(n, headgate.MaxCount))
 	r.emptied(&d, now)
 	if rest := n - d.Receipt.Units; rest > 0 {
 		r.owed, r.owedOf = min(r.owed+rest, r.mostOwed()), r.window
@@ -223,14 +218,14 @@ func (r *record) mostOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 // chargePrevious charges what was consumed in the window before to that.
 func (r *record) chargePrevious(n int64, now moment) {
 	const previous = 2
-	d := r.counter.decide(r.plan, r.at(now), 0)
-	if len(r.state) <= previous || r.state[0] < r.window {
+	d := r.here.decide(r.plan, r.at(now), 0)
+	if len(r.here.state) <= previous || r.here.state[0] < r.window {
 		// There is no state for this window yet: begin one.
-		r.counter.charge(r.plan, r.at(now), 1)
-		r.state[1] = max(0, r.state[1]-1)
+		r.here.charge(r.plan, r.at(now), 1)
+		r.here.state[1] = max(0, r.here.state[1]-1)
 	}
 	deepest := r.plan.Capacity()*(1+headgate.MaxDebt) - (r.plan.Capacity() - d.Remaining)
-	r.state[previous] += max(0, min(n, deepest))
+	r.here.state[previous] += max(0, min(n, deepest))
 }
 
 // peer returns what is known of a peer, and whether that is nothing.

@@ -1,6 +1,6 @@
 package fleet
 
-// Changes appends to dst what there is to tell, at most max tallies, and takes it for told: if it could not be, see
+// Changes appends to dst what there is to tell, at most so many tallies, and takes it for told: if it could not be, see
 // [Ledger.Retell]. The hottest come first: those of which the most was consumed since it was told, relative to the limit.
 // An eighth of the places is kept for the others, so that each has its turn.
 //
@@ -8,9 +8,9 @@ package fleet
 // after that, in every other call for as long as news may be late, and then, while there is anything left of what was
 // consumed, sixteen times in the time in which all of it would refill. So what is known of a key when it is asked for
 // again is never much older than matters.
-func (l *Ledger) Changes(dst []Tally, max int) []Tally {
+func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	now := l.now()
-	end := len(dst) + max
+	end := len(dst) + most
 	turn := int(l.counters.turns.Add(1))
 	for i := range l.shards {
 		sh := &l.shards[i]
@@ -20,7 +20,7 @@ func (l *Ledger) Changes(dst []Tally, max int) []Tally {
 		sh.mu.Unlock()
 	}
 	for class := classes - 1; class >= 0; class-- {
-		dst = l.changesOf(dst, int8(class), turn, end-max/8, now)
+		dst = l.changesOf(dst, int8(class), turn, end-most/8, now)
 	}
 	for i := range classes {
 		dst = l.changesOf(dst, int8((turn+i)%classes), turn, end, now)
@@ -46,7 +46,7 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 			}
 			l.roll(r, now)
 			dst = append(dst, r.tally(now))
-			r.class, r.told, r.sent = none, r.total, r.total
+			r.class, r.told, r.sent, r.speak = none, r.total, r.total, false
 			if l.fresh(r, now) {
 				sh.stay(r, soon)
 			}

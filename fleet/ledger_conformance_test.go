@@ -16,11 +16,11 @@ func (d dated) Now() time.Duration { return d.now().Sub(limittest.Start) }
 func (dated) AfterFunc(time.Duration, func()) Timer { panic("a ledger wakes nobody") }
 
 func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
-	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		l, err := NewLedger(LedgerOptions{Clock: dated{now}, Epoch: limittest.Start})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
-	})
+	}, limittest.Options{Steps: 200, Goroutines: 100})
 }

@@ -22,8 +22,9 @@ type record struct {
 	denied   bool  // latest
 	returned bool  // there is something in back
 	wasReset bool
+	speak    bool // others should hear of the level
 	gone     bool
-	counter
+	here     counter // what counts as consumed, by whomever
 
 	key    Key
 	alone  *counter // what this node consumed by itself, if LocalCap bounds that
@@ -45,6 +46,10 @@ type record struct {
 	owedOf int64
 	over   int64 // the deepest debt that news has caused since there was none
 	seen   []seen
+
+	// What another limiter decided, for Region: of what check, what counted as consumed, and when.
+	check                  *headgate.Check
+	elsewhere, elsewhereAt int64
 }
 
 // at returns a moment by the record's clock.
@@ -99,7 +104,7 @@ func (l *Ledger) roll(r *record, now moment) {
 
 // settle charges what is owed as far as the debt may go.
 func (r *record) settle(now moment) {
-	d := r.counter.charge(r.plan, r.at(now), min(r.owed, headgate.MaxCount))
+	d := r.here.charge(r.plan, r.at(now), min(r.owed, headgate.MaxCount))
 	r.owed -= d.Receipt.Units
 	r.emptied(&d, now)
 }
@@ -113,7 +118,7 @@ func (r *record) restart(now moment) {
 
 // reset forgets what was consumed.
 func (r *record) reset(now moment) {
-	r.counter = counter{}
+	r.here = counter{}
 	if r.alone != nil {
 		*r.alone = counter{}
 	}
@@ -133,7 +138,7 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 			return false
 		}
 	}
-	if !r.counter.take(r.plan, at, n, d) {
+	if !r.here.take(r.plan, at, n, d) {
 		r.describe(d)
 		return false
 	}
@@ -146,7 +151,7 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 
 // look tells what a take of n units would answer, or how things stand for 0.
 func (l *Ledger) look(r *record, n int64, now moment) headgate.Decision {
-	d := r.counter.decide(r.plan, r.at(now), n)
+	d := r.here.decide(r.plan, r.at(now), n)
 	r.describe(&d)
 	if r.alone == nil {
 		return d
@@ -179,7 +184,7 @@ func (r *record) describe(d *headgate.Decision) {
 
 // charge takes n units whatever the limit says.
 func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
-	d := r.counter.charge(r.plan, r.at(now), n)
+	d := r.here.charge(r.plan, r.at(now), n)
 	if r.alone != nil {
 		r.alone.charge(l.capped(r.plan), r.at(now), n)
 	}
@@ -188,6 +193,9 @@ func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
 
 // consumed counts what this node consumed.
 func (l *Ledger) consumed(sh *shard, r *record, n int64, now moment) {
+	if !r.plan.shared {
+		return
+	}
 	if r.returned {
 		n -= r.makeGood(n, r.at(now))
 	}
@@ -211,14 +219,17 @@ func (r *record) makeGood(n, at int64) int64 {
 // give returns n units that this node took.
 func (l *Ledger) give(r *record, n int64, receipt headgate.Receipt, now moment) {
 	at := r.at(now)
-	before := r.counter.decide(r.plan, at, 0).Remaining
-	r.counter.give(r.plan, at, n, receipt)
+	before := r.here.decide(r.plan, at, 0).Remaining
+	r.here.give(r.plan, at, n, receipt)
 	if r.alone != nil {
 		r.alone.give(l.capped(r.plan), at, n, receipt)
 	}
-	d := r.counter.decide(r.plan, at, 0)
+	d := r.here.decide(r.plan, at, 0)
 	r.emptied(&d, now)
 	r.denied = false
+	if !r.plan.shared {
+		return
+	}
 	given := d.Remaining - before
 	untold := min(given, r.total-r.sent)
 	r.total -= untold
@@ -238,7 +249,7 @@ func (r *record) emptied(d *headgate.Decision, now moment) {
 
 // level returns what counts as consumed.
 func (r *record) level(now moment) int64 {
-	d := r.counter.decide(r.plan, r.at(now), 0)
+	d := r.here.decide(r.plan, r.at(now), 0)
 	level := r.plan.Capacity() - d.Remaining
 	if !r.plan.windowed() || r.owedOf <= r.window {
 		level += r.owed
@@ -254,14 +265,14 @@ func (r *record) idle(now moment) bool {
 	if r.plan.leaks() {
 		return r.emptyAt <= r.at(now)
 	}
-	return r.counter.decide(r.plan, r.at(now), 0).ResetAfter == 0
+	return r.here.decide(r.plan, r.at(now), 0).ResetAfter == 0
 }
 
 // tally returns what to tell of a record.
 func (r *record) tally(now moment) Tally {
 	t := Tally{
 		Key: r.key, Limit: r.plan.limit, Start: r.start, Total: r.total, Level: r.level(now),
-		Offset: r.offset, Reset: r.wasReset, told: r.told,
+		Offset: r.offset, Reset: r.wasReset, told: r.told, speak: r.speak,
 	}
 	if r.plan.windowed() {
 		t.Window = r.window

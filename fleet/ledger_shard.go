@@ -84,7 +84,7 @@ func (l *Ledger) makeRoom(sh *shard, now moment) bool {
 		}
 		left := r.emptyAt
 		if !r.plan.leaks() {
-			left = r.at(now) + r.counter.decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
+			left = r.at(now) + r.here.decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
 		}
 		if !r.denied && r.owed == 0 && (victim == nil || left < least) {
 			victim, least = r, left

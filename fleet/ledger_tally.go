@@ -35,7 +35,8 @@ type Tally struct {
 	// cannot tell.
 	Age time.Duration
 
-	told int64 // of Total before this
+	told  int64 // of Total before this
+	speak bool  // the level matters, though the total may be known
 }
 
 // A Peer is another node, or one incarnation of it: a node that starts again begins with nothing consumed.
@@ -54,7 +55,7 @@ type seen struct {
 	// waste and heard are what the record's waste and time were when the peer was last heard of.
 	waste, heard int64
 
-	// above is by how much the peer was above us at the least, in all that was heard of it since a time; see level.
-	above, since int64
-	times        int32
+	// least and most are by how much the peer was above us, in all that was heard of it since a time; see level.
+	least, most, since int64
+	times              int32
 }

@@ -336,6 +336,32 @@ func TestNewsOfAWindowThatIsOverDoesNotCount(t *testing.T) {
 	})
 }
 
+func TestNewsThatWasUnderWayWhenItsWindowEndedDoesNotCount(t *testing.T) {
+	clock, all := hosts(t, 2, false, nil)
+	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
+	all[1].take("k", limit, 1)
+	clock.Advance(59990 * time.Millisecond)
+	all[0].take("k", limit, 10)
+	told, uptime := all[0].Changes(nil, 10), all[0].Uptime()
+	clock.Advance(20 * time.Millisecond)
+	all[1].Absorb(all[0].Peer, uptime, told)
+	wantRemaining(t, "in the next window", "k", limit, 10, all[1])
+}
+
+func TestADebtGoesWithItsWindowHoweverDeep(t *testing.T) {
+	clock, all := hosts(t, 30, false, nil)
+	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
+	for _, h := range all {
+		h.take("k", limit, 10)
+	}
+	shareAll(all...)
+	if got := all[0].remaining("k", limit); got > -100 {
+		t.Errorf("remaining when all is known: got %d, want a deep debt", got)
+	}
+	clock.Advance(time.Minute)
+	wantRemaining(t, "in the next window", "k", limit, 10, all...)
+}
+
 func TestNewsOfAWindowThatHasNotBegunHereCountsWhenItHas(t *testing.T) {
 	_, all := hosts(t, 1, false, nil)
 	ahead := newHost(t, &handClock{}, "ahead", false, nil)

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/headgate/headgate"
 )
 
 var _ Members = (*Roll)(nil)
@@ -34,14 +31,8 @@ type Roll struct {
 	failures    atomic.Int64
 	heard       atomic.Int64 // by the clock: when the book last answered; 0 if never
 
-	life context.Context
-	end  context.CancelFunc
-	busy sync.WaitGroup
-
-	mu      sync.Mutex
-	timer   Timer
-	closing bool
-	failing bool // of rounds, one at a time
+	rounds  rounds
+	failing bool // of beats, one at a time
 }
 
 // RollOptions are the settings of a Roll. Name must be given.
@@ -109,9 +100,8 @@ func NewRoll(ctx context.Context, book RollBook, o RollOptions) (*Roll, error) {
 	r := &Roll{book: book, options: o, clock: o.Clock}
 	r.live.Store(1)
 	r.known.Store(1)
-	r.life, r.end = context.WithCancel(context.Background())
 	r.beat(ctx)
-	r.schedule()
+	r.rounds.begin(r.clock, func() time.Duration { return o.Every }, r.beat)
 	return r, nil
 }
 
@@ -121,28 +111,14 @@ func (r *Roll) Live() int { return int(r.live.Load()) }
 // Known is how many nodes there are that have not left, or were silent for long.
 func (r *Roll) Known() int { return int(r.known.Load()) }
 
-func (r *Roll) schedule() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closing {
-		return
-	}
-	r.busy.Add(1)
-	r.timer = r.clock.AfterFunc(r.options.Every, func() {
-		defer r.busy.Done()
-		r.beat(r.life)
-		r.schedule()
-	})
-}
-
 // beat says once that this node is there.
 func (r *Roll) beat(ctx context.Context) {
-	ctx, cancel := r.within(ctx)
-	defer cancel()
-	live, known, err := r.book.Beat(ctx, r.options.Name, r.options.Silent, r.options.Forget)
+	call, done := within(ctx, r.clock, 2*r.options.Every)
+	defer done()
+	live, known, err := r.book.Beat(call, r.options.Name, r.options.Silent, r.options.Forget)
 	if err != nil {
 		r.failures.Add(1)
-		if !r.failing && r.life.Err() == nil {
+		if !r.failing && ctx.Err() == nil {
 			r.options.Logger.Warn("headgate: the roll of nodes cannot be reached; going by what was known", "err", err, "live", r.Live())
 		}
 		r.failing = true
@@ -155,16 +131,6 @@ func (r *Roll) beat(ctx context.Context) {
 	r.live.Store(int64(max(1, live)))
 	r.known.Store(int64(max(1, live, known)))
 	r.heard.Store(max(1, int64(r.clock.Now())))
-}
-
-// within gives a call two beats' time, by the roll's clock.
-func (r *Roll) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := r.clock.AfterFunc(2*r.options.Every, func() { cancel(context.DeadlineExceeded) })
-	return ctx, func() {
-		timer.Stop()
-		cancel(nil)
-	}
 }
 
 // RollStats are the figures of a Roll.
@@ -187,21 +153,10 @@ func (r *Roll) Stats() RollStats {
 
 // Close takes this node off the roll, as long as ctx lasts, and ends what NewRoll began.
 func (r *Roll) Close(ctx context.Context) error {
-	r.mu.Lock()
-	if r.closing {
-		r.mu.Unlock()
-		return headgate.ErrClosed
+	if err := r.rounds.stop(ctx); err != nil {
+		return err
 	}
-	r.closing = true
-	if r.timer.Stop() {
-		r.busy.Done()
-	}
-	r.mu.Unlock()
-	stop := context.AfterFunc(ctx, r.end)
-	r.busy.Wait()
-	stop()
-	ctx, cancel := r.within(ctx)
-	defer cancel()
-	defer r.end()
+	ctx, done := within(ctx, r.clock, 2*r.options.Every)
+	defer done()
 	return r.book.Leave(ctx, r.options.Name, r.options.Silent, r.options.Forget)
 }

@@ -66,8 +66,8 @@ func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "Given up while waiting for its turn.",
 	}
-	if lines, _ := lineWriterOf(w); lines != nil {
-		lines.SetHeaderLines(nil, nil) // what was to be told if it had been served
+	if lines, room := lineWriterOf(w); lines != nil {
+		lines.SetHeaderLines(room[:0], nil) // not what was to be told if it had been served
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)

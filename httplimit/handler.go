@@ -63,12 +63,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		h.serve(w, withoutNominated(r), x)
+		if who == &x.who { // or the server has seen that Connection names nothing
+			r = withoutNominated(r)
+		}
+		h.serve(w, r, x)
 	}
 }
 
 // identify returns who is asking. A server that has found that out already, in the same way, may say so by a method of its
-// ResponseWriter.
+// ResponseWriter, for requests whose Connection names no header.
 func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *exchange) *identity.Attributes {
 	if knows, ok := w.(interface {
 		Identified(by *identity.Identifier) *identity.Attributes
@@ -139,21 +142,25 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 // so.
 func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	v := &x.verdict
+	lines, room := lineWriterOf(w)
+	if v.ReadsResponse() {
+		lines = nil
+	}
+	if lines != nil && h.Fields.usual() {
+		if known := h.policies.of(v); known != nil { // mostly it is
+			if text, ok := known.appendLines(room, v, h.Now()); ok {
+				lines.SetHeaderLines(text, ofXRateLimit)
+				return nil
+			}
+		}
+	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v) {
-		if lines, _ := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
-			lines.SetHeaderLines(nil, nil)
+		if lines != nil {
+			lines.SetHeaderLines(room[:0], nil) // the room stays the server's, for what others say
 		}
 		return nil
 	}
-	if lines, room := lineWriterOf(w); lines != nil && !v.ReadsResponse() {
-		if h.Fields.usual() {
-			if known := h.policies.of(v); known != nil {
-				if text, ok := known.appendLines(room, v, h.Now()); ok {
-					lines.SetHeaderLines(text, ofXRateLimit)
-					return nil
-				}
-			}
-		}
+	if lines != nil {
 		t := fieldText{buf: room, known: &h.policies, lines: true}
 		h.Fields.tell(&t, v, 0, h.Now())
 		var instead []string

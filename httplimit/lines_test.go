@@ -22,6 +22,7 @@ type lineRecorder struct {
 	takes   bool
 	set     bool
 	lines   string
+	room    int // what is left for others
 	instead []string
 }
 
@@ -32,7 +33,7 @@ func newLineRecorder(takes bool) *lineRecorder {
 func (r *lineRecorder) HeaderLines() (room []byte, ok bool) { return make([]byte, 0, 64), r.takes }
 
 func (r *lineRecorder) SetHeaderLines(lines []byte, instead []string) {
-	r.set, r.lines, r.instead = true, string(lines), instead
+	r.set, r.lines, r.room, r.instead = true, string(lines), cap(lines), instead
 }
 
 // names returns the names of the lines.
@@ -86,8 +87,8 @@ func TestServerThatTakesLinesGetsThem(t *testing.T) {
 
 	w = newLineRecorder(true)
 	h.ServeHTTP(w, asked("/free"))
-	if w.lines != "" || !w.set {
-		t.Errorf("lines %q, said: %t; want none, but that they are", w.lines, w.set)
+	if w.lines != "" || !w.set || w.room == 0 {
+		t.Errorf("lines %q, said: %t, in room for %d bytes; want none, but that they are, in the server's room", w.lines, w.set, w.room)
 	}
 }
 

@@ -35,7 +35,7 @@ type policyTexts struct {
 // of returns what is remembered of the limits that a verdict tells of, or is from now on; nil if that is nothing.
 func (p *policies) of(v *engine.Verdict) *policyTexts {
 	n := v.Asked()
-	if p == nil || n > mostKnown {
+	if p == nil || n == 0 || n > mostKnown {
 		return nil
 	}
 	var limits [mostKnown]*rules.Limit
@@ -89,21 +89,25 @@ func newPolicyTexts(v *engine.Verdict) *policyTexts {
 // appendLines appends the lines that tell of a verdict by which the request passes, as Fields.tell does in both dialects. It is
 // false, and nothing is appended, if more is to be looked at than is here.
 func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) ([]byte, bool) {
-	tight := tightest(v)
-	if tight < 0 || v.Degraded {
+	if v.Degraded {
 		return dst, false
 	}
-	d := v.At(tight).Decision
-	if d.Limit != p.capacities[tight%mostKnown] {
-		return dst, false
-	}
+	// All of them allow, so that the tightest is the one with the least remaining.
+	before := len(dst)
 	dst = append(dst, p.head...)
+	tight, d := 0, (*headgate.Decision)(nil)
 	for i := range v.Asked() {
 		a := v.At(i)
 		if i > 0 {
 			dst = append(dst, p.states[i%mostKnown]...)
 		}
 		dst = appendState(dst, &a, p.quick[i%mostKnown], 0)
+		if d == nil || a.Decision.Remaining < d.Remaining {
+			tight, d = i, a.Decision
+		}
+	}
+	if d.Limit != p.capacities[tight%mostKnown] {
+		return dst[:before], false
 	}
 	dst = append(dst, p.x[tight%mostKnown]...)
 	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)

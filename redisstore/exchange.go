@@ -54,7 +54,7 @@ type BoardOptions struct {
 	Name string
 	// Author is whose notes these are, as fleet.AsyncOptions.Author says. Not empty.
 	Author string
-	// Mark is the same on all nodes of a fleet, and tells it from others of the same name: fleet.Ledger.Fingerprint.
+	// Mark is the same on all nodes of a fleet, and tells it from others of the same name: fleet.Fingerprint of its secret.
 	Mark uint64
 }
 
@@ -136,7 +136,7 @@ func (b *Board) Exchange(ctx context.Context, keys, notes []string, keep []time.
 	if err != nil {
 		return all(len(keys)), err
 	}
-	results := b.send(ctx, errands)
+	results := b.store.sendAll(ctx, b.script, errands)
 	foreign := false
 	for i, e := range errands {
 		other, failed := b.read(e, keys, results[i], heard)
@@ -172,7 +172,7 @@ func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, 
 		e := byPlace[at]
 		if e == nil {
 			e = &errand{place: at}
-			tag := b.store.prefix + ":" + b.name + "{" + b.tag(at) + "}"
+			tag := b.store.prefix + ":" + b.name + "{" + tagOf(at) + "}"
 			e.keys = []string{tag}
 			e.args = []string{b.author, b.mark, strconv.FormatUint(rand.Uint64(), 36), b.places[at].epoch}
 			byPlace[at] = e
@@ -190,14 +190,13 @@ func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, 
 }
 
 // tag names a place. Names that count up would be in neighbouring slots of some clusters; hashes are spread.
-func (b *Board) tag(at int) string {
+func tagOf(at int) string {
 	sum := sha256.Sum256([]byte{byte(at)})
 	return hex.EncodeToString(sum[:2]) + strconv.Itoa(at)
 }
 
-// send sends errands, those for one server at once.
-func (b *Board) send(ctx context.Context, errands []*errand) []rueidis.RedisResult {
-	s, sc := b.store, b.script
+// sendAll runs a script for errands, those for one server at once.
+func (s *Store) sendAll(ctx context.Context, sc *script, errands []*errand) []rueidis.RedisResult {
 	commands := make([]rueidis.Completed, len(errands))
 	for i, e := range errands {
 		commands[i] = s.command(sc, e.keys, e.args)

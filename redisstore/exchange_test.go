@@ -153,7 +153,7 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
 	a.mustLeave(heard{}, "x", "1")
-	key := "hg:fleet{" + a.tag(int('x')%places) + "}"
+	key := "hg:fleet{" + tagOf(int('x')%places) + "}"
 	keys, err := server.Do("KEYS", "hg:fleet{*")
 	if err != nil || len(keys.([]any)) != 2 {
 		t.Fatalf("keys: got %v, %v, want 2", keys, err)
@@ -285,7 +285,8 @@ func TestFleetSecretIsTheSameForStoresThatShareTheirs(t *testing.T) {
 		}
 		return string(got)
 	}
-	if secret(Options{}) != secret(Options{}) {
+	one, two := secret(Options{}), secret(Options{})
+	if one != two {
 		t.Error("two stores that take theirs from Redis have different ones")
 	}
 	if secret(Options{Secret: testSecret}) == secret(Options{}) {

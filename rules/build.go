@@ -19,7 +19,8 @@ func newIndex(conditions []*Condition, further [][]test, r *reader) (*index, []c
 	b := builder{
 		reader: r,
 		conds:  make([]cond, len(conditions)),
-		counts: map[key]int{},
+		counts: make(map[key]int, len(conditions)),
+		known:  make(map[*Condition]parts, len(conditions)),
 		values: map[int]map[string][]hit{},
 		tails:  map[string][]hit{},
 		names:  map[string][]hit{},
@@ -60,6 +61,7 @@ type builder struct {
 	reader *reader
 	conds  []cond
 	counts map[key]int              // how many conditions could stand under a key
+	known  map[*Condition]parts     // what was found out of conditions
 	values map[int]map[string][]hit // by slot
 	tails  map[string][]hit
 	names  map[string][]hit
@@ -84,6 +86,23 @@ func partsOf(c *Condition) (tests []*Test, groups [][]Condition) {
 		tests, groups = append(tests, t...), append(groups, g...)
 	}
 	return tests, groups
+}
+
+// parts are the sets of keys that a condition can stand under, any one of which will do, and its groups of conditions of
+// which one must be true.
+type parts struct {
+	sets   []keySet
+	groups [][]Condition
+}
+
+func (b *builder) parts(c *Condition) parts {
+	found, ok := b.known[c]
+	if !ok {
+		tests, groups := partsOf(c)
+		found = parts{b.sets(tests), groups}
+		b.known[c] = found
+	}
+	return found
 }
 
 // sets returns the sets of keys that tests can stand under; any one of them will do.
@@ -139,13 +158,13 @@ func places(hosts, paths keySet) keySet {
 }
 
 func (b *builder) count(c *Condition) {
-	tests, groups := partsOf(c)
-	for _, set := range b.sets(tests) {
+	p := b.parts(c)
+	for _, set := range p.sets {
 		for _, k := range set.keys {
 			b.counts[k]++
 		}
 	}
-	for _, group := range groups {
+	for _, group := range p.groups {
 		for i := range group {
 			b.count(&group[i])
 		}
@@ -155,8 +174,8 @@ func (b *builder) count(c *Condition) {
 // best returns the set of keys under which the fewest others stand, and how many at most that are. It has no keys if
 // there is none.
 func (b *builder) best(c *Condition) (best keySet, most int) {
-	tests, groups := partsOf(c)
-	for _, set := range b.sets(tests) {
+	p := b.parts(c)
+	for _, set := range p.sets {
 		n := 0
 		for _, k := range set.keys {
 			n = max(n, b.counts[k])
@@ -168,7 +187,7 @@ func (b *builder) best(c *Condition) (best keySet, most int) {
 			best, most = set, n
 		}
 	}
-	for _, group := range groups {
+	for _, group := range p.groups {
 		if union, n := b.union(group); union.keys != nil && (best.keys == nil || n < most) {
 			best, most = union, n
 		}

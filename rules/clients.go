@@ -117,12 +117,18 @@ func (s *Set) Check(c Client) error {
 
 // needs are what the rules of a set ask of clients' limits.
 type needs struct {
-	byRule      map[string]need
+	byRule      map[string]*need
 	byAttribute map[headgate.Attribute][]namedNeed // different ones only
+	all         map[need]*need                     // most rules ask the same
+}
+
+func newNeeds(rules int) needs {
+	return needs{byRule: make(map[string]*need, rules), byAttribute: map[headgate.Attribute][]namedNeed{}, all: map[need]*need{}}
 }
 
 type namedNeed struct {
-	need
+	*need
+
 	rule string // one that has it
 }
 
@@ -131,8 +137,14 @@ func (n *needs) add(r *Rule) {
 	if r.Unlimited || r.Block || len(r.Key) == 0 {
 		return
 	}
-	asked := needOf(r)
-	asked.punished(r.Penalty)
+	asks := needOf(r)
+	asks.punished(r.Penalty)
+	asked := n.all[asks]
+	if asked == nil {
+		asked = new(need)
+		*asked = asks
+		n.all[asks] = asked
+	}
 	n.byRule[r.ID] = asked
 	attributes := r.Key
 	if r.Fallback == FallbackIP {

@@ -52,7 +52,7 @@ func validated(rules []Rule, clients []Client) (*Set, error) {
 	}
 	s := &Set{
 		fixed: newRegistry(clients, at, &p),
-		needs: needs{byRule: map[string]need{}, byAttribute: map[headgate.Attribute][]namedNeed{}},
+		needs: newNeeds(len(rules)),
 	}
 	for i := range rules {
 		s.needs.add(&rules[i])

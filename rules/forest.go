@@ -35,9 +35,9 @@ type ends struct {
 
 // find hands the patterns that a text may match to c.
 func (f *forest) find(root int32, text string, c *collector, p *probe) {
-	at := root
+	nodes, jumps := f.nodes, f.jumps
+	n := &nodes[root]
 	for {
-		n := &f.nodes[at]
 		if n.ends != noNode && (n.more || text == "" || text[0] == '/') {
 			c.considerEnds(&f.ends[n.ends], text, p)
 		}
@@ -55,14 +55,16 @@ func (f *forest) find(root int32, text string, c *collector, p *probe) {
 		if uint16(jump) >= n.span {
 			return
 		}
-		if at = f.jumps[n.jumps+int32(jump)]; at == noNode {
+		at := jumps[n.jumps+int32(jump)]
+		if at == noNode {
 			return
 		}
-		label := f.nodes[at].label
-		if len(label) > 1 && (len(text) < len(label) || text[1:len(label)] != label[1:]) {
+		n = &nodes[at]
+		size := len(n.label)
+		if size > 1 && (len(text) < size || text[1:size] != n.label[1:]) {
 			return
 		}
-		text = text[len(label):]
+		text = text[size:]
 	}
 }
 

@@ -83,6 +83,9 @@ func (c *collector) sort() {
 	list, twice := c.room[:c.count], false
 	for i := 1; i < len(list); i++ {
 		rank, at := list[i], i
+		if list[i-1] < rank {
+			continue
+		}
 		for at > 0 && list[at-1] > rank {
 			list[at] = list[at-1]
 			at--

@@ -132,7 +132,14 @@ func appendValue(dst []byte, value string) []byte {
 // LimitName returns the name of one of the Limits.
 func (m *Matched) LimitName(limit int) string {
 	if m.client {
-		return nameUnder(m.rule.limits, m.Limits, limit)
+		if len(m.Limits) > 1 || named(&m.Limits[0]) {
+			return nameUnder(m.rule.limits, m.Limits, limit)
+		}
+		for i := range m.rule.limits { // as nameUnder does, for what most clients have
+			if own := &m.rule.limits[i]; alike(own, &m.Limits[0]) {
+				return own.Name
+			}
+		}
 	}
 	return m.Limits[limit].Name
 }

@@ -81,7 +81,7 @@ func TestRegistryFindsWhomAMapWould(t *testing.T) {
 		}
 	}
 	written := r.ledger.count
-	for _, of := range r.kinds {
+	for _, of := range r.shared {
 		written += of.count
 	}
 	if r.Len() != len(clients) || written != len(clients) {

@@ -94,8 +94,11 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	exempts := false
 	for i, rank := range ranks {
 		r, m := &s.rules[rank], &dst[before+i]
-		if r.plain && !p.clients {
+		if r.plain {
 			m.plain(r, &p)
+			if p.clients && m.Effect == Limited {
+				s.own(m, &p)
+			}
 			continue
 		}
 		s.resolve(r, m, &p)

@@ -162,6 +162,9 @@ func (n *need) refusesSplit(l *Limit) string {
 
 func (n *need) refusesPenalty(l *Limit) string {
 	for i := range n.penalty {
+		if n.penalty[i] == (headgate.Limit{}) {
+			break
+		}
 		if b := (Limit{Limit: n.penalty[i]}); b.Validate() == nil && !lower(&b, l) {
 			return "more than the penalty's " + b.String() + ": who is punished would get more than before"
 		}

@@ -93,7 +93,25 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	m.Limits = r.limits
 }
 
-// plain is resolve for a rule that has nothing but limits and a key, where nobody is registered.
+// own gives what the registered client has of its own in place of a plain rule's limits, if it is registered and has something.
+func (s *Set) own(m *Matched, p *probe) {
+	c, id := s.lookUp(m, p)
+	if c == nil {
+		return
+	}
+	m.Client = id
+	limits, unlimited, block := c.under(m.Rule.ID)
+	switch {
+	case block:
+		m.Effect, m.Limits = Blocked, nil
+	case unlimited:
+		m.Effect, m.Limits = Unlimited, nil
+	case len(limits) > 0:
+		m.client, m.Limits = true, limits
+	}
+}
+
+// plain is resolve for a rule that has nothing but limits and a key, but for what registered clients have.
 func (m *Matched) plain(r *compiled, p *probe) {
 	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", r.limits
 	m.rule, m.value, m.byIP, m.client = r, "", false, false
@@ -102,6 +120,8 @@ func (m *Matched) plain(r *compiled, p *probe) {
 		if !r.identify(m, p) {
 			m.Limits = nil
 		}
+	case r.count == 1 && r.slots[0] < cachedSlots:
+		m.value = p.values[r.slots[0]] // which is there, or the key were not complete
 	case r.count == 1:
 		m.value, _ = p.get(int(r.slots[0]))
 	}

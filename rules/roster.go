@@ -5,82 +5,139 @@ import (
 	"sync/atomic"
 )
 
-// A sum is what is known of a value: two keyed hashes, of which the first is never 0.
+// A sum is what is known of a value: two keyed hashes of 64 bits.
 type sum [2]uint64
 
 // A roster is a table of clients by the sums of values, with linear probing. Reading takes no lock; those who change it take
 // turns.
+//
+// What a decision reads is small, since that is what its time depends on: a word for each place, in which there is a part of the
+// sum, the tag, and the number of the kind of client. A million take little more than a processor's own cache.
 type roster struct {
+	kinds *kinds // nil if no client here is of a kind
 	seats atomic.Pointer[seats]
 	count int // clients
-	used  int // seats that are taken, or were
+	used  int // places that are taken, or were
 }
 
-// seats have the first halves of sums beside clients, so that a search reads few places that lie together, and the second halves
-// apart. A first half of 0 ends it; where there is one and nobody, there was somebody.
+// kinds are clients that many are like, by their numbers.
+type kinds [maxKinds + 1]atomic.Pointer[registered]
+
 type seats struct {
-	places []seat
-	second []uint64 // written before the first half is, and never again
+	words []atomic.Uint64 // 0 where nobody was ever
+	// What is behind a word stands apart, and before it is written.
+	sums    []sum
+	clients []atomic.Pointer[registered]
 }
 
-type seat struct {
-	first  atomic.Uint64
-	client atomic.Pointer[registered]
+// A word is a tag, and in its low bits what is there: the number of a kind, or one of these.
+const (
+	kindBits = 16
+	kindMask = 1<<kindBits - 1
+	vacant   = 0        // somebody was there
+	apart    = kindMask // a client of no kind
+)
+
+func tagOf(first uint64) uint64 { return max(first<<kindBits, 1<<kindBits) }
+
+// wordOf returns the word for a client.
+func wordOf(of sum, c *registered) uint64 {
+	switch {
+	case c == nil:
+		return tagOf(of[0]) | vacant
+	case c.page != nil:
+		return tagOf(of[0]) | apart
+	default:
+		return tagOf(of[0]) | uint64(c.number)
+	}
 }
 
-// begin returns the place at which the search for the first half of a sum begins, next the one after.
+// begin returns the place at which a search begins, next the one after.
 func (t *seats) begin(first uint64) int {
-	place, _ := bits.Mul64(first, uint64(len(t.places)))
+	place, _ := bits.Mul64(first, uint64(len(t.words)))
 	return int(place)
 }
 
 func (t *seats) next(place int) int {
-	if place++; place == len(t.places) {
+	if place++; place == len(t.words) {
 		return 0
 	}
 	return place
 }
 
-// add takes the first free place. The client is there before the sum that leads to it.
+// add takes the first free place.
 func (t *seats) add(of sum, c *registered) {
 	place := t.begin(of[0])
-	for t.places[place].first.Load() != 0 {
+	for t.words[place].Load() != 0 {
 		place = t.next(place)
 	}
-	t.places[place].client.Store(c)
-	t.second[place] = of[1]
-	t.places[place].first.Store(of[0])
+	t.sums[place] = of
+	t.put(place, c)
+}
+
+// put puts a client in a place, or nobody.
+func (t *seats) put(place int, c *registered) {
+	if c != nil {
+		t.clients[place].Store(c)
+	}
+	t.words[place].Store(wordOf(t.sums[place], c))
+	if c == nil {
+		t.clients[place].Store(nil)
+	}
 }
 
 // search returns where the client of a sum is, -1 if there is none.
 func (t *seats) search(of sum) int {
 	for place := t.begin(of[0]); ; place = t.next(place) {
-		switch s := &t.places[place]; s.first.Load() {
-		case 0:
+		word := t.words[place].Load()
+		if word == 0 {
 			return -1
-		case of[0]:
-			if s.client.Load() != nil && t.second[place] == of[1] {
-				return place
-			}
+		}
+		if word&kindMask != vacant && word&^kindMask == tagOf(of[0]) && t.sums[place] == of {
+			return place
 		}
 	}
 }
 
-// guess returns the client of whom the first half of a sum is known, nil if there is none.
+// guess returns the client whose sum begins so, nil if there is none.
 func (r *roster) guess(first uint64) *registered {
 	t := r.seats.Load()
 	if t == nil {
 		return nil
 	}
+	tag := tagOf(first)
 	for place := t.begin(first); ; place = t.next(place) {
-		switch s := &t.places[place]; s.first.Load() {
-		case 0:
+		word := t.words[place].Load()
+		if word == 0 {
 			return nil
-		case first:
-			if c := s.client.Load(); c != nil {
-				return c
-			}
 		}
+		if word&^kindMask != tag {
+			continue
+		}
+		if c := r.behind(t, place, word); c != nil {
+			return c
+		}
+	}
+}
+
+// behind returns the client behind a word.
+func (r *roster) behind(t *seats, place int, word uint64) *registered {
+	for {
+		var c *registered
+		switch kind := word & kindMask; kind {
+		case vacant:
+			return nil
+		case apart:
+			return t.clients[place].Load()
+		default:
+			c = r.kinds[kind].Load()
+		}
+		// If it is another now, so may be who has the number.
+		now := t.words[place].Load()
+		if now == word {
+			return c
+		}
+		word = now
 	}
 }
 
@@ -94,7 +151,7 @@ func (r *roster) find(of sum) *registered {
 	if place < 0 {
 		return nil
 	}
-	return t.places[place].client.Load()
+	return t.clients[place].Load()
 }
 
 // add adds a client that is not there under this sum.
@@ -108,7 +165,7 @@ func (r *roster) add(of sum, c *registered) {
 // replace puts a client in the place of the one that is there.
 func (r *roster) replace(of sum, c *registered) {
 	t := r.seats.Load()
-	t.places[t.search(of)].client.Store(c)
+	t.put(t.search(of), c)
 }
 
 // remove removes the client that is there. Its place is free again when the seats are made anew.
@@ -117,20 +174,20 @@ func (r *roster) remove(of sum) {
 	r.count--
 }
 
-// reserve makes room for as many more. The seats are made anew when 2 of 3 are taken, so that every other is.
+// reserve makes room for as many more. The seats are made anew when 4 of 5 places are taken, so that 3 of 5 are.
 func (r *roster) reserve(more int) {
 	old := r.seats.Load()
-	if more == 0 || old != nil && (r.used+more)*3 <= len(old.places)*2 {
+	if more == 0 || old != nil && (r.used+more)*5 <= len(old.words)*4 {
 		return
 	}
-	size := max(16, (r.count+more)*2)
-	made := &seats{make([]seat, size), make([]uint64, size)}
-	preferLargePages(made.places)
+	size := max(16, (r.count+more)*5/3)
+	made := &seats{make([]atomic.Uint64, size), make([]sum, size), make([]atomic.Pointer[registered], size)}
+	preferLargePages(made.words)
 	r.used = r.count
 	if old != nil {
-		for place := range old.places {
-			if s := &old.places[place]; s.client.Load() != nil {
-				made.add(sum{s.first.Load(), old.second[place]}, s.client.Load())
+		for place := range old.words {
+			if c := old.clients[place].Load(); c != nil {
+				made.add(old.sums[place], c)
 			}
 		}
 	}

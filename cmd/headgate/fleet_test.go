@@ -186,3 +186,69 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 		t.Errorf("%d of 30 passed on one of two nodes that are cut off, want its share of 15", n)
 	}
 }
+
+const globalRules = `rules:
+  - { id: near, when: { path: /near }, limits: [10/d] }
+  - { id: wide, when: { path: /wide }, limits: [20/d], scope: global }
+  - { id: leased, when: { path: /leased }, limits: [20/d], scope: global, consistency: lease }
+  - { id: told, when: { path: /told }, limits: [20/d], scope: global, consistency: async }
+`
+
+// Two regions, each with a Redis of its own and two nodes, and a third Redis that both share. A limit is the region's own, or
+// both have it together, whatever the mode inside a region; and the global store may come late.
+func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
+	t.Parallel()
+	globe := redistest.Standalone(t, redistest.Options{})
+	globe.Kill()
+	rules, config := rulesFile(t, globalRules), filepath.Join(t.TempDir(), "headgate.yaml")
+	writeFile(t, config, "redis: { deadline: 5s }\nfleet: { global_interval: 200ms }\n")
+	var nodes [2][2]*client
+	var all [2][2]*process
+	for r, region := range []string{"eu", "us"} {
+		home := redistest.Standalone(t, redistest.Options{})
+		for n := range nodes[r] {
+			p := serve(t, onFreePort("--rules", rules, "--store", home.URL(), "--global-store", globe.URL(), "--region", region,
+				"--node-id", fmt.Sprintf("%s-%d", region, n), "--config", config)...)
+			all[r][n], nodes[r][n] = p, newClient(t, p.gateway)
+		}
+	}
+	for r := range nodes { // with the globe away, regions decide by themselves
+		for range 5 {
+			if !nodes[r][0].passed("/near") {
+				t.Error("one of the first five was denied")
+			}
+		}
+		if n := 5 + nodes[r][1].drain("/near"); n != 10 {
+			t.Errorf("%d passed in one region, want 10", n)
+		}
+	}
+	globe.Restart()
+	for _, p := range []*process{all[0][0], all[0][1], all[1][0], all[1][1]} {
+		eventually(t, "regions to hear of each other", func() error {
+			if p.metric(`headgate_news_up{mode="global"}`) != 1 {
+				return errors.New("they do not")
+			}
+			return nil
+		})
+	}
+	for _, path := range []string{"/wide", "/leased", "/told"} {
+		if !nodes[1][0].passed(path) { // from now on that region asks what others took
+			t.Errorf("%s: the first of a day was denied", path)
+		}
+		if n := nodes[0][0].drain(path); n < 15 || n > 20 {
+			t.Errorf("%s: %d passed on one node, want about 20", path, n)
+		}
+		for _, other := range []*client{nodes[0][1], nodes[1][0], nodes[1][1]} {
+			eventually(t, "another node to deny "+path, func() error {
+				if other.passed(path) {
+					return errors.New("it lets pass")
+				}
+				return nil
+			})
+		}
+	}
+	_, s := all[1][0].status()
+	if s.Fleet == nil || s.Fleet.Live != 2 || len(s.Fleet.News) != 2 {
+		t.Errorf("got %+v, want two nodes of the region, and news of async and global", s.Fleet)
+	}
+}

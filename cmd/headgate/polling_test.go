@@ -47,7 +47,7 @@ func TestSoakWithoutThePushNodesAskWithin15Seconds(t *testing.T) {
 		nodes[i] = serve(t, "--gateway-addr", "off", "--control", withoutPush(t, service), "--token-file", token, "--data-dir", t.TempDir())
 		waitLimit(t, nodes[i], "x", 100)
 	}
-	const writes = 4
+	const writes = 2
 	var most time.Duration
 	for i := range writes {
 		began := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,7 @@ import (
 type requestContext struct {
 	conn *conn
 
+	over   atomic.Bool // there is an err, which spares most who ask for that the lock
 	mu     sync.Mutex
 	used   bool // somebody may wait for its end
 	done   chan struct{}
@@ -56,6 +58,9 @@ func (x *requestContext) use() {
 
 // Err is nil until the end.
 func (x *requestContext) Err() error {
+	if !x.over.Load() {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.err
@@ -107,6 +112,7 @@ func (x *requestContext) endLocked() {
 		return
 	}
 	x.err = context.Canceled
+	x.over.Store(true) // before anybody who waits is told
 	if x.done != nil {
 		close(x.done)
 	}
@@ -132,5 +138,6 @@ func (x *requestContext) again() bool {
 		return false
 	}
 	x.err = nil
+	x.over.Store(false)
 	return true
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"flag"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -84,9 +85,9 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 		"log-format":       {"text", "json", "text", "json"},
 		"log-level":        {"debug", "warn", "error", "info"},
 	}
-	partners := map[string][2]string{ // without which it would mean nothing
-		"global-store": {"region", "eu"},
-		"control":      {"token-file", "t.txt"}, "token-file": {"control", "http://c:1"},
+	partners := map[string]map[string]string{ // without which it would mean nothing
+		"global-store": {"region": "eu", "store": "redis://d"},
+		"control":      {"token-file": "t.txt"}, "token-file": {"control": "http://c:1"},
 	}
 	for _, s := range Settings() {
 		v, ok := values[s.Name]
@@ -108,8 +109,8 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 			if n&4 != 0 {
 				flags[s.Name], want, where = v[0], v[0], "--"+s.Name
 			}
-			if partner := partners[s.Name]; n > 0 && partner[0] != "" {
-				flags[partner[0]] = partner[1]
+			if n > 0 {
+				maps.Copy(flags, partners[s.Name])
 			}
 			c, _, err := load(t, flags, environ, text)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,8 @@ const (
 	minLease, maxLease       = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
 	minFleetKeys             = 1024
+	maxFleetName             = 32
+	maxRegion                = 64
 )
 
 // Gossips tells whether this node tells others what it took without a store.
@@ -41,8 +44,11 @@ func (c *Config) checkGlobalStore() error {
 	if !isStoreURL(c.GlobalStore) {
 		return &complaint{"no such store", "a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
 	}
-	if c.Region == "" {
-		return &complaint{"given without a region", "region as well, a name that the nodes of other regions do not have"}
+	if c.Store == StoreMemory {
+		return &complaint{"given with store: memory", "a store in Redis for this region as well"}
+	}
+	if c.Region == "" || len(c.Region) > maxRegion {
+		return &complaint{"given without a region", "region as well, a name of at most 64 bytes that the nodes of other regions do not have"}
 	}
 	return nil
 }
@@ -75,6 +81,9 @@ func (c *Config) checkFleet() error {
 			return c.at(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
 		}
 	}
+	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, notInName) {
+		return c.at("fleet.name", f.Name, "letters, digits and . - _ only, at most "+strconv.Itoa(maxFleetName))
+	}
 	if f.LocalCap < 0 || f.LocalCap > 100 {
 		return c.at("fleet.local_cap", strconv.Itoa(f.LocalCap), "1 to 100")
 	}
@@ -87,6 +96,10 @@ func (c *Config) checkFleet() error {
 		}
 	}
 	return nil
+}
+
+func notInName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
 }
 
 // GossipKey returns the key that gossip is encrypted with, nil for none.

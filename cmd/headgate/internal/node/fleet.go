@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/fleet"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
@@ -32,6 +30,7 @@ type company struct {
 	gossip  *fleet.Gossip
 	lease   *fleet.Lease
 	async   *tardy[*fleet.Async]
+	abroad  *abroad       // nil if there is one region
 	members fleet.Members // nil if nobody counts the nodes
 }
 
@@ -78,7 +77,10 @@ func (k *company) open(ctx context.Context, secret []byte) error {
 	}); err != nil {
 		return err
 	}
-	return k.openAsync(ctx)
+	if err := k.openAsync(ctx); err != nil || k.config.GlobalStore == "" {
+		return err
+	}
+	return k.openAbroad(ctx, secret)
 }
 
 func (k *company) name() string { return cmp.Or(k.config.Fleet.Name, fleet.DefaultGossipCluster) }
@@ -92,9 +94,7 @@ func (k *company) openGossip(secret []byte) error {
 	if key == nil {
 		k.log.Warn("no --gossip-key-file: whoever reaches the gossip address can use up limits", "address", c.GossipAddr)
 	}
-	k.gossip, err = fleet.NewGossip(fleet.LedgerOptions{
-		Secret: secret, MaxKeys: c.Fleet.MaxKeys, LocalCap: c.Fleet.LocalCap, OnRefused: k.refused,
-	}, fleet.GossipOptions{
+	k.gossip, err = fleet.NewGossip(k.ledger(secret), fleet.GossipOptions{
 		Name: k.id, Cluster: k.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: k.gossipEvent,
 	})
@@ -123,26 +123,52 @@ func (k *company) openRoll(ctx context.Context) error {
 func (k *company) openAsync(ctx context.Context) error {
 	k.async = newTardy[*fleet.Async](k.stores.memory)
 	create := func(ctx context.Context) (*fleet.Async, error) {
-		return k.exchange(ctx, k.stores.redis, k.config.Fleet.Interval)
+		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval)
 	}
 	return k.async.open(ctx, create, k.log.With("mode", rules.Async.String()))
 }
 
 // exchange returns a limiter whose nodes tell each other through a store what they took.
-func (k *company) exchange(ctx context.Context, through *redisstore.Store, interval time.Duration) (*fleet.Async, error) {
+func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration) (*fleet.Async, error) {
 	secret, err := through.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ledger := fleet.LedgerOptions{
-		Secret: secret, MaxKeys: k.config.Fleet.MaxKeys, LocalCap: k.config.Fleet.LocalCap, Members: k.members, OnRefused: k.refused,
-	}
 	o := fleet.AsyncOptions{Name: k.id, Interval: interval, OnEvent: k.asyncEvent}
-	board, err := through.Board(redisstore.BoardOptions{Name: k.name(), Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
 		return nil, err
 	}
-	return fleet.NewAsync(ledger, board, o)
+	return fleet.NewAsync(k.ledger(secret), board, o)
+}
+
+// ledger returns how what was taken is kept account of.
+func (k *company) ledger(secret []byte) fleet.LedgerOptions {
+	f := &k.config.Fleet
+	return fleet.LedgerOptions{Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: k.members, OnRefused: k.refused}
+}
+
+// openAbroad begins to share limits with other regions.
+func (k *company) openAbroad(ctx context.Context, secret []byte) error {
+	c := k.config
+	o := c.RedisOptions(secret)
+	o.Logger, o.StartAway = k.log, true
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	store, err := redisstore.Open(opening, c.GlobalStore, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Where("global-store"), err)
+	}
+	k.abroad = &abroad{store: store}
+	return k.abroad.open(ctx, k)
+}
+
+// global are the stores of limits that regions have together.
+func (k *company) global() map[rules.Consistency]headgate.Limiter {
+	if k.abroad == nil {
+		return nil
+	}
+	return k.abroad.modes()
 }
 
 // modes are the stores of lease, async and gossip that there are.
@@ -152,7 +178,7 @@ func (k *company) modes() map[rules.Consistency]headgate.Limiter {
 		list[rules.Lease] = k.lease
 	}
 	if k.async != nil {
-		list[rules.Async] = k.async
+		list[rules.Async] = borrower[*fleet.Async]{k.async}
 	}
 	if k.gossip != nil {
 		list[rules.Gossip] = k.gossip
@@ -169,6 +195,9 @@ func (k *company) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	var errs []error
+	if k.abroad != nil {
+		errs = append(errs, k.abroad.close(ctx))
+	}
 	if k.lease != nil {
 		errs = append(errs, k.lease.Close(ctx))
 	}
@@ -234,14 +263,14 @@ func (k *company) figures() telemetry.Fleet {
 		}
 	}
 	if k.async != nil {
+		n := telemetry.News{Mode: rules.Async.String()}
 		if a, ok := k.async.get(); ok {
-			s := a.Stats()
-			n := news(rules.Async.String(), s.LedgerStats)
-			n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away
-			f.News = append(f.News, n)
-		} else {
-			f.News = append(f.News, telemetry.News{Mode: rules.Async.String()})
+			n = exchanged(n.Mode, a.Stats())
 		}
+		f.News = append(f.News, n)
+	}
+	if k.abroad != nil {
+		f.News = append(f.News, k.abroad.figures())
 	}
 	if k.gossip != nil {
 		s := k.gossip.Stats()
@@ -270,125 +299,15 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 	return s, silent
 }
 
+func exchanged(mode string, s fleet.AsyncStats) telemetry.News {
+	n := news(mode, s.LedgerStats)
+	n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away
+	return n
+}
+
 func news(mode string, s fleet.LedgerStats) telemetry.News {
 	return telemetry.News{
 		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Absorbed: s.Absorbed, Over: s.Over, OverMax: s.OverMax,
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
 	}
 }
-
-// A closer is a limiter that is closed with a deadline.
-type closer interface {
-	headgate.Limiter
-	Close(ctx context.Context) error
-}
-
-// A tardy limiter is one that cannot be made before a server answers. Until then another decides.
-type tardy[L closer] struct {
-	meanwhile headgate.Limiter
-	made      atomic.Pointer[L]
-
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-func newTardy[L closer](meanwhile headgate.Limiter) *tardy[L] {
-	return &tardy[L]{meanwhile: meanwhile, cancel: func() {}}
-}
-
-// How long making it may take, and how often it is tried.
-const (
-	tardyTimeout = time.Second
-	tardyEvery   = time.Second
-)
-
-// open makes the limiter now or, if the server is away, as soon as it can. What waiting does not cure is an error.
-func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, error), log *slog.Logger) error {
-	err := t.try(ctx, create)
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, redisstore.ErrAway) && !errors.Is(err, redisstore.ErrUnanswered) && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	log.Warn("the store is away: until it answers, this node counts by itself", "error", err.Error())
-	life, cancel := context.WithCancel(context.Background())
-	t.cancel, t.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(t.ended)
-		tick := time.NewTicker(tardyEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-life.Done():
-				return
-			case <-tick.C:
-			}
-			if err := t.try(life, create); err == nil {
-				log.Info("the store answers: nodes tell each other what they took")
-				return
-			}
-		}
-	}()
-	return nil
-}
-
-func (t *tardy[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, tardyTimeout)
-	defer cancel()
-	made, err := create(ctx)
-	if err == nil {
-		t.made.Store(&made)
-	}
-	return err
-}
-
-// get returns the limiter, if it is made.
-func (t *tardy[L]) get() (made L, ok bool) {
-	if p := t.made.Load(); p != nil {
-		return *p, true
-	}
-	return made, false
-}
-
-func (t *tardy[L]) close(ctx context.Context) error {
-	t.cancel()
-	if t.ended != nil {
-		<-t.ended
-	}
-	if made, ok := t.get(); ok {
-		return made.Close(ctx)
-	}
-	return nil
-}
-
-// now returns who decides.
-func (t *tardy[L]) now() headgate.Limiter {
-	if p := t.made.Load(); p != nil {
-		return *p
-	}
-	return t.meanwhile
-}
-
-var _ engine.Borrower = (*tardy[*fleet.Async])(nil)
-
-// BorrowsKeys promises that strings are read only until a call returns.
-func (t *tardy[L]) BorrowsKeys() {}
-
-func (t *tardy[L]) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return t.now().Take(ctx, c)
-}
-
-func (t *tardy[L]) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	return t.now().TakeAll(ctx, checks, dst)
-}
-
-func (t *tardy[L]) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return t.now().Charge(ctx, c)
-}
-
-func (t *tardy[L]) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	return t.now().Give(ctx, c, r)
-}
-
-func (t *tardy[L]) Reset(ctx context.Context, c headgate.Check) error { return t.now().Reset(ctx, c) }

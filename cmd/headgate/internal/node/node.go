@@ -164,7 +164,7 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 
 func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	settings := engine.Config{
-		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.company.modes(),
+		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.company.modes(), Global: n.company.global(),
 		Secret: secret, Observe: n.metrics.Observe, OnError: n.faults("engine"),
 	}
 	if n.config.Mode() == config.FromFile {

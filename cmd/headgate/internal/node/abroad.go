@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/telemetry"
+)
+
+// abroad is how a node shares limits with other regions: one limiter for each way in which limits are counted inside a
+// region.
+type abroad struct {
+	store        *redisstore.Store // what all regions share
+	exact, lease *tardy[*fleet.Region]
+	async        *tardy[*fleet.Async]
+}
+
+// abroadMode is what this is called where modes are told apart.
+const abroadMode = "global"
+
+func (a *abroad) open(ctx context.Context, k *company) error {
+	log := k.log.With("mode", abroadMode)
+	a.exact = newTardy[*fleet.Region](k.stores.guard)
+	a.lease = newTardy[*fleet.Region](k.lease)
+	a.async = newTardy[*fleet.Async](k.async)
+	for _, r := range []struct {
+		to     *tardy[*fleet.Region]
+		inside headgate.Limiter
+		mode   rules.Consistency
+	}{{a.exact, k.stores.guard, rules.Exact}, {a.lease, k.lease, rules.Lease}} {
+		create := func(ctx context.Context) (*fleet.Region, error) { return a.region(ctx, k, r.inside, r.mode) }
+		if err := r.to.open(ctx, create, log); err != nil {
+			return err
+		}
+	}
+	create := func(ctx context.Context) (*fleet.Async, error) {
+		return k.exchange(ctx, a.store, a.name(k, rules.Async), k.config.Fleet.GlobalInterval)
+	}
+	return a.async.open(ctx, create, log)
+}
+
+// name is under which nodes of all regions meet in the store that they share.
+func (a *abroad) name(k *company, mode rules.Consistency) string {
+	return k.name() + ":" + abroadMode + ":" + mode.String()
+}
+
+// region returns a limiter that counts inside this region as another does, and tells the others.
+func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter, mode rules.Consistency) (*fleet.Region, error) {
+	secret, err := a.store.FleetSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := a.name(k, mode)
+	o := fleet.RegionOptions{Region: k.config.Region, Node: k.id, Interval: k.config.Fleet.GlobalInterval, OnEvent: k.asyncEvent}
+	book, err := k.stores.redis.RegionBook(name)
+	if err != nil {
+		return nil, err
+	}
+	board, err := a.store.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	if err != nil {
+		return nil, err
+	}
+	return fleet.NewRegion(k.ledger(secret), inside, book, board, o)
+}
+
+func (a *abroad) modes() map[rules.Consistency]headgate.Limiter {
+	return map[rules.Consistency]headgate.Limiter{
+		rules.Exact: a.exact, rules.Lease: a.lease, rules.Async: borrower[*fleet.Async]{a.async},
+	}
+}
+
+func (a *abroad) close(ctx context.Context) error {
+	var errs []error
+	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
+		if r != nil {
+			errs = append(errs, r.close(ctx))
+		}
+	}
+	if a.async != nil {
+		errs = append(errs, a.async.close(ctx))
+	}
+	return errors.Join(append(errs, a.store.Close())...)
+}
+
+// figures are those of all ways together.
+func (a *abroad) figures() telemetry.News {
+	all := telemetry.News{Mode: abroadMode, Up: true}
+	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
+		if g, ok := r.get(); ok {
+			addNews(&all, exchanged(abroadMode, g.Stats().AsyncStats))
+		} else {
+			all.Up = false
+		}
+	}
+	if g, ok := a.async.get(); ok {
+		addNews(&all, exchanged(abroadMode, g.Stats()))
+	} else {
+		all.Up = false
+	}
+	return all
+}
+
+func addNews(to *telemetry.News, n telemetry.News) {
+	to.Keys, to.Waiting = to.Keys+n.Keys, to.Waiting+n.Waiting
+	to.Absorbed, to.Over, to.OverMax = to.Absorbed+n.Absorbed, to.Over+n.Over, max(to.OverMax, n.OverMax)
+	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
+	to.Told, to.Heard, to.Failures, to.Refused = to.Told+n.Told, to.Heard+n.Heard, to.Failures+n.Failures, to.Refused+n.Refused
+	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full
+	to.Up = to.Up && n.Up
+}

@@ -1,0 +1,369 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A regionKey is what a node knows of a key that it speaks for.
+type regionKey struct {
+	spoke time.Duration // by the clock: when it last did
+	total int64         // that it told last; -1 if it did not
+	start int64         // of that
+
+	// level, at and seen are how things stood when it last spoke: what counted as consumed, when, and the total. waste is
+	// what has leaked away unused in the region since, in units: what other regions consumed meanwhile was not too much.
+	level, at, seen int64
+	waste           int64
+
+	owed int64 // of other regions, to be charged
+	over int64 // the deepest debt since there was none
+}
+
+// A report is what the book says of one key.
+type report struct {
+	speaks            bool
+	start, total, now int64
+}
+
+// A hearsay is what another region says of one key.
+type hearsay struct {
+	key    int
+	region string
+	uptime time.Duration
+	tally  Tally
+}
+
+// round makes one exchange. It tells whether there may be more to tell.
+func (g *Region) round(ctx context.Context) (more bool, err error) {
+	b := &g.batch
+	b.fill(g.ledger, g.options.MaxKeys)
+	g.turn++
+	if len(b.tallies) > 0 {
+		err = g.exchangeAll(ctx)
+	}
+	charging, done := within(ctx, g.clock, g.options.Deadline)
+	defer done()
+	g.chargeAll(charging)
+	g.sweep()
+	return len(b.tallies) == g.options.MaxKeys, err
+}
+
+func (g *Region) exchangeAll(ctx context.Context) error {
+	reports, missed, err := g.report(ctx)
+	g.settle(missed, err) // its own Redis is no other region; but what is not added up is told again
+	speaking := g.speaking(reports)
+	g.region.spoken.Store(int64(len(speaking)))
+	if len(speaking) == 0 {
+		return err
+	}
+	heard, abroad := g.goAbroad(ctx, reports, speaking)
+	return errors.Join(err, abroad, g.bringHome(ctx, reports, heard))
+}
+
+// report adds up what this node consumed with the others of its region.
+func (g *Region) report(ctx context.Context) ([]report, []int, error) {
+	b := &g.batch
+	n := len(b.tallies)
+	starts, windows, totals, told := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i := range b.tallies {
+		t := &b.tallies[i]
+		starts[i], windows[i], totals[i], told[i] = t.Start.Microseconds(), t.Window, t.Total, t.told
+	}
+	reports := make([]report, n)
+	ctx, done := within(ctx, g.clock, g.options.Deadline)
+	defer done()
+	missed, err := g.book.Report(ctx, g.options.Node, b.keys, starts, windows, totals, told, b.keep, g.options.Interval,
+		func(key int, speaks bool, start, total, now int64) { reports[key] = report{speaks, start, total, now} })
+	return reports, missed, err
+}
+
+// settle has told again what the book has not got.
+func (g *Region) settle(missed []int, err error) {
+	if err != nil {
+		g.counters.failures.Add(1)
+		g.ledger.Retell(g.batch.pick(missed))
+	}
+}
+
+// speaking returns for which keys this node speaks, and notes how things stand.
+func (g *Region) speaking(reports []report) []int {
+	var list []int
+	for i := range reports {
+		if !reports[i].speaks {
+			continue
+		}
+		list = append(list, i)
+		key := g.batch.tallies[i].Key
+		k := g.keys[key]
+		if k == nil {
+			k = &regionKey{total: -1}
+			g.keys[key] = k
+		}
+		k.spoke = g.clock.Now()
+		g.stand(k, &g.batch.tallies[i], &reports[i])
+	}
+	return list
+}
+
+// stand compares what counts as consumed with what would if nothing had leaked away unused. Nodes report a little later than
+// they consume, so one comparison can be wrong either way; the next makes up for it.
+func (g *Region) stand(k *regionKey, t *Tally, r *report) {
+	p, level := g.ledger.levelOf(t.Key)
+	if p == nil || !p.leaks() {
+		return
+	}
+	if k.at != 0 && r.now > k.at {
+		expected := k.level + r.total - k.seen - p.unitsIn(r.now-k.at, headgate.MaxCount)
+		most := p.unitsIn(2*g.options.Interval.Microseconds(), headgate.MaxCount)
+		k.waste = min(max(k.waste+level-expected, -p.Capacity()), most)
+	}
+	k.level, k.at, k.seen = level, r.now, r.total
+}
+
+// goAbroad leaves notes for other regions and returns what they left.
+func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int) ([]hearsay, error) {
+	b := &g.batch
+	keys, notes, keep := make([]string, len(speaking)), make([]string, len(speaking)), make([]time.Duration, len(speaking))
+	for n, i := range speaking {
+		keys[n], keep[n] = b.keys[i], b.keep[i]
+		r, k := &reports[i], g.keys[b.tallies[i].Key]
+		if k.total == r.total && k.start == r.start {
+			continue // others know it
+		}
+		k.total, k.start = r.total, r.start
+		note := Tally{Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level, Window: b.tallies[i].Window}
+		notes[n] = string(appendNote(nil, time.Duration(r.now)*time.Microsecond, &note))
+	}
+	ctx, done := within(ctx, g.clock, g.options.Deadline)
+	defer done()
+	var all []hearsay
+	g.began = g.clock.Now()
+	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, func(key int, author, note string, age time.Duration) {
+		h := hearsay{}
+		from, ok := peerOf(author)
+		uptime, read := readNote(note, &h.tally)
+		if !ok || !read || key < 0 || key >= len(speaking) {
+			g.counters.garbled.Add(1)
+			return
+		}
+		if from.Name == g.options.Region {
+			return
+		}
+		h.key, h.region, h.uptime = speaking[key], from.Name, uptime
+		h.tally.Key = b.tallies[h.key].Key
+		h.tally.Age = max(0, age) + g.clock.Now() - g.began
+		all = append(all, h)
+	})
+	g.counters.exchanges.Add(1)
+	g.counters.sent.Add(int64(len(speaking) - len(missed)))
+	g.counters.heard.Add(int64(len(all)))
+	g.counters.trip.Store(int64(g.clock.Now() - g.began))
+	for _, n := range missed {
+		if n >= 0 && n < len(speaking) {
+			g.keys[b.tallies[speaking[n]].Key].total = -1 // to be told again
+			g.ledger.Retell(b.tallies[speaking[n] : speaking[n]+1])
+		}
+	}
+	return all, g.judge(len(missed) < len(speaking), err)
+}
+
+// judge draws the consequences of an exchange, and returns what is wrong with it.
+func (g *Region) judge(answered bool, err error) error {
+	now := g.clock.Now()
+	var f interface{ Foreign() bool }
+	if errors.As(err, &f) && f.Foreign() {
+		g.counters.foreign.Add(1)
+		if g.toldForeign == 0 || now-g.toldForeign >= foreignEvery {
+			g.toldForeign = max(1, now)
+			g.options.OnEvent(AsyncEvent{Kind: ExchangeForeign, Err: err})
+		}
+		err = nil
+	}
+	if err != nil {
+		g.counters.failures.Add(1)
+	}
+	switch silent := now - g.last; {
+	case answered:
+		if g.since != 0 {
+			g.options.OnEvent(AsyncEvent{Kind: ExchangeBack, Down: now - g.since})
+		}
+		g.last, g.since = now, 0
+		g.counters.away.Store(false)
+	case g.since == 0 && silent >= time.Duration(g.options.Missed)*g.options.Interval:
+		g.since = max(1, g.last)
+		g.counters.away.Store(true)
+		g.options.OnEvent(AsyncEvent{Kind: ExchangeAway, Err: err})
+	}
+	return err
+}
+
+// bringHome finds out what of the hearsay is news to the region, and notes what is to be charged.
+func (g *Region) bringHome(ctx context.Context, reports []report, heard []hearsay) error {
+	if len(heard) == 0 {
+		return nil
+	}
+	b := &g.batch
+	n := len(heard)
+	keys, regions, keep := make([]string, n), make([]string, n), make([]time.Duration, n)
+	starts, totals := make([]int64, n), make([]int64, n)
+	for i := range heard {
+		h := &heard[i]
+		keys[i], regions[i], keep[i] = b.keys[h.key], h.region, b.keep[h.key]
+		starts[i], totals[i] = h.tally.Start.Microseconds(), h.tally.Total
+	}
+	ctx, done := within(ctx, g.clock, g.options.Deadline)
+	defer done()
+	_, err := g.book.Settle(ctx, keys, regions, starts, totals, keep, func(i int, units int64, first bool) {
+		g.heed(&heard[i], &reports[heard[i].key], units, first)
+	})
+	if err != nil {
+		g.counters.failures.Add(1)
+	}
+	return err
+}
+
+// heed notes what of the news is to be charged.
+func (g *Region) heed(h *hearsay, r *report, units int64, first bool) {
+	t := &h.tally
+	now := g.ledger.now()
+	g.ledger.counters.heard(t.Age, now.clock)
+	p, level := g.ledger.levelOf(t.Key)
+	if p == nil || units <= 0 {
+		return
+	}
+	k := g.keys[t.Key]
+	age := max(0, h.uptime-t.Start) + t.Age
+	if most := headgate.MaxDebt*p.Capacity() + p.unitsIn(2*min(age, g.options.Interval*100).Microseconds(), headgate.MaxCount); units > most {
+		g.ledger.refuse(Peer{Name: h.region}, t, whyLeaped, now)
+		units = most
+	}
+	g.ledger.counters.absorbed.Add(units)
+	switch ours := time.Duration(r.now-r.start) * time.Microsecond; {
+	case p.windowed():
+		k.owed += g.ofWindow(p, t, units, now)
+	case first && age > ours+g.ledger.options.Lag: // we are the newcomer, and begin where the other is
+		k.owed += max(0, t.Level-p.unitsIn(t.Age.Microseconds(), t.Level)-level)
+	default:
+		still := max(0, t.Level-p.unitsIn(t.Age.Microseconds(), t.Level))
+		used := min(max(0, k.waste), max(0, units-still))
+		k.waste -= used
+		k.owed += units - used
+	}
+}
+
+// ofWindow returns how much of the news of a window counts now.
+func (g *Region) ofWindow(p *plan, t *Tally, units int64, now moment) int64 {
+	at := now.micros
+	if c, ok := g.ledger.checkOf(t.Key); ok && p.limit.Staggered {
+		at -= p.Offset(c.Key)
+	}
+	switch w := p.window(at); {
+	case t.Window >= w:
+		return units
+	case p.kind == algorithm.KindWindows && t.Window >= w-p.period: // it weighs less and less until the window ends
+		return units * ((w + p.period - at) / 1000) / max(1, p.period/1000)
+	default:
+		return 0
+	}
+}
+
+// sweep forgets keys that this node has not spoken for in a while.
+func (g *Region) sweep() {
+	const every = 64
+	if g.turn%every != 0 {
+		return
+	}
+	now := g.clock.Now()
+	for key, k := range g.keys {
+		if k.owed == 0 && now-k.spoke > 2*g.ledger.options.Idle {
+			delete(g.keys, key)
+		}
+	}
+}
+
+// witness notes what another limiter decided, and that this node consumed it. Keys are told by; what is needed to charge
+// them later is kept.
+func (l *Ledger) witness(c *headgate.Check, d *headgate.Decision) {
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil || !p.shared {
+		return
+	}
+	now := l.now()
+	key := l.hash(c.Key, p.kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[key]
+	if r == nil {
+		if r, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
+			return // it is counted by the region, and not told; Stats.Full says so
+		}
+	}
+	if r.check == nil || r.check.Limit != c.Limit {
+		r.check = &headgate.Check{
+			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure, Safe: c.Safe,
+		}
+	}
+	l.arrive(r, p, now)
+	r.askedAt = r.at(now)
+	r.elsewhere, r.elsewhereAt = p.Capacity()-d.Remaining, r.at(now)
+	if units := d.Receipt.Units; units > 0 {
+		own := l.charge(r, units, now)
+		r.emptied(&own, now)
+		l.consumed(sh, r, units, now)
+		return
+	}
+	r.denied = !d.Allowed
+	l.asked(sh, r)
+}
+
+// takeBack notes that units were given back to another limiter.
+func (l *Ledger) takeBack(c *headgate.Check) {
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil || !p.shared {
+		return
+	}
+	now := l.now()
+	key := l.hash(c.Key, p.kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[key]; r != nil {
+		l.roll(r, now)
+		l.give(r, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
+	}
+}
+
+// checkOf returns a check that was witnessed.
+func (l *Ledger) checkOf(key Key) (headgate.Check, bool) {
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[key]; r != nil && r.check != nil {
+		return *r.check, true
+	}
+	return headgate.Check{}, false
+}
+
+// levelOf returns what counts as consumed of a key, by the last decision that was witnessed.
+func (l *Ledger) levelOf(key Key) (*plan, int64) {
+	now := l.now()
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[key]
+	if r == nil {
+		return nil, 0
+	}
+	level := r.elsewhere
+	if r.plan.leaks() {
+		level -= r.plan.unitsIn(r.at(now)-r.elsewhereAt, max(0, level))
+	}
+	return r.plan, max(0, level)
+}
