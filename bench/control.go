@@ -23,7 +23,7 @@ func controlTests() []faultTest {
 		{"cmd/headgate", "TestSoakWithoutThePushNodesAskWithin15Seconds", "nodes that are not told"},
 		{"control/api", "TestSoakTenThousandRules", "10,000 rules in the service"},
 		{"control/follow", "TestSoakTenThousandRulesAreSwappedUnderLoad", "10,000 rules on a node"},
-		{"control/follow", "TestOneClientOfManyMovesAlone", "one of many registered clients changes"},
+		{"control/follow", "TestSoakOneOfAMillionClientsMovesAlone", "one of a million registered clients changes"},
 		{"control/sqlite", "TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone", "kill -9 in the midst of writes, 200 times"},
 		{"control/api", "TestTwoEditorsNeverLoseAnUpdate", "two editors at once"},
 		{"cmd/headgate", "TestANodeOfARulesService", "the service away, nodes restarted"},
@@ -51,7 +51,8 @@ func runControl(ctx context.Context, b *bench) error {
 
 func controlMethod(b *strings.Builder, r *results) {
 	fmt.Fprintf(b, `- A decision for a registered client is measured beside one for somebody who is not, in one process and in turns, %d rounds of
-  %s decisions. All have %s live keys in a memory store of their own and come under the same rule, picked at random. Every request has its own copy of its key, which was read a moment ago, as in a server.
+  %s decisions. All have %s live keys in a memory store of their own and come under the same rule, picked at random. Every
+  request has its own copy of its key, which was read a moment ago, as in a server.
 - All else are tests of the rules service, each run on its own: with real databases and processes, and with nodes that are in
   processes of their own or follow the service over loopback. They hold what they measure against the bars.
 `, r.Sizes.Rounds, grouped(fmt.Sprint(r.Sizes.ClientOps)), humanCount(r.Sizes.Clients))

@@ -17,12 +17,13 @@ type fleetTable struct {
 
 // fleetScenarios are those of limits that hosts share, mode by mode.
 func fleetScenarios() []scenario {
-	return leaseScenarios()
+	return append(leaseScenarios(), gossipScenarios()...)
 }
 
 // fleetMethod says how they are measured.
 func fleetMethod(b *strings.Builder, r *results) {
 	leaseMethod(b, r)
+	gossipMethod(b, r)
 }
 
 // fleetBars are the bars of all scenarios. One that was not run says so.

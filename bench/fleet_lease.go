@@ -151,10 +151,13 @@ func runLeaseSpeed(ctx context.Context, b *bench) error {
 			for k := range keys {
 				keys[k] = fmt.Sprintf("key %d of %d", k, set.keys)
 			}
-			title := grouped(fmt.Sprint(set.keys))
+			title := grouped(fmt.Sprint(set.keys)) + " keys"
+			if set.keys == 1 {
+				title = "one key"
+			}
 			var leased, exact []float64
 			for round := range rounds + 1 {
-				b.progress.at(float64(i*(rounds+1)+round)/float64(len(keySets)*(rounds+1)), "lease, speed", title+" keys")
+				b.progress.at(float64(i*(rounds+1)+round)/float64(len(keySets)*(rounds+1)), "lease, speed", title)
 				fast, err := leaseRate(ctx, nodes[0].lease, limit, keys, set.goroutines, lasting)
 				if err != nil {
 					return err
@@ -170,7 +173,7 @@ func runLeaseSpeed(ctx context.Context, b *bench) error {
 			fast, slow := medianOf(leased), medianOf(exact)
 			table.Rows = append(table.Rows, []string{title, grouped(fmt.Sprintf("%.0f", fast)), grouped(fmt.Sprintf("%.0f", slow)), fmt.Sprintf("%.0f ×", fast/slow)})
 			if set.bar {
-				table.Bars = append(table.Bars, judged("lease, "+title+" keys, decisions/s", "≥ 1 M/s",
+				table.Bars = append(table.Bars, judged("lease, "+title+", decisions/s", "≥ 1 M/s",
 					fmt.Sprintf("%.2f M/s, %.0f × exact", fast/1e6, fast/slow), fast >= 1e6))
 			}
 		}

@@ -65,7 +65,7 @@ type Async struct {
 type AsyncOptions struct {
 	// Name is this node's, which no other has. At most 64 bytes.
 	Name string
-	// Incarnation tells this life of the node from others. Default by chance.
+	// Incarnation tells this life of the node from others: no two have the same. Default by chance, once for these options.
 	Incarnation uint64
 	// Interval is how old what is known of other nodes may be. 10 ms to 20 s. Default DefaultAsyncInterval.
 	Interval time.Duration
@@ -101,9 +101,7 @@ const (
 )
 
 func (o *AsyncOptions) validate() error {
-	if o.Incarnation == 0 {
-		o.Incarnation = rand.Uint64() | 1
-	}
+	o.Author() // draws an incarnation if there is none
 	if o.Interval == 0 {
 		o.Interval = DefaultAsyncInterval
 	}
@@ -164,8 +162,12 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	return a, nil
 }
 
-// Author returns what stands before a node's notes in an exchange: its incarnation and its name.
-func (o AsyncOptions) Author() string {
+// Author returns what stands before a node's notes in an exchange: its incarnation, which is drawn if there is none, and its
+// name.
+func (o *AsyncOptions) Author() string {
+	if o.Incarnation == 0 {
+		o.Incarnation = rand.Uint64() | 1
+	}
 	return authorOf(Peer{Name: o.Name, Incarnation: o.Incarnation})
 }
 

@@ -71,7 +71,7 @@ func TestAsyncStaysWithinItsBound(t *testing.T) {
 				const nodes, rate = 4, 1000
 				length := 60 * time.Second
 				if leaseRaceDetected { // it makes everything slow, and has nothing to find in the second half minute
-					length = 10 * time.Second
+					length = 5 * time.Second
 				}
 				limit := headgate.Limit{Count: rate, Period: time.Second, Burst: tt.burst}
 				interval := tt.interval

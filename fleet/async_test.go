@@ -366,6 +366,21 @@ func TestAsyncRefusesBadOptions(t *testing.T) {
 	}
 }
 
+func TestAsyncAuthorsOfTwoLivesDiffer(t *testing.T) {
+	one, two := AsyncOptions{Name: "a"}, AsyncOptions{Name: "a"}
+	if one.Author() == two.Author() {
+		t.Errorf("two lives of a node have the same author %q", one.Author())
+	}
+	again := one.Author()
+	if again != one.Author() {
+		t.Error("one life has two authors")
+	}
+	p, ok := peerOf(again)
+	if want := (Peer{Name: "a", Incarnation: one.Incarnation}); !ok || p != want || p.Incarnation == 0 {
+		t.Errorf("the peer of an author: got %v, %t, want %v", p, ok, want)
+	}
+}
+
 func FuzzAsyncNote(f *testing.F) {
 	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 12, Level: 5})))
 	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))

@@ -139,6 +139,7 @@ type badNet struct {
 	rand *rand.Rand
 	loss float64         // of packets; streams are not touched
 	cut  map[string]bool // by address
+	side map[string]bool // by address: one half cannot reach the other
 }
 
 func newBadNet() *badNet {
@@ -151,15 +152,16 @@ func (n *badNet) sever(addr string, cut bool) {
 	n.cut[addr] = cut
 }
 
-func (n *badNet) severed(addrs ...string) bool {
+func (n *badNet) severed(from, to string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, a := range addrs {
-		if n.cut[a] {
-			return true
-		}
-	}
-	return false
+	return n.cut[from] || n.cut[to] || n.side[from] != n.side[to]
+}
+
+func (n *badNet) part(side map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.side = side
 }
 
 func (n *badNet) loses() bool {

@@ -115,7 +115,7 @@ var errNoSource = errors.New("fleet: no source to lease from")
 //
 // # What it costs
 //
-// A key costs the store about 10 calls a second and node, at most 16 and 4 more at once, however much is offered. Only a
+// A key costs the store about 10 calls a second and node, at most 16 and 12 at once after a rest, however much is offered. Only a
 // limit that refills in less than an eighth of a second, or a window shorter than one, is asked for more often: as often as
 // it takes to use it fully. How much is asked for follows demand, for 80 % of TTL ahead; the store gives no more
 // than 1/2N of what remains to one of N nodes, but at least what the first caller in line needs. So near the limit grants get
@@ -141,6 +141,9 @@ var errNoSource = errors.New("fleet: no source to lease from")
 //
 // Keys that are split, and looks (Cost 0), always ask the source. If MaxKeys is reached, keys of which nothing is held make
 // room; if there is none, the newcomer's checks go to the source one by one.
+//
+// What it keeps of a check's strings it copies. But it needs the owner, which says where in the store a key is: so it is no
+// engine.Borrower, and shares its counters with who takes from the same store one by one.
 type Lease struct {
 	source  Source
 	guard   degrader // the source, nil if it is none
@@ -175,10 +178,6 @@ func NewLease(source Source, o LeaseOptions) (*Lease, error) {
 	l.life, l.die = context.WithCancel(context.Background())
 	return l, nil
 }
-
-// BorrowsKeys promises that the strings of a check are read only until the call returns: what is kept is copied. See
-// engine.Borrower.
-func (l *Lease) BorrowsKeys() {}
 
 // admit checks what every method is given first.
 func (l *Lease) admit(ctx context.Context) error {

@@ -58,7 +58,7 @@ type holding struct {
 // How often the store is asked for a key: callsEvery in the long run, and callsAtOnce if it was left alone before.
 const (
 	callsEvery  = time.Second / 16
-	callsAtOnce = 4
+	callsAtOnce = 12 // so that one who takes all that is left at once, in ever smaller grants, gets it
 )
 
 // callsFor returns how often the store may be asked for units of a limit. If there is less time between calls, it is

@@ -67,7 +67,7 @@ const matters = 64
 func (l *Lease) settle(h *holding, now time.Duration, idle bool) {
 	o := h.owed
 	needed := 4*h.left < h.capacity // by others
-	spare := callsAtOnce - 1
+	spare := 3
 	if needed {
 		spare--
 	}

@@ -47,7 +47,7 @@ var _ headgate.Limiter = (*Ledger)(nil)
 //
 // # Memory
 //
-// A key takes about 400 bytes and 48 for each peer that consumed of it, of at most [MaxPeers]. There are at most
+// A key takes about 400 bytes, and 80 for each peer that consumed of it, of at most [MaxPeers]. There are at most
 // Options.MaxKeys. Those that are as good as new and have nothing left to tell are dropped as time goes; if all places are
 // taken, one that has the least left to remember makes room, but never one whose latest decision was a denial; if there is
 // nobody else the new key is refused with headgate.ErrFull.

@@ -67,7 +67,7 @@ func (n *node) enter(ctx context.Context) (*status, error) {
 }
 
 // manyInside is from how many calls on commands are gathered.
-const manyInside = 32
+const manyInside = 16
 
 func (n *node) busy() bool { return n.inside.Load() >= manyInside }
 
