@@ -171,8 +171,8 @@ type Listener interface {
 // a rate λ, and news that is S old at most. S is a round, the way through the network, and another round for each packet
 // that is lost: with a fifth of the packets lost and 50 ms on the way, news of the keys that are used most is older than
 // 1 s once in a million times. Keys that hardly change take turns for the bandwidth that is left. With 10 hosts, 100,000
-// keys and 1 MB/s a host, and all of the 1,000 hottest changing everywhere all the time, these are fresh within 0.2 s and
-// the others within 10 s.
+// keys, 100,000 decisions a second and 1 MB/s a host, the 1,000 hottest keys are fresh within 0.2 s and
+// the others within 20 s.
 //
 // # How it spreads
 //

@@ -2,12 +2,15 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -49,10 +52,13 @@ func ExampleLedger() {
 	// c -8
 }
 
-// A node that shares limits through Redis, and knows how many others do.
+// A node that shares limits through Redis, and knows how many others do. There is no Redis here, so it decides by itself
+// until there is.
 func ExampleNewAsync() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, "redis://localhost:6379", redisstore.Options{})
+	store, err := redisstore.Open(ctx, "redis://127.0.0.1:1", redisstore.Options{
+		Secret: []byte("the same on all nodes"), StartAway: true, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,11 +70,11 @@ func ExampleNewAsync() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	roll, err := fleet.NewRoll(ctx, book, fleet.RollOptions{Name: "node-7"})
+	roll, err := fleet.NewRoll(ctx, book, fleet.RollOptions{Name: "node-7", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		log.Fatal(err)
 	}
-	options := fleet.AsyncOptions{Name: "node-7", Incarnation: uint64(time.Now().UnixNano())}
+	options := fleet.AsyncOptions{Name: "node-7"}
 	board, err := store.Board(redisstore.BoardOptions{Name: "production", Author: options.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
 		log.Fatal(err)
@@ -77,28 +83,41 @@ func ExampleNewAsync() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	d, err := limiter.Take(ctx, headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1})
-	fmt.Println(d.Allowed, err)
-	if err := limiter.Close(ctx); err != nil {
+	d, err := limiter.Take(ctx, headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1})
+	fmt.Println(d.Allowed, d.Remaining, err)
+	fmt.Println("live nodes:", roll.Live())
+
+	end, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	untold, unheard := limiter.Close(end), roll.Close(end)
+	fmt.Println("told the others:", untold == nil, unheard == nil)
+	if err := store.Close(); err != nil {
 		log.Print(err)
 	}
-	if err := roll.Close(ctx); err != nil {
-		log.Print(err)
-	}
+	// Output:
+	// true 9 <nil>
+	// live nodes: 1
+	// told the others: false false
 }
 
-// A region with its own Redis that shares limits with other regions through another one.
+// A region that shares limits with other regions through a Redis that all reach. Neither that nor its own is here, and the
+// store is in memory: it decides all the same.
 func ExampleNewRegion() {
 	ctx := context.Background()
-	home, err := redisstore.Open(ctx, "redis://redis.eu.internal:6379", redisstore.Options{})
+	away := redisstore.Options{Secret: []byte("the same in all regions"), StartAway: true, Logger: slog.New(slog.DiscardHandler)}
+	home, err := redisstore.Open(ctx, "redis://127.0.0.1:1", away)
 	if err != nil {
 		log.Fatal(err)
 	}
-	globe, err := redisstore.Open(ctx, "redis://redis.global.internal:6379", redisstore.Options{})
+	globe, err := redisstore.Open(ctx, "redis://127.0.0.1:2", away)
 	if err != nil {
 		log.Fatal(err)
 	}
-	secret, err := globe.FleetSecret(ctx) // the same in all regions
+	store, err := memstore.New(memstore.Options{}) // with Redis: home, or a guard or a Lease around it
+	if err != nil {
+		log.Fatal(err)
+	}
+	secret, err := globe.FleetSecret(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -111,13 +130,20 @@ func ExampleNewRegion() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := fleet.NewRegion(fleet.LedgerOptions{Secret: secret}, home, book, board, options)
+	limiter, err := fleet.NewRegion(fleet.LedgerOptions{Secret: secret}, store, book, board, options)
 	if err != nil {
 		log.Fatal(err)
 	}
-	d, err := limiter.Take(ctx, headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1})
-	fmt.Println(d.Allowed, err)
-	if err := limiter.Close(ctx); err != nil {
+	d, err := limiter.Take(ctx, headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1})
+	fmt.Println(d.Allowed, d.Remaining, err)
+
+	end, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	fmt.Println("told the others:", limiter.Close(end) == nil)
+	if err := errors.Join(store.Close(), home.Close(), globe.Close()); err != nil {
 		log.Print(err)
 	}
+	// Output:
+	// true 9 <nil>
+	// told the others: false
 }

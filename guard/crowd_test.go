@@ -106,7 +106,8 @@ func TestUnitsUnderWayAreWhatCouldPass(t *testing.T) {
 }
 
 func TestUnitsUnderWayAreWhatCouldPassAfterAPause(t *testing.T) {
-	for _, limit := range []string{"1000/s burst 10", "1000/s gcra burst 10", "10/s fixed-window"} {
+	// A call takes a millisecond, in which a unit of 1000/s comes back: when the first of ten returns, two may go.
+	for limit, most := range map[string]int64{"1000/s burst 10": 11, "1000/s gcra burst 10": 11, "10/s fixed-window": 10} {
 		inBubble(t, func(t *testing.T) {
 			f := newFake(t, nil)
 			f.breaks("a", fault{slow: time.Millisecond})
@@ -123,8 +124,8 @@ func TestUnitsUnderWayAreWhatCouldPassAfterAPause(t *testing.T) {
 					})
 				}
 				all.Wait()
-				if got := f.most.Load(); got > 10 {
-					t.Errorf("%s: %d calls at once, want 10", limit, got)
+				if got := f.most.Load(); got > most {
+					t.Errorf("%s: %d calls at once, want at most %d", limit, got, most)
 				}
 			}
 		})
