@@ -8,11 +8,23 @@ type rate struct {
 }
 
 func newRate(count, periodMicros int64) rate {
-	a, b := count, periodMicros
+	common := int64(gcd(uint64(count), uint64(periodMicros)))
+	return rate{units: count / common, micros: periodMicros / common}
+}
+
+// gcd returns the greatest common divisor of two numbers above 0, without dividing: it is on the way of decisions whose limit
+// nobody else has.
+func gcd(a, b uint64) uint64 {
+	twos := bits.TrailingZeros64(a | b)
+	a >>= bits.TrailingZeros64(a)
 	for b != 0 {
-		a, b = b, a%b
+		b >>= bits.TrailingZeros64(b)
+		if a > b {
+			a, b = b, a
+		}
+		b -= a
 	}
-	return rate{units: count / a, micros: periodMicros / a}
+	return a << twos
 }
 
 // unitsIn returns how many whole units pass in t microseconds, at most most.

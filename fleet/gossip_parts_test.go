@@ -279,7 +279,7 @@ func TestHeraldTellsWhatStrangersCauseOnceInTenSeconds(t *testing.T) {
 
 func TestGossipCountsWhatMakesNoSense(t *testing.T) {
 	w := newGossipWorld(t, 1)
-	hosts := w.fleet(2, nil)
+	hosts := w.fleet(2, func(lo *LedgerOptions, _ *GossipOptions) { lo.OnRefused = func(Peer, Tally, string) {} })
 	a, to := hosts[0], hosts[0].mesh.to
 	to.Hear(nil)
 	to.Hear([]byte("rubbish"))

@@ -1,6 +1,10 @@
 package memstore
 
-import "github.com/headgate/headgate/algorithm"
+import (
+	"math/bits"
+
+	"github.com/headgate/headgate/algorithm"
+)
 
 // A state word holds an algorithm.Pair in 64 bits, so that one compare-and-swap is a decision:
 //
@@ -85,13 +89,23 @@ func lifeOf(p *algorithm.Plan) (life uint8, fits bool) {
 		}
 		life = windowBit
 	}
-	for life&^windowBit < 2*timeBits && lifeTime(life) < us {
-		life++
-	}
+	life |= lifeFor(us)
 	if p.Kind() == algorithm.KindBucket {
 		return life, lifeTime(life)*p.MaxUnits() <= maxLife
 	}
 	return life, lifeTime(life) <= maxLife
+}
+
+// lifeFor returns the life byte of the shortest time that is at least so long, or of the longest there is.
+func lifeFor(us int64) (life uint8) {
+	if us > 1 {
+		// 2^bits.Len64(us−1) is the first power of two that is long enough; half of it is not.
+		life = uint8(min(2*bits.Len64(uint64(us-1))-1, 2*timeBits))
+	}
+	if life < 2*timeBits && lifeTime(life) < us {
+		life++
+	}
+	return life
 }
 
 // lifeTime returns the time in a life byte, in µs.

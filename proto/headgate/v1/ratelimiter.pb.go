@@ -780,11 +780,12 @@ const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
 	"\x13REASON_UNIDENTIFIED\x10\x03\x12\x17\n" +
 	"\x13REASON_UNREGISTERED\x10\x04\x12\x15\n" +
 	"\x11REASON_QUEUE_FULL\x10\x05\x12\x17\n" +
-	"\x13REASON_STORE_FAILED\x10\x062\xc1\x02\n" +
+	"\x13REASON_STORE_FAILED\x10\x062\x9d\x03\n" +
 	"\vRateLimiter\x12J\n" +
 	"\tRateLimit\x12\x1d.headgate.v1.RateLimitRequest\x1a\x1e.headgate.v1.RateLimitResponse\x12Y\n" +
 	"\x0eBatchRateLimit\x12\".headgate.v1.BatchRateLimitRequest\x1a#.headgate.v1.BatchRateLimitResponse\x12E\n" +
-	"\x06Stream\x12\x1a.headgate.v1.StreamRequest\x1a\x1b.headgate.v1.StreamResponse(\x010\x01\x12D\n" +
+	"\x06Stream\x12\x1a.headgate.v1.StreamRequest\x1a\x1b.headgate.v1.StreamResponse(\x010\x01\x12Z\n" +
+	"\vBatchStream\x12\".headgate.v1.BatchRateLimitRequest\x1a#.headgate.v1.BatchRateLimitResponse(\x010\x01\x12D\n" +
 	"\aRelease\x12\x1b.headgate.v1.ReleaseRequest\x1a\x1c.headgate.v1.ReleaseResponseB;Z9github.com/headgate/headgate/proto/headgate/v1;headgatev1b\x06proto3"
 
 var (
@@ -829,13 +830,15 @@ var file_headgate_v1_ratelimiter_proto_depIdxs = []int32{
 	2,  // 9: headgate.v1.RateLimiter.RateLimit:input_type -> headgate.v1.RateLimitRequest
 	5,  // 10: headgate.v1.RateLimiter.BatchRateLimit:input_type -> headgate.v1.BatchRateLimitRequest
 	7,  // 11: headgate.v1.RateLimiter.Stream:input_type -> headgate.v1.StreamRequest
-	9,  // 12: headgate.v1.RateLimiter.Release:input_type -> headgate.v1.ReleaseRequest
-	3,  // 13: headgate.v1.RateLimiter.RateLimit:output_type -> headgate.v1.RateLimitResponse
-	6,  // 14: headgate.v1.RateLimiter.BatchRateLimit:output_type -> headgate.v1.BatchRateLimitResponse
-	8,  // 15: headgate.v1.RateLimiter.Stream:output_type -> headgate.v1.StreamResponse
-	10, // 16: headgate.v1.RateLimiter.Release:output_type -> headgate.v1.ReleaseResponse
-	13, // [13:17] is the sub-list for method output_type
-	9,  // [9:13] is the sub-list for method input_type
+	5,  // 12: headgate.v1.RateLimiter.BatchStream:input_type -> headgate.v1.BatchRateLimitRequest
+	9,  // 13: headgate.v1.RateLimiter.Release:input_type -> headgate.v1.ReleaseRequest
+	3,  // 14: headgate.v1.RateLimiter.RateLimit:output_type -> headgate.v1.RateLimitResponse
+	6,  // 15: headgate.v1.RateLimiter.BatchRateLimit:output_type -> headgate.v1.BatchRateLimitResponse
+	8,  // 16: headgate.v1.RateLimiter.Stream:output_type -> headgate.v1.StreamResponse
+	6,  // 17: headgate.v1.RateLimiter.BatchStream:output_type -> headgate.v1.BatchRateLimitResponse
+	10, // 18: headgate.v1.RateLimiter.Release:output_type -> headgate.v1.ReleaseResponse
+	14, // [14:19] is the sub-list for method output_type
+	9,  // [9:14] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name

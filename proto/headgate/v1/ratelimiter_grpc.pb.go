@@ -21,6 +21,7 @@ const (
 	RateLimiter_RateLimit_FullMethodName      = "/headgate.v1.RateLimiter/RateLimit"
 	RateLimiter_BatchRateLimit_FullMethodName = "/headgate.v1.RateLimiter/BatchRateLimit"
 	RateLimiter_Stream_FullMethodName         = "/headgate.v1.RateLimiter/Stream"
+	RateLimiter_BatchStream_FullMethodName    = "/headgate.v1.RateLimiter/BatchStream"
 	RateLimiter_Release_FullMethodName        = "/headgate.v1.RateLimiter/Release"
 )
 
@@ -45,6 +46,9 @@ type RateLimiterClient interface {
 	// Stream decides requests as they come, many at once. Answers can come in another order than the requests: their ids
 	// tell which is which.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
+	// BatchStream is BatchRateLimit again and again. Each batch is answered before the next is read, so that a server which ends
+	// the stream with the trailer headgate-unread has not read the one that it did not answer.
+	BatchStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BatchRateLimitRequest, BatchRateLimitResponse], error)
 	// Release gives back the places under concurrency limits that a decision holds. A lease that was released before, or whose
 	// time is over, is no error.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
@@ -91,6 +95,19 @@ func (c *rateLimiterClient) Stream(ctx context.Context, opts ...grpc.CallOption)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 
+func (c *rateLimiterClient) BatchStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BatchRateLimitRequest, BatchRateLimitResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &RateLimiter_ServiceDesc.Streams[1], RateLimiter_BatchStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BatchRateLimitRequest, BatchRateLimitResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RateLimiter_BatchStreamClient = grpc.BidiStreamingClient[BatchRateLimitRequest, BatchRateLimitResponse]
+
 func (c *rateLimiterClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReleaseResponse)
@@ -122,6 +139,9 @@ type RateLimiterServer interface {
 	// Stream decides requests as they come, many at once. Answers can come in another order than the requests: their ids
 	// tell which is which.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
+	// BatchStream is BatchRateLimit again and again. Each batch is answered before the next is read, so that a server which ends
+	// the stream with the trailer headgate-unread has not read the one that it did not answer.
+	BatchStream(grpc.BidiStreamingServer[BatchRateLimitRequest, BatchRateLimitResponse]) error
 	// Release gives back the places under concurrency limits that a decision holds. A lease that was released before, or whose
 	// time is over, is no error.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
@@ -143,6 +163,9 @@ func (UnimplementedRateLimiterServer) BatchRateLimit(context.Context, *BatchRate
 }
 func (UnimplementedRateLimiterServer) Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
+}
+func (UnimplementedRateLimiterServer) BatchStream(grpc.BidiStreamingServer[BatchRateLimitRequest, BatchRateLimitResponse]) error {
+	return status.Error(codes.Unimplemented, "method BatchStream not implemented")
 }
 func (UnimplementedRateLimiterServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
@@ -211,6 +234,13 @@ func _RateLimiter_Stream_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_StreamServer = grpc.BidiStreamingServer[StreamRequest, StreamResponse]
 
+func _RateLimiter_BatchStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(RateLimiterServer).BatchStream(&grpc.GenericServerStream[BatchRateLimitRequest, BatchRateLimitResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RateLimiter_BatchStreamServer = grpc.BidiStreamingServer[BatchRateLimitRequest, BatchRateLimitResponse]
+
 func _RateLimiter_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReleaseRequest)
 	if err := dec(in); err != nil {
@@ -253,6 +283,12 @@ var RateLimiter_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Stream",
 			Handler:       _RateLimiter_Stream_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "BatchStream",
+			Handler:       _RateLimiter_BatchStream_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
