@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -119,14 +120,26 @@ func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
 		for _, a := range all {
 			takeAsync(t, a, "k", limit, 1)
 		}
-		talk()
-		// 403 taken, of which 14 were given back by time.
-		for _, a := range all {
-			d, err := a.Take(context.Background(), headgate.Check{Key: "k", Limit: limit})
-			if want := int64(1000 - 403 + 14); err != nil || d.Remaining < want-1 || d.Remaining > want+1 {
-				t.Errorf("after the restart: remaining on %s: got %d, %v, want %d or one off", a.options.Name, d.Remaining, err, want)
+		// 403 taken, of which 14 were given back by time, and one more in 3.6 s. Who is ahead of the others comes to their level
+		// within a while.
+		const want, patience = 1000 - 403 + 14, 60
+		var left []int64
+		for second := range int64(patience) {
+			talk()
+			left = left[:0]
+			for _, a := range all {
+				d, err := a.Take(context.Background(), headgate.Check{Key: "k", Limit: limit})
+				if err != nil || d.Remaining < want-1 {
+					t.Fatalf("after the restart: remaining on %s: got %d, %v, want at least %d", a.options.Name, d.Remaining, err, want-1)
+				}
+				left = append(left, d.Remaining)
 			}
+			if slices.Max(left)-slices.Min(left) <= 1 && slices.Max(left) <= want+1+second {
+				return
+			}
+			time.Sleep(time.Second)
 		}
+		t.Errorf("after the restart: got %d left, want about %d everywhere", left, want)
 	})
 }
 

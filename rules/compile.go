@@ -52,6 +52,7 @@ func validated(rules []Rule, clients []Client) (*Set, error) {
 	}
 	s := &Set{
 		fixed: newRegistry(clients, at, &p),
+		shown: new(showing),
 		needs: newNeeds(len(rules)),
 	}
 	for i := range rules {
@@ -74,10 +75,10 @@ func (s *Set) WithRegistry(live *Registry) *Set {
 }
 
 // WithClients returns the same rules with a registry in place of the clients that were given to Compile. Who changes it
-// changes who is known to these rules; they are not held against the rules (see Check).
+// changes who is known to these rules; they are not held against the rules (see Check). Registry.Hide makes many changes one.
 func (s *Set) WithClients(r *Registry) *Set {
 	made := *s
-	made.fixed = r
+	made.fixed, made.shown = r, new(showing)
 	return &made
 }
 

@@ -17,6 +17,7 @@ type Set struct {
 	fixed *Registry // the clients given to Compile
 	live  *Registry // those who come and go; nil if there are none
 	needs needs     // what clients' limits are asked
+	shown *showing  // how much of fixed is to be seen
 }
 
 // A Matched is a rule that a request matches, and what it says of it. Everything that it points to is read only.
@@ -107,6 +108,9 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	if exempts {
 		exempt(dst[before:])
 	}
+	if s.shown.Load() != p.era { // some of it may be from before a change and some from after
+		return s.Match(subject, dst[:before])
+	}
 	return dst
 }
 
@@ -118,6 +122,9 @@ func (s *Set) MatchRule(id string, subject Subject) (Matched, bool) {
 		var p probe
 		p.of(s, subject)
 		s.resolve(&s.rules[rank], &m, &p)
+		if s.shown.Load() != p.era {
+			return s.MatchRule(id, subject)
+		}
 	}
 	return m, ok
 }

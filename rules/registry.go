@@ -31,6 +31,7 @@ type Registry struct {
 	shared  map[kind]*shared
 	numbers []uint16 // of kinds, that nobody has any more
 	ledger  ledger
+	hidden  *roster // what was there before a change that is hidden, by values; nil if none is
 }
 
 // registered is what is kept of a client, or of many who are the same but for their ids. It never changes. What a decision
@@ -408,9 +409,9 @@ func (r *Registry) seat(c, old member) {
 	r.withdraw(old, c)
 	c.each(func(a headgate.Attribute, value string) bool {
 		if !old.nobody() && old.named(a, value) {
-			r.values.replace(r.sum(a, value), c.registered)
+			r.values.replace(r.note(a, value), c.registered)
 		} else {
-			r.values.add(r.sum(a, value), c.registered)
+			r.values.add(r.note(a, value), c.registered)
 		}
 		return true
 	})
@@ -426,7 +427,7 @@ func (r *Registry) withdraw(c, kept member) {
 	}
 	c.each(func(a headgate.Attribute, value string) bool {
 		if kept.nobody() || !kept.named(a, value) {
-			r.values.remove(r.sum(a, value))
+			r.values.remove(r.note(a, value))
 		}
 		return true
 	})

@@ -191,7 +191,7 @@ func (s *Set) lookUp(m *Matched, p *probe) (*registered, string) {
 func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (*registered, string) {
 	value, _ := p.get(slot)
 	if p.clientOf != slot || sure && !p.clientSure { // several rules in a row count by the same
-		p.clientOf, p.clientSure, p.client = slot, sure, s.find(s.slots[slot], value, sure)
+		p.clientOf, p.clientSure, p.client = slot, sure, s.find(s.slots[slot], value, sure, p.era)
 	}
 	if p.client == nil {
 		return nil, ""
@@ -199,8 +199,23 @@ func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (*registered, string) {
 	return p.client, p.client.idOf(value)
 }
 
-func (s *Set) find(a headgate.Attribute, value string, sure bool) *registered {
-	for _, in := range [...]*Registry{s.live, s.fixed} {
+func (s *Set) find(a headgate.Attribute, value string, sure bool, in *era) *registered {
+	if in.hides() {
+		return s.findBefore(a, value, sure, in)
+	}
+	return findIn(a, value, sure, s.live, s.fixed)
+}
+
+// findBefore is find while a change is hidden.
+func (s *Set) findBefore(a headgate.Attribute, value string, sure bool, in *era) *registered {
+	if found := findIn(a, value, sure, s.live, nil); found != nil {
+		return found
+	}
+	return in.find(s.fixed, a, value)
+}
+
+func findIn(a headgate.Attribute, value string, sure bool, first, second *Registry) *registered {
+	for _, in := range [...]*Registry{first, second} {
 		if in == nil || in.Len() == 0 {
 			continue
 		}

@@ -70,13 +70,15 @@ type probe struct {
 	clientOf int         // a slot, noNode before anybody was looked up
 	// clientSure tells that it is that client's value for sure.
 	clientSure bool
+	era        *era   // in which it began
 	complete   uint64 // the keys, by number, of which every attribute is there
 	values     [cachedSlots]string
 }
 
 // of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.
 func (p *probe) of(s *Set, subject Subject) {
-	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, s.clients() > 0, noNode
+	p.era = s.shown.Load() // before anything else is looked at
+	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, p.era.hides() || s.clients() > 0, noNode
 }
 
 // get returns the value of the attribute in a slot.

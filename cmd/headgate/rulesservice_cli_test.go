@@ -172,3 +172,39 @@ func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
 	s.want("", "context", "remove", "here")
 	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
 }
+
+func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
+	kept := filepath.Join(dir, "kept")
+	s.want("token boss is in", "tokens", "create", "--id", "boss", "--role", "admin", "--in", "*", "--write", kept)
+	saved := filepath.Join(dir, "saved")
+	s.want("saved to", "backup", saved)
+	history := s.want("search-per-user", "rules", "history", "search-per-user")
+
+	// Before a rules service is started on the database.
+	db := filepath.Join(dir, "rules.db")
+	s.want("restored from", "restore", "--db", db, saved)
+	s.refuses(exitError, "the database is not empty", "restore", "--db", db, saved)
+	s.refuses(exitError, "[db server]", "restore", "--db", db, "--server", "http://127.0.0.1:1", saved)
+	p := serve(t, onFreePort("--db", db)...)
+	there := []string{"--server", "http://" + p.admin, "--token-file", kept}
+	if got := s.want("", append([]string{"rules", "history", "search-per-user"}, there...)...); got != history {
+		t.Errorf("the history after it was restored: got\n%s\nwant\n%s", got, history)
+	}
+	if out := p.stdout.String(); strings.Contains(out, "hg_") {
+		t.Errorf("a first token was made beside those of the backup:\n%s", out)
+	}
+
+	// By a rules service, which has neither rules of a demonstration nor a first token.
+	admin := filepath.Join(dir, "admin")
+	writeFile(t, admin, "another-token-of-32-characters-..\n")
+	p = serve(t, "--gateway-addr", "off", "--data-dir", filepath.Join(dir, "data"), "--admin-token-file", admin)
+	there = []string{"--server", "http://" + p.admin, "--token-file", admin}
+	s.want("none", append([]string{"rules", "list"}, there...)...)
+	s.want("restored from", append([]string{"restore", saved}, there...)...)
+	s.want("search-per-user", append([]string{"rules", "list"}, there...)...) // the token that was used is good still
+	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", kept)
+	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
+}

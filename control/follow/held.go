@@ -259,6 +259,8 @@ func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (br
 		next.set = next.set.WithClients(next.clients.registry)
 	}
 	next.overlay = h.overlay.clone()
+	// Those who decide see all of it or nothing: what is in force shows what was until it is over.
+	end := h.clients.registry.Hide(h.set)
 	next.clients.begin()
 	if err = next.changeClients(d, now); err == nil && next.set != h.set {
 		if err = apply(next.set); err != nil {
@@ -266,11 +268,14 @@ func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (br
 		}
 	}
 	if err != nil {
-		if back := next.clients.back(); back != nil {
+		back := next.clients.back()
+		end(true)
+		if back != nil {
 			return true, errors.Join(err, back)
 		}
 		return false, err
 	}
+	end(next.set == h.set) // other rules show it already, and the old ones need not
 	next.clients.keep()
 	*h = next
 	return false, nil

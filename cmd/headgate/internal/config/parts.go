@@ -190,8 +190,13 @@ func (c *Config) GatewayConfig(other string) (gateway.Config, error) {
 	return made, c.explainGateway(made.Validate(), len(c.Gateway.Routes))
 }
 
-// NeedsDemo tells whether there is nobody to send requests to.
-func (c *Config) NeedsDemo() bool { return c.Upstream == "" && len(c.Gateway.Routes) == 0 }
+// GatewayOff tells whether no requests come through here.
+func (c *Config) GatewayOff() bool { return c.GatewayAddr == Off && len(c.Gateway.Listeners) == 0 }
+
+// NeedsDemo tells whether requests come, and there is nobody to send them to.
+func (c *Config) NeedsDemo() bool {
+	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
+}
 
 // onlyFromProxies returns the headers that only proxies may send: those that the gateway keeps from clients anyway, and
 // those in which a proxy says who the client is.

@@ -78,7 +78,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 
 func (n *Node) open(ctx context.Context) error {
 	c := n.config
-	if n.gatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
+	if n.config.GatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
 		return errNothing
 	}
 	n.metrics = telemetry.New(n.options.Version)
@@ -98,7 +98,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}
-	if !n.gatewayOff() {
+	if !n.config.GatewayOff() {
 		if err := n.openGateway(); err != nil {
 			return err
 		}
@@ -131,10 +131,6 @@ func (n *Node) openAdmin() error {
 			"address", n.admin.addr())
 	}
 	return nil
-}
-
-func (n *Node) gatewayOff() bool {
-	return n.config.GatewayAddr == config.Off && len(n.config.Gateway.Listeners) == 0
 }
 
 // keysTimeout is how long a node waits at the start for the keys that verify tokens. Without them users are nobody.

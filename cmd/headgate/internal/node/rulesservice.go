@@ -151,7 +151,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		}
 		return nil
 	}
-	if last == 0 && (c.NeedsDemo() || !c.Given("db")) {
+	if last == 0 && !c.GatewayOff() && (c.NeedsDemo() || !c.Given("db")) {
 		if _, err := s.api.Load().Apply(ctx, c.ControlNamespace(), "headgate", "demo.yaml", demoRules); err != nil {
 			return fmt.Errorf("rules for demonstration: %w", err)
 		}
