@@ -118,8 +118,8 @@ var errNoSource = errors.New("fleet: no source to lease from")
 // A key costs the store about 10 calls a second and node, at most 16 and 12 at once after a rest, however much is offered. Only a
 // limit that refills in less than an eighth of a second, or a window shorter than one, is asked for more often: as often as
 // it takes to use it fully. How much is asked for follows demand, for 80 % of TTL ahead; the store gives no more
-// than 1/2N of what remains to one of N nodes, but at least what the first caller in line needs. So near the limit grants get
-// small and decisions become exact. Units that nobody used go back when the lease expires, as far as time has not given them
+// than 1/2N of what remains to one of N nodes as long as others take from the key as well, up to a half if nobody
+// does, and at least what the first caller in line needs. So near the limit grants get small and decisions become exact. Units that nobody used go back when the lease expires, as far as time has not given them
 // back already; when the Lease is closed all do.
 //
 // Callers who find nothing wait for a call that is under way, or for the next that may be made. If the last answer was that

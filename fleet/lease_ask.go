@@ -197,6 +197,7 @@ func (l *Lease) renew(h *holding, g *grant) {
 type leaseAsking struct {
 	cost              int64 // of the first in line
 	need, want, share int64
+	most              int64 // the smallest share
 	gen               int
 	at                time.Duration
 }
@@ -209,7 +210,10 @@ const aheadOf = 80
 // locked.
 func (l *Lease) call(h *holding, now time.Duration) {
 	h.measure(now)
-	a := leaseAsking{cost: 1, share: 2 * l.nodes(), gen: h.gen}
+	a := leaseAsking{cost: 1, most: 2 * l.nodes(), gen: h.gen}
+	if a.share = a.most; h.share > 0 {
+		a.share = min(h.share, a.most)
+	}
 	if len(h.line) > 0 {
 		a.cost = h.line[0].cost
 	}
@@ -273,6 +277,7 @@ func (l *Lease) failed(h *holding, now time.Duration, err error) {
 
 // refused denies those in line whose units the store does not have.
 func (l *Lease) refused(h *holding, a *leaseAsking, now time.Duration, d *headgate.Decision) {
+	h.contend(a, d.Remaining, 0, time.Duration(l.rtt.Load()))
 	h.scarce, h.left = true, d.Remaining
 	retryAt := later(a.at, d.RetryAfter)
 	x := &denial{
@@ -328,6 +333,7 @@ func (l *Lease) granted(h *holding, a *leaseAsking, now time.Duration, d *headga
 		h.tellAll(leaseAnswer{how: asksItself})
 		return
 	}
+	h.contend(a, d.Remaining, units, rtt)
 	// Of a bucket that is half full one may have got too little because the others asked at the same time. But if those who
 	// waited do not all get something, there are too many of them.
 	h.scarce, h.left = units < a.want && (2*d.Remaining < h.capacity || units < h.queued), d.Remaining
@@ -342,6 +348,34 @@ func (l *Lease) granted(h *holding, a *leaseAsking, now time.Duration, d *headga
 	if f := h.front.Load(); f == nil || now >= f.expires || f.left.Load() <= 0 {
 		h.front.Store(g)
 	}
+}
+
+// leastShare is the part of what remains that a node asks for which is alone with a key: not all, since others may come.
+const leastShare = 2
+
+// contend learns from an answer whether other nodes take from the key as well. While they do, each node leaves the others
+// their part; as long as nobody does, it takes ever larger ones. So a key that is asked for on one of many nodes can be used
+// as fully there as on all of them.
+func (h *holding) contend(a *leaseAsking, remaining, units int64, rtt time.Duration) {
+	found := remaining + units
+	expected, slack := h.left, 1+h.capacity/32
+	if h.limit.Algorithm == headgate.TokenBucket || h.limit.Algorithm == headgate.GCRA {
+		expected += h.refill(a.at - h.leftAt)
+		slack += h.refill(2 * rtt)
+	}
+	switch {
+	case h.leftAt > 0 && min(expected, h.capacity)-found > slack:
+		h.share = a.most
+	case units > 0 && units < a.want:
+		h.share = max(leastShare, a.share/4)
+	}
+	h.leftAt = max(a.at, 1)
+}
+
+// refill returns how many units come back in a time, the capacity at most.
+func (h *holding) refill(d time.Duration) int64 {
+	n := float64(h.limit.Count) * float64(d) / float64(h.limit.Period)
+	return int64(min(n, float64(h.capacity)))
 }
 
 // serve hands out what is held to those in line. For those who are left the store is asked again if that makes sense; else

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,4 +306,54 @@ func (f *virtualFleet) live(ctx context.Context, w *leaseWire, l *Lease, c headg
 			f.t.Errorf("close: %v", err)
 		}
 	}
+}
+
+// A key that is asked for on one of many nodes has the whole limit there.
+func TestOneOfManyNodesHasTheWholeLimitIfNobodyElseTakesOfIt(t *testing.T) {
+	newNode := func(t *testing.T, nodes int) *Lease {
+		w := newLeaseWire(stepstore.New(time.Now))
+		w.delay = roundTrip(time.Millisecond)
+		return newTestLease(t, w, LeaseOptions{Members: fixedMembers(nodes)})
+	}
+	for _, text := range []string{"60/h", "10/s burst 100", "100/h fixed-window"} {
+		limit := headgate.MustParseLimit(text)
+		for _, nodes := range []int{1, 4, 10, 20} {
+			name := fmt.Sprintf("%s on one of %d nodes", text, nodes)
+			synctest.Test(t, func(t *testing.T) { // one after the other
+				l := newNode(t, nodes)
+				passed := int64(0)
+				for passed <= limit.Capacity() && mustLease(t, l, headgate.Check{Key: "k", Limit: limit, Cost: 1}).Allowed {
+					passed++
+				}
+				if passed < limit.Capacity() {
+					t.Errorf("%s, one after the other: %d passed, want %d", name, passed, limit.Capacity())
+				}
+			})
+			synctest.Test(t, func(t *testing.T) { // all at once
+				l := newNode(t, nodes)
+				var passed atomic.Int64
+				var group sync.WaitGroup
+				for range limit.Capacity() + 20 {
+					group.Go(func() {
+						if mustLease(t, l, headgate.Check{Key: "k", Limit: limit, Cost: 1}).Allowed {
+							passed.Add(1)
+						}
+					})
+				}
+				group.Wait()
+				if got := passed.Load(); got < limit.Capacity() {
+					t.Errorf("%s, all at once: %d passed, want %d", name, got, limit.Capacity())
+				}
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // a bit more than the limit, for a while
+		limit := headgate.PerSecond(100)
+		f := &virtualFleet{t: t, store: stepstore.New(time.Now), began: time.Now()}
+		f.add(roundTrip(time.Millisecond), LeaseOptions{Members: fixedMembers(20)})
+		passed, _ := f.offer(headgate.Check{Key: "k", Limit: limit, Cost: 1}, 120, 10*time.Second)
+		if got := passed.total(); got < 1050 {
+			t.Errorf("%d passed in 10 s on one of 20 nodes, want nearly 1100", got)
+		}
+	})
 }

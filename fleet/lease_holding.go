@@ -36,9 +36,11 @@ type holding struct {
 	// resetting is how many resets are under way: nothing is asked for until they are over.
 	resetting int
 	slotAt    time.Duration
-	timer     Timer // for the next call, if callers wait for it
-	scarce    bool  // the last answer was that there is not enough for all
-	left      int64 // what the store had left then
+	timer     Timer         // for the next call, if callers wait for it
+	scarce    bool          // the last answer was that there is not enough for all
+	left      int64         // what the store had left then
+	leftAt    time.Duration // when it was asked; 0 if it never was
+	share     int64         // which part of what remains is asked for, 0 if that is not known yet: see contend
 
 	away    time.Duration // until when the source is not asked, because it failed
 	slow    time.Duration // until when it is asked for every check, because its answers take too long

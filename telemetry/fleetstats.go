@@ -35,6 +35,8 @@ type News struct {
 	// Absorbed are the units that others took, Over those that were let pass before that was known, and OverMax the most of
 	// one key at once.
 	Absorbed, Over, OverMax int64
+	// Lost are units of other regions that could not be charged here, because the store failed.
+	Lost int64
 	// Lag is how old news is, LagMax the oldest of late.
 	Lag, LagMax time.Duration
 	// Up tells that news comes and goes.
@@ -95,7 +97,7 @@ func (l *Lease) collect(ch chan<- prometheus.Metric) {
 func (n *News) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(newsKeysDesc, float64(n.Keys), n.Mode, "remembered")
 	ch <- gauge(newsKeysDesc, float64(n.Waiting), n.Mode, "waiting")
-	counters(ch, newsUnitsDesc, []labelled{{"absorbed", n.Absorbed}, {"over", n.Over}}, n.Mode)
+	counters(ch, newsUnitsDesc, []labelled{{"absorbed", n.Absorbed}, {"over", n.Over}, {"lost", n.Lost}}, n.Mode)
 	ch <- gauge(newsOverDesc, float64(n.OverMax), n.Mode)
 	ch <- gauge(newsLagDesc, n.Lag.Seconds(), n.Mode, "mean")
 	ch <- gauge(newsLagDesc, n.LagMax.Seconds(), n.Mode, "most")

@@ -58,7 +58,7 @@ var (
 		"Checks under leases that found no units here: denied without asking, waited for a call, asked for one by one (exact), or decided by a policy (degraded).", "what")
 	newsKeysDesc  = desc("news_keys", "Keys of which a node tells others what it took: remembered, and of these waiting to be told.", "mode", "state")
 	newsUnitsDesc = desc("news_units_total",
-		"Units that other nodes or regions took, as far as was heard (absorbed), and those that passed beyond limits before it was (over). What is over is a debt that is repaid.", "mode", "what")
+		"Units that other nodes or regions took, as far as was heard (absorbed), those that passed beyond limits before it was (over), which is a debt that is repaid, and those that could not be charged (lost).", "mode", "what")
 	newsOverDesc      = desc("news_over_most_units", "The most units that passed beyond one limit before it was known.", "mode")
 	newsLagDesc       = desc("news_lag_seconds", "How old news of other nodes or regions is when it is heard: in the mean of late, and at most.", "mode", "of")
 	newsUpDesc        = desc("news_up", "1 if nodes or regions hear of each other, 0 if what carries their news is away.", "mode")

@@ -252,3 +252,39 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 		t.Errorf("got %+v, want two nodes of the region, and news of async and global", s.Fleet)
 	}
 }
+
+// Redis is away from the beginning. Nodes that gossip know of each other all the same: policies hold, and each has its share.
+func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	server.Kill()
+	rules := rulesFile(t, `rules:
+  - { id: closed, when: { path: /closed }, limits: [20/d], consistency: async, on_failure: closed }
+  - { id: told, when: { path: /told }, limits: [20/d], consistency: async, on_failure: local }
+  - { id: leased, when: { path: /leased }, limits: [20/d], consistency: lease, on_failure: local }
+  - { id: exact, when: { path: /exact }, limits: [20/d], on_failure: local }
+`)
+	a := serve(t, onFreePort("--rules", rules, "--store", server.URL(), "--node-id", "a", "--gossip-addr", "127.0.0.1:0")...)
+	address, _ := a.waitLog("listening")["gossip"].(string)
+	b := serve(t, onFreePort("--rules", rules, "--store", server.URL(), "--node-id", "b", "--gossip-addr", "127.0.0.1:0", "--join", address)...)
+	for _, p := range []*process{a, b} {
+		eventually(t, "the nodes to meet", func() error {
+			if live := p.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
+				return fmt.Errorf("%v live, want 2", live)
+			}
+			return nil
+		})
+	}
+	c := newClient(t, b.gateway)
+	if answer := c.must("/closed"); answer.StatusCode != 503 {
+		t.Errorf("closed: got %s, want 503", answer.Status)
+	}
+	for _, path := range []string{"/told", "/leased", "/exact"} {
+		if n := c.drain(path); n != 10 {
+			t.Errorf("%s: %d of 20 passed on one of two nodes, want its share of 10", path, n)
+		}
+	}
+	if _, s := b.status(); !s.Degraded {
+		t.Error("it does not say that it is degraded")
+	}
+}

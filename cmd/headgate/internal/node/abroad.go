@@ -91,7 +91,10 @@ func (a *abroad) figures() telemetry.News {
 	all := telemetry.News{Mode: abroadMode, Up: true}
 	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
 		if g, ok := r.get(); ok {
-			addNews(&all, exchanged(abroadMode, g.Stats().AsyncStats))
+			s := g.Stats()
+			n := exchanged(abroadMode, s.AsyncStats)
+			n.Lost = s.Lost
+			addNews(&all, n)
 		} else {
 			all.Up = false
 		}
@@ -107,6 +110,7 @@ func (a *abroad) figures() telemetry.News {
 func addNews(to *telemetry.News, n telemetry.News) {
 	to.Keys, to.Waiting = to.Keys+n.Keys, to.Waiting+n.Waiting
 	to.Absorbed, to.Over, to.OverMax = to.Absorbed+n.Absorbed, to.Over+n.Over, max(to.OverMax, n.OverMax)
+	to.Lost += n.Lost
 	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
 	to.Told, to.Heard, to.Failures, to.Refused = to.Told+n.Told, to.Heard+n.Heard, to.Failures+n.Failures, to.Refused+n.Refused
 	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full

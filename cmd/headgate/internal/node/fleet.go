@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -32,6 +33,7 @@ type company struct {
 	async   *tardy[*fleet.Async]
 	abroad  *abroad       // nil if there is one region
 	members fleet.Members // nil if nobody counts the nodes
+	met     atomic.Bool   // another node was heard of by gossip
 }
 
 // openCompany begins to share limits.
@@ -104,8 +106,7 @@ func (k *company) openGossip(secret []byte) error {
 	return nil
 }
 
-// openRoll has the nodes that share a store counted there. The roll counts before gossip, as all that share the store are
-// on it.
+// openRoll has the nodes that share a store counted there, besides what gossip knows of them.
 func (k *company) openRoll(ctx context.Context) error {
 	book, err := k.stores.redis.Roll(k.name())
 	if err != nil {
@@ -114,14 +115,23 @@ func (k *company) openRoll(ctx context.Context) error {
 	if k.roll, err = fleet.NewRoll(ctx, book, fleet.RollOptions{Name: k.id, Logger: k.log}); err != nil {
 		return err
 	}
-	k.members = k.roll
+	if k.gossip != nil {
+		k.members = most{k.roll, k.gossip}
+	} else {
+		k.members = k.roll
+	}
 	return nil
 }
 
 // openAsync begins to exchange what was taken, or sees to it that this happens as soon as the store answers: what keys are
 // hashed with is kept there.
 func (k *company) openAsync(ctx context.Context) error {
-	k.async = newTardy[*fleet.Async](k.stores.memory)
+	alone, err := fleet.NewLedger(k.ledger(nil))
+	if err != nil {
+		return err
+	}
+	alone.SetAway(true, tardyEvery)
+	k.async = newTardy[*fleet.Async](alone)
 	create := func(ctx context.Context) (*fleet.Async, error) {
 		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval)
 	}
@@ -232,6 +242,9 @@ func (k *company) asyncEvent(e fleet.AsyncEvent) {
 }
 
 func (k *company) gossipEvent(e fleet.GossipEvent) {
+	if e.Kind == fleet.HostJoined {
+		k.met.Store(true)
+	}
 	level := slog.LevelWarn
 	switch e.Kind {
 	case fleet.HostJoined, fleet.HostLeft, fleet.HostForgotten, fleet.Resumed:
@@ -275,7 +288,7 @@ func (k *company) figures() telemetry.Fleet {
 	if k.gossip != nil {
 		s := k.gossip.Stats()
 		n := news(rules.Gossip.String(), s.Ledger)
-		n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1
+		n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
 		f.News = append(f.News, n)
 		f.Gossip = &telemetry.Gossip{
 			SentBytes: s.SentBytes, HeardBytes: s.HeardBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
@@ -311,3 +324,9 @@ func news(mode string, s fleet.LedgerStats) telemetry.News {
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
 	}
 }
+
+// most counts nodes by two that know some of them: who is away from a store may still be heard of, and the other way round.
+type most [2]fleet.Members
+
+func (m most) Live() int  { return max(m[0].Live(), m[1].Live()) }
+func (m most) Known() int { return max(m[0].Known(), m[1].Known()) }
