@@ -19,7 +19,7 @@ type Exchange interface {
 	// Exchange leaves this node's notes under keys, of 16 bytes each, and calls heard for the notes that others left under
 	// the same keys: key is its index among keys, age for how long the note has been there. An empty note leaves what is
 	// there. Notes that heard was called with before may be left out. A note may be forgotten when nobody has left one under
-	// its key for as long as keep says.
+	// its key for as long as keep says. Without keys, it finds out whether there is anybody: err is nil only if there is.
 	//
 	// missed are the indices of keys whose notes may not have been left, and err says why. An error that has a method
 	// Foreign() bool, and that returns true, tells that somebody else leaves notes there who does not belong to us.
@@ -158,7 +158,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	}
 	a := &Async{ledger: l, exchange: x, options: o, clock: l.options.Clock}
 	a.last = a.clock.Now()
-	a.rounds.begin(a.clock, a.pause, func(ctx context.Context) { _, _ = a.round(ctx) }) // what fails is told, and told again
+	a.rounds.begin(a.clock, a.pause, a.turn)
 	return a, nil
 }
 
@@ -190,13 +190,36 @@ func (a *Async) Close(ctx context.Context) error {
 	return errors.Join(err, a.ledger.Close())
 }
 
-// round makes one exchange. It tells whether there may be more to tell.
+// turn makes one exchange if there is something to tell, or to find out: whether the exchange is there matters to who comes
+// next, however long nobody has.
+func (a *Async) turn(ctx context.Context) {
+	_, _ = a.round(ctx) // what fails is told, and told again
+	if len(a.batch.tallies) == 0 && a.clock.Now()-a.began >= a.patience() {
+		_ = a.meet(ctx)
+	}
+}
+
+// patience is for how long there may be no exchange: so that one that does not answer is noticed in time.
+func (a *Async) patience() time.Duration {
+	if a.last < a.began { // the latest has failed
+		return a.options.Interval
+	}
+	return max(a.options.Interval, a.options.Interval*time.Duration(a.options.Missed)/2)
+}
+
+// round makes one exchange, unless there is nothing to tell. It says whether there may be more.
 func (a *Async) round(ctx context.Context) (more bool, err error) {
-	b := &a.batch
-	b.fill(a.ledger, a.options.MaxKeys)
-	if len(b.tallies) == 0 {
+	a.batch.fill(a.ledger, a.options.MaxKeys)
+	if len(a.batch.tallies) == 0 {
 		return false, nil
 	}
+	err = a.meet(ctx)
+	return len(a.batch.tallies) == a.options.MaxKeys, err
+}
+
+// meet makes an exchange of what is in the batch.
+func (a *Async) meet(ctx context.Context) error {
+	b := &a.batch
 	ctx, done := within(ctx, a.clock, a.options.Deadline)
 	defer done()
 	a.began = a.clock.Now()
@@ -205,7 +228,7 @@ func (a *Async) round(ctx context.Context) (more bool, err error) {
 	a.counters.sent.Add(int64(len(b.tallies) - len(missed)))
 	a.counters.trip.Store(int64(a.clock.Now() - a.began))
 	a.settle(missed, err)
-	return len(b.tallies) == a.options.MaxKeys, err
+	return err
 }
 
 // hear absorbs a note of another node.
@@ -239,7 +262,7 @@ func (a *Async) settle(missed []int, err error) {
 		a.counters.failures.Add(1)
 		a.ledger.Retell(a.batch.pick(missed))
 	}
-	if len(missed) < len(a.batch.tallies) {
+	if len(missed) < len(a.batch.tallies) || len(a.batch.tallies) == 0 && err == nil {
 		if a.since != 0 {
 			a.ledger.SetAway(false, 0)
 			a.tell(AsyncEvent{Kind: ExchangeBack, Down: now - a.since})

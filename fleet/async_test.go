@@ -236,6 +236,58 @@ func TestAsyncGoesOnWhileTheExchangeIsAway(t *testing.T) {
 	})
 }
 
+func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) {
+	for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := startAsync(t, 2, newSlate(delay), nil)
+				defer closeAsync(t, all...)
+				limit := headgate.PerMinute(60)
+				start := time.Now()
+				passed := takeAsync(t, all[0], "k", limit, 60)
+				time.Sleep(3 * time.Second)
+				passed += takeAsync(t, all[1], "k", limit, 60)
+				for time.Since(start) < 5*time.Minute { // only the newcomer is asked
+					passed += takeAsync(t, all[1], "k", limit, 1)
+					time.Sleep(250 * time.Millisecond)
+				}
+				if most := 60 + 5*60; passed > most+1 || passed < most-5 {
+					t.Errorf("passed in 5 minutes: got %d, want %d", passed, most)
+				}
+			})
+		})
+	}
+}
+
+func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(time.Millisecond)
+		var events []AsyncEventKind
+		all := startAsync(t, 1, s, func(_ *LedgerOptions, o *AsyncOptions) {
+			o.OnEvent = func(e AsyncEvent) { events = append(events, e.Kind) }
+		})
+		defer closeAsync(t, all...)
+		time.Sleep(time.Minute)
+		if stats := all[0].Stats(); stats.Away || stats.Failures != 0 || stats.Exchanges < 100 || stats.Exchanges > 400 {
+			t.Errorf("stats after a quiet minute: got %+v, want about 240 exchanges that all were answered", stats)
+		}
+		s.setDown(true)
+		time.Sleep(2 * defaultMissed * DefaultAsyncInterval)
+		check := headgate.Check{Key: "k", Limit: headgate.PerHour(1000), Cost: 1, OnFailure: headgate.Closed}
+		if d, err := all[0].Take(context.Background(), check); err != nil || d.Allowed || !d.Degraded {
+			t.Errorf("the first that comes while it is away: got %+v, %v, want denied", d, err)
+		}
+		s.setDown(false)
+		time.Sleep(2 * defaultMissed * DefaultAsyncInterval)
+		if d, err := all[0].Take(context.Background(), check); err != nil || !d.Allowed || d.Degraded {
+			t.Errorf("the first that comes when it is back: got %+v, %v, want allowed", d, err)
+		}
+		if !slices.Equal(events, []AsyncEventKind{ExchangeAway, ExchangeBack}) {
+			t.Errorf("events: got %v, want away and back", events)
+		}
+	})
+}
+
 // A stranger is an exchange of which another fleet makes use.
 type stranger struct{ pencil }
 

@@ -190,6 +190,9 @@ type Listener interface {
 // what was consumed. When a network that was cut is whole again, hosts join again by themselves, and tell each other what
 // they have missed.
 //
+// Of two hosts with the same name, the one that the others know is listened to until it leaves or is lost; the second is
+// not, and NameTaken is told by those that meet it and by itself.
+//
 // A host listens to those with the same cluster name, encryption key and secret, and reports others. Two clusters that have
 // all of these in common are one.
 type Gossip struct {

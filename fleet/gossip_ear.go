@@ -68,11 +68,12 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c, first := h.others.of(name, head.from.Incarnation, g.clock.Now())
-	if !c.begin(head.from.Incarnation) {
+	if !g.heeds(name, &head) {
 		h.outdated.Add(1)
 		return "", false
 	}
+	c, first := h.others.of(name, head.from.Incarnation, g.clock.Now())
+	c.begin(head.from.Incarnation)
 	if first || c.latest == 0 {
 		g.spread.newcomer.Store(true)
 	}
@@ -105,6 +106,23 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 	c.latest = max(c.latest, head.uptime)
 	g.ledger.Absorb(c.peer, head.uptime, h.tallies)
 	return c.peer.Name, true
+}
+
+// heeds tells whether the incarnation that a packet is from is the one to listen to under its name. The mesh has the last
+// word: if it knows the host of that name, a second one that calls itself the same is not heard, and cannot take the
+// first one's leave. Where it knows none, whoever is new follows who was there before.
+func (g *Gossip) heeds(name []byte, head *header) bool {
+	c := g.hearing.others[string(name)]
+	running := c != nil && c.peer.Incarnation == head.from.Incarnation
+	if running && head.kind != farewell {
+		return true // until the next one speaks, if the mesh knows of a next
+	}
+	if m, ok := g.network().(*memberMesh); ok {
+		if incarnation, known := m.incarnation(name); known {
+			return head.from.Incarnation == incarnation
+		}
+	}
+	return c == nil || running || !c.over(head.from.Incarnation)
 }
 
 func (g *Gossip) refuse(err error) {

@@ -32,7 +32,7 @@ const (
 	WrongKey                             // a host has another encryption key, or none
 	OtherCluster                         // a host of a cluster with another name has spoken to this one
 	OtherSecret                          // a host of a cluster with the same name hashes keys with another secret
-	NameTaken                            // two hosts have the same name
+	NameTaken                            // two hosts have the same name; the one that came first keeps it while it lives
 	BadPacket                            // a packet made no sense
 	Resumed                              // this host stood still for some time; others may have missed it
 	Trouble                              // something else the network says

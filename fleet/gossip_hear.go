@@ -30,7 +30,7 @@ type meaning struct {
 // A correspondent is another host as far as its packets go.
 type correspondent struct {
 	peer    Peer
-	retired []uint64 // incarnations of the same name that are over
+	retired []uint64 // incarnations of the same name that another has followed
 	heard   time.Duration
 	newest  uint64
 	seen    [seenNumbers / 64]uint64
@@ -39,21 +39,21 @@ type correspondent struct {
 	heardOf [heardKeys]Key // of late, each at a place that its hash says
 }
 
-// begin is called for a packet of an incarnation. It returns false for one that is over, whose packets were on their way
-// for long.
-func (c *correspondent) begin(incarnation uint64) bool {
+// over tells whether another incarnation has followed that one, whose packets were on their way for long then.
+func (c *correspondent) over(incarnation uint64) bool { return slices.Contains(c.retired, incarnation) }
+
+// begin is called for a packet of an incarnation that is listened to. If that is another than before, it begins anew.
+func (c *correspondent) begin(incarnation uint64) {
 	if incarnation == c.peer.Incarnation {
-		return true
+		return
 	}
-	if slices.Contains(c.retired, incarnation) {
-		return false
-	}
+	// It may be one that was followed by another of its name, and is the only one now.
+	c.retired = slices.DeleteFunc(c.retired, func(old uint64) bool { return old == incarnation })
 	c.retired = append(c.retired, c.peer.Incarnation)
 	if len(c.retired) > 4 {
 		c.retired = slices.Delete(c.retired, 0, 1)
 	}
 	*c = correspondent{peer: Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired, heard: c.heard}
-	return true
 }
 
 // again notes a packet's number and tells whether it came before, or so long ago that nobody can tell.

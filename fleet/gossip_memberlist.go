@@ -22,6 +22,9 @@ const (
 	leaveTimeout  = time.Second
 	// bindTries is how often a free port is asked for: one that is free for TCP may not be for UDP.
 	bindTries = 10
+	// contested is for how many probes a name is taken for another's after that was heard. While there is another, it is
+	// heard again about every ten.
+	contested = 30
 )
 
 // A memberMesh carries packets by hashicorp/memberlist, which also finds out who is there.
@@ -29,6 +32,7 @@ type memberMesh struct {
 	options *GossipOptions
 	fleet   uint64
 	self    Peer
+	clock   Clock
 	to      Listener
 	herald  *herald
 	list    *memberlist.Memberlist
@@ -36,6 +40,7 @@ type memberMesh struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*memberlist.Node // the others who live, and those that are missed
+	taken time.Duration               // until when this host's name is taken for another's, or 0
 }
 
 var (
@@ -51,7 +56,8 @@ var (
 func openMemberMesh(g *Gossip) (Mesh, error) {
 	o := &g.options
 	m := &memberMesh{
-		options: o, fleet: g.fleet, self: g.self, to: ear{g}, herald: g.herald, nodes: map[string]*memberlist.Node{},
+		options: o, fleet: g.fleet, self: g.self, clock: g.clock, to: ear{g}, herald: g.herald,
+		nodes: map[string]*memberlist.Node{},
 	}
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = o.Name
@@ -161,10 +167,20 @@ func (m *memberMesh) Send(to string, packet []byte) error {
 // Close implements Mesh.
 func (m *memberMesh) Close() error {
 	m.joiner.close()
-	if err := m.list.Leave(leaveTimeout); err != nil {
-		m.herald.tell(Trouble, m.self.Name, err.Error()) // it is missed then, unless somebody has heard its farewell
+	// Memberlist tells only by name who leaves: a second host of a name would make the others take the first for gone.
+	if !m.disputed() {
+		if err := m.list.Leave(leaveTimeout); err != nil {
+			m.herald.tell(Trouble, m.self.Name, err.Error()) // it is missed then, unless somebody has heard its farewell
+		}
 	}
 	return m.list.Shutdown()
+}
+
+// disputed tells whether another host has this one's name.
+func (m *memberMesh) disputed() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.taken != 0 && m.clock.Now() < m.taken
 }
 
 // NodeMeta tells the others which incarnation this is and how it hashes keys.
@@ -218,6 +234,11 @@ func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 
 // NotifyConflict is called for a second host of a name.
 func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
+	if existing.Name == m.self.Name {
+		m.mu.Lock()
+		m.taken = m.clock.Now() + contested*m.options.Probe
+		m.mu.Unlock()
+	}
 	m.herald.tell(NameTaken, existing.Name, existing.Address()+" and "+other.Address())
 }
 
@@ -264,6 +285,17 @@ func (m *memberMesh) address(name string) string {
 		return node.Address()
 	}
 	return ""
+}
+
+// incarnation returns which one of a name it is that memberlist holds for the host, if any.
+func (m *memberMesh) incarnation(name []byte) (incarnation uint64, known bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	node := m.nodes[string(name)]
+	if node == nil || len(node.Meta) != metaSize {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(node.Meta[metaSize-8:]), true
 }
 
 // A logBridge makes events of what memberlist logs, since it reports what strangers send in no other way.

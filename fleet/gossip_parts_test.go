@@ -212,8 +212,17 @@ func TestCorrespondentKnowsWhatCameBefore(t *testing.T) {
 	if c.again(newest+10*seenNumbers) || !c.again(newest+10*seenNumbers) || c.again(newest+10*seenNumbers-1) {
 		t.Error("after a leap, packets are not told apart")
 	}
-	if !c.begin(2) || c.again(5) || c.begin(1) || !c.begin(2) {
+	c.begin(2)
+	if c.again(5) || !c.over(1) || c.over(2) {
 		t.Error("want the second incarnation to begin anew, and the first to be over")
+	}
+	c.begin(2)
+	if !c.again(5) {
+		t.Error("the second incarnation began anew once more")
+	}
+	c.begin(1)
+	if c.again(5) || c.over(1) || !c.over(2) {
+		t.Error("want the first incarnation to begin anew after it came back, and the second to be over")
 	}
 }
 

@@ -12,7 +12,8 @@ type GossipStats struct {
 	SendErrors int64
 	// Heard and HeardBytes are packets and bytes received.
 	Heard, HeardBytes int64
-	// Duplicates were heard before, by another way. Outdated are of a host's life before its restart.
+	// Duplicates were heard before, by another way. Outdated are of a host's life before its restart, or of a second host
+	// with its name.
 	Duplicates, Outdated int64
 	// Malformed packets make no sense; Foreign ones are of a cluster with another secret.
 	Malformed, Foreign int64

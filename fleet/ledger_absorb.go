@@ -90,7 +90,7 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 		}
 		known = 0
 		if first && r.plan.leaks() && age > l.watch(r, now)+l.options.Lag {
-			l.join(r, t, now)
+			l.join(r, t, late, now)
 			known = t.Total
 		}
 		if first {
@@ -153,12 +153,33 @@ func (l *Ledger) watch(r *record, now moment) time.Duration {
 	return now.uptime
 }
 
-// join raises what counts as consumed to what the peer says, and what this node consumed that nobody can know of.
-func (l *Ledger) join(r *record, t *Tally, now moment) {
-	level := t.Level - r.plan.unitsIn(t.Age.Microseconds(), t.Level) + r.total - r.sent
-	if more := level - r.level(now); more > 0 {
+// join raises what counts as consumed to what the peer says, and what this node consumed that the peer cannot know of.
+func (l *Ledger) join(r *record, t *Tally, late time.Duration, now moment) {
+	own := min(l.unknown(r, t, late, now), r.level(now))
+	// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
+	alone := t.Age.Microseconds()
+	if own > 0 {
+		alone = min(alone, max(0, r.waste))
+	}
+	if more := t.Level - r.plan.unitsIn(alone, t.Level) + own - r.level(now); more > 0 {
 		l.chargeNews(r, more, r.window, now)
 	}
+}
+
+// unknown returns how much of what this node consumed is not in the level that a peer tells: all of it if the peer wrote
+// before it was told anything, and else what nobody was told.
+func (l *Ledger) unknown(r *record, t *Tally, late time.Duration, now moment) int64 {
+	age := t.Age
+	if age == 0 {
+		age = late - l.options.Lag/4
+	}
+	if l.options.Asks {
+		age += l.options.Lag / 16 // who asks hears, and tells what he heard in his next turn, which is not that soon
+	}
+	if r.toldAt == 0 || r.at(now)-age.Microseconds() <= r.toldAt {
+		return r.total
+	}
+	return r.total - r.sent
 }
 
 // heed charges news.

@@ -45,8 +45,8 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 				break
 			}
 			l.roll(r, now)
-			dst = append(dst, r.tally(now))
-			r.class, r.told, r.sent, r.speak = none, r.total, r.total, false
+			dst = append(dst, r.tell(now))
+			r.class, r.told, r.speak = none, r.total, false
 			if l.fresh(r, now) {
 				sh.stay(r, soon)
 			}
@@ -81,8 +81,7 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 		sh.mu.Lock()
 		if r := sh.records[keys[i]]; r != nil && r.plan.shared {
 			l.roll(r, now)
-			dst = append(dst, r.tally(now))
-			r.sent = r.total
+			dst = append(dst, r.tell(now))
 		}
 		sh.mu.Unlock()
 	}
@@ -108,8 +107,7 @@ func (l *Ledger) walk(sh *shard, now moment, f func(Tally) bool) bool {
 			continue
 		}
 		l.roll(r, now)
-		r.sent = r.total
-		if !f(r.tally(now)) {
+		if !f(r.tell(now)) {
 			return false
 		}
 	}

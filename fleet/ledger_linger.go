@@ -19,45 +19,53 @@ func (l *Ledger) fresh(r *record, now moment) bool {
 	return l.options.Asks && r.at(now)-r.askedAt < l.options.Lag.Microseconds()/2
 }
 
-// stay puts a record into a list, unless it is there. It is not taken from the one it was in; an entry counts only if the
-// record says that it is there.
+// stay puts a record into a list, and takes it from the one it was in: it is in one at most.
 func (sh *shard) stay(r *record, gap int8) {
-	if r.gap != gap {
-		r.gap = gap
-		sh.linger[gap] = append(sh.linger[gap], r)
+	if r.gap == gap {
+		return
 	}
+	sh.leave(r)
+	r.gap, r.spot = gap, len(sh.linger[gap])
+	sh.linger[gap] = append(sh.linger[gap], r)
+}
+
+// leave takes a record from the list it is in, if it is in one. The last of the list takes its place.
+func (sh *shard) leave(r *record) {
+	if r.gap == none {
+		return
+	}
+	list := sh.linger[r.gap]
+	last := len(list) - 1
+	list[r.spot] = list[last]
+	list[r.spot].spot = r.spot
+	list[last] = nil
+	sh.linger[r.gap] = list[:last]
+	if last == 0 {
+		sh.linger[r.gap] = nil // many lists were long once
+	}
+	r.gap = none
 }
 
 // askAgain queues the records whose turn it is, and lets go of those that are as good as new.
 func (l *Ledger) askAgain(sh *shard, turn int, now moment) {
 	for gap := int8(gaps - 1); gap >= 0; gap-- { // from the longest: records only move to a longer one
-		list := sh.linger[gap]
-		if len(list) == 0 || turn%(1<<gap) != 0 {
+		if turn%(1<<gap) != 0 {
 			continue
 		}
-		kept := list[:0]
-		for _, r := range list {
-			if r.gap != gap || r.lingered == turn {
-				continue // it is elsewhere, or here twice
-			}
-			r.lingered = turn
+		list := sh.linger[gap]
+		for i := len(list) - 1; i >= 0; i-- { // from the last, as that takes the place of one that leaves
+			r := list[i]
 			l.roll(r, now)
 			fresh := l.fresh(r, now)
 			if !fresh && r.idle(now) {
-				r.gap = none
+				sh.leave(r)
 				continue
 			}
 			sh.push(r, r.plan.heat(r.level(now), wanted))
-			if fresh || gap > soon {
-				kept = append(kept, r)
-			} else if later := l.gapOf(r.plan); later > gap {
+			if later := l.gapOf(r.plan); !fresh && gap <= soon && later > gap {
 				sh.stay(r, later)
-			} else {
-				kept = append(kept, r)
 			}
 		}
-		clear(list[len(kept):])
-		sh.linger[gap] = kept
 	}
 }
 

@@ -31,13 +31,14 @@ type record struct {
 	place  int      // in the shard's list
 	offset int64    // by how much its clock is behind, if the limit is staggered
 
-	born     time.Duration // uptime
-	heardAt  int64         // when others were last heard of it
-	lingered int           // the turn when it was last asked about because it lingers
+	born    time.Duration // uptime
+	heardAt int64         // when others were last heard of it
+	spot    int           // in the list it lingers in
 
 	start  time.Duration // uptime
 	window int64
 	sent   int64 // of total, the most that was ever told; others may know it
+	toldAt int64 // when any of it first was; 0 if never
 	back   int64 // given back of what was told
 	backAt int64
 
@@ -112,7 +113,7 @@ func (r *record) settle(now moment) {
 // restart begins a record anew: others hear of another one, of which nothing was consumed yet.
 func (r *record) restart(now moment) {
 	r.start = max(now.uptime.Truncate(time.Microsecond), r.start+time.Microsecond)
-	r.total, r.told, r.sent, r.back = 0, 0, 0, 0
+	r.total, r.told, r.sent, r.toldAt, r.back = 0, 0, 0, 0, 0
 	r.wasReset, r.returned = false, false
 }
 
@@ -268,7 +269,16 @@ func (r *record) idle(now moment) bool {
 	return r.here.decide(r.plan, r.at(now), 0).ResetAfter == 0
 }
 
-// tally returns what to tell of a record.
+// tell returns what to tell of a record, and notes that others may know it.
+func (r *record) tell(now moment) Tally {
+	if r.toldAt == 0 && r.total > 0 {
+		r.toldAt = r.at(now)
+	}
+	r.sent = r.total
+	return r.tally(now)
+}
+
+// tally returns what there is to tell of a record.
 func (r *record) tally(now moment) Tally {
 	t := Tally{
 		Key: r.key, Limit: r.plan.limit, Start: r.start, Total: r.total, Level: r.level(now),

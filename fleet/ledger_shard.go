@@ -129,7 +129,8 @@ func (l *Ledger) drop(sh *shard, r *record) {
 	sh.list[last] = nil
 	sh.list = sh.list[:last]
 	delete(sh.records, r.key)
-	r.gone, r.class, r.gap = true, none, none
+	sh.leave(r)
+	r.gone, r.class = true, none
 }
 
 // changed queues a record of which there is something to tell, by how much that is.

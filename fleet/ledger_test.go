@@ -112,6 +112,58 @@ func TestANewcomerBesideTwoOldHostsBeginsAtTheirLevel(t *testing.T) {
 	})
 }
 
+func TestWhatANewcomerConsumedBeforeItHeardOfTheOthersIsADebtOnTopOfTheirs(t *testing.T) {
+	modes(t, func(t *testing.T, asks bool) {
+		clock, all := hosts(t, 2, asks, nil)
+		old, limit := all[0], headgate.PerMinute(60)
+		old.take("k", limit, 60)
+		for range 30 {
+			shareAll(all...)
+			clock.Advance(100 * time.Millisecond)
+		}
+		third := newHost(t, clock, "newcomer", asks, nil)
+		if got := third.take("k", limit, 60); got != 60 {
+			t.Fatalf("passed on the newcomer: got %d, want 60", got)
+		}
+		letter, uptime := old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}), old.Uptime()
+		shareAll(old, third)
+		third.Absorb(old.Peer, uptime, letter)
+		wantRemaining(t, "after sharing", "k", limit, 60-117, old, third)
+		// Whoever it hears of again has heard of it, and nothing counts twice.
+		for range 20 {
+			clock.Advance(100 * time.Millisecond)
+			shareAll(old, third)
+			third.Absorb(old.Peer, old.Uptime(), old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}))
+		}
+		wantRemaining(t, "2 s later", "k", limit, 60-115, old, third)
+	})
+}
+
+func TestWhatANewcomerConsumedIsNotAddedToALevelThatContainsIt(t *testing.T) {
+	modes(t, func(t *testing.T, asks bool) {
+		clock, all := hosts(t, 2, asks, nil)
+		old, limit := all[0], headgate.PerMinute(60)
+		old.take("k", limit, 60)
+		shareAll(all...)
+		clock.Advance(3 * time.Second)
+		third := newHost(t, clock, "newcomer", asks, nil)
+		third.take("k", limit, 60)
+		old.Absorb(third.Peer, third.Uptime(), third.Changes(nil, 10))
+		clock.Advance(time.Second)
+		third.Absorb(old.Peer, old.Uptime(), old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}))
+		wantRemaining(t, "after it heard of who had heard of it", "k", limit, 60-116, old, third)
+	})
+}
+
+func hashOf(t testing.TB, h *host, key string, l headgate.Limit) Key {
+	t.Helper()
+	k, err := h.KeyOf(headgate.Check{Key: key, Limit: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 func TestTalliesThatComeTwiceOrInAnyOrderAddNothing(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -19,7 +19,8 @@ type RegionBook interface {
 	// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which
 	// window (0 if there are none), how much, and how much of that was reported before. Of the nodes that report a key, one
 	// speaks for the region, for as long as hold and again. reported is called with whether it is this one, since when the
-	// region has kept account, and of how much; missed are the indices of keys for which it was not.
+	// region has kept account, and of how much; missed are the indices of keys for which it was not. A node that starts again
+	// has another name.
 	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, keep []time.Duration, hold time.Duration,
 		reported func(key int, speaks bool, start, total, now int64)) (missed []int, err error)
 	// Settle takes note of what other regions consumed, and calls news with how much of it was not known, once for the whole
@@ -45,6 +46,7 @@ type Region struct {
 	book     RegionBook
 	exchange Exchange
 	options  RegionOptions
+	life     string  // names this life of the node in the book: another one counts anew
 	ledger   *Ledger // of what this node consumed
 	clock    Clock
 	rounds   rounds
@@ -128,6 +130,7 @@ func NewRegion(lo LedgerOptions, store headgate.Limiter, book RegionBook, x Exch
 		return nil, err
 	}
 	g := &Region{inner: store, book: book, exchange: x, options: o, ledger: l, clock: l.options.Clock, keys: make(map[Key]*regionKey)}
+	g.life = (&AsyncOptions{Name: o.Node}).Author()
 	g.last = g.clock.Now()
 	g.rounds.begin(g.clock, g.pause, func(ctx context.Context) { _, _ = g.round(ctx) })
 	return g, nil
@@ -238,7 +241,7 @@ func (g *Region) chargeAll(ctx context.Context) {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			g.charge(ctx, check, k)
+			g.charge(ctx, key, check, k)
 		})
 	}
 	group.Wait()
@@ -249,7 +252,7 @@ func (g *Region) chargeAll(ctx context.Context) {
 	g.region.owed.Store(owed)
 }
 
-func (g *Region) charge(ctx context.Context, c headgate.Check, k *regionKey) {
+func (g *Region) charge(ctx context.Context, key Key, c headgate.Check, k *regionKey) {
 	d, err := g.inner.Charge(ctx, c)
 	if err != nil {
 		// It may have been charged, and is not charged again.
@@ -260,8 +263,11 @@ func (g *Region) charge(ctx context.Context, c headgate.Check, k *regionKey) {
 	charged := d.Receipt.Units
 	if d.Degraded {
 		charged = c.Cost
+	} else {
+		g.ledger.standing(key, &d)
 	}
 	k.owed -= charged
+	k.charged += charged
 	k.level += charged
 	g.region.charged.Add(charged)
 	if debt := k.owed - d.Remaining; debt > k.over {

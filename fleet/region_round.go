@@ -21,8 +21,10 @@ type regionKey struct {
 	level, at, seen int64
 	waste           int64
 
-	owed int64 // of other regions, to be charged
-	over int64 // the deepest debt since there was none
+	left    int   // the turn when notes were first left; before all turns if other nodes may have left some; 0 if nobody has
+	owed    int64 // of other regions, to be charged
+	charged int64 // of other regions
+	over    int64 // the deepest debt since there was none
 }
 
 // A report is what the book says of one key.
@@ -78,7 +80,7 @@ func (g *Region) report(ctx context.Context) ([]report, []int, error) {
 	reports := make([]report, n)
 	ctx, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
-	missed, err := g.book.Report(ctx, g.options.Node, b.keys, starts, windows, totals, told, b.keep, g.options.Interval,
+	missed, err := g.book.Report(ctx, g.life, b.keys, starts, windows, totals, told, b.keep, g.options.Interval,
 		func(key int, speaks bool, start, total, now int64) { reports[key] = report{speaks, start, total, now} })
 	return reports, missed, err
 }
@@ -103,6 +105,9 @@ func (g *Region) speaking(reports []report) []int {
 		k := g.keys[key]
 		if k == nil {
 			k = &regionKey{total: -1}
+			if reports[i].now-reports[i].start > g.options.Interval.Microseconds() {
+				k.left = -1
+			}
 			g.keys[key] = k
 		}
 		k.spoke = g.clock.Now()
@@ -168,6 +173,11 @@ func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int)
 		if n >= 0 && n < len(speaking) {
 			g.keys[b.tallies[speaking[n]].Key].total = -1 // to be told again
 			g.ledger.Retell(b.tallies[speaking[n] : speaking[n]+1])
+		}
+	}
+	for _, i := range speaking {
+		if k := g.keys[b.tallies[i].Key]; k.left == 0 && k.total >= 0 {
+			k.left = g.turn
 		}
 	}
 	return all, g.judge(len(missed) < len(speaking), err)
@@ -244,13 +254,23 @@ func (g *Region) heed(h *hearsay, r *report, units int64, first bool) {
 		units = most
 	}
 	g.ledger.counters.absorbed.Add(units)
+	// Its speaker may not have seen what others of its region consumed, but no more than all can have leaked.
+	still := max(t.Level, t.Total-p.unitsIn((h.uptime-t.Start).Microseconds(), t.Total))
+	still -= p.unitsIn(t.Age.Microseconds(), still)
 	switch ours := time.Duration(r.now-r.start) * time.Microsecond; {
 	case p.windowed():
 		k.owed += g.ofWindow(p, t, units, now)
 	case first && age > ours+g.ledger.options.Lag: // we are the newcomer, and begin where the other is
-		k.owed += max(0, t.Level-p.unitsIn(t.Age.Microseconds(), t.Level)-level)
+		own := int64(0)
+		switch {
+		case k.left != g.turn && t.Age < ours: // it may know of what this region consumed
+		case ours < g.options.Interval: // others of this region have yet to report, and nobody else has charged anything
+			own = max(0, level-k.charged)
+		default:
+			own = min(r.total, level)
+		}
+		k.owed += max(0, still+own-level-k.owed)
 	default:
-		still := max(0, t.Level-p.unitsIn(t.Age.Microseconds(), t.Level))
 		used := min(max(0, k.waste), max(0, units-still))
 		k.waste -= used
 		k.owed += units - used
@@ -273,15 +293,17 @@ func (g *Region) ofWindow(p *plan, t *Tally, units int64, now moment) int64 {
 	}
 }
 
-// sweep forgets keys that this node has not spoken for in a while.
+// sweep forgets keys that this node has not spoken for in a while, and those that the ledger has forgotten. It does so now
+// and then, and whenever there are more than the ledger may have.
 func (g *Region) sweep() {
 	const every = 64
-	if g.turn%every != 0 {
+	if g.turn%every != 0 && len(g.keys) <= g.ledger.options.MaxKeys+shards {
 		return
 	}
 	now := g.clock.Now()
 	for key, k := range g.keys {
-		if k.owed == 0 && now-k.spoke > 2*g.ledger.options.Idle {
+		_, known := g.ledger.checkOf(key)
+		if !known || k.owed == 0 && now-k.spoke > 2*g.ledger.options.Idle {
 			delete(g.keys, key)
 		}
 	}
@@ -321,6 +343,17 @@ func (l *Ledger) witness(c *headgate.Check, d *headgate.Decision) {
 	}
 	r.denied = !d.Allowed
 	l.asked(sh, r)
+}
+
+// standing notes what another limiter said of a key when it was charged.
+func (l *Ledger) standing(key Key, d *headgate.Decision) {
+	now := l.now()
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[key]; r != nil && r.check != nil {
+		r.elsewhere, r.elsewhereAt = r.plan.Capacity()-d.Remaining, r.at(now)
+	}
 }
 
 // takeBack notes that units were given back to another limiter.

@@ -97,7 +97,21 @@ func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, tot
 // A land is a region of a test: nodes that share a store.
 type land struct {
 	store *memstore.Store
+	book  *homeBook
 	nodes []*Region
+}
+
+// startNode starts a node of a region.
+func startNode(t testing.TB, s *slate, store headgate.Limiter, book RegionBook, o RegionOptions) *Region {
+	t.Helper()
+	g, err := NewRegion(LedgerOptions{
+		Secret:    testSecret,
+		OnRefused: func(from Peer, tally Tally, why string) { t.Errorf("refused %+v of %v: %s", tally, from, why) },
+	}, store, book, pencil{s, o.Author()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 func startLands(t testing.TB, s *slate, lands, nodes int, change func(*RegionOptions)) []*land {
@@ -108,8 +122,8 @@ func startLands(t testing.TB, s *slate, lands, nodes int, change func(*RegionOpt
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &land{store: store}
 		book := newHomeBook()
+		l := &land{store: store, book: book}
 		for n := range nodes {
 			o := RegionOptions{
 				Region: fmt.Sprint("region ", r), Node: fmt.Sprintf("node %d/%d", r, n), Rand: rand.New(rand.NewPCG(uint64(r), uint64(n))).Int64N,
@@ -118,14 +132,7 @@ func startLands(t testing.TB, s *slate, lands, nodes int, change func(*RegionOpt
 			if change != nil {
 				change(&o)
 			}
-			g, err := NewRegion(LedgerOptions{
-				Secret:    testSecret,
-				OnRefused: func(from Peer, tally Tally, why string) { t.Errorf("refused %+v of %v: %s", tally, from, why) },
-			}, store, book, pencil{s, o.Author()}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.nodes = append(l.nodes, g)
+			l.nodes = append(l.nodes, startNode(t, s, store, book, o))
 		}
 		all = append(all, l)
 	}
@@ -290,6 +297,81 @@ func TestRegionsGoOnWhileTheOthersAreAway(t *testing.T) {
 	})
 }
 
+func TestRegionThatIsNewRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startLands(t, newSlate(20*time.Millisecond), 2, 2, nil)
+		defer closeLands(t, all)
+		limit := headgate.PerMinute(60)
+		start := time.Now()
+		passed := takeRegion(t, all[0].nodes[0], "k", limit, 60)
+		time.Sleep(5 * time.Second)
+		for _, g := range all[1].nodes {
+			passed += takeRegion(t, g, "k", limit, 30)
+		}
+		if passed != 120 {
+			t.Fatalf("passed before anybody knew: got %d, want 120", passed)
+		}
+		for time.Since(start) < 5*time.Minute { // only the newcomer is asked
+			passed += takeRegion(t, all[1].nodes[0], "k", limit, 1)
+			time.Sleep(250 * time.Millisecond)
+		}
+		if most := 60 + 5*60; passed > most+2 || passed < most-6 {
+			t.Errorf("passed in 5 minutes: got %d, want %d", passed, most)
+		}
+	})
+}
+
+func TestRegionThatIsNewBeginsAtTheLevelOfTwoOldOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := startLands(t, newSlate(20*time.Millisecond), 3, 1, nil)
+		defer closeLands(t, all)
+		limit := headgate.Per(1000, 300*24*time.Hour)
+		for range 10 {
+			takeRegion(t, all[0].nodes[0], "k", limit, 10)
+			takeRegion(t, all[1].nodes[0], "k", limit, 20)
+			time.Sleep(time.Second)
+		}
+		for _, l := range []*land{all[0], all[1], all[1]} { // the last tells when it has heard of all that both consumed
+			time.Sleep(3 * time.Second)
+			takeRegion(t, l.nodes[0], "k", limit, 1)
+		}
+		time.Sleep(3 * time.Second)
+		takeRegion(t, all[2].nodes[0], "k", limit, 47)
+		time.Sleep(3 * time.Second)
+		leftInLands(t, "when the third has come", "k", limit, 1000-350, all[2:])
+		for _, l := range all { // so that all ask
+			takeRegion(t, l.nodes[0], "k", limit, 1)
+		}
+		time.Sleep(3 * time.Second)
+		leftInLands(t, "when all have heard of each other", "k", limit, 1000-353, all)
+	})
+}
+
+func TestRegionNodeThatStartsAgainIsHeardAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlate(20 * time.Millisecond)
+		all := startLands(t, s, 2, 1, nil)
+		defer closeLands(t, all)
+		limit := headgate.Per(1000, 300*24*time.Hour)
+		time.Sleep(time.Minute)
+		for _, l := range all {
+			takeRegion(t, l.nodes[0], "k", limit, 10)
+		}
+		time.Sleep(3 * time.Second)
+		leftInLands(t, "before", "k", limit, 1000-20, all)
+		if err := all[0].nodes[0].Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		all[0].nodes[0] = startNode(t, s, all[0].store, all[0].book, all[0].nodes[0].options)
+		time.Sleep(time.Second)
+		takeRegion(t, all[0].nodes[0], "k", limit, 7)
+		time.Sleep(3 * time.Second)
+		takeRegion(t, all[1].nodes[0], "k", limit, 1)
+		time.Sleep(3 * time.Second)
+		leftInLands(t, "after the restart", "k", limit, 1000-28, all[1:])
+	})
+}
+
 func TestRegionsRefuseBadOptions(t *testing.T) {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -409,6 +491,10 @@ func TestRegionsOnRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the other to hear of one more", func() bool {
+		// Whoever speaks for the region does so when it is asked for the key.
+		if d, err := nodes[0][0].Take(t.Context(), headgate.Check{Key: "bucket", Limit: limit, Cost: limit.Capacity()}); err != nil || d.Allowed {
+			t.Fatalf("got %+v, %v, want denied", d, err)
+		}
 		takeRegion(t, nodes[1][0], "bucket", limit, 1)
 		d, err := stores[1].Take(t.Context(), headgate.Check{Key: "bucket", Limit: limit})
 		if err != nil || d.Remaining < -63 {

@@ -164,6 +164,9 @@ func all(n int) []int {
 func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, error) {
 	var byPlace [places]*errand
 	var list []*errand
+	if len(keys) == 0 { // to find out whether there is anybody
+		return []*errand{b.errand(0)}, nil
+	}
 	for i, key := range keys {
 		if len(key) != nameSize {
 			return nil, fmt.Errorf("redisstore: a key of %d bytes: want %d", len(key), nameSize)
@@ -171,10 +174,7 @@ func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, 
 		at := int(key[0]) % places
 		e := byPlace[at]
 		if e == nil {
-			e = &errand{place: at}
-			tag := b.store.prefix + ":" + b.name + "{" + tagOf(at) + "}"
-			e.keys = []string{tag}
-			e.args = []string{b.author, b.mark, strconv.FormatUint(rand.Uint64(), 36), b.places[at].epoch}
+			e = b.errand(at)
 			byPlace[at] = e
 			list = append(list, e)
 		}
@@ -187,6 +187,15 @@ func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, 
 		e.index = append(e.index, i)
 	}
 	return list, nil
+}
+
+// errand returns one without keys.
+func (b *Board) errand(at int) *errand {
+	return &errand{
+		place: at,
+		keys:  []string{b.store.prefix + ":" + b.name + "{" + tagOf(at) + "}"},
+		args:  []string{b.author, b.mark, strconv.FormatUint(rand.Uint64(), 36), b.places[at].epoch},
+	}
 }
 
 // tag names a place. Names that count up would be in neighbouring slots of some clusters; hashes are spread.
@@ -252,6 +261,9 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 			return false, s.named(errAnswer, e.keys[0])
 		}
 		heard(e.index[key-1], author, note, time.Duration(age)*time.Millisecond)
+	}
+	if len(e.index) == 0 {
+		return other == 1, nil
 	}
 	known := make(map[string]int64, len(e.index))
 	for _, i := range e.index {

@@ -35,6 +35,9 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local meta = redis.call('HMGET', KEYS[1], 'e', 'm')
 local epoch, first = meta[1], meta[2]
+if #KEYS == 1 then
+	return { epoch or '', 0, first and first ~= mark and 1 or 0 } -- he only asks whether there is anybody
+end
 if not epoch or not first then
 	epoch, first = ARGV[3], mark
 	redis.call('HSET', KEYS[1], 'e', epoch, 'm', mark)

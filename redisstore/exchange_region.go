@@ -33,9 +33,10 @@ func (s *Store) RegionBook(name string) (*RegionBook, error) {
 	return &RegionBook{store: s, name: name, script: newScript(s.conn.major, writes, regionLua)}, nil
 }
 
-// Report adds what a node consumed to what the region did, once however often it is reported: since when, in
-// which window (0 if there are none), how much, and how much of that was reported before. One node speaks for the region for as long as hold, for each key. reported is called
-// with whether it is this one, when the region's record began, how much was consumed since, and the server's time, in µs.
+// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which window (0
+// if there are none), how much, and how much of that was reported before. A node that starts again needs another name. One
+// node speaks for the region for as long as hold, for each key. reported is called with whether it is this one, when the
+// region's record began, how much was consumed since, and the server's time, in µs.
 func (b *RegionBook) Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, keep []time.Duration, hold time.Duration, reported func(key int, speaks bool, start, total, now int64)) (missed []int, err error) {
 	return b.run(ctx, keys, []string{"report", node, decimal(hold.Microseconds())}, func(i int) []string {
 		return []string{decimal(starts[i]), decimal(windows[i]), decimal(totals[i]), decimal(told[i]), decimal(keep[i].Milliseconds())}

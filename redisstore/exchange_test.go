@@ -101,6 +101,41 @@ func TestBoardNotesReachTheOthersOnce(t *testing.T) {
 	})
 }
 
+func TestBoardWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	a, b, other := newReader(t, s, "a", 1), newReader(t, s, "b", 1), newReader(t, s, "o", 2)
+	size := func() int64 {
+		t.Helper()
+		n, err := server.Do("DBSIZE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.(int64)
+	}
+	before := size()
+	a.mustLeave(heard{})
+	if got := size(); got != before {
+		t.Errorf("keys after an exchange without any: got %d, want %d as before", got, before)
+	}
+	first := string(make([]byte, 16)) // in the place that is asked
+	b.mustLeave(heard{}, first, "1")
+	a.mustLeave(heard{first: {"b=1"}}, first, "")
+	a.mustLeave(heard{})
+	a.mustLeave(heard{}, first, "") // it remembers what it has heard
+	var foreign *ForeignError
+	if _, _, err := other.leave(); !errors.As(err, &foreign) {
+		t.Errorf("with another mark: got %v, want a ForeignError", err)
+	}
+	server.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := a.Exchange(ctx, nil, nil, nil, nil); err == nil {
+		t.Error("when the server is gone: got no error")
+	}
+}
+
 func TestBoardSpreadsManyKeysOverTheServers(t *testing.T) {
 	t.Parallel()
 	set := redistest.Cluster(t, redistest.ClusterOptions{})

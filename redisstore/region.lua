@@ -5,7 +5,7 @@
 --         b‹region› (what is known of another region)
 -- ARGV[1] what to do
 --
--- report: ARGV[2] the node, ARGV[3] for how long it speaks for the region if nobody else does, in µs, and for each key: when
+-- report: ARGV[2] the node (a name for each of its lives), ARGV[3] for how long it speaks for the region if nobody else does, in µs, and for each key: when
 --         the node's own record began, its window, what it consumed since, how much of that it has reported before, and for
 --         how long all this is kept, in ms.
 --         Returns the time, and for each key: 1 if the node speaks for the region, s and t.

@@ -10,6 +10,8 @@ import (
 // look a client up in it find what was there before, in as far as it has changed.
 type era struct {
 	before *roster // nil if nothing is hidden; nobody stands for values that had no client
+	// next is the next in which something is hidden: who stays in this one goes through all that follow.
+	next atomic.Pointer[era]
 }
 
 // showing is the present era of a set, and of those made of it that have the same clients. Each is another one, so that who has
@@ -24,11 +26,11 @@ func (e *era) hides() bool { return e != nil && e.before != nil }
 // find returns the client whose attribute had the value before what is hidden, nil if there was none.
 func (e *era) find(in *Registry, a headgate.Attribute, value string) *registered {
 	sum := in.sum(a, value)
-	found := e.before.find(sum)
+	found := e.noted(sum)
 	if found == nil {
 		// What was there is noted before it is changed: who has seen the change finds the note.
 		present := in.values.find(sum)
-		if found = e.before.find(sum); found == nil {
+		if found = e.noted(sum); found == nil {
 			return present
 		}
 	}
@@ -38,32 +40,45 @@ func (e *era) find(in *Registry, a headgate.Attribute, value string) *registered
 	return found
 }
 
+// noted returns what was there under a value that has changed since the era began, nil if it has not.
+func (e *era) noted(of sum) *registered {
+	for ; e != nil; e = e.next.Load() {
+		if found := e.before.find(of); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
 // note notes what was there under a value that is about to change, if that is hidden, and returns its sum.
 func (r *Registry) note(a headgate.Attribute, value string) sum {
 	of := r.sum(a, value)
-	if r.hidden == nil || r.hidden.find(of) != nil {
+	if r.hidden == nil || r.hidden.before.find(of) != nil {
 		return of
 	}
 	was := r.values.find(of)
 	if was == nil {
 		was = nobody
 	}
-	r.hidden.add(of, was)
+	r.hidden.before.add(of, was)
 	return of
 }
 
 // Hide hides from a set with these clients (see Set.WithClients) what is changed from now on. It shows the clients as they are
 // now, until the function that is returned is called: with true the set shows all that has changed, at once, and no match is made
-// of some from before and some from after. With false it goes on to show what was, until the next change: for a set in whose
-// place another has been put, with other rules, made with the same registry after Hide.
+// of some from before and some from after. With false it goes on to show what was: for a set in whose place another has been
+// put, with other rules, made with the same registry after Hide. What it shows takes memory as long as somebody has it.
 //
 // Changes are hidden from one set at a time, by one goroutine. The registry's own methods hide nothing.
 func (r *Registry) Hide(from *Set) (end func(show bool)) {
-	hidden := &roster{}
+	made := &era{before: &roster{}}
 	r.mu.Lock()
-	r.hidden = hidden
+	if r.last != nil {
+		r.last.next.Store(made)
+	}
+	r.hidden, r.last = made, made
 	r.mu.Unlock()
-	from.shown.Store(&era{before: hidden})
+	from.shown.Store(made)
 	return func(show bool) {
 		r.mu.Lock()
 		r.hidden = nil

@@ -108,10 +108,10 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	if exempts {
 		exempt(dst[before:])
 	}
-	if s.shown.Load() != p.era { // some of it may be from before a change and some from after
-		return s.Match(subject, dst[:before])
+	if s.shown.Load() == p.era {
+		return dst
 	}
-	return dst
+	return s.Match(subject, dst[:before]) // some of it may be from before a change and some from after
 }
 
 // MatchRule resolves the one rule of that id without asking whether it matches. It is false if there is no such rule.

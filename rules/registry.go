@@ -31,7 +31,8 @@ type Registry struct {
 	shared  map[kind]*shared
 	numbers []uint16 // of kinds, that nobody has any more
 	ledger  ledger
-	hidden  *roster // what was there before a change that is hidden, by values; nil if none is
+	hidden  *era // that in which changes are hidden; nil if they are not
+	last    *era // the last in which they were
 }
 
 // registered is what is kept of a client, or of many who are the same but for their ids. It never changes. What a decision

@@ -77,8 +77,8 @@ type probe struct {
 
 // of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.
 func (p *probe) of(s *Set, subject Subject) {
-	p.era = s.shown.Load() // before anything else is looked at
-	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, p.era.hides() || s.clients() > 0, noNode
+	p.era = s.shown.Load() // before anything else is looked at; while it hides something there may be nobody left to count
+	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, p.era != nil || s.clients() > 0, noNode
 }
 
 // get returns the value of the attribute in a slot.

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/source"
 )
 
 // applyFlags are those of apply and diff.
@@ -83,19 +84,19 @@ The exit code is 0 if they are the same, 2 if they differ, 1 if something is wro
 }
 
 func (p *program) apply(ctx context.Context, at *remote.Client, a *applyFlags, dryRun bool) (*remote.Applied, error) {
-	doc, err := p.loadAll(a.files)
+	body, err := p.loadAll(a.files)
 	if err != nil {
 		return nil, err
 	}
-	made, err := at.Apply(ctx, remote.Document{Body: doc.JSON(), Media: "application/json"}, a.prune, dryRun, a.base)
+	made, err := at.Apply(ctx, remote.Document{Body: body, Media: "application/json"}, a.prune, dryRun, a.base)
 	if err != nil {
 		return nil, err
 	}
 	return made, p.showApplied(made, a.out, dryRun)
 }
 
-// loadAll reads files, and those of directories, as one.
-func (p *program) loadAll(names []string) (*file.Document, error) {
+// loadAll reads files, and those of directories, and returns them as one in JSON.
+func (p *program) loadAll(names []string) ([]byte, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no file: want -f FILE, -f DIRECTORY or -f -")
 	}
@@ -108,6 +109,7 @@ func (p *program) loadAll(names []string) (*file.Document, error) {
 		paths = append(paths, found...)
 	}
 	docs := make([]*file.Document, len(paths))
+	listed := false // some file has a list of clients, be it empty
 	for i, path := range paths {
 		data, err := p.readAll(path)
 		if err != nil {
@@ -115,6 +117,13 @@ func (p *program) loadAll(names []string) (*file.Document, error) {
 		}
 		if docs[i], err = file.Parse(path, data); err != nil {
 			return nil, err
+		}
+		if bytes.Contains(data, []byte("clients")) && !listed {
+			read, err := source.Read(path, data)
+			if err != nil {
+				return nil, err
+			}
+			listed = read.Root != nil && read.Root.Field("clients") != nil
 		}
 	}
 	if _, err := file.Compile(docs...); err != nil {
@@ -124,7 +133,20 @@ func (p *program) loadAll(names []string) (*file.Document, error) {
 	for _, d := range docs {
 		whole.Rules, whole.Clients = append(whole.Rules, d.Rules...), append(whole.Clients, d.Clients...)
 	}
-	return whole, nil
+	if listed && len(whole.Clients) == 0 {
+		return withoutClients(whole)
+	}
+	return whole.JSON(), nil
+}
+
+// withoutClients writes a document that says that there are no clients, which is more than to say nothing of them.
+func withoutClients(d *file.Document) ([]byte, error) {
+	made, err := source.Read("rules.json", d.JSON())
+	if err != nil {
+		return nil, err
+	}
+	made.Root.Fields = append(made.Root.Fields, source.Field{Name: "clients", Value: &source.Node{Kind: source.List}})
+	return source.JSON(made.Root), nil
 }
 
 // rulesFiles returns a file, or those in a directory and below, by name; what begins with a dot is left out.

@@ -26,6 +26,9 @@ type contexts struct {
 	Contexts map[string]place `yaml:"contexts"`
 }
 
+// errNoHome is for contexts that can be nowhere.
+var errNoHome = errors.New("contexts: neither HOME nor XDG_CONFIG_HOME is set: say where to keep them with HEADGATE_CONTEXTS")
+
 // contextsPath is where they are kept.
 func (p *program) contextsPath() (string, error) {
 	if path := p.getenv("HEADGATE_CONTEXTS"); path != "" {
@@ -35,7 +38,7 @@ func (p *program) contextsPath() (string, error) {
 	if dir == "" {
 		home := p.getenv("HOME")
 		if home == "" {
-			return "", errors.New("contexts: neither HOME nor XDG_CONFIG_HOME is set: say where to keep them with HEADGATE_CONTEXTS")
+			return "", errNoHome
 		}
 		dir = filepath.Join(home, ".config")
 	}

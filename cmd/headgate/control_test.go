@@ -288,8 +288,12 @@ func TestADatabaseThatFollowsAFile(t *testing.T) {
 	waitLimit(t, p, "acme", 300)
 	_, err := at.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.Any)
 	var refused *remote.Error
-	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.Contains(refused.Detail, file) {
+	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.HasSuffix(refused.Detail, file+": change that.") {
 		t.Errorf("got %v", err)
+	}
+	made, err := at.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.Any)
+	if err != nil || len(made.Diff) != 1 {
+		t.Errorf("a dry run: got %+v, %v; want one difference", made, err)
 	}
 	if _, err := at.Put(t.Context(), remote.Overrides, "o", []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`), control.Any); err != nil {
 		t.Error(err)

@@ -208,3 +208,46 @@ func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
 	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", kept)
 	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
 }
+
+func TestAFileOfContextsThatCannotBeReadIsNotTakenForNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "contexts.yaml")
+	writeFile(t, path, "current: production\ncontexts: [\n")
+	s := &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + path}}
+	for _, args := range [][]string{
+		{"rules", "list"},
+		{"rules", "list", "--context", "production"},
+		{"rules", "list", "--server", "http://127.0.0.1:1"},
+		{"tokens", "list"},
+		{"context", "list"},
+	} {
+		s.refuses(exitError, "contexts: "+path+": ", args...)
+	}
+	s.env = []string{"HEADGATE_CONTEXTS=" + t.TempDir()} // a directory
+	s.refuses(exitError, "is a directory", "rules", "list")
+
+	// Where there is no home there are no contexts, and none is missed.
+	s.env = nil
+	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
+	s.refuses(exitError, "neither HOME nor XDG_CONFIG_HOME", "rules", "list", "--context", "production")
+}
+
+func TestAnEmptyListOfClientsPrunesThemAndNoListDoesNot(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	rule, clients := filepath.Join(dir, "rule.yaml"), filepath.Join(dir, "clients.yaml")
+	writeFile(t, rule, searchRule)
+	writeFile(t, clients, "clients: [{ id: acme, limits: [50/s] }]\n")
+	s.want("create client acme", "rules", "apply", "-f", dir, "--prune")
+	s.want("deleted 0, unchanged 1", "rules", "apply", "-f", rule, "--prune") // it says nothing of clients
+	writeFile(t, clients, "clients: []\n")
+	s.want("deleted 0, unchanged 1", "rules", "apply", "-f", dir)
+	s.refuses(exitDiffers, "delete client acme", "rules", "diff", "-f", dir, "--prune")
+	s.want("delete client acme", "rules", "apply", "-f", dir, "--prune")
+	s.want("none", "clients", "list")
+	s.want("search-per-user", "rules", "list")
+	writeFile(t, clients, "clients: [{ id: acme }]\n")
+	s.want("create client acme", "rules", "apply", "-f", clients)
+	writeFile(t, rule, "{rules: [], clients: []}\n")
+	s.want("delete client acme", "rules", "apply", "-f", rule, "--prune")
+	s.want("none", "rules", "list")
+}

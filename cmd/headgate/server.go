@@ -63,7 +63,7 @@ func (p *program) getenv(name string) string {
 // where returns which rules service is meant: flags count before variables, variables before the context.
 func (p *program) where(f *serverFlags) (place, error) {
 	kept, err := p.readContexts()
-	if err != nil && f.context != "" {
+	if err != nil && (f.context != "" || !errors.Is(err, errNoHome)) { // a place that cannot be read is not the one on this host
 		return place{}, err
 	}
 	name := cmp.Or(f.context, p.getenv("HEADGATE_CONTEXT"), kept.Current)

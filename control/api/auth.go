@@ -20,6 +20,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/rules"
 )
 
 // systemNamespace is where tokens are kept. No caller can name it.
@@ -133,7 +134,7 @@ func (s *Server) identify(ctx context.Context, token string, from netip.Addr) (*
 	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
 		return nil, s.loginFailed(ctx, from)
 	}
-	return &principal{ID: "admin", Role: Admin, Namespaces: []string{wildcard}}, nil
+	return &principal{ID: adminID, Role: Admin, Namespaces: []string{wildcard}}, nil
 }
 
 // lookUp finds a token that is kept.
@@ -240,6 +241,14 @@ func isName(text string) bool {
 		}
 	}
 	return true
+}
+
+// CheckName says what is wrong with the name of a namespace or a node that calls are to name, nil if nothing is.
+func CheckName(name string) error {
+	if !isName(name) {
+		return fmt.Errorf("%s: want %s", rules.Quote(name), wantName)
+	}
+	return nil
 }
 
 const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"

@@ -172,6 +172,12 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
+// dryRun tells whether the call asks what would change, and changes nothing.
+func (c *call) dryRun() bool {
+	dry, err := c.flag("dry_run") // only routes that know it get this far with it
+	return err == nil && dry
+}
+
 // number reads a parameter that is a whole number.
 func (c *call) number(name string, or, least, most int64) (int64, error) {
 	text := c.query.Get(name)

@@ -47,14 +47,14 @@ func (s *Server) commit(ctx context.Context, r request) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if r.dryRun {
-			undo()
-			return false, nil
-		}
 		r.change.Base = sp.last
 		r.change.Ops = make([]control.Op, len(edits))
 		for i := range edits {
 			r.change.Ops[i] = control.Op{Kind: edits[i].kind, ID: edits[i].id, Base: edits[i].base, Body: edits[i].body}
+		}
+		if r.dryRun {
+			undo()
+			return false, r.change.Validate() // as the database would
 		}
 		err = s.config.DB.Commit(ctx, r.change)
 		if err == nil {

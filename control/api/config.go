@@ -58,9 +58,10 @@ type Config struct {
 	// FirstToken is told the token that was made because the database has none that may do everything. It is the only time
 	// that it is seen. Default nil: none is made.
 	FirstToken func(token string)
-	// ReadOnly, if it is not empty, says why rules and clients cannot be changed here, such as that they are those of a file.
+	// ReadOnly, if it is not empty, says why rules and clients cannot be changed here, such as that they are those of a file:
+	// the end of a sentence, without its full stop. What only asks what a change would be is answered all the same.
 	ReadOnly string
-	// NoOverrides, if it is not empty, says why there can be no overrides here.
+	// NoOverrides, if it is not empty, says why there can be no overrides here, in the same form.
 	NoOverrides string
 	// Hook, if any, takes the webhooks of another rules service at /v1/hooks/rules. Make it with NewReceiver.
 	Hook http.Handler

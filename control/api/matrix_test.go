@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/memstore"
 )
@@ -93,6 +96,14 @@ func TestEveryRouteThatChangesRulesIsRefusedWhereAFileIsTheTruth(t *testing.T) {
 		path := strings.NewReplacer("{id}", "nobody", "{n}", "1").Replace(route.Path)
 		s.call(route.Method, path, "{}").wants(http.StatusForbidden, "they are those of /etc/headgate/rules.yaml")
 	}
+	file := "rules: [{ id: b, limits: 1/s }]"
+	yaml := []string{"Content-Type", "application/yaml"}
+	s.call("POST", "/v1/rules:apply?dry_run", file, yaml...).wants(http.StatusOK, `"dry_run":true`, `"action":"create"`)
+	s.call("POST", "/v1/rules:apply?dry_run=false", file, yaml...).wants(http.StatusForbidden, "rules.yaml.")
+	s.call("POST", "/v1/revisions/1:rollback?dry_run", "").wants(http.StatusOK, `"dry_run":true`)
+	s.call("POST", "/v1/clients:import?dry_run", "").wants(http.StatusBadRequest)
+	s.as(s.token("looker", api.Viewer, "*"), "POST", "/v1/rules:apply?dry_run", file, yaml...).wants(http.StatusForbidden, "viewer")
+	s.call("GET", "/v1/rules", "").wants(http.StatusOK, `"total":0`)
 	if content < 12 {
 		t.Errorf("got %d routes that change rules or clients, want at least 12", content)
 	}
@@ -165,7 +176,7 @@ func TestATokenIsShownOnceAndIsGoodUntilItIsRevokedOrOver(t *testing.T) {
 		t.Error("a token of the same id has the same secret")
 	}
 	s.as(bob, "GET", "/v1/rules?namespace=shop", "").wants(401)
-	for _, body := range []string{`{"role":"king","namespaces":["*"]}`, `{"role":"viewer","namespaces":["*"],"expires":"2001-01-01T00:00:00Z"}`, `{"id":"a/b","role":"viewer","namespaces":["*"]}`, `{"id":"admin","role":"viewer","namespaces":["*"]}`, `{"role":"viewer","namespaces":"*"}`, `{"role":"viewer","namespaces":["*"],"admin":true}`} {
+	for _, body := range []string{`{"role":"king","namespaces":["*"]}`, `{"role":"viewer","namespaces":["*"],"expires":"2001-01-01T00:00:00Z"}`, `{"id":"a/b","role":"viewer","namespaces":["*"]}`, `{"id":"admin","role":"viewer","namespaces":["*"]}`, `{"id":"headgate","role":"viewer","namespaces":["*"]}`, `{"id":"first-admin","role":"viewer","namespaces":["*"]}`, `{"role":"viewer","namespaces":"*"}`, `{"role":"viewer","namespaces":["*"],"admin":true}`} {
 		s.call("POST", "/v1/tokens", body).wants(422)
 	}
 }
@@ -184,6 +195,37 @@ func TestTheFirstTokenIsMadeOnce(t *testing.T) {
 	}
 	if _, err := api.New(api.Config{DB: s.db, Logins: memory(t), AdminToken: "short"}); err == nil {
 		t.Error("a short admin token: got no error")
+	}
+}
+
+func TestTheFirstTokensIDIsNobodyElses(t *testing.T) {
+	s := open(t, api.Config{AdminToken: "a token of a file, long enough"})
+	s.call("POST", "/v1/tokens", `{"id":"first-admin","role":"viewer","namespaces":["*"]}`).wants(422, "none of admin, first-admin, headgate")
+	var made string
+	first := func(token string) { made = token }
+	open(t, api.Config{DB: s.db, FirstToken: first}).call("GET", "/openapi.json", "").wants(200)
+	if made == "" {
+		t.Fatal("no first token was made")
+	}
+
+	// One from before its id was kept from others.
+	s = open(t, api.Config{AdminToken: "a token of a file, long enough"})
+	old := &control.Change{Namespace: "_system", Actor: "admin", Action: "tokens.create", Base: control.Any, Ops: []control.Op{
+		{Kind: control.KindToken, ID: "first-admin", Body: []byte(`{"id":"first-admin","role":"viewer","namespaces":["*"],"hash":"x"}`)},
+	}}
+	if err := s.db.Commit(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	again, err := api.New(api.Config{DB: s.db, Logins: memory(t), FirstToken: first, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil { // it writes no more
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "the id of the first is taken") {
+		t.Errorf("got %q in the log, want that the id is taken", log.String())
 	}
 }
 

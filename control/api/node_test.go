@@ -42,6 +42,62 @@ func TestNodesSayHowTheyAre(t *testing.T) {
 	s.as(token, "PUT", "/v1/nodes/a%2Fb", `{}`).wants(422)
 }
 
+// Whoever has a token for the nodes of a namespace can make up as many as there may be, and shuts out nobody but his own.
+func TestNodesOfOneNamespaceShutOutNoOthers(t *testing.T) {
+	now := newClock()
+	s := open(t, api.Config{Now: now.time})
+	const most = 10
+	s.server.SetMaxNodes(most)
+	beat := func(namespace string, n, want int) {
+		t.Helper()
+		now.add(time.Second)
+		s.call("PUT", fmt.Sprintf("/v1/nodes/n%d?namespace=%s", n, namespace), `{}`).wants(want)
+	}
+	for i := range most {
+		beat("greedy", i, 200)
+	}
+	beat("greedy", most, 503)
+	for i := range most / 2 {
+		beat("shop", i, 200)
+		beat("greedy", most+i, 503)
+	}
+	beat("shop", most, 503)
+	beat("blog", 0, 200)
+	for i := range most / 2 { // who was there stays
+		beat("shop", i, 200)
+	}
+	beat("greedy", most-1, 200) // and those who were silent the longest do not
+	beat("greedy", 0, 503)
+	now.add(2 * time.Hour)
+	beat("greedy", 0, 200)
+	list := s.call("GET", "/v1/nodes?namespace=shop", "").wants(200)
+	if got := strings.Count(list.body, `"namespace":"shop"`); got != most/2 || strings.Contains(list.body, "greedy") {
+		t.Errorf("got %d nodes of the shop, want %d and no others: %s", got, most/2, list.body)
+	}
+}
+
+// What cannot be text is looked for in no database.
+func TestBytesThatAreNoTextAreTheCallersFault(t *testing.T) {
+	s := open(t, api.Config{})
+	s.call("POST", "/v1/rules", searchRule).wants(201)
+	for _, bad := range []string{"%00", "%ff", "search%00", "search%ff", "%ed%a0%80"} {
+		for _, path := range []string{"/v1/rules/", "/v1/clients/", "/v1/overrides/", "/v1/tokens/", "/v1/webhooks/"} {
+			s.call("GET", path+bad, "").wants(404)
+			s.call("DELETE", path+bad, "").wants(404)
+		}
+		s.call("PUT", "/v1/rules/"+bad, searchRule).wants(404)
+		s.call("PUT", "/v1/nodes/"+bad, `{}`).wants(404)
+		s.call("GET", "/v1/webhooks/"+bad+"/deliveries", "").wants(404)
+		for _, path := range []string{
+			"/v1/rules?q=", "/v1/clients?q=", "/v1/overrides?q=", "/v1/revisions?kind=rule&id=", "/v1/revisions?kind=", "/v1/audit?kind=token&id=",
+			"/v1/audit?namespace=", "/v1/rules?namespace=", "/v1/rules?cursor=", "/v1/snapshot?since=",
+		} {
+			s.call("GET", path+bad, "").wants(400)
+		}
+		s.call("PUT", "/v1/rules/search?note="+bad, searchRule).wants(400)
+	}
+}
+
 // engineOf returns an engine with rules.
 func engineOf(t testing.TB, text string) *engine.Engine {
 	t.Helper()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 
 // beats are what nodes last said to this server. The database is told of what is new in it, and now and then.
 type beats struct {
-	mu    sync.Mutex
-	nodes map[string]beat // by namespace and id
+	mu     sync.Mutex
+	nodes  map[string]beat // by namespace and id
+	counts map[string]int  // by namespace
+	most   int             // there may be; maxNodes if it is 0
 }
 
 type beat struct {
@@ -26,7 +29,8 @@ type beat struct {
 }
 
 const (
-	nodeBucket = "node"
+	// nodeBucket and a namespace are where its nodes are kept: those of others are no reason not to see them.
+	nodeBucket = "node/"
 	// nodeKept is for how long a node is shown that says nothing any more.
 	nodeKept = time.Hour
 	// nodeTold is how often the database is told of a node that is as it was.
@@ -86,7 +90,7 @@ func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err er
 	if err != nil {
 		return 0, err
 	}
-	state := control.State{Bucket: nodeBucket, ID: n.Namespace + "/" + n.ID, Body: body, Expires: now.Add(nodeKept)}
+	state := control.State{Bucket: nodeBucket + n.Namespace, ID: n.ID, Body: body, Expires: now.Add(nodeKept)}
 	if err := s.config.DB.PutState(ctx, state); err != nil {
 		return 0, fmt.Errorf("keep what node %s says: %w", n.ID, err)
 	}
@@ -98,19 +102,22 @@ func (b *beats) note(n control.Node, now time.Time) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.nodes == nil {
-		b.nodes = make(map[string]beat)
+		b.nodes, b.counts = make(map[string]beat), make(map[string]int)
 	}
 	key := n.Namespace + "/" + n.ID
 	before, was := b.nodes[key]
-	if !was && len(b.nodes) >= maxNodes {
+	if most := cmp.Or(b.most, maxNodes); !was && len(b.nodes) >= most {
 		for other, at := range b.nodes {
 			if now.Sub(at.node.Seen) > nodeKept {
-				delete(b.nodes, other)
+				b.forget(other)
 			}
 		}
-		if len(b.nodes) >= maxNodes {
-			return false, fail(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", maxNodes)
+		if len(b.nodes) >= most && !b.makeRoom(n.Namespace) {
+			return false, fail(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", most)
 		}
+	}
+	if !was {
+		b.counts[n.Namespace]++
 	}
 	same := was && now.Sub(before.kept) < nodeTold
 	if same {
@@ -124,6 +131,36 @@ func (b *beats) note(n control.Node, now time.Time) (bool, error) {
 	}
 	b.nodes[key] = beat{n, kept}
 	return !same, nil
+}
+
+// makeRoom forgets the longest silent node of the namespace that has the most, for one of a namespace that has fewer: whoever has
+// a token for the nodes of one must not shut out those of the others.
+func (b *beats) makeRoom(namespace string) bool {
+	fullest := namespace
+	for other, count := range b.counts {
+		if most := b.counts[fullest]; count > most || count == most && other < fullest {
+			fullest = other
+		}
+	}
+	if b.counts[fullest] <= b.counts[namespace]+1 { // or two would put each other out in turns
+		return false
+	}
+	silent := ""
+	for key, at := range b.nodes {
+		if at.node.Namespace == fullest && (silent == "" || at.node.Seen.Before(b.nodes[silent].node.Seen)) {
+			silent = key
+		}
+	}
+	b.forget(silent)
+	return true
+}
+
+func (b *beats) forget(key string) {
+	namespace := b.nodes[key].node.Namespace
+	delete(b.nodes, key)
+	if b.counts[namespace]--; b.counts[namespace] == 0 {
+		delete(b.counts, namespace)
+	}
 }
 
 // latest returns what is known of a node, by what the database says of it.
@@ -142,20 +179,17 @@ func (s *Server) listNodes(c *call) error {
 	if err != nil {
 		return err
 	}
-	states, err := s.config.DB.States(c.r.Context(), nodeBucket, maxNodes)
+	states, err := s.config.DB.States(c.r.Context(), nodeBucket+c.namespace, maxNodes)
 	if err != nil {
 		return err
 	}
 	list := []control.Node{}
 	for i := range states {
-		if !strings.HasPrefix(states[i].ID, c.namespace+"/") {
-			continue
-		}
 		var n control.Node
 		if err := json.Unmarshal(states[i].Body, &n); err != nil {
 			return fmt.Errorf("read node %s: %w", states[i].ID, err)
 		}
-		n = s.beats.latest(states[i].ID, n)
+		n = s.beats.latest(c.namespace+"/"+states[i].ID, n)
 		n.Behind = n.Revision < revision
 		list = append(list, n)
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
@@ -173,9 +174,12 @@ func list(of *sort) func(*Server, *call) error {
 	}
 }
 
+// isText tells whether a text is one that all databases can keep, and look for.
+func isText(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
+
 // get returns an object, nil if it is not there.
 func (s *Server) get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
-	if id == "" || len(id) > control.MaxID || strings.IndexByte(id, 0) >= 0 {
+	if id == "" || len(id) > control.MaxID || !isText(id) {
 		return nil, nil
 	}
 	o, err := s.config.DB.Get(ctx, namespace, kind, id)

@@ -55,7 +55,7 @@ type Route struct {
 	OneNamespace bool
 	// Query are the parameters it knows besides namespace.
 	Query []string
-	// Content tells that it changes rules or clients, which a server that is read-only refuses.
+	// Content tells that it changes rules or clients, which a server that is read-only refuses, unless it is a dry run.
 	Content bool
 }
 
@@ -159,7 +159,7 @@ func find(method, escaped string) (to *route, args []string, methods []string) {
 	parts := strings.Split(escaped, "/")[1:]
 	for i := range parts {
 		text, err := url.PathUnescape(parts[i])
-		if err != nil {
+		if err != nil || !isText(text) { // nothing is called so
 			return nil, nil, nil
 		}
 		parts[i] = text

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 )
 
@@ -300,4 +301,18 @@ func TestOverridesThatAreOverAreRemoved(t *testing.T) {
 	eventually(t, "the one that is over is removed", func() bool { return s.call("GET", "/v1/overrides/short", "").status == 404 })
 	s.call("GET", "/v1/overrides/long", "").wants(200)
 	s.call("GET", "/v1/revisions?limit=1", "").wants(200, `"actor":"headgate"`, `"action":"overrides.expire"`)
+}
+
+func TestADryRunOfMoreThanOneChangeTakesIsRefused(t *testing.T) {
+	if raceEnabled {
+		t.Skip("too many objects for the race detector")
+	}
+	s := open(t, api.Config{})
+	var file strings.Builder
+	file.WriteString(`{"clients":[{"id":"c"}`)
+	for i := range control.MaxOps {
+		fmt.Fprintf(&file, `,{"id":"c%d"}`, i)
+	}
+	file.WriteString(`]}`)
+	s.call("POST", "/v1/rules:apply?dry_run", file.String()).wants(http.StatusUnprocessableEntity, "a change of 100001 objects: want 1 to 100000")
 }

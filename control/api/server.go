@@ -169,7 +169,7 @@ func (s *Server) admit(c *call) error {
 		return fail(http.StatusForbidden, "The token %s is not for the namespace %s.", c.who.ID, c.namespace)
 	case c.route.scope == allNamespaces && !c.who.coversAll():
 		return fail(http.StatusForbidden, "The token %s is not for all namespaces, and this is about all of them.", c.who.ID)
-	case c.route.content && s.config.ReadOnly != "":
+	case c.route.content && s.config.ReadOnly != "" && !c.dryRun():
 		return fail(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
 	case c.route.overrides && s.config.NoOverrides != "":
 		return fail(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
@@ -209,6 +209,8 @@ func (c *call) readQuery() error {
 				want = "one of " + strings.Join(known, ", ")
 			}
 			return fail(http.StatusBadRequest, "?%s is not a parameter of this: want %s.", name, want)
+		case !isText(values[0]) && slices.Contains(c.route.query, name): // attributes may be anything, and are not kept
+			return wrongQuery(name, values[0], "text in UTF-8 without zero bytes")
 		}
 	}
 	return nil

@@ -183,8 +183,8 @@ const maxNamespaces = 100
 // validate says what is wrong with it, and puts it in order.
 func (t *newToken) validate(now time.Time) []fieldError {
 	var errs []fieldError
-	if !isName(t.ID) || len(t.ID) > 64 || t.ID == "admin" {
-		errs = append(errs, fieldError{Path: "id", Value: rules.Quote(t.ID), Want: wantName + " and 64 here, and not \"admin\""})
+	if !isName(t.ID) || len(t.ID) > 64 || slices.Contains(ownIDs, t.ID) {
+		errs = append(errs, fieldError{Path: "id", Value: rules.Quote(t.ID), Want: wantName + " and 64 here, and none of " + strings.Join(ownIDs, ", ")})
 	}
 	if !slices.Contains(Roles, t.Role) {
 		errs = append(errs, fieldError{Path: "role", Value: rules.Quote(string(t.Role)), Want: "one of " + oneOf(Roles)})
@@ -261,7 +261,7 @@ func (s *Server) firstToken(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if t.Role == Admin && slices.Contains(t.Namespaces, wildcard) && !t.Expired {
+			if t.mayAll() {
 				return nil
 			}
 		}
@@ -272,11 +272,11 @@ func (s *Server) firstToken(ctx context.Context) error {
 	}
 	secret := newSecret()
 	// One id whoever makes it: of several servers that start at once, one does.
-	asked := newToken{ID: "first-admin", Role: Admin, Namespaces: []string{wildcard}, Description: "made at the first start"}
+	asked := newToken{ID: firstID, Role: Admin, Namespaces: []string{wildcard}, Description: "made at the first start"}
 	change := &control.Change{Namespace: systemNamespace, Actor: systemActor, Action: "tokens.first", Base: control.Any}
 	_, err := s.saveToken(ctx, change, asked, secret)
 	if errors.Is(err, control.ErrConflict) {
-		return nil
+		return s.firstTaken(ctx)
 	} else if err != nil {
 		return err
 	}
@@ -284,8 +284,39 @@ func (s *Server) firstToken(ctx context.Context) error {
 	return nil
 }
 
+// firstTaken says so if the first token's id is that of one that may not do everything, which was made before it was kept
+// from others: nobody could do everything then.
+func (s *Server) firstTaken(ctx context.Context) error {
+	o, err := s.config.DB.Get(ctx, systemNamespace, control.KindToken, firstID)
+	if errors.Is(err, control.ErrNotFound) {
+		return nil // revoked meanwhile, by one who may
+	} else if err != nil {
+		return err
+	}
+	t, err := s.tokenOf(o)
+	if err == nil && !t.mayAll() {
+		s.config.Logger.Warn("rules service: no token may do everything, and the id of the first is taken: start with an admin token of a file, and revoke the other",
+			"token", firstID)
+	}
+	return err
+}
+
+// mayAll tells whether a token may do everything, now.
+func (t *Token) mayAll() bool {
+	return t.Role == Admin && slices.Contains(t.Namespaces, wildcard) && !t.Expired
+}
+
 // systemActor is who makes changes that nobody has asked for.
 const systemActor = "headgate"
+
+// firstID is the id of the token that is made at the first start, adminID that of a token of a file.
+const (
+	firstID = "first-admin"
+	adminID = "admin"
+)
+
+// ownIDs are ids that no caller can give a token: what the history says of these is the rules service's own.
+var ownIDs = []string{adminID, firstID, systemActor}
 
 // change begins a change that a call makes.
 func (c *call) change(namespace, action, note string) *control.Change {

@@ -44,6 +44,7 @@ func Run(t *testing.T, fresh New) {
 		{"ObjectsAreListedInPagesByTheBytesOfTheirIDs", pages},
 		{"SearchFindsIDsAndBodiesWhateverTheCase", search},
 		{"OddNamesAreKeptAsTheyAre", oddNames},
+		{"WhatCannotBeANameIsNotThere", noNames},
 		{"ASnapshotIsOfOneMomentWithRulesFirst", snapshots},
 		{"TheLogTellsWhatWasDone", logs},
 		{"SinceTellsWhatNodesNeed", since},

@@ -149,6 +149,40 @@ func oddNames(t *testing.T, fresh New) {
 }
 
 // snapshots reads while another handle writes changes that touch several objects: each snapshot must be of one moment.
+// noNames asks for names that nothing can have. That is no fault of the database.
+func noNames(t *testing.T, fresh New) {
+	db := fresh(t)()
+	commit(t, db, "n", put(control.KindRule, "a", `{"path":"/a"}`))
+	for _, text := range []string{"\x00", "\xff", "a\x00", "a\xff", "\x00a", "\xffa", "n\x00a"} {
+		gone(t, db, "n", control.KindRule, text)
+		gone(t, db, text, control.KindRule, "a")
+		for _, q := range []control.Query{
+			{Namespace: "n", Kind: control.KindRule, Search: text, Limit: 10}, {Namespace: text, Kind: control.KindRule, Limit: 10},
+		} {
+			if list, err := db.List(t.Context(), q); err != nil || len(list) > 0 {
+				t.Errorf("list of %+v: got %q, %v; want none", q, brief(list), err)
+			}
+			if n, err := db.Count(t.Context(), q); err != nil || n != 0 {
+				t.Errorf("count of %+v: got %d, %v; want 0", q, n, err)
+			}
+		}
+		for _, q := range []control.LogQuery{{Namespace: "n", Kind: control.KindRule, ID: text, Limit: 10}, {Namespace: text, Limit: 10}} {
+			if changes, err := db.Log(t.Context(), q); err != nil || len(changes) > 0 {
+				t.Errorf("log of %+v: got %q, %v; want none", q, revisions(changes), err)
+			}
+		}
+		if _, err := db.GetState(t.Context(), "bucket", text); !errors.Is(err, control.ErrNotFound) {
+			t.Errorf("state %q: got %v, want ErrNotFound", text, err)
+		}
+		if list, err := db.States(t.Context(), text, 10); err != nil || len(list) > 0 {
+			t.Errorf("states of %q: got %d, %v; want none", text, len(list), err)
+		}
+		if err := db.DeleteState(t.Context(), "bucket", text); err != nil && !errors.Is(err, control.ErrNotFound) {
+			t.Errorf("delete state %q: got %v", text, err)
+		}
+	}
+}
+
 func snapshots(t *testing.T, fresh New) {
 	const objects = 30
 	open := fresh(t)

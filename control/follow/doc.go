@@ -16,7 +16,8 @@
 //
 // The rules in force stay, and [Follower.Status] says what is wrong, as do the heartbeats. That holds for a service that is
 // away, for what was cut off or changed on the way (it carries a checksum), and for rules that this version does not
-// understand or cannot keep.
+// understand or cannot keep. A service that had rules and has never had any now has lost them: who deletes all rules makes a
+// revision.
 //
 // With a directory, the node keeps what it was last sent in a file, and starts from it when the service is away. Changes are
 // added to the end of it; whatever moment the machine stops at, the file holds what was in force before or after a change.

@@ -86,10 +86,11 @@ type Follower struct {
 	status Status
 
 	// What follows is of the goroutine that fetches.
-	held  *held        // nil if there is nothing yet
-	disk  *disk        // nil if nothing is kept
-	known bool         // held is of this source
-	bad   control.Mark // what was refused; zero if nothing was
+	held    *held        // nil if there is nothing yet
+	disk    *disk        // nil if nothing is kept
+	known   bool         // held is of this source
+	foreign bool         // held is of a file of another source
+	bad     control.Mark // what was refused; zero if nothing was
 
 	opening *time.Timer // runs until the source begins to answer for the first time
 	mended  time.Time   // when everything was last fetched for the disk
@@ -158,7 +159,7 @@ func (f *Follower) openDisk() {
 	case err != nil:
 		f.diskFailed(err)
 	default:
-		f.held, f.known = h, same
+		f.held, f.known, f.foreign = h, same, !same
 		f.inForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
 	}
 }

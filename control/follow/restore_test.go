@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,5 +117,66 @@ func TestANodeNoticesThatTheDatabaseHasAnotherPast(t *testing.T) {
 					user, acme, s.Whole, s.Deltas, tt.want, 10*tt.want, tt.whole, tt.deltas)
 			}
 		})
+	}
+}
+
+// A database that had rules and has never had any now was emptied by accident: nothing is not what anybody wanted.
+func TestANodeKeepsItsRulesWhenTheDatabaseHasLostThem(t *testing.T) {
+	t.Parallel()
+	first := openDB(t)
+	limited(t, first, 3)
+	source := newReplaceable(first)
+	dir := t.TempDir()
+	config := follow.Config{Source: source, Dir: dir, Poll: time.Hour}
+	n := open(t, config)
+	stop := n.run(t)
+	until(t, "the stream is there", func() bool { return n.Status().Push })
+	kept, err := os.ReadFile(fileOf(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, n *node) {
+		t.Helper()
+		s := n.Status()
+		if user, acme := n.limit("bob"), n.limit("acme"); user != 3 || acme != 30 || s.Revision != 1 || !strings.Contains(s.Away, "lost its rules") {
+			t.Errorf("%s: got %d/s and %d/s for acme, %+v; want 3/s and 30/s, and that the rules service has lost its rules", when, user, acme, s)
+		}
+		if now, err := os.ReadFile(fileOf(t, dir)); err != nil || !bytes.Equal(now, kept) {
+			t.Errorf("%s: the file is\n%s\n%v, want\n%s", when, now, err, kept)
+		}
+	}
+	empty := openDB(t)
+	source.db.Store(&empty)
+	source.breaks <- struct{}{}
+	until(t, "it has asked", func() bool { return n.Status().Failures > 0 })
+	check("when it was lost", n)
+	stop()
+	n = open(t, config)
+	check("after a restart", n)
+	n.run(t)
+	limited(t, empty, 4)
+	n.Poke()
+	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().Away == "" })
+
+	// Whoever deletes all rules has done it on purpose.
+	revision := commit(t, empty, gone(control.KindRule, "per-user"), gone(control.KindClient, "acme"))
+	n.Poke()
+	until(t, "nothing is left", func() bool { return n.Status().Revision == revision && n.limit("bob") == 0 })
+}
+
+// Rules on disk are of one source: another may have none.
+func TestANodeTakesNothingFromAnotherSource(t *testing.T) {
+	t.Parallel()
+	first := openDB(t)
+	limited(t, first, 3)
+	dir := t.TempDir()
+	n := open(t, follow.Config{Source: follow.Database(first, namespace, nil), Dir: dir})
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, follow.Config{Source: follow.Database(openDB(t), namespace, nil), Dir: dir})
+	defer func() { _ = n.Close() }()
+	if s := n.Status(); s.Away != "" || s.Rules != 0 || n.limit("bob") != 0 {
+		t.Errorf("got %d/s, %+v; want no rules", n.limit("bob"), s)
 	}
 }

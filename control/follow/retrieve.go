@@ -118,6 +118,10 @@ func (f *Follower) fetch(ctx context.Context) error {
 	return err
 }
 
+// errLost is for a source that had rules and has never had any now. Whoever deletes all rules makes a revision; one that starts
+// over has lost what it had, and nothing is not what anybody wanted.
+var errLost = errors.New("the rules service has lost its rules: restore them, or make new ones")
+
 // errSame is for what was refused before.
 var errSame = errors.New("it was refused before")
 
@@ -153,7 +157,7 @@ func (f *Follower) takeWhole(t *taker) error {
 		f.bad = t.header.Mark()
 		return err
 	}
-	f.held, f.known, f.bad = h, true, control.Mark{}
+	f.held, f.known, f.foreign, f.bad = h, true, false, control.Mark{}
 	f.change(func(s *Status) { s.Whole++ })
 	f.inForce(t.header, false, slog.LevelInfo)
 	t.tell()
@@ -290,6 +294,9 @@ func (t *taker) Begin(h control.Header) (err error) {
 	}
 	if want := t.follower.config.Source.Namespace(); h.Namespace != want {
 		return fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, h.Namespace)
+	}
+	if held := t.follower.held; t.live && h.Revision == 0 && held != nil && held.mark.Revision > 0 && !t.follower.foreign {
+		return fmt.Errorf("%w: it was at revision %d and is at none now", errLost, held.mark.Revision)
 	}
 	if h.Since == 0 {
 		if t.whole, err = newWhole(h, t.doubt); err != nil {

@@ -25,6 +25,9 @@ func change(row pgx.Row) (control.Change, error) {
 
 // Log returns changes.
 func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
+	if !storable(q.Namespace, string(q.Kind), q.ID) {
+		return nil, nil
+	}
 	where := &clause{}
 	where.and("revision > ?", q.After)
 	if q.Before > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,8 +82,22 @@ func objects(ctx context.Context, q querier, f func(*control.Object) error, quer
 	}, query, args...)
 }
 
+// storable tells whether texts can be in the database at all: those that cannot are not there, which it must not be asked since
+// it answers with an error.
+func storable(texts ...string) bool {
+	for _, text := range texts {
+		if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
+	if !storable(namespace, string(kind), id) {
+		return nil, fmt.Errorf("%s %q: %w", kind, id, control.ErrNotFound)
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	var o control.Object
@@ -139,6 +154,9 @@ func condition(q *control.Query) *clause {
 
 // List returns a page of objects.
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
+	if !storable(q.Namespace, string(q.Kind), q.Search) {
+		return nil, nil
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	where := condition(&q)
@@ -150,6 +168,9 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 
 // Count returns how many objects there are.
 func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
+	if !storable(q.Namespace, string(q.Kind), q.Search) {
+		return 0, nil
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	where := condition(&q)

@@ -38,6 +38,9 @@ const putState = `INSERT INTO headgate_states (bucket, id, expires, body) VALUES
 
 // GetState returns a state.
 func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, error) {
+	if !storable(bucket, id) {
+		return nil, fmt.Errorf("%q %q: %w", bucket, id, control.ErrNotFound)
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	s, err := state(db.pool.QueryRow(ctx, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+now, bucket, id))
@@ -61,6 +64,9 @@ func state(row pgx.Row) (control.State, error) {
 
 // States returns those of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
+	if !storable(bucket) {
+		return nil, nil
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	var list []control.State
@@ -74,6 +80,9 @@ func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.S
 
 // DeleteState forgets a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
+	if !storable(bucket, id) {
+		return nil
+	}
 	ctx, cancel := bounded(ctx, calling)
 	defer cancel()
 	_, err := db.pool.Exec(ctx, "DELETE FROM headgate_states WHERE bucket = $1 AND id = $2", bucket, id)

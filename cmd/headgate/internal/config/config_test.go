@@ -145,7 +145,7 @@ func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
 		{map[string]string{token: "t"}, "--token-file: given without --control: want the URL"},
 		{map[string]string{"db": "mysql://user:hush@db/x"}, "--db: no such database: want a file, or a URL"},
 		{map[string]string{"db-follows": "."}, "--db-follows: a directory: want a file"},
-		{map[string]string{"node-id": "a b"}, `--node-id: "a b": want a name without spaces`},
+		{map[string]string{"node-id": "a b"}, `--node-id: "a b": want letters, digits`},
 	} {
 		_, _, err := load(t, tt.flags, nil, "")
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hush") {
@@ -261,6 +261,10 @@ func TestBadSettingsAreSaidToBeWhereTheyAre(t *testing.T) {
 		{map[string]string{"log-format": "xml"}, nil, `--log-format: "xml": want json or text`},
 		{map[string]string{"log-level": "loud"}, nil, "--log-level: "},
 		{map[string]string{"namespace": "a b"}, nil, "--namespace: "},
+		{map[string]string{"namespace": "a/b"}, nil, `--namespace: "a/b": want letters`},
+		{map[string]string{"namespace": "_system"}, nil, `--namespace: "_system": want letters`},
+		{nil, []string{"HEADGATE_NODE_ID=a/b"}, `HEADGATE_NODE_ID: "a/b": want letters`},
+		{map[string]string{"region": "a b"}, nil, "--region: "},
 	} {
 		_, _, err := load(t, tt.flags, tt.environ, "")
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

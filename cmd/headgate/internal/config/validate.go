@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -30,7 +31,7 @@ func (c *Config) validate() error {
 		{"token-file", c.checkTokenFile},
 		{"db", c.checkDB},
 		{"db-follows", c.checkDBFollows},
-		{"node-id", func() error { return checkName(c.NodeID) }},
+		{"node-id", func() error { return checkAddressed(c.NodeID) }},
 		{"gateway-addr", func() error { return checkAddress(c.GatewayAddr) }},
 		{"api-addr", func() error { return checkAddress(c.APIAddr) }},
 		{"grpc-addr", func() error { return checkAddress(c.GRPCAddr) }},
@@ -41,7 +42,7 @@ func (c *Config) validate() error {
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
 		{"gateway-addr", c.checkListeners},
 		{"trusted-proxies", c.checkProxies},
-		{"namespace", func() error { return checkName(c.Namespace) }},
+		{"namespace", func() error { return checkAddressed(c.Namespace) }},
 		{"region", func() error { return checkName(c.Region) }},
 	} {
 		if err := check.check(); err != nil {
@@ -108,7 +109,15 @@ func (c *Config) checkProxies() error {
 	return nil
 }
 
-// checkName checks a namespace or region.
+// checkAddressed checks what calls of the rules service name: one that they could not name would have no rules for ever.
+func checkAddressed(name string) error {
+	if name == "" {
+		return nil
+	}
+	return api.CheckName(name)
+}
+
+// checkName checks a region.
 func checkName(name string) error {
 	const most = 128
 	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {

@@ -135,7 +135,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	}
 	settings := api.Config{}
 	if c.DBFollows != "" {
-		settings.ReadOnly = "The database follows the file " + c.DBFollows + ": change that."
+		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change that"
 	}
 	if c.AdminTokenFile == "" {
 		settings.FirstToken = func(token string) { s.created = token }
@@ -232,8 +232,8 @@ func (n *Node) openView(ctx context.Context) error {
 	}
 	n.control.db = db
 	err = n.openAPIServer(api.Config{
-		ReadOnly:    "The rules are those of the file " + n.config.Rules + ": change that.",
-		NoOverrides: "The rules are those of a file, without a database: start headgate with --db, and with --db-follows if the file is to stay the truth.",
+		ReadOnly:    "the rules are those of the file " + n.config.Rules + ": change that",
+		NoOverrides: "the rules are those of a file, without a database: start headgate with --db, and with --db-follows if the file is to stay the truth",
 	})
 	if err != nil {
 		return err
