@@ -247,6 +247,10 @@ func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) 
 				passed := takeAsync(t, all[0], "k", limit, 60)
 				time.Sleep(3 * time.Second)
 				passed += takeAsync(t, all[1], "k", limit, 60)
+				talk()
+				if d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -59 || d.Remaining > -55 {
+					t.Errorf("remaining when it has heard of the other: got %d, %v, want about -57", d.Remaining, err)
+				}
 				for time.Since(start) < 5*time.Minute { // only the newcomer is asked
 					passed += takeAsync(t, all[1], "k", limit, 1)
 					time.Sleep(250 * time.Millisecond)

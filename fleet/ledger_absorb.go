@@ -159,7 +159,7 @@ func (l *Ledger) join(r *record, t *Tally, late time.Duration, now moment) {
 	// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
 	alone := t.Age.Microseconds()
 	if own > 0 {
-		alone = min(alone, max(0, r.waste))
+		alone = min(alone, max(0, alone-(now.uptime-r.born).Microseconds()+r.waste))
 	}
 	if more := t.Level - r.plan.unitsIn(alone, t.Level) + own - r.level(now); more > 0 {
 		l.chargeNews(r, more, r.window, now)

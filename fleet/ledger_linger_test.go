@@ -43,7 +43,7 @@ func TestKeysThatComeAndGoAreNotHeldByWhatLingers(t *testing.T) {
 		told = h.Changes(told[:0], 1<<16)
 		clock.Advance(interval / perInterval)
 		if turn%50 == 49 {
-			keys := int(h.Stats().Keys)
+			keys := h.Stats().Keys
 			if got := h.lingering(); got > keys || got < keys/2 {
 				t.Fatalf("turn %d: %d records linger of %d keys, want most of them and no more", turn, got, keys)
 			}
