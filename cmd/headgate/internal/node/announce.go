@@ -54,11 +54,10 @@ func (n *Node) announce() {
 
 // showToken shows the token that a new database was given.
 func (n *Node) showToken() {
-	if token := n.control.created; token != "" && n.options.Secrets != nil {
+	if token := n.control.created.Swap(nil); token != nil && n.options.Secrets != nil {
 		_, _ = fmt.Fprintf(n.options.Secrets, // for who looks
-			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", token)
+			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", *token)
 	}
-	n.control.created = ""
 }
 
 // banner returns a few lines that say where to look and what to try.

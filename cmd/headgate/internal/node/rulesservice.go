@@ -36,7 +36,7 @@ type rulesService struct {
 	remote  *remote.Client             // nil if the rules service is in this process
 	hook    http.Handler               // nil if it takes no webhook
 	temp    string                     // a directory that is to be removed, if any
-	created string                     // the token that was made, to be shown once
+	created atomic.Pointer[string]     // the token that was made, to be shown once
 }
 
 // lateTimeout is how long a start waits for a database on another host.
@@ -138,7 +138,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change that"
 	}
 	if c.AdminTokenFile == "" {
-		settings.FirstToken = func(token string) { s.created = token }
+		settings.FirstToken = func(token string) { s.created.Store(&token) }
 	}
 	if err := n.openAPIServer(settings); err != nil {
 		return err
