@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -102,8 +103,17 @@ func faultBars(r *results) []bar {
 		}
 	}
 	bars := []bar{judged("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)), passed == len(r.Faults))}
-	for _, f := range faultTimes() {
-		bars = append(bars, f.bar(r))
+	// A quick run has but some of the tests.
+	asked := func(test string) bool {
+		return !r.Quick || slices.ContainsFunc(r.Faults, func(f faultRow) bool { return f.Test == test })
 	}
-	return append(bars, halfLoadBar(r))
+	for _, f := range faultTimes() {
+		if asked(f.test) {
+			bars = append(bars, f.bar(r))
+		}
+	}
+	if asked(halfLoad) {
+		bars = append(bars, halfLoadBar(r))
+	}
+	return bars
 }
