@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -93,36 +94,16 @@ func newStores(c *Config) (stores, error) {
 	}
 	s.local = s.add(local)
 	near[rules.Local] = s.local
-	for mode, l := range c.Modes {
-		if mode != rules.Lease && mode != rules.Async && mode != rules.Gossip {
-			return s, fmt.Errorf("%w: %s: want lease, async or gossip; Store is for exact and Local for local", errMode, mode)
-		}
-		if l == nil {
-			return s, fmt.Errorf("%w: %s: want a Limiter", errMode, mode)
-		}
-	}
-	for _, mode := range []rules.Consistency{rules.Lease, rules.Async, rules.Gossip} {
-		if l := c.Modes[mode]; l != nil {
-			near[mode] = s.add(l)
-		}
+	if err := s.addAll(near, c.Modes, []rules.Consistency{rules.Lease, rules.Async, rules.Gossip}, errMode); err != nil {
+		return s, err
 	}
 	near[rules.Exact] = s.add(c.Store)
 	near[rules.ByStore] = s.local
 	if c.Shared {
 		near[rules.ByStore] = near[rules.Exact]
 	}
-	for mode, l := range c.Global {
-		if mode != rules.Exact && mode != rules.Lease && mode != rules.Async {
-			return s, fmt.Errorf("%w: %s: want exact, lease or async", errGlobal, mode)
-		}
-		if l == nil {
-			return s, fmt.Errorf("%w: %s: want a Limiter", errGlobal, mode)
-		}
-	}
-	for _, mode := range []rules.Consistency{rules.Async, rules.Lease, rules.Exact} {
-		if l := c.Global[mode]; l != nil {
-			far[mode] = s.add(l)
-		}
+	if err := s.addAll(far, c.Global, []rules.Consistency{rules.Async, rules.Lease, rules.Exact}, errGlobal); err != nil {
+		return s, err
 	}
 	far[rules.ByStore] = far[rules.Exact]
 	return s, nil
@@ -130,6 +111,24 @@ func newStores(c *Config) (stores, error) {
 
 // of returns the place of the store that counts for a rule, noStore if there is none.
 func (s *stores) of(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
+
+// addAll puts the limiters of some modes in their places, in the order of those modes that there may be.
+func (s *stores) addAll(places *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error) error {
+	for mode, l := range given {
+		if !slices.Contains(modes, mode) {
+			return fmt.Errorf("%w: %s: want one of %v", of, mode, modes)
+		}
+		if l == nil {
+			return fmt.Errorf("%w: %s: want a Limiter", of, mode)
+		}
+	}
+	for _, mode := range modes {
+		if l := given[mode]; l != nil {
+			places[mode] = s.add(l)
+		}
+	}
+	return nil
+}
 
 // add returns the place of a limiter, which is put in the list if it is new.
 func (s *stores) add(l headgate.Limiter) int8 {

@@ -158,7 +158,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	}
 	a := &Async{ledger: l, exchange: x, options: o, clock: l.options.Clock}
 	a.last = a.clock.Now()
-	a.rounds.begin(a.clock, a.pause, a.turn)
+	a.rounds.begin(a.clock, spread(o.Interval, o.Rand), a.turn)
 	return a, nil
 }
 
@@ -171,23 +171,10 @@ func (o *AsyncOptions) Author() string {
 	return authorOf(Peer{Name: o.Name, Incarnation: o.Incarnation})
 }
 
-// pause is how long to wait between exchanges: a little less than it may be, so that nodes don't keep step.
-func (a *Async) pause() time.Duration {
-	period := int64(a.options.Interval / perInterval)
-	return time.Duration(period - a.options.Rand(period/5+1))
-}
-
 // Close tells the other nodes what they don't know yet, as long as ctx lasts, and ends what NewAsync began. The exchange
 // is the caller's to close.
 func (a *Async) Close(ctx context.Context) error {
-	if err := a.rounds.stop(ctx); err != nil {
-		return err
-	}
-	var err error
-	for more := true; more && err == nil && ctx.Err() == nil; {
-		more, err = a.round(ctx)
-	}
-	return errors.Join(err, a.ledger.Close())
+	return a.rounds.finish(ctx, a.round, a.ledger)
 }
 
 // turn makes one exchange if there is something to tell, or to find out: whether the exchange is there matters to who comes

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -59,6 +60,26 @@ func (r *rounds) stop(ctx context.Context) error {
 	cut()
 	r.end()
 	return nil
+}
+
+// finish ends the rounds, then makes more until nothing is left to do, as long as ctx lasts, and closes the ledger that they
+// are about.
+func (r *rounds) finish(ctx context.Context, round func(context.Context) (more bool, err error), about *Ledger) error {
+	err := r.stop(ctx)
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		more, err = round(ctx)
+	}
+	return errors.Join(err, about.Close())
+}
+
+// spread returns how long to wait between rounds of which there are some in an interval: a little less than it may be, so that
+// nodes don't keep step.
+func spread(interval time.Duration, random func(n int64) int64) func() time.Duration {
+	period := int64(interval / perInterval)
+	return func() time.Duration { return time.Duration(period - random(period/5+1)) }
 }
 
 // within returns a context that ends after some time, by a clock.

@@ -132,25 +132,13 @@ func NewRegion(lo LedgerOptions, store headgate.Limiter, book RegionBook, x Exch
 	g := &Region{inner: store, book: book, exchange: x, options: o, ledger: l, clock: l.options.Clock, keys: make(map[Key]*regionKey)}
 	g.life = (&AsyncOptions{Name: o.Node}).Author()
 	g.last = g.clock.Now()
-	g.rounds.begin(g.clock, g.pause, func(ctx context.Context) { _, _ = g.round(ctx) })
+	g.rounds.begin(g.clock, spread(o.Interval, o.Rand), func(ctx context.Context) { _, _ = g.round(ctx) })
 	return g, nil
-}
-
-func (g *Region) pause() time.Duration {
-	period := int64(g.options.Interval / perInterval)
-	return time.Duration(period - g.options.Rand(period/5+1))
 }
 
 // Close tells the other regions what they don't know yet, as long as ctx lasts, and ends what NewRegion began.
 func (g *Region) Close(ctx context.Context) error {
-	if err := g.rounds.stop(ctx); err != nil {
-		return err
-	}
-	var err error
-	for more := true; more && err == nil && ctx.Err() == nil; {
-		more, err = g.round(ctx)
-	}
-	return errors.Join(err, g.ledger.Close())
+	return g.rounds.finish(ctx, g.round, g.ledger)
 }
 
 // Take decides one check by the region's store. See [headgate.Limiter].
