@@ -45,7 +45,7 @@ type Exchange interface {
 // the checks' policies apply; see [Ledger.SetAway]. An exchange that loses all its notes loses nothing that matters: each
 // node remembers what it heard, and totals go on.
 type Async struct {
-	ledger   *Ledger
+	byLedger
 	exchange Exchange
 	options  AsyncOptions
 	clock    Clock
@@ -156,7 +156,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Async{ledger: l, exchange: x, options: o, clock: l.options.Clock}
+	a := &Async{byLedger: byLedger{l}, exchange: x, options: o, clock: l.options.Clock}
 	a.last = a.clock.Now()
 	a.rounds.begin(a.clock, spread(o.Interval, o.Rand), a.turn)
 	return a, nil
@@ -268,32 +268,6 @@ func (a *Async) settle(missed []int, err error) {
 		}
 	}
 }
-
-// Take decides one check. See [headgate.Limiter]. What remains and when to come back are estimates, as others may take too.
-func (a *Async) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return a.ledger.Take(ctx, c)
-}
-
-// TakeAll decides several checks as one. See [headgate.Limiter].
-func (a *Async) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	return a.ledger.TakeAll(ctx, checks, dst)
-}
-
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
-func (a *Async) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return a.ledger.Charge(ctx, c)
-}
-
-// Give returns units that were taken. See [Ledger.Give].
-func (a *Async) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	return a.ledger.Give(ctx, c, r)
-}
-
-// Reset forgets what was consumed, on all nodes as soon as they hear of it. See [headgate.Limiter].
-func (a *Async) Reset(ctx context.Context, c headgate.Check) error { return a.ledger.Reset(ctx, c) }
-
-// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
-func (a *Async) BorrowsKeys() {}
 
 type asyncCounters struct {
 	exchanges, failures, sent, heard, garbled, foreign, trip atomic.Int64

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"crypto/hmac"
 	crand "crypto/rand"
 	"crypto/sha256"
@@ -200,7 +199,7 @@ type Gossip struct {
 	clock   Clock
 	fleet   uint64
 	self    Peer
-	ledger  *Ledger
+	byLedger
 	roster  *roster
 	herald  *herald
 	spread  *spreader
@@ -336,29 +335,3 @@ func (g *Gossip) forget(host string) {
 		m.forget(host)
 	}
 }
-
-// Take decides one check. See [headgate.Limiter].
-func (g *Gossip) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return g.ledger.Take(ctx, c)
-}
-
-// TakeAll decides several checks as one. See [headgate.Limiter].
-func (g *Gossip) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	return g.ledger.TakeAll(ctx, checks, dst)
-}
-
-// Charge takes units whether or not they are within the limit. See [headgate.Limiter].
-func (g *Gossip) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return g.ledger.Charge(ctx, c)
-}
-
-// Give returns units. See [headgate.Limiter].
-func (g *Gossip) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	return g.ledger.Give(ctx, c, r)
-}
-
-// Reset forgets what was consumed under a key on this host; others still count what they have heard. See [headgate.Limiter].
-func (g *Gossip) Reset(ctx context.Context, c headgate.Check) error { return g.ledger.Reset(ctx, c) }
-
-// BorrowsKeys promises that the strings of a check are read only until the call returns.
-func (g *Gossip) BorrowsKeys() {}
