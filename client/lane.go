@@ -19,8 +19,8 @@ import (
 type lane struct {
 	stream grpc.ClientStream
 	end    context.CancelFunc
-	late   *time.Timer // ends the stream when a call on it has used up its time
-	passed atomic.Bool // it has
+	late   *time.Timer  // ends the stream when a call on it has used up its time
+	passed *atomic.Bool // it has; each stream has its own, since it may be told when the next is open
 	made   time.Time
 }
 
@@ -52,11 +52,15 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 		l.late.Reset(left)
 	}
 	err := l.stream.SendMsg(q)
-	if err == nil || errors.Is(err, io.EOF) { // why it has ended is told to who receives
+	ended := errors.Is(err, io.EOF) // before this call: it was not sent
+	if err == nil || ended {        // why it has ended is told to who receives
 		err = l.stream.RecvMsg(a)
 	}
 	if err != nil {
-		return l.failed(err)
+		if err = l.failed(err); ended && status.Code(err) == codes.Unavailable {
+			err = errUnread
+		}
+		return err
 	}
 	if !l.late.Stop() { // just after the answer
 		l.close()
@@ -66,16 +70,19 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 
 // open opens the stream. It has as much time as the first call.
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Duration) error {
-	l.passed.Store(false)
+	passed := &atomic.Bool{}
+	l.passed = passed
 	l.made = time.Now()
 	ctx, l.end = context.WithCancel(ctx)
 	end := l.end
 	l.late = time.AfterFunc(left, func() {
-		l.passed.Store(true)
+		passed.Store(true)
 		end()
 	})
-	var err error
-	l.stream, err = conn.NewStream(ctx, &laneDesc, batchStream)
+	stream, err := conn.NewStream(ctx, &laneDesc, batchStream)
+	if err == nil { // with an error there may be one that is none
+		l.stream = stream
+	}
 	return err
 }
 
@@ -84,7 +91,7 @@ var errUnread = errors.New("the server ended the stream before it read the call"
 // failed ends a stream that has failed, and returns why it has.
 func (l *lane) failed(err error) error {
 	passed := l.passed.Load()
-	if l.stream != nil && len(l.stream.Trailer()[unread]) > 0 {
+	if l.stream != nil && status.Code(err) == codes.Unavailable && len(l.stream.Trailer()[unread]) > 0 {
 		err = errUnread
 	}
 	l.close()

@@ -27,7 +27,10 @@ func (n *traffic) option() grpc.DialOption {
 	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 		n.streams.Add(1)
 		s, err := next(ctx, desc, conn, method, o...)
-		return &counted{s, n}, err
+		if err != nil {
+			return nil, err
+		}
+		return &counted{s, n}, nil
 	})
 }
 

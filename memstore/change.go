@@ -87,7 +87,7 @@ func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pai
 		pair := to(unpack(word, a.now))
 		next := word&(denied|parity) | pack(pair)
 		if pair.Units == 0 {
-			next = held
+			next = held | word&parity // by which the next owner of the slot is told from this one
 		}
 		if !atomic.CompareAndSwapUint64(&e.state, word, next) {
 			continue
