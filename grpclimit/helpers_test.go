@@ -15,18 +15,17 @@ import (
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/grpclimit"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
 )
 
 // A gate is a server behind interceptors, and a client of it. Its clock stands still until it is set.
 type gate struct {
 	engine  *engine.Engine
-	store   *failing
+	store   *enginetest.Store
 	clock   *limittest.Clock
 	service *service
 	client  grpc_testing.TestServiceClient
@@ -54,24 +53,7 @@ func newTimedGate(t testing.TB, text string, c grpclimit.Config) *gate {
 
 func (g *gate) init(t testing.TB, text string, c grpclimit.Config, o memstore.Options) {
 	t.Helper()
-	store, err := memstore.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	doc, err := file.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.store = &failing{Limiter: store}
-	g.engine, err = engine.New(engine.Config{Rules: set, Store: g.store, OnError: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.engine, g.store = enginetest.New(t, text, o)
 	c.Engine, c.Now = g.engine, o.Now
 	c.OnError = func(_ context.Context, err error) {
 		g.mu.Lock()
@@ -140,33 +122,6 @@ func (g *gate) reported() []error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.errors
-}
-
-// failing is a store that can be away, and counts what is given back.
-type failing struct {
-	headgate.Limiter
-	away  atomic.Bool
-	gives atomic.Int64
-}
-
-// BorrowsKeys is as the store does, see engine.Borrower.
-func (f *failing) BorrowsKeys() {}
-
-var errAway = errors.New("connection refused")
-
-func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	if f.away.Load() {
-		return dst, errAway
-	}
-	return f.Limiter.TakeAll(ctx, checks, dst)
-}
-
-func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	f.gives.Add(1)
-	if f.away.Load() {
-		return errAway
-	}
-	return f.Limiter.Give(ctx, c, r)
 }
 
 // service does as its functions say.
@@ -245,15 +200,4 @@ func say(s grpc_testing.TestService_FullDuplexCallClient) error {
 	}
 	_, err := s.Recv()
 	return err
-}
-
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after 5 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

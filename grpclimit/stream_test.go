@@ -109,7 +109,7 @@ func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
 	if err := say(third); err != nil {
 		t.Errorf("after the first: %v", err)
 	}
-	if n := g.store.gives.Load(); n != 1 {
+	if n := g.store.Gives.Load(); n != 1 {
 		t.Errorf("places were given back %d times, want once", n)
 	}
 }

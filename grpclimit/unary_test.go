@@ -16,6 +16,8 @@ import (
 
 	"github.com/headgate/headgate/grpclimit"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/enginetest"
 )
 
 const method = "/grpc.testing.TestService/EmptyCall"
@@ -166,7 +168,7 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate(t, tt.rules, grpclimit.Config{})
 			g.call(t, tt.md...)
-			g.store.away.Store(tt.away)
+			g.store.Away.Store(tt.away)
 			a := g.call(t, tt.md...)
 			st := status.Convert(a.err)
 			if st.Code() != tt.code || st.Message() != tt.message || details(st) != tt.details {
@@ -233,7 +235,7 @@ func TestCallsThatAreGivenUpWhileDelayedAreNotServed(t *testing.T) {
 			if got := status.Code(err); got != tt.want {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			eventually(t, "nobody waits", func() bool { return g.engine.Waiting() == 0 })
+			await.True(t, "nobody waits", func() bool { return g.engine.Waiting() == 0 })
 		})
 	}
 	if n := g.service.calls.Load(); n != 1 {
@@ -291,11 +293,11 @@ func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 func TestWhatCannotBeSettledIsReported(t *testing.T) {
 	g := newGate(t, byTokens, grpclimit.Config{})
 	g.service.unary = func(ctx context.Context) error {
-		g.store.away.Store(true)
+		g.store.Away.Store(true)
 		return grpc.SetHeader(ctx, metadata.Pairs("x-tokens-used", "1"))
 	}
 	g.call(t)
-	if errs := g.reported(); len(errs) != 1 || !errors.Is(errs[0], errAway) || !strings.HasPrefix(errs[0].Error(), "settle "+method+": ") {
+	if errs := g.reported(); len(errs) != 1 || !errors.Is(errs[0], enginetest.ErrAway) || !strings.HasPrefix(errs[0].Error(), "settle "+method+": ") {
 		t.Errorf("reported %v, want that it could not be settled", errs)
 	}
 }
@@ -322,7 +324,7 @@ func TestPlaceIsReleasedWhenTheCallEnds(t *testing.T) {
 	if a := g.call(t); a.err != nil {
 		t.Errorf("after the first: %v", a.err)
 	}
-	if n := g.store.gives.Load(); n != 2 {
+	if n := g.store.Gives.Load(); n != 2 {
 		t.Errorf("places were given back %d times, want 2", n)
 	}
 }
