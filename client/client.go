@@ -28,15 +28,17 @@ import (
 
 // A Client calls a decision service. Make one with New. It is safe for concurrent use, and one is enough for a program.
 type Client struct {
-	options  Options
-	conn     *grpc.ClientConn
-	rules    *batcher
-	store    *batcher
-	circuit  *gobreaker.TwoStepCircuitBreaker[any]
-	trouble  atomic.Bool    // a call has failed and none has gone well since: the circuit is asked
-	laneless atomic.Bool    // the service is of a version that has no streams of batches
-	release  sync.WaitGroup // of places that nobody got
-	ids      struct {
+	options Options
+	conn    *grpc.ClientConn
+	rules   *batcher
+	store   *batcher
+	circuit *gobreaker.TwoStepCircuitBreaker[any]
+	trouble atomic.Bool  // a call has failed and none has gone well since: the circuit is asked
+	noLanes atomic.Int64 // until when the service is taken for a version without streams of batches, by time.Since(made)
+	made    time.Time
+	noLane  time.Duration  // for how long that is
+	release sync.WaitGroup // of places that nobody got
+	ids     struct {
 		sync.Mutex
 		known map[string]string // of rules
 	}
@@ -51,7 +53,7 @@ func New(o Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o}
+	c := &Client{options: o, made: time.Now(), noLane: laneLife}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {
@@ -366,6 +368,9 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	err := c.callBatch(ctx, l, deadline, requests(together), m)
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
+		if l != nil {
+			l.close() // what comes next on it may be the rest
+		}
 	}
 	var rule string
 	for i, t := range together {
@@ -393,11 +398,11 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 
 // callBatch sends a batch in the lane, if the service has any, and by a call of its own if not or if it was not read there.
 func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
-	if l != nil && !c.laneless.Load() {
+	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
-		case status.Code(err) == codes.Unimplemented:
-			c.laneless.Store(true)
+		case status.Code(err) == codes.Unimplemented: // until it is a newer one
+			c.noLanes.Store(int64(time.Since(c.made) + c.noLane))
 		case !errors.Is(err, errUnread):
 			return err
 		}

@@ -120,14 +120,9 @@ func listen(t *testing.T, server *grpc.Server) string {
 }
 
 func TestAServiceThatKnowsNoStreamsIsCalled(t *testing.T) {
-	server, service := grpc.NewServer(), new(older)
-	headgatev1.RegisterRateLimiterServer(server, service)
 	var n traffic
-	c, err := New(Options{Address: listen(t, server), Deadline: patience, Dial: []grpc.DialOption{n.option()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	service := new(older)
+	c := clientOf(t, service, n.option())
 	crowd(32, 30, func(_, _ int) {
 		if got, err := c.RateLimit(t.Context(), Request{User: "a"}); err != nil || !got.Passed || got.Degraded || got.Limit != 9 {
 			t.Errorf("got %+v, %v", got, err)

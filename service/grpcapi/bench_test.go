@@ -3,10 +3,14 @@ package grpcapi
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
 const benchRules = "rules:\n  - id: each-user\n    key: [user]\n    limits: [1000/s]\n"
@@ -103,5 +107,48 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 	batch := batchesOf(t, 100, 100)[0]
 	if got := testing.AllocsPerRun(1000, func() { handle(t, s, many, batch, dst) }); got > 1 {
 		t.Errorf("a batch of 100: got %v allocations, want 1", got)
+	}
+}
+
+// Callers beside streams on which nothing comes, as many as so many clients of the SDK hold.
+func BenchmarkUnaryBesideStreams(b *testing.B) {
+	for _, streams := range []int{0, 30, 300, 3000} {
+		b.Run(strconv.Itoa(streams), func(b *testing.B) {
+			_, address := start(b, Config{Engine: newEngine(b, newStore(b, nil), parseRules(b, benchRules))})
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			for held := 0; held < streams; held += 30 {
+				limiter := headgatev1.NewRateLimiterClient(dial(b, address))
+				for range min(streams, 30) {
+					of, err := limiter.BatchStream(ctx)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := of.Send(&headgatev1.BatchRateLimitRequest{}); err != nil {
+						b.Fatal(err)
+					}
+					if _, err := of.Recv(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			conn := dial(b, address)
+			const callers = 64
+			var calls atomic.Int64
+			var group sync.WaitGroup
+			b.ResetTimer()
+			for range callers {
+				group.Go(func() {
+					q, a := wirev1.RateLimitRequest{User: "alice"}, wirev1.RateLimitResponse{}
+					for calls.Add(1) <= int64(b.N) {
+						if err := conn.Invoke(ctx, headgatev1.RateLimiter_RateLimit_FullMethodName, &q, &a, forceWire); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+		})
 	}
 }

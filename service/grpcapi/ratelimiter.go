@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -117,11 +118,29 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	if err == nil {
 		err = c.decide(ctx)
 	}
+	if err == nil && ctx.Err() != nil {
+		c.withdraw()
+		err = status.FromContextError(ctx.Err()).Err()
+	}
 	if err != nil {
 		c.release()
 		return nil, err
 	}
 	return c, nil
+}
+
+// withdraw gives back the places that answers hold which nobody gets. Units stay taken.
+func (c *batch) withdraw() {
+	answers := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
+	err := answers.UnmarshalWire(c.out)
+	for i := range answers.Responses {
+		if lease := answers.Responses[i].Lease; len(lease) > 0 {
+			err = errors.Join(err, c.server.config.Engine.Release(context.Background(), string(lease)))
+		}
+	}
+	if err != nil {
+		c.server.fault(err)
+	}
 }
 
 // decide decides the requests of a batch.

@@ -95,8 +95,9 @@ func (s *Server) options() []grpc.ServerOption {
 		}),
 		grpc.InTapHandle(s.admit),
 		grpc.WaitForHandlers(true),
-		// Goroutines that have grown their stack are used again; to grow one in every call is a fifth of what it costs. There
-		// are more if these are busy.
+		// Goroutines that have grown their stack are used again; to grow one in every call is a fifth of what it costs. Calls
+		// that find all of them busy, as streams keep them, get one of their own: beside 300 streams calls took 2 % more time. With
+		// 512 or 4096 of these they took 15 % more, streams or none: each is cold by the time its turn comes.
 		grpc.NumStreamWorkers(uint32(max(64, 16*runtime.GOMAXPROCS(0)))),
 		grpc.ReadBufferSize(8 << 10), // connections that are idle keep it
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"google.golang.org/grpc"
@@ -88,6 +89,10 @@ func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
 	if decisions != nil {
 		c.decisions = decisions
 	}
+	if err == nil && ctx.Err() != nil {
+		c.withdraw(op, decisions)
+		err = ctx.Err()
+	}
 	if err == nil {
 		c.out = wirev1.AppendResult(c.out, decisions)
 		return
@@ -98,6 +103,28 @@ func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
 	}
 	c.out = wirev1.AppendFailure(c.out, &f)
 }
+
+// withdraw gives back the places that decisions hold which nobody gets. Units stay taken.
+func (c *doing) withdraw(op *wirev1.Operation, decisions []headgate.Decision) {
+	if op.Verb != wirev1.Take {
+		return
+	}
+	for i := range decisions {
+		check, receipt := op.Checks[i], decisions[i].Receipt
+		if check.Limit.Algorithm != headgate.Concurrency || receipt.Units == 0 {
+			continue
+		}
+		check.Cost = receipt.Units
+		ctx, end := context.WithTimeout(context.Background(), withdrawTime)
+		if err := c.server.config.Store.Give(ctx, check, receipt); err != nil {
+			c.server.fault(err)
+		}
+		end()
+	}
+}
+
+// withdrawTime is how long giving back a place may take. Its own time frees it otherwise.
+const withdrawTime = time.Second
 
 // ask asks the store.
 func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decision, error) {

@@ -16,6 +16,35 @@ type streamed struct {
 	request  wirev1.StreamRequest
 	response wirev1.StreamResponse
 	asker    *asker
+	large    bool // is not kept for others
+}
+
+// release hands it back, if there is one.
+func (m *streamed) release(s *Server) {
+	if m != nil && !m.large {
+		s.streamed.Put(m)
+	}
+}
+
+// An arrival is what a stream reads next. It has nothing before that comes.
+type arrival struct {
+	server   *Server
+	streamed *streamed
+}
+
+func (a *arrival) UnmarshalWire(b []byte) error {
+	a.streamed = a.server.streamed.Get().(*streamed)
+	a.streamed.large = len(b) > keptBytes
+	return a.streamed.request.UnmarshalWire(b)
+}
+
+func (*arrival) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// take returns what has come, nil if it is nothing.
+func (a *arrival) take() *streamed {
+	m := a.streamed
+	a.streamed = nil
+	return m
 }
 
 // A talk is a stream.
@@ -66,36 +95,61 @@ func (t *talk) until(run func() error) error {
 	}
 }
 
+// A carrier is the message of a stream of batches: what it reads makes a batch, and what it writes are the answers of that.
+// While nothing comes it has none, so that streams which are idle hold no buffers.
+type carrier struct {
+	server *Server
+	batch  *batch
+}
+
+func (m *carrier) UnmarshalWire(b []byte) error {
+	m.batch = m.server.batches.Get().(*batch)
+	return m.batch.UnmarshalWire(b)
+}
+
+func (m *carrier) MarshalWire(dst []byte) ([]byte, error) { return append(dst, m.batch.out...), nil }
+
+// release hands the batch back, if there is one.
+func (m *carrier) release() {
+	if m.batch != nil {
+		m.batch.release()
+		m.batch = nil
+	}
+}
+
 // runBatches answers batches until the client has sent all.
 func (t *talk) runBatches() error {
+	m := &carrier{server: t.server}
 	for {
-		c := t.server.batches.Get().(*batch)
-		if err := t.stream.RecvMsg(c); err != nil {
-			c.release()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+		err := t.stream.RecvMsg(m)
+		if err == nil {
+			err = t.answerBatch(m)
 		}
-		if err := t.answerBatch(c); err != nil {
+		m.release()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// answerBatch decides a batch and sends the answers, which hands it back.
-func (t *talk) answerBatch(c *batch) error {
+// answerBatch decides a batch and sends the answers.
+func (t *talk) answerBatch(m *carrier) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		c.release()
 		return errStopping
 	}
-	if err := c.decide(t.stream.Context()); err != nil {
-		c.release()
+	if err := m.batch.decide(t.stream.Context()); err != nil {
 		return err
 	}
-	return t.stream.SendMsg(c)
+	if err := t.stream.SendMsg(m); err != nil {
+		m.batch.withdraw()
+		return err
+	}
+	return nil
 }
 
 // run answers requests until the client has sent all.
@@ -104,10 +158,12 @@ func (t *talk) run() error {
 	defer group.Wait()
 	// How many may be decided at once; who reads decides too if there is no place.
 	places := make(chan struct{}, t.server.config.Parallel-1)
+	next := &arrival{server: t.server}
 	for {
-		m := t.server.streamed.Get().(*streamed)
-		if err := t.stream.RecvMsg(&m.request); err != nil {
-			t.server.streamed.Put(m)
+		err := t.stream.RecvMsg(next)
+		m := next.take()
+		if err != nil {
+			m.release(t.server)
 			if errors.Is(err, io.EOF) {
 				group.Wait()
 				return nil
@@ -135,7 +191,7 @@ func (t *talk) run() error {
 
 // answer decides a request and sends the answer.
 func (t *talk) answer(m *streamed) error {
-	defer t.server.streamed.Put(m)
+	defer m.release(t.server)
 	if t.server.config.Parallel > 1 { // several are decided at once, and sent one after the other
 		t.decide(m)
 		t.mu.Lock()
