@@ -26,6 +26,7 @@ type Guard struct {
 	gate    gate
 	shards  shards
 	terms   *terms
+	onlys   sync.Pool // of *only
 
 	counters counters
 	events   chan Event

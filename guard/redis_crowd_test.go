@@ -34,6 +34,14 @@ const patience = 2 * time.Minute
 // soaks tells whether the long tests are wanted.
 func soaks() bool { return os.Getenv("HEADGATE_SOAK") != "" }
 
+// soaking is how long the longest of them takes: what HEADGATE_SOAK says, if that is a time such as 10m.
+func soaking() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("HEADGATE_SOAK")); err == nil {
+		return d
+	}
+	return 30 * time.Minute
+}
+
 func openStore(t testing.TB, url string, o redisstore.Options) *redisstore.Store {
 	t.Helper()
 	if o.Logger == nil {
@@ -234,15 +242,43 @@ func notOnShard(name string) func(*account) bool {
 	return func(a *account) bool { return a.shard != name }
 }
 
+// A mark is what the accounts had been given at a time, by check.
+type mark struct {
+	at    time.Time
+	taken [][]int64
+}
+
+// mark returns how things are. What was decided and has not been told yet counts as of later.
+func (c *crowd) mark() mark {
+	m := mark{at: time.Now()} // before the rest is read, so that what is given meanwhile has no time too many
+	for _, a := range c.accounts {
+		taken := make([]int64, len(a.taken))
+		for i := range taken {
+			taken[i] = a.taken[i].Load()
+		}
+		m.taken = append(m.taken, taken)
+	}
+	return m
+}
+
 // wantAtMost sees that no account was given more than burst + rate·t and so many times its capacity besides, by decisions
 // that are not degraded. It returns the largest excess over burst + rate·t.
 func (c *crowd) wantAtMost(more int64) int64 {
 	c.t.Helper()
+	return c.wantSince(mark{at: c.began}, more)
+}
+
+// wantSince is wantAtMost for what was given since a mark.
+func (c *crowd) wantSince(m mark, more int64) int64 {
+	c.t.Helper()
 	excess := int64(math.MinInt64)
-	for _, a := range c.accounts {
+	for n, a := range c.accounts {
 		for i := range a.taken {
 			got := a.taken[i].Load()
-			t := time.Since(c.began) // read last, so that what is taken meanwhile has its time too
+			if m.taken != nil {
+				got -= m.taken[n][i]
+			}
+			t := time.Since(m.at) // read last, so that what is taken meanwhile has its time too
 			limit := a.checks[i].Limit
 			bound := limit.Capacity() + int64(t.Seconds()/limit.Period.Seconds()*float64(limit.Count))
 			excess = max(excess, got-bound)

@@ -133,24 +133,36 @@ func throughput(callers int, lasting time.Duration, take func()) float64 {
 	return float64(done.Load()) / time.Since(began).Seconds()
 }
 
-// offer lets so many requests a second come by chance, each in a goroutine of its own, whether or not those before are done,
-// and returns how long their decisions took.
+// offer lets so many requests a second come by chance, whether or not those before are done, and returns how long their
+// decisions took. They come to goroutines that have decided before, as those of a server have; there is one more if all are
+// busy. A new one for each would grow its stack on the way, which takes longer than all else that is not the server's.
 func offer(t *testing.T, rate float64, lasting time.Duration, take func()) *histogram {
 	t.Helper()
+	times, due := new(histogram), make(chan struct{})
 	var group sync.WaitGroup
 	defer group.Wait()
-	times := new(histogram)
+	defer close(due)
+	decide := func() {
+		from := time.Now()
+		take()
+		times.add(time.Since(from))
+	}
 	tick := newTicker(t, 200*time.Microsecond)
 	gap := float64(time.Second) / rate
 	began := time.Now()
 	for next := time.Duration(0); ; {
 		tick()
 		for now := min(time.Since(began), lasting); next <= now; next += time.Duration(rand.ExpFloat64() * gap) {
-			group.Go(func() {
-				from := time.Now()
-				take()
-				times.add(time.Since(from))
-			})
+			select {
+			case due <- struct{}{}:
+			default:
+				group.Go(func() {
+					decide()
+					for range due {
+						decide()
+					}
+				})
+			}
 		}
 		if next > lasting {
 			return times

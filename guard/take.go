@@ -31,13 +31,37 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	if s.down.Load() {
 		return g.degrade(ctx, s, c)
 	}
-	return g.askOne(ctx, s, hash, *c)
+	return g.askOne(ctx, s, hash, c)
 }
 
-// askOne asks for a check. It has a copy of its own, since the one that is denied from memory stays on the stack.
-func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check headgate.Check) (headgate.Decision, error) {
-	c := &check
-	asks := []ask{{check: c, hash: hash}}
+// An only is a check that is asked for alone, in memory that is used again and again: what a decision leaves behind has to be
+// collected, and every collection stops all who ask.
+type only struct {
+	check headgate.Check
+	asks  [1]ask
+}
+
+func (g *Guard) only(c *headgate.Check, hash uint64) *only {
+	o, ok := g.onlys.Get().(*only)
+	if !ok {
+		o = new(only)
+	}
+	o.check = *c
+	o.asks[0] = ask{check: &o.check, hash: hash}
+	return o
+}
+
+// askOne asks for a check.
+func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check *headgate.Check) (headgate.Decision, error) {
+	o := g.only(check, hash) // a copy, as one that is denied from memory stays on the stack
+	d, err := g.askOnly(ctx, s, o)
+	*o = only{}
+	g.onlys.Put(o)
+	return d, err
+}
+
+func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decision, error) {
+	c, asks := &o.check, o.asks[:]
 	_, d, since, how := g.line(ctx, s, asks)
 	switch how {
 	case isDenied:
