@@ -77,8 +77,10 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 
 // Set makes p the plan of a limit, whatever it was before. The error is that of limit.Validate, and leaves it as it was.
 func (p *Plan) Set(limit headgate.Limit) error {
-	if err := limit.Validate(); err != nil {
-		return err
+	if !usual(&limit) {
+		if err := limit.Validate(); err != nil {
+			return err
+		}
 	}
 	*p = Plan{
 		limit:    limit,
@@ -104,6 +106,15 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	}
 	p.rate = newRate(limit.Count, p.period)
 	return nil
+}
+
+// usual tells of most limits that are valid that they are, sooner than Validate does: where a million clients have a limit each,
+// a plan is made for every decision.
+func usual(l *headgate.Limit) bool {
+	const most, longest, refill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
+	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < most && uint64(l.Burst) <= most &&
+		l.Period > 0 && l.Period <= longest && l.Period%time.Microsecond == 0 && l.Burst*l.Period.Microseconds() <= refill &&
+		l.Buckets == 0 && l.TTL == 0 && !l.Staggered
 }
 
 // Limit returns the limit that the plan was made from.

@@ -3,6 +3,7 @@ package algorithm_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -21,9 +22,30 @@ func mustPlan(t testing.TB, text string) *algorithm.Plan {
 	return p
 }
 
+// At all borders, since plans of most limits are made without asking Validate.
 func TestNewPlanRefusesWhatLimitRefuses(t *testing.T) {
-	if _, err := algorithm.NewPlan(headgate.Limit{}); !errors.Is(err, headgate.ErrInvalidLimit) {
-		t.Errorf("got error %v, want %v", err, headgate.ErrInvalidLimit)
+	numbers := []int64{-1, 0, 1, 2, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, headgate.MaxCount, headgate.MaxCount + 1, math.MaxInt64, math.MinInt64}
+	periods := []time.Duration{-1000, 0, 1, 1000, 1500, time.Second, time.Hour, 24 * time.Hour, 24*time.Hour + 1000, headgate.MaxPeriod, math.MaxInt64}
+	seen := map[bool]int{}
+	for n := range 8 * 9 * len(numbers) * len(numbers) * len(periods) {
+		rest := n % 8
+		l := headgate.Limit{Buckets: rest & 1, TTL: time.Duration(rest>>1&1) * time.Second, Staggered: rest>>2 != 0}
+		n /= 8
+		l.Algorithm = headgate.Algorithm(n % 9)
+		n /= 9
+		l.Count = numbers[n%len(numbers)]
+		n /= len(numbers)
+		l.Burst = numbers[n%len(numbers)]
+		l.Period = periods[n/len(numbers)]
+		want := l.Validate()
+		_, err := algorithm.NewPlan(l)
+		if (err == nil) != (want == nil) || err != nil && !errors.Is(err, headgate.ErrInvalidLimit) {
+			t.Errorf("%+v: got error %v, want %v", l, err, want)
+		}
+		seen[err == nil]++
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("%d limits are valid and %d are not, want some of each", seen[true], seen[false])
 	}
 }
 

@@ -56,9 +56,15 @@ func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
 	if len(dst) != 32 {
 		t.Errorf("%d rules matched, want 32", len(dst))
 	}
+	var found bool
+	if got := testing.AllocsPerRun(100, func() { dst, found = set.AppendRule("overrides", request, dst[:0]) }); got != 0 || !found {
+		t.Errorf("AppendRule allocates %v times, want 0", got)
+	}
 	var one rules.Matched
-	if got := testing.AllocsPerRun(100, func() { one, _ = set.MatchRule("overrides", request) }); got != 0 || one.Rule == nil {
-		t.Errorf("MatchRule allocates %v times, want 0", got)
+	other := *request
+	other.user = "bob"
+	if got := testing.AllocsPerRun(100, func() { one, found = set.MatchRule("overrides", &other) }); got != 0 || !found || one.Rule == nil {
+		t.Errorf("MatchRule allocates %v times for who is not registered, want 0", got)
 	}
 }
 

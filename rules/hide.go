@@ -19,46 +19,46 @@ type era struct {
 type showing = atomic.Pointer[era]
 
 // nobody is found where there was no client.
-var nobody = &registered{page: &page{}}
+var nobody = &registered{}
 
 func (e *era) hides() bool { return e != nil && e.before != nil }
 
-// find returns the client whose attribute had the value before what is hidden, nil if there was none.
-func (e *era) find(in *Registry, a headgate.Attribute, value string) *registered {
+// find returns the client whose attribute had the value before what is hidden, nobody if there was none.
+func (e *era) find(in *Registry, a headgate.Attribute, value string) found {
 	sum := in.sum(a, value)
-	found := e.noted(sum)
-	if found == nil {
+	was := e.noted(sum)
+	if was.nobody() {
 		// What was there is noted before it is changed: who has seen the change finds the note.
 		present := in.values.find(sum)
-		if found = e.noted(sum); found == nil {
+		if was = e.noted(sum); was.nobody() {
 			return present
 		}
 	}
-	if found == nobody {
-		return nil
+	if was.registered == nobody {
+		return found{}
 	}
-	return found
+	return was
 }
 
-// noted returns what was there under a value that has changed since the era began, nil if it has not.
-func (e *era) noted(of sum) *registered {
+// noted returns what was there under a value that has changed since the era began, nobody if it has not.
+func (e *era) noted(of sum) found {
 	for ; e != nil; e = e.next.Load() {
-		if found := e.before.find(of); found != nil {
-			return found
+		if was := e.before.find(of); !was.nobody() {
+			return was
 		}
 	}
-	return nil
+	return found{}
 }
 
 // note notes what was there under a value that is about to change, if that is hidden, and returns its sum.
 func (r *Registry) note(a headgate.Attribute, value string) sum {
 	of := r.sum(a, value)
-	if r.hidden == nil || r.hidden.before.find(of) != nil {
+	if r.hidden == nil || !r.hidden.before.find(of).nobody() {
 		return of
 	}
 	was := r.values.find(of)
-	if was == nil {
-		was = nobody
+	if was.nobody() {
+		was.registered = nobody
 	}
 	r.hidden.before.add(of, was)
 	return of
@@ -71,7 +71,7 @@ func (r *Registry) note(a headgate.Attribute, value string) sum {
 //
 // Changes are hidden from one set at a time, by one goroutine. The registry's own methods hide nothing.
 func (r *Registry) Hide(from *Set) (end func(show bool)) {
-	made := &era{before: &roster{}}
+	made := &era{before: &roster{shapes: &r.shapes}}
 	r.mu.Lock()
 	if r.last != nil {
 		r.last.next.Store(made)

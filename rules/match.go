@@ -42,6 +42,8 @@ type Matched struct {
 	value  string // of the key, if that is one attribute
 	byIP   bool   // the key is the address, because an attribute of the rule's key is missing
 	client bool   // the limits are the client's
+	short  bool   // there is one, in own
+	own    [1]Limit
 }
 
 // Simple tells that the rule counts as most do, and how many units a request takes: what is over its limits is rejected, the
@@ -103,6 +105,9 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 			continue
 		}
 		s.resolve(r, m, &p)
+		if m.short {
+			m.Limits = m.own[:]
+		}
 		exempts = exempts || r.unlimited
 	}
 	if exempts {
@@ -114,19 +119,43 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	return s.Match(subject, dst[:before]) // some of it may be from before a change and some from after
 }
 
-// MatchRule resolves the one rule of that id without asking whether it matches. It is false if there is no such rule.
-func (s *Set) MatchRule(id string, subject Subject) (Matched, bool) {
-	var m Matched
-	rank, ok := s.byID[id]
-	if ok {
-		var p probe
-		p.of(s, subject)
-		s.resolve(&s.rules[rank], &m, &p)
-		if s.shown.Load() != p.era {
-			return s.MatchRule(id, subject)
-		}
+// MatchRule resolves the one rule of that id without asking whether it matches. It is false if there is no such rule. It
+// allocates if the limit is a registered client's own; AppendRule does not.
+func (s *Set) MatchRule(id string, subject Subject) (m Matched, ok bool) {
+	ok = s.matchRule(id, subject, &m)
+	if m.short {
+		m.Limits = []Limit{m.own[0]}
 	}
 	return m, ok
+}
+
+// AppendRule is MatchRule, appended to dst if there is such a rule. It allocates nothing if dst has room.
+func (s *Set) AppendRule(id string, subject Subject, dst []Matched) ([]Matched, bool) {
+	n := len(dst)
+	dst = slices.Grow(dst, 1)[:n+1]
+	m := &dst[n]
+	if !s.matchRule(id, subject, m) {
+		return dst[:n], false
+	}
+	if m.short {
+		m.Limits = m.own[:]
+	}
+	return dst, true
+}
+
+func (s *Set) matchRule(id string, subject Subject, m *Matched) bool {
+	rank, ok := s.byID[id]
+	if !ok {
+		return false
+	}
+	for {
+		var p probe
+		p.of(s, subject)
+		s.resolve(&s.rules[rank], m, &p)
+		if s.shown.Load() == p.era {
+			return true
+		}
+	}
 }
 
 // Rule returns the rule of that id with its defaults filled in, nil if there is none in force. It is read only.

@@ -47,7 +47,7 @@ func (o *choices) first(p *probe) int {
 // override that matches, then the rule itself.
 func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", nil
-	m.rule, m.value, m.byIP, m.client = r, "", false, false
+	m.rule, m.value, m.byIP, m.client, m.short = r, "", false, false, false
 	if r.block {
 		m.Effect = Blocked
 		return
@@ -66,9 +66,14 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 		return
 	}
 	if p.clients || r.known {
-		if c, id := s.lookUp(m, p); c != nil {
+		if c, id := s.lookUp(m, p); !c.nobody() {
 			m.Client = id
-			limits, unlimited, block := c.under(r.rule.ID)
+			if c.one() {
+				c.short.to(&m.own[0])
+				m.client, m.short = true, true // as Limits, where it is known that m stays where it is
+				return
+			}
+			limits, unlimited, block := c.has.under(r.rule.ID)
 			m.client = len(limits) > 0
 			if block {
 				m.Effect = Blocked
@@ -96,11 +101,16 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 // own gives what the registered client has of its own in place of a plain rule's limits, if it is registered and has something.
 func (s *Set) own(m *Matched, p *probe) {
 	c, id := s.lookUp(m, p)
-	if c == nil {
+	if c.nobody() {
 		return
 	}
 	m.Client = id
-	limits, unlimited, block := c.under(m.Rule.ID)
+	if c.one() {
+		c.short.to(&m.own[0])
+		m.client, m.Limits = true, m.own[:]
+		return
+	}
+	limits, unlimited, block := c.has.under(m.Rule.ID)
 	switch {
 	case block:
 		m.Effect, m.Limits = Blocked, nil
@@ -114,7 +124,7 @@ func (s *Set) own(m *Matched, p *probe) {
 // plain is resolve for a rule that has nothing but limits and a key, but for what registered clients have.
 func (m *Matched) plain(r *compiled, p *probe) {
 	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", r.limits
-	m.rule, m.value, m.byIP, m.client = r, "", false, false
+	m.rule, m.value, m.byIP, m.client, m.short = r, "", false, false, false
 	switch {
 	case p.complete&r.keyBit == 0:
 		if !r.identify(m, p) {
@@ -174,32 +184,32 @@ func (s *Set) clients() int {
 	return n
 }
 
-// lookUp returns the registered client that the key names, nil if there is none, and its id.
-func (s *Set) lookUp(m *Matched, p *probe) (*registered, string) {
+// lookUp returns the registered client that the key names, nobody if there is none, and its id.
+func (s *Set) lookUp(m *Matched, p *probe) (found, string) {
 	if m.byIP {
 		return s.lookUpSlot(slotIP, m.rule.known, p)
 	}
 	for _, slot := range m.rule.slots[:m.rule.count] {
-		if c, id := s.lookUpSlot(int(slot), m.rule.known, p); c != nil {
+		if c, id := s.lookUpSlot(int(slot), m.rule.known, p); !c.nobody() {
 			return c, id
 		}
 	}
-	return nil, ""
+	return found{}, ""
 }
 
 // lookUpSlot returns the client that an attribute names, for sure if that matters.
-func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (*registered, string) {
+func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (found, string) {
 	value, _ := p.get(slot)
 	if p.clientOf != slot || sure && !p.clientSure { // several rules in a row count by the same
 		p.clientOf, p.clientSure, p.client = slot, sure, s.find(s.slots[slot], value, sure, p.era)
 	}
-	if p.client == nil {
-		return nil, ""
+	if p.client.nobody() {
+		return found{}, ""
 	}
 	return p.client, p.client.idOf(value)
 }
 
-func (s *Set) find(a headgate.Attribute, value string, sure bool, in *era) *registered {
+func (s *Set) find(a headgate.Attribute, value string, sure bool, in *era) found {
 	if in.hides() {
 		return s.findBefore(a, value, sure, in)
 	}
@@ -207,25 +217,25 @@ func (s *Set) find(a headgate.Attribute, value string, sure bool, in *era) *regi
 }
 
 // findBefore is find while a change is hidden.
-func (s *Set) findBefore(a headgate.Attribute, value string, sure bool, in *era) *registered {
-	if found := findIn(a, value, sure, s.live, nil); found != nil {
-		return found
+func (s *Set) findBefore(a headgate.Attribute, value string, sure bool, in *era) found {
+	if c := findIn(a, value, sure, s.live, nil); !c.nobody() {
+		return c
 	}
 	return in.find(s.fixed, a, value)
 }
 
-func findIn(a headgate.Attribute, value string, sure bool, first, second *Registry) *registered {
+func findIn(a headgate.Attribute, value string, sure bool, first, second *Registry) found {
 	for _, in := range [...]*Registry{first, second} {
 		if in == nil || in.Len() == 0 {
 			continue
 		}
-		found := in.guess(a, value)
-		if sure && found != nil {
-			found = in.find(a, value)
+		c := in.guess(a, value)
+		if sure && !c.nobody() {
+			c = in.find(a, value)
 		}
-		if found != nil {
-			return found
+		if !c.nobody() {
+			return c
 		}
 	}
-	return nil
+	return found{}
 }

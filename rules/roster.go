@@ -11,151 +11,169 @@ type sum [2]uint64
 // A roster is a table of clients by the sums of values, with linear probing. Reading takes no lock; those who change it take
 // turns.
 //
-// What a decision reads is small, since that is what its time depends on: a word for each place, in which there is a part of the
-// sum, the tag, and the number of the kind of client. A million take little more than a processor's own cache.
+// The time of a decision depends on how often it must wait for memory. So one half of the sum and what most clients have stand
+// side by side, and everything else stands apart.
 type roster struct {
-	kinds *kinds // nil if no client here is of a kind
-	seats atomic.Pointer[seats]
-	count int // clients
-	used  int // places that are taken, or were
+	shapes *shapes // of the clients' limits
+	seats  atomic.Pointer[seats]
+	count  int // clients
+	used   int // seats that are taken, or were
 }
 
-// kinds are clients that many are like, by their numbers.
-type kinds [maxKinds + 1]atomic.Pointer[registered]
-
-type seats struct {
-	words []atomic.Uint64 // 0 where nobody was ever
-	// What is behind a word stands apart, and before it is written.
-	sums    []sum
-	clients []atomic.Pointer[registered]
+// A seat is where one client is found, as long as there are these seats.
+type seat struct {
+	first atomic.Uint64 // half of the sum; 0 where nobody was ever
+	word  atomic.Uint64 // a short limit, or one of these
 }
 
-// A word is a tag, and in its low bits what is there: the number of a kind, or one of these.
+// Numbers that no shape has.
 const (
-	kindBits = 16
-	kindMask = 1<<kindBits - 1
-	vacant   = 0        // somebody was there
-	apart    = kindMask // a client of no kind
+	vacant = 0 // nobody is there any more
+	apart  = numberMask - iota
+	asNothing
+	asEverything
+	asBlocked
 )
 
-func tagOf(first uint64) uint64 { return max(first<<kindBits, 1<<kindBits) }
-
-// wordOf returns the word for a client.
-func wordOf(of sum, c *registered) uint64 {
-	switch {
-	case c == nil:
-		return tagOf(of[0]) | vacant
-	case c.page != nil:
-		return tagOf(of[0]) | apart
-	default:
-		return tagOf(of[0]) | uint64(c.number)
-	}
+type seats struct {
+	list []seat
+	// The other halves of the sums, and what is no short limit, stand apart. Both are there before the seat is taken.
+	rest    []uint64
+	clients []atomic.Pointer[annex]
 }
 
-// begin returns the place at which a search begins, next the one after.
+// An annex is where clients are that have more than their seats have room for. Many rosters need none.
+type annex [annexSeats]atomic.Pointer[registered]
+
+const annexSeats = 512
+
+func newSeats(size int) *seats {
+	made := &seats{make([]seat, size), make([]uint64, size), make([]atomic.Pointer[annex], (size+annexSeats-1)/annexSeats)}
+	preferLargePages(made.list)
+	return made
+}
+
+// firstOf returns the half of a sum by which seats are found, which is never 0.
+func firstOf(half uint64) uint64 { return max(half, 1) }
+
+// begin returns the seat at which a search begins, next the one after.
 func (t *seats) begin(first uint64) int {
-	place, _ := bits.Mul64(first, uint64(len(t.words)))
-	return int(place)
+	at, _ := bits.Mul64(first, uint64(len(t.list)))
+	return int(at)
 }
 
-func (t *seats) next(place int) int {
-	if place++; place == len(t.words) {
+func (t *seats) next(at int) int {
+	if at++; at == len(t.list) {
 		return 0
 	}
-	return place
+	return at
 }
 
-// add takes the first free place.
-func (t *seats) add(of sum, c *registered) {
-	place := t.begin(of[0])
-	for t.words[place].Load() != 0 {
-		place = t.next(place)
+// add takes the first free seat.
+func (t *seats) add(of sum, c found) {
+	first := firstOf(of[0])
+	at := t.begin(first)
+	for t.list[at].first.Load() != 0 {
+		at = t.next(at)
 	}
-	t.sums[place] = of
-	t.put(place, c)
+	t.rest[at] = of[1]
+	t.put(at, c)
+	t.list[at].first.Store(first)
 }
 
-// put puts a client in a place, or nobody.
-func (t *seats) put(place int, c *registered) {
-	if c != nil {
-		t.clients[place].Store(c)
+// put gives a seat to a client, or to nobody.
+func (t *seats) put(at int, c found) {
+	word := c.word()
+	if word == apart {
+		t.annex(at).Store(c.registered)
 	}
-	t.words[place].Store(wordOf(t.sums[place], c))
-	if c == nil {
-		t.clients[place].Store(nil)
+	if t.list[at].word.Swap(word) == apart && word != apart {
+		t.annex(at).Store(nil)
 	}
+}
+
+// annex returns where the client of a seat is that has more than the seat has room for.
+func (t *seats) annex(at int) *atomic.Pointer[registered] {
+	in := &t.clients[at/annexSeats]
+	if in.Load() == nil {
+		in.Store(new(annex))
+	}
+	return &in.Load()[at%annexSeats]
 }
 
 // search returns where the client of a sum is, -1 if there is none.
 func (t *seats) search(of sum) int {
-	for place := t.begin(of[0]); ; place = t.next(place) {
-		word := t.words[place].Load()
-		if word == 0 {
+	first := firstOf(of[0])
+	for at := t.begin(first); ; at = t.next(at) {
+		switch s := &t.list[at]; s.first.Load() {
+		case 0:
 			return -1
-		}
-		if word&kindMask != vacant && word&^kindMask == tagOf(of[0]) && t.sums[place] == of {
-			return place
+		case first:
+			if t.rest[at] == of[1] && s.word.Load() != vacant {
+				return at
+			}
 		}
 	}
 }
 
-// guess returns the client whose sum begins so, nil if there is none.
-func (r *roster) guess(first uint64) *registered {
+// guess returns the client whose sum has this half, nobody if there is none.
+func (r *roster) guess(half uint64) found {
 	t := r.seats.Load()
 	if t == nil {
-		return nil
+		return found{}
 	}
-	tag := tagOf(first)
-	for place := t.begin(first); ; place = t.next(place) {
-		word := t.words[place].Load()
-		if word == 0 {
-			return nil
-		}
-		if word&^kindMask != tag {
-			continue
-		}
-		if c := r.behind(t, place, word); c != nil {
-			return c
+	first := firstOf(half)
+	for at := t.begin(first); ; at = t.next(at) {
+		switch t.list[at].first.Load() {
+		case 0:
+			return found{}
+		case first:
+			if c := r.at(t, at); !c.nobody() {
+				return c
+			}
 		}
 	}
 }
 
-// behind returns the client behind a word.
-func (r *roster) behind(t *seats, place int, word uint64) *registered {
+// at returns who is in a seat.
+func (r *roster) at(t *seats, at int) found {
 	for {
-		var c *registered
-		switch kind := word & kindMask; kind {
+		word := t.list[at].word.Load()
+		switch word {
 		case vacant:
-			return nil
+			return found{}
 		case apart:
-			return t.clients[place].Load()
+			if c := t.annex(at).Load(); c != nil {
+				return c.apart()
+			}
+			// It is another by now.
+		case asNothing:
+			return found{registered: nothing}
+		case asEverything:
+			return found{registered: everything}
+		case asBlocked:
+			return found{registered: blocked}
 		default:
-			c = r.kinds[kind].Load()
+			return found{short: r.shapes.of(word)}
 		}
-		// If it is another now, so may be who has the number.
-		now := t.words[place].Load()
-		if now == word {
-			return c
-		}
-		word = now
 	}
 }
 
-// find returns the client of a sum, nil if there is none.
-func (r *roster) find(of sum) *registered {
+// find returns the client of a sum, nobody if there is none.
+func (r *roster) find(of sum) found {
 	t := r.seats.Load()
 	if t == nil {
-		return nil
+		return found{}
 	}
-	place := t.search(of)
-	if place < 0 {
-		return nil
+	at := t.search(of)
+	if at < 0 {
+		return found{}
 	}
-	return t.clients[place].Load()
+	return r.at(t, at)
 }
 
 // add adds a client that is not there under this sum.
-func (r *roster) add(of sum, c *registered) {
+func (r *roster) add(of sum, c found) {
 	r.reserve(1)
 	r.seats.Load().add(of, c)
 	r.used++
@@ -163,31 +181,29 @@ func (r *roster) add(of sum, c *registered) {
 }
 
 // replace puts a client in the place of the one that is there.
-func (r *roster) replace(of sum, c *registered) {
+func (r *roster) replace(of sum, c found) {
 	t := r.seats.Load()
 	t.put(t.search(of), c)
 }
 
-// remove removes the client that is there. Its place is free again when the seats are made anew.
+// remove removes the client that is there. Its seat is free again when the seats are made anew.
 func (r *roster) remove(of sum) {
-	r.replace(of, nil)
+	r.replace(of, found{})
 	r.count--
 }
 
-// reserve makes room for as many more. The seats are made anew when 4 of 5 places are taken, so that 3 of 5 are.
+// reserve makes room for as many more. The seats are made anew when 4 of 5 are taken, so that 3 of 5 are.
 func (r *roster) reserve(more int) {
 	old := r.seats.Load()
-	if more == 0 || old != nil && (r.used+more)*5 <= len(old.words)*4 {
+	if more == 0 || old != nil && (r.used+more)*5 <= len(old.list)*4 {
 		return
 	}
-	size := max(16, (r.count+more)*5/3)
-	made := &seats{make([]atomic.Uint64, size), make([]sum, size), make([]atomic.Pointer[registered], size)}
-	preferLargePages(made.words)
+	made := newSeats(max(16, (r.count+more)*5/3))
 	r.used = r.count
 	if old != nil {
-		for place := range old.words {
-			if c := old.clients[place].Load(); c != nil {
-				made.add(old.sums[place], c)
+		for at := range old.list {
+			if c := r.at(old, at); !c.nobody() {
+				made.add(sum{old.list[at].first.Load(), old.rest[at]}, c)
 			}
 		}
 	}

@@ -66,7 +66,7 @@ type probe struct {
 	net      netip.Prefix         // the client's address, once it was asked for
 	netKnown bool
 	clients  bool        // there are registered clients
-	client   *registered // the client of the value in clientOf
+	client   found       // the client of the value in clientOf
 	clientOf int         // a slot, noNode before anybody was looked up
 	// clientSure tells that it is that client's value for sure.
 	clientSure bool
