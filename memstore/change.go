@@ -57,7 +57,7 @@ func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
 		return headgate.Decision{}, err
 	}
 	pair, d := a.plan.ChargePair(algorithm.Pair{}, a.now, a.n)
-	g.add(a.tagWord(), pack(pair))
+	g.add(a.tagWord(), seal(a.tag(), pair))
 	return d, nil
 }
 
@@ -84,10 +84,10 @@ func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pai
 	e.live(a.tag(), life)
 	for {
 		word := e.unclaimed()
-		pair := to(unpack(word, a.now))
-		next := word&(denied|parity) | pack(pair)
+		pair := to(unseal(a.tag(), word, a.now))
+		next := word&denied | seal(a.tag(), pair)
 		if pair.Units == 0 {
-			next = held | word&parity // by which the next owner of the slot is told from this one
+			next = held
 		}
 		if !atomic.CompareAndSwapUint64(&e.state, word, next) {
 			continue
@@ -128,8 +128,9 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	a := s.ask(p, c.Key, c.Cost)
 	sh := s.lockFor(&a, c.Key)
 	defer sh.mu.Unlock()
-	if sh.wide.lookup(a.hash) != nil {
-		record, err := s.roomWide(sh, &a) // a limit of more buckets needs a larger one
+	if record := sh.wide.lookup(a.hash); record != nil {
+		// A limit of more buckets needs a larger one. What is returned does not.
+		record, err := s.fit(sh, &a, max(p.Words(), int(record[recordWords])))
 		if err != nil {
 			return err
 		}

@@ -14,15 +14,10 @@ import (
 // Whoever claims waits for nobody: if an entry is held or claimed by others, or a swap is lost too often, it puts back what it
 // has claimed and goes the long way, with locks. So everybody may wait for a claim, and no claim is ever waited for in turn.
 
-// claimed is the state of a claimed entry, but for its parity. No other has the bit of a holder, a time, and no units.
-const claimed = held | 1<<unitBits
-
-func isClaimed(state uint64) bool { return state&^parity == claimed }
-
 // unclaimed returns the state of an entry, once nobody claims it. It is for holders of the shard's lock.
 func (e *slot) unclaimed() uint64 {
 	for spins := 1; ; spins++ {
-		if state := atomic.LoadUint64(&e.state); !isClaimed(state) {
+		if state := atomic.LoadUint64(&e.state); state&claimed == 0 {
 			return state
 		}
 		pause(spins)
@@ -166,13 +161,13 @@ func (s *Store) see(c *claim, times int) bool {
 		}
 		word = atomic.LoadUint64(&e.state)
 	}
-	tagWord := atomic.LoadUint64(&e.tag) // after the state, as in takeCompact
-	if tagWord>>lifeBits != c.tag() || uint8(tagWord) < c.plan.life || !s.valid(c.now) {
+	tag, tagWord := c.tag(), atomic.LoadUint64(&e.tag) // after the state, as in takeCompact
+	if tagWord>>lifeBits != tag || uint8(tagWord) < c.plan.life || !s.valid(c.now) {
 		return false
 	}
 	var ok bool
 	c.slot, c.word = e, word
-	c.pair, ok = c.plan.TakePair(unpack(word, c.now), c.now, c.n)
+	c.pair, ok = c.plan.TakePair(unseal(tag, word, c.now), c.now, c.n)
 	return ok
 }
 
@@ -196,7 +191,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	}
 	for i := range claims[:max(last, 0)] {
 		if c := &claims[i]; c.slot != nil {
-			atomic.StoreUint64(&c.slot.state, pack(c.pair)|c.word&parity)
+			atomic.StoreUint64(&c.slot.state, seal(c.tag(), c.pair))
 		}
 	}
 	for i := range claims {
@@ -209,11 +204,11 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 
 // swap claims the entry or, if it is the last, takes from it. It is false if somebody has changed it since it was seen.
 func (c *claim) swap(last bool) bool {
-	next := uint64(claimed)
+	next := c.word | held | claimed
 	if last {
-		next = pack(c.pair)
+		next = seal(c.tag(), c.pair)
 	}
-	return atomic.CompareAndSwapUint64(&c.slot.state, c.word, next|c.word&parity)
+	return atomic.CompareAndSwapUint64(&c.slot.state, c.word, next)
 }
 
 // putBack lets go of entries that were claimed, as if nothing had been.

@@ -94,7 +94,9 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 	for i := 0; ; { // a directory that doubles meanwhile has what comes next behind i, and some of what was seen
 		sh.mu.Lock()
 		d := s.dirs[n].Load()
-		if d == nil || i >= len(d.segments) {
+		if d == nil || i >= len(d.segments) || ref == now && !s.valid(now) {
+			// If the clock has jumped meanwhile, entries are not readable at this time any more, and whoever noticed it has
+			// swept them. While the shard is locked it cannot become so.
 			sh.mu.Unlock()
 			break
 		}

@@ -41,6 +41,9 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			if got.Evictions == 0 {
 				t.Error("Evictions = 0, want some: the keys do not fit")
 			}
+			for n := range s.shards {
+				s.shards[n].wide.checkFree(t)
+			}
 			if got.Keys+got.Evictions+got.Refusals != 4*perGoroutine {
 				t.Errorf("%d keys + %d evictions + %d refusals, want %d in all", got.Keys, got.Evictions, got.Refusals, 4*perGoroutine)
 			}
@@ -75,6 +78,26 @@ func (s *Store) countBytes() int64 {
 		}
 	}
 	return sum
+}
+
+// checkFree checks that all records that are not in use are found among the free ones.
+func (r *records) checkFree(t *testing.T) {
+	t.Helper()
+	for size := range r.classes {
+		c := &r.classes[size]
+		free, before := uint32(0), uint32(0)
+		for at := c.free; at != 0; at = uint32(c.at(uint8(size), at-1)[freeNext]) {
+			record := c.at(uint8(size), at-1)
+			if record[recordWords] != freeRecord || uint32(record[freeBefore]) != before {
+				t.Fatalf("class %d: record %d follows %d and says %v", size, at-1, int(before)-1, record[:recordState])
+			}
+			before = at
+			free++
+		}
+		if made := c.made - uint32(c.holes)*perPage(uint8(size)); free+c.live != made {
+			t.Errorf("class %d: %d free and %d live records, want %d in all", size, free, c.live, made)
+		}
+	}
 }
 
 func TestMemoryPressureSparesDeniedKeys(t *testing.T) {

@@ -16,9 +16,9 @@ type Options struct {
 	// MaxBytes is the most memory that counters may take. At least 8 MiB. Default DefaultMaxBytes, which is room for 25
 	// to 50 million token buckets.
 	MaxBytes int64
-	// Now is the clock. Default the system's monotonic clock, set to its wall clock when the store is made. A clock that
-	// goes back adds no capacity; one that goes ahead by mistake, and back, stands still for keys until it has caught up.
-	// It is called by every goroutine that decides and by the store's own.
+	// Now is the clock, at a time after 1970. Default the system's monotonic clock, set to its wall clock when the store is
+	// made. A clock that goes back adds no capacity; one that goes ahead by mistake, and back, stands still for keys until it
+	// has caught up. It is called by every goroutine that decides and by the store's own.
 	Now func() time.Time
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/algorithm"
 )
 
 // What is measured here would measure the race detector under it.
@@ -20,7 +22,8 @@ func TestPauseOfASplitIsShort(t *testing.T) {
 	for range 200 {
 		g := newSegment(maxSlots, 0)
 		for !g.full(int(g.depth)) {
-			g.add(tagOf(rand.Uint64())<<lifeBits|20, pack2(s.now(), 1))
+			tag := tagOf(rand.Uint64())
+			g.add(tag<<lifeBits|20, seal(tag, algorithm.Pair{Time: s.now(), Units: 1}))
 		}
 		start := time.Now()
 		found := g.survey(s.now(), s.now(), 32)

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"math/rand/v2"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -38,12 +39,12 @@ func (p *plan) set(limit headgate.Limit) error {
 // out others.
 var loans = sync.Pool{New: func() any { return &plan{loan: true} }}
 
-// admitted is of how many limits that would push out others one is remembered.
-const admitted = 16
+// admitted is of how many limits that would push out others one is remembered, by chance: those that are asked for often.
+const admitted = 256
 
 // unplanned returns a plan for a limit that is not remembered. Give it to done after the decision.
 func (s *Store) unplanned(limit headgate.Limit, room bool) (*plan, error) {
-	if room || s.strangers.Add(1)%admitted == 0 {
+	if room || rand.Uint32()%admitted == 0 {
 		p, err := newPlan(limit)
 		if err == nil {
 			s.plans.Put(&limit, p)

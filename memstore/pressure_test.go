@@ -142,6 +142,9 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 					t.Errorf("%s: %d pass, want 10", limit, passed)
 				}
 			}
+			for n := range s.shards {
+				s.shards[n].wide.checkFree(t)
+			}
 		})
 	}
 }

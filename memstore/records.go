@@ -16,8 +16,8 @@ import (
 //	word 3   1 if the latest decision was a denial
 //	word 4…  the state
 //
-// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, and −1 in
-// word 1.
+// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in word 1
+// and the number of the one before it in word 2; numbers plus 1, and 0 for none.
 type records struct {
 	index   map[uint64]place
 	peak    int // how many the index has held
@@ -33,6 +33,8 @@ const (
 	recordState
 
 	freeRecord = -1
+	freeNext   = recordHash
+	freeBefore = recordUntil
 
 	minRecord   = 8 // words
 	maxClass    = 19
@@ -145,7 +147,7 @@ func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 		}
 	}
 	number := c.free - 1
-	c.free = uint32(c.at(size, number)[recordHash])
+	c.pull(size, number)
 	c.live++
 	return number, true
 }
@@ -170,11 +172,33 @@ func (s *Store) addPage(r *records, size uint8) bool {
 	per := perPage(size)
 	c.made = uint32(len(c.pages)) * per
 	for number := at * per; number < (at+1)*per; number++ {
-		record := c.at(size, number)
-		record[recordHash], record[recordWords] = int64(c.free), freeRecord
-		c.free = number + 1
+		c.push(size, number)
 	}
 	return true
+}
+
+// push makes a record the first of the free ones.
+func (c *class) push(size uint8, number uint32) {
+	record := c.at(size, number)
+	record[freeNext], record[recordWords], record[freeBefore] = int64(c.free), freeRecord, 0
+	if c.free != 0 {
+		c.at(size, c.free-1)[freeBefore] = int64(number) + 1
+	}
+	c.free = number + 1
+}
+
+// pull takes a record out of the free ones.
+func (c *class) pull(size uint8, number uint32) {
+	record := c.at(size, number)
+	next, before := uint32(record[freeNext]), uint32(record[freeBefore])
+	if next != 0 {
+		c.at(size, next-1)[freeBefore] = int64(before)
+	}
+	if before != 0 {
+		c.at(size, before-1)[freeNext] = int64(next)
+	} else {
+		c.free = next
+	}
 }
 
 // reclaimPage takes a page away from the class of the shard that has most of them, evicting what is on it: so states of one
@@ -226,17 +250,9 @@ func (c *class) evictable(size uint8, first uint32, asks uint64, now int64) bool
 
 // unlink takes the page that begins with first, all of whose records are free, out of the class.
 func (c *class) unlink(size uint8, first uint32) {
-	kept := uint32(0)
-	for at := c.free; at != 0; {
-		record := c.at(size, at-1)
-		next := uint32(record[recordHash])
-		if at-1 < first || at-1 >= first+perPage(size) {
-			record[recordHash] = int64(kept)
-			kept = at
-		}
-		at = next
+	for number := first; number < first+perPage(size); number++ {
+		c.pull(size, number)
 	}
-	c.free = kept
 	c.pages[first/perPage(size)] = nil
 	c.holes++
 }
@@ -276,9 +292,7 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 func (s *Store) releaseRecord(r *records, p place) {
 	s.budget.records.Add(-indexBytes)
 	c := &r.classes[p.class]
-	record := r.at(p)
-	record[recordHash], record[recordWords] = int64(c.free), freeRecord
-	c.free = p.number + 1
+	c.push(p.class, p.number)
 	c.live--
 }
 

@@ -12,15 +12,27 @@ import (
 // A shuffledClock runs ahead by a little with every reading, and hands its readings out of order: some come late by up to
 // 100 ms, and now and then one is hours behind or ahead of its time.
 type shuffledClock struct {
+	jumps  uint32 // of so many readings, a power of two, one jumps ahead and stays there
 	micros atomic.Int64
 	latest atomic.Int64 // the latest reading handed out
 }
 
+// newShuffledClock returns a clock that jumps ahead now and then, more often if there are but few readings.
+func newShuffledClock() *shuffledClock {
+	if soaking() {
+		return &shuffledClock{jumps: 1 << 22}
+	}
+	return &shuffledClock{jumps: 1 << 14}
+}
+
+// soaking tells whether the long tests are to be long.
+func soaking() bool { return os.Getenv("HEADGATE_SOAK") != "" }
+
 func (c *shuffledClock) Now() time.Time {
 	t := c.micros.Add(1)
 	switch r := rand.Uint32(); {
-	case r&0x3FFFFF == 0:
-		t = c.micros.Add(int64(time.Minute / time.Microsecond)) // jumps ahead, and stays there
+	case r&(c.jumps-1) == 0:
+		t = c.micros.Add(int64(time.Minute / time.Microsecond))
 	case r&0x3FF == 0:
 		t -= rand.Int64N(3 * time.Hour.Microseconds())
 	case r&1 == 0:
@@ -37,12 +49,12 @@ func (c *shuffledClock) Now() time.Time {
 func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	const keys, goroutines = 5_000, 1_000
 	decisions := 10_000_000 / slower
-	if os.Getenv("HEADGATE_SOAK") != "" {
+	if soaking() {
 		decisions = 1_000_000_000
 	}
 	limits := []string{"100/s burst 50", "300/s", "7/s gcra burst 3", "20/s leaky-bucket", "1000000/m"}
 	type counter struct{ admitted [5]atomic.Int64 }
-	clock := &shuffledClock{}
+	clock := &shuffledClock{jumps: 1 << 22}
 	s := newStore(t, Options{Now: clock.Now})
 	bounds := make([]*Bound, len(limits))
 	for i, l := range limits {
@@ -90,7 +102,7 @@ func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 				denied.Add(refused)
 				check(r.IntN(keys))
 				check(0)
-				if g == 0 && os.Getenv("HEADGATE_SOAK") != "" {
+				if g == 0 && soaking() {
 					t.Logf("%d decisions in %s", done.Load(), time.Since(start).Round(time.Second))
 				}
 			}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -13,9 +14,15 @@ type stock struct {
 	want chan struct{}
 
 	mu       sync.Mutex
-	few      int     // so many are few
-	ready    []*slot // touched, and counted as used memory
-	released []*slot // given back to the system; they are zero when they are touched again
+	few      int      // so many are few
+	ready    []stored // touched, and counted as used memory
+	released []*slot  // given back to the system; they are zero when they are touched again
+}
+
+// A stored is the memory of a segment in stock.
+type stored struct {
+	base *slot
+	used bool // it was a segment's before
 }
 
 const (
@@ -29,47 +36,47 @@ const (
 
 // newLargeSegment returns an empty segment of maxSlots slots, or nil if memory does not allow one.
 func (s *Store) newLargeSegment(depth uint8) *segment {
-	base, few := s.stock.take()
+	memory, few := s.stock.take()
 	if few {
 		select {
 		case s.stock.want <- struct{}{}:
 		default: // the keeper knows
 		}
 	}
-	if base == nil {
+	if memory.base == nil {
 		if !s.reserveTable(largeBytes) {
 			return nil
 		}
-		if base = s.stock.reuse(); base == nil {
+		if memory = s.stock.reuse(); memory.base == nil {
 			return newSegment(maxSlots, depth)
 		}
 	}
-	return &segment{slots: unsafe.Slice(base, maxSlots), depth: depth}
+	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, seen: memory.used}
 }
 
 // take returns a segment's memory from those that are ready, and whether there are few.
-func (t *stock) take() (base *slot, few bool) {
+func (t *stock) take() (memory stored, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.ready) - 1
 	if last < 0 {
-		return nil, true
+		return stored{}, true
 	}
-	base, t.ready = t.ready[last], t.ready[:last]
-	return base, last <= t.few
+	memory, t.ready = t.ready[last], t.ready[:last]
+	return memory, last <= t.few
 }
 
-// reuse returns memory that was released, or nil.
-func (t *stock) reuse() *slot {
+// reuse returns memory that was released, if there is some.
+func (t *stock) reuse() stored {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.released) - 1
 	if last < 0 {
-		return nil
+		return stored{}
 	}
 	base := t.released[last]
 	t.released = t.released[:last]
-	return base
+	return stored{base: base, used: true}
 }
 
 // release gives the memory of a segment, which holds no entry any more, back to the system.
@@ -105,26 +112,26 @@ func (s *Store) restock() {
 		}
 		bytes = bytes / largeBytes * largeBytes
 	}
-	var bases []*slot
+	var made []stored
 	for ; bytes > 0; bytes -= largeBytes {
-		base := s.stock.reuse()
-		if base == nil {
+		memory := s.stock.reuse()
+		if memory.base == nil {
 			break
 		}
-		touch(unsafe.Slice(base, maxSlots))
-		bases = append(bases, base)
+		touch(unsafe.Slice(memory.base, maxSlots))
+		made = append(made, memory)
 	}
 	if bytes > 0 {
 		chunk := newChunk(int(bytes / slotBytes))
 		touch(chunk)
 		for i := 0; i < len(chunk); i += maxSlots {
-			bases = append(bases, &chunk[i])
+			made = append(made, stored{base: &chunk[i]})
 		}
 	}
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
-	s.stock.ready = append(s.stock.ready, bases...)
-	s.stock.few = len(bases) / 2
+	s.stock.ready = append(s.stock.ready, made...)
+	s.stock.few = len(made) / 2
 }
 
 // newChunk returns so many slots, in large pages if they fill some. What lies before and behind is never touched.
@@ -143,7 +150,7 @@ func newChunk(slots int) []slot {
 func touch(slots []slot) {
 	const pageSlots = 4096 / slotBytes
 	for i := 0; i < len(slots); i += pageSlots {
-		slots[i] = slot{}
+		atomic.StoreUint64(&slots[i].tag, 0) // somebody may look at it still, see segment.seen
 	}
 }
 

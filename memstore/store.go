@@ -3,11 +3,13 @@ package memstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
@@ -25,8 +27,6 @@ type Store struct {
 	seeds  [algorithm.Kinds]maphash.Seed
 	dirs   [1 << shardBits]atomic.Pointer[directory]
 	plans  algorithm.Cache[*plan]
-	// strangers counts limits that are not among plans, where there was no room for them.
-	strangers atomic.Uint64
 
 	shards [1 << shardBits]shard
 
@@ -57,7 +57,11 @@ func New(o Options) (*Store, error) {
 	for kind := range s.seeds {
 		s.seeds[kind] = maphash.MakeSeed()
 	}
-	s.from.Store(s.clock.micros() - validBefore)
+	now := s.clock.micros()
+	if now < 0 {
+		return nil, fmt.Errorf("memstore: Now is at %s: want a time after 1970", time.UnixMicro(now).UTC())
+	}
+	s.from.Store(now - validBefore)
 	s.running.Add(2)
 	go s.janitor()
 	go s.keepStock()
@@ -164,11 +168,11 @@ func (a *ask) tagWord() uint64 { return a.tag()<<lifeBits | uint64(a.plan.life) 
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	a := s.ask(p, key, n)
 	if !p.compact {
-		*d, err = s.takeWide(&a)
+		*d, err = s.takeWide(&a, key)
 		return err
 	}
 	if !a.takes() {
-		*d = s.look(&a)
+		*d = s.look(&a, key)
 		return nil
 	}
 	for {
@@ -195,15 +199,14 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 var errLate = errors.New("the clock has jumped")
 
 // look decides without taking.
-func (s *Store) look(a *ask) headgate.Decision {
+func (s *Store) look(a *ask, key string) headgate.Decision {
 	if pair, found := s.read(a); found {
 		return a.plan.DecidePair(pair, a.now, a.n)
 	}
-	sh := &s.shards[a.shard()]
-	sh.mu.Lock()
+	sh := s.lockFor(a, key)
 	defer sh.mu.Unlock()
 	if e := s.entry(a.hash); e != nil {
-		return a.plan.DecidePair(unpack(e.unclaimed(), a.now), a.now, a.n)
+		return a.plan.DecidePair(unseal(a.tag(), e.unclaimed(), a.now), a.now, a.n)
 	}
 	if record := sh.wide.lookup(a.hash); record != nil {
 		return a.plan.Decide(stateOf(record), a.now, a.n)
@@ -218,10 +221,11 @@ func (s *Store) read(a *ask) (algorithm.Pair, bool) {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
-	if word&held != 0 || atomic.LoadUint64(&e.tag)>>lifeBits != a.tag() {
+	if word&held != 0 || atomic.LoadUint64(&e.tag)>>lifeBits != a.tag() ||
+		atomic.LoadUint64(&e.state) != word || !s.valid(a.now) {
 		return algorithm.Pair{}, false
 	}
-	return unpack(word, a.now), true
+	return unseal(a.tag(), word, a.now), true
 }
 
 // entry returns where the entry of a key is, or nil. Only with the shard's lock is it sure to stay there, and nil sure
@@ -271,14 +275,18 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 				e.live(tag, p.life)
 				continue
 			}
-			pair, ok := p.TakePair(unpack(word, now), now, n)
+			pair, ok := p.TakePair(unseal(tag, word, now), now, n)
 			if !ok {
-				if word&denied == 0 && !atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
-					continue
+				if word&denied != 0 { // it says so already, if it is this key's
+					if atomic.LoadUint64(&e.state) == word {
+						return pair, no
+					}
+				} else if atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
+					return pair, no
 				}
-				return pair, no
+				continue
 			}
-			if atomic.CompareAndSwapUint64(&e.state, word, pack(pair)|word&parity) {
+			if atomic.CompareAndSwapUint64(&e.state, word, seal(tag, pair)) {
 				return pair, yes
 			}
 			if lost++; lost == crowded {
@@ -323,7 +331,7 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 		return headgate.Decision{}, err
 	}
 	pair, _ = a.plan.TakePair(algorithm.Pair{}, a.now, a.n)
-	g.add(a.tagWord(), pack(pair))
+	g.add(a.tagWord(), seal(a.tag(), pair))
 	return a.plan.DescribeTaken(pair, a.now, a.n), nil
 }
 

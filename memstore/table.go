@@ -13,7 +13,7 @@ import (
 // entry that is claimed looks held to all but him; see claim.go.)
 // An entry is moved by holding it, writing it elsewhere, and freeing its tag, so a decision that was under way on the
 // old place fails to swap and looks again. It also fails if the place has a new owner meanwhile, even one whose pair is
-// the very same: the parity is not.
+// the very same: a state is sealed with its key's tag, see word.go.
 type slot struct {
 	tag, state uint64
 }
@@ -38,6 +38,7 @@ type segment struct {
 	slots []slot
 	used  int // slots that are not free
 	depth uint8
+	seen  bool // its memory was another's before, and who has looked for a key there since then may look still
 }
 
 func newSegment(slots int, depth uint8) *segment {
@@ -116,8 +117,7 @@ func (g *segment) add(tagWord, state uint64) {
 
 // own gives a free slot to a new owner.
 func (e *slot) own(tagWord, state uint64) {
-	other := ^atomic.LoadUint64(&e.state) & parity
-	atomic.StoreUint64(&e.state, state&^parity|other)
+	atomic.StoreUint64(&e.state, state)
 	atomic.StoreUint64(&e.tag, tagWord)
 }
 
@@ -180,8 +180,15 @@ func (g *segment) tidy(s *sieve) {
 }
 
 // fill puts entries into a segment that is not published yet. No atomic operation comes between one write and the next,
-// so that they need not wait for each other's cache lines.
+// so that they need not wait for each other's cache lines; unless somebody may see them, who must not see an entry without
+// its state.
 func (g *segment) fill(entries []slot) {
+	if g.seen {
+		for _, entry := range entries {
+			g.add(entry.tag, entry.state)
+		}
+		return
+	}
 	mask, base := uint64(len(g.slots)-1), g.base()
 	for _, entry := range entries {
 		i := entry.tag >> lifeBits & mask
@@ -189,7 +196,7 @@ func (g *segment) fill(entries []slot) {
 			i = (i + 1) & mask
 		}
 		e := at(base, i)
-		e.state = entry.state&^parity | ^e.state&parity
+		e.state = entry.state
 		e.tag = entry.tag
 	}
 	g.used += len(entries)
@@ -232,7 +239,7 @@ func (s *sieve) drops(e *slot) bool {
 		if state&held != 0 {
 			return false // by ourselves, for the check under way
 		}
-		rest := left(state, uint8(tagWord&lifeMask), s.ref, s.now)
+		rest := left(tagWord, state, s.ref, s.now)
 		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
 		if rest > -s.linger && !evict {
 			return false
@@ -251,10 +258,10 @@ func (g *segment) idles(now int64) bool {
 	idle := 0
 	for i := range min(64, len(g.slots)) {
 		e := &g.slots[i]
-		if tagWord := atomic.LoadUint64(&e.tag); tagWord != 0 {
-			if left(atomic.LoadUint64(&e.state), uint8(tagWord&lifeMask), now, now) <= -lingerMicros {
-				idle++
-			}
+		switch tagWord := atomic.LoadUint64(&e.tag); {
+		case tagWord == 0:
+		case tagWord>>lifeBits == gone, left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -lingerMicros:
+			idle++
 		}
 	}
 	return idle*8 >= min(64, len(g.slots))
@@ -282,7 +289,7 @@ func (g *segment) survey(ref, now int64, want int) census {
 			c.dead++
 			c.idle++
 		} else if state&held == 0 {
-			if rest := left(state, uint8(tagWord&lifeMask), ref, now); rest <= 0 {
+			if rest := left(tagWord, state, ref, now); rest <= 0 {
 				c.dead++
 				if rest <= -lingerMicros {
 					c.idle++

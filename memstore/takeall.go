@@ -206,6 +206,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		moves, err := s.makePlace(&parts[i], moved)
 		if err != nil {
 			for j := range i {
+				parts[j].record = nil // it may have moved
 				s.hold(&parts[j])
 				s.letGo(&parts[j], true)
 			}
@@ -261,7 +262,7 @@ func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
 			s.refusals.Add(1)
 			return true, err
 		}
-		g.add(p.tagWord(), held)
+		g.add(p.tagWord(), held|seal(p.tag(), algorithm.Pair{}))
 		return true, nil
 	}
 	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
@@ -301,7 +302,7 @@ func (s *Store) hold(p *part) {
 func (p *part) hold(e *slot) {
 	e.live(p.tag(), p.plan.life)
 	p.slot, p.word = e, e.hold()&^held
-	p.pair = unpack(p.word, p.now)
+	p.pair = unseal(p.tag(), p.word, p.now)
 }
 
 // tryPart decides what a part asks for, and notes what its entry would come to. The decision is written where it stays,
@@ -353,7 +354,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
 		if p.n > 0 {
-			p.word = pack(p.next) | p.word&parity
+			p.word = seal(p.tag(), p.next)
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.taken:

@@ -63,10 +63,10 @@ func TestLifeCoversTheLimit(t *testing.T) {
 		for _, units := range []int64{1, p.Capacity(), p.MaxUnits()} {
 			word := pack2(0, units)
 			lives := p.Life(units)
-			if left(word, p.life, 0, lives-1) <= 0 {
+			if left(uint64(p.life), word, 0, lives-1) <= 0 {
 				t.Errorf("%s: %d units are forgotten before their %d µs", test.limit, units, lives)
 			}
-			if left(word, p.life, 0, 4*lives+4) > 0 {
+			if left(uint64(p.life), word, 0, 4*lives+4) > 0 {
 				t.Errorf("%s: %d units are kept for more than 4 times their %d µs", test.limit, units, lives)
 			}
 		}
@@ -155,5 +155,39 @@ func TestLifeIsRaisedWithTheLimit(t *testing.T) {
 	s.sweepAll()
 	if d := take(t, s, "alice", "10/h", 1); d.Allowed {
 		t.Errorf("%+v, want a denial: what was consumed was forgotten", d)
+	}
+}
+
+// A sweep that began before the clock jumped does not take what was consumed since then for what is long dead.
+func TestASweepFromBeforeAJumpForgetsNothing(t *testing.T) {
+	day := 24 * time.Hour
+	for _, limit := range []string{"10/h", "10/d fixed-window", "10/h sliding-window"} {
+		for _, jump := range []time.Duration{day, 4 * day, 5 * day, 20 * day, 30 * day} {
+			clock := &fakeClock{}
+			s := newStore(t, Options{Now: clock.Now})
+			before := s.now()
+			clock.advance(jump)
+			take(t, s, "alice", limit, 10)
+			for n := range s.shards {
+				s.sweepShard(uint8(n), before, before)
+			}
+			if d := take(t, s, "alice", limit, 1); d.Allowed {
+				t.Errorf("%s, a jump of %s: %+v, want a denial", limit, jump, d)
+			}
+		}
+	}
+}
+
+// Times before 1970 are refused at once: no key has been seen then, and none ever would be forgotten.
+func TestAClockBefore1970IsRefused(t *testing.T) {
+	for _, at := range []time.Time{{}, time.UnixMicro(-1)} {
+		if s, err := New(Options{Now: func() time.Time { return at }}); err == nil {
+			t.Errorf("a clock at %s: got a store, want an error", at)
+			_ = s.Close()
+		}
+	}
+	s := newStore(t, Options{Now: func() time.Time { return time.UnixMicro(0) }})
+	if d := take(t, s, "alice", "5/s", 1); !d.Allowed {
+		t.Errorf("a clock at 1970: %+v, want it allowed", d)
 	}
 }

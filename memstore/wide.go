@@ -20,9 +20,8 @@ func spare(k algorithm.Kind) int {
 	}
 }
 
-func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
-	sh := &s.shards[a.shard()]
-	sh.mu.Lock()
+func (s *Store) takeWide(a *ask, key string) (headgate.Decision, error) {
+	sh := s.lockFor(a, key)
 	defer sh.mu.Unlock()
 	if err := s.widen(sh, a); err != nil {
 		return headgate.Decision{}, err
@@ -111,9 +110,13 @@ func (s *Store) widen(sh *shard, a *ask) error {
 	if err != nil {
 		return err
 	}
-	pair := unpack(e.hold()&^(held|denied), a.now)
+	word := e.hold()
+	pair := unseal(a.tag(), word, a.now)
 	atomic.StoreUint64(&e.tag, gone<<lifeBits)
 	state := append(stateOf(record), pair.Time, pair.Units)
 	a.settle(record, state, a.plan.DecidePair(pair, a.now, 0).ResetAfter)
+	if word&denied != 0 {
+		record[recordDenied] = 1
+	}
 	return nil
 }

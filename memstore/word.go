@@ -10,16 +10,20 @@ import (
 //
 //	bit 63      held: a holder of the shard's lock is about to change or move the entry
 //	bit 62      denied: the latest decision was a denial; such a key is not evicted
-//	bit 61      parity: changes when the slot gets a new owner
+//	bit 61      claimed, and then held as well: by a TakeAll, see claim.go
 //	bits 20–60  time in µs, modulo 2^41 (25 days)
 //	bits 0–19   units
+//
+// Time and units are sealed with the key: the 56 bits of its tag are added to them without carry. So the words of two keys
+// that have consumed the same at the same time differ, and one who has read the word of a key cannot swap that of the
+// slot's next owner for it.
 //
 // A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because what is
 // dead is found and dropped in time (see lap.go).
 const (
-	held   = 1 << 63
-	denied = 1 << 62
-	parity = 1 << 61
+	held    = 1 << 63
+	denied  = 1 << 62
+	claimed = 1 << 61
 
 	unitBits = 20
 	timeBits = 41
@@ -34,6 +38,12 @@ const (
 func pack(p algorithm.Pair) uint64 {
 	return uint64(p.Time)&timeMask<<unitBits | uint64(p.Units)
 }
+
+// seal returns the state word of a key, given by its tag, that has a pair.
+func seal(tag uint64, p algorithm.Pair) uint64 { return pack(p) ^ tag }
+
+// unseal returns the pair in the state word of a key.
+func unseal(tag, word uint64, now int64) algorithm.Pair { return unpack(word^tag, now) }
 
 // unpack returns the pair in a word, whose time is less than maxAhead after now and less than 2^41 − maxAhead before. A
 // word without units is that of an entry that is only just being added.
@@ -114,9 +124,11 @@ func lifeTime(life uint8) int64 {
 	return (2 + int64(life&1)) << (life >> 1) >> 1
 }
 
-// left returns how long the entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how long it has been. The
-// word's time is told by ref, a time at which the entry was known to be readable.
-func left(word uint64, life uint8, ref, now int64) int64 {
+// left returns how long an entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how
+// long it has been. The word's time is told by ref, a time at which the entry was known to be readable.
+func left(tagWord, word uint64, ref, now int64) int64 {
+	word ^= tagWord >> lifeBits
+	life := uint8(tagWord & lifeMask)
 	units := int64(word & unitMask)
 	if units == 0 {
 		return -lingerMicros
