@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,17 @@ type Exchange interface {
 	// there. Notes that heard was called with before may be left out. A note may be forgotten when nobody has left one under
 	// its key for as long as keep says. Without keys, it finds out whether there is anybody: err is nil only if there is.
 	//
-	// missed are the indices of keys whose notes may not have been left, and err says why. An error that has a method
+	// missed are the indices of keys whose notes may not have been left, and err says why. Keys of one of the Groups are kept
+	// together, so that they are missed together. An error that has a method
 	// Foreign() bool, and that returns true, tells that somebody else leaves notes there who does not belong to us.
 	Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(key int, author, note string, age time.Duration)) (missed []int, err error)
+}
+
+// A Forgetful exchange knows when it has lost its notes, as a Redis does that starts again without its data.
+type Forgetful interface {
+	// Lost returns of which Groups of keys notes were lost, as far as exchanges since it was last called have shown, one bit each.
+	// They are left again then.
+	Lost() uint64
 }
 
 // Async decides by this node's own counters, and tells other nodes, and hears from them, what was consumed: some times in
@@ -42,16 +51,24 @@ type Exchange interface {
 // # When the exchange is away
 //
 // Nodes go on deciding by themselves, and tell what they consumed when it is back. After a few intervals without an answer
-// the checks' policies apply; see [Ledger.SetAway]. An exchange that loses all its notes loses nothing that matters: each
-// node remembers what it heard, and totals go on.
+// the checks' policies apply; see [Ledger.SetAway]. If only a part of it is away, as one server of a cluster, they apply to
+// the keys that are kept there. An exchange that loses all its notes loses nothing that matters: each
+// node remembers what it heard, and totals go on; and if it is [Forgetful], nodes leave again what others may not have heard.
+//
+// # Windows
+//
+// They begin by the date of the exchange, if it is a [Dater]: hosts' own dates do not matter, and one that is off by more than
+// MaxDateOff is told of.
 type Async struct {
 	byLedger
 	exchange Exchange
 	options  AsyncOptions
 	clock    Clock
 	rounds   rounds
+	calendar *calendar
 
 	batch batch
+	parts parts
 	began time.Duration // by the clock: when the latest exchange was
 	last  time.Duration // by the clock: when an exchange last succeeded
 	since time.Duration // by the clock: when they began to fail; 0 while they don't
@@ -158,9 +175,14 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	}
 	a := &Async{byLedger: byLedger{l}, exchange: x, options: o, clock: l.options.Clock}
 	a.last = a.clock.Now()
+	a.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)
 	a.rounds.begin(a.clock, spread(o.Interval, o.Rand), a.turn)
 	return a, nil
 }
+
+// AskDate asks the exchange for its date, as is done now and then anyway: who does so before the first decision sees to it that
+// no window goes by the host's own.
+func (a *Async) AskDate(ctx context.Context) error { return a.calendar.askNow(ctx) }
 
 // Author returns what stands before a node's notes in an exchange: its incarnation, which is drawn if there is none, and its
 // name.
@@ -180,6 +202,9 @@ func (a *Async) Close(ctx context.Context) error {
 // turn makes one exchange if there is something to tell, or to find out: whether the exchange is there matters to who comes
 // next, however long nobody has.
 func (a *Async) turn(ctx context.Context) {
+	if a.last >= a.began { // it answers, as far as is known
+		a.calendar.turn(ctx)
+	}
 	_, _ = a.round(ctx) // what fails is told, and told again
 	if len(a.batch.tallies) == 0 && a.clock.Now()-a.began >= a.patience() {
 		_ = a.meet(ctx)
@@ -197,11 +222,12 @@ func (a *Async) patience() time.Duration {
 // round makes one exchange, unless there is nothing to tell. It says whether there may be more.
 func (a *Async) round(ctx context.Context) (more bool, err error) {
 	a.batch.fill(a.ledger, a.options.MaxKeys)
+	full := len(a.batch.tallies) == a.options.MaxKeys
+	a.parts.ask(&a.batch)
 	if len(a.batch.tallies) == 0 {
 		return false, nil
 	}
-	err = a.meet(ctx)
-	return len(a.batch.tallies) == a.options.MaxKeys, err
+	return full, a.meet(ctx)
 }
 
 // meet makes an exchange of what is in the batch.
@@ -215,6 +241,9 @@ func (a *Async) meet(ctx context.Context) error {
 	a.counters.sent.Add(int64(len(b.tallies) - len(missed)))
 	a.counters.trip.Store(int64(a.clock.Now() - a.began))
 	a.settle(missed, err)
+	if f, ok := a.exchange.(Forgetful); ok {
+		a.ledger.retellAll(f.Lost())
+	}
 	return err
 }
 
@@ -249,6 +278,13 @@ func (a *Async) settle(missed []int, err error) {
 		a.counters.failures.Add(1)
 		a.ledger.Retell(a.batch.pick(missed))
 	}
+	patience := time.Duration(a.options.Missed) * a.options.Interval
+	was := a.parts.cut
+	a.parts.note(a.batch.tallies, missed, a.began, now, patience)
+	if cut := a.parts.cut; cut|was != 0 {
+		a.ledger.setCut(cut, a.options.Interval)
+		a.counters.cut.Store(int64(bits.OnesCount64(cut)))
+	}
 	if len(missed) < len(a.batch.tallies) || len(a.batch.tallies) == 0 && err == nil {
 		if a.since != 0 {
 			a.ledger.SetAway(false, 0)
@@ -257,9 +293,10 @@ func (a *Async) settle(missed []int, err error) {
 			a.counters.away.Store(false)
 		}
 		a.last = now
+		a.tellParts(err, now)
 		return
 	}
-	if silent := now - a.last; silent >= time.Duration(a.options.Missed)*a.options.Interval {
+	if silent := now - a.last; silent >= patience {
 		a.ledger.SetAway(true, a.options.Interval)
 		if a.since == 0 {
 			a.since = max(1, a.last)
@@ -269,8 +306,22 @@ func (a *Async) settle(missed []int, err error) {
 	}
 }
 
+// tellParts tells that a part of the exchange is away, or none is any more.
+func (a *Async) tellParts(err error, now time.Duration) {
+	p := &a.parts
+	switch cut := p.cut != 0; {
+	case cut && !p.told:
+		p.told, p.toldAt = true, now
+		a.tell(AsyncEvent{Kind: ExchangePartAway, Err: err})
+	case !cut && p.told:
+		p.told = false
+		a.tell(AsyncEvent{Kind: ExchangePartBack, Down: now - p.toldAt})
+	}
+}
+
 type asyncCounters struct {
 	exchanges, failures, sent, heard, garbled, foreign, trip atomic.Int64
+	cut                                                      atomic.Int64
 	away                                                     atomic.Bool
 }
 
@@ -289,16 +340,21 @@ type AsyncStats struct {
 	RoundTrip time.Duration
 	// Away tells that the exchange has not answered for so long that policies apply.
 	Away bool
+	// Cut is of how many of the Groups of keys this is so, if not of all.
+	Cut int
+	// Ahead is by how much the date of the fleet is ahead of this host's.
+	Ahead time.Duration
 }
 
 // Stats returns the figures as they are now.
-func (a *Async) Stats() AsyncStats { return a.counters.stats(a.ledger) }
+func (a *Async) Stats() AsyncStats { return a.counters.stats(a.ledger, a.calendar) }
 
-func (c *asyncCounters) stats(l *Ledger) AsyncStats {
+func (c *asyncCounters) stats(l *Ledger, dates *calendar) AsyncStats {
 	return AsyncStats{
 		LedgerStats: l.Stats(),
 		Exchanges:   c.exchanges.Load(), Failures: c.failures.Load(),
 		Sent: c.sent.Load(), Heard: c.heard.Load(), Garbled: c.garbled.Load(), Foreign: c.foreign.Load(),
-		RoundTrip: time.Duration(c.trip.Load()), Away: c.away.Load(),
+		RoundTrip: time.Duration(c.trip.Load()), Away: c.away.Load(), Cut: int(c.cut.Load()),
+		Ahead: time.Duration(dates.ahead.Load()),
 	}
 }

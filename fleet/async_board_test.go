@@ -17,6 +17,8 @@ type slate struct {
 	mu    sync.Mutex
 	notes map[string]map[string]slateNote
 	down  bool
+	lost  func(key string) bool // of which keys notes are lost; nil if of none
+	ahead time.Duration         // of its date
 	calls int
 }
 
@@ -50,6 +52,33 @@ func (s *slate) wipe() {
 	clear(s.notes)
 }
 
+// Date implements Dater.
+func (p pencil) Date(ctx context.Context) (time.Time, error) {
+	wait(ctx, p.delay)
+	p.mu.Lock()
+	date, down := time.Now().Add(p.ahead), p.down
+	p.mu.Unlock()
+	wait(ctx, p.delay)
+	if down || ctx.Err() != nil {
+		return time.Time{}, errDown
+	}
+	return date, nil
+}
+
+// undated hides that an exchange has a date.
+type undated struct{ to Exchange }
+
+func (u undated) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
+	return u.to.Exchange(ctx, keys, notes, keep, heard)
+}
+
+// lose has notes of some keys lost from now on.
+func (s *slate) lose(lost func(key string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = lost
+}
+
 func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
 	wait(ctx, p.delay)
 	type found struct {
@@ -58,12 +87,17 @@ func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Dur
 		age          time.Duration
 	}
 	var all []found
+	var missed []int
 	p.mu.Lock()
 	p.calls++
 	down := p.down || ctx.Err() != nil
 	for i := range keys {
 		if down {
 			break
+		}
+		if p.lost != nil && p.lost(keys[i]) {
+			missed = append(missed, i)
+			continue
 		}
 		for author, note := range p.notes[keys[i]] {
 			if author != p.author {
@@ -80,7 +114,7 @@ func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Dur
 	p.mu.Unlock()
 	wait(ctx, p.delay)
 	if down || ctx.Err() != nil {
-		missed := make([]int, len(keys))
+		missed = make([]int, len(keys))
 		for i := range missed {
 			missed[i] = i
 		}
@@ -88,6 +122,9 @@ func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Dur
 	}
 	for _, f := range all {
 		heard(f.key, f.author, f.note, f.age)
+	}
+	if missed != nil {
+		return missed, errDown
 	}
 	return nil, nil
 }

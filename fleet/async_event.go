@@ -12,6 +12,8 @@ type AsyncEvent struct {
 	Err error
 	// Down is, when it is back, for how long it was away.
 	Down time.Duration
+	// Off is by how much a date is later than that of the fleet.
+	Off time.Duration
 }
 
 // An AsyncEventKind says what happened.
@@ -19,9 +21,14 @@ type AsyncEventKind uint8
 
 // The kinds of events.
 const (
-	ExchangeAway    AsyncEventKind = iota // it has not answered for some intervals; policies apply
-	ExchangeBack                          // it answers again
-	ExchangeForeign                       // another fleet uses it under the same name; told once in ten seconds
+	ExchangeAway     AsyncEventKind = iota // it has not answered for some intervals; policies apply
+	ExchangeBack                           // it answers again
+	ExchangeForeign                        // another fleet uses it under the same name; told once in ten seconds
+	ExchangePartAway                       // for some of the keys it has not answered for some intervals; policies apply to them
+	ExchangePartBack                       // it answers for all keys again
+	DateOff                                // this host's date is not that of the fleet, by which windows are counted
+	DateRight                              // it is again
+	StoreDateOff                           // the date of a region's store, by which it counts windows, is not that of the fleet
 	asyncEventKinds
 )
 
@@ -29,11 +36,22 @@ var asyncEventTexts = [asyncEventKinds]string{
 	ExchangeAway:    "what nodes consume cannot be exchanged: each decides by itself",
 	ExchangeBack:    "what nodes consume is exchanged again",
 	ExchangeForeign: "a fleet with another secret exchanges under the same name: nothing is shared with it",
+
+	ExchangePartAway: "what nodes consume of some keys cannot be exchanged: each decides by itself",
+	ExchangePartBack: "what nodes consume of all keys is exchanged again",
+	DateOff:          "this host's date is not the fleet's: windows go by the fleet's",
+	DateRight:        "this host's date is the fleet's again",
+	StoreDateOff:     "the date of this region's store is not the fleet's: its windows begin at other times than those of other regions",
 }
 
 func (k AsyncEventKind) String() string {
-	if k < asyncEventKinds {
-		return asyncEventTexts[k]
+	return textOf(int(k), asyncEventTexts[:])
+}
+
+// textOf returns what stands for a kind of event.
+func textOf(kind int, texts []string) string {
+	if kind < len(texts) {
+		return texts[kind]
 	}
 	return "unknown"
 }
@@ -59,6 +77,9 @@ func logAsync(e AsyncEvent) {
 	}
 	if e.Down != 0 {
 		args = append(args, "down", e.Down)
+	}
+	if e.Off != 0 {
+		args = append(args, "off", e.Off)
 	}
 	slog.Warn("headgate: "+e.Kind.String(), args...)
 }

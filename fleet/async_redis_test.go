@@ -296,3 +296,18 @@ func holdsOnRedis(t *testing.T, url, key string, times int, length time.Duration
 	}
 	return nil
 }
+
+// A node that comes after Redis has lost its notes hears of what was consumed before, though the others have told it already.
+func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	all := onRedis(t, server.URL(), 2, nil)
+	limit := headgate.Per(100, 300*24*time.Hour)
+	takeAsync(t, all[0], "k", limit, 10)
+	waitFor(t, "the note to be left", func() bool { return all[0].Stats().Waiting == 0 && all[0].Stats().Sent > 0 })
+	if _, err := server.Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	takeAsync(t, all[1], "k", limit, 5)
+	agree(t, "after all was lost", "k", limit, 85, all...)
+}

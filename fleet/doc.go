@@ -20,6 +20,7 @@
 //
 // # Time
 //
-// Everything goes by a [Clock] that never goes back. The network is behind [Exchange], [Mesh], [Source], [RollBook] and
+// Everything goes by a [Clock] that never goes back. Windows begin by a date that nodes have in common: that of a [Dater], or
+// the median of theirs. The network is behind [Exchange], [Mesh], [Source], [RollBook] and
 // [RegionBook], so that all of this runs under a simulator's time as well.
 package fleet

@@ -189,6 +189,13 @@ type Listener interface {
 // what was consumed. When a network that was cut is whole again, hosts join again by themselves, and tell each other what
 // they have missed.
 //
+// # Windows
+//
+// Hosts tell their own dates with all that they tell, at least every second or so, and each goes by the median of those that live,
+// the earlier of the two in the middle if their number is even. So all go by the same, but for how long a packet takes, as long as
+// they know of the same hosts; and it is a right one as long as most are. A host whose date is off by more than
+// MaxDateOff is told of.
+//
 // Of two hosts with the same name, the one that the others know is listened to until it leaves or is lost; the second is
 // not, and NameTaken is told by those that meet it and by itself.
 //
@@ -204,6 +211,7 @@ type Gossip struct {
 	herald  *herald
 	spread  *spreader
 	hearing hearing
+	dates   gossipDates
 	mesh    atomic.Pointer[Mesh] // nil until it is made
 	closing sync.Once
 	failed  error // of closing

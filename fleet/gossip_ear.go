@@ -104,6 +104,9 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 		h.tallies = append(h.tallies, t.tally)
 	}
 	c.latest = max(c.latest, head.uptime)
+	if c.dated(head.date, g.ledger.date(g.ledger.Uptime()), g.clock.Now()) {
+		g.agreed()
+	}
 	g.ledger.Absorb(c.peer, head.uptime, h.tallies)
 	return c.peer.Name, true
 }
@@ -171,19 +174,17 @@ func (g *Gossip) state() []byte {
 	head := header{fleet: g.fleet, from: g.self}
 	var tallies []Tally
 	head.uptime, tallies = g.spread.look(keys)
-	if len(tallies) == 0 {
-		return nil
-	}
+	head.date = g.ledger.date(head.uptime)
 	var state, packet []byte
 	var l letter
-	for len(tallies) > 0 {
+	for first := true; first || len(tallies) > 0; first = false { // if there is nothing else, the date
 		l.begin(&head)
 		n := 0
 		for n < len(tallies) && l.add(&told{tally: tallies[n]}) {
 			n++
 		}
 		packet = l.seal(packet[:0])
-		if n == 0 || len(state)+len(packet)+binary.MaxVarintLen32 > maxState {
+		if n == 0 && len(tallies) > 0 || len(state)+len(packet)+binary.MaxVarintLen32 > maxState {
 			break
 		}
 		state = binary.AppendUvarint(state, uint64(len(packet)))

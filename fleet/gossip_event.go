@@ -36,6 +36,7 @@ const (
 	BadPacket                            // a packet made no sense
 	Resumed                              // this host stood still for some time; others may have missed it
 	Trouble                              // something else the network says
+	HostDateOff                          // the date of a host, maybe this one, is not that of most; it goes by theirs
 	gossipEventKinds
 )
 
@@ -52,17 +53,15 @@ var gossipEventTexts = [gossipEventKinds]string{
 	BadPacket:     "a packet made no sense",
 	Resumed:       "this host stood still, joining again",
 	Trouble:       "trouble on the gossip network",
+	HostDateOff:   "the date of a host is not that of most: windows go by theirs",
 }
 
 func (k GossipEventKind) String() string {
-	if k < gossipEventKinds {
-		return gossipEventTexts[k]
-	}
-	return "unknown"
+	return textOf(int(k), gossipEventTexts[:])
 }
 
 // noisy kinds can be caused by anyone who can send a packet.
-func (k GossipEventKind) noisy() bool { return k >= NotJoined && k != Resumed }
+func (k GossipEventKind) noisy() bool { return k >= NotJoined && k != Resumed && k != HostDateOff }
 
 const (
 	gossipEventRoom  = 64
@@ -103,7 +102,7 @@ func newHerald(clock Clock, to func(GossipEvent)) *herald {
 // logGossip is the default of GossipOptions.OnEvent.
 func logGossip(e GossipEvent) {
 	level := slog.LevelInfo
-	if e.Kind.noisy() || e.Kind == HostLost {
+	if e.Kind.noisy() || e.Kind == HostLost || e.Kind == HostDateOff {
 		level = slog.LevelWarn
 	}
 	attrs := []any{}

@@ -37,6 +37,9 @@ type correspondent struct {
 	pages   [nickSpan / nickPage]*[nickPage]meaning
 	latest  time.Duration  // uptime of the newest packet
 	heardOf [heardKeys]Key // of late, each at a place that its hash says
+	ahead   time.Duration  // its date, of ours; see dated
+	aheadAt time.Duration  // by the clock; 0 if it is not known
+	off     bool           // it is off, and that was told
 }
 
 // over tells whether another incarnation has followed that one, whose packets were on their way for long then.

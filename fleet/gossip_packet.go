@@ -14,11 +14,12 @@ import (
 //
 //	version   1 byte
 //	hops      1 byte    how many more times it may be passed on
-//	kind      1 byte    news, or a farewell, which ends after the uptime
+//	kind      1 byte    news, or a farewell, which ends after the date
 //	fleet     8 bytes   a hash of the cluster's name and secret
 //	host      8 bytes   incarnation, then its name with the length before it
 //	number    varint    counts the packets of an incarnation
 //	uptime    varint    of the host when it wrote this, µs
+//	date      varint    of the host, by its own clock, when it wrote this, µs since 1970
 //	limits    varint how many, then each: algorithm, flags, count, and what the flags announce
 //	whole     varint how many, then each: key 16 bytes, place in limits and flags, start µs, total, level, and what the
 //	          flags announce: nickname, window, offset
@@ -31,7 +32,7 @@ import (
 // Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
 // keys the chance that any two share a counter is below 10^-20.
 const (
-	packetVersion = 1
+	packetVersion = 2
 	// maxPacket keeps a packet, with what memberlist and IP put around it, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket   = 1300
@@ -59,6 +60,7 @@ type header struct {
 	from   Peer
 	number uint64
 	uptime time.Duration
+	date   time.Duration // since 1970
 }
 
 func (h *header) append(b []byte) []byte {
@@ -68,7 +70,8 @@ func (h *header) append(b []byte) []byte {
 	b = append(b, byte(len(h.from.Name)))
 	b = append(b, h.from.Name...)
 	b = binary.AppendUvarint(b, h.number)
-	return appendMicros(b, h.uptime)
+	b = appendMicros(b, h.uptime)
+	return appendMicros(b, h.date)
 }
 
 // A told is a tally on its way: whole if its nickname need not be known, else short.
@@ -341,6 +344,7 @@ func (r *reader) header() (h header, name []byte, err error) {
 	name = r.bytes(size)
 	h.number = r.uvarint()
 	h.uptime = r.micros()
+	h.date = r.micros()
 	if r.torn || size == 0 || size > maxHostName || h.kind > farewell {
 		return h, nil, errTorn
 	}

@@ -40,6 +40,7 @@ type spreader struct {
 	packets [][]byte
 	seen    int           // how many others there were in the last round
 	uptime  time.Duration // when this round began to look at what there is
+	spoke   time.Duration // when a packet was last sent; 0 if there is somebody who has heard none
 
 	passing sync.Mutex // held for passing on
 	relay   []byte
@@ -82,6 +83,7 @@ func (s *spreader) round() {
 	}
 	s.tell()
 	s.gossip.tidy()
+	s.gossip.agree()
 	s.wait()
 }
 
@@ -93,6 +95,7 @@ func (s *spreader) tell() {
 	if s.newcomer.Swap(false) || len(others) > s.seen {
 		s.out.epoch++
 		s.recall.wanted = true
+		s.spoke = 0
 	}
 	s.seen = len(others)
 	if len(others) == 0 {
@@ -112,8 +115,19 @@ func (s *spreader) tell() {
 		s.recall.wanted = true // when there is room again
 	}
 	s.write(hops)
+	if len(s.packets) == 0 && (s.spoke == 0 || now-s.spoke >= quietFor(len(others))) {
+		s.begin(hops, news) // there is nothing but the date to tell
+		s.seal()
+	}
+	if len(s.packets) > 0 {
+		s.spoke = max(1, now)
+	}
 	s.send(others, copies, cost, now)
 }
+
+// quietFor is how long a host is silent at most, so that others know its date: longer in a large fleet, where all that is said
+// goes through everyone.
+func quietFor(others int) time.Duration { return dateEvery * time.Duration(1+others/8) }
 
 // listenOnly takes changes that nobody is there to hear for told, so that the ledger can forget them in time. Who comes is
 // told what there is then.
@@ -201,7 +215,7 @@ func (s *spreader) begin(hops uint8, kind packetKind) {
 	s.number++
 	s.letter.begin(&header{
 		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
-		number: s.number, uptime: s.uptime,
+		number: s.number, uptime: s.uptime, date: s.gossip.ledger.date(s.uptime),
 	})
 }
 

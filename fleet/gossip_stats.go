@@ -1,5 +1,7 @@
 package fleet
 
+import "time"
+
 // GossipStats say what a Gossip has done since it was made, and how things stand.
 type GossipStats struct {
 	// Live and Known are how many hosts there are, this one included.
@@ -26,6 +28,10 @@ type GossipStats struct {
 	WrongKey, OtherCluster int64
 	// EventsDropped is how many events OnEvent was too slow for.
 	EventsDropped int64
+	// Ahead is by how much the date of the fleet is ahead of this host's, and DatesOff how many hosts, this one included, have a
+	// date that is off by more than MaxDateOff.
+	Ahead    time.Duration
+	DatesOff int
 	// Ledger is what was counted.
 	Ledger LedgerStats
 }
@@ -43,6 +49,7 @@ func (g *Gossip) Stats() GossipStats {
 		Waiting: s.backlog.Load(), Skipped: s.skipped.Load(),
 		WrongKey: g.herald.counts[WrongKey].Load(), OtherCluster: g.herald.counts[OtherCluster].Load(),
 		EventsDropped: g.herald.dropped.Load(),
-		Ledger:        g.ledger.Stats(),
+		Ahead:         time.Duration(g.dates.ahead.Load()), DatesOff: int(g.dates.off.Load()),
+		Ledger: g.ledger.Stats(),
 	}
 }

@@ -180,18 +180,7 @@ func NewLease(source Source, o LeaseOptions) (*Lease, error) {
 }
 
 // admit checks what every method is given first.
-func (l *Lease) admit(ctx context.Context) error {
-	if ctx == nil {
-		return headgate.ErrNilContext
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if l.closed.Load() {
-		return headgate.ErrClosed
-	}
-	return nil
-}
+func (l *Lease) admit(ctx context.Context) error { return admit(ctx, &l.closed) }
 
 // start runs something that Close waits for. It is false if the lease is closed.
 func (l *Lease) start(run func()) bool {

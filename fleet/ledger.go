@@ -59,21 +59,28 @@ type Ledger struct {
 	options LedgerOptions
 	k0, k1  uint64
 	epoch   int64         // µs since 1970 when the clock was at 0
+	ahead   atomic.Int64  // µs: by how much the date that windows go by is ahead of that
+	backs   atomic.Int32  // how often that date was set back
 	began   time.Duration // by the clock
 	plans   algorithm.Cache[*plan]
 	closed  atomic.Bool
 
-	away    atomic.Bool  // see SetAway
-	retryAt atomic.Int64 // by the clock: when those denied because of that may come again
+	away    atomic.Bool   // see SetAway
+	cut     atomic.Uint64 // see setCut
+	retryAt atomic.Int64  // by the clock: when those denied because of that may come again
 	share   share
-	forgot  atomic.Int64 // by the clock: when a record was last forgotten that was worth keeping; 0 if none was
+	// attentive is for how long after a key was asked for it is asked for in every other call of Changes.
+	attentive time.Duration
+
+	forgot atomic.Int64 // by the clock: when a record was last forgotten that was worth keeping; 0 if none was
 
 	shards   [shards]shard
 	peers    peers
 	counters ledgerCounters
 }
 
-const shards = 64
+// shards are as many as Groups, so that the keys of a group are in one.
+const shards = Groups
 
 // LedgerOptions are the settings of a Ledger.
 type LedgerOptions struct {
@@ -99,7 +106,8 @@ type LedgerOptions struct {
 	Members Members
 	// Clock is what time it is. Default System().
 	Clock Clock
-	// Epoch is the date at which the clock was at 0. Default today's, less what the clock says. Windows begin by it.
+	// Epoch is the date at which the clock was at 0. Default today's, less what the clock says. Windows begin by it, until
+	// Async, Gossip or Region find out that the date of the fleet is another.
 	Epoch time.Time
 	// OnRefused is told of tallies that cannot be true, and why; at most once a second. Default is to log them at Warn.
 	OnRefused func(from Peer, t Tally, why string)
@@ -117,7 +125,7 @@ func NewLedger(o LedgerOptions) (*Ledger, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Ledger{options: o, began: o.Clock.Now()}
+	l := &Ledger{options: o, began: o.Clock.Now(), attentive: o.Lag / 2}
 	l.epoch = o.Epoch.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
@@ -172,22 +180,25 @@ type moment struct {
 	clock  time.Duration
 	uptime time.Duration
 	micros int64 // since 1970
+	ahead  int64 // µs: the date of the fleet is so much later
 }
 
 func (l *Ledger) now() moment {
 	at := l.options.Clock.Now()
-	return moment{clock: at, uptime: at - l.began, micros: l.epoch + int64(at/time.Microsecond)}
+	return moment{clock: at, uptime: at - l.began, micros: l.epoch + int64(at/time.Microsecond), ahead: l.ahead.Load()}
 }
 
 // admit checks what every method is given first.
-func (l *Ledger) admit(ctx context.Context) error {
+func (l *Ledger) admit(ctx context.Context) error { return admit(ctx, &l.closed) }
+
+func admit(ctx context.Context, closed *atomic.Bool) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.closed.Load() {
+	if closed.Load() {
 		return headgate.ErrClosed
 	}
 	return nil
@@ -213,8 +224,8 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 	a.n, counted = c.Cost, true
 	limit := &c.Limit
 	var other headgate.Limit
-	if l.away.Load() || c.Partition != headgate.PartitionFull {
-		a.degraded, counted = l.terms(c, &other, now)
+	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
+		a.degraded, counted = l.terms(c, &other, away, now)
 		limit = &other
 	}
 	if a.plan, err = l.plans.Get(limit, newPlan); err != nil {
@@ -259,7 +270,7 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) error
 	r := sh.records[a.key]
 	if r == nil {
 		if a.n == 0 || a.n > a.plan.Capacity() {
-			*d = a.plan.Decide(nil, now.micros-a.offset, a.n)
+			*d = a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
 			d.Degraded = a.degraded
 			return nil
 		}
@@ -358,7 +369,7 @@ func (l *Ledger) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
 	r := l.shardOf(&a.key).records[a.key]
 	if r == nil {
-		d := a.plan.Decide(nil, now.micros-a.offset, a.n)
+		d := a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
 		d.Degraded = a.degraded
 		return d
 	}

@@ -190,6 +190,8 @@ func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duratio
 		return
 	}
 	switch w := r.plan.window(t.Window); {
+	case w > r.window+r.plan.period:
+		l.chargeNews(r, news, r.window, now) // by a date that cannot be right, but just now
 	case w >= r.window:
 		l.chargeNews(r, news, w, now)
 	case r.plan.kind == algorithm.KindWindows && w >= r.window-r.plan.period:

@@ -66,7 +66,29 @@ func (l *Ledger) Retell(tallies []Tally) {
 			if r.start == t.Start {
 				r.told = min(r.told, t.told)
 			}
+			r.speak = true // whatever was known: nobody can tell now
 			l.changed(sh, r)
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// retellAll has all that this node consumed told once more, of some groups of keys.
+func (l *Ledger) retellAll(groups uint64) {
+	if groups == 0 {
+		return
+	}
+	for i := range l.shards { // of which each is a group
+		if groups>>i&1 == 0 {
+			continue
+		}
+		sh := &l.shards[i]
+		sh.mu.Lock()
+		for _, r := range sh.list {
+			if r.plan.shared && r.total > 0 {
+				r.speak = true
+				l.changed(sh, r)
+			}
 		}
 		sh.mu.Unlock()
 	}

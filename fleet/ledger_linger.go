@@ -16,7 +16,7 @@ const (
 
 // fresh tells whether others may still have to tell of what they consumed when a key was last asked for.
 func (l *Ledger) fresh(r *record, now moment) bool {
-	return l.options.Asks && r.at(now)-r.askedAt < l.options.Lag.Microseconds()/2
+	return l.options.Asks && r.at(now)-r.askedAt < l.attentive.Microseconds()
 }
 
 // stay puts a record into a list, and takes it from the one it was in: it is in one at most.

@@ -34,6 +34,7 @@ type record struct {
 	born    time.Duration // uptime
 	heardAt int64         // when others were last heard of it
 	spot    int           // in the list it lingers in
+	backs   int32         // see redate
 
 	start  time.Duration // uptime
 	window int64
@@ -54,12 +55,7 @@ type record struct {
 }
 
 // at returns a moment by the record's clock.
-func (r *record) at(now moment) int64 {
-	if r.plan.limit.Staggered {
-		return now.micros - r.offset
-	}
-	return now.micros
-}
+func (r *record) at(now moment) int64 { return r.plan.at(now, r.offset) }
 
 // arrive brings a record to now, for a check by a plan.
 func (l *Ledger) arrive(r *record, p *plan, now moment) {
@@ -77,7 +73,11 @@ func (l *Ledger) roll(r *record, now moment) {
 	at := r.at(now)
 	switch {
 	case r.plan.windowed():
-		if w := r.plan.window(at); w > r.window {
+		w := r.plan.window(at)
+		if w < r.window-r.plan.period && r.backs != l.backs.Load() {
+			l.redate(r, w, now)
+		}
+		if w > r.window {
 			r.window = w
 			r.over = 0
 			r.restart(now)

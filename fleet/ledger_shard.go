@@ -55,7 +55,7 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 		l.counters.full.Add(1)
 		return nil, headgate.ErrFull
 	}
-	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none}
+	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none, backs: l.backs.Load()}
 	r.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.heardAt, r.askedAt, r.emptyAt = at, at, at
@@ -103,7 +103,7 @@ func (l *Ledger) makeRoom(sh *shard, now moment) bool {
 func (l *Ledger) sweep(sh *shard, now moment, some int) {
 	for range min(some, len(sh.list)) {
 		r := sh.next()
-		if r.at(now)-max(r.askedAt, r.heardAt) < 2*l.options.Idle.Microseconds() {
+		if quiet := r.at(now) - max(r.askedAt, r.heardAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
 			continue
 		}
 		l.roll(r, now)

@@ -15,10 +15,35 @@ func (l *Ledger) SetAway(away bool, retry time.Duration) {
 	l.away.Store(away)
 }
 
-// terms returns what limit a check goes by when some nodes are out of reach. It is false if none: the check is denied.
-func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, now moment) (degraded, counted bool) {
-	*limit = c.Limit
+// Groups is how many parts keys are in of which each can be away for itself: those that are equal in their first byte, modulo
+// this, are in the same.
+const Groups = 64
+
+func groupOf(k *Key) int { return int(k[0] % Groups) }
+
+// setCut says of which groups of keys the other nodes cannot be heard, one bit each. For them it is as if all were away.
+func (l *Ledger) setCut(groups uint64, retry time.Duration) {
+	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
+	l.cut.Store(groups)
+}
+
+// isAway tells whether the other nodes cannot be heard of the key of a check.
+func (l *Ledger) isAway(c *headgate.Check) bool {
 	if l.away.Load() {
+		return true
+	}
+	cut := l.cut.Load()
+	if cut == 0 {
+		return false
+	}
+	key := l.hash(c.Key, 0) // the kind is not in the first byte
+	return cut>>groupOf(&key)&1 == 1
+}
+
+// terms returns what limit a check goes by when some nodes are out of reach. It is false if none: the check is denied.
+func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, away bool, now moment) (degraded, counted bool) {
+	*limit = c.Limit
+	if away {
 		degraded = true
 		switch {
 		case c.OnFailure == headgate.Closed:
@@ -42,7 +67,7 @@ func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, now moment) (de
 
 // closes tells whether a check is denied because nodes are away.
 func (l *Ledger) closes(c *headgate.Check) bool {
-	return c.OnFailure == headgate.Closed && l.away.Load()
+	return c.OnFailure == headgate.Closed && l.isAway(c)
 }
 
 // shut denies a check because nodes are away.

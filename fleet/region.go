@@ -50,12 +50,15 @@ type Region struct {
 	ledger   *Ledger // of what this node consumed
 	clock    Clock
 	rounds   rounds
+	calendar *calendar
 
 	// Of rounds, one at a time.
 	batch       batch
 	began       time.Duration
 	last, since time.Duration // see Async
 	toldForeign time.Duration
+	home        dial // the date of the region's store
+	toldHome    bool // that it is off
 	turn        int
 	keys        map[Key]*regionKey
 
@@ -129,12 +132,24 @@ func NewRegion(lo LedgerOptions, store headgate.Limiter, book RegionBook, x Exch
 	if err != nil {
 		return nil, err
 	}
+	// What a node consumed while another speaks is told by that one, or, if it does not speak again for an interval, by this one:
+	// so it must report once more after that.
+	l.attentive = 2 * o.Interval
 	g := &Region{inner: store, book: book, exchange: x, options: o, ledger: l, clock: l.options.Clock, keys: make(map[Key]*regionKey)}
 	g.life = (&AsyncOptions{Name: o.Node}).Author()
 	g.last = g.clock.Now()
-	g.rounds.begin(g.clock, spread(o.Interval, o.Rand), func(ctx context.Context) { _, _ = g.round(ctx) })
+	g.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)
+	g.rounds.begin(g.clock, spread(o.Interval, o.Rand), func(ctx context.Context) {
+		if g.since == 0 {
+			g.calendar.turn(ctx)
+		}
+		_, _ = g.round(ctx)
+	})
 	return g, nil
 }
+
+// AskDate asks the exchange for its date; see [Async.AskDate].
+func (g *Region) AskDate(ctx context.Context) error { return g.calendar.askNow(ctx) }
 
 // Close tells the other regions what they don't know yet, as long as ctx lasts, and ends what NewRegion began.
 func (g *Region) Close(ctx context.Context) error {
@@ -204,7 +219,7 @@ type RegionStats struct {
 // Stats returns the figures as they are now.
 func (g *Region) Stats() RegionStats {
 	return RegionStats{
-		AsyncStats: g.counters.stats(g.ledger), Charged: g.region.charged.Load(), Lost: g.region.lost.Load(),
+		AsyncStats: g.counters.stats(g.ledger, g.calendar), Charged: g.region.charged.Load(), Lost: g.region.lost.Load(),
 		Owed: g.region.owed.Load(), Spoken: g.region.spoken.Load(),
 	}
 }

@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -80,9 +80,26 @@ func (g *Region) report(ctx context.Context) ([]report, []int, error) {
 	reports := make([]report, n)
 	ctx, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
+	asked := g.clock.Now()
 	missed, err := g.book.Report(ctx, g.life, b.keys, starts, windows, totals, told, b.keep, g.options.Interval,
 		func(key int, speaks bool, start, total, now int64) { reports[key] = report{speaks, start, total, now} })
+	g.compare(reports, asked)
 	return reports, missed, err
+}
+
+// compare looks whether the date of the region's store, by which it counts windows, is that of the other regions.
+func (g *Region) compare(reports []report, asked time.Duration) {
+	i := slices.IndexFunc(reports, func(r report) bool { return r.now != 0 })
+	if i < 0 || !g.calendar.known() {
+		return
+	}
+	date := time.Duration(reports[i].now-g.ledger.epoch) * time.Microsecond
+	off := g.home.read(date, asked, g.clock.Now()) - time.Duration(g.calendar.ahead.Load())
+	if is := off.Abs() >= MaxDateOff; is != g.toldHome {
+		if g.toldHome = is; is {
+			g.options.OnEvent(AsyncEvent{Kind: StoreDateOff, Off: off})
+		}
+	}
 }
 
 // settle has told again what the book has not got.
@@ -169,6 +186,15 @@ func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int)
 	g.counters.sent.Add(int64(len(speaking) - len(missed)))
 	g.counters.heard.Add(int64(len(all)))
 	g.counters.trip.Store(int64(g.clock.Now() - g.began))
+	if f, ok := g.exchange.(Forgetful); ok {
+		lost := f.Lost()
+		g.ledger.retellAll(lost)
+		for key, k := range g.keys {
+			if lost>>groupOf(&key)&1 == 1 {
+				k.total = -1
+			}
+		}
+	}
 	for _, n := range missed {
 		if n >= 0 && n < len(speaking) {
 			g.keys[b.tallies[speaking[n]].Key].total = -1 // to be told again
@@ -279,10 +305,11 @@ func (g *Region) heed(h *hearsay, r *report, units int64, first bool) {
 
 // ofWindow returns how much of the news of a window counts now.
 func (g *Region) ofWindow(p *plan, t *Tally, units int64, now moment) int64 {
-	at := now.micros
+	offset := int64(0)
 	if c, ok := g.ledger.checkOf(t.Key); ok && p.limit.Staggered {
-		at -= p.Offset(c.Key)
+		offset = p.Offset(c.Key)
 	}
+	at := p.at(now, offset)
 	switch w := p.window(at); {
 	case t.Window >= w:
 		return units
@@ -307,96 +334,4 @@ func (g *Region) sweep() {
 			delete(g.keys, key)
 		}
 	}
-}
-
-// witness notes what another limiter decided, and that this node consumed it. Keys are told by; what is needed to charge
-// them later is kept.
-func (l *Ledger) witness(c *headgate.Check, d *headgate.Decision) {
-	p, err := l.plans.Get(&c.Limit, newPlan)
-	if err != nil || !p.shared {
-		return
-	}
-	now := l.now()
-	key := l.hash(c.Key, p.kind)
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	r := sh.records[key]
-	if r == nil {
-		if r, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
-			return // it is counted by the region, and not told; Stats.Full says so
-		}
-	}
-	if r.check == nil || r.check.Limit != c.Limit {
-		r.check = &headgate.Check{
-			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure, Safe: c.Safe,
-		}
-	}
-	l.arrive(r, p, now)
-	r.askedAt = r.at(now)
-	r.elsewhere, r.elsewhereAt = p.Capacity()-d.Remaining, r.at(now)
-	if units := d.Receipt.Units; units > 0 {
-		own := l.charge(r, units, now)
-		r.emptied(&own, now)
-		l.consumed(sh, r, units, now)
-		return
-	}
-	r.denied = !d.Allowed
-	l.asked(sh, r)
-}
-
-// standing notes what another limiter said of a key when it was charged.
-func (l *Ledger) standing(key Key, d *headgate.Decision) {
-	now := l.now()
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.check != nil {
-		r.elsewhere, r.elsewhereAt = r.plan.Capacity()-d.Remaining, r.at(now)
-	}
-}
-
-// takeBack notes that units were given back to another limiter.
-func (l *Ledger) takeBack(c *headgate.Check) {
-	p, err := l.plans.Get(&c.Limit, newPlan)
-	if err != nil || !p.shared {
-		return
-	}
-	now := l.now()
-	key := l.hash(c.Key, p.kind)
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil {
-		l.roll(r, now)
-		l.give(r, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
-	}
-}
-
-// checkOf returns a check that was witnessed.
-func (l *Ledger) checkOf(key Key) (headgate.Check, bool) {
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.check != nil {
-		return *r.check, true
-	}
-	return headgate.Check{}, false
-}
-
-// levelOf returns what counts as consumed of a key, by the last decision that was witnessed.
-func (l *Ledger) levelOf(key Key) (*plan, int64) {
-	now := l.now()
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	r := sh.records[key]
-	if r == nil {
-		return nil, 0
-	}
-	level := r.elsewhere
-	if r.plan.leaks() {
-		level -= r.plan.unitsIn(r.at(now)-r.elsewhereAt, max(0, level))
-	}
-	return r.plan, max(0, level)
 }

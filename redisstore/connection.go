@@ -139,29 +139,30 @@ func (c *connection) clustered() bool { return c.endpoint.Kind == redisurl.Clust
 
 // do sends a command to the server that has its key. An error in the result that is not the server's reply is explained.
 func (c *connection) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	return c.send(ctx, cmd, false)
-}
-
-// doTogether is do for a command of several keys. If they are on two servers for the moment, as their slot is moving, the
-// result says TRYAGAIN.
-func (c *connection) doTogether(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	return c.send(ctx, cmd, true)
-}
-
-func (c *connection) send(ctx context.Context, cmd rueidis.Completed, together bool) rueidis.RedisResult {
 	// The library reuses a command once it was answered, so what is needed to build it again is copied.
 	var room [40]string
-	args := append(room[:0], cmd.Commands()...)
-	t := try{c: c, slot: cmd.Slot() & (slots - 1), reads: cmd.IsReadOnly(), together: together}
-	n, err := t.first()
-	if err != nil {
-		return rueidis.NewErrorResult(err)
-	}
-	result := t.send(ctx, n, cmd, false)
-	if result.Error() == nil {
+	words := append(room[:0], cmd.Commands()...)
+	t, n, result := c.send(ctx, cmd, false)
+	if n == nil {
 		return result
 	}
-	return t.again(ctx, args, n, result)
+	return t.again(ctx, words, n, result)
+}
+
+// send is do for one who can build the command again: if it returns a server, the result is an error of it, and that is to
+// be tried again. If together is set and the keys are on two servers for the moment, as their slot is moving, the result
+// will say TRYAGAIN.
+func (c *connection) send(ctx context.Context, cmd rueidis.Completed, together bool) (t try, n *node, result rueidis.RedisResult) {
+	t = try{c: c, slot: cmd.Slot() & (slots - 1), reads: cmd.IsReadOnly(), together: together}
+	n, err := t.first()
+	if err != nil {
+		return t, nil, rueidis.NewErrorResult(err)
+	}
+	result = t.send(ctx, n, cmd, false)
+	if result.Error() == nil {
+		return t, nil, result
+	}
+	return t, n, result
 }
 
 // doMulti sends commands, each to the server that has its key, those for one server at once. Those that a server sends

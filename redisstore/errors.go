@@ -286,15 +286,20 @@ func explainDial(err error, server string, usesTLS bool) error {
 	case timedOut():
 		e.What, e.Cure = "cannot be reached in time", "see whether it hangs, and whether a firewall is between"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		e.What, e.Cure = "hangs up on us", "if it wants TLS, want rediss:// or tls=true"
+		e.What, e.Cure = "hangs up on us", "if it wants TLS, want rediss:// or tls=true; if it has no room for another connection, raise its maxclients"
 		if usesTLS {
 			e.Cure = "if it asks clients for a certificate, give one as tls_cert_file and tls_key_file; if it does not speak TLS, want redis://"
 		}
+	case strings.HasPrefix(err.Error(), notRESP):
+		e.What, e.Cure = "speaks something else than Redis does", "check the port in the URL, and whether something stands between"
 	default:
 		e.What = "cannot be reached"
 	}
 	return e
 }
+
+// notRESP begins what the client library says of an answer that is none of Redis. It has no type for it.
+const notRESP = "received unknown message type"
 
 // A handshakeError is that of a connection that was made, and on which TLS did not come about.
 type handshakeError struct{ error }

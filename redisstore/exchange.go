@@ -25,7 +25,7 @@ var exchangeLua string
 //
 // A key is a hash in Redis of one field a node, and all its notes together are in one of 64 places, which a cluster spreads
 // over its servers. One call of a script serves all keys of a place: it leaves a node's notes and returns those of the
-// others that are new to it. Ages of notes are by the server's clock. What is there is a message, not a counter: if it is
+// others that are new to it. Ages of notes are by the server's clock, and [Board.Date] tells its date. What is there is a message, not a counter: if it is
 // lost, each node remembers what it has heard, and the next notes say all that the lost ones did.
 type Board struct {
 	store  *Store
@@ -33,9 +33,11 @@ type Board struct {
 	author string
 	mark   string
 	script *script
+	date   *script
 
 	mu     sync.Mutex
 	places [places]place
+	lost   uint64 // places whose notes were lost, and nobody was told yet
 }
 
 // places is on how many tags keys are spread.
@@ -69,7 +71,10 @@ func (s *Store) Board(o BoardOptions) (*Board, error) {
 	if o.Author == "" || len(o.Author) > maxAuthor {
 		return nil, fmt.Errorf("redisstore: BoardOptions.Author has %d bytes: want 1 to %d", len(o.Author), maxAuthor)
 	}
-	return &Board{store: s, name: o.Name, author: o.Author, mark: strconv.FormatUint(o.Mark, 36), script: newScript(s.conn.major, writes, exchangeLua)}, nil
+	return &Board{
+		store: s, name: o.Name, author: o.Author, mark: strconv.FormatUint(o.Mark, 36),
+		script: newScript(s.conn.major, writes, exchangeLua), date: newScript(s.conn.major, noWrite, dateLua),
+	}, nil
 }
 
 const maxAuthor = 128
@@ -142,7 +147,7 @@ func (b *Board) Exchange(ctx context.Context, keys, notes []string, keep []time.
 		other, failed := b.read(e, keys, results[i], heard)
 		foreign = foreign || other
 		if failed != nil {
-			b.places[e.place] = place{}
+			b.places[e.place] = place{epoch: b.places[e.place].epoch} // what it has is heard again
 			missed, err = append(missed, e.index...), errors.Join(err, failed)
 		}
 	}
@@ -150,6 +155,16 @@ func (b *Board) Exchange(ctx context.Context, keys, notes []string, keep []time.
 		err = &ForeignError{Name: b.name}
 	}
 	return missed, err
+}
+
+// Lost returns in which places notes were lost, as far as exchanges since it was last called have shown, one bit each. See
+// fleet.Forgetful.
+func (b *Board) Lost() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lost := b.lost
+	b.lost = 0
+	return lost
 }
 
 func all(n int) []int {
@@ -262,7 +277,15 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 		}
 		heard(e.index[key-1], author, note, time.Duration(age)*time.Millisecond)
 	}
+	was := &b.places[e.place].epoch
+	if *was != "" && *was != epoch {
+		b.lost |= 1 << e.place
+		if len(e.index) == 0 { // nobody else was asked
+			b.lost = 1<<places - 1
+		}
+	}
 	if len(e.index) == 0 {
+		*was = epoch
 		return other == 1, nil
 	}
 	known := make(map[string]int64, len(e.index))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 )
 
@@ -106,4 +107,128 @@ func TestAKeptCommandThatCannotBeSentEndsTheConnection(t *testing.T) {
 	if _, err := g.write([]byte("c")); !errors.Is(err, broken) {
 		t.Errorf("got error %v, want %v", err, broken)
 	}
+}
+
+// slowConn is a connection to which nothing is sent until it is let.
+type slowConn struct {
+	net.Conn
+	begun, let chan struct{}
+	sent       bytes.Buffer
+}
+
+func newSlowConn() *slowConn {
+	return &slowConn{begun: make(chan struct{}), let: make(chan struct{})}
+}
+
+func (c *slowConn) Write(b []byte) (int, error) {
+	c.begun <- struct{}{}
+	<-c.let
+	return c.sent.Write(b)
+}
+
+// Who sends may lose his core. Answers are read all the same, and what becomes due meanwhile he sends himself.
+func TestWhoReadsAnswersDoesNotWaitForWhoSends(t *testing.T) {
+	t.Parallel()
+	conn := newSlowConn()
+	g := &gatherer{conn: conn, many: func() bool { return true }}
+	var sender sync.WaitGroup
+	sender.Go(func() { mustWrite(t, g, "a") })
+	<-conn.begun
+	g.answered() // to a, which the server has although its sender has not come back
+	mustWrite(t, g, "b")
+	conn.let <- struct{}{}
+	<-conn.begun // the sender sends b
+	mustWrite(t, g, "c")
+	g.answered()
+	conn.let <- struct{}{}
+	<-conn.begun
+	conn.let <- struct{}{}
+	sender.Wait()
+	if got := conn.sent.String(); got != "abc" {
+		t.Errorf("sent %q, want %q", got, "abc")
+	}
+}
+
+// What was sent may be answered before its sender comes back. Nothing is owed then, so the next is not kept back.
+func TestAnAnswerThatComesBeforeItsSenderIsBackLeavesNothingOwed(t *testing.T) {
+	t.Parallel()
+	conn := newSlowConn()
+	g := &gatherer{conn: conn, many: func() bool { return true }}
+	for _, text := range []string{"a", "b"} {
+		var sender sync.WaitGroup
+		sender.Go(func() { mustWrite(t, g, text) })
+		<-conn.begun
+		g.answered()
+		conn.let <- struct{}{}
+		sender.Wait()
+	}
+	if got := conn.sent.String(); got != "ab" {
+		t.Errorf("sent %q, want %q", got, "ab")
+	}
+}
+
+// A writer and a reader of answers, as the client library has them: all is answered, in order, whoever sends it.
+func TestEverythingIsSentInOrderWhoeverSendsIt(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	here, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = here.Close() }()
+	there, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gatherer{conn: here, many: func() bool { return true }}
+	const commands = 20_000
+	var server sync.WaitGroup
+	server.Go(func() { // answers what it was sent, at once
+		defer func() { _ = there.Close() }()
+		buffer := make([]byte, 4*packet)
+		for next := byte(0); ; {
+			n, err := there.Read(buffer)
+			if err != nil {
+				return
+			}
+			for _, b := range buffer[:n] {
+				if b != next {
+					t.Errorf("was sent %d, want %d", b, next)
+					return
+				}
+				next++
+			}
+			if _, err := there.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	room := make(chan struct{}, 64)
+	server.Go(func() {
+		for i := range commands {
+			room <- struct{}{}
+			if _, err := g.write([]byte{byte(i)}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	buffer := make([]byte, 4*packet)
+	for heard := 0; heard < commands; {
+		n, err := here.Read(buffer)
+		if err != nil {
+			t.Fatalf("after %d answers: %v", heard, err)
+		}
+		heard += n
+		g.answered()
+		for range n {
+			<-room
+		}
+	}
+	_ = here.Close()
+	server.Wait()
 }

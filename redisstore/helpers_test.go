@@ -1,12 +1,18 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 var testSecret = []byte("a secret that only tests know, 32")
@@ -42,4 +48,114 @@ func apart(base *Store, now func() time.Time) *Store {
 	s.prefix = fmt.Sprint("test", namespaces.Add(1))
 	s.keys.Store(newKeyMaker(s.prefix, testSecret))
 	return s
+}
+
+// tryOpen opens a store, and closes it with the test.
+func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := Open(ctx, url, o)
+	if err == nil {
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	return s, err
+}
+
+const (
+	// unhurried is for what must not fail only because the machine is busy.
+	unhurried = 30 * time.Second
+	// soon is how long what happens within a second on a quiet machine may take on any.
+	soon = 10 * time.Second
+)
+
+// notOpen expects that a store cannot be opened, in words that say why.
+func notOpen(t *testing.T, url string, o Options, words ...string) {
+	t.Helper()
+	says(t, whyNotOpen(t, url, o), words...)
+}
+
+func whyNotOpen(t *testing.T, url string, o Options) error {
+	t.Helper()
+	_, err := tryOpen(t, url, o)
+	if err == nil {
+		t.Fatalf("%s can be opened", url)
+	}
+	return err
+}
+
+// says expects words in an error.
+func says(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("got %v\nwant %q in it", err, w)
+		}
+	}
+}
+
+// take takes one unit for a client.
+func take(ctx context.Context, s *Store, key string) error {
+	d, err := s.Take(ctx, headgate.Check{Key: key, Limit: headgate.PerSecond(1_000_000), Cost: 1})
+	if err == nil && !d.Allowed {
+		err = fmt.Errorf("denied: %+v", d)
+	}
+	return err
+}
+
+// within returns a context that ends after a while.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually tries until there is no error, and returns how long that took.
+func eventually(t testing.TB, try func() error) time.Duration {
+	t.Helper()
+	const most = 2 * time.Minute
+	start := time.Now()
+	for {
+		err := try()
+		took := time.Since(start)
+		if err == nil {
+			return took
+		}
+		if took > most {
+			t.Fatalf("not within %v: %v", most, err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A logbook is a log to look into.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// freeAddr returns an address where nobody listens.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }

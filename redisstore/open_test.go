@@ -1,12 +1,8 @@
 package redisstore
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -14,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,116 +17,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 )
-
-// tryOpen opens a store, and closes it with the test.
-func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, err := Open(ctx, url, o)
-	if err == nil {
-		t.Cleanup(func() { _ = s.Close() })
-	}
-	return s, err
-}
-
-const (
-	// unhurried is for what must not fail only because the machine is busy.
-	unhurried = 30 * time.Second
-	// soon is how long what happens within a second on a quiet machine may take on any.
-	soon = 10 * time.Second
-)
-
-// notOpen expects that a store cannot be opened, in words that say why.
-func notOpen(t *testing.T, url string, o Options, words ...string) {
-	t.Helper()
-	says(t, whyNotOpen(t, url, o), words...)
-}
-
-func whyNotOpen(t *testing.T, url string, o Options) error {
-	t.Helper()
-	_, err := tryOpen(t, url, o)
-	if err == nil {
-		t.Fatalf("%s can be opened", url)
-	}
-	return err
-}
-
-// says expects words in an error.
-func says(t *testing.T, err error, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("got %v\nwant %q in it", err, w)
-		}
-	}
-}
-
-// take takes one unit for a client.
-func take(ctx context.Context, s *Store, key string) error {
-	d, err := s.Take(ctx, headgate.Check{Key: key, Limit: headgate.PerSecond(1_000_000), Cost: 1})
-	if err == nil && !d.Allowed {
-		err = fmt.Errorf("denied: %+v", d)
-	}
-	return err
-}
-
-// within returns a context that ends after a while.
-func within(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually tries until there is no error, and returns how long that took.
-func eventually(t testing.TB, try func() error) time.Duration {
-	t.Helper()
-	const most = 2 * time.Minute
-	start := time.Now()
-	for {
-		err := try()
-		took := time.Since(start)
-		if err == nil {
-			return took
-		}
-		if took > most {
-			t.Fatalf("not within %v: %v", most, err)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// A logbook is a log to look into.
-type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-// freeAddr returns an address where nobody listens.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
 
 func TestEveryKindOfServerIsOpened(t *testing.T) {
 	plain := redistest.Standalone(t, redistest.Options{})
@@ -158,14 +43,6 @@ func TestEveryKindOfServerIsOpened(t *testing.T) {
 				t.Errorf("warnings: %v", s.Warnings())
 			}
 		})
-	}
-}
-
-func TestTLSByOptions(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{TLS: true})
-	s := open(t, server.URL(), Options{TLSConfig: server.Certificates().ClientConfig()})
-	if err := take(within(t, unhurried), s, "alice"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -206,30 +83,6 @@ func TestWrongPasswordsAreRefusedAtOnce(t *testing.T) {
 				t.Errorf("the error shows the password: %v", err)
 			}
 		}
-	}
-}
-
-func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
-	t.Parallel()
-	secured := redistest.Standalone(t, redistest.Options{TLS: true})
-	plain := redistest.Standalone(t, redistest.Options{})
-	strict := redistest.Standalone(t, redistest.Options{TLS: true, Config: []string{"tls-auth-clients yes"}})
-	ca := "tls_ca_file=" + url.QueryEscape(secured.Certificates().CAFile)
-	slow := Options{DialTimeout: unhurried} // a handshake takes its time on a busy machine
-
-	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", slow)
-	says(t, err, secured.Addr(), "certificate for another name", "tls_server_name")
-	if !lasting(err) {
-		t.Error("a wrong name counts as something that passes")
-	}
-	notOpen(t, secured.URL(), slow, secured.Addr(), "authority we don't know", "tls_ca_file")
-	notOpen(t, strings.Replace(plain.URL(), "redis:", "rediss:", 1), Options{}, plain.Addr(), "TLS", "redis://")
-	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), slow, secured.Addr(), "hangs up on us", "rediss://")
-	strictCA := "?tls_ca_file=" + url.QueryEscape(strict.Certificates().CAFile)
-	notOpen(t, strict.URL()+strictCA, slow, strict.Addr(), "tls_cert_file")
-	pair := "&tls_cert_file=" + url.QueryEscape(strict.Certificates().CertFile) + "&tls_key_file=" + url.QueryEscape(strict.Certificates().KeyFile)
-	if _, err := tryOpen(t, strict.URL()+strictCA+pair, slow); err != nil {
-		t.Errorf("with a certificate: %v", err)
 	}
 }
 
@@ -281,119 +134,6 @@ func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
 	s := open(t, set.URL()+"?sentinel_password=ours", Options{Secret: testSecret, DialTimeout: unhurried})
 	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestServerThatIsNotThereIsNamed(t *testing.T) {
-	addr := freeAddr(t)
-	for _, u := range []string{"redis://" + addr, "redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {
-		err := whyNotOpen(t, u, Options{})
-		says(t, err, addr, "nobody listens", "start it", "Options.StartAway")
-		if !errors.Is(err, ErrAway) {
-			t.Errorf("%s: %v is not ErrAway", u, err)
-		}
-	}
-	notOpen(t, "unix:///does/not/exist", Options{}, "/does/not/exist", "nobody listens")
-	notOpen(t, "redis://host.invalid", Options{}, "host.invalid:6379", "name that is not found")
-}
-
-func TestServerThatHangsIsNamed(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{})
-	server.Pause()
-	defer server.Resume()
-	begin := time.Now()
-	err := whyNotOpen(t, server.URL()+"?dial_timeout=200ms", Options{})
-	says(t, err, server.Addr(), "cannot be reached in time", "Options.StartAway")
-	if took := time.Since(begin); took > soon || !errors.Is(err, ErrAway) {
-		t.Errorf("after %v: %v", took, err)
-	}
-}
-
-func TestOpenObeysItsContext(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{})
-	server.Pause()
-	defer server.Resume()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	begin := time.Now()
-	_, err := Open(ctx, server.URL()+"?dial_timeout=1m", Options{})
-	if took := time.Since(begin); took > soon || !errors.Is(err, ErrAway) {
-		t.Errorf("after %v: %v", took, err)
-	}
-	if _, err := Open(nil, server.URL(), Options{}); !errors.Is(err, headgate.ErrNilContext) { //nolint:staticcheck // nil is what is tested
-		t.Errorf("nil context: %v", err)
-	}
-}
-
-func TestStoreStartsWhileRedisIsAway(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (url string, back func()){
-		"standalone": func(t *testing.T) (string, func()) {
-			s := redistest.Standalone(t, redistest.Options{MaxMemory: 100 << 20, MaxMemoryPolicy: "allkeys-lru"})
-			s.Kill()
-			return s.URL(), s.Restart
-		},
-		"hanging": func(t *testing.T) (string, func()) {
-			s := redistest.Standalone(t, redistest.Options{MaxMemory: 100 << 20, MaxMemoryPolicy: "allkeys-lru"})
-			s.Pause()
-			return s.URL() + "?dial_timeout=200ms", s.Resume
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			u, back := start(t)
-			var log logbook
-			s := open(t, u, Options{StartAway: true, Secret: testSecret, Logger: log.logger()})
-			begin := time.Now()
-			err := take(within(t, unhurried), s, "alice")
-			if took := time.Since(begin); !errors.Is(err, ErrAway) || took > soon {
-				t.Errorf("while it is away, after %v: %v", took, err)
-			}
-			if _, err := s.Health(within(t, unhurried)); err != nil {
-				t.Errorf("Health: %v", err)
-			}
-			back()
-			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
-			t.Logf("worked %v after it came back", took)
-			if took > soon {
-				t.Errorf("worked %v after it came back; want %v at most", took, soon)
-			}
-			eventually(t, func() error {
-				if len(s.Warnings()) == 0 || !strings.Contains(log.String(), "redis is there") {
-					return fmt.Errorf("not probed yet; warnings %v, log %s", s.Warnings(), &log)
-				}
-				return nil
-			})
-		})
-	}
-}
-
-func TestClusterAndSentinelsMayBeAwayAtFirst(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
-	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
-	for name, set := range map[string]struct {
-		url     string
-		servers []*redistest.Server
-	}{
-		"cluster":  {cluster.URL(), cluster.Servers()},
-		"sentinel": {sentinels.URL(), append(sentinels.Sentinels(), sentinels.Servers()...)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, s := range set.servers {
-				s.Pause()
-			}
-			s := open(t, set.url+"?dial_timeout=200ms", Options{StartAway: true, Secret: testSecret})
-			if err := take(within(t, time.Second), s, "alice"); !errors.Is(err, ErrAway) {
-				t.Errorf("while they are away: %v", err)
-			}
-			if _, err := s.Health(within(t, time.Second)); !errors.Is(err, ErrAway) {
-				t.Errorf("Health while they are away: %v", err)
-			}
-			for _, s := range set.servers {
-				s.Resume()
-			}
-			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
-			t.Logf("worked %v after they came back", took)
-		})
 	}
 }
 
@@ -503,28 +243,6 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 	do("ACL", "SETUSER", "alice", "on", ">one", "~*", "&*", "+@all")
 	if took := eventually(t, works); took > lastingDelay+soon {
 		t.Errorf("works %v after the password was right again, want %v", took, lastingDelay)
-	}
-}
-
-// A server that is one of several behind an address is told which is meant, also if its certificate is not checked.
-func TestTLSTellsTheServersName(t *testing.T) {
-	for _, insecure := range []bool{false, true} {
-		ours, theirs := net.Pipe()
-		asked := make(chan string, 1)
-		go func() {
-			_ = tls.Server(theirs, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				asked <- hello.ServerName
-				return nil, errors.New("enough")
-			}}).Handshake()
-			_ = theirs.Close()
-		}()
-		config := &tls.Config{InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
-		if _, err := handshake(within(t, unhurried), ours, "cache.example.com:6379", config); err == nil {
-			t.Error("that was a handshake")
-		}
-		if got := <-asked; got != "cache.example.com" {
-			t.Errorf("insecure %t: asked for %q, want cache.example.com", insecure, got)
-		}
 	}
 }
 

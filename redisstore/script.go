@@ -65,19 +65,31 @@ func newScripts(major int) *scripts {
 // run runs a script on keys of one slot and returns its answer. A server that does not know the script is sent it whole;
 // that is no second try, for the first one did nothing.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
-	do := s.conn.do
-	if len(keys) > 1 {
-		do = s.conn.doTogether
-	}
-	result := do(ctx, s.command(sc, keys, args))
+	result := s.send(ctx, sc, false, keys, args)
 	if unknownScript(result.Error()) {
-		result = do(ctx, s.wholeCommand(sc, keys, args))
+		result = s.send(ctx, sc, true, keys, args)
 	}
 	answer, err := result.ToString()
 	if err != nil {
 		return "", withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0]))), keys)
 	}
 	return answer, nil
+}
+
+// send sends a script, whole or by its name, and again if a server wants it so.
+func (s *Store) send(ctx context.Context, sc *script, whole bool, keys, args []string) rueidis.RedisResult {
+	build := func() rueidis.Completed {
+		if whole {
+			return s.wholeCommand(sc, keys, args)
+		}
+		return s.command(sc, keys, args)
+	}
+	t, n, result := s.conn.send(ctx, build(), len(keys) > 1)
+	if n == nil {
+		return result
+	}
+	again := build()
+	return t.again(ctx, again.Commands(), n, result)
 }
 
 // withKeys adds to an error that is about a key which one it may be, as a server that finds a value of another type there

@@ -72,6 +72,9 @@ func (s *Store) start(run func()) bool {
 	return true
 }
 
+// ForgetsContexts tells those who look after contexts that the store does not keep a call's when the call has returned.
+func (s *Store) ForgetsContexts() {}
+
 // LostRefunds returns how often units that had been taken for a request that another limit denied could not be given
 // back.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }

@@ -230,7 +230,7 @@ func (r *round) returnAll(ctx context.Context, owed []int) {
 		r.untake(i)
 	}
 	started := r.store.start(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
+		ctx, cancel := context.WithTimeout(context.Background(), refundTime) // the caller's is his again
 		defer cancel()
 		for _, i := range owed {
 			late.returnOne(ctx, i)

@@ -28,20 +28,27 @@ func TestLuaDecidesAsGo(t *testing.T) {
 	if raceDetected {
 		histories, steps = 16, steps/100
 	}
+	base := open(t, server.URL(), Options{Secret: testSecret})
+	makeHistories(t, histories, steps, func(i, run uint64) func() error { return newHistory(t, base, i, run).step })
+}
+
+// makeHistories makes so many histories at once, one after the other, until there are so many steps.
+func makeHistories(t *testing.T, histories, steps int, begin func(i, run uint64) (step func() error)) {
+	t.Helper()
+	const each = 200
 	var done atomic.Int64
 	var group sync.WaitGroup
-	base := open(t, server.URL(), Options{Secret: testSecret})
 	for i := range histories {
 		group.Go(func() {
 			for run := 0; done.Load() < int64(steps) && !t.Failed(); run++ {
-				h := newHistory(t, base, uint64(i), uint64(run))
-				for range 200 {
-					if err := h.step(); err != nil {
+				step := begin(uint64(i), uint64(run))
+				for range each {
+					if err := step(); err != nil {
 						t.Errorf("history %d of %d: %v", run, i, err)
 						return
 					}
 				}
-				done.Add(200)
+				done.Add(each)
 			}
 		})
 	}

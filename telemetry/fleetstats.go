@@ -41,6 +41,10 @@ type News struct {
 	Lag, LagMax time.Duration
 	// Up tells that news comes and goes.
 	Up bool
+	// Ahead is by how much the date of the fleet is ahead of this node's, and DatesOff how many nodes are known to be off by more
+	// than a second.
+	Ahead    time.Duration
+	DatesOff int64
 	// Told and Heard are pieces of news, Failures exchanges that failed, Refused news that could not be true.
 	Told, Heard, Failures, Refused int64
 	// Evicted and Full are keys that were forgotten before their time, and new ones that were refused.
@@ -56,7 +60,7 @@ type Gossip struct {
 
 var fleetDescs = []*prometheus.Desc{
 	fleetNodesDesc, leaseKeysDesc, leaseCallsDesc, leaseUnitsDesc, leaseChecksDesc, newsKeysDesc, newsUnitsDesc, newsOverDesc, newsLagDesc,
-	newsUpDesc, newsTalliesDesc, newsLostDesc, gossipBytesDesc, gossipRefusedDesc,
+	newsUpDesc, newsDateDesc, newsDatesOffDesc, newsTalliesDesc, newsLostDesc, gossipBytesDesc, gossipRefusedDesc,
 }
 
 func (f *Fleet) collect(ch chan<- prometheus.Metric) {
@@ -102,6 +106,8 @@ func (n *News) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(newsLagDesc, n.Lag.Seconds(), n.Mode, "mean")
 	ch <- gauge(newsLagDesc, n.LagMax.Seconds(), n.Mode, "most")
 	ch <- gauge(newsUpDesc, one(n.Up), n.Mode)
+	ch <- gauge(newsDateDesc, n.Ahead.Seconds(), n.Mode)
+	ch <- gauge(newsDatesOffDesc, float64(n.DatesOff), n.Mode)
 	counters(ch, newsTalliesDesc, []labelled{{"told", n.Told}, {"heard", n.Heard}, {"failed", n.Failures}, {"refused", n.Refused}}, n.Mode)
 	counters(ch, newsLostDesc, []labelled{{"evicted", n.Evicted}, {"full", n.Full}}, n.Mode)
 }

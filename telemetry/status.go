@@ -102,6 +102,10 @@ type NewsStatus struct {
 	// LagMS is how old news is, and Over how many units passed beyond limits before it was known.
 	LagMS int64 `json:"lag_ms"`
 	Over  int64 `json:"over"`
+	// DateAheadMS is by how much the date of the fleet is ahead of this node's, and DatesOff how many nodes are known to be off by
+	// more than a second.
+	DateAheadMS int64 `json:"date_ahead_ms"`
+	DatesOff    int64 `json:"dates_off,omitempty"`
 }
 
 // IdentityStatus is what is wrong with telling who is asking.

@@ -64,7 +64,11 @@ func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter
 	if err != nil {
 		return nil, err
 	}
-	return fleet.NewRegion(k.ledger(secret), inside, book, board, o)
+	g, err := fleet.NewRegion(k.ledger(secret), inside, book, board, o)
+	if err == nil {
+		k.askDate(ctx, g)
+	}
+	return g, err
 }
 
 func (a *abroad) modes() map[rules.Consistency]headgate.Limiter {
@@ -113,6 +117,10 @@ func addNews(to *telemetry.News, n telemetry.News) {
 	to.Lost += n.Lost
 	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
 	to.Told, to.Heard, to.Failures, to.Refused = to.Told+n.Told, to.Heard+n.Heard, to.Failures+n.Failures, to.Refused+n.Refused
+	to.DatesOff = max(to.DatesOff, n.DatesOff)
+	if n.Ahead.Abs() > to.Ahead.Abs() {
+		to.Ahead = n.Ahead
+	}
 	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full
 	to.Up = to.Up && n.Up
 }

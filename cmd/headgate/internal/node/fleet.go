@@ -149,7 +149,18 @@ func (k *company) exchange(ctx context.Context, through *redisstore.Store, name 
 	if err != nil {
 		return nil, err
 	}
-	return fleet.NewAsync(k.ledger(secret), board, o)
+	a, err := fleet.NewAsync(k.ledger(secret), board, o)
+	if err == nil {
+		k.askDate(ctx, a)
+	}
+	return a, err
+}
+
+// askDate has no window go by this host's own date, if it can be helped: if there is no answer now, it is asked for again.
+func (k *company) askDate(ctx context.Context, of interface{ AskDate(context.Context) error }) {
+	if err := of.AskDate(ctx); err != nil {
+		k.log.Warn("the store does not tell its date: until it does, windows begin by this host's", "error", err.Error())
+	}
 }
 
 // ledger returns how what was taken is kept account of.
@@ -235,8 +246,13 @@ func (k *company) asyncEvent(e fleet.AsyncEvent) {
 		args = append(args, "error", e.Err.Error())
 	}
 	level := slog.LevelWarn
-	if e.Kind == fleet.ExchangeBack {
+	switch e.Kind {
+	case fleet.ExchangeBack, fleet.ExchangePartBack:
 		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
+	case fleet.DateRight:
+		level = slog.LevelInfo
+	case fleet.DateOff, fleet.StoreDateOff:
+		args = append(args, "off", e.Off.Round(time.Millisecond).String())
 	}
 	k.log.Log(context.Background(), level, e.Kind.String(), args...)
 }
@@ -288,6 +304,7 @@ func (k *company) figures() telemetry.Fleet {
 	if k.gossip != nil {
 		s := k.gossip.Stats()
 		n := news(rules.Gossip.String(), s.Ledger)
+		n.Ahead, n.DatesOff = s.Ahead, int64(s.DatesOff)
 		n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
 		f.News = append(f.News, n)
 		f.Gossip = &telemetry.Gossip{
@@ -306,7 +323,9 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 	f := k.figures()
 	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
 	for _, n := range f.News {
-		s.News = append(s.News, telemetry.NewsStatus{Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over})
+		s.News = append(s.News, telemetry.NewsStatus{
+			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, DateAheadMS: n.Ahead.Milliseconds(), DatesOff: n.DatesOff,
+		})
 		silent = silent || !n.Up
 	}
 	return s, silent
@@ -314,7 +333,10 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 
 func exchanged(mode string, s fleet.AsyncStats) telemetry.News {
 	n := news(mode, s.LedgerStats)
-	n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away
+	n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away && s.Cut == 0
+	if n.Ahead = s.Ahead; n.Ahead.Abs() >= fleet.MaxDateOff {
+		n.DatesOff = 1
+	}
 	return n
 }
 

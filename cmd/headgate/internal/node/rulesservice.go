@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ type rulesService struct {
 	api     atomic.Pointer[api.Server] // nil if it has none, or none yet
 	remote  *remote.Client             // nil if the rules service is in this process
 	hook    http.Handler               // nil if it takes no webhook
+	answers *api.Answerer              // nil if nobody is to ask this node
 	temp    string                     // a directory that is to be removed, if any
 	created atomic.Pointer[string]     // the token that was made, to be shown once
 }
@@ -47,6 +49,9 @@ const dbTimeout = 30 * time.Second
 
 // openControl opens the rules service, or the way to one elsewhere, and puts its rules in force.
 func (n *Node) openControl(ctx context.Context) error {
+	if n.config.AdminAddr != config.Off {
+		n.control.answers = api.NewAnswerer(n.engine, n.config.ControlNamespace(), n.identity)
+	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
 		return err
@@ -210,7 +215,10 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 		}
 	}
 	settings.DB, settings.Logins, settings.Logger = s.db, s.logins, n.log
-	settings.Node, settings.NodeNamespace, settings.Identifier = n.engine, n.config.ControlNamespace(), n.identity
+	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id, n.config.ControlNamespace(), n.identity
+	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
+		return err
+	}
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
 	made, err := api.New(settings)
 	if err != nil {
@@ -279,8 +287,12 @@ func (n *Node) describe() control.Node {
 		ID: n.id, Version: n.options.Version, Region: n.config.Region, Store: "ok", Started: n.started,
 	}
 	if n.admin != nil {
-		made.Address = n.admin.url()
+		made.Address = n.adminURL()
 	}
+	if n.control.answers != nil {
+		made.AskKey = n.control.answers.Key()
+	}
+	made.Counters = n.config.Counters()
 	if status, degraded := n.stores.status(); degraded {
 		made.Store = status.Kind + " is away"
 		for _, shard := range status.Shards {
@@ -290,6 +302,25 @@ func (n *Node) describe() control.Node {
 		}
 	}
 	return made
+}
+
+// adminURL returns where others reach the admin listener, as far as this node knows: that of one that listens on all addresses the
+// rules service finds out by where heartbeats come from, unless it is in this process.
+func (n *Node) adminURL() string {
+	if given := n.config.RulesService.Address; given != "" {
+		return given
+	}
+	scheme, _, _ := strings.Cut(n.admin.url(), "://")
+	host, port, err := net.SplitHostPort(n.admin.addr())
+	if err != nil {
+		return n.admin.url()
+	}
+	if ip := net.ParseIP(host); n.config.Mode() != config.FromControl && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil && name != "" {
+			host = name
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // nodeID returns how the rules service knows a node: a name that it has again when it is started again, and that another on
@@ -335,6 +366,8 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 		switch server := s.api.Load(); {
 		case s.hook != nil && path == "/v1/hooks/rules":
 			s.hook.ServeHTTP(w, r)
+		case s.answers != nil && path == "/v1/hooks/keys":
+			s.answers.ServeHTTP(w, r)
 		case ours && server != nil:
 			server.ServeHTTP(w, r)
 		case ours && s.late != nil:

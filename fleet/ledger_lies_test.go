@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
+	type refusal struct {
+		from Peer
+		why  string
+	}
+	for _, tt := range []struct {
+		name string
+		lie  func(t *Tally)
+		why  string
+		left int64 // of 100
+	}{
+		{"a total that falls", func(t *Tally) { t.Total = 5 }, whyFell, 89},
+		{"a total below zero", func(t *Tally) { t.Total = -1 }, "a negative total", 89},
+		{"a level below zero", func(t *Tally) { t.Level = -1 }, "a negative level", 89},
+		{"a record from the future", func(t *Tally) { t.Start = 100 * time.Hour }, "a record from the future", 89},
+		{"a total that leaps", func(t *Tally) { t.Total = 1 << 60 }, whyLeaped, 89 - 1000},
+		{"no such limit", func(t *Tally) { t.Key[3]++; t.Limit.Count = -3 }, whyNoLimit, 89},
+		{"a limit that is not shared", func(t *Tally) { t.Key[3]++; t.Limit = headgate.InFlight(3) }, whyNoLimit, 89},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var refused []refusal
+			clock, all := hosts(t, 2, false, func(o *LedgerOptions) {
+				o.OnRefused = func(from Peer, _ Tally, why string) { refused = append(refused, refusal{from, why}) }
+			})
+			clock.Advance(time.Second)
+			limit := headgate.PerHour(100)
+			all[0].take("k", limit, 1)
+			all[1].take("k", limit, 10)
+			honest := all[1].Changes(nil, 10)
+			all[0].Absorb(all[1].Peer, all[1].Uptime(), honest)
+			lie := honest[0]
+			tt.lie(&lie)
+			all[0].Absorb(all[1].Peer, all[1].Uptime(), []Tally{lie})
+			wantRemaining(t, "after the lie", "k", limit, tt.left, all[0])
+			if len(refused) != 1 || refused[0] != (refusal{all[1].Peer, tt.why}) {
+				t.Errorf("refused: got %v, want %v of %v", refused, tt.why, all[1].Peer)
+			}
+			if got := all[0].Stats().Refused; got != 1 {
+				t.Errorf("Stats.Refused: got %d, want 1", got)
+			}
+		})
+	}
+}
+
+func TestReportsOfLiesAreFew(t *testing.T) {
+	reports := 0
+	clock, all := hosts(t, 1, false, func(o *LedgerOptions) { o.OnRefused = func(Peer, Tally, string) { reports++ } })
+	clock.Advance(time.Second)
+	for range 1000 {
+		all[0].Absorb(Peer{Name: "liar"}, time.Second, []Tally{{Total: -1}})
+		clock.Advance(2500 * time.Microsecond)
+	}
+	if reports < 2 || reports > 4 {
+		t.Errorf("reports within 2.5 s: got %d, want about 3", reports)
+	}
+	if got := all[0].Stats().Refused; got != 1000 {
+		t.Errorf("Stats.Refused: got %d, want 1000", got)
+	}
+}

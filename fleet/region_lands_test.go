@@ -1,0 +1,172 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+)
+
+// A homeBook is a RegionBook in memory.
+type homeBook struct {
+	mu   sync.Mutex
+	keys map[string]*homeKey
+}
+
+type homeKey struct {
+	start, window, total int64
+	speaker              string
+	until                int64
+	nodes, regions       map[string][2]int64 // start and total
+}
+
+func newHomeBook() *homeBook { return &homeBook{keys: make(map[string]*homeKey)} }
+
+func (b *homeBook) Report(_ context.Context, node string, keys []string, starts, windows, totals, told []int64, _ []time.Duration, hold time.Duration,
+	reported func(int, bool, int64, int64, int64),
+) ([]int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now().UnixMicro()
+	for i, name := range keys {
+		k := b.keys[name]
+		if k == nil {
+			k = &homeKey{start: now, window: windows[i], nodes: map[string][2]int64{}, regions: map[string][2]int64{}}
+			b.keys[name] = k
+		}
+		if windows[i] < k.window {
+			reported(i, false, k.start, k.total, now)
+			continue
+		}
+		if windows[i] > k.window {
+			k.window, k.start, k.total = windows[i], max(now, k.start+1), 0
+		}
+		base := told[i]
+		if known, ok := k.nodes[node]; ok {
+			switch {
+			case known[0] == starts[i]:
+				base = known[1]
+			case known[0] > starts[i]:
+				base = totals[i]
+			default:
+				base = 0
+			}
+		}
+		k.total += max(0, totals[i]-base)
+		k.nodes[node] = [2]int64{starts[i], max(totals[i], base)}
+		speaks := k.speaker == node || k.until < now
+		if speaks {
+			k.speaker, k.until = node, now+hold.Microseconds()
+		}
+		reported(i, speaks, k.start, k.total, now)
+	}
+	return nil, nil
+}
+
+func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, totals []int64, _ []time.Duration, news func(int, int64, bool)) ([]int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, name := range keys {
+		k := b.keys[name]
+		known, ok := k.regions[regions[i]]
+		units := totals[i]
+		switch {
+		case ok && known[0] > starts[i]:
+			news(i, 0, false)
+			continue
+		case ok && known[0] == starts[i]:
+			units = max(0, totals[i]-known[1])
+		}
+		k.regions[regions[i]] = [2]int64{starts[i], max(totals[i], known[1])}
+		news(i, units, !ok)
+	}
+	return nil, nil
+}
+
+// A land is a region of a test: nodes that share a store.
+type land struct {
+	store *memstore.Store
+	book  *homeBook
+	nodes []*Region
+}
+
+// startNode starts a node of a region.
+func startNode(t testing.TB, s *slate, store headgate.Limiter, book RegionBook, o RegionOptions) *Region {
+	t.Helper()
+	g, err := NewRegion(LedgerOptions{
+		Secret:    testSecret,
+		OnRefused: func(from Peer, tally Tally, why string) { t.Errorf("refused %+v of %v: %s", tally, from, why) },
+	}, store, book, pencil{s, o.Author()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func startLands(t testing.TB, s *slate, lands, nodes int, change func(*RegionOptions)) []*land {
+	t.Helper()
+	var all []*land
+	for r := range lands {
+		store, err := memstore.New(memstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		book := newHomeBook()
+		l := &land{store: store, book: book}
+		for n := range nodes {
+			o := RegionOptions{
+				Region: fmt.Sprint("region ", r), Node: fmt.Sprintf("node %d/%d", r, n), Rand: rand.New(rand.NewPCG(uint64(r), uint64(n))).Int64N,
+				OnEvent: func(e AsyncEvent) { t.Errorf("an event: %v %v", e.Kind, e.Err) },
+			}
+			if change != nil {
+				change(&o)
+			}
+			l.nodes = append(l.nodes, startNode(t, s, store, book, o))
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func closeLands(t testing.TB, all []*land) {
+	t.Helper()
+	for _, l := range all {
+		for _, g := range l.nodes {
+			if err := g.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := l.store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func takeRegion(t testing.TB, g headgate.Limiter, key string, l headgate.Limit, n int) (passed int) {
+	t.Helper()
+	for range n {
+		d, err := g.Take(context.Background(), headgate.Check{Key: key, Limit: l, Cost: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			passed++
+		}
+	}
+	return passed
+}
+
+func leftInLands(t testing.TB, when, key string, l headgate.Limit, want int64, all []*land) {
+	t.Helper()
+	for i, land := range all {
+		d, err := land.store.Take(context.Background(), headgate.Check{Key: key, Limit: l})
+		if err != nil || d.Remaining != want {
+			t.Errorf("%s: remaining in region %d: got %d, %v, want %d", when, i, d.Remaining, err, want)
+		}
+	}
+}

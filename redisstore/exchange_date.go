@@ -1,0 +1,37 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+//go:embed date.lua
+var dateLua string
+
+// Date returns the date of the server that holds the first of the places: the same one for all nodes of a fleet. See
+// fleet.Dater.
+func (b *Board) Date(ctx context.Context) (time.Time, error) {
+	s := b.store
+	if ctx == nil {
+		return time.Time{}, headgate.ErrNilContext
+	}
+	if s.closed.Load() {
+		return time.Time{}, headgate.ErrClosed
+	}
+	keys := b.errand(0).keys
+	result := s.conn.do(ctx, s.command(b.date, keys, nil))
+	if unknownScript(result.Error()) {
+		result = s.conn.do(ctx, s.wholeCommand(b.date, keys, nil))
+	}
+	parts, err := result.AsIntSlice()
+	if err != nil {
+		return time.Time{}, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0]))), keys)
+	}
+	if len(parts) != 2 {
+		return time.Time{}, s.named(errAnswer, keys[0])
+	}
+	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)), nil
+}

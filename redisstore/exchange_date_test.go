@@ -1,0 +1,59 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+func TestBoardTellsTheDateOfTheServer(t *testing.T) {
+	t.Parallel()
+	const ahead = 36 * time.Hour
+	server := redistest.Standalone(t, redistest.Options{ClockOffset: ahead})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	a := newReader(t, s, "a", 1)
+	for range 2 { // at first the server does not know the script
+		before := time.Now()
+		date, err := a.Date(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := time.Now()
+		if date.Before(before.Add(ahead-time.Minute)) || date.After(after.Add(ahead+time.Minute)) {
+			t.Errorf("got %v, want about %v", date, after.Add(ahead))
+		}
+		server.FlushScripts()
+	}
+	server.Kill()
+	if _, err := a.Date(within(t, unhurried)); err == nil {
+		t.Error("when the server is gone: got no error")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Date(t.Context()); !errors.Is(err, headgate.ErrClosed) {
+		t.Errorf("when closed: got %v, want ErrClosed", err)
+	}
+}
+
+// All nodes of a fleet hear the date of one server, though those of a cluster have different ones.
+func TestBoardsOfAClusterTellOneDate(t *testing.T) {
+	t.Parallel()
+	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, time.Hour, 2 * time.Hour, 0, time.Hour, 2 * time.Hour}})
+	var dates []time.Time
+	for _, name := range []string{"a", "b", "c"} {
+		date, err := newReader(t, open(t, set.URL(), Options{Secret: testSecret}), name, 1).Date(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dates = append(dates, date)
+	}
+	for _, date := range dates[1:] {
+		if apart := date.Sub(dates[0]).Abs(); apart > 30*time.Minute {
+			t.Errorf("dates are %v apart: %v", apart, dates)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+func TestTLSByOptions(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{TLS: true})
+	s := open(t, server.URL(), Options{TLSConfig: server.Certificates().ClientConfig()})
+	if err := take(within(t, unhurried), s, "alice"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	secured := redistest.Standalone(t, redistest.Options{TLS: true})
+	plain := redistest.Standalone(t, redistest.Options{})
+	strict := redistest.Standalone(t, redistest.Options{TLS: true, Config: []string{"tls-auth-clients yes"}})
+	ca := "tls_ca_file=" + url.QueryEscape(secured.Certificates().CAFile)
+	slow := Options{DialTimeout: unhurried} // a handshake takes its time on a busy machine
+
+	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", slow)
+	says(t, err, secured.Addr(), "certificate for another name", "tls_server_name")
+	if !lasting(err) {
+		t.Error("a wrong name counts as something that passes")
+	}
+	notOpen(t, secured.URL(), slow, secured.Addr(), "authority we don't know", "tls_ca_file")
+	notOpen(t, strings.Replace(plain.URL(), "redis:", "rediss:", 1), Options{}, plain.Addr(), "TLS", "redis://")
+	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), slow, secured.Addr(), "hangs up on us", "rediss://")
+	strictCA := "?tls_ca_file=" + url.QueryEscape(strict.Certificates().CAFile)
+	notOpen(t, strict.URL()+strictCA, slow, strict.Addr(), "tls_cert_file")
+	pair := "&tls_cert_file=" + url.QueryEscape(strict.Certificates().CertFile) + "&tls_key_file=" + url.QueryEscape(strict.Certificates().KeyFile)
+	if _, err := tryOpen(t, strict.URL()+strictCA+pair, slow); err != nil {
+		t.Errorf("with a certificate: %v", err)
+	}
+}
+
+// A server that is one of several behind an address is told which is meant, also if its certificate is not checked.
+func TestTLSTellsTheServersName(t *testing.T) {
+	for _, insecure := range []bool{false, true} {
+		ours, theirs := net.Pipe()
+		asked := make(chan string, 1)
+		go func() {
+			_ = tls.Server(theirs, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				asked <- hello.ServerName
+				return nil, errors.New("enough")
+			}}).Handshake()
+			_ = theirs.Close()
+		}()
+		config := &tls.Config{InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
+		if _, err := handshake(within(t, unhurried), ours, "cache.example.com:6379", config); err == nil {
+			t.Error("that was a handshake")
+		}
+		if got := <-asked; got != "cache.example.com" {
+			t.Errorf("insecure %t: asked for %q, want cache.example.com", insecure, got)
+		}
+	}
+}
