@@ -130,7 +130,7 @@ func TestErrorsHaveThePathsOfAllThatIsWrong(t *testing.T) {
 		`{"id":"a","client":{"user":"acme"},"limits":["ten/s"],"for":"1h"}`:                                 "limits[0]",
 		`{"id":"a/b","client":{"user":"acme"},"block":true,"for":"1h"}`:                                     "id",
 		`{"id":"a","client":{"user":""},"block":true,"for":"1h"}`:                                           "client.user",
-		`{"id":"a","client":{"colour":"red","user":"a*"},"block":true,"for":"1h"}`:                          "client.colour",
+		`{"id":"a","client":{"colour":"red","user":"a*"},"block":true,"for":"1h"}`:                          "client.colour client.user",
 		`{"id":"a","client":{"user":["a","b"]},"block":true,"for":"1h"}`:                                    "client.user",
 		`{"id":"a","client":{"ip":"10.0.0.0/8x"},"unlimited":true,"for":"1h"}`:                              "client.ip",
 		`{"id":"a","client":"acme","unlimited":true,"for":"1h"}`:                                            "client",

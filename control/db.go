@@ -191,10 +191,12 @@ type DB interface {
 	// Prune forgets changes before a time, but keeps at least the last of each object so that Since and At know how far back
 	// they reach. It returns how many.
 	Prune(ctx context.Context, before time.Time) (int, error)
-	// Dump writes everything as it is at one moment, for Restore, which takes it into a database that is empty (else
-	// ErrNotEmpty). The form is the same for all databases, so that one can be moved to another. Others go on meanwhile.
+	// Dump writes everything as it is at one moment. The form is the same for all databases, so that one can be moved to
+	// another. Others go on meanwhile.
 	Dump(ctx context.Context, w io.Writer) error
-	Restore(ctx context.Context, r io.Reader) error
+	// Restore takes what Dump wrote in place of all that there is, whole or not at all. Over is the revision that the database
+	// has to be at (else ErrNotEmpty): Absent if it has to be empty, Any if it does not matter what is lost.
+	Restore(ctx context.Context, r io.Reader, over int64) error
 	// Name says what it is and where, without passwords, for people: "sqlite /var/lib/headgate/rules.db".
 	Name() string
 	// Close ends it. Watches end with it.

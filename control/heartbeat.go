@@ -11,14 +11,19 @@ type Node struct {
 	Region    string `json:"region,omitempty"`
 	// Revision is that of the rules it has in force.
 	Revision int64 `json:"revision"`
-	// LagMS is how long after the change was committed they were in force there.
+	// LagMS is how long after the change was committed they were in force there; 0 if it was before the node was started.
 	LagMS int64 `json:"lag_ms"`
 	// FromDisk says that they are of its own file, since the rules service was away.
 	FromDisk bool `json:"from_disk,omitempty"`
 	// Error is why it could not take later ones.
 	Error string `json:"error,omitempty"`
 	// Store is how the store of its counters is: "ok", or what is wrong.
-	Store   string    `json:"store"`
+	Store string `json:"store"`
+	// Counters is the store that its counters are in, which it shares with the nodes that name the same; empty if each of them
+	// is in its own memory.
+	Counters string `json:"counters,omitempty"`
+	// AskKey is with what it wants to be asked about clients. It is not shown.
+	AskKey  string    `json:"ask_key,omitempty"`
 	Started time.Time `json:"started"`
 	// Seen is when it was last heard of, Behind whether there are later rules than it has: the rules service fills them in.
 	Seen   time.Time `json:"seen,omitzero"`

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -82,13 +83,14 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 		o.Expires = now.Add(form.For).UTC().Truncate(time.Second)
 	}
 	wrong := o.problems()
-	switch has(f.Root, "expires") {
-	case has(f.Root, "for"):
+	late := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
+	switch {
+	case has(f.Root, "expires") == has(f.Root, "for"):
 		wrong = append(wrong, rules.Problem{Path: "expires", Want: `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`})
-	default:
-		if !now.IsZero() && !o.Expires.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride) {
-			wrong = append(wrong, rules.Problem{Path: "expires", Value: o.Expires.Format(time.RFC3339), Want: "a time to come, at most 366 days from now"})
-		}
+	case late && has(f.Root, "for"):
+		wrong = append(wrong, rules.Problem{Path: "for", Value: rules.FormatDuration(form.For), Want: "a time above 0, at most 366 days"})
+	case late:
+		wrong = append(wrong, rules.Problem{Path: "expires", Value: o.Expires.Format(time.RFC3339), Want: "a time to come, at most 366 days from now"})
 	}
 	whole := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
 	for _, p := range wrong {
@@ -173,26 +175,41 @@ func (o *Override) problems() []rules.Problem {
 	}
 	c, wrong := o.client()
 	list = append(list, wrong...)
-	if len(list) > 0 {
-		return list
+	if granted != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
+		return list // of which a registry would say the same in other words
 	}
 	// What a client may be told is what a client may have, so a registry knows what is wrong with it.
-	c.ID = o.ID
+	c.ID = cmp.Or(o.ID, "x")
 	_, err := rules.NewRegistry(c)
 	var invalid *rules.Error
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
-			path := strings.TrimPrefix(p.Path, "clients[0].")
-			path = strings.TrimPrefix(path, "rules[0].")
-			if rest, ok := strings.CutPrefix(path, "attributes."); ok {
-				path = "client." + strings.TrimSuffix(rest, "[0]")
-			} else if path == "id" && strings.HasPrefix(p.Path, "clients[0].rules") {
-				path = "rule"
+			path := OverridePath(strings.TrimPrefix(p.Path, "clients[0]."))
+			told := func(p rules.Problem) bool {
+				return path == p.Path || strings.HasPrefix(p.Path, path+"[") || path == "limits"
 			}
-			add(path, p.Value, p.Want)
+			if len(wrong) == 0 || !slices.ContainsFunc(wrong, told) {
+				add(path, p.Value, p.Want)
+			}
 		}
 	}
 	return list
+}
+
+// OverridePath returns which field of an override it is that a path below the client is about that Registered returns.
+func OverridePath(path string) string {
+	inRule := strings.HasPrefix(path, "rules[0]")
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "rules[0]"), ".")
+	rest, attribute := strings.CutPrefix(path, "attributes.")
+	switch {
+	case attribute:
+		return "client." + strings.TrimSuffix(rest, "[0]")
+	case path == "attributes":
+		return "client"
+	case inRule && (path == "id" || path == ""):
+		return "rule"
+	}
+	return path
 }
 
 // limits returns what the override grants, as far as it can be read.

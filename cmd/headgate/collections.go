@@ -262,25 +262,50 @@ const completionTime = 2 * time.Second
 // completeIDs completes ids by what the rules service has.
 func (p *program) completeIDs(s *sort, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		at, err := p.connect(f)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		defer func() { _ = at.Close() }() // it was read
-		ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
-		defer cancel()
-		page, err := at.List(ctx, s.of, remote.Query{Search: begun, Limit: 500})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
 		var ids []string
+		err := p.complete(c, f, func(ctx context.Context, at *remote.Client) (err error) {
+			ids, err = idsOf(ctx, at, s, begun)
+			return err
+		})
+		if err != nil && len(ids) == 0 {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// complete asks a rules service for what a shell completes.
+func (p *program) complete(c *cobra.Command, f *serverFlags, ask func(context.Context, *remote.Client) error) error {
+	at, err := p.connect(f)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = at.Close() }() // it was read
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	defer cancel()
+	return ask(ctx, at)
+}
+
+// maxCompletions is how many ids a shell is offered: nobody looks through more.
+const maxCompletions = 1000
+
+// idsOf returns the ids that begin so, as far as it came. What is searched for may stand elsewhere than in ids, so it goes on until
+// it has enough of them or there are no more.
+func idsOf(ctx context.Context, at *remote.Client, s *sort, begun string) (ids []string, err error) {
+	for q := (remote.Query{Search: begun, Limit: 1000}); ; {
+		page, err := at.List(ctx, s.of, q)
+		if err != nil {
+			return ids, err
+		}
 		for i := range page.Objects {
 			var e entry
 			if json.Unmarshal(page.Objects[i].Body, &e) == nil && strings.HasPrefix(e.ID, begun) {
 				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.grants()))
 			}
 		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
+		if q.Cursor = page.Next; q.Cursor == "" || len(ids) >= maxCompletions {
+			return ids, nil
+		}
 	}
 }
 
@@ -290,74 +315,4 @@ func commandContext(c *cobra.Command) context.Context {
 		return ctx
 	}
 	return context.Background()
-}
-
-func (p *program) clientsCommand() *cobra.Command {
-	f := &serverFlags{}
-	c := &cobra.Command{
-		Use:   "clients",
-		Short: "Register clients with a rules service",
-		Example: `  headgate clients list --search acme
-  headgate clients import clients.ndjson`,
-	}
-	p.addServer(c, f)
-	c.AddCommand(p.listCommand(&clientSort, f), p.getCommand(&clientSort, f), p.deleteCommand(&clientSort, f), p.importCommand(f))
-	return c
-}
-
-func (p *program) overridesCommand() *cobra.Command {
-	f := &serverFlags{}
-	c := &cobra.Command{
-		Use:   "overrides",
-		Short: "Give a client other limits for a while",
-		Example: `  headgate overrides create --client user=acme --limit 500/s --for 72h --note "their launch"
-  headgate overrides list`,
-	}
-	p.addServer(c, f)
-	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideSort, f), p.getCommand(&overrideSort, f), p.deleteCommand(&overrideSort, f))
-	return c
-}
-
-func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
-	var asked struct {
-		ID        string            `json:"id,omitempty"`
-		Client    map[string]string `json:"client"`
-		Rule      string            `json:"rule,omitempty"`
-		Limits    []string          `json:"limits,omitempty"`
-		Unlimited bool              `json:"unlimited,omitempty"`
-		Block     bool              `json:"block,omitempty"`
-		Expires   string            `json:"expires,omitempty"`
-		For       string            `json:"for,omitempty"`
-		Note      string            `json:"note,omitempty"`
-	}
-	c := &cobra.Command{
-		Use:   "create --client ATTRIBUTE=VALUE (--limit LIMIT | --unlimited | --block) (--for TIME | --until TIME)",
-		Short: "Give a client other limits for a while",
-		Example: `  headgate overrides create --client user=acme --limit 500/s --for 72h
-  headgate overrides create --client ip=203.0.113.9 --block --until 2027-01-01T00:00:00Z --note "scraper"`,
-		Args: cobra.NoArgs,
-	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		var made map[string]json.RawMessage
-		if err := at.Do(ctx, "POST", "/v1/overrides", nil, asked, &made); err != nil {
-			return err
-		}
-		text, err := written(formatYAML, made["override"])
-		if err != nil {
-			return err
-		}
-		_, err = p.stdout.Write(text)
-		return err
-	})
-	flags := c.Flags()
-	flags.StringToStringVar(&asked.Client, "client", nil, "whom it is for, as `ATTRIBUTE=VALUE`")
-	flags.StringVar(&asked.Rule, "rule", "", "`ID` of the rule that it is of (default all that count the client)")
-	flags.StringArrayVar(&asked.Limits, "limit", nil, "a `LIMIT` instead of those it has, such as \"500/s burst 1000\"")
-	flags.BoolVar(&asked.Unlimited, "unlimited", false, "no limit at all")
-	flags.BoolVar(&asked.Block, "block", false, "nothing passes")
-	flags.StringVar(&asked.For, "for", "", "how long, such as 72h")
-	flags.StringVar(&asked.Expires, "until", "", "when it ends, as RFC 3339")
-	flags.StringVar(&asked.ID, "id", "", "its `ID` (default one by chance)")
-	flags.StringVar(&asked.Note, "note", "", "why, for people")
-	return c
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/headgate/headgate/fleet"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -286,5 +288,25 @@ func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
 	}
 	if _, s := b.status(); !s.Degraded {
 		t.Error("it does not say that it is degraded")
+	}
+}
+
+// The date of Redis is not this host's. Windows go by the former, and the node says so.
+func TestANodeWhoseDateIsNotThatOfRedisSaysSo(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{ClockOffset: time.Hour})
+	p := serve(t, onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())...)
+	eventually(t, "the node to know by how much its date is off", func() error {
+		if ahead := p.metric(`headgate_news_date_ahead_seconds{mode="async"}`); ahead < 3590 || ahead > 3610 {
+			return fmt.Errorf("the date is ahead by %v s, want an hour", ahead)
+		}
+		return nil
+	})
+	if off := p.metric(`headgate_news_dates_off{mode="async"}`); off != 1 {
+		t.Errorf("%v nodes are off, want this one", off)
+	}
+	p.waitLog(fleet.DateOff.String())
+	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.News) != 1 || s.Fleet.News[0].DatesOff != 1 || s.Fleet.News[0].DateAheadMS < 3590_000 {
+		t.Errorf("got %+v, want a date that is off by an hour", s.Fleet)
 	}
 }

@@ -31,7 +31,11 @@ type revision struct {
 // touched says which objects it changed.
 func (r *revision) touched() string {
 	var parts []string
-	for i, c := range r.Changes {
+	changes := r.Changes
+	if len(changes) == 0 {
+		changes = r.Diff
+	}
+	for i, c := range changes {
 		if i == 3 {
 			parts = append(parts, fmt.Sprintf("and %d more", r.Count-3))
 			break
@@ -39,6 +43,38 @@ func (r *revision) touched() string {
 		parts = append(parts, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// failedLogins are those that the audit tells of.
+type failedLogins struct {
+	Count  int64 `json:"count"`
+	Recent []struct {
+		Time   time.Time `json:"time"`
+		From   string    `json:"from"`
+		Denied bool      `json:"denied,omitempty"`
+	} `json:"recent"`
+}
+
+// changesOf returns so many changes at most, of the history or of the audit, which tells of logins, too.
+func changesOf(ctx context.Context, at *remote.Client, path string, query url.Values, most int) (list []revision, logins *failedLogins, err error) {
+	list = []revision{}
+	for {
+		query.Set("limit", strconv.Itoa(min(100, max(1, most-len(list)))))
+		var page struct {
+			Revisions []revision    `json:"revisions"`
+			Audit     []revision    `json:"audit"`
+			Next      string        `json:"next"`
+			Logins    *failedLogins `json:"failed_logins"`
+		}
+		if err := at.Do(ctx, "GET", path, query, nil, &page); err != nil {
+			return nil, nil, err
+		}
+		list = append(append(list, page.Revisions...), page.Audit...)
+		if page.Next == "" || len(list) >= most {
+			return list, page.Logins, nil
+		}
+		query.Set("cursor", page.Next)
+	}
 }
 
 func (p *program) historyCommand(f *serverFlags) *cobra.Command {
@@ -56,7 +92,7 @@ revision, show what it changed.`,
 		ValidArgsFunction: p.completeIDs(&ruleSort, f),
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		query := url.Values{"limit": {strconv.Itoa(most)}}
+		query := url.Values{}
 		if len(args) == 1 {
 			if n, err := strconv.ParseInt(args[0], 10, 64); err == nil {
 				return p.showRevision(ctx, at, n, out)
@@ -64,18 +100,16 @@ revision, show what it changed.`,
 			query.Set("kind", "rule")
 			query.Set("id", args[0])
 		}
-		var answer struct {
-			Revisions []revision `json:"revisions"`
-		}
-		if err := at.Do(ctx, "GET", "/v1/revisions", query, nil, &answer); err != nil {
+		list, _, err := changesOf(ctx, at, "/v1/revisions", query, most)
+		if err != nil {
 			return err
 		}
 		rows := [][]string{}
-		for i := range answer.Revisions {
-			r := &answer.Revisions[i]
+		for i := range list {
+			r := &list[i]
 			rows = append(rows, []string{fmt.Sprint(r.Revision), ago(r.Time), dash(r.Actor), r.Action, cut(r.touched(), 70), r.Note})
 		}
-		return p.show(out, answer.Revisions, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
+		return p.show(out, list, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	c.Flags().IntVar(&most, "limit", most, "the most to show")
 	formatFlag(c, &out)

@@ -14,12 +14,16 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// counted is what a client has left under one rule.
+// counted is what a client has left under one rule: on one node that counts by itself, or in a store that several share.
 type counted struct {
-	Rule   string `json:"id"`
-	Effect string `json:"effect"`
-	Client string `json:"client,omitempty"`
-	Limits []struct {
+	Rule     string `json:"id"`
+	Effect   string `json:"effect"`
+	Mode     string `json:"mode"`
+	Client   string `json:"client,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Region   string `json:"region,omitempty"`
+	Counters string `json:"counters,omitempty"`
+	Limits   []struct {
 		Name         string `json:"name"`
 		Limit        string `json:"limit"`
 		Allowed      bool   `json:"allowed"`
@@ -30,11 +34,42 @@ type counted struct {
 	} `json:"limits"`
 }
 
+// where says who counts it.
+func (c *counted) where() string {
+	if c.Counters != "" {
+		return "shared: " + c.Counters
+	}
+	return dash(c.Node)
+}
+
+// An askedNode is what became of asking a node.
+type askedNode struct {
+	ID       string `json:"id"`
+	Region   string `json:"region,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Counters string `json:"counters,omitempty"`
+	State    string `json:"state"`
+	Error    string `json:"error,omitempty"`
+}
+
+// tellSilent tells of the nodes that were not asked because they are taken for gone.
+func (p *program) tellSilent(nodes []askedNode) {
+	for _, n := range nodes {
+		if n.State == "silent" {
+			_, _ = fmt.Fprintf(p.stderr, "headgate: node %s: %s\n", n.ID, n.Error)
+		}
+	}
+}
+
 func (p *program) keysCommand() *cobra.Command {
 	f := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "keys",
 		Short: "Look at what a client has left, or forget what it has consumed",
+		Long: `Look at what a client has left, or forget what it has consumed, on all nodes of a namespace. Each node that counts in its own memory
+is asked for itself; of those that share a store one is.
+
+Exit codes: 0 done, 1 something is wrong, such as a node that did not answer. What others answered is shown all the same.`,
 		Example: `  headgate keys get user=acme
   headgate keys reset user=acme --rule search-per-user`,
 	}
@@ -78,8 +113,9 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 			query.Set(name, value)
 		}
 		var answer struct {
-			Keys  []counted `json:"keys"`
-			Error string    `json:"error"`
+			Keys  []counted   `json:"keys"`
+			Nodes []askedNode `json:"nodes"`
+			Error string      `json:"error,omitempty"`
 		}
 		if err := at.Do(ctx, "GET", "/v1/keys", query, nil, &answer); err != nil {
 			return err
@@ -87,17 +123,18 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 		rows := [][]string{}
 		for _, k := range answer.Keys {
 			if len(k.Limits) == 0 {
-				rows = append(rows, []string{k.Rule, k.Effect, "-", "-", "-"})
+				rows = append(rows, []string{k.Rule, k.Effect, "-", "-", k.where(), dash(k.Client)})
 			}
 			for _, l := range k.Limits {
 				rows = append(rows, []string{
-					k.Rule, l.Limit, fmt.Sprintf("%d of %d", l.Remaining, l.Capacity), soon(l.ResetAfterMS), dash(k.Client),
+					k.Rule, l.Limit, fmt.Sprintf("%d of %d", l.Remaining, l.Capacity), soon(l.ResetAfterMS), k.where(), dash(k.Client),
 				})
 			}
 		}
-		if err := p.show(out, answer.Keys, []string{"RULE", "LIMIT", "LEFT", "FULL", "CLIENT"}, rows); err != nil {
+		if err := p.show(out, answer, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {
 			return err
 		}
+		p.tellSilent(answer.Nodes)
 		if answer.Error != "" {
 			return errors.New(answer.Error)
 		}
@@ -117,6 +154,7 @@ func soon(ms int64) string {
 
 func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 	var rule string
+	var out format
 	c := &cobra.Command{
 		Use:   "reset ATTRIBUTE=VALUE...",
 		Short: "Forget what a client has consumed",
@@ -133,12 +171,28 @@ func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 		if rule != "" {
 			asked["rule"] = rule
 		}
-		if err := at.Do(ctx, "POST", "/v1/keys:reset", nil, asked, nil); err != nil {
+		var answer struct {
+			Reset []string    `json:"reset"`
+			Nodes []askedNode `json:"nodes"`
+			Error string      `json:"error,omitempty"`
+		}
+		if err := at.Do(ctx, "POST", "/v1/keys:reset", nil, asked, &answer); err != nil {
 			return err
 		}
-		p.say("reset %s\n", strings.Join(args, " "))
+		if out != formatTable {
+			if err := p.show(out, answer, nil, nil); err != nil {
+				return err
+			}
+		} else {
+			p.say("reset %s under %s\n", strings.Join(args, " "), strings.Join(answer.Reset, ", "))
+		}
+		p.tellSilent(answer.Nodes)
+		if answer.Error != "" {
+			return errors.New(answer.Error)
+		}
 		return nil
 	})
+	formatFlag(c, &out)
 	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all that count the client)")
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleSort, f)) // it is there
 	return c

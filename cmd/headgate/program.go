@@ -73,7 +73,7 @@ With --upstream and --rules it protects yours.`,
 	})
 	root.AddCommand(
 		p.serveCommand(), p.checkCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.nodesCommand(),
-		p.tokensCommand(), p.contextCommand(), p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
+		p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(), p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root

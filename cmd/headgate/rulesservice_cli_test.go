@@ -123,6 +123,15 @@ func TestClientsAndOverridesFromTheCommandLine(t *testing.T) {
 		t.Fatalf("import: exit %d, want 0 and 2 created:\n%s%s", code, out, errs)
 	}
 	s.want("user: acme", "clients", "list", "--search", "acme")
+	s.want("client other is at revision", "clients", "set", "other", "--attribute", "api_key=k1", "--attribute", "api_key=k2", "--limit", "7/s")
+	s.want("api_key: [k1, k2]", "clients", "get", "other")
+	s.refuses(exitError, "412", "clients", "set", "other", "--revision", "0")
+	s.refuses(exitError, "limits", "clients", "set", "other", "--limit", "many")
+	s.refuses(exitError, "want ATTRIBUTE=VALUE", "clients", "set", "other", "--attribute", "acme")
+	_, errs, code := s.run("", "overrides", "create", "--id", "idle", "--client", "cookie.x=1", "--block", "--for", "1h")
+	if code != exitOK || !strings.Contains(errs, "no rule counts by cookie.x") {
+		t.Errorf("an override that no rule counts by: exit %d, %q; want 0 and a warning", code, errs)
+	}
 	eventually(t, "the client's own limit", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 	s.want("500/s", "overrides", "create", "--id", "launch", "--client", "user=acme", "--limit", "500/s", "--for", "1h", "--note", "their launch")
 	s.want("their launch", "overrides", "list")
@@ -173,42 +182,6 @@ func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
 }
 
-func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
-	s := newShell(t)
-	dir := t.TempDir()
-	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
-	kept := filepath.Join(dir, "kept")
-	s.want("token boss is in", "tokens", "create", "--id", "boss", "--role", "admin", "--in", "*", "--write", kept)
-	saved := filepath.Join(dir, "saved")
-	s.want("saved to", "backup", saved)
-	history := s.want("search-per-user", "rules", "history", "search-per-user")
-
-	// Before a rules service is started on the database.
-	db := filepath.Join(dir, "rules.db")
-	s.want("restored from", "restore", "--db", db, saved)
-	s.refuses(exitError, "the database is not empty", "restore", "--db", db, saved)
-	s.refuses(exitError, "[db server]", "restore", "--db", db, "--server", "http://127.0.0.1:1", saved)
-	p := serve(t, onFreePort("--db", db)...)
-	there := []string{"--server", "http://" + p.admin, "--token-file", kept}
-	if got := s.want("", append([]string{"rules", "history", "search-per-user"}, there...)...); got != history {
-		t.Errorf("the history after it was restored: got\n%s\nwant\n%s", got, history)
-	}
-	if out := p.stdout.String(); strings.Contains(out, "hg_") {
-		t.Errorf("a first token was made beside those of the backup:\n%s", out)
-	}
-
-	// By a rules service, which has neither rules of a demonstration nor a first token.
-	admin := filepath.Join(dir, "admin")
-	writeFile(t, admin, "another-token-of-32-characters-..\n")
-	p = serve(t, "--gateway-addr", "off", "--data-dir", filepath.Join(dir, "data"), "--admin-token-file", admin)
-	there = []string{"--server", "http://" + p.admin, "--token-file", admin}
-	s.want("none", append([]string{"rules", "list"}, there...)...)
-	s.want("restored from", append([]string{"restore", saved}, there...)...)
-	s.want("search-per-user", append([]string{"rules", "list"}, there...)...) // the token that was used is good still
-	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", kept)
-	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
-}
-
 func TestAFileOfContextsThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contexts.yaml")
 	writeFile(t, path, "current: production\ncontexts: [\n")
@@ -250,4 +223,17 @@ func TestAnEmptyListOfClientsPrunesThemAndNoListDoesNot(t *testing.T) {
 	writeFile(t, rule, "{rules: [], clients: []}\n")
 	s.want("delete client acme", "rules", "apply", "-f", rule, "--prune")
 	s.want("none", "rules", "list")
+}
+
+func TestIDsAreCompletedHoweverManyRulesThereAre(t *testing.T) {
+	s := newShell(t)
+	var file strings.Builder
+	file.WriteString("rules:\n")
+	for i := range 1200 { // all of which have "zoo" in them, and come before
+		fmt.Fprintf(&file, "  - { id: a%04d, limits: 1/s, description: not zoo }\n", i)
+	}
+	file.WriteString("  - { id: zoo, limits: 7/s }\n")
+	s.want("created 1201", "rules", "apply", "-f", rulesFile(t, file.String()))
+	s.want("zoo\t7/s", "__complete", "rules", "get", "zoo")
+	s.want("a0999\t1/s", "__complete", "rules", "get", "a0")
 }

@@ -1,8 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/headgate/headgate/control"
@@ -42,19 +48,76 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// A restored is the answer to a restore.
+type restored struct {
+	Revision int64 `json:"revision"`
+	// Token is one that may do everything, made because none of those in the backup may. It is shown this once.
+	Token string `json:"token,omitempty"`
+}
+
 // restore answers POST /v1/restore.
 func (s *Server) restore(c *call) error {
+	replace, err := c.flag("replace")
+	if err != nil {
+		return err
+	}
 	c.give(backupTime, backupTime)
-	if err := s.config.DB.Restore(c.r.Context(), c.r.Body); err != nil {
-		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || c.r.Context().Err() != nil {
+	ctx := c.r.Context()
+	// All of it is here before any of it is put in the database, which nobody else can write to meanwhile.
+	from, err := os.CreateTemp("", "headgate-restore-")
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	defer func() {
+		_ = from.Close()
+		_ = os.Remove(from.Name()) // it is of no use any more
+	}()
+	if _, err := io.Copy(from, c.r.Body); err != nil {
+		if errors.Is(err, syscall.ENOSPC) {
+			return fmt.Errorf("restore: %w: %w", control.ErrFull, err)
+		}
+		return fail(http.StatusBadRequest, "The backup did not arrive: %v.", err)
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	over := control.Any
+	if !replace {
+		if over, err = s.untouched(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.config.DB.Restore(ctx, from, over); err != nil {
+		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || ctx.Err() != nil {
 			return err
 		}
 		return fail(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
 	}
-	last, _, err := s.config.DB.Revision(c.r.Context(), "")
-	if err != nil {
+	made := restored{}
+	if made.Revision, _, err = s.config.DB.Revision(ctx, ""); err != nil {
+		return err
+	}
+	s.config.Logger.Warn("rules service: everything was replaced by a backup", "by", c.who.ID, "from", c.from, "revision", made.Revision)
+	s.beats.tellAgain()
+	s.hooks.forgetAll()
+	if made.Token, err = s.ensureAdmin(ctx); err != nil {
 		return err
 	}
 	s.hub.poke()
-	return c.answer(http.StatusOK, revised{last})
+	return c.answer(http.StatusOK, made)
+}
+
+// untouched returns the revision of a database to which nobody has done anything: all that is in it came by itself with the
+// first start, a token and the rules of a demonstration. It is 0 if something else is in it.
+func (s *Server) untouched(ctx context.Context) (int64, error) {
+	const most = 8
+	last, _, err := s.config.DB.Revision(ctx, "")
+	if err != nil || last > most {
+		return control.Absent, err
+	}
+	changes, err := s.config.DB.Log(ctx, control.LogQuery{Limit: most})
+	if err != nil || int64(len(changes)) != last || slices.ContainsFunc(changes, func(c control.Change) bool { return c.Actor != systemActor }) {
+		return control.Absent, err
+	}
+	return last, nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,8 +48,10 @@ type Config struct {
 	Logins headgate.Limiter
 	// LoginLimit is how often an address may fail. Default DefaultLoginLimit.
 	LoginLimit headgate.Limit
-	// Node answers explain and keys. Default none: these are answered with 404.
+	// Node answers explain, and keys together with the nodes that send heartbeats. Default none.
 	Node Local
+	// NodeID is how heartbeats name the Node: it is asked here rather than by the network. Default none.
+	NodeID string
 	// NodeNamespace is whose rules the Node has in force: only who may see that namespace may ask it. Default "default".
 	NodeNamespace string
 	// Identifier gives attributes in calls the form that requests have. Default one of the zero identity.Config.
@@ -65,6 +68,10 @@ type Config struct {
 	NoOverrides string
 	// Hook, if any, takes the webhooks of another rules service at /v1/hooks/rules. Make it with NewReceiver.
 	Hook http.Handler
+	// Answerer, if any, lets other rules services of the same database ask the Node. Make it with NewAnswerer.
+	Answerer http.Handler
+	// NodeTLS is how to verify nodes that are asked by https. Default as the system does.
+	NodeTLS *tls.Config
 	// Hooks says how webhooks are delivered.
 	Hooks HookConfig
 	// MaxBody is how long the body of a call may be, in bytes. What is sent line by line may be longer. Default

@@ -30,6 +30,7 @@ type courier struct {
 	mu        sync.Mutex
 	announced map[string]announcement // by namespace, what nobody has been told of yet
 	queue     map[string]delivery     // by webhook and revision
+	under     map[string]bool         // those that are being sent
 	sending   sync.WaitGroup
 }
 
@@ -38,6 +39,9 @@ type announcement struct {
 	revision int64
 	time     time.Time
 }
+
+// announcedBucket is where it is kept which change a webhook was last told of.
+const announcedBucket = "announced"
 
 // courierSweep is how often a courier looks for what another has left.
 const courierSweep = time.Minute
@@ -56,7 +60,7 @@ func newCourier(s *Server) *courier {
 	}}
 	return &courier{
 		server: s, owner: cryptorand(), wake: make(chan struct{}, 1),
-		announced: make(map[string]announcement), queue: make(map[string]delivery),
+		announced: make(map[string]announcement), queue: make(map[string]delivery), under: make(map[string]bool),
 		client: &http.Client{
 			Timeout:       config.Timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -106,6 +110,23 @@ func (c *courier) forget(namespace, id string) {
 			delete(c.queue, key)
 		}
 	}
+}
+
+// forgetAll takes everything from the queue: what is to be delivered is looked for anew.
+func (c *courier) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.queue)
+	clear(c.announced)
+}
+
+// holds tells whether a delivery is in the queue, or being sent.
+func (c *courier) holds(d *delivery) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := queueKey(d)
+	_, queued := c.queue[key]
+	return queued || c.under[key]
 }
 
 // run delivers until the server is closed, and waits for what is being sent.
@@ -168,7 +189,7 @@ func (c *courier) begin(ctx context.Context, namespace, id string, a announcemen
 		return err
 	}
 	mark := control.State{
-		Bucket: "announced", ID: hookName(namespace, id), Body: []byte(strconv.FormatInt(a.revision, 10)), Expires: now.Add(10 * 366 * 24 * time.Hour),
+		Bucket: announcedBucket, ID: hookName(namespace, id), Body: []byte(strconv.FormatInt(a.revision, 10)), Expires: now.Add(10 * 366 * 24 * time.Hour),
 	}
 	if err := c.server.config.DB.PutState(ctx, mark); err != nil {
 		return err
@@ -191,7 +212,7 @@ func (c *courier) save(ctx context.Context, d *delivery) error {
 
 // trim forgets the earliest deliveries of a webhook that has too many.
 func (c *courier) trim(ctx context.Context, namespace, id string) error {
-	list, err := c.server.deliveries(ctx, namespace, id)
+	list, err := c.server.deliveries(ctx, namespace, id, 0)
 	if err != nil {
 		return err
 	}
@@ -199,11 +220,35 @@ func (c *courier) trim(ctx context.Context, namespace, id string) error {
 		c.mu.Lock()
 		delete(c.queue, queueKey(&list[i]))
 		c.mu.Unlock()
-		if err := c.server.config.DB.DeleteState(ctx, bucket(namespace, id), stateID(list[i].Revision)); err != nil && !errors.Is(err, control.ErrNotFound) {
+		if err := c.drop(ctx, &list[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// drop forgets a delivery.
+func (c *courier) drop(ctx context.Context, d *delivery) error {
+	return gone(c.server.config.DB.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision)))
+}
+
+// gone is no error for what was not there to be deleted.
+func gone(err error) error {
+	if errors.Is(err, control.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// dropAll forgets all deliveries of a webhook that is deleted, and what it was told of: one of the same id is another one.
+func (c *courier) dropAll(ctx context.Context, namespace, id string) error {
+	c.forget(namespace, id)
+	errs := []error{gone(c.server.config.DB.DeleteState(ctx, announcedBucket, hookName(namespace, id)))}
+	list, err := c.server.deliveries(ctx, namespace, id, 0)
+	for i := range list {
+		errs = append(errs, c.drop(ctx, &list[i]))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // sweep takes over what other servers have left, and tells of changes that nobody was told of.
@@ -226,14 +271,20 @@ func (c *courier) sweep(ctx context.Context) {
 }
 
 func (c *courier) sweepHook(ctx context.Context, hook *control.Object) error {
-	list, err := c.server.deliveries(ctx, hook.Namespace, hook.ID)
+	list, err := c.server.deliveries(ctx, hook.Namespace, hook.ID, hook.Revision)
 	if err != nil {
 		return err
 	}
 	now := c.server.config.Now().UTC()
 	grace := 2 * c.server.config.Hooks.Timeout // in which whoever has it would have sent it
 	for _, d := range list {
-		if d.State != pending || d.Owner == c.owner {
+		if d.State != pending || c.holds(&d) {
+			continue
+		}
+		if d.Owner == c.owner { // what became of it could not be kept
+			if d.Next.Add(grace).Before(now) {
+				c.push(d)
+			}
 			continue
 		}
 		if d.Next = laterOf(d.Next.Add(grace), now); d.Next.After(now) {
@@ -273,7 +324,7 @@ func (c *courier) missed(ctx context.Context, hook *control.Object, before time.
 		return err
 	}
 	told := hook.Revision
-	state, err := db.GetState(ctx, "announced", hookName(hook.Namespace, hook.ID))
+	state, err := db.GetState(ctx, announcedBucket, hookName(hook.Namespace, hook.ID))
 	switch {
 	case errors.Is(err, control.ErrNotFound):
 	case err != nil:
@@ -312,6 +363,7 @@ func (c *courier) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 			return wait // who frees a place wakes us
 		}
 		delete(c.queue, key)
+		c.under[key] = true
 		c.sending.Go(func() {
 			defer func() { <-slots; c.stir() }()
 			c.deliver(ctx, d)
@@ -322,20 +374,28 @@ func (c *courier) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 
 // deliver makes one attempt, and keeps what came of it.
 func (c *courier) deliver(ctx context.Context, d delivery) {
+	again := c.attempt(ctx, &d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.under, queueKey(&d))
+	if again {
+		c.queue[queueKey(&d)] = d
+	}
+}
+
+// attempt tells whether another one is to be made.
+func (c *courier) attempt(ctx context.Context, d *delivery) (again bool) {
 	if d.Owner != c.owner {
-		taken, err := c.takeOver(ctx, &d)
+		taken, err := c.takeOver(ctx, d)
 		c.fault(ctx, "a delivery is looked at later", err)
 		if !taken {
-			return
+			return false
 		}
 	}
-	object, err := c.server.config.DB.Get(ctx, d.Namespace, control.KindWebhook, d.Webhook)
-	if errors.Is(err, control.ErrNotFound) {
-		err = c.server.config.DB.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision))
-		if !errors.Is(err, control.ErrNotFound) {
-			c.fault(ctx, "a delivery of a webhook that is gone stays", err)
-		}
-		return
+	object, err := c.hook(ctx, d)
+	if err == nil && object == nil {
+		c.fault(ctx, "a delivery of a webhook that is gone stays", c.drop(ctx, d))
+		return false
 	}
 	now := c.server.config.Now().UTC()
 	if err == nil {
@@ -343,11 +403,15 @@ func (c *courier) deliver(ctx context.Context, d delivery) {
 		if _, hook, err = hookOf(object); err == nil {
 			d.Attempts++
 			d.Last = now
-			d.Status, err = c.post(ctx, &hook, &d)
+			d.Status, err = c.post(ctx, &hook, d)
 		}
 	}
 	if ctx.Err() != nil {
-		return // it stays as it is, for whoever comes
+		return false // it stays as it is, for whoever comes
+	}
+	if is, gone := c.hook(ctx, d); gone == nil && is == nil { // while it was sent
+		c.fault(ctx, "a delivery of a webhook that is gone stays", c.drop(ctx, d))
+		return false
 	}
 	config := &c.server.config.Hooks
 	switch {
@@ -361,10 +425,17 @@ func (c *courier) deliver(ctx context.Context, d delivery) {
 		d.Error = err.Error()
 		d.Next = now.Add(backoff(config, max(d.Attempts, 1)))
 	}
-	c.fault(ctx, "what became of a delivery is not kept", c.save(ctx, &d))
-	if d.State == pending {
-		c.push(d)
+	c.fault(ctx, "what became of a delivery is not kept", c.save(ctx, d))
+	return d.State == pending
+}
+
+// hook returns the webhook of a delivery, nil if it is gone. One of the same id that was made since is another one.
+func (c *courier) hook(ctx context.Context, d *delivery) (*control.Object, error) {
+	object, err := c.server.config.DB.Get(ctx, d.Namespace, control.KindWebhook, d.Webhook)
+	if errors.Is(err, control.ErrNotFound) || err == nil && object.Revision > d.Revision {
+		return nil, nil
 	}
+	return object, err
 }
 
 // takeOver takes a delivery that another server should have sent by now, and has not.

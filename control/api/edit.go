@@ -90,22 +90,23 @@ func (f *findings) add(e fieldError) {
 	f.list = append(f.list, e)
 }
 
-// addAll adds what rules say is wrong with an edit. Cut is how they begin their paths.
-func (f *findings) addAll(err error, e *edit, cut ...string) {
+// addAll adds what rules say is wrong with an edit. Field turns their path below the client that they speak of into that of the edit.
+func (f *findings) addAll(err error, e *edit, field func(string) string) {
 	var wrong *rules.Error
 	if !errors.As(err, &wrong) {
 		f.add(fieldError{Path: e.path, Value: err.Error(), Want: "something else", Line: e.line})
 		return
 	}
 	for _, one := range ruleErrors(wrong) {
-		for _, prefix := range cut {
-			one.Path = strings.TrimPrefix(one.Path, prefix)
-		}
-		one.Path, one.Line = join(e.path, one.Path), e.line
+		path := strings.TrimPrefix(strings.TrimPrefix(one.Path, "client"), ".")
+		one.Path, one.Line = join(e.path, field(path)), e.line
 		f.add(one)
 	}
 	f.more += wrong.More
 }
+
+// asItIs is the path of a client's own field.
+func asItIs(path string) string { return path }
 
 // tryRules compiles the rules as they will be, and tells whether they will ask something else of clients.
 func (sp *space) tryRules(edits []edit, wrong *findings) (needs bool) {
@@ -164,11 +165,11 @@ func needOf(r rules.Rule) string {
 // tryClient registers a client, and tells whether it could.
 func (sp *space) tryClient(e *edit, wrong *findings) bool {
 	if err := sp.set.Check(*e.client); err != nil {
-		wrong.addAll(err, e, "client.", "client")
+		wrong.addAll(err, e, asItIs)
 		return false
 	}
 	if err := sp.addClient(*e.client); err != nil {
-		wrong.addAll(err, e, "client.", "client")
+		wrong.addAll(err, e, asItIs)
 		return false
 	}
 	return true
@@ -225,7 +226,7 @@ func (sp *space) tryOverrides(edits []edit, needs bool, wrong *findings) {
 		}
 		next[e.id] = *e.override
 		if err := sp.checkOverride(e.override); err != nil {
-			wrong.addAll(err, e, "client.", "rules[0].")
+			wrong.addAll(err, e, control.OverridePath)
 		}
 	}
 	if len(next) > maxOverrides && len(next) > len(sp.overrides) {
@@ -241,7 +242,7 @@ func (sp *space) tryOverrides(edits []edit, needs bool, wrong *findings) {
 			continue
 		}
 		if err := sp.checkOverride(&o); err != nil {
-			wrong.addAll(err, &edit{path: "overrides/" + id}, "client.", "rules[0].")
+			wrong.addAll(err, &edit{path: "overrides/" + id}, control.OverridePath)
 		}
 	}
 }

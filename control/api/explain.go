@@ -231,12 +231,13 @@ type ruleView struct {
 	Penalized bool        `json:"penalized,omitempty"`
 	Override  *int        `json:"override,omitempty"`
 	Client    string      `json:"client,omitempty"`
-	Key       []keyView   `json:"key"`
+	Key       []keyPart   `json:"key"`
 	Cost      int64       `json:"cost"`
 	Limits    []limitView `json:"limits"`
 }
 
-type keyView struct {
+// A keyPart is an attribute that a rule counts by.
+type keyPart struct {
 	Attribute string `json:"attribute"`
 	Value     string `json:"value"`
 }
@@ -274,13 +275,13 @@ func explanationOf(x *engine.Explanation) explanation {
 func ruleViewOf(e *engine.Explained) ruleView {
 	made := ruleView{
 		ID: e.Rule.ID, Effect: e.Effect.String(), Denied: e.Denied, Mode: e.Mode.String(), Shadow: e.Shadow, Shared: e.Shared,
-		Penalized: e.Penalized, Client: e.Client, Cost: e.Cost, Key: []keyView{}, Limits: []limitView{},
+		Penalized: e.Penalized, Client: e.Client, Cost: e.Cost, Key: []keyPart{}, Limits: []limitView{},
 	}
 	if e.Override >= 0 {
 		made.Override = &e.Override
 	}
 	for _, k := range e.Key {
-		made.Key = append(made.Key, keyView{k.Attribute.String(), k.Value})
+		made.Key = append(made.Key, keyPart{k.Attribute.String(), k.Value})
 	}
 	for i := range e.Limits {
 		l := &e.Limits[i]

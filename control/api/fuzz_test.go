@@ -44,7 +44,7 @@ func FuzzServe(f *testing.F) {
 		r.Header.Set("If-None-Match", match)
 		w := httptest.NewRecorder()
 		s.server.ServeHTTP(w, r)
-		if w.Code >= 500 {
+		if w.Code >= 500 && w.Code != http.StatusBadGateway { // nodes that are made up do not answer
 			t.Errorf("%s %s: got %d %s", method, target, w.Code, w.Body)
 		}
 		if w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"sync/atomic"
@@ -34,6 +35,11 @@ func (c *clock) add(d time.Duration) {
 var loopback = api.HookConfig{
 	Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24")},
 	Backoff:  time.Millisecond, MaxBackoff: 10 * time.Millisecond, Attempts: 4,
+}
+
+// from says that all calls come from an address.
+func from(addr string) func(*http.Request) netip.Addr {
+	return func(*http.Request) netip.Addr { return netip.MustParseAddr(addr) }
 }
 
 // openDB opens an empty database.

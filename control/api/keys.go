@@ -1,63 +1,88 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 )
 
-// maxKeyRules is how many rules are looked at for one client.
-const maxKeyRules = 1000
+// A keyView is what a client has left under one rule: on one node that counts by itself, or in a store that several share.
+type keyView struct {
+	ruleView
+	// Node is the one that counts by itself, Region where it is.
+	Node   string `json:"node,omitempty"`
+	Region string `json:"region,omitempty"`
+	// Counters is the store that several share.
+	Counters string `json:"counters,omitempty"`
+}
 
 // keys answers GET /v1/keys: what a client has left under each rule that counts it.
 func (s *Server) keys(c *call) error {
-	node, err := s.node(c)
-	if err != nil {
-		return err
-	}
 	attributes := make(map[string]string)
 	for name, values := range c.query {
 		if name != "namespace" {
 			attributes[name] = values[0]
 		}
 	}
-	who, err := s.client(attributes)
+	p, err := s.askAll(c, question{Attributes: attributes})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), lookTime)
-	defer cancel()
-	counted, more := counting(node.Rules(), who)
 	made := struct {
-		Keys []ruleView `json:"keys"`
-		More int        `json:"more,omitempty"`
-		// Error says which stores could not be looked at.
+		Keys  []keyView  `json:"keys"`
+		More  int        `json:"more,omitempty"`
+		Nodes []nodeView `json:"nodes"`
+		// Error says which nodes and stores could not be asked.
 		Error string `json:"error,omitempty"`
-	}{Keys: []ruleView{}, More: more}
-	var errs []error
-	for _, id := range counted {
-		x, err := node.ExplainTerms(ctx, who, engine.Terms{Rule: id, HasCost: true})
-		if x == nil {
-			if !errors.Is(err, engine.ErrNoRule) { // it has just gone
-				errs = append(errs, err)
+	}{Keys: []keyView{}}
+	for _, n := range p.answered() {
+		made.More = max(made.More, n.answer.More)
+		for _, k := range n.answer.Keys {
+			v := keyView{ruleView: k}
+			if n.node.Counters != "" && k.Mode == rules.Exact.String() {
+				v.Counters = n.node.Counters
+			} else {
+				v.Node, v.Region = n.node.ID, n.node.Region
 			}
-			continue
-		}
-		errs = append(errs, err)
-		for i := range x.Rules {
-			made.Keys = append(made.Keys, ruleViewOf(&x.Rules[i]))
+			made.Keys = append(made.Keys, v)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		made.Error = err.Error()
-	}
+	slices.SortStableFunc(made.Keys, func(a, b keyView) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node)) })
+	made.Nodes, made.Error = p.views()
 	return c.answer(http.StatusOK, made)
+}
+
+// askAll asks the nodes of the call's namespace, of which at least one has to answer.
+func (s *Server) askAll(c *call, q question) (*poll, error) {
+	who, err := s.client(q.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	q.Namespace = c.namespace
+	c.give(bodyTime, 2*bodyTime)
+	p, err := s.newPoll(c.r.Context(), c.namespace, who)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.nodes) == 0 {
+		return nil, fail(http.StatusNotFound, "There is no node that has the rules of the namespace %s in force.", c.namespace)
+	}
+	p.ask(c.r.Context(), q)
+	if slices.ContainsFunc(p.nodes, func(n *polled) bool { return errors.Is(n.err, errTooManyRules) }) {
+		return nil, fail(http.StatusUnprocessableEntity, "More than %d rules count this client: name one.", maxKeyRules)
+	}
+	if len(p.answered()) == 0 {
+		if err := c.r.Context().Err(); err != nil {
+			return nil, context.Cause(c.r.Context())
+		}
+		_, wrong := p.views()
+		return nil, fail(http.StatusBadGateway, "None of the %d nodes has answered: %s.", len(p.nodes), cmp.Or(wrong, errSilent.Error()))
+	}
+	return p, nil
 }
 
 // client returns who has these attributes, of which there must be some.
@@ -66,36 +91,6 @@ func (s *Server) client(attributes map[string]string) (rules.Subject, error) {
 		return nil, fail(http.StatusBadRequest, "Say who: an attribute and its value, as in user=acme.")
 	}
 	return s.subject(&explainCall{Attributes: attributes})
-}
-
-// counting returns the rules that count a client by what is known of it, and how many more there are.
-func counting(set *rules.Set, who rules.Subject) (ids []string, more int) {
-	for _, r := range set.Rules() {
-		if !counts(r, who) {
-			continue
-		}
-		if len(ids) == maxKeyRules {
-			more++
-			continue
-		}
-		ids = append(ids, r.ID)
-	}
-	return ids, more
-}
-
-// counts tells whether a rule counts a client by attributes that are known.
-func counts(r *rules.Rule, who rules.Subject) bool {
-	if len(r.Key) == 0 {
-		return false
-	}
-	lacks := func(a headgate.Attribute) bool {
-		value, _ := who.Get(a)
-		return value == ""
-	}
-	if !slices.ContainsFunc(r.Key, lacks) {
-		return true
-	}
-	return r.Fallback == rules.FallbackIP && !lacks(headgate.Attribute{Kind: headgate.AttrIP})
 }
 
 // A resetCall says whose counters are to be forgotten.
@@ -111,41 +106,34 @@ func (s *Server) resetKeys(c *call) error {
 	if err := c.readInto(&asked); err != nil {
 		return err
 	}
-	node, err := s.node(c)
+	q := question{Attributes: asked.Attributes, Reset: true, Named: asked.Rule != ""}
+	if q.Named {
+		q.Rules = []string{asked.Rule}
+	}
+	p, err := s.askAll(c, q)
 	if err != nil {
 		return err
 	}
-	who, err := s.client(asked.Attributes)
-	if err != nil {
-		return err
-	}
-	ids := []string{asked.Rule}
-	if asked.Rule == "" {
-		var more int
-		if ids, more = counting(node.Rules(), who); more > 0 {
-			return fail(http.StatusUnprocessableEntity, "More than %d rules count this client: name one.", maxKeyRules)
+	made := struct {
+		Reset []string   `json:"reset"`
+		Nodes []nodeView `json:"nodes"`
+		// Error says where it was not forgotten, or may not have been.
+		Error string `json:"error,omitempty"`
+	}{Reset: []string{}}
+	missing := true
+	for _, n := range p.answered() {
+		missing = missing && n.answer.Missing
+		for _, id := range n.answer.Reset {
+			if !slices.Contains(made.Reset, id) {
+				made.Reset = append(made.Reset, id)
+			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), lookTime)
-	defer cancel()
-	done := []string{}
-	var errs []error
-	for _, id := range ids {
-		switch err := node.Reset(ctx, id, who); {
-		case errors.Is(err, engine.ErrNoRule) && asked.Rule != "":
-			return noRule(err)
-		case errors.Is(err, engine.ErrNoRule):
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			done = append(done, id)
-		}
+	if missing {
+		return fail(http.StatusNotFound, "There is no rule %s.", rules.Quote(asked.Rule))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("forget what a client has consumed: %w", err)
-	}
-	s.config.Logger.Info("rules service: counters reset", "by", c.who.ID, "from", c.from, "rules", done)
-	return c.answer(http.StatusOK, struct {
-		Reset []string `json:"reset"`
-	}{done})
+	slices.Sort(made.Reset)
+	made.Nodes, made.Error = p.views()
+	s.config.Logger.Info("rules service: counters reset", "by", c.who.ID, "from", c.from, "rules", made.Reset, "nodes", len(p.answered()), "error", made.Error)
+	return c.answer(http.StatusOK, made)
 }

@@ -98,8 +98,8 @@ func TestBytesThatAreNoTextAreTheCallersFault(t *testing.T) {
 	}
 }
 
-// engineOf returns an engine with rules.
-func engineOf(t testing.TB, text string) *engine.Engine {
+// setOf returns the rules of a file.
+func setOf(t testing.TB, text string) *rules.Set {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {
@@ -109,7 +109,13 @@ func engineOf(t testing.TB, text string) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Store: memory(t), Rules: set})
+	return set
+}
+
+// engineOf returns an engine with rules.
+func engineOf(t testing.TB, text string) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(engine.Config{Store: memory(t), Rules: setOf(t, text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,20 +200,4 @@ func TestAClientIsLookedUpAcrossRulesAndReset(t *testing.T) {
 	s.call("GET", "/v1/keys?ip=192.0.2.9", "").wants(200, `"remaining":50`)
 	s.call("POST", "/v1/keys:reset", `{}`).wants(400)
 	open(t, api.Config{}).call("GET", "/v1/keys?user=bob", "").wants(404)
-}
-
-func TestABackupIsRestoredIntoAnEmptyDatabase(t *testing.T) {
-	const admin = "a token of a file, long enough"
-	s := open(t, api.Config{AdminToken: admin})
-	s.call("POST", "/v1/rules", searchRule).wants(201)
-	s.call("PUT", "/v1/clients/acme", `{"id":"acme"}`).wants(201)
-	viewer := s.token("viewer", api.Viewer, "*")
-	backup := s.call("GET", "/v1/backup", "").wants(200, "search")
-	to := open(t, api.Config{AdminToken: admin})
-	to.call("POST", "/v1/restore", "nonsense").wants(422)
-	to.call("POST", "/v1/restore", backup.body).wants(200, `"revision":3`)
-	to.as(viewer, "GET", "/v1/rules/search", "").wants(200, `"10/s burst 20"`)
-	to.call("GET", "/v1/revisions", "").wants(200, `"revision":1`, `"revision":2`)
-	to.call("PATCH", "/v1/rules/search", `{"priority":2}`).wants(200)
-	to.call("POST", "/v1/restore", backup.body).wants(409)
 }

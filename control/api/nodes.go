@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +58,13 @@ func (s *Server) heartbeat(c *call) error {
 		errs = append(errs, fieldError{Path: "namespace", Value: rules.Quote(n.Namespace), Want: "that of the call, " + rules.Quote(c.namespace)})
 	}
 	for _, text := range []struct{ path, value string }{
-		{"version", n.Version}, {"address", n.Address}, {"region", n.Region}, {"error", n.Error}, {"store", n.Store},
+		{"version", n.Version},
+		{"address", n.Address},
+		{"region", n.Region},
+		{"error", n.Error},
+		{"store", n.Store},
+		{"counters", n.Counters},
+		{"ask_key", n.AskKey},
 	} {
 		if len(text.value) > rules.MaxText {
 			errs = append(errs, fieldError{Path: text.path, Want: "at most 4096 bytes"})
@@ -64,6 +73,7 @@ func (s *Server) heartbeat(c *call) error {
 	if len(errs) > 0 {
 		return invalid(errs, 0)
 	}
+	reached(&n, s.config.From(c.r))
 	revision, err := s.Beat(c.r.Context(), n)
 	if err != nil {
 		return err
@@ -155,6 +165,16 @@ func (b *beats) makeRoom(namespace string) bool {
 	return true
 }
 
+// tellAgain has the database told of all nodes with their next heartbeats: what it knew of them is gone.
+func (b *beats) tellAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, at := range b.nodes {
+		at.kept = time.Time{}
+		b.nodes[key] = at
+	}
+}
+
 func (b *beats) forget(key string) {
 	namespace := b.nodes[key].node.Namespace
 	delete(b.nodes, key)
@@ -173,29 +193,58 @@ func (b *beats) latest(key string, n control.Node) control.Node {
 	return n
 }
 
+// nodes returns what is known of the nodes of a namespace, in the order of their ids.
+func (s *Server) nodes(ctx context.Context, namespace string) ([]control.Node, error) {
+	states, err := s.config.DB.States(ctx, nodeBucket+namespace, maxNodes)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]control.Node, 0, len(states))
+	for i := range states {
+		var n control.Node
+		if err := json.Unmarshal(states[i].Body, &n); err != nil {
+			return nil, fmt.Errorf("read node %s: %w", states[i].ID, err)
+		}
+		list = append(list, s.beats.latest(namespace+"/"+states[i].ID, n))
+	}
+	slices.SortFunc(list, func(a, b control.Node) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
 // listNodes answers GET /v1/nodes.
 func (s *Server) listNodes(c *call) error {
 	_, revision, err := s.config.DB.Revision(c.r.Context(), c.namespace)
 	if err != nil {
 		return err
 	}
-	states, err := s.config.DB.States(c.r.Context(), nodeBucket+c.namespace, maxNodes)
+	list, err := s.nodes(c.r.Context(), c.namespace)
 	if err != nil {
 		return err
 	}
-	list := []control.Node{}
-	for i := range states {
-		var n control.Node
-		if err := json.Unmarshal(states[i].Body, &n); err != nil {
-			return fmt.Errorf("read node %s: %w", states[i].ID, err)
-		}
-		n = s.beats.latest(c.namespace+"/"+states[i].ID, n)
-		n.Behind = n.Revision < revision
-		list = append(list, n)
+	for i := range list {
+		list[i].Behind = list[i].Revision < revision
+		list[i].AskKey = "" // it is between the node and us
 	}
-	slices.SortFunc(list, func(a, b control.Node) int { return strings.Compare(a.ID, b.ID) })
 	return c.answer(http.StatusOK, struct {
 		Nodes    []control.Node `json:"nodes"`
 		Revision int64          `json:"revision"`
 	}{list, revision})
+}
+
+// reached makes the address of a node one by which others reach it: who listens on all of its own is where the heartbeat came
+// from. One that listens on loopback can be asked from its own host alone.
+func reached(n *control.Node, from netip.Addr) {
+	u, err := url.Parse(n.Address)
+	if err != nil || n.Address == "" {
+		return
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case err != nil && u.Hostname() != "localhost", !from.IsValid():
+	case err == nil && at.IsUnspecified():
+		u.Host = net.JoinHostPort(from.String(), u.Port())
+		n.Address = u.String()
+	case (err != nil || at.IsLoopback()) && !from.IsLoopback():
+		n.AskKey = ""
+	}
 }

@@ -92,6 +92,8 @@ type item struct {
 	Created  time.Time       `json:"created"`
 	Updated  time.Time       `json:"updated"`
 	By       string          `json:"by"`
+	// Warnings are what may not be as it was meant.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func itemOf(o *control.Object) item {
@@ -221,12 +223,7 @@ func create(of *sort) func(*Server, *call) error {
 		if err != nil {
 			return err
 		}
-		if of.autoName {
-			if name, data, err = nameIt(name, data, strings.ToLower(rand.Text()[:12])); err != nil {
-				return err
-			}
-		}
-		sent, err := of.read(name, data, s.config.Now())
+		sent, err := of.readNamed(name, data, strings.ToLower(rand.Text()[:12]), s.config.Now())
 		if err != nil {
 			return err
 		}
@@ -239,17 +236,28 @@ func create(of *sort) func(*Server, *call) error {
 	}
 }
 
-// nameIt gives an id to what has none.
-func nameIt(name string, data []byte, id string) (string, []byte, error) {
+// readNamed reads one as it was sent. If it may come without an id, and does, it gets one.
+func (of *sort) readNamed(name string, data []byte, id string, now time.Time) (edit, error) {
+	if !of.autoName {
+		return of.read(name, data, now)
+	}
 	f, err := source.Read(name, data)
 	if err != nil {
-		return "", nil, err
+		return edit{}, err
 	}
 	if f.Root == nil || f.Root.Kind != source.Map || f.Root.Field("id") != nil {
-		return name, data, nil
+		return of.read(name, data, now)
 	}
 	f.Root.Append("id", source.Text(id))
-	return "body.json", source.JSON(f.Root), nil
+	made, err := of.read("body.json", source.JSON(f.Root), now)
+	var wrong *source.Error
+	if errors.As(err, &wrong) { // say where it stands in what was sent
+		for i := range wrong.Problems {
+			p := &wrong.Problems[i]
+			p.Line, p.Column = f.Locate(p.Path)
+		}
+	}
+	return made, err
 }
 
 // put serves PUT: it makes one, or replaces it.
@@ -259,12 +267,7 @@ func put(of *sort) func(*Server, *call) error {
 		if err != nil {
 			return err
 		}
-		if of.autoName {
-			if name, data, err = nameIt(name, data, c.args[0]); err != nil {
-				return err
-			}
-		}
-		sent, err := of.read(name, data, s.config.Now())
+		sent, err := of.readNamed(name, data, c.args[0], s.config.Now())
 		if err != nil {
 			return err
 		}
@@ -388,13 +391,19 @@ func (s *Server) writeEdit(c *call, of *sort, id string, made func(*control.Obje
 	var before *control.Object
 	var sent edit
 	change := c.change(c.namespace, of.plural+"."+strings.ToLower(c.r.Method), note)
-	changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, _ *space) ([]edit, error) {
+	var warnings []string
+	changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, sp *space) ([]edit, error) {
 		var err error
 		if before, err = s.get(ctx, c.namespace, of.kind, id); err != nil {
 			return nil, err
 		}
 		if sent, err = made(before); err != nil {
 			return nil, err
+		}
+		if warnings = nil; sent.override != nil {
+			if why := sp.idle(sent.override); why != "" {
+				warnings = []string{why}
+			}
 		}
 		if before == nil {
 			sent.base = control.Absent
@@ -423,7 +432,9 @@ func (s *Server) writeEdit(c *call, of *sort, id string, made func(*control.Obje
 		}
 	}
 	c.w.Header().Set("ETag", etag(now.Revision))
-	return c.answer(status, itemOf(now))
+	answer := itemOf(now)
+	answer.Warnings = warnings
+	return c.answer(status, answer)
 }
 
 func location(of *sort, id, namespace string) string {

@@ -3,9 +3,14 @@ package api
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/rules"
 )
 
 // sweepOverrides removes those that were over an hour ago: until then nodes whose clocks are behind may still look.
@@ -53,4 +58,39 @@ func (s *Server) overridesBefore(ctx context.Context, namespace string, over tim
 		}
 		q.AfterNamespace, q.AfterID = namespace, objects[len(objects)-1].ID
 	}
+}
+
+// idle says why an override would do nothing with the rules that there are, nothing if it does something.
+func (sp *space) idle(o *control.Override) string {
+	known := map[headgate.Attribute]bool{}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(o.Client)) {
+		a, err := headgate.ParseAttribute(name)
+		if err != nil {
+			continue // it was refused
+		}
+		names = append(names, name)
+		known[a] = true
+		// Whoever is registered is meant by whatever names him.
+		if c, ok := sp.clients.Lookup(a, o.Client[name]); ok {
+			for _, t := range c.Attributes {
+				known[t.Attribute] = true
+			}
+			known[headgate.Attribute{Kind: headgate.AttrUser}] = known[headgate.Attribute{Kind: headgate.AttrUser}] || len(c.Attributes) == 0
+		}
+	}
+	for _, r := range sp.set.Rules() {
+		if o.Rule != "" && o.Rule != r.ID {
+			continue
+		}
+		byAddress := r.Fallback == rules.FallbackIP && known[headgate.Attribute{Kind: headgate.AttrIP}]
+		if len(r.Key) > 0 && (byAddress || slices.ContainsFunc(r.Key, func(a headgate.Attribute) bool { return known[a] })) {
+			return ""
+		}
+	}
+	of := "no rule counts"
+	if o.Rule != "" {
+		of = "the rule " + o.Rule + " does not count"
+	}
+	return of + " by " + strings.Join(names, " or ") + ": the override does nothing until one does"
 }

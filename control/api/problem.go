@@ -114,7 +114,7 @@ func problemOf(err error) (p *problem, fault bool) {
 	case errors.Is(err, control.ErrPruned):
 		return fail(http.StatusGone, "The log does not reach back that far."), false
 	case errors.Is(err, control.ErrNotEmpty):
-		return fail(http.StatusConflict, "The database is not empty. Fill a new one with headgate restore --db, and start on that; or start with an admin token of a file and the gateway off, so that nothing is in it yet."), false
+		return fail(http.StatusConflict, "The database is not as new: somebody has made something in it. ?replace, as headgate restore --replace, gives that up for the backup; headgate restore --db fills a new one."), false
 	case errors.Is(err, control.ErrFull):
 		return fail(http.StatusInsufficientStorage, "The database has no room: nothing was changed. What is there can be read, and nodes go on."), true
 	case errors.Is(err, context.Canceled):

@@ -129,9 +129,10 @@ var routes = prepare([]route{
 	{method: "GET", path: "/v1/webhooks/{id}/deliveries", roles: admins, serve: (*Server).listDeliveries},
 	{method: "POST", path: "/v1/webhooks/{id}/deliveries/{n}:retry", roles: admins, serve: (*Server).retryDelivery},
 	{method: "POST", path: "/v1/hooks/rules", roles: strangers, scope: anyNamespace, serve: (*Server).takeHook},
+	{method: "POST", path: "/v1/hooks/keys", roles: strangers, scope: anyNamespace, serve: (*Server).takeQuestion},
 
 	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
-	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, content: true, serve: (*Server).restore},
+	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, query: []string{"replace"}, content: true, serve: (*Server).restore},
 })
 
 func prepare(list []route) []route {

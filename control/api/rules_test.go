@@ -109,7 +109,7 @@ func TestNothingIsStoredThatClientsCouldNotBeHeldTo(t *testing.T) {
 		{"a cost that a client's limit has no room for", "PATCH", "/v1/rules/search", `{"cost":10}`, `3/s`},
 		{"a client of a rule that is not there", "PUT", "/v1/clients/b", `{"id":"b","rules":[{"id":"none","block":true}]}`, `"path":"rules[0].id"`},
 		{"a value of another client", "PUT", "/v1/clients/b", `{"id":"b","attributes":{"user":"acme"}}`, `"path":"attributes.user"`},
-		{"an override with no room for the cost", "POST", "/v1/overrides", `{"client":{"user":"z"},"rule":"none","limits":["1/s"],"for":"1h"}`, `"path":"id"`},
+		{"an override of a rule that is not there", "POST", "/v1/overrides", `{"client":{"user":"z"},"rule":"none","limits":["1/s"],"for":"1h"}`, `"path":"rule"`},
 	} {
 		got := s.call(tt.method, tt.path, tt.body)
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, tt.want) {

@@ -23,6 +23,7 @@ type Server struct {
 	beats        beats
 	logins       logins
 	hooks        *courier
+	asker        *asker
 	watchComment time.Duration
 	// importChunk is how many clients are imported in one change.
 	importChunk int
@@ -51,6 +52,7 @@ func New(c Config) (*Server, error) {
 	s.spaces.byName = make(map[string]*space)
 	s.hub = newHub(s)
 	s.hooks = newCourier(s)
+	s.asker = newAsker(&s.config)
 	first, cancel := context.WithTimeout(s.ended, startTime)
 	defer cancel()
 	if err := s.firstToken(first); err != nil {
@@ -73,6 +75,7 @@ func (s *Server) Close() error {
 	s.stop()
 	s.running.Wait()
 	s.hooks.close()
+	s.asker.close()
 	return nil
 }
 

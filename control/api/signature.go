@@ -102,15 +102,43 @@ type Receiver struct {
 	secret []byte
 	take   func(context.Context, Hook)
 	now    func() time.Time
-
-	mu   sync.Mutex
-	seen map[string]time.Time // signatures, until they are too old to be taken
+	seen   memory
 }
 
 var _ http.Handler = (*Receiver)(nil)
 
-// maxSeen is how many webhooks a receiver remembers. Only who knows the secret can make it remember any.
+// A memory knows which signatures were taken, until they are too old to be taken.
+type memory struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+// maxSeen is how many are remembered. Only who knows the secret can make it remember any.
 const maxSeen = 100_000
+
+// note remembers a signature: ErrReplayed if it was taken before.
+func (m *memory) note(sum string, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if until, ok := m.seen[sum]; ok && now.Before(until) {
+		return ErrReplayed
+	}
+	if m.seen == nil {
+		m.seen = make(map[string]time.Time)
+	}
+	if len(m.seen) >= maxSeen {
+		for old, until := range m.seen {
+			if !now.Before(until) {
+				delete(m.seen, old)
+			}
+		}
+		if len(m.seen) >= maxSeen {
+			return fmt.Errorf("more than %d signatures in %v", maxSeen, 2*HookWindow)
+		}
+	}
+	m.seen[sum] = now.Add(2*HookWindow + time.Minute)
+	return nil
+}
 
 // NewReceiver returns a receiver that calls take for each webhook that was signed with the secret and was not taken before.
 // It answers 202 when take returns, which should be soon.
@@ -118,7 +146,7 @@ func NewReceiver(secret []byte, take func(context.Context, Hook)) (*Receiver, er
 	if len(secret) < minHookSecret {
 		return nil, fmt.Errorf("api: a secret of %d bytes for webhooks: want at least %d", len(secret), minHookSecret)
 	}
-	return &Receiver{secret: secret, take: take, now: time.Now, seen: make(map[string]time.Time)}, nil
+	return &Receiver{secret: secret, take: take, now: time.Now}, nil
 }
 
 // maxHookBody is how long the body of a webhook may be.
@@ -155,23 +183,7 @@ func (r *Receiver) read(header string, body []byte) (Hook, error) {
 	if err := json.Unmarshal(body, &hook); err != nil {
 		return Hook{}, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if until, ok := r.seen[sum]; ok && now.Before(until) {
-		return Hook{}, ErrReplayed
-	}
-	if len(r.seen) >= maxSeen {
-		for old, until := range r.seen {
-			if !now.Before(until) {
-				delete(r.seen, old)
-			}
-		}
-		if len(r.seen) >= maxSeen {
-			return Hook{}, fmt.Errorf("more than %d webhooks in %v", maxSeen, 2*HookWindow)
-		}
-	}
-	r.seen[sum] = now.Add(2*HookWindow + time.Minute)
-	return hook, nil
+	return hook, r.seen.note(sum, now)
 }
 
 // takeHook answers POST /v1/hooks/rules.

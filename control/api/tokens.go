@@ -247,22 +247,31 @@ func (s *Server) saveToken(ctx context.Context, change *control.Change, t newTok
 
 // firstToken makes a token if nobody has one that may do everything, and tells it.
 func (s *Server) firstToken(ctx context.Context) error {
+	token, err := s.ensureAdmin(ctx)
+	if token != "" {
+		s.config.FirstToken(token)
+	}
+	return err
+}
+
+// ensureAdmin makes a token if nobody has one that may do everything, and returns it: it is empty if somebody has.
+func (s *Server) ensureAdmin(ctx context.Context) (string, error) {
 	if s.config.FirstToken == nil || s.config.AdminToken != "" {
-		return nil
+		return "", nil
 	}
 	q := control.Query{Namespace: systemNamespace, Kind: control.KindToken, Limit: 1000}
 	for {
 		objects, err := s.config.DB.List(ctx, q)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for i := range objects {
 			t, err := s.tokenOf(&objects[i])
 			if err != nil {
-				return err
+				return "", err
 			}
 			if t.mayAll() {
-				return nil
+				return "", nil
 			}
 		}
 		if len(objects) < q.Limit {
@@ -276,12 +285,11 @@ func (s *Server) firstToken(ctx context.Context) error {
 	change := &control.Change{Namespace: systemNamespace, Actor: systemActor, Action: "tokens.first", Base: control.Any}
 	_, err := s.saveToken(ctx, change, asked, secret)
 	if errors.Is(err, control.ErrConflict) {
-		return s.firstTaken(ctx)
+		return "", s.firstTaken(ctx)
 	} else if err != nil {
-		return err
+		return "", err
 	}
-	s.config.FirstToken(tokenPrefix + asked.ID + "_" + secret)
-	return nil
+	return tokenPrefix + asked.ID + "_" + secret, nil
 }
 
 // firstTaken says so if the first token's id is that of one that may not do everything, which was made before it was kept

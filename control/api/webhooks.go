@@ -110,7 +110,9 @@ func (s *Server) removeWebhook(c *call) error {
 	if err := s.config.DB.Commit(c.r.Context(), change); err != nil {
 		return err
 	}
-	s.hooks.forget(c.namespace, o.ID)
+	if err := s.hooks.dropAll(c.r.Context(), c.namespace, o.ID); err != nil {
+		s.config.Logger.Warn("rules service: deliveries of a webhook that is gone stay until their time is over", "webhook", o.ID, "error", err.Error())
+	}
 	return c.answer(http.StatusOK, revised{change.Revision})
 }
 
@@ -258,16 +260,21 @@ func stateID(revision int64) string { return fmt.Sprintf("%019d", revision) }
 // maxDeliveries is how many deliveries of one webhook are kept.
 const maxDeliveries = 200
 
-// deliveries returns those of a webhook, the earliest first.
-func (s *Server) deliveries(ctx context.Context, namespace, id string) ([]delivery, error) {
+// deliveries returns those of a webhook that was made with a revision, the earliest first. Those before are of one that had the
+// same id.
+func (s *Server) deliveries(ctx context.Context, namespace, id string, made int64) ([]delivery, error) {
 	states, err := s.config.DB.States(ctx, bucket(namespace, id), 2*maxDeliveries)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]delivery, len(states))
+	list := make([]delivery, 0, len(states))
 	for i := range states {
-		if err := json.Unmarshal(states[i].Body, &list[i]); err != nil {
+		var d delivery
+		if err := json.Unmarshal(states[i].Body, &d); err != nil {
 			return nil, fmt.Errorf("read delivery %s of webhook %s: %w", states[i].ID, id, err)
+		}
+		if d.Revision > made {
+			list = append(list, d)
 		}
 	}
 	return list, nil
@@ -275,10 +282,11 @@ func (s *Server) deliveries(ctx context.Context, namespace, id string) ([]delive
 
 // listDeliveries answers GET /v1/webhooks/{id}/deliveries, the latest first.
 func (s *Server) listDeliveries(c *call) error {
-	if _, err := s.findWebhook(c); err != nil {
+	hook, err := s.findWebhook(c)
+	if err != nil {
 		return err
 	}
-	list, err := s.deliveries(c.r.Context(), c.namespace, c.args[0])
+	list, err := s.deliveries(c.r.Context(), c.namespace, c.args[0], hook.Revision)
 	if err != nil {
 		return err
 	}
@@ -294,7 +302,8 @@ func (s *Server) listDeliveries(c *call) error {
 
 // retryDelivery answers POST /v1/webhooks/{id}/deliveries/{n}:retry.
 func (s *Server) retryDelivery(c *call) error {
-	if _, err := s.findWebhook(c); err != nil {
+	hook, err := s.findWebhook(c)
+	if err != nil {
 		return err
 	}
 	n, err := strconv.ParseInt(c.args[1], 10, 64)
@@ -302,7 +311,7 @@ func (s *Server) retryDelivery(c *call) error {
 		return fail(http.StatusNotFound, "There is no delivery %s.", rules.Quote(c.args[1]))
 	}
 	state, err := s.config.DB.GetState(c.r.Context(), bucket(c.namespace, c.args[0]), stateID(n))
-	if errors.Is(err, control.ErrNotFound) {
+	if errors.Is(err, control.ErrNotFound) || err == nil && n < hook.Revision {
 		return fail(http.StatusNotFound, "There is no delivery %d of the webhook %s.", n, c.args[0])
 	} else if err != nil {
 		return err

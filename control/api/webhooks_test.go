@@ -178,6 +178,47 @@ func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
 	s.call("GET", "/v1/webhooks", "").wants(200, `"webhooks":[]`)
 }
 
+// What was to be sent to a webhook that is deleted is nothing to another that gets its id.
+func TestAWebhookThatIsMadeAgainHasNothingOfTheOneBefore(t *testing.T) {
+	hooks := loopback
+	hooks.Attempts, hooks.MaxBackoff, hooks.Backoff = 1000, time.Hour, time.Hour // it does not come to a second attempt
+	s := open(t, api.Config{Hooks: hooks})
+	k := newTaker(t)
+	k.refuse.Store(1)
+	s.hook("hook", k.URL)
+	old := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
+	eventually(t, "the first attempt has failed", func() bool {
+		d := s.deliveries("hook")
+		return len(d) == 1 && d[0].Attempts == 1 && d[0].State == "pending"
+	})
+	s.call("DELETE", "/v1/webhooks/hook", "").wants(200)
+	if states, err := s.db.States(t.Context(), "delivery/default/hook", 10); err != nil || len(states) != 0 {
+		t.Errorf("got %d deliveries of a webhook that is gone, %v; want none", len(states), err)
+	}
+	// One that was left, by a server that ended just then.
+	left := control.State{
+		Bucket: "delivery/default/hook", ID: fmt.Sprintf("%019d", old), Expires: time.Now().Add(time.Hour),
+		Body: fmt.Appendf(nil, `{"revision":%d,"webhook":"hook","namespace":"default","state":"pending","attempts":1}`, old),
+	}
+	if err := s.db.PutState(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	s.hook("hook", k.URL)
+	if d := s.deliveries("hook"); len(d) != 0 {
+		t.Errorf("a webhook that was just made has deliveries: got %+v", d)
+	}
+	s.call("POST", fmt.Sprintf("/v1/webhooks/hook/deliveries/%d:retry", old), "").wants(404)
+	next := s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200).etag()
+	eventually(t, "the next change is taken", func() bool { return k.has(next) })
+	eventually(t, "that is known", func() bool {
+		d := s.deliveries("hook")
+		return len(d) == 1 && d[0].Revision == next && d[0].State == "delivered"
+	})
+	if k.has(old) {
+		t.Error("a change from before the webhook was made was sent to it")
+	}
+}
+
 func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
 	db := openDB(t)
 	hooks := loopback

@@ -56,6 +56,7 @@ func Run(t *testing.T, fresh New) {
 		{"StatesAreKeptUntilTheyExpire", states},
 		{"ADumpIsRestoredAsItWas", dumps},
 		{"ADumpThatIsBrokenOrComesTooLateIsRefused", brokenDumps},
+		{"ADumpTakesThePlaceOfWhatThereIs", replaces},
 		{"WhatWasWrittenIsThereForTheNextHandle", reopened},
 		{"ThousandsOfRulesInOneChange", manyRules},
 		{"ContextsEndCalls", contexts},

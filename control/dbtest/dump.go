@@ -102,7 +102,7 @@ func Move(t testing.TB, from, to control.DB) {
 	if err := from.Dump(t.Context(), &first); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Restore(t.Context(), bytes.NewReader(first.Bytes())); err != nil {
+	if err := to.Restore(t.Context(), bytes.NewReader(first.Bytes()), control.Absent); err != nil {
 		t.Fatal(err)
 	}
 	SameDatabase(t, to, from)
@@ -129,6 +129,43 @@ func Move(t testing.TB, from, to control.DB) {
 	}
 }
 
+// replaces checks that a dump takes the place of what there is, with nothing left of that, and only of what it was told to.
+func replaces(t *testing.T, fresh New) {
+	db, to := fresh(t)(), fresh(t)()
+	fill(t, db)
+	var whole bytes.Buffer
+	if err := db.Dump(t.Context(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, to, "elsewhere", rule("old", control.Absent, `1`), put(control.KindClient, "old", `1`))
+	commit(t, to, "n", rule("a", control.Absent, `"old"`), rule("old", control.Absent, `1`), put(control.KindWebhook, "w", `1`))
+	err := to.PutState(t.Context(), control.State{Bucket: "node", ID: "old", Body: []byte(`1`), Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, over := range []int64{control.Absent, 1, 3} {
+		if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), over); !errors.Is(err, control.ErrNotEmpty) {
+			t.Errorf("over revision %d of one that is at 2: got %v, want %v", over, err, control.ErrNotEmpty)
+		}
+	}
+	if err := to.Restore(t.Context(), strings.NewReader(whole.String()[:whole.Len()/2]), control.Any); err == nil {
+		t.Error("half a dump was restored")
+	}
+	revision(t, to, "", 2, 2)
+	if o := get(t, to, "elsewhere", "old"); o.Revision != 1 {
+		t.Errorf("after what was refused: got %+v", o)
+	}
+	if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), 2); err != nil {
+		t.Fatal(err)
+	}
+	SameDatabase(t, to, db)
+	commit(t, to, "elsewhere", rule("new", control.Absent, `1`))
+	if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Any); err != nil {
+		t.Fatal(err)
+	}
+	SameDatabase(t, to, db)
+}
+
 func brokenDumps(t *testing.T, fresh New) {
 	db := fresh(t)()
 	fill(t, db)
@@ -136,7 +173,7 @@ func brokenDumps(t *testing.T, fresh New) {
 	if err := db.Dump(t.Context(), &whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes())); !errors.Is(err, control.ErrNotEmpty) {
+	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); !errors.Is(err, control.ErrNotEmpty) {
 		t.Errorf("into one that is not empty: got %v, want %v", err, control.ErrNotEmpty)
 	}
 	lines := strings.SplitAfter(whole.String(), "\n")
@@ -150,7 +187,7 @@ func brokenDumps(t *testing.T, fresh New) {
 		"changed":          strings.Replace(whole.String(), "alice", "mallory", 1),
 		"half a line":      whole.String()[:whole.Len()/2],
 	} {
-		if err := empty.Restore(t.Context(), strings.NewReader(text)); err == nil {
+		if err := empty.Restore(t.Context(), strings.NewReader(text), control.Absent); err == nil {
 			t.Errorf("%s: it was restored", what)
 		}
 		revision(t, empty, "", 0, 0)
@@ -158,10 +195,10 @@ func brokenDumps(t *testing.T, fresh New) {
 			t.Errorf("%s: got namespaces %q, %v", what, names, err)
 		}
 	}
-	if err := empty.Restore(t.Context(), strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1))); !errors.Is(err, control.ErrNewer) {
+	if err := empty.Restore(t.Context(), strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1)), control.Absent); !errors.Is(err, control.ErrNewer) {
 		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewer)
 	}
-	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes())); err != nil {
+	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); err != nil {
 		t.Errorf("the whole one, after all of these: %v", err)
 	}
 	SameDatabase(t, empty, db)

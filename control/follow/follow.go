@@ -77,10 +77,11 @@ func (c *Config) complete() error {
 
 // A Follower keeps rules what a source says. Make one with Open, run it with Run, close it with Close.
 type Follower struct {
-	config Config
-	log    *slog.Logger
-	poke   chan struct{} // there is something to fetch
-	beat   chan struct{} // there is something to tell
+	config  Config
+	log     *slog.Logger
+	started time.Time
+	poke    chan struct{} // there is something to fetch
+	beat    chan struct{} // there is something to tell
 
 	mu     sync.Mutex
 	status Status
@@ -103,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Follower, error) {
 		return nil, err
 	}
 	f := &Follower{
-		config: c, log: c.Logger.With("namespace", c.Source.Namespace()),
+		config: c, started: c.Clock(), log: c.Logger.With("namespace", c.Source.Namespace()),
 		poke: make(chan struct{}, 1), beat: make(chan struct{}, 1),
 		status: Status{Source: c.Source.Name(), Namespace: c.Source.Namespace()},
 	}

@@ -79,7 +79,7 @@ func TestANodeNoticesThatTheDatabaseHasAnotherPast(t *testing.T) {
 	}
 	restored := func(t *testing.T, changes []int) control.DB {
 		db := openDB(t)
-		if err := db.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+		if err := db.Restore(t.Context(), bytes.NewReader(backup.Bytes()), control.Absent); err != nil {
 			t.Fatal(err)
 		}
 		for _, count := range changes {
@@ -178,5 +178,40 @@ func TestANodeTakesNothingFromAnotherSource(t *testing.T) {
 	defer func() { _ = n.Close() }()
 	if s := n.Status(); s.Away != "" || s.Rules != 0 || n.limit("bob") != 0 {
 		t.Errorf("got %d/s, %+v; want no rules", n.limit("bob"), s)
+	}
+}
+
+// The lag is how long a change took, not how old what a node has is.
+func TestTheLagIsNotTheAgeOfARevision(t *testing.T) {
+	t.Parallel()
+	older, first := openDB(t), openDB(t)
+	limited(t, older, 1)
+	limited(t, first, 2)
+	var ahead atomic.Int64 // of the clock
+	replaceable := newReplaceable(first)
+	source := &flaky{Source: replaceable}
+	n := open(t, follow.Config{Source: source, Poll: time.Hour, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	if s := n.Status(); s.Lag != 0 || s.Whole != 1 {
+		t.Errorf("what was there before the node: got a lag of %s, %d wholes; want 0 and 1", s.Lag, s.Whole)
+	}
+	n.run(t)
+	until(t, "the stream is there", func() bool { return n.Status().Push })
+	source.away.Store(true)
+	limited(t, first, 3)
+	n.Poke()
+	until(t, "it could not ask", func() bool { return n.Status().Away != "" })
+	ahead.Store(int64(time.Hour))
+	source.away.Store(false)
+	n.Poke()
+	until(t, "it has the change", func() bool { return n.limit("bob") == 3 })
+	if got := n.Status().Lag; got < time.Hour || got > 2*time.Hour {
+		t.Errorf("a change that could not be asked for in an hour: got a lag of %s", got)
+	}
+	ahead.Store(int64(3 * time.Hour))
+	replaceable.db.Store(&older)
+	n.Poke()
+	until(t, "it has what was restored", func() bool { return n.limit("bob") == 1 })
+	if got := n.Status().Lag; got != 0 {
+		t.Errorf("a database of before the node was started: got a lag of %s, want 0", got)
 	}
 }

@@ -18,7 +18,8 @@ type Status struct {
 	Ready bool
 	// Rules and Clients are how many there are, and Overrides how many of these hold now.
 	Rules, Clients, Overrides int
-	// Loaded is when they came into force here, and Lag how long after they were committed; 0 if that is not known.
+	// Loaded is when they came into force here, and Lag how long after they were committed; 0 if they were there before the
+	// Follower was.
 	Loaded time.Time
 	Lag    time.Duration
 	// Checked is when the source last said that there are no later ones than those it sent.
@@ -58,8 +59,8 @@ func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 	held := f.held
 	was := f.Status()
 	var lag time.Duration
-	if !h.Time.IsZero() {
-		lag = max(0, now.Sub(h.Time))
+	if h.Time.After(f.started) { // what was committed before anybody waited for it here was not late
+		lag = max(0, now.Sub(later(h.Time, was.Checked)))
 	}
 	f.change(func(s *Status) {
 		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = held.mark.Revision, true, fromDisk, lag, now, ""
@@ -74,6 +75,14 @@ func (f *Follower) inForce(h control.Header, fromDisk bool, level slog.Level) {
 	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(), "revision", held.mark.Revision, "rules", held.set.Len(),
 		"clients", held.clients.registry.Len(), "from_disk", fromDisk, "lag_ms", lag.Milliseconds())
 	signal(f.beat)
+}
+
+// later returns the later of two times. A database that was restored has revisions of a time at which nobody could have them.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // reached says that the source has answered, and whether what it has is still what was refused.

@@ -91,15 +91,28 @@ func dumpStates(ctx context.Context, tx pgx.Tx, out *dump.Writer) error {
 	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE expires > "+now+" ORDER BY bucket, id")
 }
 
-// Restore takes what Dump wrote into a database that is empty, whole or not at all.
-func (db *DB) Restore(ctx context.Context, r io.Reader) error {
+// Restore takes what Dump wrote in place of what there is, whole or not at all.
+func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
 	}
 	err = db.change(ctx, "restore", streaming, func(ctx context.Context, tx pgx.Tx, last int64) error {
-		if last != 0 {
+		if over != control.Any && over != last {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
+		}
+		// Who reads goes on reading what was there, which emptying the tables whole would not let them.
+		for _, table := range []string{"objects", "changes", "ops", "states"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM headgate_"+table); err != nil {
+				return err
+			}
+		}
+		// The one of all stays: it is the lock that others wait for.
+		if _, err := tx.Exec(ctx, "DELETE FROM headgate_namespaces WHERE name <> ''"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "UPDATE headgate_namespaces SET last = 0, nodes = 0, pruned = 0"); err != nil {
+			return err
 		}
 		return restore(ctx, tx, in)
 	})

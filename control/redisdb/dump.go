@@ -146,9 +146,9 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 	}
 }
 
-// Restore takes what Dump wrote into a database that is empty, whole or not at all: it is written beside, and put in place
-// when it is whole.
-func (db *DB) Restore(ctx context.Context, r io.Reader) error {
+// Restore takes what Dump wrote in place of what there is, whole or not at all: it is written beside, and put in place when it
+// is whole.
+func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 	defer cancel()
 	if last, _, err := db.Revision(ctx, ""); err != nil {
 		return err
-	} else if last != 0 {
+	} else if over != control.Any && over != last {
 		return db.notEmpty(last)
 	}
 	s := &staging{db: db, pairs: map[string]string{}}
@@ -166,7 +166,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 	}
 	err = s.fill(ctx, in)
 	if err == nil {
-		err = s.finish(ctx)
+		err = s.finish(ctx, over)
 	}
 	if err == nil {
 		db.pulse.Beat()
@@ -321,17 +321,55 @@ func (s *staging) op(m *meta, o *dump.Op) {
 	}
 }
 
+// finishTries is how often what is there is looked at anew because others changed it meanwhile.
+const finishTries = 20
+
 // finish puts everything in place at once.
-func (s *staging) finish(ctx context.Context) error {
-	keys := []string{s.db.key("progress")}
-	for staged, final := range s.pairs {
-		keys = append(keys, staged, final)
+func (s *staging) finish(ctx context.Context, over int64) error {
+	for try := 1; ; try++ {
+		at, old, err := s.old(ctx)
+		if err != nil {
+			return err
+		}
+		if over != control.Any && at != over {
+			return s.db.notEmpty(at)
+		}
+		keys := append([]string{s.db.key("progress")}, old...)
+		for staged, final := range s.pairs {
+			keys = append(keys, staged, final)
+		}
+		args := []string{s.db.channel(), number(at), strconv.Itoa(len(old))}
+		last, err := finishScript.Exec(ctx, s.db.client, keys, args).AsInt64()
+		switch {
+		case err != nil:
+			return s.db.fault("restore", err)
+		case last == at:
+			return nil
+		case try == finishTries:
+			return s.db.notEmpty(last)
+		}
 	}
-	last, err := finishScript.Exec(ctx, s.db.client, keys, []string{s.db.channel()}).AsInt64()
-	if err == nil && last != 0 {
-		return s.db.notEmpty(last)
+}
+
+// old returns the revision that the database is at, and the keys of all that it has but of how far it has come.
+func (s *staging) old(ctx context.Context) (at int64, keys []string, err error) {
+	namespaces, err := s.db.namespaces(ctx)
+	if err != nil {
+		return 0, nil, err
 	}
-	return s.db.fault("restore", err)
+	for _, n := range namespaces {
+		if n.Name == "" {
+			at = n.Last
+			continue
+		}
+		keys = append(append(keys, s.db.key("log", n.Name)), s.db.touched(n.Name)...)
+	}
+	for _, parts := range [][]string{
+		{"objects"}, {"index"}, {"changes"}, {"ops"}, {"log"}, {"history"}, {"counts"}, {"states"}, {"states", "index"}, {"states", "expiry"},
+	} {
+		keys = append(keys, s.db.key(parts...))
+	}
+	return at, keys, nil
 }
 
 // end removes what is left of it, and lets others restore.

@@ -267,12 +267,28 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Restore takes what Backup wrote into a service that is empty. It ends by its context alone.
-func (c *Client) Restore(ctx context.Context, r io.Reader) error {
-	answer, err := c.send(ctx, call{method: http.MethodPost, path: "/v1/restore", body: r, media: "application/octet-stream"})
-	if err != nil {
-		return err
+// Restored is what the service answers to a restore.
+type Restored struct {
+	Revision int64 `json:"revision"`
+	// Token is one that may do everything, made because none of those in the backup may; empty if one may.
+	Token string `json:"token"`
+}
+
+// Restore takes what Backup wrote into a service in which nobody has made anything yet, or, with replace, in place of all that
+// there is. It ends by its context alone.
+func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (Restored, error) {
+	var made Restored
+	query := url.Values{}
+	if replace {
+		query.Set("replace", "true")
 	}
-	discard(answer)
-	return nil
+	answer, err := c.send(ctx, call{method: http.MethodPost, path: "/v1/restore", query: query, body: r, media: "application/octet-stream"})
+	if err != nil {
+		return made, err
+	}
+	defer discard(answer)
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(&made); err != nil {
+		return made, fmt.Errorf("restore: %w", err)
+	}
+	return made, nil
 }

@@ -88,8 +88,8 @@ func dumpStates(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 	return nil
 }
 
-// Restore takes what Dump wrote into a database that is empty, whole or not at all.
-func (db *DB) Restore(ctx context.Context, r io.Reader) error {
+// Restore takes what Dump wrote in place of what there is, whole or not at all.
+func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
@@ -99,8 +99,16 @@ func (db *DB) Restore(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if p.last != 0 {
+		if over != control.Any && over != p.last {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.path, control.ErrNotEmpty, p.last)
+		}
+		for _, table := range []string{"namespaces", "objects", "changes", "ops", "states"} {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO namespaces VALUES ('', 0, 0, 0)"); err != nil {
+			return err
 		}
 		s := statements{ctx: ctx, tx: tx}
 		return errors.Join(restore(&s, in), s.close())

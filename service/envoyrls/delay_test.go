@@ -17,9 +17,11 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
-	t.Parallel()
-	doc, err := file.Parse("rules.yaml", []byte("rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [10/s burst 1], on_limit: delay 20s}\n"))
+// delaying returns a server that delays those who are over a limit, and a client of it.
+func delaying(t *testing.T, limit, action string) (*engine.Engine, rlspb.RateLimitServiceClient) {
+	t.Helper()
+	text := "rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [" + limit + "], on_limit: " + action + "}\n"
+	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +34,12 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+	return e, dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+}
+
+func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
+	t.Parallel()
+	e, client := delaying(t, "10/s burst 1", "delay 20s")
 	start := time.Now()
 	const n = 5
 	var group sync.WaitGroup
@@ -72,20 +79,7 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 // A request that several rules delay is held for the longest of their times, and leaves nothing behind if its caller goes.
 func TestARequestThatSeveralRulesDelayIsHeldOnce(t *testing.T) {
 	t.Parallel()
-	doc, err := file.Parse("rules.yaml", []byte("rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [1/s burst 1], on_limit: delay 30s}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := newSmallStore(t)
-	e, err := engine.New(engine.Config{Store: store, Rules: set})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
+	e, client := delaying(t, "1/s burst 1", "delay 30s")
 	request := &rlspb.RateLimitRequest{Domain: "api"}
 	const n = 20
 	for i := range n {

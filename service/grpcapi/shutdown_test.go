@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -16,17 +15,8 @@ import (
 
 func TestShutdownLetsCallsFinishAndEndsStreams(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
-	s, err := New(Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	conn := dial(t, l.Addr().String())
+	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
+	conn := dial(t, address)
 	limiter := headgatev1.NewRateLimiterClient(conn)
 	idle, err := limiter.Stream(patient(t)) // on which nothing comes
 	if err != nil {
@@ -82,24 +72,12 @@ func TestShutdownLetsCallsFinishAndEndsStreams(t *testing.T) {
 	if err := <-down; err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	if err := <-served; err != nil {
-		t.Errorf("serve: %v", err)
-	}
 }
 
 func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
-	s, err := New(Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	limiter := headgatev1.NewRateLimiterClient(dial(t, l.Addr().String()))
+	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
+	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
 	answered := make(chan error, 1)
 	go func() {
 		_, err := limiter.RateLimit(patient(t), ask("max", "/api/x"))
@@ -116,8 +94,5 @@ func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
 	close(store.release) // a store returns when its context ends; this one is told
 	if err := <-down; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("shutdown: got %v, want that its time was over", err)
-	}
-	if err := <-served; err != nil {
-		t.Errorf("serve: %v", err)
 	}
 }

@@ -30,6 +30,17 @@ func (j *junk) UnmarshalWire(b []byte) error {
 
 var forceWire = grpc.ForceCodecV2(grpcwire.Codec)
 
+// drained ends a stream, and returns why it has ended if not for that.
+func drained(stream grpc.ClientStream) error {
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if err := stream.RecvMsg(new(headgatev1.StreamResponse)); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
 func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
 	store := newStore(t, nil)
 	_, address := start(t, Config{Token: newToken(t), Store: store})
@@ -61,13 +72,14 @@ func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := stream.CloseSend(); err != nil {
+				return drained(stream)
+			},
+			"BatchStream": func() error {
+				stream, err := limiter.BatchStream(ctx)
+				if err != nil {
 					return err
 				}
-				if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-					return err
-				}
-				return nil
+				return drained(stream)
 			},
 			"Watch": func() error {
 				ctx, end := context.WithCancel(ctx)
@@ -84,13 +96,7 @@ func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := stream.CloseSend(); err != nil {
-					return err
-				}
-				if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-					return err
-				}
-				return nil
+				return drained(stream)
 			},
 		}
 		for call, do := range calls {

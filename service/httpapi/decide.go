@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"strconv"
@@ -36,6 +37,12 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 	if err := s.decide(r.Context(), c, &c.requests[0], a); err != nil {
 		s.undecided(w, r, err)
 		return
+	}
+	if r.Context().Err() != nil {
+		if err := a.verdict.Cancel(context.Background()); err != nil {
+			s.fault(r.URL.Path, err)
+		}
+		return // nobody hears it
 	}
 	v, now := &a.verdict, s.config.Now()
 	h := w.Header()
@@ -122,10 +129,9 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		dst = appendString(dst, v.Rule.ID)
 	}
 	if passes && v.Settles() {
-		const member = `,"leaseId":"`
 		start := len(dst)
-		dst = v.AppendLease(append(dst, member...))
-		if len(dst) == start+len(member) {
+		dst = v.AppendLease(append(dst, leaseMember...))
+		if len(dst) == start+len(leaseMember) {
 			dst = dst[:start]
 		} else {
 			dst = append(dst, '"')
@@ -204,11 +210,29 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	} else {
 		c.out = s.sideBySide(r.Context(), c)
 	}
+	if r.Context().Err() != nil {
+		s.withdraw(c.out)
+		return // nobody hears it
+	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
 	_, _ = w.Write(c.out) // a caller that is gone has no use for it
 }
+
+// withdraw gives back the places that the answers of a batch hold. Units stay taken.
+func (s *Server) withdraw(answers []byte) {
+	// Quotes within a string are escaped, so that only a member of an answer reads like this.
+	for _, rest := range bytes.Split(answers, []byte(leaseMember))[1:] {
+		lease, _, _ := bytes.Cut(rest, []byte{'"'})
+		if err := s.config.Engine.Release(context.Background(), string(lease)); err != nil {
+			s.fault("/v1/ratelimit:batch", err)
+		}
+	}
+}
+
+// leaseMember begins the lease of an answer.
+const leaseMember = `,"leaseId":"`
 
 // oneByOne returns the answers to all requests of a call, decided in their order.
 func (s *Server) oneByOne(ctx context.Context, c *call) []byte {

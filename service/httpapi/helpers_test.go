@@ -123,6 +123,16 @@ type failing struct {
 	headgate.Limiter
 	away  atomic.Bool
 	gives atomic.Int64
+	// If there is one it is called while a decision is made, which then does not mind how the caller is.
+	during func()
+}
+
+func (f *failing) meanwhile(ctx context.Context) context.Context {
+	if f.during == nil {
+		return ctx
+	}
+	f.during()
+	return context.WithoutCancel(ctx)
 }
 
 // BorrowsKeys is as the store does, see engine.Borrower.
@@ -134,14 +144,14 @@ func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []he
 	if f.away.Load() {
 		return dst, errAway
 	}
-	return f.Limiter.TakeAll(ctx, checks, dst)
+	return f.Limiter.TakeAll(f.meanwhile(ctx), checks, dst)
 }
 
 func (f *failing) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if f.away.Load() {
 		return headgate.Decision{}, errAway
 	}
-	return f.Limiter.Take(ctx, c)
+	return f.Limiter.Take(f.meanwhile(ctx), c)
 }
 
 func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -175,6 +176,11 @@ func (c *conn) answer(d *desk, n int) (bad error) {
 	d.jobs.do(k)
 	if bad == nil {
 		bad = c.keep(b[at:], anything, k)
+	}
+	if k.commands == 1 && c.server.oneCPU {
+		// Others whose command came at the same time decide theirs first, so that the answers go out one right after the other
+		// and a client that waits for several is woken once.
+		runtime.Gosched()
 	}
 	c.flush(k)
 	k.tally()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -214,4 +215,29 @@ func TestRedisDecidesForAll(t *testing.T) {
 	if passed["throttle 0"] != limit || passed["take 1"] != 5 {
 		t.Errorf("got %v, want %d of throttle 0 and 5 of take 1", passed, limit)
 	}
+}
+
+// On one CPU connections give way to each other between deciding and answering.
+func TestOnOneCPUEveryConnectionGetsItsOwnAnswers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := serve(t, onMemory(t, memstore.Options{}))
+	var group sync.WaitGroup
+	for i := range 20 {
+		c := dial(t, s.address)
+		group.Go(func() {
+			key := fmt.Sprint("client", i)
+			for left := 40; left > 0; left-- {
+				want := fmt.Sprintf("0 41 %d -1 ", left)
+				if got := c.do("CL.THROTTLE", key, "40", "1", "3600"); !strings.HasPrefix(got, want) {
+					t.Errorf("%s: got %q, want it to begin %q", key, got, want)
+					return
+				}
+			}
+			c.send(encode("ECHO", key) + encode("ECHO", "and more"))
+			if got, want := c.read()+" "+c.read(), key+" and more"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Server struct {
 	config     Config
 	bounds     bounds
 	borrows    bool // decisions are made in this process, and keys are only borrowed
+	oneCPU     bool // connections take turns; with more CPUs, giving way wakes another of them, which costs more than it gains
 	commands   map[string]*command
 	list       []*command
 	throttle   *command // of them, the one that is asked for most
@@ -97,6 +99,7 @@ func New(c Config) (*Server, error) {
 		s.tls = set.Config()
 	}
 	_, s.borrows = c.Store.(engine.Borrower)
+	s.oneCPU = runtime.GOMAXPROCS(0) == 1
 	s.ready.bind = c.Bind
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, cmd := range s.list {

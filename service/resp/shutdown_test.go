@@ -27,16 +27,25 @@ func TestShutdownAnswersWhatWasSent(t *testing.T) {
 	busy.send(encode("CL.THROTTLE", "a", "0", "1", "60"))
 	<-started
 	busy.send(encode("ECHO", "sent before the end"))
+	s.endsFor(t, idle, busy, func() {
+		if c, err := net.Dial("tcp", s.address); err == nil {
+			_ = c.Close()
+			t.Error("there are still new connections")
+		}
+		close(land)
+	})
+}
+
+// endsFor shuts the server down for one who is idle and one who waits for a decision and has sent more; the decision is made by then,
+// which is called when the idle one has gone.
+func (s running) endsFor(t *testing.T, idle, busy *client, then func()) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(context.Background()) }()
 	if got := idle.closed(); got != "" {
 		t.Errorf("who is idle: got %q", got)
 	}
-	if c, err := net.Dial("tcp", s.address); err == nil {
-		_ = c.Close()
-		t.Error("there are still new connections")
-	}
-	close(land)
+	then()
 	if got := busy.read(); got != "0 1 0 -1 60" {
 		t.Errorf("what was decided: got %q", got)
 	}

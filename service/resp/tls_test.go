@@ -131,19 +131,5 @@ func TestShutdownAnswersWhatWasSentOverTLS(t *testing.T) {
 	busy.send(encode("CL.THROTTLE", "a", "0", "1", "60"))
 	<-started
 	busy.send(encode("ECHO", "sent before the end"))
-	done := make(chan error, 1)
-	go func() { done <- s.Shutdown(context.Background()) }()
-	if got := idle.closed(); got != "" {
-		t.Errorf("who is idle: got %q", got)
-	}
-	close(land)
-	if got := busy.read(); got != "0 1 0 -1 60" {
-		t.Errorf("what was decided: got %q", got)
-	}
-	if got := busy.closed(); !strings.Contains(got, "sent before the end") {
-		t.Errorf("what was sent: got %q", got)
-	}
-	if err := <-done; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
+	s.endsFor(t, idle, busy, func() { close(land) })
 }

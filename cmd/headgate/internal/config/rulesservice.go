@@ -2,10 +2,13 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -23,7 +26,8 @@ import (
 // RulesService says more of the rules service, be it in this process or the one at Control.
 type RulesService struct {
 	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node asks for rules although it was told of none, 1s to 10m."`
-	CAFile         string         `field:"ca_file" doc:"Those who vouch for the rules service at control, in PEM. Default: those that the system believes."`
+	CAFile         string         `field:"ca_file" doc:"Those who vouch for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: those that the system believes."`
+	Address        string         `field:"address" doc:"Where the rules service, or another instance of it, reaches admin_addr of this node to ask about clients, such as http://10.0.0.7:8084. Default: admin_addr; if that is all addresses, the one that heartbeats come from."`
 	HookSecretFile string         `field:"hook_secret_file" doc:"A file with the secret of a webhook of the rules service at control: with it, POST /v1/hooks/rules on admin_addr has this node ask for rules at once. Default: none; there is no such address."`
 	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Networks that are not public to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
 	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for ever. The present state, and the last change of each rule, stay in any case."`
@@ -134,6 +138,10 @@ func (c *Config) checkRulesService() error {
 	if s.KeepHistory != 0 && s.KeepHistory != SpanOff && s.KeepHistory.Duration() < time.Hour {
 		return c.at("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
 	}
+	if u, err := url.Parse(s.Address); s.Address != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "") {
+		return c.at("rules_service.address", "no such address", "http://HOST:PORT or https://HOST:PORT, and nothing else")
+	}
 	if s.HookSecretFile != "" && c.Mode() != FromControl {
 		return c.at("rules_service.hook_secret_file", "given without control", "the URL of the rules service that sends the webhooks")
 	}
@@ -169,18 +177,44 @@ func (c *Config) RemoteConfig(version string) (remote.Config, error) {
 	if _, err := made.TokenFrom(); err != nil {
 		return made, fmt.Errorf("%s: %w", c.Where("token-file"), err)
 	}
-	if c.RulesService.CAFile != "" {
-		text, err := os.ReadFile(c.RulesService.CAFile)
-		if err != nil {
-			return made, c.at("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return made, c.at("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
-		}
-		made.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	var err error
+	made.TLS, err = c.RulesServiceTLS()
+	return made, err
+}
+
+// RulesServiceTLS returns whom to believe that they are the rules service, or a node of it; nil as the system does.
+func (c *Config) RulesServiceTLS() (*tls.Config, error) {
+	if c.RulesService.CAFile == "" {
+		return nil, nil
 	}
-	return made, nil
+	text, err := os.ReadFile(c.RulesService.CAFile)
+	if err != nil {
+		return nil, c.at("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, c.at("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// Counters names the store that nodes count in together, without secrets; empty if this one counts in memory. Nodes that call one
+// store by two names are taken for nodes of two, which costs a question and no more.
+func (c *Config) Counters() string {
+	kind, _, ok := strings.Cut(c.Store, "://")
+	if c.Store == StoreMemory || !ok {
+		return ""
+	}
+	sum := sha256.New()
+	for _, text := range []string{c.Store, c.GlobalStore} {
+		if u, err := url.Parse(text); err == nil { // the stores have been opened
+			u.User, u.RawQuery = nil, ""
+			text = u.String()
+		}
+		_, _ = io.WriteString(sum, text+"\n") // it cannot fail
+	}
+	_, _ = io.WriteString(sum, c.Redis.Prefix)
+	return kind + " " + hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
 // HookSecret returns the secret of the webhook that this node takes, nil if it takes none.

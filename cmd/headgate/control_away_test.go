@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// A database on another host that is away at the start: the node decides by the rules on disk until it is there.
+func TestADatabaseThatIsAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Standalone(t, redistest.Options{})
+	admin, state := newFile(t, "admin-token", testAdminToken), t.TempDir()
+	args := func(addr string) []string {
+		return []string{"--gateway-addr", "off", "--db", "redis://" + addr, "--data-dir", state, "--admin-token-file", admin}
+	}
+	p := serve(t, args(redis.Addr())...)
+	putRule(t, rulesService(t, p), "per-user", fmt.Sprintf(perUserRule, 100))
+	waitLimit(t, p, "x", 100)
+	if code := p.stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+
+	addr := freeAddr(t)
+	p = serve(t, args(addr)...)
+	waitLimit(t, p, "x", 100)
+	code, status := p.status()
+	if f := status.Rules.Follow; code != http.StatusOK || !status.Degraded || !f.FromDisk || f.Away == "" {
+		t.Errorf("without the database: got %d %+v", code, status)
+	}
+	if code, body := get(t, "http://"+p.admin+"/v1/rules"); code != http.StatusServiceUnavailable {
+		t.Errorf("the API without the database: got %d %s", code, body)
+	}
+	forward(t, addr, redis.Addr())
+	eventually(t, "the database to be there", func() error {
+		if _, status := p.status(); status.Rules.Follow.FromDisk || status.Degraded {
+			return fmt.Errorf("got %+v", status.Rules.Follow)
+		}
+		return nil
+	})
+	putRule(t, rulesService(t, p), "per-user", fmt.Sprintf(perUserRule, 200))
+	waitLimit(t, p, "x", 200)
+	if code := p.stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+
+	// With neither it does not start: nobody would be limited.
+	out, err := exec.Command("headgate", "serve", "--gateway-addr", "off", "--admin-addr", "off", "--api-addr", "127.0.0.1:0", "--grpc-addr", "off",
+		"--resp-addr", "off", "--db", "redis://"+freeAddr(t), "--data-dir", t.TempDir()).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "headgate: --db: ") {
+		t.Errorf("got %v, %s", err, out)
+	}
+}
+
+// forward has what connects to one address reach another, until the test ends.
+func forward(t *testing.T, from, to string) {
+	t.Helper()
+	l, err := net.Listen("tcp", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = l.Close()
+		group.Wait()
+	})
+	group.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })
+			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+				group.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1]) // until one of them ends it
+					_, _ = in.Close(), out.Close()
+				})
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// takeAs has the decision service of a process count so many requests of a user under the rule per-user.
+func takeAs(t *testing.T, p *process, user string, times int) {
+	t.Helper()
+	for range times {
+		body := fmt.Sprintf(`{"ruleId":"per-user","client":{"userId":%q}}`, user)
+		answer, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("got %s, want 200", answer.Status)
+		}
+	}
+}
+
+// fleetShell is a shell with a rules service and nodes of it, each a process.
+func fleetShell(t *testing.T, nodes []string, args ...string) (s *shell, at *remote.Client, started []*process) {
+	t.Helper()
+	admin := newFile(t, "admin-token", testAdminToken+"\n")
+	service := serve(t, append([]string{"--gateway-addr", "off", "--admin-token-file", admin, "--data-dir", t.TempDir(), "--node-id", "service"}, args...)...)
+	at = rulesService(t, service)
+	putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 10))
+	token := nodeToken(t, at)
+	for _, id := range nodes {
+		started = append(started, serve(t, append([]string{
+			"--gateway-addr", "off", "--control", "http://" + service.admin, "--token-file", token, "--data-dir", t.TempDir(), "--node-id", id,
+		}, args...)...))
+	}
+	s = &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + t.TempDir() + "/contexts.yaml", "HEADGATE_SERVER=http://" + service.admin, "HEADGATE_TOKEN_FILE=" + admin}}
+	for i, id := range nodes {
+		waitLimit(t, started[i], "x", 10)
+		eventually(t, "the service to know of node "+id, func() error { return s.holds(id, "nodes") })
+	}
+	return s, at, started
+}
+
+// fields returns a table without the spaces that fill it.
+func fields(table string) string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
+	t.Parallel()
+	s, _, nodes := fleetShell(t, []string{"n1", "n2"})
+	takeAs(t, nodes[0], "acme", 3)
+	takeAs(t, nodes[1], "acme", 1)
+	table := fields(s.want("RULE", "keys", "get", "user=acme"))
+	for _, want := range []string{"per-user 10/h 7 of 10 in 1", "per-user 10/h 9 of 10 in ", "per-user 10/h 10 of 10 now service -"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("got\n%s\nwant %q in it", table, want)
+		}
+	}
+	s.want("reset user=acme under per-user", "keys", "reset", "user=acme")
+	s.want(`"state": "answered"`, "keys", "get", "user=acme", "--output", "json")
+	for _, node := range nodes {
+		if got, err := limitOf(t, node, "acme"); err != nil || got != 10 {
+			t.Errorf("after it was forgotten: got %d, %v", got, err)
+		}
+	}
+	if table := fields(s.want("RULE", "keys", "get", "user=acme")); strings.Count(table, "10 of 10 now") != 3 {
+		t.Errorf("after it was forgotten: got\n%s\nwant all of it back on three nodes", table)
+	}
+
+	// One that is killed is told of, and the others answer.
+	nodes[1].signal(syscall.SIGKILL)
+	nodes[1].wait()
+	out, errs, code := s.run("", "keys", "get", "user=acme")
+	if code != exitError || !strings.Contains(errs, "node n2: it did not answer") || !strings.Contains(fields(out), "10 of 10 now n1 -") {
+		t.Errorf("with a node that was killed: exit %d, %s%s; want 1, what n1 has, and that n2 did not answer", code, out, errs)
+	}
+	s.refuses(exitError, "node n2: it did not answer", "keys", "reset", "user=acme")
+}
+
+func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Standalone(t, redistest.Options{})
+	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, "--store", "redis://"+redis.Addr())
+	for _, p := range nodes {
+		takeAs(t, p, "acme", 2)
+	}
+	table := fields(s.want("RULE", "keys", "get", "user=acme"))
+	if strings.Count(table, "\n") != 1 || !strings.Contains(table, "6 of 10") || !strings.Contains(table, "shared: redis ") {
+		t.Errorf("got\n%s\nwant one line with 6 of 10 that all share", table)
+	}
+	s.want("reset user=acme under per-user", "keys", "reset", "user=acme")
+	s.want("10 of 10", "keys", "get", "user=acme")
+	override := map[string]any{"client": map[string]string{"user": "acme"}, "limits": []string{"50/h"}, "for": "1h"}
+	if err := at.Do(t.Context(), http.MethodPost, "/v1/keys:override", nil, override, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range nodes {
+		waitLimit(t, p, "acme", 50)
+	}
+	eventually(t, "the service itself to have it", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
+}

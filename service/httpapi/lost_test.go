@@ -1,0 +1,34 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/service/httpapi"
+)
+
+// A place under a concurrency limit is free again if the caller has gone before he was told of it.
+func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
+	const one = `{"ruleId":"jobs","client":{"userId":"kim"}}`
+	for path, body := range map[string]string{
+		"/v1/ratelimit":       one,
+		"/v1/ratelimit:batch": `[{"ruleId":"none,\"leaseId\":\"x"},` + one + `,{"ruleId":"none"},` + one + `]`,
+	} {
+		for name, parallel := range map[string]int{"one by one": 1, "side by side": 4} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				a := newAPI(t, "rules: [{ id: jobs, key: user, limits: 2 concurrent ttl 30s }]", httpapi.Config{Parallel: parallel})
+				ctx, cancel := context.WithCancel(t.Context())
+				a.store.during = cancel
+				r := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
+				a.ServeHTTP(httptest.NewRecorder(), r)
+				a.store.during = nil
+				if want := int64(strings.Count(body, "jobs")); a.store.gives.Load() != want {
+					t.Errorf("%d places were given back, want %d", a.store.gives.Load(), want)
+				}
+				a.wants(t, 200, `"remainingRequests":1`, "POST", "/v1/ratelimit", one)
+			})
+		}
+	}
+}
