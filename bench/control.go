@@ -52,7 +52,8 @@ func runControl(ctx context.Context, b *bench) error {
 func controlMethod(b *strings.Builder, r *results) {
 	fmt.Fprintf(b, `- A decision for a registered client is measured beside one for somebody who is not, in one process and in turns, %d rounds of
   %s decisions. All have %s live keys in a memory store of their own and come under the same rule, picked at random. Every
-  request has its own copy of its key, which was read a moment ago, as in a server.
+  request has its own copy of its key, which was read a moment ago, as in a server. Who is not registered is looked up in vain
+  where as many others are; where nobody is, nothing is looked up.
 - All else are tests of the rules service, each run on its own: with real databases and processes, and with nodes that are in
   processes of their own or follow the service over loopback. They hold what they measure against the bars.
 `, r.Sizes.Rounds, grouped(fmt.Sprint(r.Sizes.ClientOps)), humanCount(r.Sizes.Clients))

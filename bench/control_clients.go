@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -31,24 +29,24 @@ type clientsAsked struct {
 	Allocs      float64
 }
 
-// clientKinds are who is asked for, and the limits that they are registered with.
-func clientKinds() []struct {
+// A clientKind is who is asked for, and what clients are registered with; the others' kind is asked for strangers to them.
+type clientKind struct {
 	clientsAsked
 
-	limit func(i int) headgate.Limit
-} {
-	return []struct {
-		clientsAsked
+	limit  func(i int) headgate.Limit
+	others bool
+}
 
-		limit func(i int) headgate.Limit
-	}{
-		{clientsAsked{Name: "unregistered", Title: "who is not registered"}, nil},
-		{clientsAsked{Name: "tiers", Title: "**registered, with one of 100 limits**"}, func(i int) headgate.Limit {
-			return headgate.Per(10_000+int64(i%100), 10*time.Millisecond)
-		}},
-		{clientsAsked{Name: "own", Title: "**registered, with a limit that no other has**"}, func(i int) headgate.Limit {
-			return headgate.Per(10_000+int64(i%20_000), time.Duration(10+i/20_000)*time.Millisecond)
-		}},
+func clientKinds() []clientKind {
+	tier := func(i int) headgate.Limit { return headgate.Per(10_000+int64(i%100), 10*time.Millisecond) }
+	own := func(i int) headgate.Limit {
+		return headgate.Per(10_000+int64(i%20_000), time.Duration(10+i/20_000)*time.Millisecond)
+	}
+	return []clientKind{
+		{clientsAsked{Name: "unregistered", Title: "who is not registered, where as many others are"}, own, true},
+		{clientsAsked{Name: "none", Title: "who is not registered, where nobody is"}, nil, false},
+		{clientsAsked{Name: "tiers", Title: "**registered, with one of 100 limits**"}, tier, false},
+		{clientsAsked{Name: "own", Title: "**registered, with a limit that no other has**"}, own, false},
 	}
 }
 
@@ -77,32 +75,36 @@ func runClients(ctx context.Context, b *bench) error {
 // clientBars holds registered clients against their bars.
 func clientBars(r *results) []bar {
 	const most, times = 200, 1.5
-	wantTime, wantMemory := fmt.Sprintf("≤ %g × one without", times), fmt.Sprintf("≤ %d MB", most)
+	wantMemory := fmt.Sprintf("≤ %d MB", most)
 	const whatMemory = "1 M registered clients on a node, no two with the same limit"
 	t := r.speed("clients")
-	without := t.row("unregistered")
 	var list []bar
-	for name, who := range map[string]string{"tiers": "who have one of 100 limits", "own": "no two of whom have the same limit"} {
-		what := "a decision for one of 1 M registered clients, " + who
-		with := t.row(name)
-		if with == nil || without == nil {
-			list = append(list, unmeasured(what, wantTime))
-			continue
-		}
-		var ratios []float64
-		for i := range with.Samples {
-			ratios = append(ratios, with.Samples[i]/without.Samples[i])
-		}
-		ratio := spreadOf(ratios)
-		list = append(list, judged(what, wantTime, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median, ratio.Q1, ratio.Q3,
-			humanNs(with.Spread.Median), humanNs(without.Spread.Median)), ratio.Median <= times))
+	for _, with := range [][2]string{{"tiers", "who have one of 100 limits"}, {"own", "no two of whom have the same limit"}} {
+		what := "a decision for one of 1 M registered clients, " + with[1]
+		list = append(list,
+			t.timesBar(what, fmt.Sprintf("≤ %g × one without, on the same node", times), with[0], "unregistered", times),
+			t.timesBar(what, fmt.Sprintf("≤ %g × one on a node without any (to reach for)", times), with[0], "none", times))
 	}
-	slices.SortFunc(list, func(a, b bar) int { return strings.Compare(b.What, a.What) })
 	if r.Clients == nil {
 		return append(list, unmeasured(whatMemory, wantMemory))
 	}
 	megabytes := float64(max(r.Clients.RSS, r.Clients.Heap)) / 1e6
 	return append(list, judged(whatMemory, wantMemory, fmt.Sprintf("%.0f MB", megabytes), megabytes <= most))
+}
+
+// timesBar holds the time of one row against that of another, round by round.
+func (t *speedTable) timesBar(what, want, with, without string, most float64) bar {
+	a, b := t.row(with), t.row(without)
+	if a == nil || b == nil {
+		return unmeasured(what, want)
+	}
+	var ratios []float64
+	for i := range a.Samples {
+		ratios = append(ratios, a.Samples[i]/b.Samples[i])
+	}
+	ratio := spreadOf(ratios)
+	return judged(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median, ratio.Q1, ratio.Q3,
+		humanNs(a.Spread.Median), humanNs(b.Spread.Median)), ratio.Median <= most)
 }
 
 // A deciding is an engine and those who ask it.
@@ -166,7 +168,7 @@ func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 			return err
 		}
 		if k.limit != nil {
-			err = d.register(clients, k.limit)
+			err = d.register(clients, &k)
 		}
 		if err != nil {
 			return err
@@ -209,11 +211,14 @@ func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 }
 
 // register registers clients, each with a limit.
-func (d *deciding) register(clients int, limit func(i int) headgate.Limit) (err error) {
+func (d *deciding) register(clients int, k *clientKind) (err error) {
 	i := 0
 	eachKey(clients, false, func(key string) {
+		if k.others {
+			key = "another-" + key
+		}
 		if err == nil {
-			err = d.engine.AddClient(rules.Client{ID: key, Limits: []rules.Limit{{Limit: limit(i)}}})
+			err = d.engine.AddClient(rules.Client{ID: key, Limits: []rules.Limit{{Limit: k.limit(i)}}})
 		}
 		i++
 	})

@@ -53,7 +53,7 @@ func runFaults(ctx context.Context, b *bench) error {
 	}
 	for i, f := range list {
 		b.progress.at(float64(i)/float64(len(list)), "faults", f.what)
-		row, err := runFault(ctx, f)
+		row, err := runFault(ctx, f, "HEADGATE_WINDOWS=120") // of the one about half load
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/service/grpcapi"
@@ -77,6 +79,30 @@ func TestAServiceThatDoesNotAnswerIsDecidedByPolicy(t *testing.T) {
 			}
 			until(t, "in the log", func() bool { return strings.Contains(log.String(), "does not answer") })
 		})
+	}
+}
+
+// A caller who does not wait for the answer has not heard one: the service is still away.
+func TestWhoGivesUpDoesNotSayThatTheServiceIsBack(t *testing.T) {
+	c, err := New(Options{Address: hung(t), Deadline: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	until(t, "taken for away", func() bool {
+		if _, err := c.RateLimit(t.Context(), asks("a", "/")); err != nil {
+			t.Fatal(err)
+		}
+		return c.circuit.State() == gobreaker.StateOpen
+	})
+	gone, end := context.WithCancel(t.Context())
+	end()
+	until(t, "asked again", func() bool {
+		_, err := c.RateLimit(gone, asks("a", "/"))
+		return err != nil
+	})
+	if got := c.circuit.State(); got == gobreaker.StateClosed {
+		t.Errorf("the circuit is %v after somebody gave up, want it as it was", got)
 	}
 }
 

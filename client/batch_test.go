@@ -46,7 +46,7 @@ func TestCallsTravelTogetherAndNoneIsLost(t *testing.T) {
 	h := newHost(t, nil, grpcapi.Config{})
 	c := h.client(Options{Dial: []grpc.DialOption{counting(&calls)}, MaxBatch: 16})
 	store := c.Store()
-	const goroutines, each = 64, 50
+	const goroutines, each = 64, 20
 	var passed, taken atomic.Int64
 	var group sync.WaitGroup
 	for g := range goroutines {

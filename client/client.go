@@ -65,6 +65,7 @@ func New(o Options) (*Client, error) {
 	c.circuit = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errGaveUp) },
 		OnStateChange: c.tell,
 	})
 	return c, nil
@@ -230,7 +231,9 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 		c.went(nil, report)
 		return answer, nil
 	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
-		c.went(nil, report) // whose fault it was that it took so long is not known
+		if report != nil {
+			report(errGaveUp)
+		}
 		return Answer{}, ctx.Err()
 	case failed(err):
 		c.went(err, report)
@@ -240,6 +243,10 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 }
+
+// errGaveUp tells the circuit of a call whose caller did not wait for the answer. Whose fault that was is not known: a service
+// that was away is not back for it.
+var errGaveUp = errors.New("the caller gave up")
 
 // went tells the circuit how a call went. As long as all go well it need not be told, and has not been asked either: report is
 // nil then.

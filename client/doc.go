@@ -13,7 +13,8 @@
 // A call that is alone is sent at once. Those that come while others are under way wait until they are enough to travel
 // together, at most Options.BatchWait: many goroutines cost little more than one. No more than eight such groups are under
 // way at once; if these take longer, the others wait for one of them. Groups are sent on streams that stay open while they
-// are used, as each takes less work there than in a call of its own.
+// are used, as each takes less work there than in a call of its own. An older service that has no such streams gets calls, and
+// is tried again every ten seconds.
 //
 // # When the service does not answer
 //

@@ -143,6 +143,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
+// CloseIdleConnections closes those of the base that are not in use, if it has any. http.Client's calls it.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
 // send sends a request that may be sent.
 func (t *Transport) send(r *http.Request, b *budget, held *place) (*http.Response, error) {
 	sent := time.Now()
@@ -187,7 +194,7 @@ func (t *Transport) own(ctx context.Context, key string, start time.Time) (*plac
 			}
 			return p, nil
 		}
-		wait := d.RetryAfter
+		wait := max(d.RetryAfter, time.Millisecond) // whatever the limiter says, it is not asked again at once
 		if t.options.Limit.Algorithm == headgate.Concurrency {
 			wait = min(wait, 10*time.Millisecond) // who holds a place may be done long before it would be taken from him
 		}
@@ -252,7 +259,14 @@ func (p *place) until(r *http.Response) {
 		p.giveBack()
 		return
 	}
-	r.Body = &body{ReadCloser: r.Body, place: p}
+	held := &body{ReadCloser: r.Body, place: p}
+	r.Body = held
+	if w, ok := held.ReadCloser.(io.Writer); ok { // of a connection that speaks another protocol from here on
+		r.Body = struct {
+			*body
+			io.Writer
+		}{held, w}
+	}
 }
 
 // A body releases a place when it is at its end.

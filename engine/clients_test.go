@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -51,6 +52,32 @@ func TestClientsComeAndGo(t *testing.T) {
 	}
 	if err := b.RemoveClient(context.Background(), "nobody"); !errors.Is(err, engine.ErrNoClient) {
 		t.Errorf("got %v, want %v", err, engine.ErrNoClient)
+	}
+}
+
+// One verdict is used for one client after the other. Each has its own limit, not the one that stood there before.
+func TestEachClientHasItsOwnLimitInAVerdictThatIsUsedAgain(t *testing.T) {
+	e := newEngine(t, engine.Config{Store: newStore(t, memstore.Options{}), Rules: compile(t, []rules.Rule{{ID: "a", Key: by(user), Limits: limits("2/h")}})})
+	for id, limit := range map[string]string{"three": "3/h", "four": "4/h", "five": "5/h burst 6"} {
+		if err := e.AddClient(rules.Client{ID: id, Limits: limits(limit)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var v engine.Verdict
+	for round := range 3 {
+		for _, asks := range []struct {
+			id   string
+			want int64
+		}{{"three", 3}, {"four", 4}, {"nobody", 2}, {"five", 6}, {"three", 3}} {
+			for how, decide := range map[string]func() error{
+				"Decide":     func() error { return e.Decide(context.Background(), &request{user: asks.id}, &v) },
+				"DecideRule": func() error { return e.DecideRule(context.Background(), "a", &request{user: asks.id}, &v) },
+			} {
+				if err := decide(); err != nil || v.Decision.Limit != asks.want {
+					t.Errorf("round %d, %s for %s: got a limit of %d, %v; want %d", round, how, asks.id, v.Decision.Limit, err, asks.want)
+				}
+			}
+		}
 	}
 }
 

@@ -70,11 +70,10 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 		v.matched = set.Match(s, v.matched)
 		return nil
 	}
-	m, ok := set.MatchRule(id, s)
-	if !ok {
+	var ok bool
+	if v.matched, ok = set.AppendRule(id, s, v.matched); !ok {
 		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(id))
 	}
-	v.matched = append(v.matched, m)
 	return nil
 }
 
@@ -294,7 +293,8 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 			checks, list = checks[:n+1], list[:n+1]
 			c, with := &checks[n], &list[n]
 			c.Key = unsafe.String(&keys[start], len(keys)-start)
-			if with.simple != l || c.Cost != units { // mostly the last request came under the same limit here
+			// Mostly the last request came under the same limit here. A client's own may stand where another's did.
+			if with.simple != l || c.Cost != units || m.Client != "" {
 				c.Limit, c.Cost = *l, units
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
 				*with = asked{simple: l}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ type Gateway struct {
 	via          []string // what is added to answers; nil for nothing
 	proxyHeaders proxyHeaders
 	epoch        time.Time // when the clock began
+	crowd        int64     // how many requests at an upstream are many
 	timed        bool      // somebody wants to know how long requests take
 
 	fronts   []*frontServer
@@ -64,6 +66,7 @@ func New(config Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		config: config, identity: config.Identity, epoch: time.Now(),
+		crowd:        crowded * int64(runtime.GOMAXPROCS(0)),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
 		conns:        conns.Conns{Most: int64(config.MaxConns)},

@@ -148,3 +148,45 @@ rules:
 		t.Errorf("a header on two lines: %d, want 400", a.status)
 	}
 }
+
+// A client that writes what it is counted by in another way, which some services read as the same, is the same client or is
+// answered with 400.
+func TestKeysThatAreWrittenInOtherWaysAreNoWayAroundARule(t *testing.T) {
+	const rules = `
+rules:
+  - { id: tokens, when: { path: /token }, key: query.token, limits: 1/h, fallback: skip }
+  - { id: sessions, when: { path: /session }, key: cookie.session, limits: 1/h, fallback: skip }
+`
+	up := newRecorder(t)
+	c := before(up.URL)
+	c.Identity = identify(t, identity.Config{})
+	c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, rules)
+	g := start(t, c)
+	for _, first := range []string{"GET /token?token=a1", "GET /session"} {
+		if a := exchangeRaw(t, g, lines(first+" HTTP/1.1", "Host: a.example", "Cookie: session=a1")); a.status != 200 {
+			t.Fatalf("%s: %d, want 200", first, a.status)
+		}
+	}
+	up.taken()
+	for _, tt := range []struct {
+		target, cookie string
+		status         int
+	}{
+		{"/token?token=%61%31", "", 429},
+		{"/token?%74oken=a1", "", 429},
+		{"/token?token=a1;x", "", 400},
+		{"/token?x;token=a1", "", 400},
+		{"/token?token=a1%", "", 400},
+		{"/session", "session=%61%31", 429},
+		{"/session", "session= a1", 429},
+		{"/session", `session="a1"`, 429},
+		{"/session", "x=y; session = a1 ", 429},
+	} {
+		if a := exchangeRaw(t, g, lines("GET "+tt.target+" HTTP/1.1", "Host: a.example", "Cookie: "+tt.cookie)); a.status != tt.status {
+			t.Errorf("%s, Cookie %q: %d, want %d", tt.target, tt.cookie, a.status, tt.status)
+		}
+	}
+	if seen := up.taken(); len(seen) > 0 {
+		t.Errorf("the upstream saw %+v", seen)
+	}
+}

@@ -19,7 +19,8 @@
 // that are the caller's fault pass unchanged and are not failures either. Nor is it one if the store answers that it
 // cannot decide a check, being full (headgate.ErrFull) or having something else under the key (an error with a method
 // Refused() bool that returns true), but then the policy decides. No goroutine is started for a call: the store is
-// trusted to return when its context ends.
+// trusted to return when its context ends. The context of a call is canceled when the call has returned, and is used again
+// instead if the store is a [Forgetter].
 //
 // # Circuits
 //

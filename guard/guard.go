@@ -49,7 +49,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{
-		inner: inner, options: o, clock: newClock(o.Now), local: o.Local, terms: newTerms(),
+		inner: inner, options: o, clock: newClock(o.Now), local: o.Local,
 		events: make(chan Event, eventRoom), returns: make(chan giving, returnsRoom), stop: make(chan struct{}),
 	}
 	if g.local == nil {
@@ -63,6 +63,8 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		g.denials = newDenyCache(o.DenyCache.Microseconds())
 	}
 	g.prober, _ = inner.(Prober)
+	_, forgets := inner.(Forgetter)
+	g.terms = newTerms(forgets)
 	g.shards.of, _ = inner.(Sharded)
 	g.shards.byName.Store(&map[string]*shard{})
 	if g.shards.of == nil {

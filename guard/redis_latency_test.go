@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +22,16 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-func TestADecisionAtHalfLoadIsQuick(t *testing.T) { testHalfLoad(t, 24) }
+var _ guard.Forgetter = (*redisstore.Store)(nil)
+
+// With HEADGATE_WINDOWS=120 it measures five times as long, for figures that one stall of the machine does not decide.
+func TestADecisionAtHalfLoadIsQuick(t *testing.T) {
+	windows := 24
+	if n, err := strconv.Atoi(os.Getenv("HEADGATE_WINDOWS")); err == nil && n > 0 {
+		windows = n
+	}
+	testHalfLoad(t, windows)
+}
 
 // testHalfLoad measures what a decision adds to a request when half as many come as guard and server can do. Beside it, in
 // turns and at the same rate, the same script is run by the client library and nothing else: what that takes is the

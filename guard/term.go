@@ -17,8 +17,7 @@ type term struct {
 	done            chan struct{}
 	state           atomic.Uint32 // how it ended, before done is closed
 
-	next  *term // that began before it
-	count int   // of it and those
+	next *term // that began before it
 }
 
 // How a term ended.
@@ -60,6 +59,12 @@ func (t *term) end(how uint32) {
 	}
 }
 
+// A Forgetter is a store that forgets the context of a call when the call returns: nothing that it leaves running asks it
+// for anything. The guard uses the contexts that it gives to such a store again and again, and leaves less garbage behind.
+type Forgetter interface {
+	ForgetsContexts()
+}
+
 // nextLook returns when to see whether it has ended. That the caller's context never does is known only of the plainest:
 // others would make a channel to tell.
 func (t *term) nextLook(now time.Time) time.Time {
@@ -76,67 +81,88 @@ const (
 	manyTerms = 256
 )
 
-// terms are those under way. To begin or to end one takes no lock: a caller who lost his core while he held it would keep
+// terms are those under way. To begin or to end one waits for no lock: a caller who lost his core while he held it would keep
 // all others from asking.
 type terms struct {
-	start time.Time
-	began atomic.Pointer[term] // since the last look, the latest first; some are over
-	looks atomic.Int64         // when the next look is, in ns since the start; never if there is none
+	start  time.Time
+	reuses bool                 // those that are over, which nobody asks any more
+	over   sync.Pool            // of these
+	count  atomic.Uint64        // of all
+	began  atomic.Pointer[term] // since the last look, the latest first; some are over
+	looks  atomic.Int64         // when the next look is, in ns since the start; never if there is none
+	wanted atomic.Int64         // when one is wanted, likewise
 
-	mu    sync.Mutex // held by who looks
+	mu    sync.Mutex // held by who looks, or sets the timer
 	live  []*term    // that had begun before the last look
 	timer *time.Timer
 }
 
 const never = math.MaxInt64
 
-func newTerms() *terms {
-	s := &terms{start: time.Now()}
+func newTerms(reuses bool) *terms {
+	s := &terms{start: time.Now(), reuses: reuses}
 	s.looks.Store(never)
+	s.wanted.Store(never)
 	return s
 }
 
 // begin returns a term from now on. It must be ended.
 func (s *terms) begin(ctx context.Context, now, deadline time.Time) *term {
-	t := &term{Context: ctx, deadline: deadline, done: make(chan struct{})}
+	t, ok := s.over.Get().(*term)
+	if !ok {
+		t = &term{done: make(chan struct{})}
+	}
+	t.Context, t.deadline = ctx, deadline
+	t.state.Store(termRuns)
 	for {
-		t.next, t.count = s.began.Load(), 1
-		if t.next != nil {
-			t.count = t.next.count + 1
-		}
+		t.next = s.began.Load()
 		if s.began.CompareAndSwap(t.next, t) {
 			break
 		}
 	}
-	switch at := t.nextLook(now); {
-	case t.count%manyTerms == 0:
+	if s.count.Add(1)%manyTerms == 0 && s.mu.TryLock() {
 		s.look()
-	case int64(at.Sub(s.start)) < s.looks.Load():
-		s.mu.Lock()
-		s.wake(now, at)
-		s.mu.Unlock()
+	} else if at := int64(t.nextLook(now).Sub(s.start)); at < s.looks.Load() {
+		s.want(at)
 	}
 	return t
 }
 
-// wake has the terms looked at, at a time or before.
-func (s *terms) wake(now, at time.Time) {
-	if next := int64(at.Sub(s.start)); next < s.looks.Load() {
-		s.looks.Store(next)
-	} else {
-		return
+// want has the terms looked at, at a time or before.
+func (s *terms) want(at int64) {
+	for old := s.wanted.Load(); at < old && !s.wanted.CompareAndSwap(old, at); old = s.wanted.Load() {
 	}
-	if s.timer == nil {
-		s.timer = time.AfterFunc(at.Sub(now), s.look)
-	} else {
-		s.timer.Reset(at.Sub(now))
+	s.settle()
+}
+
+// settle sees to the look that is wanted, unless somebody has the lock, who will when he lets go of it.
+func (s *terms) settle() {
+	for s.wanted.Load() != never && s.mu.TryLock() {
+		s.wake(s.wanted.Swap(never))
+		s.mu.Unlock()
 	}
 }
 
-// look ends the terms that are used up or given up, and forgets those that are over.
+// wake sets the timer to a time, if it is not earlier already.
+func (s *terms) wake(at int64) {
+	if at >= s.looks.Load() {
+		return
+	}
+	s.looks.Store(at)
+	in := time.Duration(at) - time.Since(s.start)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(in, func() {
+			s.mu.Lock()
+			s.look()
+		})
+	} else {
+		s.timer.Reset(in)
+	}
+}
+
+// look ends the terms that are used up or given up, and forgets those that are over. It is called with the lock, and lets go
+// of it.
 func (s *terms) look() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := time.Now()
 	s.looks.Store(never) // before it is seen who has begun: who begins after that sees to his own look
 	for t := s.began.Swap(nil); t != nil; {
@@ -147,6 +173,7 @@ func (s *terms) look() {
 	for _, t := range s.live {
 		switch {
 		case t.state.Load() != termRuns:
+			s.reuse(t)
 			continue
 		case t.Context.Err() != nil:
 			t.end(termGivenUp)
@@ -163,9 +190,25 @@ func (s *terms) look() {
 	clear(s.live[len(kept):])
 	s.live = kept
 	if len(kept) > 0 {
-		s.wake(now, next)
+		s.wake(int64(next.Sub(s.start)))
 	}
+	s.mu.Unlock()
+	s.settle()
 }
 
-// end ends the term of a call that is over.
-func (s *terms) end(t *term) { t.end(termOver) }
+// end ends the term of a call that is over. It must not be asked any more.
+func (s *terms) end(t *term) {
+	if s.reuses {
+		t.state.CompareAndSwap(termRuns, termOver)
+		return
+	}
+	t.end(termOver)
+}
+
+// reuse keeps a term that has ended and is known to nobody any more, unless it has told that it has.
+func (s *terms) reuse(t *term) {
+	if s.reuses && t.state.Load() == termOver {
+		t.Context = context.Background()
+		s.over.Put(t)
+	}
+}

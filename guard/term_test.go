@@ -21,7 +21,7 @@ func (s *terms) kept() int {
 
 func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms()
+		s := newTerms(false)
 		now := time.Now()
 		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
 		short := s.begin(t.Context(), now, now.Add(7*time.Millisecond))
@@ -52,7 +52,7 @@ func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 
 func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms()
+		s := newTerms(false)
 		ctx, cancel := context.WithCancel(context.Background())
 		now := time.Now()
 		own := s.begin(ctx, now, now.Add(time.Hour))
@@ -80,7 +80,7 @@ func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 
 func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms()
+		s := newTerms(false)
 		type key struct{}
 		now := time.Now()
 		own := s.begin(context.WithValue(context.Background(), key{}, "value"), now, now.Add(time.Hour))
@@ -105,7 +105,7 @@ func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 
 func TestTermsThatAreOverAreForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms()
+		s := newTerms(false)
 		now := time.Now()
 		stays := s.begin(context.Background(), now, now.Add(time.Hour))
 		for range 100 * manyTerms {
@@ -128,7 +128,7 @@ func TestTermsThatAreOverAreForgotten(t *testing.T) {
 }
 
 func TestTermsOfManyCallersEndOnTime(t *testing.T) {
-	s := newTerms()
+	s := newTerms(false)
 	const callers, each, life = 16, 200, 5 * time.Millisecond
 	var group sync.WaitGroup
 	for c := range callers {
@@ -153,4 +153,90 @@ func TestTermsOfManyCallersEndOnTime(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+func TestATermThatIsOverIsUsedAgainUnlessItHasToldThatItEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newTerms(true)
+		now := time.Now()
+		told := make(map[*term]bool)
+		for range 3 {
+			late := s.begin(context.Background(), now, now.Add(time.Millisecond))
+			<-late.Done()
+			s.end(late)
+			told[late] = true
+		}
+		known, again := make(map[*term]bool), 0
+		for range 10 * manyTerms {
+			now = time.Now()
+			one := s.begin(t.Context(), now, now.Add(time.Hour))
+			if told[one] {
+				t.Fatal("a term that has told that it ended is used again")
+			}
+			if known[one] {
+				again++
+			}
+			known[one] = true
+			select {
+			case <-one.Done():
+				t.Fatal("it has ended before it began")
+			default:
+			}
+			if d, _ := one.Deadline(); one.Err() != nil || !d.Equal(now.Add(time.Hour)) {
+				t.Fatalf("it begins with error %v and deadline %v, want none and %v", one.Err(), d, now.Add(time.Hour))
+			}
+			s.end(one)
+		}
+		if again == 0 {
+			t.Error("no term was used again")
+		}
+	})
+}
+
+// Those that are used again end for nobody but who has them.
+func TestTermsThatAreUsedAgainEndOnTimeForManyCallers(t *testing.T) {
+	s := newTerms(true)
+	const callers, each, life = 16, 500, 5 * time.Millisecond
+	var group sync.WaitGroup
+	for c := range callers {
+		group.Go(func() {
+			for i := range each {
+				now := time.Now()
+				one := s.begin(context.Background(), now, now.Add(life))
+				if i%50 == c {
+					<-one.Done() // by itself
+				}
+				err, took := one.Err(), time.Since(now)
+				if err != nil && (took < life || !errors.Is(err, context.DeadlineExceeded)) {
+					t.Errorf("got %v after %v, want none before %v", err, took, life)
+				}
+				s.end(one)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Who looks at the terms may lose his core meanwhile. Calls begin all the same, and end on time.
+func TestATermBeginsWhileOthersAreLookedAt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newTerms(false)
+		s.mu.Lock() // as who looks does, and has seen all who began before
+		now := time.Now()
+		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
+		short := s.begin(context.Background(), now, now.Add(7*time.Millisecond))
+		for range manyTerms { // of whom one would look too
+			s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+		}
+		s.mu.Unlock()
+		s.settle()
+		<-short.Done()
+		if got := time.Since(now); got != 7*time.Millisecond {
+			t.Errorf("ended after %v, want 7ms", got)
+		}
+		<-long.Done()
+		if got := time.Since(now); got != 30*time.Millisecond {
+			t.Errorf("ended after %v, want 30ms", got)
+		}
+	})
 }

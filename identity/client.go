@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"iter"
 	"net/netip"
 	"strings"
 )
@@ -109,15 +110,7 @@ func oneAddress(peer place, lines []string, most int) place {
 // hides its client, and stands for him.
 func (id *Identifier) skipTrusted(peer place, lines []string) place {
 	nearest := peer
-	elements := backwards{lines: lines, quotes: id.form == formForwarded}
-	for range id.config.MaxForwarded {
-		element, ok := elements.next()
-		if !ok {
-			break
-		}
-		if element == "" {
-			continue
-		}
+	for element := range id.elements(lines) {
 		p, ok := id.readElement(element)
 		if !ok {
 			break
@@ -130,19 +123,24 @@ func (id *Identifier) skipTrusted(peer place, lines []string) place {
 	return nearest
 }
 
+// elements walks the elements of a forwarding header from the right to the left, but for empty ones.
+func (id *Identifier) elements(lines []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		elements := backwards{lines: lines, quotes: id.form == formForwarded}
+		for range id.config.MaxForwarded {
+			element, ok := elements.next()
+			if !ok || element != "" && !yield(element) {
+				return
+			}
+		}
+	}
+}
+
 // countHops returns what the outermost of Hops proxies has added. If there are fewer elements, or that one is no address,
 // then the request has not come that way and nothing in it is believed.
 func (id *Identifier) countHops(peer place, lines []string) place {
 	hop := 0
-	elements := backwards{lines: lines, quotes: id.form == formForwarded}
-	for range id.config.MaxForwarded {
-		element, ok := elements.next()
-		if !ok {
-			break
-		}
-		if element == "" {
-			continue
-		}
+	for element := range id.elements(lines) {
 		if hop++; hop < id.config.Hops {
 			continue
 		}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -48,10 +49,24 @@ func (c *cookies) next() (value string, ok bool) {
 		if !ok || trim(key) != c.name {
 			continue
 		}
-		if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-			value = value[1 : len(value)-1]
-		}
-		return value, true
+		return plainCookie(value), true
 	}
 	return "", false
+}
+
+// plainCookie returns what the value of a cookie means to whoever reads the most into it: there are services that remove white
+// space and quotes around it, and that read escapes. To them a client could otherwise send the same cookie in many ways, and be
+// another one to us each time. To services that read less into it, nobody but such a client sends it in two ways.
+func plainCookie(value string) string {
+	value = trim(value)
+	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+		value = value[1 : len(value)-1]
+	}
+	if strings.IndexByte(value, '%') < 0 {
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return value
 }

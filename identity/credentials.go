@@ -77,6 +77,10 @@ func (a *Attributes) findKey() (string, error) {
 		for value, ok := p.next(); ok; value, ok = p.next() {
 			key, same = agree(key, value, same)
 		}
+		if p.odd {
+			a.keyErr = malformed("API key", "", "no semicolon in it, and no escape that is none: not all read it in the same way")
+			return "", a.keyErr
+		}
 	}
 	if !same {
 		a.keyErr = malformed("API key", "", "it once; there are several that differ")

@@ -64,7 +64,9 @@
 //
 // Of a header that is repeated, all lines are one value with ", " between them, as RFC 9110 has it. Of cookies and of
 // parameters of the query the first counts, or the one that Config.Repeated names. [Attributes.Repeats] tells where they
-// differ: under rules that count by it such a request is denied, since its sender could be another client each time.
+// differ, or where services read one parameter in several ways (a semicolon in it, an escape that is none): under rules that
+// count by it such a request is denied, since its sender could be another client each time. Cookies are without the white space
+// and quotes around them, and escapes in them are read, as some services do.
 // header.authorization, header.proxy-authorization and header.cookie are hashes,
 // as they hold secrets. A header that Connection names is missing, since the service will not see it either; a request that
 // names one which tells who is asking is malformed.

@@ -127,9 +127,9 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// The oracle is net/http, which leaves out cookies that are not well formed.
+// The oracle is net/http, which leaves out cookies that are not well formed, and reads less into the others.
 func FuzzCookie(f *testing.F) {
-	for _, seed := range []string{"s=1", "a=b; s=\"x y\"; s=2", "s", "s=", ";;s=1", "s = 1", "=1", `s="`} {
+	for _, seed := range []string{"s=1", "a=b; s=\"x y\"; s=2", "s", "s=", ";;s=1", "s = 1", "=1", `s="`, "s=%31", "s=1%"} {
 		f.Add(seed)
 	}
 	id := newID(f, Config{})
@@ -142,8 +142,18 @@ func FuzzCookie(f *testing.F) {
 		got := get(t, id, r, "cookie.s")
 		cookies := r.CookiesNamed("s")
 		all := strings.Count(line, "s") // a name that net/http leaves out may come first
-		if len(cookies) == 1 && all == 1 && cookies[0].Value != "" && len(cookies[0].Value) <= DefaultMaxValue && got != cookies[0].Value {
-			t.Fatalf("%q: cookie.s = %q, want %q", line, got, cookies[0].Value)
+		if len(cookies) != 1 || all != 1 {
+			return
+		}
+		want := cookies[0].Value
+		if !cookies[0].Quoted {
+			want = strings.Trim(want, " \t")
+		}
+		if plain, err := url.PathUnescape(want); err == nil {
+			want = plain
+		}
+		if want != "" && len(want) <= DefaultMaxValue && got != want {
+			t.Fatalf("%q: cookie.s = %q, want %q", line, got, want)
 		}
 	})
 }

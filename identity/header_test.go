@@ -140,7 +140,14 @@ func TestCookies(t *testing.T) {
 		{[]string{"Cookie: S=1"}, "-"},
 		{[]string{"Cookie: ss=1; s"}, "-"},
 		{[]string{"Cookie: s=a=b"}, "a=b"},
-		{[]string{"Cookie: s = 1 "}, " 1"}, // as net/http reads it
+		// One client, whatever a service reads into the value.
+		{[]string{"Cookie: s = 1 "}, "1"},
+		{[]string{"Cookie: s=\t1"}, "1"},
+		{[]string{`Cookie: s= "1"`}, "1"},
+		{[]string{"Cookie: s=%31"}, "1"},
+		{[]string{`Cookie: s="%31"`}, "1"},
+		{[]string{"Cookie: s=1%2B+"}, "1++"},
+		{[]string{"Cookie: s=%31%"}, "%31%"}, // which nobody can read
 		{[]string{"Cookie: ;;; ; =; s=1"}, "1"},
 		{[]string{"Cookie: x=" + strings.Repeat("x", 4000) + "; s=1"}, "1"},
 		{[]string{"Cookie: s=1; x=" + strings.Repeat("x", 4096)}, "-"},

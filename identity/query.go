@@ -35,19 +35,27 @@ func (a *Attributes) checkQuery() error {
 }
 
 // parameters reads a query as url.ParseQuery does, without making a map of it.
-type parameters struct{ rest, name string }
+type parameters struct {
+	rest, name string
+	odd        bool // some were left out that others may read
+}
 
 func (p *parameters) next() (value string, ok bool) {
 	for p.rest != "" {
 		var part string
 		part, p.rest, _ = strings.Cut(p.rest, "&")
+		if strings.IndexByte(part, ';') >= 0 {
+			p.odd = p.odd || p.isIn(part)
+			continue
+		}
 		key, value, _ := strings.Cut(part, "=")
-		if !sameUnescaped(key, p.name) || strings.IndexByte(part, ';') >= 0 {
+		if !sameUnescaped(key, p.name) {
 			continue
 		}
 		if strings.ContainsAny(value, "%+") {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
+				p.odd = true
 				continue
 			}
 			value = plain
@@ -55,6 +63,17 @@ func (p *parameters) next() (value string, ok bool) {
 		return value, true
 	}
 	return "", false
+}
+
+// isIn tells whether the parameter is there for services that end parameters at semicolons. For others they are part of a value,
+// or, as for us, of nothing.
+func (p *parameters) isIn(part string) bool {
+	for piece := range strings.SplitSeq(part, ";") {
+		if key, _, _ := strings.Cut(piece, "="); sameUnescaped(key, p.name) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameUnescaped tells whether the text, which may be escaped, means want.

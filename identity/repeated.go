@@ -2,7 +2,6 @@ package identity
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/headgate/headgate"
 )
@@ -72,26 +71,14 @@ func (a *Attributes) repeatsCookie(name string) bool {
 	return false
 }
 
-// repeatsParameter also counts values that cannot be read: a service may read them.
+// repeatsParameter also tells of a value that services read in several ways, even if it is the only one.
 func (a *Attributes) repeatsParameter(name string) bool {
-	if a.url == nil || a.checkQuery() != nil {
-		return false
-	}
-	first, found := "", false
-	for rest := a.url.RawQuery; rest != ""; {
-		var part string
-		part, rest, _ = strings.Cut(rest, "&")
-		key, value, _ := strings.Cut(part, "=")
-		if before, _, ok := strings.Cut(key, ";"); ok {
-			key = before
-		}
-		if !sameUnescaped(key, name) {
-			continue
-		}
-		if found && value != first {
+	p := a.parameters(name)
+	first, found := p.next()
+	for value, ok := first, found; ok; value, ok = p.next() {
+		if value != first {
 			return true
 		}
-		first, found = value, true
 	}
-	return false
+	return p.odd
 }

@@ -20,10 +20,15 @@ func TestRepeatedCookiesAndParameters(t *testing.T) {
 		{"a parameter that is empty once", "query.t", "/?t=&t=2", nil, "-", "2", true},
 		{"a parameter that cannot be read once", "query.t", "/?t=1&t=2;x", nil, "1", "1", true},
 		{"a parameter before a semicolon", "query.t", "/?t=1&t;x=2", nil, "1", "1", true},
+		{"a parameter that ends at a semicolon, or not", "query.t", "/?t=1;x", nil, "-", "-", true},
+		{"a parameter behind a semicolon", "query.t", "/?x=y;t=1", nil, "-", "-", true},
+		{"a parameter with an escape that is none", "query.t", "/?x=y&t=1%zz", nil, "-", "-", true},
+		{"another parameter that cannot be read", "query.t", "/?x=1;2&t=1", nil, "1", "1", false},
 		{"another parameter that differs", "query.t", "/?t=1&tt=2&T=3", nil, "1", "1", false},
 		{"no parameter", "query.t", "/", nil, "-", "-", false},
 		{"a cookie once", "cookie.s", "/", []string{"Cookie: a=b; s=1"}, "1", "1", false},
 		{"a cookie twice the same", "cookie.s", "/", []string{`Cookie: s=1; s="1"`}, "1", "1", false},
+		{"a cookie twice the same, escaped", "cookie.s", "/", []string{"Cookie: s=%31; s= 1"}, "1", "1", false},
 		{"a cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; a=b; s=2; c=d"}, "1", "2", true},
 		{"a cookie that differs on two lines", "cookie.s", "/", []string{"Cookie: s=1", "Cookie: s=2"}, "1", "2", true},
 		{"another cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; S=2; ss=3"}, "1", "1", false},
@@ -60,12 +65,17 @@ func TestRepeatedCookiesAndParameters(t *testing.T) {
 	}
 }
 
-// An API key in the query that is there twice is malformed whatever Repeated says: it is a credential.
+// An API key in the query that is there twice, or is read in several ways, is malformed whatever Repeated says: it is a credential.
 func TestRepeatedAPIKeyIsMalformed(t *testing.T) {
 	for _, repeated := range []Repeated{RefuseRepeated, FirstRepeated, LastRepeated} {
 		id := newID(t, Config{APIKeyQuery: "api_key", Repeated: repeated})
-		if got := part(t, id, request("192.0.2.1:1", "/?api_key=a&api_key=b")); got != "API key" {
-			t.Errorf("%d: malformed %q, want the API key", repeated, got)
+		for _, query := range []string{"api_key=a&api_key=b", "api_key=a;x=y", "api_key=a%"} {
+			if got := part(t, id, request("192.0.2.1:1", "/?"+query)); got != "API key" {
+				t.Errorf("%d, %s: malformed %q, want the API key", repeated, query, got)
+			}
+		}
+		if got := part(t, id, request("192.0.2.1:1", "/?x=1;2&api_key=a")); got != "" {
+			t.Errorf("%d, another that cannot be read: malformed %q, want nothing", repeated, got)
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package redistest
 
-import "github.com/headgate/headgate/internal/process"
+import (
+	"errors"
+	"time"
+
+	"github.com/headgate/headgate/internal/process"
+)
 
 // Kill ends the server at once, as SIGKILL does. Nothing happens if it is down already.
 func (s *Server) Kill() {
@@ -48,7 +53,11 @@ func (s *Server) pause(paused bool, signal func(*process.Process) error) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	if err := s.launch(); err != nil {
+	err := s.launch()
+	for deadline := time.Now().Add(patience); errors.Is(err, errPortTaken) && time.Now().Before(deadline); err = s.launch() {
+		time.Sleep(poll) // a child that saves for a replica may outlive the server by a moment
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
 }

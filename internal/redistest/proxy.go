@@ -74,8 +74,9 @@ func (p *Proxy) Blackhole() {
 // delivers.
 func (p *Proxy) Heal() {
 	p.t.Helper()
-	if err := p.heal(); err != nil {
-		p.t.Errorf("redistest: heal the proxy to %s: %v", p.target, err)
+	// A process that is just being started has the port that was listened on until it runs its program.
+	if err := waitUntil("heal the proxy to "+p.target, p.heal); err != nil {
+		p.t.Error(err)
 	}
 }
 

@@ -1,0 +1,99 @@
+package rules
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Whatever a limit is, a client has the one that it was given: kept in a word, or apart where that has no room for it.
+func TestEveryLimitIsKeptAsItIs(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const room = 1 << burstBits
+	var list []Limit
+	for _, count := range []int64{1, 2, room - 1, room, room + 1, headgate.MaxCount} {
+		for _, burst := range []int64{0, 1, room - 1, room, headgate.MaxCount} {
+			for a := headgate.TokenBucket; a <= headgate.Concurrency; a++ {
+				for _, name := range []string{"", "n"} {
+					l := Limit{Name: name, Limit: headgate.Limit{Algorithm: a, Count: count, Burst: burst, Period: time.Second}}
+					switch a {
+					case headgate.Concurrency:
+						l.Period, l.TTL = 0, time.Hour
+					case headgate.SlidingBuckets:
+						l.Buckets = 4
+					case headgate.FixedWindow:
+						l.Staggered = true
+					}
+					if l.Validate() == nil {
+						list = append(list, l)
+					}
+				}
+			}
+		}
+	}
+	for i := range maxShapes + 100 { // more shapes than are remembered
+		list = append(list, Limit{Limit: headgate.Per(7, time.Duration(i+1)*time.Millisecond)})
+	}
+	for i, l := range list {
+		if err := r.Put(Client{ID: fmt.Sprint(i), Limits: []Limit{l}}); err != nil {
+			t.Fatalf("%+v: %v", l, err)
+		}
+	}
+	set, err := Compile([]Rule{{ID: "r", Key: []headgate.Attribute{byUser}, Limits: []Limit{{Limit: headgate.PerHour(1)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set = set.WithRegistry(r)
+	apart := 0
+	dst := make([]Matched, 0, 1)
+	for i, want := range list {
+		id := fmt.Sprint(i)
+		if r.byID(id).registered != nil {
+			apart++
+		}
+		named := nameLimits([]Limit{want})[0]
+		c, _ := r.Get(id)
+		dst = set.Match(Attributes{byUser: id}, dst[:0])
+		appended, _ := set.AppendRule("r", Attributes{byUser: id}, nil)
+		one, _ := set.MatchRule("r", Attributes{byUser: id})
+		for how, got := range map[string][]Limit{"Get": c.Limits, "Match": dst[0].Limits, "AppendRule": appended[0].Limits, "MatchRule": one.Limits} {
+			if len(got) != 1 || got[0] != named {
+				t.Errorf("%s: got %+v, want %+v", how, got, named)
+			}
+		}
+	}
+	if apart < 100 || apart > len(list)/2 {
+		t.Errorf("%d of %d limits are apart, want at least 100 and at most half", apart, len(list))
+	}
+}
+
+// A million clients with a limit of their own each take no more than 40 bytes each.
+func TestClientsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = 50_000
+	for i := range clients {
+		if err := r.Put(Client{ID: fmt.Sprint(i), Limits: []Limit{{Limit: headgate.PerHour(int64(i) + 1)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := r.values.seats.Load()
+	bytes := len(in.list)*16 + len(in.rest)*8 + len(in.clients)*8
+	for i := range in.clients {
+		if in.clients[i].Load() != nil {
+			bytes += annexSeats * 8
+		}
+	}
+	if got := float64(bytes) / clients; got > 41 {
+		t.Errorf("a client takes %.1f bytes, want at most 41", got)
+	}
+}
