@@ -9,7 +9,8 @@ import (
 func gatewayBars(r *results) []bar {
 	proxies, refusals := r.load("proxies"), r.load("refusals")
 	return []bar{
-		fasterThan(proxies, openGatewayName, "passing on, the limiter's price", 0.93, ""),
+		faster(proxies, oneLimitName, openGatewayName, "passing on, the limiter's price, one of 100 rules applies", 0.93, ""),
+		fasterThan(proxies, openGatewayName, "passing on, the limiter's price, three of them apply", 0.93, ""),
 		addsLittle(r.Pace, openGatewayName, 200*time.Microsecond),
 		fasterThan(proxies, "reverse-proxy", "passing on", 1.8, ""),
 		fasterThan(proxies, "reverse-proxy", "passing on", 2.2, " (to reach for)"),
@@ -32,8 +33,12 @@ var gatewayTitles = map[string]string{
 
 // fasterThan is the bar of answering so many times as many requests as another.
 func fasterThan(t *loadTable, name, what string, times float64, note string) bar {
+	return faster(t, "headgate", name, what, times, note)
+}
+
+func faster(t *loadTable, one, name, what string, times float64, note string) bar {
 	want := fmt.Sprintf("≥ %g × %s%s", times, gatewayTitles[name], note)
-	us, them := t.row("headgate"), t.row(name)
+	us, them := t.row(one), t.row(name)
 	if us == nil || them == nil {
 		return unmeasured(what, want)
 	}

@@ -63,7 +63,7 @@ func sampleGateway() *results {
 		Versions: []moduleVersion{{"nginx", "1.2.3"}, {"wrk", "4.5.6"}},
 		Load: []loadTable{
 			sampleLoad("proxies", "Passing requests on", map[string]float64{
-				"headgate": 2, "headgate-open": 2.1, "reverse-proxy": 1, "nginx": 3.5, "haproxy": 3.6, "caddy": 0.5, "bare": 5, "direct": 9,
+				"headgate": 2, "headgate-one": 2.05, "headgate-open": 2.1, "reverse-proxy": 1, "nginx": 3.5, "haproxy": 3.6, "caddy": 0.5, "bare": 5, "direct": 9,
 			}),
 			sampleLoad("refusals", "Refusing every request", map[string]float64{"headgate": 4.5, "bare-429": 5, "nginx": 8, "haproxy": 7}),
 		},

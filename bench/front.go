@@ -27,10 +27,14 @@ type openFront struct {
 	place
 }
 
+// oneLimitName is the gateway with one limit for every request, as the peers have.
+const oneLimitName = "headgate-one"
+
 // proxyFronts are those that bring everybody the upstream's answer, and what they are measured by.
 func proxyFronts() []front {
 	return []front{
-		{name: "headgate", title: fmt.Sprintf("**headgate**, %d rules", ruleCount), role: ours, open: openHeadgate(rulesThatPass)},
+		{name: "headgate", title: fmt.Sprintf("**headgate**, %d rules, of which three apply", ruleCount), role: ours, open: openHeadgate(rulesThatPass)},
+		{name: oneLimitName, title: fmt.Sprintf("**headgate**, %d rules, of which one applies", ruleCount), role: ours, open: openHeadgate(rulesOfWhichOneApplies)},
 		{name: "headgate-open", title: "headgate without limits", role: ours, open: openHere(openGatewayName)},
 		{name: "reverse-proxy", title: "httputil.ReverseProxy, tuned", role: peer, open: openHere("reverse-proxy")},
 		{name: "nginx", title: "nginx, limit_req", role: peer, program: "nginx", open: openNginx(false)},
@@ -46,7 +50,9 @@ func openNobody(_ context.Context, s *site) (place, error) { return place{addres
 
 // pacedFronts are those whose answers are timed, ours first.
 func pacedFronts() []front {
-	return slices.DeleteFunc(proxyFronts(), func(f front) bool { return f.role != ours && f.role != loop })
+	return slices.DeleteFunc(proxyFronts(), func(f front) bool {
+		return f.name == oneLimitName || f.role != ours && f.role != loop
+	})
 }
 
 // refusingFronts are those that refuse everybody.

@@ -75,22 +75,32 @@ func (b *bench) removeHeadgate() {
 // many; larger ones would not fit a word of the store, as those of services do.
 func rulesThatPass() string { return rulesFile("90000/s", "80000/s") }
 
-// rulesThatRefuse are the same, but an address has one request an hour, and all requests come from one.
+// rulesOfWhichOneApplies are as many, but for every request there is only the limit for its address.
+func rulesOfWhichOneApplies() string {
+	return "rules:\n  - { id: each-address, key: [ip], limits: [90000/s] }\n" + otherRules(1)
+}
+
+// rulesThatRefuse are those of which three apply, but an address has one request an hour, and all requests come from one.
 func rulesThatRefuse() string { return rulesFile("1/h", "80000/s") }
 
 // rulesForNeighbours are the same, but each client has a limit that one who floods is far above.
 func rulesForNeighbours() string { return rulesFile("90000/s", fmt.Sprintf("%d/s", neighbourLimit)) }
 
 // rulesFile is three rules for every request, of which the first has a limit for each address and the second one for each
-// client, and others for other services: a third by path, a third by host and path, a third by header.
+// client, and others for other services.
 func rulesFile(address, client string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `rules:
+	return fmt.Sprintf(`rules:
   - { id: each-address, key: [ip], limits: [%s] }
   - { id: each-client, when: { path: /api/** }, key: [api_key], limits: [%s] }
   - { id: orders, when: { host: %s, path: /api/v1/orders/*, method: GET }, key: [api_key], limits: [100000000/h sliding-window] }
-`, address, client, loadHost)
-	for i := 3; i < ruleCount; i++ {
+`, address, client, loadHost) + otherRules(3)
+}
+
+// otherRules are as many as there are beside the first, for other services: a third by path, a third by host and path, a third
+// by header.
+func otherRules(first int) string {
+	var b strings.Builder
+	for i := first; i < ruleCount; i++ {
 		when := fmt.Sprintf("path: /team-%d/**", i)
 		switch i % 3 {
 		case 1:

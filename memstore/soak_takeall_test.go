@@ -15,15 +15,15 @@ import (
 
 // Whatever the interleaving and the clock, TakeAll takes from all of its keys or from none, and no key passes burst + rate·t:
 // while keys are added, moved, swept and evicted around it, and are taken from, charged, given back and reset one by one.
-// With HEADGATE_SOAK=1 it is 10⁹ decisions, else 10⁶.
+// With HEADGATE_SOAK=1 it is 3·10⁸ decisions, else 10⁶.
 func TestSoakTakeAllTakesAllOrNone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		full   bool
 		rounds int // of three to four decisions, when soaking
 	}{
-		{"ample memory", false, 240_000_000},
-		{"full memory", true, 40_000_000},
+		{"ample memory", false, 80_000_000},
+		{"full memory", true, 20_000_000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rounds := 150_000 / slower

@@ -157,13 +157,13 @@ func (r *Registry) keep(c *Client) member {
 	named := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byUser && slices.Equal(c.Attributes[0].Values, []string{c.ID})
 	if named && c.Description == "" {
 		made := member{found: found{short: limit}, name: c.ID}
-		switch {
-		case has == nil:
-		case has == nothing.has:
+		switch has {
+		case nil:
+		case nothing.has:
 			made.registered = nothing
-		case has == everything.has:
+		case everything.has:
 			made.registered = everything
-		case has == blocked.has:
+		case blocked.has:
 			made.registered = blocked
 		default:
 			made.registered = &registered{has: has}

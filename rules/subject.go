@@ -65,9 +65,9 @@ type probe struct {
 	has      uint32               // which of those there are
 	net      netip.Prefix         // the client's address, once it was asked for
 	netKnown bool
-	clients  bool        // there are registered clients
-	client   found       // the client of the value in clientOf
-	clientOf int         // a slot, noNode before anybody was looked up
+	clients  bool  // there are registered clients
+	client   found // the client of the value in clientOf
+	clientOf int   // a slot, noNode before anybody was looked up
 	// clientSure tells that it is that client's value for sure.
 	clientSure bool
 	era        *era   // in which it began

@@ -37,6 +37,11 @@
 // bounded by Config. Requests on a stream are read only as fast as the client reads their answers. Memory for what was
 // received is at most MaxMessage for each call under way.
 //
+// # Answers that nobody gets
+//
+// Places under a concurrency limit are free again at once if their answer cannot be sent, as the caller has gone: whether it
+// was asked for alone, in a batch, on a stream or from the store. One that is lost on its way is free when its time is over.
+//
 // # Shutdown
 //
 // Health says NOT_SERVING, no new connection or call is taken, and calls under way are answered, as are requests on streams
