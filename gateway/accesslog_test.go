@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestAccessLogTellsWhatHappenedAndNoSecrets(t *testing.T) {
@@ -166,7 +168,7 @@ func TestObserveIsToldOfEveryRequest(t *testing.T) {
 	if a, err := tryReceive(r, "GET"); err == nil {
 		t.Errorf("dropped: got %+v", a)
 	}
-	until(t, "all are over", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == 4 })
+	await.True(t, "all are over", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == 4 })
 	retries := 0
 	for i, o := range seen {
 		if o.Took <= 0 {

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func writeCA(t testing.TB, path string, cert *x509.Certificate) {
@@ -120,7 +122,7 @@ func TestCertificatesAreReloadedUnderLoad(t *testing.T) {
 	}
 	for _, name := range []string{"new", "newer", "newest"} {
 		makeCertificate(t, dir, name, "localhost")
-		until(t, "the certificate of "+name, func() bool { return owner(t, g, "localhost") == name })
+		await.True(t, "the certificate of "+name, func() bool { return owner(t, g, "localhost") == name })
 	}
 	// Bad files leave what is in use.
 	for _, bad := range []string{"", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
@@ -128,7 +130,7 @@ func TestCertificatesAreReloadedUnderLoad(t *testing.T) {
 		if err := os.WriteFile(files.CertFile, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the files are looked at", func() bool { return g.Stats().CertificatesFailed > was+1 })
+		await.True(t, "the files are looked at", func() bool { return g.Stats().CertificatesFailed > was+1 })
 		if got := owner(t, g, "localhost"); got != "newest" {
 			t.Errorf("with bad files the certificate of %s, want newest", got)
 		}
@@ -189,7 +191,7 @@ func TestHandshakesThatFailAreLoggedSparingly(t *testing.T) {
 		_ = conn.Close()
 	}
 	count := func() int { return strings.Count(book.String(), "TLS handshake error") }
-	until(t, "the log tells of it", func() bool { return count() > 0 })
+	await.True(t, "the log tells of it", func() bool { return count() > 0 })
 	// So many in each second that has begun, also in that of the first and that of the last.
 	n, most := count(), noiseLines*(2+int(time.Since(begun)/time.Second))
 	if n > most {

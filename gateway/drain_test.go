@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // Clients come by way of a load balancer, which makes no new connections to a gateway that is not ready. All that they have
@@ -74,7 +76,7 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 			}
 		})
 	}
-	until(t, "there is load", func() bool { return served.Load() > 200 })
+	await.True(t, "there is load", func() bool { return served.Load() > 200 })
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
@@ -109,7 +111,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- g.Shutdown(context.Background()) }()
-	until(t, "nobody listens any more", func() bool {
+	await.True(t, "nobody listens any more", func() bool {
 		conn, err := net.Dial("tcp", addrOf(g))
 		if err == nil {
 			_ = conn.Close()
@@ -146,7 +148,7 @@ func TestDrainIsReadyNoMoreBeforeItStopsAccepting(t *testing.T) {
 	done.Go(func() { _ = g.Shutdown(ctx) })
 	defer done.Wait()
 	defer cancel()
-	until(t, "it is not ready", func() bool { return !g.Ready() })
+	await.True(t, "it is not ready", func() bool { return !g.Ready() })
 	conn, r := dial(t, g) // still accepted
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
 	if a := receive(t, r, "GET"); a.status != 200 {
@@ -172,7 +174,7 @@ func TestDrainThatTakesTooLongCutsOff(t *testing.T) {
 	if a, err := tryReceive(r, "GET"); err == nil {
 		t.Errorf("got %+v, want the end of the connection", a)
 	}
-	until(t, "nothing is in flight", func() bool { return g.Stats().InFlight == 0 })
+	await.True(t, "nothing is in flight", func() bool { return g.Stats().InFlight == 0 })
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
@@ -181,7 +183,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(ctx) }()
-	until(t, "it is ready", g.Ready)
+	await.True(t, "it is ready", g.Ready)
 	if err := g.Serve(context.Background()); err == nil {
 		t.Error("a second Serve: no error")
 	}
@@ -212,11 +214,11 @@ func TestShutdownLeavesNoGoroutine(t *testing.T) {
 	g := start(t, c)
 	websocket(t, g)
 	get(t, g, "/")
-	until(t, "goroutines of listeners, health, log and upgrade are seen", func() bool { return running() >= 5 })
+	await.True(t, "goroutines of listeners, health, log and upgrade are seen", func() bool { return running() >= 5 })
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "none is left", func() bool { return running() == 0 })
+	await.True(t, "none is left", func() bool { return running() == 0 })
 }
 
 // running returns how many goroutines there are in methods of gateways and their upstreams.

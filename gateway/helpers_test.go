@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 )
 
 // patience is how long tests wait for what should happen at once, on a machine that may be busy.
@@ -48,7 +49,7 @@ func start(t testing.TB, c Config) *Gateway {
 			t.Error("Serve has not ended")
 		}
 	})
-	until(t, "the gateway is ready", g.Ready)
+	await.True(t, "the gateway is ready", g.Ready)
 	return g
 }
 
@@ -93,18 +94,6 @@ func before(urls ...string) Config {
 func addrOf(g *Gateway) string { return g.Addrs()[0].String() }
 
 func urlOf(g *Gateway) string { return "http://" + addrOf(g) }
-
-// until waits for something that happens elsewhere.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after %v: %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
 
 // serve runs an upstream.
 func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
@@ -353,23 +342,8 @@ func behindLoopback(t testing.TB) *identity.Identifier {
 	return identify(t, identity.Config{TrustedProxies: nets(t, "127.0.0.0/8")})
 }
 
-// A logBook is a log that tests read.
-type logBook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+// A logBook is a log that tests read, a record a line.
+type logBook struct{ logbook.Book }
 
 func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // h2cClient speaks HTTP/2 without TLS.
@@ -310,7 +312,7 @@ func TestStreamsThatAreNotReadAreCutOff(t *testing.T) {
 		}
 		defer res.Body.Close()
 	}
-	until(t, "nothing is in flight", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Upstreams[0].InFlight == 0 })
+	await.True(t, "nothing is in flight", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Upstreams[0].InFlight == 0 })
 }
 
 func TestInterimAnswersPass(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // A writer such as a limiter puts around ours.
@@ -87,7 +89,7 @@ func TestLimiterMayDropTheConnection(t *testing.T) {
 	if _, err := r.ReadByte(); err == nil {
 		t.Error("something was answered")
 	}
-	until(t, "the connection is not counted any more", func() bool { return g.Stats().Conns == 0 })
+	await.True(t, "the connection is not counted any more", func() bool { return g.Stats().Conns == 0 })
 	if seen := up.taken(); len(seen) > 0 {
 		t.Errorf("the upstream saw %+v", seen)
 	}
@@ -112,7 +114,7 @@ func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
 	<-held
 	_ = conn.Close()
-	until(t, "the request is over", func() bool { s := g.Stats(); return s.Requests == 1 && s.InFlight == 0 })
+	await.True(t, "the request is over", func() bool { s := g.Stats(); return s.Requests == 1 && s.InFlight == 0 })
 	if s := g.Stats(); s.Answers[5] != 0 || s.Answers[0] != 1 {
 		t.Errorf("answers %v, want one that there was none", s.Answers)
 	}
@@ -147,7 +149,7 @@ func TestPanicsEndTheirConnectionAlone(t *testing.T) {
 	if a := get(t, g, "/"); a.status != 200 {
 		t.Errorf("then %d, want 200", a.status)
 	}
-	until(t, "it is counted", func() bool { s := g.Stats(); return s.Aborted == 1 && s.InFlight == 0 })
+	await.True(t, "it is counted", func() bool { s := g.Stats(); return s.Aborted == 1 && s.InFlight == 0 })
 	if !strings.Contains(book.String(), "at the disco") {
 		t.Error("the log does not tell of the panic")
 	}

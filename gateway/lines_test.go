@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
 )
@@ -154,7 +155,7 @@ func TestRejectionsSayWhatTheyShouldByOurFront(t *testing.T) {
 			h.Get("X-RateLimit-Remaining") != "0" || h.Get("X-Request-ID") == "" || len(h["Content-Length"]) != 1 {
 			t.Errorf("header %v", h)
 		}
-		until(t, "the request is over", func() bool { return g.Stats().InFlight == 0 })
+		await.True(t, "the request is over", func() bool { return g.Stats().InFlight == 0 })
 		if counted.Status != 429 || counted.Sent != int64(len(a.body)) || counted.Upstream != "" {
 			t.Errorf("observed %+v, want 429 and %d bytes", counted, len(a.body))
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // need returns where a program is that a test cannot do without.
@@ -89,7 +90,7 @@ http {
 			t.Logf("nginx says:\n%s", &output)
 		}
 	})
-	until(t, "nginx listens", func() bool {
+	await.True(t, "nginx listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()

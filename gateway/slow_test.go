@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func itoa(n int) string   { return strconv.Itoa(n) }
@@ -56,7 +58,7 @@ func TestSlowHeadersEndTheConnection(t *testing.T) {
 	for _, conn := range append(all, conn) {
 		ends(t, conn)
 	}
-	until(t, "no connection is left", func() bool { return g.Stats().Conns == 0 })
+	await.True(t, "no connection is left", func() bool { return g.Stats().Conns == 0 })
 	if seen := up.taken(); len(seen) > 0 {
 		t.Errorf("the upstream saw %+v, want nothing", seen)
 	}
@@ -88,8 +90,8 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	g := start(t, c)
 	conn, _ := dial(t, g)
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
-	until(t, "the answer is cut off", func() bool { return g.Stats().Aborted == 1 })
-	until(t, "no request is left", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Conns == 0 && s.Upstreams[0].InFlight == 0 })
+	await.True(t, "the answer is cut off", func() bool { return g.Stats().Aborted == 1 })
+	await.True(t, "no request is left", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Conns == 0 && s.Upstreams[0].InFlight == 0 })
 
 	// Small answers that are never read fill up as well.
 	small := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(big[:1<<14]) })
@@ -104,8 +106,8 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 			}
 		}
 	}()
-	until(t, "requests are served", func() bool { return g.Stats().Requests > 0 })
-	until(t, "the connection is closed", func() bool { return g.Stats().Conns == 0 })
+	await.True(t, "requests are served", func() bool { return g.Stats().Requests > 0 })
+	await.True(t, "the connection is closed", func() bool { return g.Stats().Conns == 0 })
 }
 
 // One that reads slowly, but reads, gets all.
@@ -197,9 +199,9 @@ func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
 		_ = third.SetDeadline(time.Now().Add(patience))
 		ends(t, third)
 	}
-	until(t, "one is refused", func() bool { s := g.Stats(); return s.Refused == 1 && s.Conns == 2 })
+	await.True(t, "one is refused", func() bool { s := g.Stats(); return s.Refused == 1 && s.Conns == 2 })
 	_ = first.Close()
-	until(t, "there is room", func() bool { return g.Stats().Conns == 1 })
+	await.True(t, "there is room", func() bool { return g.Stats().Conns == 1 })
 	fourth, r4 := dial(t, g)
 	send(t, fourth, lines("GET / HTTP/1.1", "Host: a.example"))
 	receive(t, r4, "GET")

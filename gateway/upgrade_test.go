@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // echo is an upstream that switches to what it is asked to, and sends back what it gets. Its answers to others are ordinary.
@@ -96,7 +98,7 @@ func TestWebSocketsPassThrough(t *testing.T) {
 	if rest, err := io.ReadAll(r); err != nil || string(rest) != "last" {
 		t.Errorf("at the end %q, %v, want last", rest, err)
 	}
-	until(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.InFlight == 0 && s.Conns == 0 })
+	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.InFlight == 0 && s.Conns == 0 })
 }
 
 // What the client sends together with its request is not lost.
@@ -195,7 +197,7 @@ func TestIdleUpgradesEnd(t *testing.T) {
 	if _, err := r.ReadByte(); err == nil {
 		t.Error("something came, want the end")
 	}
-	until(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesIdle == 1 })
+	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesIdle == 1 })
 }
 
 func TestOldUpgradesEnd(t *testing.T) {
@@ -212,7 +214,7 @@ func TestOldUpgradesEnd(t *testing.T) {
 			break
 		}
 	}
-	until(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesAged == 1 })
+	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesAged == 1 })
 }
 
 // Rules may go by the protocol that is asked for, if it will be.
@@ -247,7 +249,7 @@ func TestUpgradesAreBounded(t *testing.T) {
 	_, _, a := websocket(t, g)
 	wantProblem(t, a, http.StatusServiceUnavailable)
 	_ = first.Close()
-	until(t, "there is room", func() bool { return g.Stats().Upgrades == 1 })
+	await.True(t, "there is room", func() bool { return g.Stats().Upgrades == 1 })
 	if _, _, a := websocket(t, g); a.status != http.StatusSwitchingProtocols {
 		t.Errorf("then %d, want 101", a.status)
 	}
@@ -280,7 +282,7 @@ func TestUpgradesHaveTheirGraceWhenTheGatewayDrains(t *testing.T) {
 	done := make(chan error, 1)
 	begun := time.Now()
 	go func() { done <- g.Shutdown(context.Background()) }()
-	until(t, "it drains", func() bool { return !g.Ready() })
+	await.True(t, "it drains", func() bool { return !g.Ready() })
 	converse(t, conn, r, "still", "there")
 	if _, err := r.ReadByte(); err == nil {
 		t.Error("something came, want the end")

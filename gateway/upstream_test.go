@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // readRequest reads a request that a fake upstream is sent, with its body.
@@ -174,7 +176,7 @@ func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the upstream still works for nobody")
 	}
-	until(t, "the request is over", func() bool { return seen.Load() != nil })
+	await.True(t, "the request is over", func() bool { return seen.Load() != nil })
 	if o := seen.Load(); o.Status != statusClientGone || o.Err == nil {
 		t.Errorf("observed %+v, want 499", o)
 	}
@@ -325,12 +327,12 @@ func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
 		t.Errorf("both well: served %v, want 5 each", got)
 	}
 	sick[0].Store(true)
-	until(t, "the first is down", func() bool { return state(0).Down })
+	await.True(t, "the first is down", func() bool { return state(0).Down })
 	if got := ask(); got != [2]int32{0, 10} {
 		t.Errorf("the first down: served %v, want all by the second", got)
 	}
 	sick[1].Store(true)
-	until(t, "both are down", func() bool { return state(1).Down })
+	await.True(t, "both are down", func() bool { return state(1).Down })
 	a := get(t, g, "/")
 	wantProblem(t, a, http.StatusServiceUnavailable)
 	if got := a.header.Get("Retry-After"); got != "1" {
@@ -338,7 +340,7 @@ func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
 	}
 	sick[0].Store(false)
 	sick[1].Store(false)
-	until(t, "both are back", func() bool { return state(0).Up && state(1).Up })
+	await.True(t, "both are back", func() bool { return state(0).Up && state(1).Up })
 	if got := ask(); got != [2]int32{5, 5} {
 		t.Errorf("both back: served %v, want 5 each", got)
 	}
@@ -346,7 +348,7 @@ func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
 		t.Errorf("%+v, want checks that failed and others", s)
 	}
 	// It is written after the state that was seen has changed.
-	until(t, "the log tells of both that came back", func() bool { return len(book.each(t, "upstream is back")) >= 2 })
+	await.True(t, "the log tells of both that came back", func() bool { return len(book.each(t, "upstream is back")) >= 2 })
 	if down, back := len(book.each(t, "upstream is down")), len(book.each(t, "upstream is back")); down != 2 || back != 2 {
 		t.Errorf("the log tells of %d that went and %d that came back, want 2 each:\n%s", down, back, &book)
 	}
@@ -361,7 +363,7 @@ func TestHealthCheckThatHangsFails(t *testing.T) {
 	c := before(up.URL)
 	c.Routes[0].Health = &Health{Path: "/healthz", Interval: 50 * time.Millisecond, Timeout: 20 * time.Millisecond, Failures: 1}
 	g := start(t, c)
-	until(t, "it is down", func() bool { return g.Stats().Upstreams[0].Down })
+	await.True(t, "it is down", func() bool { return g.Stats().Upstreams[0].Down })
 	wantProblem(t, get(t, g, "/"), http.StatusServiceUnavailable)
 }
 

@@ -100,7 +100,7 @@ func converse(t *testing.T, script string, serve func(testing.TB, http.Handler) 
 			}
 			g.clock.Advance(d)
 		case "store":
-			g.store.away.Store(words[1] == "away")
+			g.store.Away.Store(words[1] == "away")
 		default:
 			t.Fatalf("no such part: %q", head)
 		}

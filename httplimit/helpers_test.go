@@ -1,26 +1,22 @@
 package httplimit_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
 )
 
 // A gate is a middleware with what is behind it, on a clock that stands still until it is set.
 type gate struct {
 	engine *engine.Engine
-	store  *failing
+	store  *enginetest.Store
 	clock  *limittest.Clock
 	limit  func(http.Handler) http.Handler
 }
@@ -43,24 +39,7 @@ func newTimedGate(t testing.TB, text string, c httplimit.Config) *gate {
 
 func (g *gate) init(t testing.TB, text string, c httplimit.Config, o memstore.Options) {
 	t.Helper()
-	store, err := memstore.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	doc, err := file.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.store = &failing{Limiter: store}
-	g.engine, err = engine.New(engine.Config{Rules: set, Store: g.store, OnError: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.engine, g.store = enginetest.New(t, text, o)
 	c.Engine = g.engine
 	if c.Now == nil {
 		c.Now = o.Now
@@ -68,51 +47,10 @@ func (g *gate) init(t testing.TB, text string, c httplimit.Config, o memstore.Op
 	if c.OnError == nil {
 		c.OnError = func(r *http.Request, err error) { t.Errorf("OnError: %s %s: %v", r.Method, r.URL, err) }
 	}
-	g.limit, err = httplimit.New(c)
-	if err != nil {
+	var err error
+	if g.limit, err = httplimit.New(c); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// failing is a store that can be away, and counts what is given back and charged.
-type failing struct {
-	headgate.Limiter
-	away          atomic.Bool
-	before        func(context.Context) error // of TakeAll
-	gives, charge atomic.Int64
-}
-
-// BorrowsKeys is as the store does, see engine.Borrower.
-func (f *failing) BorrowsKeys() {}
-
-var errAway = errors.New("connection refused")
-
-func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	if f.before != nil {
-		if err := f.before(ctx); err != nil {
-			return dst, err
-		}
-	}
-	if f.away.Load() {
-		return dst, errAway
-	}
-	return f.Limiter.TakeAll(ctx, checks, dst)
-}
-
-func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	f.gives.Add(1)
-	if f.away.Load() {
-		return errAway
-	}
-	return f.Limiter.Give(ctx, c, r)
-}
-
-func (f *failing) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	f.charge.Add(1)
-	if f.away.Load() {
-		return headgate.Decision{}, errAway
-	}
-	return f.Limiter.Charge(ctx, c)
 }
 
 // serve starts a server of HTTP/1.1 and returns its address, http://127.0.0.1:port.

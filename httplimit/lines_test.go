@@ -114,7 +114,7 @@ func TestCostOfAResponseKeepsTheHeader(t *testing.T) {
 	if w.set || w.Header().Get("X-RateLimit-Remaining") != "900" {
 		t.Errorf("lines %t, header %v; want a header", w.set, w.Header())
 	}
-	if got := g.store.charge.Load(); got != 1 {
+	if got := g.store.Charges.Load(); got != 1 {
 		t.Errorf("charged %d times, want once", got)
 	}
 }
@@ -127,7 +127,7 @@ func TestWhoGivesUpIsNotToldOfLimits(t *testing.T) {
 		w := newLineRecorder(true)
 		r := asked("/").WithContext(ctx)
 		r.Header.Set("X-API-Key", "k")
-		g.store.before = func(context.Context) error {
+		g.store.Before = func(context.Context) error {
 			if i == 1 {
 				defer cancel() // while it waits for its turn
 			}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/enginetest"
 )
 
 const byTokens = `
@@ -82,24 +84,8 @@ func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
-			eventually(t, "left of 1000", func() string { return left(t, url) }, tt.left)
+			await.Equal(t, "left of 1000", func() string { return left(t, url) }, tt.left)
 		})
-	}
-}
-
-// eventually waits until something is as it should be: an answer may arrive before it is settled.
-func eventually(t *testing.T, what string, got func() string, want string) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		g := got()
-		if g == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: got %s, want %s", what, g, want)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -142,7 +128,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 			close(finish)
 			first.Wait()
 			deadline := time.Now().Add(time.Minute)
-			for g.store.gives.Load() == 0 && time.Now().Before(deadline) {
+			for g.store.Gives.Load() == 0 && time.Now().Before(deadline) {
 				time.Sleep(time.Millisecond)
 			}
 			resp, err := http.Post(url+"/slow", "", http.NoBody)
@@ -152,10 +138,10 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 					t.Errorf("after the first: status %d, want the place to be free", resp.StatusCode)
 				}
 			}
-			for g.store.gives.Load() < 2 && time.Now().Before(deadline) {
+			for g.store.Gives.Load() < 2 && time.Now().Before(deadline) {
 				time.Sleep(time.Millisecond)
 			}
-			if n := g.store.gives.Load(); n != 2 {
+			if n := g.store.Gives.Load(); n != 2 {
 				t.Errorf("places were given back %d times, want once for each of two requests", n)
 			}
 		})
@@ -172,11 +158,11 @@ func TestWhatCannotBeSettledIsReported(t *testing.T) {
 	}})
 	h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Tokens-Used", "250")
-		g.store.away.Store(true)
+		g.store.Away.Store(true)
 	}))
 	h.ServeHTTP(&scrap{header: http.Header{}}, bareRequest(t))
-	if len(reported) != 1 || !errors.Is(reported[0], errAway) {
-		t.Fatalf("reported %v, want one error that is %v", reported, errAway)
+	if len(reported) != 1 || !errors.Is(reported[0], enginetest.ErrAway) {
+		t.Fatalf("reported %v, want one error that is %v", reported, enginetest.ErrAway)
 	}
 	if got := reported[0].Error(); !strings.HasPrefix(got, "settle GET /some/path: ") {
 		t.Errorf("reported %q, want it to say what was being done", got)
@@ -230,8 +216,8 @@ func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
 		t.Errorf("while the socket is open: status %d, want 429", got)
 	}
 	shut(conn)
-	eventually(t, "places given back", func() string {
-		if g.store.gives.Load() > 0 {
+	await.Equal(t, "places given back", func() string {
+		if g.store.Gives.Load() > 0 {
 			return "yes"
 		}
 		return "no"

@@ -19,7 +19,10 @@ func (c *connection) readCluster(ctx context.Context, patience time.Duration) er
 	c.mu.Lock()
 	nodes := slices.Collect(maps.Values(c.nodes))
 	c.mu.Unlock()
-	known := c.topology.Load()
+	known := int64(0)
+	if m := c.topology.Load(); m != nil {
+		known = m.epoch
+	}
 	var (
 		first  error
 		behind *topology
@@ -30,14 +33,14 @@ func (c *connection) readCluster(ctx context.Context, patience time.Duration) er
 		case err != nil && (first == nil || lasting(err) && !lasting(first)):
 			first = err
 		case err != nil:
-		case m.isBehind(known):
+		case m.epoch < known: // it has not heard of the latest failover
 			behind = m
 		default:
 			c.adopt(m)
 			return nil
 		}
 	}
-	if behind != nil { // all are: this is another cluster at the same addresses
+	if behind != nil { // nobody has: this is another cluster at the same addresses
 		c.adopt(behind)
 		return nil
 	}
@@ -45,21 +48,6 @@ func (c *connection) readCluster(ctx context.Context, patience time.Duration) er
 		first = headgate.ErrClosed
 	}
 	return first
-}
-
-// isBehind tells whether the server that a map is from has not heard of the latest failover. It may have heard that there was
-// one and not who won: then its map has a server that is away where the one that is known has one that is there.
-func (m *topology) isBehind(known *topology) bool {
-	if known == nil || m.epoch != known.epoch {
-		return known != nil && m.epoch < known.epoch
-	}
-	for slot := range max(len(m.owners), len(known.owners)) {
-		is, was := m.primary(uint16(slot)), known.primary(uint16(slot))
-		if is != was && was != nil && was.up() && (is == nil || !is.up()) {
-			return true
-		}
-	}
-	return false
 }
 
 // clusterSeenBy returns the map as one server sees it.

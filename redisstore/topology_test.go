@@ -412,36 +412,3 @@ func TestMapsAreCompared(t *testing.T) {
 		t.Error("clusters")
 	}
 }
-
-// A server that has heard of a failover and not who won names the primary that is gone, again and again.
-func TestAMapWithAServerThatIsAwayIsBehindOneWithAnotherThatIsThere(t *testing.T) {
-	there, away := &node{}, &node{}
-	there.status.Store(&status{up: true})
-	away.status.Store(&status{err: errNotYet})
-	at := func(epoch int64, n *node) *topology {
-		m := &topology{epoch: epoch, owners: make([]int16, slots)}
-		if n == nil {
-			m.owners[slots-1] = -1
-			n = there
-		}
-		m.shards = []shard{{primary: n}}
-		return m
-	}
-	for _, tt := range []struct {
-		what     string
-		m, known *topology
-		want     bool
-	}{
-		{"the first map", at(1, away), nil, false},
-		{"the same map", at(2, there), at(2, there), false},
-		{"an earlier epoch", at(1, there), at(2, there), true},
-		{"a later epoch", at(3, away), at(2, there), false},
-		{"a server that is away for one that is there", at(2, away), at(2, there), true},
-		{"nobody for one that is there", at(2, nil), at(2, there), true},
-		{"one that is there for one that is away", at(2, there), at(2, away), false},
-	} {
-		if got := tt.m.isBehind(tt.known); got != tt.want {
-			t.Errorf("%s: behind is %t, want %t", tt.what, got, tt.want)
-		}
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestBodyThatNobodyReadsDoesNotBecomeARequest(t *testing.T) {
@@ -134,5 +136,5 @@ func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	if err := wait(t, "writing fails", failed); !isTimeout(err) {
 		t.Errorf("error %v, want one of time", err)
 	}
-	until(t, "the connection is over", func() bool { return s.ended.get() == 1 })
+	await.True(t, "the connection is over", func() bool { return s.ended.get() == 1 })
 }

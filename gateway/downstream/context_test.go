@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestContextEndsWhenTheClientHangsUp(t *testing.T) {
@@ -41,7 +43,7 @@ func TestContextEndsWhenTheClientHangsUp(t *testing.T) {
 				if err := wait(t, "the end", ended); !errors.Is(err, context.Canceled) {
 					t.Errorf("error %v, want %v", err, context.Canceled)
 				}
-				until(t, "the connection is over", func() bool { return s.ended.get() == 1 })
+				await.True(t, "the connection is over", func() bool { return s.ended.get() == 1 })
 			})
 		}
 	}
@@ -74,7 +76,7 @@ func TestContextOfOneRequestIsNotThatOfTheNext(t *testing.T) {
 	if child.Err() == nil {
 		t.Error("the child of a context that is over is not")
 	}
-	until(t, "there is hardly a goroutine more", func() bool { return runtime.NumGoroutine() <= before+1 })
+	await.True(t, "there is hardly a goroutine more", func() bool { return runtime.NumGoroutine() <= before+1 })
 }
 
 func TestContextThatIsAskedTooLateHarmsNobody(t *testing.T) {

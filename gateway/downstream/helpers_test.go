@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/logbook"
 )
 
 // patience is how long tests wait for what should happen at once, on a machine that may be busy.
@@ -22,7 +24,7 @@ const patience = time.Minute
 type site struct {
 	*Server
 	addr  string
-	log   *logBook
+	log   *logbook.Book
 	ended *counter
 }
 
@@ -47,7 +49,7 @@ func (c *counter) get() int {
 // start serves until the test ends.
 func start(t testing.TB, h http.HandlerFunc, change ...func(*Server)) *site {
 	t.Helper()
-	book := &logBook{}
+	book := &logbook.Book{}
 	errorLog := log.New(book, "", 0)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -170,35 +172,6 @@ func wantEnd(t testing.TB, r *bufio.Reader) {
 func isTimeout(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) && ne.Timeout()
-}
-
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after %v: %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// A logBook is a log that tests read.
-type logBook struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // wait waits for a channel.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // Whatever a handler has learned of one request must not be there in the next, which may be somebody else's: a proxy in front
@@ -68,7 +70,7 @@ func TestFilesOfAFormAreRemoved(t *testing.T) {
 	if name == "" {
 		t.Fatal("the form has no file on disk")
 	}
-	until(t, "the file is gone", func() bool { _, err := os.Stat(name); return errors.Is(err, os.ErrNotExist) })
+	await.True(t, "the file is gone", func() bool { _, err := os.Stat(name); return errors.Is(err, os.ErrNotExist) })
 }
 
 // httputil.ReverseProxy goes by that when an answer breaks off.
@@ -99,7 +101,7 @@ func TestContextOfARequestThatIsOverDoesNotWatchTheConnection(t *testing.T) {
 		send(t, c, get("/"))
 		receive(t, r, "GET")
 		ctx := wait(t, "the request is served", contexts)
-		until(t, "the connection is idle", func() bool {
+		await.True(t, "the connection is idle", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.conns {
@@ -296,9 +298,9 @@ func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
 					return false
 				}
 			}
-			until(t, "the first request is over", is(isIdle))
+			await.True(t, "the first request is over", is(isIdle))
 			send(t, c, "GET / HTTP/1.1\r\nHost: x\r\nTra")
-			until(t, "the second has begun", is(isActive))
+			await.True(t, "the second has begun", is(isActive))
 			done := shutdown(t, s.Server)
 			send(t, c, "iler: X\r\n\r\n")
 			if a := receive(t, r, "GET"); a.body != "hi" {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestOddRequestsAreAnsweredByNetHTTPInTheirOrder(t *testing.T) {
@@ -43,7 +45,7 @@ func TestOddRequestsAreAnsweredByNetHTTPInTheirOrder(t *testing.T) {
 			}
 		})
 	}
-	until(t, "no connection is ours", func() bool {
+	await.True(t, "no connection is ours", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.conns) == 0
@@ -137,7 +139,7 @@ func TestHTTP2AndTLS(t *testing.T) {
 		if a := receive(t, r, "GET"); a.status != 400 {
 			t.Errorf("status %d, want 400", a.status)
 		}
-		until(t, "the log tells", func() bool { return strings.Contains(secure.log.String(), "TLS handshake error") })
+		await.True(t, "the log tells", func() bool { return strings.Contains(secure.log.String(), "TLS handshake error") })
 	})
 }
 
@@ -179,7 +181,7 @@ func TestLongHeadersAreReadInPiecesAndNotKept(t *testing.T) {
 	send(t, c, text)
 	receive(t, r, "GET")
 	var kept *conn
-	until(t, "the connection is idle, the last that there is", func() bool {
+	await.True(t, "the connection is idle, the last that there is", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for kept = range s.conns { // whichever
@@ -208,9 +210,9 @@ func TestHandlerThatPanicsEndsTheConnection(t *testing.T) {
 				t.Errorf("%s: the answer %q looks complete", path, body)
 			}
 		}
-		until(t, "the connection is over", func() bool { return s.ended.get() > 0 })
+		await.True(t, "the connection is over", func() bool { return s.ended.get() > 0 })
 	}
-	until(t, "the log tells", func() bool { return strings.Contains(s.log.String(), "as it happens") })
+	await.True(t, "the log tells", func() bool { return strings.Contains(s.log.String(), "as it happens") })
 	if strings.Contains(s.log.String(), "abort") {
 		t.Errorf("log: %s", s.log)
 	}
@@ -244,7 +246,7 @@ func TestHandlerMayTakeTheConnectionOver(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
-	until(t, "both are over", func() bool { return s.ended.get() == 2 })
+	await.True(t, "both are over", func() bool { return s.ended.get() == 2 })
 }
 
 func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {

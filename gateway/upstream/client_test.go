@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestClientThatHangsUpEndsTheUpstreamsConnection(t *testing.T) {
@@ -141,14 +143,14 @@ func TestNoGoroutineIsLeftWhenClientsHangUp(t *testing.T) {
 		}
 		clients = append(clients, c)
 	}
-	eventually(t, "150 connections", func() bool { return p.Stats().Open == 150 })
+	await.True(t, "150 connections", func() bool { return p.Stats().Open == 150 })
 	for _, c := range clients {
 		_ = c.Close()
 	}
 	for range clients {
 		f.result(t)
 	}
-	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before+2 })
+	await.True(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before+2 })
 	if s := settled(t, p); s.Open != 0 {
 		t.Errorf("connections were kept: %+v", s)
 	}

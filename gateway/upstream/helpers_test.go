@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // patient is how long tests wait for what must happen; nothing takes that long unless it is broken.
@@ -263,20 +265,9 @@ func (f *front) try(t testing.TB, method, path string, body io.Reader, h http.He
 	return res, string(text), err
 }
 
-// eventually waits until something is as it must be.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patient); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("still not so: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // settled waits until a pool has no connection in use, and returns its stats.
 func settled(t testing.TB, p *Pool) Stats {
 	t.Helper()
-	eventually(t, "no connection in use", func() bool { s := p.Stats(); return s.Open == s.Idle })
+	await.True(t, "no connection in use", func() bool { s := p.Stats(); return s.Open == s.Idle })
 	return p.Stats()
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // pipes is a Dial whose upstreams answer when they are let to: at once if gate is nil.
@@ -228,7 +230,7 @@ func TestIdleConnectionThatTheUpstreamEndsIsClosedSoon(t *testing.T) {
 		t.Fatalf("got %+v, want 1 idle", s)
 	}
 	close(end)
-	eventually(t, "the connection is closed", func() bool { p.sweep(); return p.Stats().Open == 0 })
+	await.True(t, "the connection is closed", func() bool { p.sweep(); return p.Stats().Open == 0 })
 }
 
 func TestClosedPoolServesNobodyAndKeepsNothing(t *testing.T) {

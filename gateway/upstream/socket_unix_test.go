@@ -12,6 +12,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // pair returns both ends of a connection over TCP.
@@ -84,7 +86,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 		ours, theirs := pair(t)
 		theirs.reset()
 		s := newSocket(ours)
-		eventually(t, "the reset has arrived", func() bool { return !s.silent() })
+		await.True(t, "the reset has arrived", func() bool { return !s.silent() })
 		_, _ = ours.Read(in) // takes the error away, which would come first
 		if sent, n, err := s.ask([]byte("ping"), in); sent != 0 || n != 0 || err == nil {
 			t.Errorf("got %d, %d, %v; want 0, 0 and an error", sent, n, err)
@@ -144,7 +146,7 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 	ours, theirs := pair(t)
 	theirs.reset()
 	c := newConn(ours, ours, time.Minute)
-	eventually(t, "the reset has arrived", func() bool { return !c.quiet() })
+	await.True(t, "the reset has arrived", func() bool { return !c.quiet() })
 	_, _ = ours.Read(make([]byte, 1))
 	x := &exchange{c: c, out: []byte("GET / HTTP/1.1\r\n\r\n"), hasty: true}
 	if err := x.ask(); err == nil || !x.nought {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // oneEach serves one request on its first connections and then, when it has read the next one, ends them without a word: as an
@@ -244,7 +246,7 @@ func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {
 				}
 				p.mu.Unlock()
 				if c != nil {
-					eventually(t, "the reset has arrived", func() bool { return !c.quiet() })
+					await.True(t, "the reset has arrived", func() bool { return !c.quiet() })
 				}
 			}
 		}

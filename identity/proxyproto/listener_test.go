@@ -1,7 +1,6 @@
 package proxyproto
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -12,9 +11,10 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/logbook"
 )
 
 var (
@@ -98,7 +98,7 @@ func TestConnectionIsTheClientsThatTheHeaderNames(t *testing.T) {
 }
 
 func TestBadHeadersCloseTheConnection(t *testing.T) {
-	var log syncBuffer
+	var log logbook.Book
 	l := listen(t, Config{Trusted: loopback, Logger: slog.New(slog.NewTextHandler(&log, nil)), MaxHeader: 300})
 	bad := map[string]string{"too long": version2Header(0x21, 0x11, addresses4+strings.Repeat("x", 300)), "half of one": "PROXY TCP4 1"}
 	for _, tt := range headers {
@@ -125,38 +125,20 @@ func TestBadHeadersCloseTheConnection(t *testing.T) {
 			}
 		})
 	}
-	if got := log.lines(); got != len(bad) {
+	if got := strings.Count(log.String(), "\n"); got != len(bad) {
 		t.Errorf("%d lines are logged, want %d", got, len(bad))
 	}
 }
 
-// syncBuffer is a buffer that a logger may write to from any goroutine.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) lines() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Count(s.b.Bytes(), []byte("\n"))
-}
-
 func TestACheckThatSaysNothingIsNotLogged(t *testing.T) {
-	var log syncBuffer
+	var log logbook.Book
 	l := listen(t, Config{Trusted: loopback, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	client, server := connect(t, l)
 	_ = client.Close()
 	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("Read: %v, want %v", err, io.EOF)
 	}
-	if got := log.lines(); got != 0 {
+	if got := strings.Count(log.String(), "\n"); got != 0 {
 		t.Errorf("%d lines are logged, want none", got)
 	}
 }
