@@ -61,12 +61,12 @@ func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
 	return d, nil
 }
 
-// lockFor locks the shard of an ask, and sees to it that entries are readable at its time.
+// lockFor locks the shard of an ask, and sees to it that entries are readable at the store's time of asking.
 func (s *Store) lockFor(a *ask, key string) *shard {
 	sh := &s.shards[a.shard()]
 	for {
 		sh.mu.Lock()
-		if s.valid(a.now) {
+		if s.valid(a.now + a.behind) {
 			return sh
 		}
 		sh.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pai
 	e.live(a.tag(), life)
 	for {
 		word := e.unclaimed()
-		pair := to(unseal(a.tag(), word, a.now))
+		pair := to(a.unseal(word))
 		next := word&denied | seal(a.tag(), pair)
 		if pair.Units == 0 {
 			next = held
@@ -128,6 +128,10 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	a := s.ask(p, c.Key, c.Cost)
 	sh := s.lockFor(&a, c.Key)
 	defer sh.mu.Unlock()
+	if !p.compact {
+		// As for a take. In full memory it stays in its word, which gives back all but a part of a unit.
+		_ = s.widen(sh, &a)
+	}
 	if record := sh.wide.lookup(a.hash); record != nil {
 		// A limit of more buckets needs a larger one. What is returned does not.
 		record, err := s.fit(sh, &a, max(p.Words(), int(record[recordWords])))
@@ -139,11 +143,20 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 		return nil
 	}
 	if p.IsPair() {
-		s.change(&a, 0, func(pair algorithm.Pair) algorithm.Pair {
-			return p.GivePair(pair, a.now, a.n, r)
-		})
+		s.change(&a, p.life, func(pair algorithm.Pair) algorithm.Pair { return a.give(pair, r) })
 	}
 	return nil
+}
+
+// give returns the pair after a refund, for a word. The limit may be another than that under which units were consumed, and at
+// its rate more may pass, or for longer, than a word has room for: then a part of a unit is not given back.
+func (a *ask) give(pair algorithm.Pair, r headgate.Receipt) algorithm.Pair {
+	given := a.plan.GivePair(pair, a.now, a.n, r)
+	now := max(a.now, pair.Time)
+	if given.Units <= unitMask && now-given.Time <= maxLife {
+		return given
+	}
+	return algorithm.Pair{Time: now, Units: a.plan.Capacity() - a.plan.DecidePair(given, now, 0).Remaining}
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].

@@ -30,6 +30,16 @@ func (s *Store) now() int64 {
 	return s.nowAfterJump(now)
 }
 
+// nowInRange is now, but never before the range. Entries are readable some time before it, and now may return such a time; but
+// not if a staggered clock is behind that once more.
+func (s *Store) nowInRange() int64 {
+	now := s.clock.micros()
+	if uint64(now-s.from.Load()) < validSpan {
+		return now
+	}
+	return s.nowAfterJump(now)
+}
+
 // maxBehind is by how much a time may be before the range: a staggered clock is behind by up to a period. What others
 // have written meanwhile is at most maxAhead after it.
 const maxBehind = maxAhead - validSpan

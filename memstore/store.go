@@ -158,6 +158,10 @@ func (a *ask) at(now int64, key string) {
 func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
 func (a *ask) tag() uint64  { return tagOf(a.hash) }
 
+// unseal returns the pair in the key's word. It reads the word by the store's time: the key's own may be behind by a period,
+// and by that of a limit that does not fit a word nothing is readable.
+func (a *ask) unseal(word uint64) algorithm.Pair { return unseal(a.tag(), word, a.now+a.behind) }
+
 // takes tells whether the units asked for could be taken at all.
 func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 
@@ -191,7 +195,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 				return err
 			}
 		}
-		a.at(s.now(), key)
+		a.at(s.nowInRange(), key)
 	}
 }
 
@@ -206,7 +210,7 @@ func (s *Store) look(a *ask, key string) headgate.Decision {
 	sh := s.lockFor(a, key)
 	defer sh.mu.Unlock()
 	if e := s.entry(a.hash); e != nil {
-		return a.plan.DecidePair(unseal(a.tag(), e.unclaimed(), a.now), a.now, a.n)
+		return a.plan.DecidePair(a.unseal(e.unclaimed()), a.now, a.n)
 	}
 	if record := sh.wide.lookup(a.hash); record != nil {
 		return a.plan.Decide(stateOf(record), a.now, a.n)

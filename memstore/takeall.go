@@ -302,7 +302,7 @@ func (s *Store) hold(p *part) {
 func (p *part) hold(e *slot) {
 	e.live(p.tag(), p.plan.life)
 	p.slot, p.word = e, e.hold()&^held
-	p.pair = unseal(p.tag(), p.word, p.now)
+	p.pair = p.unseal(p.word)
 }
 
 // tryPart decides what a part asks for, and notes what its entry would come to. The decision is written where it stays,

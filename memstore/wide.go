@@ -111,7 +111,7 @@ func (s *Store) widen(sh *shard, a *ask) error {
 		return err
 	}
 	word := e.hold()
-	pair := unseal(a.tag(), word, a.now)
+	pair := a.unseal(word)
 	atomic.StoreUint64(&e.tag, gone<<lifeBits)
 	state := append(stateOf(record), pair.Time, pair.Units)
 	a.settle(record, state, a.plan.DecidePair(pair, a.now, 0).ResetAfter)
