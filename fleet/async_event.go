@@ -29,6 +29,7 @@ const (
 	DateOff                                // this host's date is not that of the fleet, by which windows are counted
 	DateRight                              // it is again
 	StoreDateOff                           // the date of a region's store, by which it counts windows, is not that of the fleet
+	StoreDateRight                         // it is again
 	asyncEventKinds
 )
 
@@ -42,6 +43,7 @@ var asyncEventTexts = [asyncEventKinds]string{
 	DateOff:          "this host's date is not the fleet's: windows go by the fleet's",
 	DateRight:        "this host's date is the fleet's again",
 	StoreDateOff:     "the date of this region's store is not the fleet's: its windows begin at other times than those of other regions",
+	StoreDateRight:   "the date of this region's store is the fleet's again",
 }
 
 func (k AsyncEventKind) String() string {

@@ -53,8 +53,7 @@ func (p *plan) at(now moment, offset int64) int64 {
 // redate moves a record whose window is far in the future, as the date was set back, to the one that is.
 func (l *Ledger) redate(r *record, w int64, now moment) {
 	at := r.at(now)
-	r.backs = l.backs.Load()
-	r.window, r.askedAt, r.heardAt, r.emptyAt = w, at, at, at
+	r.window, r.ahead, r.askedAt, r.heardAt, r.emptyAt = w, now.ahead, at, at, at
 	r.here = counter{}
 	r.here.charge(r.plan, at, min(r.plan.Capacity(), headgate.MaxCount))
 	if r.alone != nil {
@@ -65,10 +64,15 @@ func (l *Ledger) redate(r *record, w int64, now moment) {
 }
 
 // setAhead has windows go by a date that is so much later than the clock's own.
-func (l *Ledger) setAhead(d time.Duration) {
-	if micros := d.Microseconds(); l.ahead.Swap(micros) > micros {
-		l.backs.Add(1)
+func (l *Ledger) setAhead(d time.Duration) { l.ahead.Store(d.Microseconds()) }
+
+// isOff tells whether a date is off by more than it may be. One that was so is until it has come nearer: it would be told again and
+// again otherwise.
+func isOff(off time.Duration, was bool) bool {
+	if was {
+		return off.Abs() >= MaxDateOff*9/10
 	}
+	return off.Abs() >= MaxDateOff
 }
 
 // date returns this host's own date at an uptime, since 1970.
@@ -168,7 +172,7 @@ func (c *calendar) ask(ctx context.Context) error {
 	ahead := c.dial.read(date.Sub(c.ledger.options.Epoch), asked, answered)
 	c.ledger.setAhead(ahead)
 	c.ahead.Store(int64(ahead))
-	if off := ahead.Abs() >= MaxDateOff; off != c.told {
+	if off := isOff(ahead, c.told); off != c.told {
 		c.told = off
 		kind := DateRight
 		if off {

@@ -316,5 +316,8 @@ func TestRegionTellsThatItsStoresDateIsNotTheFleets(t *testing.T) {
 		if want := []AsyncEventKind{DateOff, StoreDateOff}; !slices.Equal(kinds, want) {
 			t.Errorf("events: got %v, want %v", kinds, want)
 		}
+		if got := lands[0].nodes[0].Stats().StoreOff; (got + s.ahead).Abs() > 10*time.Millisecond {
+			t.Errorf("the store is off by %v, want %v", got, -s.ahead)
+		}
 	})
 }

@@ -17,6 +17,14 @@ type gossipDates struct {
 // dateStir is how much the median must have moved to be heeded: delays are not always the same.
 const dateStir = 5 * time.Millisecond
 
+// What a host told longer than dateSpan ago is forgotten, once it has told its date so often since that one of the packets will have
+// been fast: the clock of a machine that was suspended has stood still, and no packet will come as close again. A host that was
+// itself stopped hears many old packets at once, so that time alone would not do.
+const (
+	dateSpan    = time.Minute
+	enoughDates = 16
+)
+
 // dated notes what date a host told, and what ours is on arrival, and tells whether nothing was known. A packet takes time, so
 // the host is ahead by more than it seems, and the fastest packet comes closest: what is known is less than what is true by the
 // shortest delay there was.
@@ -24,10 +32,16 @@ func (c *correspondent) dated(theirs, ours, now time.Duration) (first bool) {
 	seems := theirs - ours
 	if c.aheadAt == 0 {
 		c.ahead, c.aheadAt = seems, max(1, now)
+		c.recent, c.recentAt, c.dates = seems, now, 1
 		return true
 	}
-	c.ahead = max(c.ahead-(now-c.aheadAt)/dateDrift, seems)
+	drift := (now - c.aheadAt) / dateDrift
+	c.ahead, c.recent = max(c.ahead-drift, seems), max(c.recent-drift, seems)
 	c.aheadAt = max(1, now)
+	if c.dates++; c.dates >= enoughDates && now-c.recentAt >= dateSpan {
+		c.ahead = c.recent
+		c.recent, c.recentAt, c.dates = seems, now, 1
+	}
 	return false
 }
 
@@ -65,7 +79,7 @@ func (g *Gossip) agreed() {
 
 // judgeDate returns 1 for a host that is off by more than it may be, and tells so once.
 func (g *Gossip) judgeDate(told *bool, host string, off time.Duration) int64 {
-	is := off.Abs() >= MaxDateOff
+	is := isOff(off, *told)
 	if is && !*told {
 		g.herald.tell(HostDateOff, host, "by "+off.Round(time.Millisecond).String())
 	}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -54,6 +55,11 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 	r := reader{rest: packet}
 	head, name, err := r.header()
 	if err != nil || len(packet) > maxPacket {
+		if errors.Is(err, errVersion) && head.fleet == g.fleet {
+			h.malformed.Add(1)
+			g.herald.tell(OtherVersion, string(name), err.Error())
+			return "", false
+		}
 		g.refuse(err)
 		return "", false
 	}

@@ -37,6 +37,7 @@ const (
 	Resumed                              // this host stood still for some time; others may have missed it
 	Trouble                              // something else the network says
 	HostDateOff                          // the date of a host, maybe this one, is not that of most; it goes by theirs
+	OtherVersion                         // a host of this fleet writes packets of another version
 	gossipEventKinds
 )
 
@@ -54,6 +55,7 @@ var gossipEventTexts = [gossipEventKinds]string{
 	Resumed:       "this host stood still, joining again",
 	Trouble:       "trouble on the gossip network",
 	HostDateOff:   "the date of a host is not that of most: windows go by theirs",
+	OtherVersion:  "a host has another version of Headgate that this one does not understand: not listened to",
 }
 
 func (k GossipEventKind) String() string {

@@ -40,6 +40,9 @@ type correspondent struct {
 	ahead   time.Duration  // its date, of ours; see dated
 	aheadAt time.Duration  // by the clock; 0 if it is not known
 	off     bool           // it is off, and that was told
+	// recent is what ahead would be if nothing had been heard before recentAt, and dates how many were heard since.
+	recent, recentAt time.Duration
+	dates            int
 }
 
 // over tells whether another incarnation has followed that one, whose packets were on their way for long then.

@@ -12,7 +12,7 @@ import (
 
 // A packet tells what one host has consumed. It is passed on as it is, but for the number of times it may still be.
 //
-//	version   1 byte
+//	version   1 byte    what comes before number is the same in all versions, so that one can tell whose packet it is
 //	hops      1 byte    how many more times it may be passed on
 //	kind      1 byte    news, or a farewell, which ends after the date
 //	fleet     8 bytes   a hash of the cluster's name and secret
@@ -333,15 +333,16 @@ func (r *reader) limit() headgate.Limit {
 
 // header reads what stands before the tallies. The name is that of the packet, to be copied if it is kept.
 func (r *reader) header() (h header, name []byte, err error) {
-	if v := r.byte(); v != packetVersion && !r.torn {
-		return h, nil, fmt.Errorf("%w: %d, want %d", errVersion, v, packetVersion)
-	}
+	version := r.byte()
 	h.hops = r.byte()
 	h.kind = packetKind(r.byte())
 	h.fleet = r.word()
 	h.from.Incarnation = r.word()
 	size := int(r.byte())
 	name = r.bytes(size)
+	if version != packetVersion && !r.torn && size <= maxHostName {
+		return h, name, fmt.Errorf("%w: %d, want %d", errVersion, version, packetVersion)
+	}
 	h.number = r.uvarint()
 	h.uptime = r.micros()
 	h.date = r.micros()

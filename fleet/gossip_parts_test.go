@@ -318,3 +318,25 @@ func TestGossipCountsWhatMakesNoSense(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A host of another version is named, so that somebody can see to it.
+func TestGossipTellsWhichHostIsOfAnotherVersion(t *testing.T) {
+	w := newGossipWorld(t, 2)
+	events := make(chan GossipEvent, 8)
+	a := w.host("a", func(_ *LedgerOptions, o *GossipOptions) { o.OnEvent = func(e GossipEvent) { events <- e } })
+	head := header{fleet: a.fleet, from: Peer{Name: "old", Incarnation: 1}, number: 1}
+	packet := append(head.append(nil), 0, 0, 0)
+	packet[0] = packetVersion - 1
+	a.mesh.to.Hear(packet)
+	select {
+	case e := <-events:
+		if e.Kind != OtherVersion || e.Host != "old" || e.Detail == "" {
+			t.Errorf("got %+v, want %v of old, and which versions", e, OtherVersion)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("nobody was told")
+	}
+	if got := a.Stats().Malformed; got != 1 {
+		t.Errorf("%d packets were not understood, want 1", got)
+	}
+}

@@ -17,7 +17,7 @@ type GossipStats struct {
 	// Duplicates were heard before, by another way. Outdated are of a host's life before its restart, or of a second host
 	// with its name.
 	Duplicates, Outdated int64
-	// Malformed packets make no sense; Foreign ones are of a cluster with another secret.
+	// Malformed packets make no sense, or are of another version; Foreign ones are of a cluster with another secret.
 	Malformed, Foreign int64
 	// Puzzling tallies use a nickname whose meaning was missed. It is told again within a second.
 	Puzzling int64

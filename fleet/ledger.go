@@ -60,7 +60,6 @@ type Ledger struct {
 	k0, k1  uint64
 	epoch   int64         // µs since 1970 when the clock was at 0
 	ahead   atomic.Int64  // µs: by how much the date that windows go by is ahead of that
-	backs   atomic.Int32  // how often that date was set back
 	began   time.Duration // by the clock
 	plans   algorithm.Cache[*plan]
 	closed  atomic.Bool
@@ -211,6 +210,7 @@ type ask struct {
 	n        int64
 	offset   int64
 	degraded bool
+	shut     bool // denied because nodes are away
 	other    bool // counted by a limit of another kind than the check's
 }
 
@@ -226,6 +226,7 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 	var other headgate.Limit
 	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
 		a.degraded, counted = l.terms(c, &other, away, now)
+		a.shut = !counted
 		limit = &other
 	}
 	if a.plan, err = l.plans.Get(limit, newPlan); err != nil {
@@ -344,7 +345,7 @@ func (l *Ledger) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 	for i := range asks {
 		a := &asks[i]
 		d := l.peek(a, now)
-		if !open && l.closes(&checks[i]) {
+		if a.shut {
 			d = l.shut(&checks[i], now)
 		}
 		open = open && d.Allowed

@@ -34,10 +34,10 @@ type record struct {
 	born    time.Duration // uptime
 	heardAt int64         // when others were last heard of it
 	spot    int           // in the list it lingers in
-	backs   int32         // see redate
 
 	start  time.Duration // uptime
 	window int64
+	ahead  int64 // µs: by how much the date was ahead by which that window began; see redate
 	sent   int64 // of total, the most that was ever told; others may know it
 	toldAt int64 // when any of it first was; 0 if never
 	back   int64 // given back of what was told
@@ -61,7 +61,7 @@ func (r *record) at(now moment) int64 { return r.plan.at(now, r.offset) }
 func (l *Ledger) arrive(r *record, p *plan, now moment) {
 	if r.plan != p {
 		if r.plan.period != p.period {
-			r.window = p.window(r.at(now)) // by the periods of now
+			r.window, r.ahead = p.window(r.at(now)), now.ahead // by the periods of now
 		}
 		r.plan = p
 	}
@@ -74,11 +74,11 @@ func (l *Ledger) roll(r *record, now moment) {
 	switch {
 	case r.plan.windowed():
 		w := r.plan.window(at)
-		if w < r.window-r.plan.period && r.backs != l.backs.Load() {
+		if w < r.window-r.plan.period && now.ahead < r.ahead {
 			l.redate(r, w, now)
 		}
 		if w > r.window {
-			r.window = w
+			r.window, r.ahead = w, now.ahead
 			r.over = 0
 			r.restart(now)
 			if r.owedOf < w {

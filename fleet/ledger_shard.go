@@ -55,7 +55,7 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 		l.counters.full.Add(1)
 		return nil, headgate.ErrFull
 	}
-	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none, backs: l.backs.Load()}
+	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none, ahead: now.ahead}
 	r.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.heardAt, r.askedAt, r.emptyAt = at, at, at

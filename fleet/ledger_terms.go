@@ -65,11 +65,6 @@ func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, away bool, now 
 	return degraded, true
 }
 
-// closes tells whether a check is denied because nodes are away.
-func (l *Ledger) closes(c *headgate.Check) bool {
-	return c.OnFailure == headgate.Closed && l.isAway(c)
-}
-
 // shut denies a check because nodes are away.
 func (l *Ledger) shut(c *headgate.Check, now moment) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}

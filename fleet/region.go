@@ -57,8 +57,9 @@ type Region struct {
 	began       time.Duration
 	last, since time.Duration // see Async
 	toldForeign time.Duration
-	home        dial // the date of the region's store
-	toldHome    bool // that it is off
+	home        dial         // the date of the region's store
+	toldHome    bool         // that it is off
+	homeOff     atomic.Int64 // ns: by how much it is later than that of the fleet
 	turn        int
 	keys        map[Key]*regionKey
 
@@ -214,13 +215,15 @@ type RegionStats struct {
 	Owed int64
 	// Spoken is how many keys this node spoke for in its latest exchange.
 	Spoken int64
+	// StoreOff is by how much the date of the region's store is later than that of the fleet.
+	StoreOff time.Duration
 }
 
 // Stats returns the figures as they are now.
 func (g *Region) Stats() RegionStats {
 	return RegionStats{
 		AsyncStats: g.counters.stats(g.ledger, g.calendar), Charged: g.region.charged.Load(), Lost: g.region.lost.Load(),
-		Owed: g.region.owed.Load(), Spoken: g.region.spoken.Load(),
+		Owed: g.region.owed.Load(), Spoken: g.region.spoken.Load(), StoreOff: time.Duration(g.homeOff.Load()),
 	}
 }
 

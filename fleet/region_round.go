@@ -95,10 +95,14 @@ func (g *Region) compare(reports []report, asked time.Duration) {
 	}
 	date := time.Duration(reports[i].now-g.ledger.epoch) * time.Microsecond
 	off := g.home.read(date, asked, g.clock.Now()) - time.Duration(g.calendar.ahead.Load())
-	if is := off.Abs() >= MaxDateOff; is != g.toldHome {
-		if g.toldHome = is; is {
-			g.options.OnEvent(AsyncEvent{Kind: StoreDateOff, Off: off})
+	g.homeOff.Store(int64(off))
+	if is := isOff(off, g.toldHome); is != g.toldHome {
+		g.toldHome = is
+		kind := StoreDateRight
+		if is {
+			kind = StoreDateOff
 		}
+		g.options.OnEvent(AsyncEvent{Kind: kind, Off: off})
 	}
 }
 

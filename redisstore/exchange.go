@@ -46,6 +46,7 @@ const places = 64
 // A place is what is known of one of them.
 type place struct {
 	epoch    string
+	version  int64            // the highest that was seen in this epoch
 	versions map[string]int64 // up to which notes of a key are known, for keys of the latest exchange
 }
 
@@ -73,7 +74,7 @@ func (s *Store) Board(o BoardOptions) (*Board, error) {
 	}
 	return &Board{
 		store: s, name: o.Name, author: o.Author, mark: strconv.FormatUint(o.Mark, 36),
-		script: newScript(s.conn.major, writes, exchangeLua), date: newScript(s.conn.major, noWrite, dateLua),
+		script: newScript(s.conn.major, writes, exchangeLua), date: newDateScript(s.conn.major),
 	}, nil
 }
 
@@ -147,7 +148,7 @@ func (b *Board) Exchange(ctx context.Context, keys, notes []string, keep []time.
 		other, failed := b.read(e, keys, results[i], heard)
 		foreign = foreign || other
 		if failed != nil {
-			b.places[e.place] = place{epoch: b.places[e.place].epoch} // what it has is heard again
+			b.places[e.place].versions = nil // what it has is heard again
 			missed, err = append(missed, e.index...), errors.Join(err, failed)
 		}
 	}
@@ -277,21 +278,26 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 		}
 		heard(e.index[key-1], author, note, time.Duration(age)*time.Millisecond)
 	}
-	was := &b.places[e.place].epoch
-	if *was != "" && *was != epoch {
+	was := &b.places[e.place]
+	if was.epoch != "" && was.epoch != epoch {
 		b.lost |= 1 << e.place
 		if len(e.index) == 0 { // nobody else was asked
 			b.lost = 1<<places - 1
 		}
 	}
 	if len(e.index) == 0 {
-		*was = epoch
+		if was.epoch != epoch {
+			*was = place{epoch: epoch}
+		}
 		return other == 1, nil
+	}
+	if was.epoch == epoch && version <= was.version { // by a replica that had not heard of the latest
+		b.lost |= 1 << e.place
 	}
 	known := make(map[string]int64, len(e.index))
 	for _, i := range e.index {
 		known[keys[i]] = version
 	}
-	b.places[e.place] = place{epoch: epoch, versions: known}
+	*was = place{epoch: epoch, version: version, versions: known}
 	return other == 1, nil
 }

@@ -11,6 +11,13 @@ import (
 //go:embed date.lua
 var dateLua string
 
+// newDateScript returns one that a primary is asked for, though it writes nothing: a replica has a date of its own.
+func newDateScript(major int) *script {
+	sc := newScript(major, noWrite, dateLua)
+	sc.readOnly = false
+	return sc
+}
+
 // Date returns the date of the server that holds the first of the places: the same one for all nodes of a fleet. See
 // fleet.Dater.
 func (b *Board) Date(ctx context.Context) (time.Time, error) {

@@ -57,3 +57,20 @@ func TestBoardsOfAClusterTellOneDate(t *testing.T) {
 		}
 	}
 }
+
+// A replica has a date of its own, which is not asked for even where replicas are.
+func TestBoardTellsTheDateOfThePrimaryThoughReplicasAreRead(t *testing.T) {
+	t.Parallel()
+	const ahead = 5 * time.Hour
+	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, 0, 0, ahead, ahead, ahead}})
+	a := newReader(t, open(t, set.URL(), Options{Secret: testSecret, ReadReplicas: true}), "a", 1)
+	for range 5 {
+		date, err := a.Date(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(date).Abs(); off > ahead/2 {
+			t.Fatalf("got %v, which is off by %v: want that of a primary", date, off)
+		}
+	}
+}

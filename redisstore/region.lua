@@ -41,9 +41,9 @@ local function report(key, node, hold, start, window, total, told, keep)
 	local h = redis.call('HMGET', key, 's', 't', 'x', 'X', field, 'w')
 	local s, t = h[1] or whole(now), tonumber(h[2] or 0)
 	local current = tonumber(h[6] or window)
-	if window < current then
+	if window < current and current <= now + keep * 1000 then
 		return 0, s, whole(t) -- of a window that is over
-	elseif window > current then
+	elseif window ~= current then -- or current is of a date that was far ahead, and nobody would be heard until then
 		s, t = whole(math.max(now, s + 1)), 0
 	end
 	local base = told

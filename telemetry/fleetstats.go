@@ -41,8 +41,8 @@ type News struct {
 	Lag, LagMax time.Duration
 	// Up tells that news comes and goes.
 	Up bool
-	// Ahead is by how much the date of the fleet is ahead of this node's, and DatesOff how many nodes are known to be off by more
-	// than a second.
+	// Ahead is by how much the date of the fleet is ahead of this node's, and DatesOff how many nodes, and stores of regions, are known to
+	// be off by more than a second.
 	Ahead    time.Duration
 	DatesOff int64
 	// Told and Heard are pieces of news, Failures exchanges that failed, Refused news that could not be true.

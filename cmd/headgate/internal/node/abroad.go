@@ -98,6 +98,9 @@ func (a *abroad) figures() telemetry.News {
 			s := g.Stats()
 			n := exchanged(abroadMode, s.AsyncStats)
 			n.Lost = s.Lost
+			if s.StoreOff.Abs() >= fleet.MaxDateOff {
+				n.DatesOff++
+			}
 			addNews(&all, n)
 		} else {
 			all.Up = false

@@ -249,7 +249,7 @@ func (k *company) asyncEvent(e fleet.AsyncEvent) {
 	switch e.Kind {
 	case fleet.ExchangeBack, fleet.ExchangePartBack:
 		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
-	case fleet.DateRight:
+	case fleet.DateRight, fleet.StoreDateRight:
 		level = slog.LevelInfo
 	case fleet.DateOff, fleet.StoreDateOff:
 		args = append(args, "off", e.Off.Round(time.Millisecond).String())
