@@ -79,9 +79,13 @@ func (c *Client) normal() *Client {
 	}
 	for i := range made.Attributes {
 		t := &made.Attributes[i]
-		t.Values = slices.Clone(t.Values)
-		for j, value := range t.Values {
-			t.Values[j] = usual(t.Attribute.Kind, value)
+		given := t.Values
+		t.Values = make([]string, 0, len(given))
+		for _, value := range given {
+			// One value may be written in several ways.
+			if value = usual(t.Attribute.Kind, value); !slices.Contains(t.Values, value) {
+				t.Values = append(t.Values, value)
+			}
 		}
 	}
 	return &made

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"sync/atomic"
+	"weak"
 
 	"github.com/headgate/headgate"
 )
@@ -73,10 +74,10 @@ func (r *Registry) note(a headgate.Attribute, value string) sum {
 func (r *Registry) Hide(from *Set) (end func(show bool)) {
 	made := &era{before: &roster{shapes: &r.shapes}}
 	r.mu.Lock()
-	if r.last != nil {
-		r.last.next.Store(made)
+	if last := r.last.Value(); last != nil {
+		last.next.Store(made)
 	}
-	r.hidden, r.last = made, made
+	r.hidden, r.last = made, weak.Make(made)
 	r.mu.Unlock()
 	from.shown.Store(made)
 	return func(show bool) {

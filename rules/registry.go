@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/headgate/headgate"
 )
@@ -15,7 +16,8 @@ import (
 //
 // It keeps no values, but keyed hashes of them of 128 bits: that two values have the same will not happen, and nobody can bring
 // it about. A decision goes by one half of it, for which one look into memory is enough, as counters in memory do: a stranger is
-// taken for one of a million clients once in 10^13 times. Where strangers may not pass it goes by the whole.
+// taken for one of a million clients once in 10^13 times. Where strangers may not pass it goes by the whole, and if two clients
+// have the same half all decisions do: no client is ever taken for another.
 type Registry struct {
 	seeds  [2]maphash.Seed
 	values roster // by the values of attributes
@@ -23,9 +25,9 @@ type Registry struct {
 	shapes shapes
 	count  atomic.Int64
 
-	mu     sync.Mutex // of those who change it
-	hidden *era       // that in which changes are hidden; nil if they are not
-	last   *era       // the last in which they were
+	mu     sync.Mutex        // of those who change it
+	hidden *era              // that in which changes are hidden; nil if they are not
+	last   weak.Pointer[era] // the last in which they were, as long as somebody is in one of them
 }
 
 // NewRegistry returns a registry with these clients. The error is an *Error.

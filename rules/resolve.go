@@ -230,7 +230,7 @@ func findIn(a headgate.Attribute, value string, sure bool, first, second *Regist
 			continue
 		}
 		c := in.guess(a, value)
-		if sure && !c.nobody() {
+		if !c.nobody() && (sure || in.values.doubtful()) {
 			c = in.find(a, value)
 		}
 		if !c.nobody() {

@@ -37,6 +37,8 @@ const (
 
 type seats struct {
 	list []seat
+	// twins tells that two sums have the same first half, so that one is not enough. It will hardly ever happen.
+	twins atomic.Bool
 	// The other halves of the sums, and what is no short limit, stand apart. Both are there before the seat is taken.
 	rest    []uint64
 	clients []atomic.Pointer[annex]
@@ -48,7 +50,9 @@ type annex [annexSeats]atomic.Pointer[registered]
 const annexSeats = 512
 
 func newSeats(size int) *seats {
-	made := &seats{make([]seat, size), make([]uint64, size), make([]atomic.Pointer[annex], (size+annexSeats-1)/annexSeats)}
+	made := &seats{
+		list: make([]seat, size), rest: make([]uint64, size), clients: make([]atomic.Pointer[annex], (size+annexSeats-1)/annexSeats),
+	}
 	preferLargePages(made.list)
 	return made
 }
@@ -73,7 +77,10 @@ func (t *seats) next(at int) int {
 func (t *seats) add(of sum, c found) {
 	first := firstOf(of[0])
 	at := t.begin(first)
-	for t.list[at].first.Load() != 0 {
+	for here := t.list[at].first.Load(); here != 0; here = t.list[at].first.Load() {
+		if here == first && t.rest[at] != of[1] {
+			t.twins.Store(true)
+		}
 		at = t.next(at)
 	}
 	t.rest[at] = of[1]
@@ -114,6 +121,17 @@ func (t *seats) search(of sum) int {
 			}
 		}
 	}
+}
+
+// is tells whether a seat that is taken is that of a sum.
+func (t *seats) is(at int, of sum) bool {
+	return t.list[at].first.Load() == firstOf(of[0]) && t.rest[at] == of[1]
+}
+
+// doubtful tells that guess may have returned one client for another.
+func (r *roster) doubtful() bool {
+	t := r.seats.Load()
+	return t != nil && t.twins.Load()
 }
 
 // guess returns the client whose sum has this half, nobody if there is none.

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -132,4 +133,98 @@ func TestAStrangerWithHalfOfAClientsSumIsAStranger(t *testing.T) {
 	if err := r.Add(Client{ID: "stranger"}); err != nil {
 		t.Errorf("the stranger cannot be registered: %v", err)
 	}
+}
+
+// Two clients of whose sums one half is the same have each its own limit, whether the table is made anew or not.
+func TestClientsWithHalfOfTheSameSumHaveEachTheirOwn(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry(Client{ID: "one", Limits: []Limit{{Limit: headgate.PerHour(1)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two is found where one is, by the half of one's sum.
+	limit := r.keep((&Client{ID: "two", Limits: []Limit{{Limit: headgate.PerHour(2)}}}).normal())
+	two := r.sum(byUser, "two")
+	r.values.add(sum{r.half(0, byUser, "one"), two[1]}, limit.found)
+	for _, grown := range []bool{false, true} {
+		if grown {
+			for i := range 100 {
+				if err := r.Add(Client{ID: fmt.Sprint("c", i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !r.values.doubtful() {
+			t.Errorf("grown %v: nobody knows that half of a sum is not enough", grown)
+		}
+		got := findIn(byUser, "one", false, r, nil)
+		if got.nobody() || got.short.word>>numberBits != 1 {
+			t.Errorf("grown %v: one got %d an hour, want 1", grown, got.short.word>>numberBits)
+		}
+	}
+	if _, removed := r.Remove("one"); !removed {
+		t.Fatal("one is not there")
+	}
+	if got := findIn(byUser, "one", false, r, nil); !got.nobody() {
+		t.Errorf("one is gone, and has what two has: %d an hour", got.short.word>>numberBits)
+	}
+}
+
+// A value that is written in two ways is one, and is nobody's when its client is gone.
+func TestAValueWrittenInTwoWaysIsOne(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := headgate.Attribute{Kind: headgate.AttrIP}
+	for _, values := range [][]string{{"192.0.2.1", "192.0.2.1/32"}, {"192.0.2.1/32"}, {"192.0.2.1/32", "192.0.2.2", "192.0.2.1"}, {"192.0.2.3"}} {
+		if err := r.Put(Client{ID: "acme", Attributes: []Test{{address, values}}}); err != nil {
+			t.Fatalf("%v: %v", values, err)
+		}
+	}
+	if got := r.values.count; got != 1 {
+		t.Errorf("acme is known by %d values, want 1", got)
+	}
+	for _, value := range []string{"192.0.2.1", "192.0.2.2"} {
+		if c, found := r.Lookup(address, value); found {
+			t.Errorf("%s is still that of %s", value, c.ID)
+		}
+	}
+	r.Remove("acme")
+	if err := r.Add(Client{ID: "other", Attributes: []Test{{address, []string{"192.0.2.1", "192.0.2.3"}}}}); err != nil {
+		t.Errorf("values of a client that is gone: %v", err)
+	}
+}
+
+// What a change has hidden is let go when nobody sees it any more, not when the next one comes.
+func TestWhatWasHiddenIsForgotten(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := Compile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set = set.WithClients(r)
+	end := r.Hide(set)
+	if err := r.Add(Client{ID: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if r.last.Value() == nil {
+		t.Error("what is hidden was forgotten before it was over")
+	}
+	end(true)
+	for range 10 {
+		if runtime.GC(); r.last.Value() == nil {
+			break
+		}
+	}
+	if r.last.Value() != nil {
+		t.Error("it is still remembered when it is over")
+	}
+	runtime.KeepAlive(set)
 }

@@ -20,15 +20,27 @@ type Remote interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// Timed returns the same store, with each of its calls measured under that name. Put it between a guard and its store.
+// Timed returns the same store, with each of its calls measured under that name. Put it between a guard and its store. What the
+// store promises of contexts is promised still.
 func (m *Metrics) Timed(name string, inner Remote) Remote {
 	t := &timed{Remote: inner}
 	for op, word := range opWords {
 		t.took[op] = m.store.WithLabelValues(name, word)
 		t.failed[op] = m.failed.WithLabelValues(name, word)
 	}
+	if _, ok := inner.(forgetter); ok {
+		return forgetful{t}
+	}
 	return t
 }
+
+// A forgetter keeps no call's context when the call has returned: a guard's Forgetter.
+type forgetter interface{ ForgetsContexts() }
+
+// A forgetful store is one that forgets contexts. Not every Remote does, so it is none of what all are asked for.
+type forgetful struct{ *timed }
+
+func (forgetful) ForgetsContexts() {}
 
 // An op is a call of a store.
 type op uint8
@@ -51,7 +63,10 @@ type timed struct {
 	failed [ops]prometheus.Counter
 }
 
-var _ Remote = (*timed)(nil)
+var (
+	_ Remote    = (*timed)(nil)
+	_ forgetter = forgetful{}
+)
 
 func (t *timed) done(o op, begun time.Time, err error) {
 	t.took[o].Observe(time.Since(begun).Seconds())

@@ -3,10 +3,17 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -78,4 +85,66 @@ func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
 		`headgate_store_errors_total{op="take",store="redis"}`:      "1",
 		`headgate_store_errors_total{op="take_all",store="redis"}`:  "0",
 	})
+}
+
+// A guard asks a store what it can do besides deciding. What stands between the two must not hide any of it.
+func TestATimedStoreCanDoAllThatAGuardAsksTheStoreFor(t *testing.T) {
+	inner := new(redisstore.Store)
+	timed := reflect.TypeOf(telemetry.New("test").Timed("redis", inner))
+	wanted := methodsThatAGuardAsksFor(t)
+	for _, name := range []string{"Shard", "Probe", "Grant", "ForgetsContexts"} {
+		if wanted[name] == "" {
+			t.Errorf("%s is in none of guard's interfaces: this test looks in the wrong place", name)
+		}
+	}
+	for name, of := range wanted {
+		theirs, ok := reflect.TypeOf(inner).MethodByName(name)
+		if !ok {
+			continue
+		}
+		got, ok := timed.MethodByName(name)
+		switch {
+		case !ok:
+			t.Errorf("the store has %s, of guard.%s, and the timed one has not", name, of)
+		case got.Type.NumIn() != theirs.Type.NumIn() || got.Type.NumOut() != theirs.Type.NumOut():
+			t.Errorf("%s of guard.%s: got %v, want what the store has: %v", name, of, got.Type, theirs.Type)
+		}
+	}
+}
+
+func TestATimedStorePromisesNothingThatTheStoreDoesNot(t *testing.T) {
+	if _, ok := telemetry.New("test").Timed("redis", &remote{Store: memory(t)}).(guard.Forgetter); ok {
+		t.Error("a store that may keep contexts forgets them when it is timed")
+	}
+}
+
+// methodsThatAGuardAsksFor returns the methods of the interfaces that package guard has for stores, each with the interface's name.
+func methodsThatAGuardAsksFor(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../guard/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := make(map[string]string)
+	for _, file := range files {
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || !spec.Name.IsExported() {
+				return true
+			}
+			if i, ok := spec.Type.(*ast.InterfaceType); ok {
+				for _, m := range i.Methods.List {
+					for _, name := range m.Names {
+						methods[name.Name] = spec.Name.Name
+					}
+				}
+			}
+			return false
+		})
+	}
+	return methods
 }

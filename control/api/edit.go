@@ -43,7 +43,7 @@ func (sp *space) try(edits []edit) (undo func(), err error) {
 			sp.dropClient(id)
 		}
 		for _, c := range dropped {
-			if err := sp.addClient(c); err != nil { // it was there before, so that this is a fault of ours
+			if err := sp.clients.Add(c); err != nil { // it was there before, so that this is a fault of ours
 				sp.loaded = false
 			}
 		}
@@ -65,7 +65,7 @@ func (sp *space) try(edits []edit) (undo func(), err error) {
 			}
 		}
 		if needs {
-			sp.checkShapes(&wrong)
+			sp.checkClients(setBefore, &wrong)
 		}
 		sp.tryOverrides(edits, needs, &wrong)
 	}
@@ -115,7 +115,7 @@ func (sp *space) tryRules(edits []edit, wrong *findings) (needs bool) {
 	}
 	next := maps.Clone(sp.rules)
 	paths := map[string]string{}
-	needs = len(sp.shapes) == 0 && len(sp.overrides) == 0 // then nothing is held against them
+	needs = sp.clients.Len() == 0 && len(sp.overrides) == 0 // then nothing is held against them
 	for i := range edits {
 		e := &edits[i]
 		if e.kind != control.KindRule {
@@ -168,31 +168,25 @@ func (sp *space) tryClient(e *edit, wrong *findings) bool {
 		wrong.addAll(err, e, asItIs)
 		return false
 	}
-	if err := sp.addClient(*e.client); err != nil {
+	if err := sp.clients.Add(*e.client); err != nil {
 		wrong.addAll(err, e, asItIs)
 		return false
 	}
 	return true
 }
 
-// checkShapes says which clients have limits that they could not have under the rules.
-func (sp *space) checkShapes(wrong *findings) {
-	for _, key := range slices.Sorted(maps.Keys(sp.shapes)) {
-		of := sp.shapes[key]
-		var invalid *rules.Error
-		if !errors.As(sp.set.Check(of.like), &invalid) {
-			continue
-		}
-		for _, one := range ruleErrors(invalid) {
-			path := strings.TrimPrefix(one.Path, "client.")
-			if strings.HasPrefix(path, "attributes") || path == "id" {
-				continue // these are made up
-			}
+// checkClients says which clients have limits that they could not have under the rules. They could under those of before.
+func (sp *space) checkClients(before *rules.Set, wrong *findings) {
+	list, more := sp.set.Misfits(sp.clients, before)
+	for i := range list {
+		m := &list[i]
+		for _, one := range ruleErrors(&rules.Error{Problems: m.Problems}) {
+			one.Value = strconv.Itoa(m.Count) + " with " + strings.Join(limitsOf(&m.Like), ", ") + " (" + one.Path + "): " + one.Value
 			one.Path = "clients"
-			one.Value = strconv.Itoa(of.count) + " with " + strings.Join(limitsOf(&of.like), ", ") + " (" + path + "): " + one.Value
 			wrong.add(one)
 		}
 	}
+	wrong.more += more
 }
 
 // limitsOf returns the limits of a client as they are written.

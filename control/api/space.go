@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
 )
@@ -21,22 +20,14 @@ import (
 type space struct {
 	name string
 
-	mu      sync.Mutex // held by who changes the namespace
-	loaded  bool
-	mark    control.Mark // of what nodes get, which is all that is here
-	last    int64        // the namespace's revision
-	rules   map[string]heldRule
-	set     *rules.Set
-	clients *rules.Registry
-	// shapes are the different limits that clients have.
-	shapes    map[string]*shape
+	mu        sync.Mutex // held by who changes the namespace
+	loaded    bool
+	mark      control.Mark // of what nodes get, which is all that is here
+	last      int64        // the namespace's revision
+	rules     map[string]heldRule
+	set       *rules.Set
+	clients   *rules.Registry
 	overrides map[string]control.Override
-}
-
-// A shape is the limits that some clients have.
-type shape struct {
-	like  rules.Client // that comes under the same rules with the same limits
-	count int
 }
 
 type heldRule struct {
@@ -113,7 +104,7 @@ func (sp *space) refresh(ctx context.Context, db control.DB) error {
 // load reads all of it.
 func (sp *space) load(ctx context.Context, db control.DB) error {
 	sp.loaded = false
-	sp.rules, sp.overrides, sp.shapes = map[string]heldRule{}, map[string]control.Override{}, map[string]*shape{}
+	sp.rules, sp.overrides = map[string]heldRule{}, map[string]control.Override{}
 	clients, err := rules.NewRegistry()
 	if err != nil {
 		return err
@@ -178,7 +169,7 @@ func (sp *space) take(kind control.Kind, id string, body []byte) error {
 			if err != nil {
 				return fmt.Errorf("client %s: %w", id, err)
 			}
-			return sp.addClient(c)
+			return sp.clients.Add(c)
 		}
 	case control.KindOverride:
 		delete(sp.overrides, id)
@@ -193,37 +184,10 @@ func (sp *space) take(kind control.Kind, id string, body []byte) error {
 	return nil
 }
 
-func (sp *space) addClient(c rules.Client) error {
-	if err := sp.clients.Add(c); err != nil {
-		return err
-	}
-	key := shapeKey(&c)
-	if key == "" {
-		return nil
-	}
-	of := sp.shapes[key]
-	if of == nil {
-		of = &shape{like: likeOf(&c)}
-		sp.shapes[key] = of
-	}
-	of.count++
-	return nil
-}
-
 // dropClient forgets a client and returns it, false if there is none.
 func (sp *space) dropClient(id string) (rules.Client, bool) {
 	c, ok := sp.clients.Remove(id)
-	if !ok {
-		return rules.Client{}, false
-	}
-	c = asGiven(c)
-	key := shapeKey(&c)
-	if of := sp.shapes[key]; of != nil {
-		if of.count--; of.count == 0 {
-			delete(sp.shapes, key)
-		}
-	}
-	return c, true
+	return asGiven(c), ok
 }
 
 // asGiven returns a client without the names that a registry has given to limits: they begin with a digit, which none that
@@ -244,63 +208,6 @@ func asGiven(c rules.Client) rules.Client {
 		c.Rules[i].Limits = unname(c.Rules[i].Limits)
 	}
 	return c
-}
-
-// shapeKey returns a text that is the same for clients that come under the same rules with the same limits; empty for one
-// that has none of its own, with which nothing can be wrong.
-func shapeKey(c *rules.Client) string {
-	if len(c.Limits) == 0 && len(c.Rules) == 0 {
-		return ""
-	}
-	var key strings.Builder
-	add := func(parts ...string) {
-		for _, p := range parts {
-			key.WriteString(p)
-			key.WriteByte(0)
-		}
-	}
-	names := make([]string, 0, 4)
-	for _, t := range c.Attributes {
-		names = append(names, t.Attribute.String())
-	}
-	if len(names) == 0 {
-		names = append(names, "user") // whose value is its id
-	}
-	slices.Sort(names)
-	add(names...)
-	addLimits := func(limits []rules.Limit) {
-		for i := range limits {
-			add(limits[i].Name, limits[i].String())
-		}
-	}
-	add("")
-	addLimits(c.Limits)
-	for i := range c.Rules {
-		add("", c.Rules[i].ID)
-		addLimits(c.Rules[i].Limits)
-	}
-	return key.String()
-}
-
-// likeOf returns a client of the same shape.
-func likeOf(c *rules.Client) rules.Client {
-	like := rules.Client{ID: "x", Limits: c.Limits, Rules: c.Rules}
-	for _, t := range c.Attributes {
-		like.Attributes = append(like.Attributes, rules.Test{Attribute: t.Attribute, Values: []string{someValue(t.Attribute.Kind)}})
-	}
-	return like
-}
-
-// someValue returns a value that an attribute may have.
-func someValue(kind headgate.AttributeKind) string {
-	switch kind {
-	case headgate.AttrIP:
-		return "192.0.2.1"
-	case headgate.AttrPath:
-		return "/x"
-	default:
-		return "x"
-	}
 }
 
 // compile makes rules ready. Their order is that of their ids.

@@ -47,12 +47,20 @@ func (s *Server) decide(ctx context.Context, c *call) error {
 		return err
 	}
 	overall := s.conclude(c)
+	if overall == overLimit && !s.config.CountDenied {
+		s.giveBack(ctx, c)
+	}
+	s.write(c, overall)
+	return nil
+}
+
+// write makes the reply of the statuses.
+func (s *Server) write(c *call, overall code) {
 	headers := -1
 	if s.config.ResponseHeaders {
 		headers = c.tightest()
 	}
 	c.write(overall, headers)
-	return nil
 }
 
 // find finds the limits of all descriptors, and which of them ask the store.
@@ -225,19 +233,6 @@ func (s *Server) take(ctx context.Context, f *finding, key string, negative bool
 	}
 }
 
-// count takes hits whether they are denied or not: they are charged, and that a charge is within the limit means that they
-// would have been allowed. In this process taking is quicker, and only what is denied need be charged; in a window that is
-// exceeded already that would change no answer, so that a flood costs little.
-func (s *Server) count(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
-	if s.borrows {
-		d, err := s.config.Store.Take(ctx, *c)
-		if err != nil || d.Allowed || d.Remaining < 0 && c.Limit.Algorithm == headgate.FixedWindow {
-			return d, err
-		}
-	}
-	return s.config.Store.Charge(ctx, *c)
-}
-
 // give returns hits, then looks. There is no receipt for them, so it is as if they had been taken just now.
 func (s *Server) give(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
 	receipt := headgate.Receipt{At: s.config.Now().UnixMicro(), Units: check.Cost}
@@ -274,12 +269,16 @@ func (s *Server) conclude(c *call) code {
 		if l == nil {
 			continue
 		}
+		negative, hits := c.request.descriptors[i].negative, f.hits
+		if negative {
+			hits = 0 // none came: some were given back
+		}
 		if l.unlimited {
 			st.remaining = math.MaxUint32
-			f.counter.within.Add(f.hits)
+			f.counter.within.Add(hits)
 			continue
 		}
-		over := f.over(c.request.descriptors[i].negative)
+		over := f.over(negative)
 		st.current, st.most, st.over, st.hasReset = l.current, l.most, over, true
 		if st.reset = f.decision.ResetAfter; st.reset <= 0 && l.counted.Algorithm == headgate.FixedWindow && !l.counted.Staggered {
 			if now.IsZero() {
@@ -295,9 +294,9 @@ func (s *Server) conclude(c *call) code {
 		}
 		switch {
 		case over && l.shadow:
-			f.counter.shadow.Add(f.hits)
+			f.counter.shadow.Add(hits)
 		case over:
-			f.counter.over.Add(f.hits)
+			f.counter.over.Add(hits)
 			st.code = overLimit
 			if l.quota {
 				spent++
@@ -305,9 +304,9 @@ func (s *Server) conclude(c *call) code {
 				st.denies, denied = true, true
 			}
 		case l.most-f.decision.Remaining > l.most*4/5:
-			f.counter.near.Add(f.hits)
+			f.counter.near.Add(hits)
 		default:
-			f.counter.within.Add(f.hits)
+			f.counter.within.Add(hits)
 		}
 	}
 	if denied || quotas > 0 && spent == quotas {

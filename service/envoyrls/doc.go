@@ -16,9 +16,10 @@
 // fits is gone into, and there is no way back. The limit is that of the last; a descriptor that ends before, or goes on, has
 // none. Descriptors without a limit, and domains that are not there, pass.
 //
-// Each descriptor is decided on its own: it is over its limit if more than that was counted with it, and what is denied
-// counts if Config.CountDenied says so. All of a request are asked at once. The request is over if one of them is that is
-// not in quota_mode, or if all that are in quota_mode are.
+// Each descriptor is decided on its own: it is over its limit if more than that was counted with it. All of a request are
+// asked at once. The request is over if one of them is that is not in quota_mode, or if all that are in quota_mode are. What
+// is denied counts if Config.CountDenied says so; if not, a request that is denied takes nothing, from no limit that it met
+// but those in shadow_mode.
 //
 // A configuration that is wrong does not come into force; the one before stays.
 package envoyrls

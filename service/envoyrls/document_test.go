@@ -2,6 +2,7 @@ package envoyrls_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,45 @@ func TestFieldsWithoutAValueAreAsGoodAsNone(t *testing.T) {
 	}
 	if d := doc.Descriptors[1]; d.Key != "7" || d.Value != "1.50" || !d.ShadowMode {
 		t.Errorf("got %+v, want 7 and 1.50 as they are written, in shadow mode", d)
+	}
+}
+
+// Files have a line before them, anchors and merges, and numbers in quotes where a text is meant.
+func TestFilesAreReadAsTheyAreWrittenElsewhere(t *testing.T) {
+	t.Parallel()
+	doc, err := envoyrls.Parse("f.yaml", []byte(`---
+# of the shop
+domain: "shop"
+descriptors:
+  - key: plan
+    value: "1"
+    rate_limit: &small
+      unit: MINUTE
+      requests_per_unit: 4
+      name: small
+  - key: plan
+    value: 2
+    rate_limit:
+      <<: *small
+      requests_per_unit: 8
+      name: large
+      replaces:
+        - name: small
+    descriptors:
+      - key: path
+        value: '/a*'
+        share_threshold: true
+        rate_limit: *small
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%s %s", doc.Domain, doc.Descriptors[0].Value)
+	for _, d := range []envoyrls.Descriptor{doc.Descriptors[0], doc.Descriptors[1], doc.Descriptors[1].Descriptors[0]} {
+		got += fmt.Sprintf(" | %s %d/%s %s %v", d.Value, d.RateLimit.RequestsPerUnit, d.RateLimit.Unit, d.RateLimit.Name, d.RateLimit.Replaces)
+	}
+	if want := "shop 1 | 1 4/minute small [] | 2 8/minute large [{small}] | /a* 4/minute small []"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

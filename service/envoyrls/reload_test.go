@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -49,6 +51,38 @@ func TestAConfigMapThatIsSwappedComesIntoForce(t *testing.T) {
 		point(revision(name, i+2))
 		eventually(t, "the next revision", func() bool { return limitOf(t, client, "api") == uint32(i+2) })
 	}
+}
+
+// The path itself may be a link, as of a release that is swapped as a whole.
+func TestADirectoryThatIsALinkIsFollowedAndAWrongOneCounted(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	path := filepath.Join(root, "current")
+	point := func(name, text string) {
+		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, name), "limits.yaml", text)
+		if err := os.Symlink(name, path+".next"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".next", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point("1", limits("api", 1))
+	s := newServer(t, envoyrls.Config{Path: path})
+	watching(t, s)
+	client := dial(t, s)
+	point("2", limits("api", 2))
+	eventually(t, "the next release", func() bool { return limitOf(t, client, "api") == 2 })
+	point("3", "domain: api\nwrong: 3\n")
+	eventually(t, "the wrong one is counted", func() bool { return s.Stats().LoadsRefused > 0 })
+	if got := limitOf(t, client, "api"); got != 2 || !s.Healthy() {
+		t.Errorf("after the wrong one: got %d an hour and healthy %v, want the 2 before and true", got, s.Healthy())
+	}
+	point("4", limits("api", 4))
+	eventually(t, "the one after it", func() bool { return limitOf(t, client, "api") == 4 })
 }
 
 // watching has the server watch its configuration for the length of a test.
@@ -137,6 +171,11 @@ func TestWithoutAConfigurationRequestsAreRefusedUntilThereIsOne(t *testing.T) {
 	client := dial(t, s)
 	if _, err := client.ShouldRateLimit(t.Context(), asking("api", "u")); grpcstatus.Code(err) != codes.FailedPrecondition {
 		t.Errorf("got %v, want FailedPrecondition", err)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(`{"domain":"api","descriptors":[{}]}`)))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "no rate limit configuration") {
+		t.Errorf("in JSON: got %d %s, want 400 and why", w.Code, w.Body)
 	}
 	if s.Healthy() || get(s, "/healthcheck") != http.StatusInternalServerError {
 		t.Error("got healthy, want unhealthy")

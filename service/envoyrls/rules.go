@@ -105,11 +105,7 @@ func (s *Server) decideByRules(ctx context.Context, c *call) error {
 	if err := s.hold(ctx, c, overall); err != nil {
 		return err
 	}
-	headers := -1
-	if s.config.ResponseHeaders {
-		headers = c.tightest()
-	}
-	c.write(overall, headers)
+	s.write(c, overall)
 	return nil
 }
 
@@ -158,6 +154,7 @@ func (s *Server) tell(r *ruled, st *status) bool {
 
 // cancel gives back what was taken for the descriptors of a request that does not pass.
 func (s *Server) cancel(ctx context.Context, c *call) {
+	s.giveBack(ctx, c)
 	for i := range c.found {
 		r := c.ruled[i]
 		if c.found[i].limit != nil || r.err != nil || !r.verdict.Action.Passes() {

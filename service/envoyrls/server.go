@@ -40,8 +40,8 @@ type Config struct {
 	Engine *engine.Engine
 	// Store counts what the configuration limits, and the limits that requests bring along.
 	Store headgate.Limiter
-	// CountDenied counts hits that are denied, as other services of this protocol do. Without a Path it has no effect: rules
-	// have count_rejected for that.
+	// CountDenied counts requests that are denied, as other services of this protocol do. Otherwise what the descriptors of one
+	// have taken is given back. Without a Path it has no effect: rules have count_rejected for that.
 	CountDenied bool
 	// OnFailure says who decides when the store cannot be asked. Default Open.
 	OnFailure headgate.Policy

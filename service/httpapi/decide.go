@@ -38,13 +38,14 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 		s.undecided(w, r, err)
 		return
 	}
-	if r.Context().Err() != nil {
-		if err := a.verdict.Cancel(context.Background()); err != nil {
+	v, now := &a.verdict, s.config.Now()
+	if r.Context().Err() != nil && v.Action.Passes() && v.Settles() {
+		if err := v.Cancel(context.Background()); err != nil {
 			s.fault(r.URL.Path, err)
 		}
-		return // nobody hears it
+		gone.answer(w)
+		return
 	}
-	v, now := &a.verdict, s.config.Now()
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	s.tell(h, a, now)
@@ -210,15 +211,20 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	} else {
 		c.out = s.sideBySide(r.Context(), c)
 	}
-	if r.Context().Err() != nil {
+	if r.Context().Err() != nil && bytes.Contains(c.out, []byte(leaseMember)) {
 		s.withdraw(c.out)
-		return // nobody hears it
+		gone.answer(w)
+		return
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
 	_, _ = w.Write(c.out) // a caller that is gone has no use for it
 }
+
+// gone answers a caller that seems to have gone while places were taken for him, which are given back. Most likely nobody hears
+// it. But who has only ended what he sends looks the same, and must not take silence for a yes.
+var gone = problem{status: http.StatusServiceUnavailable, detail: "The connection was closed before the decision was made."}
 
 // withdraw gives back the places that the answers of a batch hold. Units stay taken.
 func (s *Server) withdraw(answers []byte) {

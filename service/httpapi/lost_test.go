@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -22,13 +23,32 @@ func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				a.store.during = cancel
 				r := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
-				a.ServeHTTP(httptest.NewRecorder(), r)
+				w := httptest.NewRecorder()
+				a.ServeHTTP(w, r)
 				a.store.during = nil
+				if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "passed") {
+					t.Errorf("got %d %s, want 503 and no decision", w.Code, w.Body)
+				}
 				if want := int64(strings.Count(body, "jobs")); a.store.gives.Load() != want {
 					t.Errorf("%d places were given back, want %d", a.store.gives.Load(), want)
 				}
 				a.wants(t, 200, `"remainingRequests":1`, "POST", "/v1/ratelimit", one)
 			})
+		}
+	}
+}
+
+// Who ends what he sends looks like one who has gone, and still waits for the answer.
+func TestCallersThatHaveEndedWhatTheySendGetTheirAnswer(t *testing.T) {
+	const one = `{"ruleId":"posts","client":{"userId":"kim"}}`
+	for path, body := range map[string]string{"/v1/ratelimit": one, "/v1/ratelimit:batch": "[" + one + "]"} {
+		a := newAPI(t, "rules: [{ id: posts, key: user, limits: 2/h }]", httpapi.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		a.store.during = cancel
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body)))
+		if got := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(got, `"passed":true`) || !strings.Contains(got, `"remainingRequests":1`) {
+			t.Errorf("%s: got %d %q, want what was decided", path, w.Code, got)
 		}
 	}
 }
