@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
@@ -55,7 +57,7 @@ func TestABackupIsRestoredIntoARulesServiceThatHasItsFirstToken(t *testing.T) {
 	p := serve(t, onFreePort("--data-dir", filepath.Join(dir, "data"))...)
 	shown := regexp.MustCompile(`(?m)^  (hg_\S+)$`)
 	first := filepath.Join(dir, "first")
-	eventually(t, "a token", func() error {
+	await.NoError(t, "a token", func() error {
 		found := shown.FindStringSubmatch(p.stdout.String())
 		if found == nil {
 			return fmt.Errorf("there is none in %s", p.stdout)
@@ -75,7 +77,7 @@ func TestABackupIsRestoredIntoARulesServiceThatHasItsFirstToken(t *testing.T) {
 	s.refuses(exitError, "401", there("rules", "list")...) // it was of what is gone
 	writeFile(t, first, made)
 	s.want("search-per-user", there("rules", "list")...)
-	eventually(t, "the restored rules in force", func() error { return s.holds("search-per-user", there("keys", "get", "user=acme")...) })
+	await.NoError(t, "the restored rules in force", func() error { return s.holds("search-per-user", there("keys", "get", "user=acme")...) })
 
 	// Somebody has made something now, which is not given up by accident.
 	s.want("reset", there("keys", "reset", "user=acme")...)

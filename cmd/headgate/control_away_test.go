@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -40,7 +41,7 @@ func TestADatabaseThatIsAwayAtTheStart(t *testing.T) {
 		t.Errorf("the API without the database: got %d %s", code, body)
 	}
 	forward(t, addr, redis.Addr())
-	eventually(t, "the database to be there", func() error {
+	await.NoError(t, "the database to be there", func() error {
 		if _, status := p.status(); status.Rules.Follow.FromDisk || status.Degraded {
 			return fmt.Errorf("got %+v", status.Rules.Follow)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -24,7 +25,7 @@ func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
 	at := rulesService(t, p)
 	shown := func(want string) {
 		t.Helper()
-		eventually(t, "the API to show "+want, func() error {
+		await.NoError(t, "the API to show "+want, func() error {
 			o, err := at.Get(t.Context(), remote.Rules, "per-user")
 			if err == nil && !bytes.Contains(o.Body, []byte(want)) {
 				err = fmt.Errorf("got %s", o.Body)
@@ -88,7 +89,7 @@ func TestADatabaseThatFollowsAFile(t *testing.T) {
 	write("200/h")
 	waitLimit(t, p, "x", 200)
 	write("lots")
-	eventually(t, "the error to be said", func() error {
+	await.NoError(t, "the error to be said", func() error {
 		if _, s := p.status(); !strings.Contains(s.Rules.Error, "rules.yaml:2:") || !s.Degraded || s.State != telemetry.Ready {
 			return fmt.Errorf("got %+v", s)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/await"
 )
 
 const testAdminToken = "the-admin-token-of-the-tests"
@@ -82,7 +83,7 @@ func limitOf(t *testing.T, p *process, user string) (int64, error) {
 // waitLimit waits for a limit to be in force.
 func waitLimit(t *testing.T, p *process, user string, want int64) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("a limit of %d for %s", want, user), func() error {
+	await.NoError(t, fmt.Sprintf("a limit of %d for %s", want, user), func() error {
 		got, err := limitOf(t, p, user)
 		if err == nil && got != want {
 			err = fmt.Errorf("got %d", got)

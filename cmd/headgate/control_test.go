@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // A rules service and a node of it, each a process of its own: what is written at one is in force at the other, and the node
@@ -48,7 +49,7 @@ func TestANodeOfARulesService(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitLimit(t, node, "acme", 400)
-	eventually(t, "the service to know which rules the node has", func() error {
+	await.NoError(t, "the service to know which rules the node has", func() error {
 		nodes, err := at.Nodes(t.Context())
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func TestTheFirstStartShowsAToken(t *testing.T) {
 	pattern := regexp.MustCompile(`(?m)^  (hg_\S+)$`)
 	p := serve(t, onFreePort("--data-dir", state)...)
 	var token string
-	eventually(t, "a token", func() error {
+	await.NoError(t, "a token", func() error {
 		found := pattern.FindStringSubmatch(p.stdout.String())
 		if found == nil {
 			return errors.New("there is none in " + p.stdout.String())

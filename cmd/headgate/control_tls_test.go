@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // The rules service over TLS, and a node that believes its certificate alone and takes webhooks.
@@ -81,7 +82,7 @@ func TestARulesServiceWithTLS(t *testing.T) {
 			t.Errorf("a webhook with %q at %s: got %d, want %d", tt.key, tt.at, got, tt.want)
 		}
 	}
-	eventually(t, "the node to ask", func() error {
+	await.NoError(t, "the node to ask", func() error {
 		if got := asked(); got <= before {
 			return fmt.Errorf("it has asked %v times", got)
 		}

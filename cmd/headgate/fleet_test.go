@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -61,7 +62,7 @@ func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 	total := 0
 	clients := []*client{newClient(t, a.gateway), newClient(t, b.gateway)}
 	// What a node holds and does not use goes back a moment later, so that in the end somebody gets it.
-	eventually(t, "all of the limit to be used", func() error {
+	await.NoError(t, "all of the limit to be used", func() error {
 		for _, c := range clients {
 			total += c.drain("/leased")
 		}
@@ -80,7 +81,7 @@ func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 	if got := a.metric(`headgate_decisions_total{mode="lease",rule="leased",verdict="allow"}`); got == 0 {
 		t.Error("decisions are not counted as those of leases")
 	}
-	eventually(t, "both nodes to be known", func() error {
+	await.NoError(t, "both nodes to be known", func() error {
 		if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
 			return fmt.Errorf("%v live, want 2", live)
 		}
@@ -89,7 +90,7 @@ func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 	if code := b.stop(); code != 0 {
 		t.Errorf("got exit code %d", code)
 	}
-	eventually(t, "the node that left to be gone", func() error {
+	await.NoError(t, "the node that left to be gone", func() error {
 		if known := a.metric(`headgate_fleet_nodes{state="known"}`); known != 1 {
 			return fmt.Errorf("%v known, want 1", known)
 		}
@@ -109,13 +110,13 @@ func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
 	if n := mine.drain("/told"); n > 20 {
 		t.Errorf("%d of 20 passed on one node", n)
 	}
-	eventually(t, "the other node to hear of it", func() error {
+	await.NoError(t, "the other node to hear of it", func() error {
 		if other.passed("/told") {
 			return errors.New("it lets pass")
 		}
 		return nil
 	})
-	eventually(t, "the news to be measured", func() error {
+	await.NoError(t, "the news to be measured", func() error {
 		if b.metric(`headgate_news_units_total{mode="async",what="absorbed"}`) == 0 || b.metric(`headgate_news_up{mode="async"}`) != 1 {
 			return errors.New("it is not")
 		}
@@ -141,7 +142,7 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 	address, _ := a.waitLog("listening")["gossip"].(string)
 	b := node("b", key, address)
 	for _, p := range []*process{a, b} {
-		eventually(t, "the nodes to meet", func() error {
+		await.NoError(t, "the nodes to meet", func() error {
 			if live := p.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
 				return fmt.Errorf("%v live, want 2", live)
 			}
@@ -152,7 +153,7 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 		t.Errorf("%d passed on one node, want 20", n)
 	}
 	other := newClient(t, b.gateway)
-	eventually(t, "the other node to hear of it", func() error {
+	await.NoError(t, "the other node to hear of it", func() error {
 		if other.passed("/gossiped") {
 			return errors.New("it lets pass")
 		}
@@ -160,7 +161,7 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 	})
 
 	stranger := node("c", wrong, address)
-	eventually(t, "the stranger to be told from the others", func() error {
+	await.NoError(t, "the stranger to be told from the others", func() error {
 		if a.metric(`headgate_gossip_lost_total{why="wrong_key"}`) == 0 {
 			return errors.New("it is not")
 		}
@@ -175,7 +176,7 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 
 	// One that dies is missed: what is left of the fleet has its share.
 	b.signal(syscall.SIGKILL)
-	eventually(t, "the dead node to be missed", func() error {
+	await.NoError(t, "the dead node to be missed", func() error {
 		if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 1 {
 			return fmt.Errorf("%v live, want 1", live)
 		}
@@ -226,7 +227,7 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 	}
 	globe.Restart()
 	for _, p := range []*process{all[0][0], all[0][1], all[1][0], all[1][1]} {
-		eventually(t, "regions to hear of each other", func() error {
+		await.NoError(t, "regions to hear of each other", func() error {
 			if p.metric(`headgate_news_up{mode="global"}`) != 1 {
 				return errors.New("they do not")
 			}
@@ -241,7 +242,7 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 			t.Errorf("%s: %d passed on one node, want about 20", path, n)
 		}
 		for _, other := range []*client{nodes[0][1], nodes[1][0], nodes[1][1]} {
-			eventually(t, "another node to deny "+path, func() error {
+			await.NoError(t, "another node to deny "+path, func() error {
 				if other.passed(path) {
 					return errors.New("it lets pass")
 				}
@@ -270,7 +271,7 @@ func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
 	address, _ := a.waitLog("listening")["gossip"].(string)
 	b := serve(t, onFreePort("--rules", rules, "--store", server.URL(), "--node-id", "b", "--gossip-addr", "127.0.0.1:0", "--join", address)...)
 	for _, p := range []*process{a, b} {
-		eventually(t, "the nodes to meet", func() error {
+		await.NoError(t, "the nodes to meet", func() error {
 			if live := p.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
 				return fmt.Errorf("%v live, want 2", live)
 			}
@@ -296,7 +297,7 @@ func TestANodeWhoseDateIsNotThatOfRedisSaysSo(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{ClockOffset: time.Hour})
 	p := serve(t, onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())...)
-	eventually(t, "the node to know by how much its date is off", func() error {
+	await.NoError(t, "the node to know by how much its date is off", func() error {
 		if ahead := p.metric(`headgate_news_date_ahead_seconds{mode="async"}`); ahead < 3590 || ahead > 3610 {
 			return fmt.Errorf("the date is ahead by %v s, want an hour", ahead)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -43,7 +44,7 @@ func fleetShell(t *testing.T, nodes []string, args ...string) (s *shell, at *rem
 	s = &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + t.TempDir() + "/contexts.yaml", "HEADGATE_SERVER=http://" + service.admin, "HEADGATE_TOKEN_FILE=" + admin}}
 	for i, id := range nodes {
 		waitLimit(t, started[i], "x", 10)
-		eventually(t, "the service to know of node "+id, func() error { return s.holds(id, "nodes") })
+		await.NoError(t, "the service to know of node "+id, func() error { return s.holds(id, "nodes") })
 	}
 	return s, at, started
 }
@@ -109,5 +110,5 @@ func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
 	for _, p := range nodes {
 		waitLimit(t, p, "acme", 50)
 	}
-	eventually(t, "the service itself to have it", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
+	await.NoError(t, "the service itself to have it", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // Rules are reloaded again and again while requests come. No request fails, none is decided by half a set, and what was
@@ -54,7 +55,7 @@ func TestReloadsUnderLoadFailNoRequestAndLoseNoCounter(t *testing.T) {
 	for i := 1; i <= reloads; i++ {
 		writeFile(t, rules, text(i))
 		p.signal(sighup) // rather than waiting until the file has settled
-		eventually(t, "a reload", func() error {
+		await.NoError(t, "a reload", func() error {
 			if got := len(p.logged("rules loaded")); got < i {
 				return fmt.Errorf("got %d", got)
 			}

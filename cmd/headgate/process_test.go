@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -134,7 +135,7 @@ func (p *process) logged(msg string) []map[string]any {
 func (p *process) waitLog(msg string) map[string]any {
 	p.t.Helper()
 	var line map[string]any
-	eventually(p.t, "the log to say "+strconv.Quote(msg), func() error {
+	await.NoError(p.t, "the log to say "+strconv.Quote(msg), func() error {
 		if found := p.logged(msg); len(found) > 0 {
 			line = found[len(found)-1]
 			return nil
@@ -214,18 +215,6 @@ func get(t *testing.T, url string) (int, string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
-}
-
-// eventually tries until there is no error.
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if err = try(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("waited for %s: %v", what, err)
 }
 
 // A client sends requests to a gateway, on connections of its own.

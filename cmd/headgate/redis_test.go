@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/telemetry"
 )
@@ -40,7 +41,7 @@ func TestTwoGatewaysShareTheirLimitsThroughRedis(t *testing.T) {
 	if a.metric(`headgate_decisions_total{mode="exact",rule="per-key",verdict="allow"}`) != 9 {
 		t.Error("decisions are not counted as exact")
 	}
-	eventually(t, "the server to be asked how it is", func() error {
+	await.NoError(t, "the server to be asked how it is", func() error {
 		if got := a.metric(`headgate_redis_up{role="primary",server="` + server.Addr() + `"}`); got != 1 {
 			return fmt.Errorf("got %v, want 1", got)
 		}
@@ -87,7 +88,7 @@ func TestItStartsWithoutRedisAndIsExactOnceItIsThere(t *testing.T) {
 	}
 
 	server.Restart()
-	eventually(t, "Redis to be used", func() error {
+	await.NoError(t, "Redis to be used", func() error {
 		if _, s := p.status(); s.Degraded {
 			return fmt.Errorf("got %+v", s.Store)
 		}

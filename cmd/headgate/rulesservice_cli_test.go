@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // A shell runs commands against a rules service.
@@ -132,12 +134,12 @@ func TestClientsAndOverridesFromTheCommandLine(t *testing.T) {
 	if code != exitOK || !strings.Contains(errs, "no rule counts by cookie.x") {
 		t.Errorf("an override that no rule counts by: exit %d, %q; want 0 and a warning", code, errs)
 	}
-	eventually(t, "the client's own limit", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
+	await.NoError(t, "the client's own limit", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 	s.want("500/s", "overrides", "create", "--id", "launch", "--client", "user=acme", "--limit", "500/s", "--for", "1h", "--note", "their launch")
 	s.want("their launch", "overrides", "list")
-	eventually(t, "the override", func() error { return s.holds("500 of 500", "keys", "get", "user=acme") })
+	await.NoError(t, "the override", func() error { return s.holds("500 of 500", "keys", "get", "user=acme") })
 	s.want("deleted override launch", "overrides", "delete", "launch")
-	eventually(t, "the end of the override", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
+	await.NoError(t, "the end of the override", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 	s.want("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
 	s.refuses(exitError, "want ATTRIBUTE=VALUE", "keys", "get", "acme")
 	s.refuses(exitError, "limits", "overrides", "create", "--client", "user=acme", "--limit", "many", "--for", "1h")
@@ -168,7 +170,7 @@ func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "401", "rules", "list", "--token-file", viewer)
 	s.refuses(exitError, "required flag", "tokens", "create")
 
-	eventually(t, "a node that has said how it is", func() error { return s.holds("127.0.0.1", "nodes") })
+	await.NoError(t, "a node that has said how it is", func() error { return s.holds("127.0.0.1", "nodes") })
 
 	saved := filepath.Join(dir, "saved")
 	s.want("saved to", "backup", saved)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -26,7 +27,7 @@ func TestWithoutAnyFileItCanBeTriedWithThePrintedLine(t *testing.T) {
 	}
 	p := serve(t, onFreePort()...)
 	var line string
-	eventually(t, "a line to try", func() error {
+	await.NoError(t, "a line to try", func() error {
 		if line = regexp.MustCompile(`(?m)^  (curl -i \S+)$`).FindString(p.stdout.String()); line == "" {
 			return fmt.Errorf("got %s", p.stdout)
 		}
@@ -81,7 +82,7 @@ func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 			t.Errorf("%s: got %q, want an address with a port", name, addr)
 		}
 	}
-	eventually(t, "it to be ready", func() error { // which it is when the gateway serves, a moment later
+	await.NoError(t, "it to be ready", func() error { // which it is when the gateway serves, a moment later
 		code, s := p.status()
 		if code != 200 || s.State != telemetry.Ready || s.Degraded || s.Listeners["gateway"] != p.gateway || s.Rules.Count != 3 {
 			return fmt.Errorf("got %d %+v", code, s)
@@ -236,7 +237,7 @@ func TestARulesFileThatChanges(t *testing.T) {
 	if err := os.Remove(rules); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the file to be missed", func() error {
+	await.NoError(t, "the file to be missed", func() error {
 		if _, s := p.status(); !strings.Contains(s.Rules.Error, "no such file") {
 			return fmt.Errorf("got %q", s.Rules.Error)
 		}
@@ -246,7 +247,7 @@ func TestARulesFileThatChanges(t *testing.T) {
 
 	// Right again.
 	writeFile(t, rules, "rules:\n  - { id: a, key: [api_key], limits: [6/h] }\n")
-	eventually(t, "the rules", func() error {
+	await.NoError(t, "the rules", func() error {
 		if _, s := p.status(); s.Degraded || s.Rules.Revision != 3 {
 			return fmt.Errorf("got %+v", s)
 		}
@@ -284,7 +285,7 @@ func TestAConfigMapThatKubernetesSwaps(t *testing.T) {
 	alice.want(1, 429)
 	for i := 2; i <= 4; i++ {
 		version(fmt.Sprintf("..%d", i), fmt.Sprintf("%d/h", i))
-		eventually(t, "the new rules", func() error {
+		await.NoError(t, "the new rules", func() error {
 			if _, s := p.status(); s.Rules.Revision != uint64(i) {
 				return fmt.Errorf("got revision %d", s.Rules.Revision)
 			}
@@ -300,7 +301,7 @@ func TestSIGHUPReadsTheRulesAgain(t *testing.T) {
 	p := serve(t, onFreePort("--rules", rulesFile(t, "rules:\n  - { id: a, limits: [2/h] }\n"))...)
 	before := p.metric(`headgate_rules_loads_total{result="unchanged"}`)
 	p.signal(syscall.SIGHUP)
-	eventually(t, "the file to be read", func() error {
+	await.NoError(t, "the file to be read", func() error {
 		if got := p.metric(`headgate_rules_loads_total{result="unchanged"}`); got <= before {
 			return fmt.Errorf("got %v times, before it was %v", got, before)
 		}
@@ -339,13 +340,13 @@ func TestSIGTERMLetsRequestsFinish(t *testing.T) {
 		<-arrived
 	}
 	p.signal(syscall.SIGTERM)
-	eventually(t, "draining", func() error {
+	await.NoError(t, "draining", func() error {
 		if code, s := p.status(); code != 503 || s.State != telemetry.Draining {
 			return fmt.Errorf("got %d %s", code, s.State)
 		}
 		return nil
 	})
-	eventually(t, "the listener to close", func() error {
+	await.NoError(t, "the listener to close", func() error {
 		conn, err := net.DialTimeout("tcp", p.gateway, time.Second)
 		if err == nil {
 			_ = conn.Close()

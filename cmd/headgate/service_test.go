@@ -24,6 +24,7 @@ import (
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
@@ -124,7 +125,7 @@ func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 			t.Errorf("got %v connections to %s in the metrics, want some", got, listener)
 		}
 	}
-	eventually(t, "the metrics to tell of Envoys' requests", func() error {
+	await.NoError(t, "the metrics to tell of Envoys' requests", func() error {
 		if got := p.metric(`headgate_envoy_requests_total{code="over_limit"}`); got != 2 {
 			return fmt.Errorf("got %v requests of Envoys over their limit, want 2", got)
 		}
@@ -257,13 +258,13 @@ func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 		return nil
 	})
 	p.signal(syscall.SIGTERM)
-	eventually(t, "readyz to turn 503", func() error {
+	await.NoError(t, "readyz to turn 503", func() error {
 		if code, s := p.status(); code != 503 || s.State != "draining" {
 			return fmt.Errorf("got %d %s", code, s.State)
 		}
 		return nil
 	})
-	eventually(t, "health to turn NOT_SERVING", func() error {
+	await.NoError(t, "health to turn NOT_SERVING", func() error {
 		got, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
 		if err == nil && got.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING {
 			return fmt.Errorf("got %v, want it not to be serving", got)
@@ -315,7 +316,7 @@ func TestLimitsForEnvoysAreWatched(t *testing.T) {
 		t.Errorf("got %v, %v, want the limit in force to stay", got, err)
 	}
 	write("1000")
-	eventually(t, "the new limit to be in force", func() error {
+	await.NoError(t, "the new limit to be in force", func() error {
 		got, err := ask(1)
 		if err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OK {
 			return fmt.Errorf("got %v: %w", got, err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/headgate/headgate/internal/await"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
@@ -149,7 +150,7 @@ func TestEveryProtocolSpeaksTLSAsTheFileSays(t *testing.T) {
 		writeFile(t, filepath.Join(server, file), string(text))
 	}
 	p.signal(syscall.SIGHUP)
-	eventually(t, "the new certificates to be in use", func() error {
+	await.NoError(t, "the new certificates to be in use", func() error {
 		var errs []error
 		for name, err := range (&caller{t, p, caller1, fresh}).each() {
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
@@ -44,10 +46,10 @@ func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
 
 	s.want("none", "webhooks", "deliveries", "deploys")
 	revision := regexp.MustCompile(`revision (\d+)`).FindStringSubmatch(s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule)))[1]
-	eventually(t, "a dead letter", func() error { return s.holds("dead", "webhooks", "deliveries", "deploys", "--dead") })
+	await.NoError(t, "a dead letter", func() error { return s.holds("dead", "webhooks", "deliveries", "deploys", "--dead") })
 	gone.Store(false)
 	s.want("is sent to webhook deploys again", "webhooks", "retry", "deploys", revision)
-	eventually(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
+	await.NoError(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
 	s.want("none", "webhooks", "deliveries", "deploys", "--dead")
 	s.refuses(exitError, "want the number of a revision", "webhooks", "retry", "deploys", "last")
 	s.refuses(exitError, "404", "webhooks", "retry", "deploys", "999999")

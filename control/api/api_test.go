@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
@@ -159,20 +157,6 @@ func (s *service) token(id string, role api.Role, namespaces ...string) string {
 	var made struct{ Secret string }
 	s.call("POST", "/v1/tokens", string(body)).wants(http.StatusCreated).into(&made)
 	return made.Secret
-}
-
-// eventually fails unless something becomes true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !is() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: it did not happen in a minute", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
 }
 
 const searchRule = `{"id":"search","when":{"path":"/search/**"},"key":["user"],"limits":["10/s burst 20"]}`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestARuleIsMadeShownChangedAndDeleted(t *testing.T) {
@@ -298,7 +299,7 @@ func TestOverridesThatAreOverAreRemoved(t *testing.T) {
 	later := newClock()
 	later.add(100 * time.Minute)
 	s := open(t, api.Config{DB: db, AdminToken: admin, Now: later.time})
-	eventually(t, "the one that is over is removed", func() bool { return s.call("GET", "/v1/overrides/short", "").status == 404 })
+	await.True(t, "the one that is over is removed", func() bool { return s.call("GET", "/v1/overrides/short", "").status == 404 })
 	s.call("GET", "/v1/overrides/long", "").wants(200)
 	s.call("GET", "/v1/revisions?limit=1", "").wants(200, `"actor":"headgate"`, `"action":"overrides.expire"`)
 }

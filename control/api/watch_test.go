@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // A watching is a watch of a namespace.
@@ -131,7 +132,7 @@ func TestWatchersAreBounded(t *testing.T) {
 		t.Errorf("one more: got %d, want 503 with Retry-After", got.status)
 	}
 	one.close()
-	eventually(t, "a place is free", func() bool { return s.server.Watchers() < 2 })
+	await.True(t, "a place is free", func() bool { return s.server.Watchers() < 2 })
 	s.mustWatch(s.admin, "default", "")
 }
 

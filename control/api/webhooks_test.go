@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/await"
 )
 
 const hookSecret = "a secret that both sides know"
@@ -112,8 +113,8 @@ func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
 	k.refuse.Store(2)
 	s.hook("hook", k.URL)
 	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
-	eventually(t, "the webhook is taken", func() bool { return k.has(revision) })
-	eventually(t, "that is known", func() bool {
+	await.True(t, "the webhook is taken", func() bool { return k.has(revision) })
+	await.True(t, "that is known", func() bool {
 		d := s.deliveries("hook")
 		return len(d) == 1 && d[0].State == "delivered" && d[0].Attempts == 3 && d[0].Status == 202 && d[0].Revision == revision
 	})
@@ -123,7 +124,7 @@ func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
 	next := s.call("DELETE", "/v1/rules/search", "").wants(200)
 	var made struct{ Revision int64 }
 	next.into(&made)
-	eventually(t, "the next is taken", func() bool { return k.has(made.Revision) })
+	await.True(t, "the next is taken", func() bool { return k.has(made.Revision) })
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.taken) != 2 || k.taken[0].Namespace != "default" || k.taken[0].Event != "revision" || k.taken[0].Time.IsZero() {
@@ -156,7 +157,7 @@ func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
 	k.refuse.Store(1 << 40)
 	s.hook("hook", k.URL)
 	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
-	eventually(t, "it is a dead letter", func() bool {
+	await.True(t, "it is a dead letter", func() bool {
 		d := s.deliveries("hook")
 		return len(d) == 1 && d[0].State == "dead"
 	})
@@ -171,8 +172,8 @@ func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
 	s.call("POST", "/v1/webhooks/hook/deliveries/99999:retry", "").wants(404)
 	s.call("POST", "/v1/webhooks/none/deliveries/1:retry", "").wants(404)
 	s.call("POST", fmt.Sprintf("/v1/webhooks/hook/deliveries/%d:retry", revision), "").wants(202, `"state":"pending"`)
-	eventually(t, "it is taken", func() bool { return k.has(revision) })
-	eventually(t, "that is known", func() bool { return s.deliveries("hook")[0].State == "delivered" })
+	await.True(t, "it is taken", func() bool { return k.has(revision) })
+	await.True(t, "that is known", func() bool { return s.deliveries("hook")[0].State == "delivered" })
 	s.call("DELETE", "/v1/webhooks/hook", "").wants(200)
 	s.call("GET", "/v1/webhooks/hook/deliveries", "").wants(404)
 	s.call("GET", "/v1/webhooks", "").wants(200, `"webhooks":[]`)
@@ -187,7 +188,7 @@ func TestAWebhookThatIsMadeAgainHasNothingOfTheOneBefore(t *testing.T) {
 	k.refuse.Store(1)
 	s.hook("hook", k.URL)
 	old := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
-	eventually(t, "the first attempt has failed", func() bool {
+	await.True(t, "the first attempt has failed", func() bool {
 		d := s.deliveries("hook")
 		return len(d) == 1 && d[0].Attempts == 1 && d[0].State == "pending"
 	})
@@ -209,8 +210,8 @@ func TestAWebhookThatIsMadeAgainHasNothingOfTheOneBefore(t *testing.T) {
 	}
 	s.call("POST", fmt.Sprintf("/v1/webhooks/hook/deliveries/%d:retry", old), "").wants(404)
 	next := s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200).etag()
-	eventually(t, "the next change is taken", func() bool { return k.has(next) })
-	eventually(t, "that is known", func() bool {
+	await.True(t, "the next change is taken", func() bool { return k.has(next) })
+	await.True(t, "that is known", func() bool {
 		d := s.deliveries("hook")
 		return len(d) == 1 && d[0].Revision == next && d[0].State == "delivered"
 	})
@@ -229,7 +230,7 @@ func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
 	k.refuse.Store(1)
 	first.hook("hook", k.URL)
 	revision := first.call("POST", "/v1/rules", searchRule).wants(201).etag()
-	eventually(t, "the first attempt has failed", func() bool {
+	await.True(t, "the first attempt has failed", func() bool {
 		d := first.deliveries("hook")
 		return len(d) == 1 && d[0].Attempts == 1
 	})
@@ -239,7 +240,7 @@ func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
 	// Two hours later, it is long due.
 	later := func() time.Time { return time.Now().Add(2 * time.Hour) }
 	open(t, api.Config{DB: db, Hooks: hooks, AdminToken: "a token of a file, long enough", Now: later})
-	eventually(t, "the next server has sent it", func() bool { return k.tried.Load() == 2 })
+	await.True(t, "the next server has sent it", func() bool { return k.tried.Load() == 2 })
 	_ = revision
 }
 
@@ -265,7 +266,7 @@ func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
 	k := newTaker(t)
 	s.hook("named", strings.Replace(k.URL, "127.0.0.1", "localhost", 1))
 	s.call("POST", "/v1/rules", searchRule).wants(201)
-	eventually(t, "it is a dead letter", func() bool {
+	await.True(t, "it is a dead letter", func() bool {
 		d := s.deliveries("named")
 		return len(d) == 1 && d[0].State == "dead"
 	})
@@ -279,7 +280,7 @@ func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
 	t.Cleanup(redirects.Close)
 	s.hook("moved", redirects.URL)
 	s.call("POST", "/v1/rules", searchRule).wants(201)
-	eventually(t, "it is a dead letter", func() bool {
+	await.True(t, "it is a dead letter", func() bool {
 		d := s.deliveries("moved")
 		return len(d) == 1 && d[0].State == "dead"
 	})
@@ -365,5 +366,5 @@ func TestAChangeThatNobodyWasToldOfIsToldByTheNextServer(t *testing.T) {
 	later := newClock()
 	later.add(time.Minute)
 	open(t, api.Config{DB: db, Hooks: hooks, AdminToken: admin, Now: later.time})
-	eventually(t, "it is told", func() bool { return k.has(change.Revision) })
+	await.True(t, "it is told", func() bool { return k.has(change.Revision) })
 }

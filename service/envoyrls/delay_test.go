@@ -13,6 +13,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/service/envoyrls"
 )
@@ -68,12 +69,12 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 		_, err := client.ShouldRateLimit(ctx, long)
 		failed <- err
 	}()
-	eventually(t, "somebody waits", func() bool { return e.Waiting() > 0 || len(failed) > 0 })
+	await.True(t, "somebody waits", func() bool { return e.Waiting() > 0 || len(failed) > 0 })
 	cancel()
 	if err := <-failed; err != nil && grpcstatus.Code(err) != codes.Canceled {
 		t.Errorf("got %v, want Canceled or an answer", err)
 	}
-	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
+	await.True(t, "nobody waits", func() bool { return e.Waiting() == 0 })
 }
 
 // A request that several rules delay is held for the longest of their times, and leaves nothing behind if its caller goes.
@@ -107,10 +108,10 @@ func TestARequestThatSeveralRulesDelayIsHeldOnce(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "all wait", func() bool { return e.Waiting() == n })
+	await.True(t, "all wait", func() bool { return e.Waiting() == n })
 	cancel()
 	if err := <-failed; grpcstatus.Code(err) != codes.Canceled {
 		t.Errorf("got %v, want Canceled", err)
 	}
-	eventually(t, "nobody waits", func() bool { return e.Waiting() == 0 })
+	await.True(t, "nobody waits", func() bool { return e.Waiting() == 0 })
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	ratelimitpb "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -110,14 +109,4 @@ func limitOf(t testing.TB, c rlspb.RateLimitServiceClient, domain string) uint32
 		t.Fatal(err)
 	}
 	return r.Statuses[0].GetCurrentLimit().GetRequestsPerUnit()
-}
-
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not in 20 s", what)
-		}
-	}
 }

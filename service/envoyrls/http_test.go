@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/envoyrls"
@@ -111,7 +112,7 @@ func TestLargeJSONThatDoesNotComeLeavesRoomForOthers(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "there is no room for more", func() bool { return post(strings.NewReader(large)) == http.StatusServiceUnavailable })
+	await.True(t, "there is no room for more", func() bool { return post(strings.NewReader(large)) == http.StatusServiceUnavailable })
 	if got := post(strings.NewReader(good)); got != http.StatusOK {
 		t.Errorf("a small one: got %d, want 200", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
@@ -49,7 +50,7 @@ func TestAConfigMapThatIsSwappedComesIntoForce(t *testing.T) {
 	}
 	for i, name := range []string{"..2", "..3", "..4"} {
 		point(revision(name, i+2))
-		eventually(t, "the next revision", func() bool { return limitOf(t, client, "api") == uint32(i+2) })
+		await.True(t, "the next revision", func() bool { return limitOf(t, client, "api") == uint32(i+2) })
 	}
 }
 
@@ -75,14 +76,14 @@ func TestADirectoryThatIsALinkIsFollowedAndAWrongOneCounted(t *testing.T) {
 	watching(t, s)
 	client := dial(t, s)
 	point("2", limits("api", 2))
-	eventually(t, "the next release", func() bool { return limitOf(t, client, "api") == 2 })
+	await.True(t, "the next release", func() bool { return limitOf(t, client, "api") == 2 })
 	point("3", "domain: api\nwrong: 3\n")
-	eventually(t, "the wrong one is counted", func() bool { return s.Stats().LoadsRefused > 0 })
+	await.True(t, "the wrong one is counted", func() bool { return s.Stats().LoadsRefused > 0 })
 	if got := limitOf(t, client, "api"); got != 2 || !s.Healthy() {
 		t.Errorf("after the wrong one: got %d an hour and healthy %v, want the 2 before and true", got, s.Healthy())
 	}
 	point("4", limits("api", 4))
-	eventually(t, "the one after it", func() bool { return limitOf(t, client, "api") == 4 })
+	await.True(t, "the one after it", func() bool { return limitOf(t, client, "api") == 4 })
 }
 
 // watching has the server watch its configuration for the length of a test.
@@ -107,13 +108,13 @@ func TestFilesThatComeChangeAndGoAreFollowed(t *testing.T) {
 	watching(t, s)
 	client := dial(t, s)
 	write(t, dir, "b.yaml", limits("b", 2))
-	eventually(t, "a file that comes", func() bool { return limitOf(t, client, "b") == 2 })
+	await.True(t, "a file that comes", func() bool { return limitOf(t, client, "b") == 2 })
 	write(t, dir, "a.yaml", limits("a", 3))
-	eventually(t, "a file that changes", func() bool { return limitOf(t, client, "a") == 3 })
+	await.True(t, "a file that changes", func() bool { return limitOf(t, client, "a") == 3 })
 	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a file that goes", func() bool { return limitOf(t, client, "b") == 0 })
+	await.True(t, "a file that goes", func() bool { return limitOf(t, client, "b") == 0 })
 }
 
 func TestAConfigurationThatIsWrongLeavesTheOneInForceAndIsCounted(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/httpapi"
 )
@@ -171,7 +172,7 @@ func TestABodyOfUnknownLengthIsBounded(t *testing.T) {
 	done := make(chan int)
 	go func() { done <- post(first) }()
 	<-first.started
-	eventually(t, func() error {
+	await.NoError(t, "the place is free", func() error {
 		if got := post(&slowBody{left: 1}); got != http.StatusServiceUnavailable {
 			return fmt.Errorf("got %d beside a body that is on its way, want 503", got)
 		}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -36,20 +35,6 @@ func (a *api) close(t testing.TB) {
 	t.Helper()
 	if err := a.stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-// eventually waits for something to hold.
-func eventually(t testing.TB, holds func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		err := holds()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -288,16 +288,6 @@ func readReply(r *bufio.Reader) (string, error) {
 	}
 }
 
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after %v", what, patience)
-		}
-	}
-}
-
 // program returns where a program is that Redis comes with.
 func program(t testing.TB, name string) string {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/service/resp"
 )
@@ -126,7 +127,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	if got := c.closed(); got != "" {
 		t.Errorf("got %q", got)
 	}
-	eventually(t, "it is gone", func() bool { return s.Stats().Open == 0 })
+	await.True(t, "it is gone", func() bool { return s.Stats().Open == 0 })
 }
 
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
@@ -155,7 +156,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 		t.Errorf("it sent %d bytes before it was closed, want less than %d", total, most)
 	}
 	bystander.wants("PONG", "PING")
-	eventually(t, "it is gone", func() bool { return s.Stats().Open == 1 })
+	await.True(t, "it is gone", func() bool { return s.Stats().Open == 1 })
 }
 
 func TestTooManyConnectionsAreToldSo(t *testing.T) {
@@ -169,7 +170,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 		t.Errorf("the third: got %q", got)
 	}
 	first.hangUp()
-	eventually(t, "there is room", func() bool { return s.Stats().Open == 1 })
+	await.True(t, "there is room", func() bool { return s.Stats().Open == 1 })
 	dial(t, s.address).wants("PONG", "PING")
 	if n := s.Stats(); n.Refused != 1 || n.Accepted != 3 {
 		t.Errorf("got %d refused and %d accepted, want 1 and 3", n.Refused, n.Accepted)
@@ -188,7 +189,7 @@ func TestHalfCommandsOfAllTogetherAreBounded(t *testing.T) {
 		c.send(half)
 		list = append(list, c)
 	}
-	eventually(t, "most are closed", func() bool { return s.Stats().Open <= 3 })
+	await.True(t, "most are closed", func() bool { return s.Stats().Open <= 3 })
 	for _, c := range list {
 		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 			t.Fatal(err)
@@ -203,7 +204,7 @@ func TestHalfCommandsOfAllTogetherAreBounded(t *testing.T) {
 	for _, c := range list {
 		c.hangUp()
 	}
-	eventually(t, "all are gone", func() bool { return s.Stats().Open == 0 })
+	await.True(t, "all are gone", func() bool { return s.Stats().Open == 0 })
 	c := dial(t, s.address) // what they held is free again
 	c.send(half[:40000])
 	c.send(half[40000:] + "$4\r\nPING\r\n")
@@ -235,7 +236,7 @@ func TestIdleConnectionsHoldLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all are served", func() bool { return s.Stats().Commands == conns })
+	await.True(t, "all are served", func() bool { return s.Stats().Commands == conns })
 	each := int64(used()-before) / conns
 	t.Logf("%d bytes a connection, the client's side of it included", each)
 	if each > most {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/service/resp"
 )
@@ -95,7 +96,7 @@ func TestShutdownCutsOffThoseWhoKeepAsking(t *testing.T) {
 			})
 			asking.Go(func() { _, _ = io.Copy(io.Discard, c.Conn) }) // however it ends
 		}
-		eventually(t, "they ask", func() bool { return s.Stats().Commands > 10 })
+		await.True(t, "they ask", func() bool { return s.Stats().Commands > 10 })
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		ended := make(chan error, 1)
