@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"fmt"
+	"net"
 	"testing"
 
 	"github.com/headgate/headgate/internal/redistest"
@@ -32,5 +34,87 @@ func TestOnOneCluster(t *testing.T) {
 			}
 		}
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, cluster) })
+	}
+}
+
+// tellsOf has a server of a cluster say that another has all slots, by a claim of an epoch.
+func tellsOf(asked, owner *weirdServer, epoch int) {
+	host, port, _ := net.SplitHostPort(owner.addr)
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	asked.set("CLUSTER NODES", bulk(fmt.Sprintf("id-of-%s %s@1 master - 0 0 %d connected 0-16383\n", port, owner.addr, epoch)))
+	asked.set("CLUSTER SLOTS", fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n+%s\r\n:%s\r\n+id-of-%s\r\n", host, port, port))
+	// All have heard of the last vote, also those who have not heard who won.
+	asked.set("CLUSTER INFO", bulk("cluster_state:ok\r\ncluster_current_epoch:9\r\n"))
+}
+
+// While word of a failover goes round, servers name different primaries.
+func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	before, after := newWeirdServer(t, nil), newWeirdServer(t, nil)
+	behind, ahead := newWeirdServer(t, nil), newWeirdServer(t, nil)
+	for _, s := range []*weirdServer{before, behind} {
+		tellsOf(s, before, 7)
+	}
+	for _, s := range []*weirdServer{after, ahead} {
+		tellsOf(s, after, 8)
+	}
+	s := open(t, "redis-cluster://"+behind.addr+","+ahead.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	primary := func() string { return s.conn.topology.Load().shards[0].primary.addr }
+	eventually(t, func() error {
+		if got := primary(); got != after.addr {
+			return fmt.Errorf("the primary is %s, want %s", got, after.addr)
+		}
+		return nil
+	})
+	for range 40 {
+		if err := s.conn.readMap(within(t, unhurried), unhurried); err != nil {
+			t.Fatal(err)
+		}
+		if got := primary(); got != after.addr {
+			t.Fatalf("the primary is %s, want %s: some have not heard of the failover, and one has", got, after.addr)
+		}
+	}
+	// All say something else: it is another cluster.
+	for _, server := range []*weirdServer{before, behind, after, ahead} {
+		tellsOf(server, before, 1)
+	}
+	eventually(t, func() error {
+		if got := primary(); got != before.addr {
+			return fmt.Errorf("the primary is %s, want %s, as all say", got, before.addr)
+		}
+		return nil
+	})
+}
+
+func TestMapsThatAreBehindAreTold(t *testing.T) {
+	there, alsoThere, away := &node{}, &node{}, &node{}
+	there.status.Store(&status{up: true})
+	alsoThere.status.Store(&status{up: true})
+	away.status.Store(&status{err: errNotYet})
+	at := func(epoch int64, n *node) *topology {
+		return &topology{owners: make([]int16, slots), shards: []shard{{primary: n, epoch: epoch}}}
+	}
+	gap := at(2, there)
+	gap.owners[slots-1] = -1
+	for _, tt := range []struct {
+		what     string
+		m, known *topology
+		want     bool
+	}{
+		{"the first map", at(1, away), nil, false},
+		{"the same map", at(2, there), at(2, there), false},
+		{"a lower epoch", at(1, alsoThere), at(2, there), true},
+		{"a lower epoch of the same server", at(1, there), at(2, there), true},
+		{"a lower epoch, and what is known is away", at(1, there), at(2, away), true},
+		{"a higher epoch, of a server that is away", at(3, away), at(2, there), false},
+		{"epochs not known, and both are there", at(0, alsoThere), at(0, there), false},
+		{"epochs not known, and a server that is away for one that is there", at(0, away), at(0, there), true},
+		{"epochs not known, and one that is there for one that is away", at(0, there), at(0, away), false},
+		{"nobody has a slot that somebody had", gap, at(2, there), true},
+		{"somebody has a slot that nobody had", at(2, there), gap, false},
+	} {
+		if got := tt.m.isBehind(tt.known); got != tt.want {
+			t.Errorf("%s: behind is %t, want %t", tt.what, got, tt.want)
+		}
 	}
 }

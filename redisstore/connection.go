@@ -32,6 +32,8 @@ type connection struct {
 	warnings atomic.Pointer[[]Warning]
 
 	wanted  chan struct{}   // asks for a new map
+	reading chan struct{}   // has one in it while somebody reads the map
+	behind  time.Time       // since then all who answer are behind the map, zero if they are not; for who reads it
 	life    context.Context // ends with the connection
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -48,6 +50,7 @@ func newConnection(e *redisurl.Endpoint, o *Options) (*connection, error) {
 		endpoint: e, readReplicas: o.ReadReplicas, trying: maxTrying, log: o.Logger,
 		options: nodeOptions{hang: e.HangTimeout, resp2: e.RESP2, log: o.Logger},
 		wanted:  make(chan struct{}, 1),
+		reading: make(chan struct{}, 1),
 		nodes:   make(map[string]*node),
 	}
 	c.life, c.end = context.WithCancel(context.Background())

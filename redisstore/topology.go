@@ -19,7 +19,7 @@ const slots = 1 << 14
 type topology struct {
 	shards []shard
 	owners []int16 // by slot, the index of its shard or -1; nil if there is only one
-	epoch  int64   // of the configuration: it grows with every failover
+	epoch  int64   // of the configuration, as sentinels have it: it grows with every failover
 }
 
 // A shard is a primary and its replicas.
@@ -28,6 +28,7 @@ type shard struct {
 	primary  *node
 	replicas []*node // if they may be asked
 	others   []string
+	epoch    int64 // of the primary's claim to its slots, in a cluster: who takes one over has a higher one
 }
 
 func lone(n *node) *topology {
@@ -216,8 +217,14 @@ func (m *topology) same(other *topology) bool {
 	return true
 }
 
-// readMap reads the map from the sentinels or the cluster.
+// readMap reads the map from the sentinels or the cluster. One does at a time: what is read is judged by what is known.
 func (c *connection) readMap(ctx context.Context, patience time.Duration) error {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-ctx.Done():
+		return away(c.endpoint.Addrs[0], ctx.Err())
+	}
 	switch c.endpoint.Kind {
 	case redisurl.Sentinel:
 		return c.readSentinels(ctx, patience)

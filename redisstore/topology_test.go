@@ -69,6 +69,7 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 	})
 	t.Run("by request", func(t *testing.T) {
 		c.failures()
+		visited := follow(s, key)
 		cluster.Failover(cluster.ReplicaOf(old))
 		began := time.Now().UnixNano()
 		took := eventually(t, func() error {
@@ -86,6 +87,9 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		})
 		if err := s.Probe(within(t, unhurried), shard); err != nil {
 			t.Errorf("Probe of a shard that is no more: %v", err)
+		}
+		if list := visited(); len(list) > 2 {
+			t.Errorf("the shard was at %v: want that it moves once", list)
 		}
 	})
 	t.Run("by death", func(t *testing.T) {
@@ -133,6 +137,32 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 	})
 	c.end()
 	others.end()
+}
+
+// follow reads the map again and again until the function is called that it returns, which tells where a key was all the while.
+func follow(s *Store, key string) (visited func() []string) {
+	var list []string
+	done, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			at := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)})
+			if len(list) == 0 || list[len(list)-1] != at {
+				list = append(list, at)
+			}
+			select {
+			case <-end:
+				return
+			default:
+				_ = s.conn.readMap(context.Background(), soon) // one that fails leaves the map as it is
+			}
+		}
+	}()
+	return func() []string {
+		close(end)
+		<-done
+		return list
+	}
 }
 
 // serverOf returns a server that has taken the place of another, or nil.
