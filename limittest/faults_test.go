@@ -89,7 +89,10 @@ var faults = []struct {
 	caught []string
 }{
 	{"compares with > where >= is right", func(f *faulty, _ func() time.Time) {
+		var one sync.Mutex // between the look and the take nobody else may come, or a crowd gets the last unit all the same
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+			one.Lock()
+			defer one.Unlock()
 			look := c
 			look.Cost = 0
 			if d, err := f.Limiter.Take(ctx, look); err == nil && c.Cost > 0 && c.Cost == d.Remaining {
