@@ -3,6 +3,7 @@ package redistest
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // A Move is a slot of a cluster on its way from one server to another. Meanwhile the old server answers what is about a
@@ -66,5 +67,29 @@ func (m *Move) Finish() {
 	for _, s := range []*Server{m.to, m.from} {
 		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
 	}
-	m.c.Settle()
+	// What the old one has said on its way may reach others later than the new one's claim, and undo it. Then the cluster itself
+	// never agrees, and all primaries are told once more, as redis-cli does when it mends one.
+	told := time.Now()
+	err := waitUntil("settle slot "+m.slot, func() error {
+		err := m.c.settled()
+		if err != nil && time.Since(told) > tellAgain {
+			m.tellAll()
+			told = time.Now()
+		}
+		return err
+	})
+	if err != nil {
+		m.c.t.Fatal(err)
+	}
+}
+
+// tellAgain is how long a cluster has to agree on a slot before its servers are told again whose it is.
+const tellAgain = 5 * time.Second
+
+func (m *Move) tellAll() {
+	for _, s := range m.c.servers {
+		if r, err := s.replication(); err == nil && r.primary {
+			_, _ = s.Do("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to]) // who does not hear of it is told again
+		}
+	}
 }
