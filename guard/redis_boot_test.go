@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -46,7 +47,7 @@ func TestAServerThatIsAwayAtBootIsWaitedForByPolicy(t *testing.T) {
 	}
 
 	server.Restart()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if d := mustTake(t, g, headgate.Check{Key: "back", Limit: limit, Cost: 1}); d.Degraded {
 			return fmt.Errorf("%+v", d)
 		}
@@ -116,7 +117,7 @@ func TestAServerThatHangsAtBootHoldsNobodyUp(t *testing.T) {
 			})
 			server.Resume()
 			g := newGuard(t, store, guard.Options{Deadline: patient})
-			eventually(t, func() error {
+			await.NoError(t, "not so yet", func() error {
 				if d := mustTake(t, g, headgate.Check{Key: "back", Limit: headgate.PerSecond(10), Cost: 1}); d.Degraded {
 					return fmt.Errorf("%+v", d)
 				}

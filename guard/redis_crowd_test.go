@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -351,7 +352,7 @@ const calm = time.Second
 func (c *crowd) awaitCalm(since time.Time) time.Duration {
 	c.t.Helper()
 	last := func() time.Time { return c.began.Add(time.Duration(c.lastDegraded.Load())) }
-	eventually(c.t, func() error {
+	await.NoError(c.t, "not so yet", func() error {
 		if quiet := time.Since(last()); quiet < calm || time.Since(since) < calm {
 			return fmt.Errorf("a decision was degraded %v ago", quiet)
 		}
@@ -368,7 +369,7 @@ func (c *crowd) awaitServed(since time.Time, pass func(*account) bool) time.Dura
 	for i, a := range c.accounts {
 		before[i] = a.taken[0].Load()
 	}
-	eventually(c.t, func() error {
+	await.NoError(c.t, "not so yet", func() error {
 		for i, a := range c.accounts {
 			if pass(a) && a.refills() && a.taken[0].Load() == before[i] {
 				return fmt.Errorf("%s is given nothing", a)
@@ -379,23 +380,10 @@ func (c *crowd) awaitServed(since time.Time, pass func(*account) bool) time.Dura
 	return time.Since(since)
 }
 
-func eventually(t testing.TB, try func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %v", patience, err)
-		}
-	}
-}
-
 // awaitRole returns how long after a time a server says that it has a role.
 func awaitRole(t testing.TB, s *redistest.Server, role string, since time.Time) time.Duration {
 	t.Helper()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		reply, err := s.Do("ROLE")
 		if list, ok := reply.([]any); ok && fmt.Sprint(list[0]) == role {
 			return nil

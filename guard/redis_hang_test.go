@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -58,7 +59,7 @@ func awaitOpen(t testing.TB, g *guard.Guard) time.Time {
 
 func awaitCircuit(t testing.TB, g *guard.Guard, open bool) {
 	t.Helper()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if s := g.Shards()[0]; s.Open != open {
 			return fmt.Errorf("the circuit is open: %v, want %v", s.Open, open)
 		}

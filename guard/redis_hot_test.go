@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -36,7 +37,7 @@ func testHotKey(t *testing.T, limit string, every, lasting time.Duration) {
 	// It has been denied on both nodes. Before that each of them lets as many calls through as could pass.
 	var denied time.Time // less than one unit was left then
 	for _, g := range guards {
-		eventually(t, func() error {
+		await.NoError(t, "not so yet", func() error {
 			denied = time.Now()
 			if d := mustTake(t, g, c); d.Allowed {
 				return fmt.Errorf("%+v", d)

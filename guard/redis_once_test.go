@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -79,7 +80,7 @@ func testOnce(t *testing.T, rounds int) {
 				group.Wait()
 				_ = g.Close()
 				fault.end()
-				eventually(t, func() error { return store.Probe(t.Context(), proxy.Addr()) })
+				await.NoError(t, "not so yet", func() error { return store.Probe(t.Context(), proxy.Addr()) })
 			}
 			// What is still on its way gets there.
 			time.Sleep(4 * late)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -28,7 +29,7 @@ func testFlushes(t *testing.T, lasting time.Duration) {
 			sent := server.CommandStats()["eval"]
 			server.FlushScripts()
 			time.Sleep(every)
-			eventually(t, func() error { // on a busy machine nobody may have asked yet
+			await.NoError(t, "not so yet", func() error { // on a busy machine nobody may have asked yet
 				if server.CommandStats()["eval"] == sent {
 					return fmt.Errorf("no script was sent again after flush %d", flushes)
 				}

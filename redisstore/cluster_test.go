@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -60,7 +61,7 @@ func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	}
 	s := open(t, "redis-cluster://"+behind.addr+","+ahead.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
 	primary := func() string { return s.conn.topology.Load().shards[0].primary.addr }
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if got := primary(); got != after.addr {
 			return fmt.Errorf("the primary is %s, want %s", got, after.addr)
 		}
@@ -78,7 +79,7 @@ func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	for _, server := range []*weirdServer{before, behind, after, ahead} {
 		tellsOf(server, before, 1)
 	}
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if got := primary(); got != before.addr {
 			return fmt.Errorf("the primary is %s, want %s, as all say", got, before.addr)
 		}

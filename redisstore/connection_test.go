@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -65,7 +66,7 @@ func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 	before := retries()
 	finished := make(chan error)
 	go func() { finished <- both() }()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if retries() == before {
 			return errors.New("no reply was TRYAGAIN")
 		}
@@ -76,7 +77,7 @@ func testKeysThatMoveAreFollowed(t *testing.T, cluster *redistest.ClusterSet) {
 		t.Errorf("two keys, of which one had moved (TRYAGAIN): %v", err)
 	}
 	expect("when the slot was moved (MOVED)")
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if got, want := c.shardOf(c.slotOf(key)), to.Addr(); got != want {
 			return fmt.Errorf("the shard of the key is %s, want %s", got, want)
 		}
@@ -201,9 +202,9 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 				if err := c.do(within(t, unhurried), c.b().Set().Key(key).Value("1").Build()).Error(); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, func() error { return look(key) })
+				await.NoError(t, "not so yet", func() error { return look(key) })
 			}
-			eventually(t, func() error {
+			await.NoError(t, "not so yet", func() error {
 				for _, s := range c.topology.Load().shards {
 					if len(s.replicas) == 0 {
 						return fmt.Errorf("%s has no replica", s.name)
@@ -253,7 +254,7 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 			}
 			for i := range 20 {
 				key := fmt.Sprint("key", i)
-				eventually(t, func() error {
+				await.NoError(t, "not so yet", func() error {
 					return c.do(within(t, 100*time.Millisecond), c.b().Get().Key(key).Build()).Error()
 				})
 			}

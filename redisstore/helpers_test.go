@@ -111,24 +111,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// eventually tries until there is no error, and returns how long that took.
-func eventually(t testing.TB, try func() error) time.Duration {
-	t.Helper()
-	const most = 2 * time.Minute
-	start := time.Now()
-	for {
-		err := try()
-		took := time.Since(start)
-		if err == nil {
-			return took
-		}
-		if took > most {
-			t.Fatalf("not within %v: %v", most, err)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // A logbook is a log to look into.
 type logbook struct {
 	mu   sync.Mutex

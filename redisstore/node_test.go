@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
 )
@@ -66,7 +67,7 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 		return ctx.Err()
 	})
 	defer control.end()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if c.good.Load() < int64(callers) {
 			return errors.New("not under way")
 		}
@@ -77,7 +78,7 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 		return // too slow to tell
 	}
 	// And it works for most.
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		c.failures()
 		calls := c.calls.Load()
 		time.Sleep(100 * time.Millisecond)
@@ -106,7 +107,7 @@ func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()
 	times, idle := c.failures(), control.failures()
 	healed := time.Now().UnixNano()
 	heal()
-	took := eventually(t, func() error {
+	took := await.NoError(t, "not so yet", func() error {
 		if c.latestGood.Load() < healed {
 			return errors.New("no call has succeeded")
 		}
@@ -153,7 +154,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			asked := time.Now()
 			done := make(chan error, 1)
 			go func() { done <- take(within(t, deadline), s, "alice") }()
-			eventually(t, func() error {
+			await.NoError(t, "not so yet", func() error {
 				if n.up() {
 					return errors.New("its connection was not given up")
 				}
@@ -168,7 +169,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 				t.Errorf("got %v, want ErrUnanswered", err)
 			}
 			proxy.Heal()
-			if took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") }); took > 2*soon {
+			if took := await.NoError(t, "not so yet", func() error { return take(within(t, time.Second), s, "alice") }); took > 2*soon {
 				t.Errorf("works %v after, want %v at most", took, 2*soon)
 			}
 		})
@@ -215,7 +216,7 @@ func TestErrorsTellWhetherACallWasSent(t *testing.T) {
 		t.Error(err)
 	}
 	server.Kill()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		err := take(within(t, 200*time.Millisecond), s, "alice")
 		if errors.Is(err, ErrAway) && strings.Contains(err.Error(), "nobody listens") {
 			return nil
@@ -238,7 +239,7 @@ func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
 			sent++
 		}
 		proxy.SetDelay(0)
-		eventually(t, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+		await.NoError(t, "not so yet", func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
 		go func() {
 			time.Sleep(time.Millisecond)
 			proxy.Cut()
@@ -249,7 +250,7 @@ func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
 				sent++
 			}
 		}
-		eventually(t, func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
+		await.NoError(t, "not so yet", func() error { return s.conn.do(within(t, time.Second), s.conn.b().Ping().Build()).Error() })
 	}
 	counted, err := s.conn.do(within(t, unhurried), s.conn.b().Get().Key("n").Build()).AsInt64()
 	if err != nil {
@@ -270,7 +271,7 @@ func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
 		if _, err := server.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error { // nobody has called meanwhile
+		await.NoError(t, "not so yet", func() error { // nobody has called meanwhile
 			if n.counts.connects.Load() == connects || !n.up() {
 				return errors.New("it was not replaced")
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -82,12 +83,12 @@ func TestStoreStartsWhileRedisIsAway(t *testing.T) {
 				t.Errorf("Health: %v", err)
 			}
 			back()
-			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
+			took := await.NoError(t, "not so yet", func() error { return take(within(t, time.Second), s, "alice") })
 			t.Logf("worked %v after it came back", took)
 			if took > soon {
 				t.Errorf("worked %v after it came back; want %v at most", took, soon)
 			}
-			eventually(t, func() error {
+			await.NoError(t, "not so yet", func() error {
 				if len(s.Warnings()) == 0 || !strings.Contains(log.String(), "redis is there") {
 					return fmt.Errorf("not probed yet; warnings %v, log %s", s.Warnings(), &log)
 				}
@@ -122,7 +123,7 @@ func TestClusterAndSentinelsMayBeAwayAtFirst(t *testing.T) {
 			for _, s := range set.servers {
 				s.Resume()
 			}
-			took := eventually(t, func() error { return take(within(t, time.Second), s, "alice") })
+			took := await.NoError(t, "not so yet", func() error { return take(within(t, time.Second), s, "alice") })
 			t.Logf("worked %v after they came back", took)
 		})
 	}

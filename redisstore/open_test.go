@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -97,7 +98,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	primary := redistest.Standalone(t, redistest.Options{})
 	host, port, _ := strings.Cut(primary.Addr(), ":")
 	replica := redistest.Standalone(t, redistest.Options{Config: []string{"replicaof " + host + " " + port}})
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if replica.Info("replication")["master_link_status"] != "up" {
 			return errors.New("no link yet")
 		}
@@ -158,7 +159,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 			t.Errorf("Health after Close: %v", err)
 		}
 	}
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if n := runtime.NumGoroutine(); n > before {
 			return fmt.Errorf("%d goroutines; there were %d", n, before)
 		}
@@ -233,7 +234,7 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 		t.Errorf("a connection that was made with the old password: %v", err)
 	}
 	do("ACL", "DELUSER", "alice") // which breaks it
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if err := works(); !errors.Is(err, ErrAway) {
 			return fmt.Errorf("got %w, want ErrAway", err)
 		}
@@ -241,7 +242,7 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 	})
 	says(t, works(), server.Addr(), "does not accept user and password", "redis://user:password@host")
 	do("ACL", "SETUSER", "alice", "on", ">one", "~*", "&*", "+@all")
-	if took := eventually(t, works); took > lastingDelay+soon {
+	if took := await.NoError(t, "not so yet", works); took > lastingDelay+soon {
 		t.Errorf("works %v after the password was right again, want %v", took, lastingDelay)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
 )
@@ -65,7 +66,7 @@ func TestInspectLooksAgain(t *testing.T) {
 	}
 	warns(t, s, server, "allkeys-lfu")
 	server.Kill()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if _, err := s.Inspect(within(t, unhurried)); !errors.Is(err, ErrAway) {
 			return fmt.Errorf("got %w, want ErrAway", err)
 		}
@@ -144,7 +145,7 @@ func TestDiskThatFailsIsWarnedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if status := server.Info("persistence")["rdb_last_bgsave_status"]; status != "err" {
 			return fmt.Errorf("saving went %s", status)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -72,14 +73,14 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		visited := follow(s, key)
 		cluster.Failover(cluster.ReplicaOf(old))
 		began := time.Now().UnixNano()
-		took := eventually(t, func() error {
+		took := await.NoError(t, "not so yet", func() error {
 			if c.latestGood.Load() < began {
 				return errors.New("no call has succeeded")
 			}
 			return nil
 		})
 		t.Logf("works %v after; %d calls failed: %s", took, len(c.failures()), c.why())
-		eventually(t, func() error {
+		await.NoError(t, "not so yet", func() error {
 			if now := s.Shard(headgate.Check{Key: key, Limit: headgate.PerSecond(1)}); now == shard {
 				return fmt.Errorf("the shard is %s still", now)
 			}
@@ -102,13 +103,13 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 		}
 		others.failures()
 		primary.Kill()
-		eventually(t, func() error {
+		await.NoError(t, "not so yet", func() error {
 			if err := s.Probe(within(t, time.Second), now); err == nil {
 				return errors.New("Probe of a dead server is nil")
 			}
 			return nil
 		})
-		eventually(t, func() error {
+		await.NoError(t, "not so yet", func() error {
 			if _, err := primary.Do("PING"); err == nil {
 				t.Fatal("it is not dead")
 			}
@@ -118,7 +119,7 @@ func TestClusterFailoverIsFollowed(t *testing.T) {
 			return nil
 		})
 		began := time.Now().UnixNano()
-		took := eventually(t, func() error {
+		took := await.NoError(t, "not so yet", func() error {
 			if c.latestGood.Load() < began {
 				return errors.New("no call has succeeded")
 			}
@@ -209,7 +210,7 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	}
 	before := watch()
 	hung.Pause()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		n, err := s.conn.node(hung.Addr())
 		if err == nil && n.up() {
 			err = errors.New("it does not count as hung")
@@ -250,7 +251,7 @@ func TestSentinelFailoverIsFollowed(t *testing.T) {
 				set.Failover()
 			}
 			began := time.Now().UnixNano()
-			took := eventually(t, func() error {
+			took := await.NoError(t, "not so yet", func() error {
 				if c.latestGood.Load() < began {
 					return errors.New("no call has succeeded")
 				}
@@ -299,7 +300,7 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 		sentinel.set("SENTINEL GET-MASTER-ADDR-BY-NAME", fmt.Sprintf("*2\r\n+%s\r\n+%s\r\n", host, port))
 		sentinel.set("SENTINEL MASTER", "*2\r\n+config-epoch\r\n+6\r\n")
 	}
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if got := s.conn.topology.Load().shards[0].primary.addr; got != before.addr {
 			return fmt.Errorf("the primary is %s, want %s", got, before.addr)
 		}
@@ -313,10 +314,10 @@ func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: time.Second})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	alive, dead := cluster.Servers()[0], cluster.Servers()[1]
-	eventually(t, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
+	await.NoError(t, "not so yet", func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 	cluster.ReplicaOf(dead).Kill()
 	dead.Kill()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		reply, err := alive.Do("CLUSTER", "INFO")
 		if err == nil && !strings.Contains(fmt.Sprint(reply), "cluster_state:fail") {
 			err = errors.New("it is well")
@@ -327,7 +328,7 @@ func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
 	if _, err := alive.Do("CONFIG", "SET", "cluster-require-full-coverage", "no"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
+	await.NoError(t, "not so yet", func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 }
 
 func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
@@ -348,14 +349,14 @@ func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
 	if _, err := server.Do("REPLICAOF", "NO", "ONE"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return s.Probe(within(t, time.Second), server.Addr()) })
+	await.NoError(t, "not so yet", func() error { return s.Probe(within(t, time.Second), server.Addr()) })
 	server.Pause()
 	if err := s.Probe(within(t, 50*time.Millisecond), server.Addr()); err == nil {
 		t.Error("one that hangs is good")
 	}
 	server.Resume()
 	server.Kill()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		if s.Probe(within(t, time.Second), server.Addr()) == nil {
 			return errors.New("one that is dead is good")
 		}
@@ -374,7 +375,7 @@ func TestDemotedServerIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.conn.seeds[0].counts.connects.Load()
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		_ = take(within(t, time.Second), s, "alice")
 		if s.conn.seeds[0].counts.connects.Load() == before {
 			return errors.New("not connected anew")
@@ -404,7 +405,7 @@ func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSe
 		less.shards = append(less.shards, s)
 	}
 	c.adopt(less)
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		err := gone.do(within(t, time.Second), c.b().Ping().Build()).Error()
 		if !errors.Is(err, ErrAway) || errors.Is(err, headgate.ErrClosed) {
 			return fmt.Errorf("got %w, want ErrAway", err)
@@ -412,7 +413,7 @@ func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSe
 		return nil
 	})
 	// The next reading finds it again.
-	eventually(t, func() error {
+	await.NoError(t, "not so yet", func() error {
 		for i := range 30 {
 			if err := take(within(t, time.Second), s, fmt.Sprint("client", i)); err != nil {
 				return err
