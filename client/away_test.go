@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/service/grpcapi"
 )
 
@@ -28,28 +28,10 @@ func hung(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A log that tests read.
-type book struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *book) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestAServiceThatDoesNotAnswerIsDecidedByPolicy(t *testing.T) {
 	for policy, passes := range map[headgate.Policy]bool{headgate.Open: true, headgate.Closed: false} {
 		t.Run(policy.String(), func(t *testing.T) {
-			log := new(book)
+			log := new(logbook.Book)
 			c, err := New(Options{
 				Address: hung(t), Deadline: 20 * time.Millisecond, OnFailure: policy, Logger: slog.New(slog.NewTextHandler(log, nil)),
 			})

@@ -29,9 +29,6 @@ import (
 // longer than the default, and would be degraded for that.
 const patient = 30 * time.Second
 
-// patience is how long tests wait for what takes seconds at most on a quiet machine.
-const patience = 2 * time.Minute
-
 // soaks tells whether the long tests are wanted.
 func soaks() bool { return os.Getenv("HEADGATE_SOAK") != "" }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -59,7 +60,7 @@ func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	for _, s := range []*weirdServer{after, ahead} {
 		tellsOf(s, after, 8)
 	}
-	s := open(t, "redis-cluster://"+behind.addr+","+ahead.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	s := open(t, "redis-cluster://"+behind.addr+","+ahead.addr, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	primary := func() string { return s.conn.topology.Load().shards[0].primary.addr }
 	await.NoError(t, "not so yet", func() error {
 		if got := primary(); got != after.addr {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
 )
@@ -58,7 +59,7 @@ func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
 }
 
 func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
-	s := open(t, url, Options{Secret: testSecret, DialTimeout: DefaultDialTimeout, Logger: (&logbook{}).logger()})
+	s := open(t, url, Options{Secret: testSecret, DialTimeout: DefaultDialTimeout, Logger: (&logbook.Book{}).Logger()})
 	c := newCrowd(callers, func(ctx context.Context, i int) error { return take(ctx, s, fmt.Sprint("client", i)) })
 	defer c.end()
 	// How late this machine is by itself.
@@ -144,7 +145,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 			const hang = 400 * time.Millisecond
 			s := open(t, "redis://"+proxy.Addr(), Options{
-				Secret: testSecret, DialTimeout: DefaultDialTimeout, HangTimeout: hang, Logger: (&logbook{}).logger(),
+				Secret: testSecret, DialTimeout: DefaultDialTimeout, HangTimeout: hang, Logger: (&logbook.Book{}).Logger(),
 			})
 			if err := take(within(t, unhurried), s, "alice"); err != nil {
 				t.Fatal(err)
@@ -385,7 +386,7 @@ func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 
 // TestDialIsTheKeepersAlone keeps callers from connecting, for which others would have to wait.
 func TestDialIsTheKeepersAlone(t *testing.T) {
-	n, err := newNode(freeAddr(t), dialer{network: "tcp", timeout: time.Second}, redisurl.Login{}, 0, nodeOptions{hang: time.Second, log: (&logbook{}).logger()})
+	n, err := newNode(freeAddr(t), dialer{network: "tcp", timeout: time.Second}, redisurl.Login{}, 0, nodeOptions{hang: time.Second, log: (&logbook.Book{}).Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -72,8 +73,8 @@ func TestStoreStartsWhileRedisIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, back := start(t)
-			var log logbook
-			s := open(t, u, Options{StartAway: true, Secret: testSecret, Logger: log.logger()})
+			var log logbook.Book
+			s := open(t, u, Options{StartAway: true, Secret: testSecret, Logger: log.Logger()})
 			begin := time.Now()
 			err := take(within(t, unhurried), s, "alice")
 			if took := time.Since(begin); !errors.Is(err, ErrAway) || took > soon {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -174,7 +175,7 @@ func TestCloseDoesNotWaitForServersThatHang(t *testing.T) {
 	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
 	all := slices.Concat([]*redistest.Server{server}, cluster.Servers(), sentinels.Servers(), sentinels.Sentinels())
 	for _, u := range []string{server.URL(), cluster.URL(), sentinels.URL()} {
-		s, err := Open(within(t, 3*unhurried), u, Options{Secret: testSecret, DialTimeout: unhurried, Logger: (&logbook{}).logger()})
+		s, err := Open(within(t, 3*unhurried), u, Options{Secret: testSecret, DialTimeout: unhurried, Logger: (&logbook.Book{}).Logger()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ func TestCloseDoesNotWaitForServersThatHang(t *testing.T) {
 func TestPasswordsAndRightsMayChange(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"alice on >one ~* &* +@all"}})
-	s := open(t, "redis://alice:one@"+server.Addr(), Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	s := open(t, "redis://alice:one@"+server.Addr(), Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	do := func(args ...string) {
 		t.Helper()
 		if _, err := server.Do(args...); err != nil {

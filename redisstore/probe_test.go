@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
 )
@@ -37,8 +38,8 @@ next:
 func TestEvictionIsWarnedOf(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "allkeys-random", "volatile-ttl", "volatile-lfu"} {
 		server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20, MaxMemoryPolicy: policy})
-		var log logbook
-		s := open(t, server.URL(), Options{Logger: log.logger()})
+		var log logbook.Book
+		s := open(t, server.URL(), Options{Logger: log.Logger()})
 		warns(t, s, server, "forgets keys", policy, "start anew", "maxmemory-policy noeviction")
 		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), policy) {
 			t.Errorf("the log says nothing of it: %s", &log)

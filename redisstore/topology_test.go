@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -285,7 +286,7 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	}
 	before, after := newWeirdServer(t, nil), newWeirdServer(t, nil)
 	behind, ahead := tells(before, "4"), tells(after, "5")
-	s := open(t, "redis-sentinel://"+behind.addr+","+ahead.addr+"/m", Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	s := open(t, "redis-sentinel://"+behind.addr+","+ahead.addr+"/m", Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	for range 40 {
 		if got := s.conn.topology.Load().shards[0].primary.addr; got != after.addr {
 			t.Fatalf("the primary is %s, want %s: only one of the sentinels has heard of the failover", got, after.addr)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/logbook"
 )
 
 // A weirdServer answers commands with whatever a test wants.
@@ -144,7 +145,7 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 	} {
 		for _, protocol := range []string{"2", "3"} {
 			s := newWeirdServer(t, map[string]string{tt.command: tt.reply})
-			store, err := tryOpen(t, "redis://"+s.addr+"?protocol="+protocol, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+			store, err := tryOpen(t, "redis://"+s.addr+"?protocol="+protocol, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 			if err != nil {
 				says(t, err, s.addr)
 				continue
@@ -163,7 +164,7 @@ func TestWeirdMapsAreErrors(t *testing.T) {
 		"*1\r\n*3\r\n+a\r\n+b\r\n*2\r\n+h\r\n:1\r\n", "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n+?\r\n:1\r\n", "*1\r\n*3\r\n:0\r\n:5\r\n*2\r\n:1\r\n+h\r\n",
 	} {
 		s := newWeirdServer(t, map[string]string{"CLUSTER SLOTS": reply})
-		_, err := tryOpen(t, "redis-cluster://"+s.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+		_, err := tryOpen(t, "redis-cluster://"+s.addr, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 		if err == nil {
 			t.Errorf("%q is a map", reply)
 			continue
@@ -172,7 +173,7 @@ func TestWeirdMapsAreErrors(t *testing.T) {
 	}
 	for _, reply := range []string{"*0\r\n", ":1\r\n", "*1\r\n+127.0.0.1\r\n", "*2\r\n:1\r\n:2\r\n", "+OK\r\n", "-ERR\r\n", "*2\r\n+127.0.0.1\r\n+1\r\n"} {
 		s := newWeirdServer(t, map[string]string{"SENTINEL": reply})
-		if _, err := tryOpen(t, "redis-sentinel://"+s.addr+"/m?dial_timeout=100ms", Options{Logger: (&logbook{}).logger()}); err == nil {
+		if _, err := tryOpen(t, "redis-sentinel://"+s.addr+"/m?dial_timeout=100ms", Options{Logger: (&logbook.Book{}).Logger()}); err == nil {
 			t.Errorf("%q is a primary", reply)
 		}
 	}
@@ -181,7 +182,7 @@ func TestWeirdMapsAreErrors(t *testing.T) {
 func TestServersThatPointInCirclesAreGivenUp(t *testing.T) {
 	s := newWeirdServer(t, nil)
 	s.set("CLUSTER SLOTS", slotsOf(s.addr))
-	store := open(t, "redis-cluster://"+s.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	store := open(t, "redis-cluster://"+s.addr, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	c := store.conn
 	for _, reply := range []string{"-MOVED 1 ADDR\r\n", "-ASK 1 ADDR\r\n", "-TRYAGAIN\r\n", "-CLUSTERDOWN no\r\n", "-MOVED 1 :" + s.addr[strings.LastIndexByte(s.addr, ':')+1:] + "\r\n"} {
 		s.set("GET", reply)
@@ -213,7 +214,7 @@ func TestServersThatPointInCirclesAreGivenUp(t *testing.T) {
 
 func TestAnswersThatAreNoneNameTheServer(t *testing.T) {
 	s := newWeirdServer(t, nil)
-	store := open(t, "redis://"+s.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	store := open(t, "redis://"+s.addr, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	c := headgate.Check{Owner: "alice", Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 	other := c
 	other.Key = "alice's other"
@@ -236,7 +237,7 @@ func TestAnswersThatAreNoneNameTheServer(t *testing.T) {
 
 func TestWithoutDeadlineServersAreNotAskedForEver(t *testing.T) {
 	s := newWeirdServer(t, map[string]string{"GET": "-LOADING\r\n"})
-	store := open(t, "redis://"+s.addr, Options{Secret: testSecret, Logger: (&logbook{}).logger()})
+	store := open(t, "redis://"+s.addr, Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	if store.conn.trying != maxTrying {
 		t.Errorf("got %v, want %v", store.conn.trying, maxTrying)
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -36,7 +37,7 @@ type process struct {
 	api     string
 	grpc    string
 	resp    string
-	stdout  *lockedBuffer
+	stdout  *logbook.Book
 	ended   chan struct{}
 
 	mu  sync.Mutex
@@ -46,7 +47,7 @@ type process struct {
 // serve starts headgate serve on free ports and waits until it listens.
 func serve(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, stdout: &lockedBuffer{}, ended: make(chan struct{})}
+	p := &process{t: t, stdout: &logbook.Book{}, ended: make(chan struct{})}
 	command := []string{"serve"}
 	for _, name := range []string{"admin", "api", "grpc", "resp"} {
 		command = append(command, "--"+name+"-addr", "127.0.0.1:0")
@@ -303,22 +304,4 @@ func rulesFile(t testing.TB, text string) string {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, text)
 	return path
-}
-
-// A lockedBuffer is a buffer that is written and read at the same time.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -27,7 +27,5 @@ func (b *Book) String() string {
 	return b.text.String()
 }
 
-// Logger returns one that writes lines of text to the book, those for debugging too.
-func (b *Book) Logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
+// Logger returns one that writes lines of text to the book.
+func (b *Book) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

@@ -1,11 +1,9 @@
 package grpcapi
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -152,26 +150,6 @@ func patient(t testing.TB) context.Context {
 	t.Cleanup(end)
 	return ctx
 }
-
-// A book is a log that tests read.
-type book struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *book) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *book) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (b *book) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // until waits for something to become so.
 func until(t testing.TB, what string, is func() bool) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/logbook"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
@@ -190,8 +191,8 @@ func (failingStore) Take(context.Context, headgate.Check) (headgate.Decision, er
 }
 
 func TestFaultsOfTheStoreAreLoggedAndNotTold(t *testing.T) {
-	log := new(book)
-	_, address := start(t, Config{Store: failingStore{newStore(t, nil)}, Logger: log.logger()})
+	log := new(logbook.Book)
+	_, address := start(t, Config{Store: failingStore{newStore(t, nil)}, Logger: log.Logger()})
 	got := do(t, headgatev1.NewStoreClient(dial(t, address)), operation(take, "k"))
 	if f := got[0].Failure; f.GetFault() != headgatev1.Fault_FAULT_UNAVAILABLE || strings.Contains(f.GetMessage(), "secret") {
 		t.Errorf("got %v, want unavailable without details", f)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/logbook"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
@@ -98,9 +99,9 @@ func TestCertificatesAndAuthoritiesAreReloaded(t *testing.T) {
 	files := servers.sign(dir, "first")
 	caFile := filepath.Join(dir, "clients.pem")
 	write(t, caFile, "CERTIFICATE", clients.cert.Raw)
-	log := new(book)
+	log := new(logbook.Book)
 	s, address := start(t, Config{
-		TLS: &TLS{Certificates: []CertificateFiles{files}, ClientCAFile: caFile, CheckFiles: time.Hour}, Logger: log.logger(),
+		TLS: &TLS{Certificates: []CertificateFiles{files}, ClientCAFile: caFile, CheckFiles: time.Hour}, Logger: log.Logger(),
 	})
 	mine := clients.sign(clientDir, "caller")
 	pair, err := tls.LoadX509KeyPair(mine.CertFile, mine.KeyFile)
