@@ -32,13 +32,14 @@ const (
 	AttrJWT                      // jwt.<claim>
 	AttrSegment                  // segment.<number>: of the path, from 1 on
 	AttrDescriptor               // descriptor.<key>: what an Envoy says
+	AttrClient                   // client.<name>: a property of the client, which no request says: conditions of rules alone have it
 	attributeKinds
 )
 
 var attributeNames = [attributeKinds]string{
 	AttrIP: "ip", AttrUser: "user", AttrAPIKey: "api_key", AttrBearer: "bearer", AttrMethod: "method", AttrHost: "host",
 	AttrPath: "path", AttrRegion: "region", AttrNamespace: "namespace", AttrHeader: "header", AttrCookie: "cookie",
-	AttrQuery: "query", AttrJWT: "jwt", AttrSegment: "segment", AttrDescriptor: "descriptor",
+	AttrQuery: "query", AttrJWT: "jwt", AttrSegment: "segment", AttrDescriptor: "descriptor", AttrClient: "client",
 }
 
 // Named tells whether attributes of this kind have a name.
@@ -52,7 +53,7 @@ func (k AttributeKind) String() string {
 	return ""
 }
 
-// String returns the attribute as ParseAttribute reads it.
+// String returns the attribute as it is written, and as ParseAttribute reads it if requests have it.
 func (a Attribute) String() string {
 	if a.Kind.Named() {
 		return a.Kind.String() + "." + a.Name
@@ -63,12 +64,12 @@ func (a Attribute) String() string {
 // MaxAttributeName is how long the name of an attribute may be.
 const MaxAttributeName = 256
 
-// ParseAttribute reads the name of an attribute, such as "ip" or "header.x-plan". The error is an *InputError.
+// ParseAttribute reads the name of an attribute of requests, such as "ip" or "header.x-plan". The error is an *InputError.
 func ParseAttribute(text string) (Attribute, error) {
 	const known = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
 		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"
 	word, name, dotted := strings.Cut(text, ".")
-	for kind := AttrIP; kind < attributeKinds; kind++ {
+	for kind := AttrIP; kind < AttrClient; kind++ {
 		if attributeNames[kind] != word {
 			continue
 		}
@@ -85,6 +86,9 @@ func ParseAttribute(text string) (Attribute, error) {
 			return Attribute{}, badCheck("attribute", quote(text), "segment.1 to segment.99")
 		}
 		return Attribute{Kind: kind, Name: name}, nil
+	}
+	if dotted && word == attributeNames[AttrClient] {
+		return Attribute{}, badCheck("attribute", quote(text), "an attribute of requests; client.<name> is what is known of a client, and stands in conditions")
 	}
 	return Attribute{}, badCheck("attribute", quote(text), known)
 }

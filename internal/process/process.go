@@ -27,11 +27,13 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		// Linux ends the command with the thread that started it, so that thread has to stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // servers are killed; why they ended otherwise is in their log
+		if err := cmd.Start(); err != nil {
+			close(p.ended) // before anybody hears of it, who may ask whether it runs
+			started <- err
+			return
 		}
+		started <- nil
+		_ = cmd.Wait() // servers are killed; why they ended otherwise is in their log
 		close(p.ended)
 	}()
 	return p, <-started

@@ -1,0 +1,117 @@
+package stalls
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/attempts"
+)
+
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
+
+// Whatever the machine does meanwhile, what is told lies between the beginning and the end, and is of stalls.
+func TestAWatchTellsWhenCoresStoodStill(t *testing.T) {
+	start := time.Now()
+	w, err := Begin(start, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * Tick) // there is nothing to wait for: it watches
+	told, seen := w.End()
+	lasted := time.Since(start)
+	if !seen {
+		if told != nil {
+			t.Errorf("it could not see, and told %v", told)
+		}
+		t.Skip("without the right to be first nothing is seen")
+	}
+	for i, s := range told {
+		if s.From < -time.Millisecond || s.To > lasted+time.Millisecond || s.To-s.From <= Tick+Least || i > 0 && s.To < told[i-1].To {
+			t.Errorf("in %s a core stood still as told in %v: want times in it, of more than %s, in order", lasted, told, Tick+Least)
+		}
+	}
+}
+
+func TestAWatchOfNothingSeesNothing(t *testing.T) {
+	w, err := Begin(time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told, seen := w.End(); seen || told != nil {
+		t.Errorf("got %v, %v", told, seen)
+	}
+}
+
+// A thread's time is what it ran, what the kernel let it wait, and what it slept.
+func TestAThreadsTimeIsSplit(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, err := OwnThread()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = thread.Close() }()
+	measure := func(do func()) (time.Duration, Times) {
+		before, err := thread.Times()
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		do()
+		lasted := time.Since(start)
+		after, err := thread.Times()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lasted, after.Since(before)
+	}
+	const long = 50 * time.Millisecond
+	attempts.OneOf(t, 5, func() error {
+		lasted, got := measure(func() { time.Sleep(long) })
+		if got.Ran > long/2 || lasted-got.Ran-got.Queued < long/2 {
+			return errors.New("it slept for " + lasted.String() + ", of which it ran " + got.Ran.String() + " and was queued " + got.Queued.String())
+		}
+		return nil
+	})
+	attempts.OneOf(t, 5, func() error {
+		lasted, got := measure(func() {
+			for end := time.Now().Add(long); time.Now().Before(end); {
+			}
+		})
+		if sum := got.Ran + got.Queued; sum < lasted/2 || sum > lasted*3/2 {
+			return errors.New("it was busy for " + lasted.String() + ", of which it ran " + got.Ran.String() + " and was queued " + got.Queued.String())
+		}
+		return nil
+	})
+	attempts.OneOf(t, 5, func() error { // others are as many as would keep every core busy twice
+		var stop atomic.Bool
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer stop.Store(true)
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4*runtime.NumCPU() + 1))
+		for range 4 * runtime.NumCPU() {
+			group.Go(func() {
+				for !stop.Load() {
+				}
+			})
+		}
+		lasted, got := measure(func() {
+			for end := time.Now().Add(2 * long); time.Now().Before(end); {
+			}
+		})
+		if got.Queued < lasted/10 {
+			return errors.New("one of many was busy for " + lasted.String() + ", of which it ran " + got.Ran.String() + " and was queued " + got.Queued.String())
+		}
+		return nil
+	})
+}
