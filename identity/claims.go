@@ -50,3 +50,7 @@ func (a *Attributes) TokenError() error {
 	_, err := a.token()
 	return err
 }
+
+// Lasting tells that nothing was asked so far whose answer changes with time, as that to whether a token is still good: another
+// request that says the same on the same connection would be the same client's.
+func (a *Attributes) Lasting() bool { return a.knows&knowsToken == 0 || a.id.tokens == nil }

@@ -68,6 +68,24 @@ func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
 	}
 }
 
+func TestPropertiesAllocateNothing(t *testing.T) {
+	many := plans("many", user)
+	for i := range 50 {
+		many.Overrides = append(many.Overrides, rules.Override{When: is(of("plan"), fmt.Sprint("p", i)), Limits: limits("3/s")})
+	}
+	set := compile(t, []rules.Rule{
+		plans("few", user), many, plans("both", apiKeyAttribute, user), plans("shared"),
+		{ID: "when", When: is(of("plan"), "p7"), Limits: limits("1/s")},
+		{ID: "not", When: rules.Condition{Not: []rules.Condition{is(of("tier"), "*")}}, Limits: limits("1/s")},
+	}, rules.Client{ID: "alice", Properties: on("p7")}, rules.Client{ID: "bob", Properties: on("gold"), Attributes: named(apiKeyAttribute, "k")})
+	dst := make([]rules.Matched, 0, 16)
+	for _, r := range []*request{{user: "alice", apiKey: "x", ip: "10.1.2.3"}, {user: "x", apiKey: "k"}, {ip: "10.1.2.3"}} {
+		if got := testing.AllocsPerRun(100, func() { dst = set.Match(r, dst[:0]) }); got != 0 {
+			t.Errorf("%+v: Match allocates %v times, want 0", r, got)
+		}
+	}
+}
+
 func TestKeysAllocateNothing(t *testing.T) {
 	set := compile(t, []rules.Rule{{ID: "a", Key: []headgate.Attribute{user, path}, Limits: limits("1/s", "5/m")}}, rules.Client{ID: "u", Limits: limits("7/s")})
 	for _, r := range []*request{{user: "u", path: "/a"}, {user: "someone", path: "/" + strings.Repeat("long", 500)}} {

@@ -28,15 +28,16 @@ func newIndex(conditions []*Condition, further [][]test, r *reader) (*index, []c
 		runs:   map[int]*trie{},
 		index:  &index{paths: noNode},
 	}
+	var work turn
 	few := len(conditions) <= fewConditions
 	if !few {
-		for i, c := range conditions {
-			polite(i)
+		for _, c := range conditions {
+			work.polite()
 			b.count(c)
 		}
 	}
 	for rank, c := range conditions {
-		polite(rank)
+		work.polite()
 		set := keySet{}
 		if !few {
 			set, _ = b.best(c)

@@ -15,6 +15,7 @@ func (c *Client) validate(at *place, p *problems) {
 	}
 	validateText(at.field("description"), p, c.Description)
 	c.validateAttributes(at.field("attributes"), p)
+	c.validateProperties(at.field("attributes"), p)
 	validateOne(c.Limits, c.Unlimited, c.Block, false, at, p)
 	validateLimits(c.Limits, at.field("limits"), p)
 	for i := range c.Rules {
@@ -69,6 +70,7 @@ const MaxClientValues = 1000
 func (c *Client) normal() *Client {
 	made := *c
 	made.Limits = nameLimits(c.Limits)
+	made.Properties = sortedProperties(c.Properties)
 	made.Rules = slices.Clone(c.Rules)
 	for i := range made.Rules {
 		made.Rules[i].Limits = nameLimits(made.Rules[i].Limits)

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
 	"strconv"
 
@@ -24,19 +23,13 @@ func Compile(rules []Rule, clients ...Client) (*Set, error) {
 
 // Validate says what is wrong with rules and clients, as Compile does. The error is an *Error.
 func Validate(rules []Rule, clients ...Client) error {
+	if len(clients) == 0 { // there is nobody whom the rules would have to be gathered for
+		var p problems
+		validateRules(rules, &p)
+		return p.err()
+	}
 	_, err := validated(rules, clients)
 	return err
-}
-
-// politeEvery is after how many rules those who wait for the processor are let pass: a request that was unlucky would otherwise
-// wait until the scheduler ends the compiler's turn, which are ten milliseconds.
-const politeEvery = 16
-
-// polite lets others pass now and then.
-func polite(i int) {
-	if i%politeEvery == politeEvery-1 {
-		runtime.Gosched()
-	}
 }
 
 // validated returns a set that has its clients, and is to get its rules.
@@ -55,7 +48,9 @@ func validated(rules []Rule, clients []Client) (*Set, error) {
 		shown: new(showing),
 		needs: newNeeds(len(rules)),
 	}
+	var work turn
 	for i := range rules {
+		work.polite()
 		s.needs.add(&rules[i])
 	}
 	for i := range clients {
@@ -89,8 +84,9 @@ func validateRules(rules []Rule, p *problems) {
 		return
 	}
 	seen := make(map[string]int, len(rules))
+	var work turn
 	for i := range rules {
-		polite(i)
+		work.polite()
 		here := at.element(i)
 		rules[i].validate(here, p)
 		if first, twice := seen[rules[i].ID]; twice && rules[i].ID != "" {
@@ -116,8 +112,9 @@ func (s *Set) compile(rules []Rule) {
 	s.byID = make(map[string]int32, len(enabled))
 	conditions := make([]*Condition, len(enabled))
 	namespaces := make([][]test, len(enabled))
+	var work turn
 	for rank, rule := range enabled {
-		polite(rank)
+		work.polite()
 		s.rules[rank] = r.compile(rule)
 		s.rules[rank].place = int32(rank)
 		s.byID[rule.ID] = int32(rank)
@@ -128,12 +125,42 @@ func (s *Set) compile(rules []Rule) {
 		}
 	}
 	s.index, s.conds = newIndex(conditions, namespaces, r)
+	s.nameClients(enabled, r)
 	s.slots = r.list
 	s.numberKeys()
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
 			s.all = append(s.all, int32(rank))
 		}
+	}
+}
+
+// nameClients says by which attributes a client is found whose properties conditions ask for: api_key, user, what else rules count by in
+// the order of the names, and ip.
+func (s *Set) nameClients(rules []*Rule, r *reader) {
+	for slot, a := range r.list {
+		if a.Kind == headgate.AttrClient && slot < cachedSlots {
+			s.described |= 1 << slot
+		}
+	}
+	if !slices.ContainsFunc(r.list, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
+		return
+	}
+	first := []headgate.Attribute{{Kind: headgate.AttrAPIKey}, {Kind: headgate.AttrUser}}
+	last := headgate.Attribute{Kind: headgate.AttrIP}
+	var others []headgate.Attribute
+	seen := map[headgate.Attribute]bool{first[0]: true, first[1]: true, last: true}
+	for _, rule := range rules {
+		for _, a := range rule.Key {
+			if !seen[a] {
+				seen[a] = true
+				others = append(others, a)
+			}
+		}
+	}
+	slices.SortFunc(others, func(a, b headgate.Attribute) int { return cmp.Compare(a.String(), b.String()) })
+	for _, a := range append(append(first, others...), last) {
+		s.namers = append(s.namers, int32(r.slot(a)))
 	}
 }
 
@@ -163,7 +190,9 @@ func newReader(rules []*Rule) *reader {
 			order = append(order, a)
 		}
 	}
+	var work turn
 	for _, r := range rules {
+		work.polite()
 		tests, _ := partsOf(&r.When)
 		for _, t := range tests {
 			count(t.Attribute)
@@ -200,11 +229,9 @@ func (r *reader) compile(rule *Rule) compiled {
 	for i, a := range made.Key {
 		c.slots[i] = int32(r.slot(a))
 		c.count++
-		switch a.Kind {
-		case headgate.AttrHeader, headgate.AttrCookie, headgate.AttrQuery:
-			c.repeats = true
-		}
+		c.repeats = c.repeats || repeatable(a.Kind)
 	}
+	c.asks = slices.ContainsFunc(made.Overrides, func(o Override) bool { return o.When.asks() })
 	c.blocks = r.choices(made.Overrides, true)
 	c.others = r.choices(made.Overrides, false)
 	c.simple = made.isSimple()

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/headgate/headgate"
+import (
+	"slices"
+
+	"github.com/headgate/headgate"
+)
 
 // A Condition is true of a request if all of its parts are. The zero Condition has none and is true of every request.
 type Condition struct {
@@ -35,6 +39,13 @@ const (
 	MaxTests  = 1000
 	MaxValues = 100_000
 )
+
+// asks tells whether the condition looks at properties of clients.
+func (c *Condition) asks() bool {
+	asks := func(c Condition) bool { return c.asks() }
+	return slices.ContainsFunc(c.Tests, func(t Test) bool { return t.Attribute.Kind == headgate.AttrClient }) ||
+		slices.ContainsFunc(c.Any, asks) || slices.ContainsFunc(c.All, asks) || slices.ContainsFunc(c.Not, asks)
+}
 
 // empty tells whether the condition is true of every request.
 func (c *Condition) empty() bool {

@@ -57,6 +57,9 @@
 //  4. the first override that matches
 //  5. the rule's limits
 //
+// Conditions can ask what is known of a registered client, as client.<name>: with overrides: [{ when: { client.plan: gold },
+// limits: [500/s] }] all clients with that [Property] have another limit.
+//
 // A rule that is unlimited exempts: what it matches meets no limit of rules of the same or a lower priority. A block
 // stands in any case. An override that is unlimited exempts from its own rule alone.
 //

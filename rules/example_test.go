@@ -98,6 +98,40 @@ func ExampleSet_WithRegistry() {
 	// 10/s
 }
 
+// A plan gives all its clients other limits, and a client that changes its plan changes its limit.
+func ExampleProperty() {
+	user := headgate.Attribute{Kind: headgate.AttrUser}
+	plan := headgate.Attribute{Kind: headgate.AttrClient, Name: "plan"}
+	set, err := rules.Compile([]rules.Rule{{
+		ID:     "per-user",
+		Key:    []headgate.Attribute{user},
+		Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}},
+		Overrides: []rules.Override{{
+			When:   rules.Condition{Tests: []rules.Test{{Attribute: plan, Values: []string{"gold"}}}},
+			Limits: []rules.Limit{{Limit: headgate.PerSecond(500)}},
+		}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clients, err := rules.NewRegistry()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set = set.WithRegistry(clients)
+	for _, on := range []string{"silver", "gold"} {
+		if err := clients.Put(rules.Client{ID: "acme", Properties: []rules.Property{{Name: "plan", Value: on}}}); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(on, set.Match(rules.Attributes{user: "acme"}, nil)[0].Limits[0].Limit)
+	}
+	// Output:
+	// silver 10/s
+	// gold 500/s
+}
+
 // A cost that clients write in a header is held within bounds.
 func ExampleCost_Reserve() {
 	set, err := rules.Compile([]rules.Rule{{

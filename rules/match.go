@@ -18,6 +18,11 @@ type Set struct {
 	live  *Registry // those who come and go; nil if there are none
 	needs needs     // what clients' limits are asked
 	shown *showing  // how much of fixed is to be seen
+
+	// namers are the slots of the attributes by which a client is found whose properties the condition of a rule asks for, and
+	// described those slots that are such properties, of the slots that a probe remembers. Both are empty if no rule asks.
+	namers    []int32
+	described uint32
 }
 
 // A Matched is a rule that a request matches, and what it says of it. Everything that it points to is read only.
@@ -177,7 +182,7 @@ func (s *Set) Rules() []*Rule {
 
 // Attributes returns what the rules in force look at, in conditions, keys and costs. Nothing else of a request is needed.
 func (s *Set) Attributes() []headgate.Attribute {
-	list := slices.Clone(s.slots)
+	list := slices.DeleteFunc(slices.Clone(s.slots), func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient })
 	for i := range s.rules {
 		a := headgate.Attribute{Kind: headgate.AttrHeader, Name: s.rules[i].rule.Cost.Header}
 		if a.Name != "" && !slices.Contains(list, a) {

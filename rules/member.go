@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unique"
@@ -19,9 +20,10 @@ type found struct {
 type registered struct {
 	short       short    // its limit, if that is all that it has
 	has         *several // nil if it is
-	id          string   // empty if it is plain: the user of its id, of whom nothing else is said
+	id          string   // empty if it is plain: the user of its id
 	description string
 	attributes  []Test
+	properties  properties
 }
 
 // several is what a client has that has not just one limit, under all rules.
@@ -49,17 +51,29 @@ func (f found) word() uint64 {
 	case nil:
 		return f.short.word // vacant if it is nobody
 	case nothing:
-		return asNothing
+		return cmp.Or(f.short.word, asNothing)
 	case everything:
-		return asEverything
+		return cmp.Or(f.short.word, asEverything)
 	case blocked:
-		return asBlocked
+		return cmp.Or(f.short.word, asBlocked)
 	default:
 		return apart
 	}
 }
 
-// plain tells whether the client is the user of its id, and nothing else is said of it.
+// described returns the properties of the client.
+func (f found) described() properties {
+	switch {
+	case f.registered != nil && f.properties != "":
+		return f.properties
+	case f.short.shape != nil:
+		return f.short.shape.properties
+	default:
+		return ""
+	}
+}
+
+// plain tells whether the client is the user of its id, and nothing else is said of it but properties.
 func (f found) plain() bool { return f.registered == nil || f.id == "" }
 
 // one tells whether the client has its short limit under all rules, and nothing else.
@@ -135,7 +149,7 @@ func (m member) each(do func(a headgate.Attribute, value string) bool) {
 
 // client returns it as it was given, with its defaults filled in.
 func (m member) client() *Client {
-	made := &Client{ID: m.name, Attributes: m.attributes()}
+	made := &Client{ID: m.name, Attributes: m.attributes(), Properties: m.described().list()}
 	if made.Attributes == nil {
 		made.Attributes = []Test{{byUser, []string{m.name}}}
 	}
@@ -153,24 +167,15 @@ func (m member) client() *Client {
 
 // keep returns a client as it is kept, with texts of its own: those given may be parts of a file.
 func (r *Registry) keep(c *Client) member {
-	has, limit := r.keepLimits(c)
+	of := newProperties(c.Properties)
 	named := len(c.Attributes) == 1 && c.Attributes[0].Attribute == byUser && slices.Equal(c.Attributes[0].Values, []string{c.ID})
 	if named && c.Description == "" {
-		made := member{found: found{short: limit}, name: c.ID}
-		switch has {
-		case nil:
-		case nothing.has:
-			made.registered = nothing
-		case everything.has:
-			made.registered = everything
-		case blocked.has:
-			made.registered = blocked
-		default:
-			made.registered = &registered{has: has}
-		}
-		return made // plain
+		return member{found: r.keepPlain(c, of), name: c.ID}
 	}
-	made := &registered{short: limit, has: has, id: strings.Clone(c.ID), description: strings.Clone(c.Description), attributes: c.Attributes}
+	has, limit := r.keepLimits(c, "")
+	made := &registered{
+		short: limit, has: has, id: strings.Clone(c.ID), description: strings.Clone(c.Description), attributes: c.Attributes, properties: of,
+	}
 	for i := range c.Attributes { // normal has copied them
 		t := &c.Attributes[i]
 		t.Attribute.Name = strings.Clone(t.Attribute.Name)
@@ -181,8 +186,29 @@ func (r *Registry) keep(c *Client) member {
 	return member{made.apart(), made.id}
 }
 
-// keepLimits returns what a client has, or its one limit.
-func (r *Registry) keepLimits(c *Client) (*several, short) {
+// keepPlain returns what is kept of a client that is the user of its id: most find room in a seat.
+func (r *Registry) keepPlain(c *Client, of properties) found {
+	has, in := r.keepLimits(c, of)
+	if of != "" && in.shape == nil { // there are too many others
+		has, in = r.keepLimits(c, "")
+		return (&registered{short: in, has: has, properties: of}).apart()
+	}
+	switch has {
+	case nil:
+		return found{short: in}
+	case nothing.has:
+		return found{nothing, in}
+	case everything.has:
+		return found{everything, in}
+	case blocked.has:
+		return found{blocked, in}
+	default:
+		return found{registered: &registered{has: has}}
+	}
+}
+
+// keepLimits returns what a client has, or its one limit. What is in short is so with its properties.
+func (r *Registry) keepLimits(c *Client, of properties) (*several, short) {
 	switch {
 	case len(c.Rules) > 0 || len(c.Limits) > 1:
 		for i := range c.Rules { // normal has copied them
@@ -190,13 +216,13 @@ func (r *Registry) keepLimits(c *Client) (*several, short) {
 			r.ID, r.Limits = strings.Clone(r.ID), cloneLimits(r.Limits)
 		}
 	case c.Unlimited:
-		return everything.has, short{}
+		return everything.has, r.shapes.describe(everything, of)
 	case c.Block:
-		return blocked.has, short{}
+		return blocked.has, r.shapes.describe(blocked, of)
 	case len(c.Limits) == 0:
-		return nothing.has, short{}
+		return nothing.has, r.shapes.describe(nothing, of)
 	default:
-		if limit, ok := r.shapes.shorten(c.Limits[0]); ok {
+		if limit, ok := r.shapes.shorten(c.Limits[0], of); ok {
 			return nil, limit
 		}
 	}

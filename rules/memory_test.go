@@ -20,9 +20,17 @@ func TestRegisteredClientsTakeLittleMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	const clients = 200_000
-	for name, limit := range map[string]func(i int) int64{
-		"limits that many share": func(i int) int64 { return int64(i%100) + 1 },
-		"limits of their own":    func(i int) int64 { return int64(i) + 1 },
+	none := func(int) []rules.Property { return nil }
+	for name, has := range map[string]struct {
+		limit func(i int) int64
+		plan  func(i int) []rules.Property
+		most  float64 // bytes a client
+	}{
+		"limits that many share": {func(i int) int64 { return int64(i%100) + 1 }, none, 80},
+		"limits of their own":    {func(i int) int64 { return int64(i) + 1 }, none, 80},
+		"limits and a plan":      {func(i int) int64 { return int64(i) + 1 }, func(i int) []rules.Property { return on(fmt.Sprint("plan-", i%3)) }, 80},
+		"a plan":                 {nil, func(i int) []rules.Property { return on(fmt.Sprint("plan-", i%3)) }, 80},
+		"an account each":        {func(i int) int64 { return int64(i) + 1 }, func(i int) []rules.Property { return on(fmt.Sprint("account-", i)) }, 500},
 	} {
 		before := heap()
 		r, err := rules.NewRegistry()
@@ -30,15 +38,18 @@ func TestRegisteredClientsTakeLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range clients {
-			l := []rules.Limit{{Limit: headgate.PerHour(limit(i))}}
-			if err := r.Put(rules.Client{ID: fmt.Sprintf("customer-%07d", i), Limits: l}); err != nil {
+			c := rules.Client{ID: fmt.Sprintf("customer-%07d", i), Properties: has.plan(i)}
+			if has.limit != nil {
+				c.Limits = []rules.Limit{{Limit: headgate.PerHour(has.limit(i))}}
+			}
+			if err := r.Put(c); err != nil {
 				t.Fatal(err)
 			}
 		}
 		each := float64(heap()-before) / clients
 		t.Logf("%s: %.0f bytes a client", name, each)
-		if each > 200 {
-			t.Errorf("%s: %.0f bytes a client, want at most 200", name, each)
+		if each > has.most {
+			t.Errorf("%s: %.0f bytes a client, want at most %.0f", name, each, has.most)
 		}
 		runtime.KeepAlive(r)
 	}

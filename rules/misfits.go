@@ -60,7 +60,7 @@ type gathering struct {
 	fine  map[uint64]bool // the short limits of plain clients that can be used, some of them
 	list  []Misfits
 	words map[uint64]int // where in list those are who are plain and have a short limit
-	texts map[string]int // where the others are
+	texts map[string]int // where all of them are
 	more  int
 }
 
@@ -113,13 +113,13 @@ func (m *gathering) refused(c *Client, word uint64) {
 	for i := range p.list {
 		p.list[i].Path = strings.TrimPrefix(p.list[i].Path, "client.")
 	}
-	text := ""
-	if word == 0 {
-		text = textOf(&made)
-		if at, known := m.texts[text]; known {
-			m.list[at].Count++
-			return
+	text := textOf(&made)
+	if at, known := m.texts[text]; known { // with other properties, perhaps
+		m.list[at].Count++
+		if word != 0 {
+			m.words[word] = at
 		}
+		return
 	}
 	if len(m.list) == MaxProblems {
 		m.more++
@@ -127,9 +127,8 @@ func (m *gathering) refused(c *Client, word uint64) {
 	}
 	if word != 0 {
 		m.words[word] = len(m.list)
-	} else {
-		m.texts[text] = len(m.list)
 	}
+	m.texts[text] = len(m.list)
 	m.list = append(m.list, made)
 }
 

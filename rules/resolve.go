@@ -17,6 +17,7 @@ type compiled struct {
 	repeats   bool          // some attribute of the key can be sent several times
 	plain     bool          // nothing but its limits and its key is to be looked at
 	known     bool          // clients must be registered
+	asks      bool          // some override looks at properties of the client
 	simple    bool          // see Matched.Simple
 	slots     [MaxKey]int32 // of the attributes of the key
 	units     int64         // what a request takes, if simple
@@ -51,6 +52,9 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	if r.block {
 		m.Effect = Blocked
 		return
+	}
+	if r.asks && p.clients {
+		p.turn(r)
 	}
 	if r.blocks != nil {
 		if at := r.blocks.first(p); at >= 0 {
@@ -183,6 +187,10 @@ func (s *Set) clients() int {
 	}
 	return n
 }
+
+// Lasting tells that a request that was matched will be matched in the same way again: nobody is registered, so that there is
+// nothing but rules to go by, and they never change.
+func (s *Set) Lasting() bool { return s.shown.Load() == nil && s.clients() == 0 }
 
 // lookUp returns the registered client that the key names, nobody if there is none, and its id.
 func (s *Set) lookUp(m *Matched, p *probe) (found, string) {

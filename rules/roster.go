@@ -172,7 +172,8 @@ func (r *roster) at(t *seats, at int) found {
 		case asBlocked:
 			return found{registered: blocked}
 		default:
-			return found{short: r.shapes.of(word)}
+			in := r.shapes.of(word)
+			return found{in.shape.as, in}
 		}
 	}
 }

@@ -111,6 +111,9 @@ type Client struct {
 	// Attributes are the values by which requests name this client; any of them will do. A value belongs to one client.
 	// They are exact: no globs and no networks. Default the user of the client's id.
 	Attributes []Test `field:"attributes"`
+	// Properties describe the client, and name nobody: its plan, say. Conditions ask for them as client.<name>. In a file
+	// they stand among the attributes. At most MaxProperties.
+	Properties []Property
 	// Limits replace those of every rule whose key has an attribute that names this client. At most one of Limits,
 	// Unlimited and Block is given; none leaves the rules' limits.
 	Limits []Limit `field:"limits"`
@@ -145,4 +148,8 @@ const (
 	MaxLimits    = 8       // limits of a rule, an override, a client, a penalty
 	MaxOverrides = 10_000  // of a rule
 	MaxPriority  = 1_000_000
+
+	MaxProperties    = 16  // of a client
+	MaxPropertyName  = 64  // bytes
+	MaxPropertyValue = 256 // bytes
 )

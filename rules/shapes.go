@@ -15,10 +15,12 @@ type short struct {
 	word  uint64
 }
 
-// A shape is what limits have in common that differ in their numbers alone.
+// A shape is what clients have in common whose limits differ in their numbers alone.
 type shape struct {
-	limit  Limit // without its Count
-	bursts bool  // and without its Burst
+	limit      Limit       // without its Count
+	bursts     bool        // and without its Burst
+	as         *registered // what they have instead of a limit: nothing, everything or blocked; nil if they have one
+	properties properties
 }
 
 const (
@@ -37,14 +39,19 @@ func (s short) to(l *Limit) {
 	}
 }
 
-// maxShapes is how many shapes are remembered. A limit of yet another is no short one.
-const maxShapes = 4096
+// maxShapes is how many shapes are remembered. A limit of yet another is no short one. Half of them is for clients without properties:
+// those of others may all be different.
+const (
+	maxShapes    = 4096
+	maxDescribed = maxShapes / 2
+)
 
 // shapes are those of a registry's limits. They are never forgotten, so that a word can be read without asking whether it is
 // still the same. Reading takes no lock; those who add take turns.
 type shapes struct {
-	list    atomic.Pointer[[]shape] // by number less one
-	numbers map[shape]uint64
+	list      atomic.Pointer[[]shape] // by number less one
+	numbers   map[shape]uint64
+	described int // how many are of clients with properties
 }
 
 // of returns the short limit of a word.
@@ -52,22 +59,46 @@ func (s *shapes) of(word uint64) short {
 	return short{&(*s.list.Load())[word&numberMask-1], word}
 }
 
-// shorten returns a limit in short. It is false if it cannot be.
-func (s *shapes) shorten(l Limit) (short, bool) {
-	as, count := shape{limit: l}, uint64(l.Count)
+// shorten returns the limit of a client with some properties in short. It is false if it cannot be.
+func (s *shapes) shorten(l Limit, of properties) (short, bool) {
+	as, count := shape{limit: l, properties: of}, uint64(l.Count)
 	as.limit.Count = 0
 	if l.Burst != 0 && l.Count <= burstMask && l.Burst <= burstMask {
 		as.limit.Burst, as.bursts = 0, true
 		count |= uint64(l.Burst) << burstBits
 	}
-	number := s.numbers[as]
-	if number == 0 {
-		if len(s.numbers) == maxShapes {
-			return short{}, false
-		}
-		number = s.add(as)
+	number, ok := s.number(as)
+	if !ok {
+		return short{}, false
 	}
 	return s.of(count<<numberBits | number), true
+}
+
+// describe returns a client in short that has no limit, but properties. There is no shape if it cannot be.
+func (s *shapes) describe(as *registered, of properties) short {
+	if of == "" {
+		return short{}
+	}
+	number, ok := s.number(shape{as: as, properties: of})
+	if !ok {
+		return short{}
+	}
+	return s.of(number)
+}
+
+// number returns the number of a shape. It is false if it has none, and there is no room for it.
+func (s *shapes) number(of shape) (uint64, bool) {
+	number := s.numbers[of]
+	if number != 0 {
+		return number, true
+	}
+	if len(s.numbers) == maxShapes || of.properties != "" && s.described == maxDescribed {
+		return 0, false
+	}
+	if of.properties != "" {
+		s.described++
+	}
+	return s.add(of), true
 }
 
 // add adds a shape and returns its number.

@@ -97,3 +97,50 @@ func TestClientsTakeLittleMemory(t *testing.T) {
 		t.Errorf("a client takes %.1f bytes, want at most 41", got)
 	}
 }
+
+// Clients may all have other properties. Each keeps its own, and those without any keep their room.
+func TestAllPropertiesAreKeptHoweverManyThereAre(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = maxDescribed + 500
+	limit := []Limit{{Limit: headgate.PerHour(7)}}
+	for i := range clients {
+		c := Client{ID: fmt.Sprint(i), Properties: []Property{{"account", fmt.Sprint("a", i)}}}
+		switch i % 4 {
+		case 0:
+			c.Limits = limit
+		case 1:
+			c.Unlimited = true
+		case 2:
+			c.Block = true
+		}
+		if err := r.Put(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	elsewhere := 0
+	for i := range clients {
+		c, _ := r.Get(fmt.Sprint(i))
+		if want := (Property{"account", fmt.Sprint("a", i)}); len(c.Properties) != 1 || c.Properties[0] != want {
+			t.Errorf("client %d: got %v, want %v", i, c.Properties, want)
+		}
+		if len(c.Limits) == 1 != (i%4 == 0) || c.Unlimited != (i%4 == 1) || c.Block != (i%4 == 2) {
+			t.Errorf("client %d: got %+v", i, c)
+		}
+		if r.byID(fmt.Sprint(i)).word() == apart {
+			elsewhere++
+		}
+	}
+	if elsewhere != 500 {
+		t.Errorf("%d clients are apart, want 500", elsewhere)
+	}
+	if err := r.Put(Client{ID: "none", Limits: []Limit{{Limit: headgate.PerMinute(1)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.byID("none").registered != nil {
+		t.Error("a client without properties finds no room")
+	}
+}

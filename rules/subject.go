@@ -60,11 +60,12 @@ const cachedSlots = 8
 // A probe asks a subject, for each attribute once.
 type probe struct {
 	subject  Subject
-	slots    []headgate.Attribute // of the Set
-	asked    uint32               // which values are known
-	has      uint32               // which of those there are
-	net      netip.Prefix         // the client's address, once it was asked for
+	set      *Set
+	asked    uint32       // which values are known
+	has      uint32       // which of those there are
+	net      netip.Prefix // the client's address, once it was asked for
 	netKnown bool
+	whose    whose // whose properties are asked for
 	clients  bool  // there are registered clients
 	client   found // the client of the value in clientOf
 	clientOf int   // a slot, noNode before anybody was looked up
@@ -78,7 +79,7 @@ type probe struct {
 // of prepares a zero probe. It is set in place because copying it would take longer than a match of few rules.
 func (p *probe) of(s *Set, subject Subject) {
 	p.era = s.shown.Load() // before anything else is looked at; while it hides something there may be nobody left to count
-	p.subject, p.slots, p.clients, p.clientOf = subject, s.slots, p.era != nil || s.clients() > 0, noNode
+	p.subject, p.set, p.clients, p.clientOf = subject, s, p.era != nil || s.clients() > 0, noNode
 }
 
 // get returns the value of the attribute in a slot.
@@ -86,7 +87,10 @@ func (p *probe) get(slot int) (string, bool) {
 	if p.asked>>slot&1 != 0 {
 		return p.values[slot%cachedSlots], p.has>>slot&1 != 0
 	}
-	a := &p.slots[slot]
+	a := &p.set.slots[slot]
+	if a.Kind == headgate.AttrClient {
+		return p.property(slot, a.Name)
+	}
 	value, ok := p.subject.Get(*a)
 	if a.Kind == headgate.AttrMethod {
 		value = usualMethod(value)
@@ -105,7 +109,7 @@ func (p *probe) get(slot int) (string, bool) {
 // repeats tells whether the attribute in a slot was sent several times with different values.
 func (p *probe) repeats(slot int) bool {
 	s, ok := p.subject.(Repeater)
-	return ok && s.Repeats(p.slots[slot])
+	return ok && s.Repeats(p.set.slots[slot])
 }
 
 // address returns the client's address or network, invalid if there is none.

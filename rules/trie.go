@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // A trie is a tree of a forest while it grows.
 type trie struct {
@@ -65,9 +68,15 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
+// nodesAtOnce is after how many nodes others are let pass: see turn.
+const nodesAtOnce = 1024
+
 // plant puts a tree into the forest and returns its root.
 func (f *forest) plant(t *trie) int32 {
 	at := int32(len(f.nodes))
+	if at%nodesAtOnce == nodesAtOnce-1 {
+		time.Sleep(politePause)
+	}
 	n := node{label: t.label, star: noNode, ends: noNode}
 	if e := t.ends; len(e.here)+len(e.below)+len(e.more) > 0 {
 		n.ends, n.more = int32(len(f.ends)), len(e.more) > 0

@@ -102,6 +102,11 @@ func validateKey(key []headgate.Attribute, at *place, p *problems) {
 		return
 	}
 	for i, a := range key {
+		if a.Kind == headgate.AttrClient {
+			p.add(at.element(i), Quote(a.String()), "attributes that name a client: all clients with the same "+a.Name+
+				" would have one counter together; for limits by it use overrides with when: { "+a.String()+": … }")
+			continue
+		}
 		validateAttribute(a, at.element(i), p)
 		for j := range i {
 			if key[j] == a {
@@ -111,8 +116,13 @@ func validateKey(key []headgate.Attribute, at *place, p *problems) {
 	}
 }
 
+// validateAttribute says what is wrong with an attribute of requests.
 func validateAttribute(a headgate.Attribute, at *place, p *problems) {
-	read, err := headgate.ParseAttribute(a.String())
+	validateParsed(a, headgate.ParseAttribute, at, p)
+}
+
+func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute, error), at *place, p *problems) {
+	read, err := parse(a.String())
 	if err != nil {
 		_, want := Explain(err)
 		p.add(at, Quote(a.String()), want)
@@ -214,7 +224,7 @@ func (e *extent) conditions(list []Condition, at *place, p *problems) {
 
 func (e *extent) test(t *Test, at *place, p *problems) {
 	at = at.field(t.Attribute.String())
-	validateAttribute(t.Attribute, at, p)
+	validateParsed(t.Attribute, ParseTested, at, p)
 	if len(t.Values) == 0 {
 		p.add(at, "", `a value, a list of values, or "*" for any`)
 	}

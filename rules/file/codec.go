@@ -12,7 +12,7 @@ import (
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
-	source.Words(c, headgate.ParseAttribute, headgate.Attribute.String)
+	source.Words(c, parseKey, headgate.Attribute.String)
 	source.Words(c, headgate.ParseLimit, headgate.Limit.String)
 	source.Words(c, rules.ParsePolicy, headgate.Policy.String)
 	source.Words(c, rules.ParseOwner, rules.Owner.String)
@@ -28,7 +28,16 @@ func newCodec() *source.Codec {
 	source.Nodes(c, decodeCost, func(v rules.Cost) *source.Node { return encodeCost(c, v) })
 	source.Nodes(c, decodeCondition, encodeCondition)
 	source.Nodes(c, decodeTests, encodeTests)
+	source.Nodes(c, decodeClient, func(v rules.Client) *source.Node { return encodeClient(c, v) })
 	return c
+}
+
+// parseKey reads an attribute of a key. What conditions can have besides is refused with the reason when the rule is validated.
+func parseKey(text string) (headgate.Attribute, error) {
+	if a, err := rules.ParseTested(text); err == nil {
+		return a, nil
+	}
+	return headgate.ParseAttribute(text)
 }
 
 // A limit is a text, or a mapping of its name and the text.
@@ -127,12 +136,21 @@ func decodeConditions(d *source.Decoder, n *source.Node, path string, into *[]ru
 }
 
 func decodeTest(d *source.Decoder, f *source.Field, path string, into *[]rules.Test) {
-	a, err := headgate.ParseAttribute(f.Name)
+	a, err := rules.ParseTested(f.Name)
 	if err != nil {
-		_, want := rules.Explain(err)
-		d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "unknown attribute", want)
+		refuseName(d, f, path, err)
 		return
 	}
+	decodeValues(d, f, path, a, into)
+}
+
+// refuseName refuses a field that is no attribute.
+func refuseName(d *source.Decoder, f *source.Field, path string, err error) {
+	_, want := rules.Explain(err)
+	d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "unknown attribute", want)
+}
+
+func decodeValues(d *source.Decoder, f *source.Field, path string, a headgate.Attribute, into *[]rules.Test) {
 	for _, t := range *into {
 		if t.Attribute == a { // header.X-Plan and header.x-plan are the same
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "a second "+a.String(), "each attribute once, with a list if it has several values")
@@ -162,33 +180,6 @@ func encodeCondition(c rules.Condition) *source.Node {
 			list.Items = append(list.Items, encodeCondition(below))
 		}
 		n.Append(part.name, list)
-	}
-	return n
-}
-
-// The attributes of a client are a mapping, too.
-func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.Test) {
-	if n.Kind != source.Map {
-		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { user: acme, api_key: [k1, k2] }")
-		return
-	}
-	for i := range n.Fields {
-		decodeTest(d, &n.Fields[i], source.Join(path, n.Fields[i].Name), into)
-	}
-}
-
-func encodeTests(tests []rules.Test) *source.Node {
-	n := &source.Node{Kind: source.Map}
-	for _, t := range tests {
-		if len(t.Values) == 1 {
-			n.Append(t.Attribute.String(), source.Text(t.Values[0]))
-			continue
-		}
-		list := &source.Node{Kind: source.List}
-		for _, value := range t.Values {
-			list.Items = append(list.Items, source.Text(value))
-		}
-		n.Append(t.Attribute.String(), list)
 	}
 	return n
 }

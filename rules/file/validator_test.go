@@ -146,7 +146,13 @@ func (v *validator) word(s schema, word string, argument, value any, path string
 	case "properties", "patternProperties":
 		return v.fields(word, argument.(schema), fields, path)
 	case "additionalProperties":
-		return v.additional(s, fields)
+		return v.additional(s, argument, fields, path)
+	case "propertyNames":
+		for name := range fields {
+			if err := v.check(argument.(schema), name, path); err != nil {
+				return err
+			}
+		}
 	default:
 		return fmt.Errorf("the validator does not know the word %q", word)
 	}
@@ -182,16 +188,23 @@ func (v *validator) fields(word string, properties, fields schema, path string) 
 	return nil
 }
 
-func (v *validator) additional(s, fields schema) error {
+func (v *validator) additional(s schema, argument any, fields schema, path string) error {
 	known, _ := s["properties"].(schema)
 	patterns, _ := s["patternProperties"].(schema)
-	for field := range fields {
+	others, taken := argument.(schema)
+	for field, value := range fields {
 		_, ok := known[field]
 		for pattern := range patterns {
 			ok = ok || v.matches(pattern, field)
 		}
-		if !ok {
+		if ok {
+			continue
+		}
+		if !taken {
 			return fmt.Errorf("unknown field %q", field)
+		}
+		if err := v.check(others, value, path+"."+field); err != nil {
+			return err
 		}
 	}
 	return nil

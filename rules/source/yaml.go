@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -19,7 +20,7 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 			root, p = nil, &Problem{Value: fmt.Sprint(fault), Want: "YAML that can be read"}
 		}
 	}()
-	tokens := lexer.Tokenize(string(data))
+	tokens := joinPlain(lexer.Tokenize(string(data)))
 	if p := guard(tokens); p != nil {
 		return nil, p
 	}
@@ -41,6 +42,58 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 		}
 	}
 	return root, nil
+}
+
+// joinPlain puts together what the lexer takes apart in a list within braces, such as { upstreams: [http://a:80] }: a colon
+// separates a name from its value only before a space or a bracket.
+func joinPlain(tokens token.Tokens) token.Tokens {
+	var open []token.Type // brackets
+	joined := tokens[:0:0]
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			open = append(open, t.Type)
+		case token.MappingEndType, token.SequenceEndType:
+			open = open[:max(len(open)-1, 0)]
+		case token.MappingValueType:
+			if len(open) == 0 || open[len(open)-1] != token.SequenceStartType || i+1 == len(tokens) {
+				break // where no list is, {a:1} is read as it was meant
+			}
+			before, after := joined[len(joined)-1], tokens[i+1]
+			if !isPlain(after) || !touch(t, after) {
+				break
+			}
+			text := t.Value + after.Value
+			switch {
+			case isPlain(before) && touch(before, t):
+				text = before.Value + text
+				joined[len(joined)-1] = token.String(text, text, before.Position)
+			case before.Type == token.SequenceStartType, before.Type == token.CollectEntryType:
+				joined = append(joined, token.String(text, text, t.Position)) // ::1
+			default:
+				joined = append(joined, t)
+				continue
+			}
+			i++
+			continue
+		}
+		joined = append(joined, t)
+	}
+	for i, t := range joined {
+		t.Prev, t.Next = nil, nil
+		if i > 0 {
+			t.Prev, joined[i-1].Next = joined[i-1], t
+		}
+	}
+	return joined
+}
+
+func isPlain(t *token.Token) bool { return t.CharacterType == token.CharacterTypeMiscellaneous }
+
+// touch tells whether nothing is between two tokens.
+func touch(a, b *token.Token) bool {
+	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
 func syntaxProblem(err error) *Problem {

@@ -1,0 +1,79 @@
+package file
+
+import (
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/source"
+)
+
+// The attributes of a client are a mapping of those that name it, and of its properties.
+func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Client) {
+	d.Fields(n, path, into)
+	attributes := n.Field("attributes")
+	if attributes == nil || attributes.Kind != source.Map {
+		return
+	}
+	for i := range attributes.Fields {
+		f := &attributes.Fields[i]
+		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has said what is wrong with others
+			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), into)
+		}
+	}
+}
+
+func decodeProperty(d *source.Decoder, f *source.Field, path string, into *rules.Client) {
+	if f.Value.Kind != source.Scalar {
+		d.Refuse(f.Value, path, f.Value.Kind.String(), "one value: it is a property, which describes the client and does not name it")
+		return
+	}
+	into.Properties = append(into.Properties, rules.Property{Name: f.Name, Value: f.Value.Text})
+}
+
+// decodeTests takes what names a client of its attributes.
+func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.Test) {
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { user: acme, api_key: [k1, k2], plan: gold }")
+		return
+	}
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		here := source.Join(path, f.Name)
+		switch a, property, err := rules.ParseClientAttribute(f.Name); {
+		case err != nil:
+			refuseName(d, f, here, err)
+		case !property:
+			decodeValues(d, f, here, a, into)
+		}
+	}
+}
+
+// encodeClient writes properties behind the attributes that name the client.
+func encodeClient(c *source.Codec, v rules.Client) *source.Node {
+	if len(v.Properties) == 0 {
+		return c.Struct(v)
+	}
+	named := v.Attributes
+	v.Attributes = []rules.Test{{}} // so that they stand where they belong
+	n := c.Struct(v)
+	attributes := n.Field("attributes")
+	*attributes = *encodeTests(named)
+	for _, p := range v.Properties {
+		attributes.Append(p.Name, source.Text(p.Value))
+	}
+	return n
+}
+
+func encodeTests(tests []rules.Test) *source.Node {
+	n := &source.Node{Kind: source.Map}
+	for _, t := range tests {
+		if len(t.Values) == 1 {
+			n.Append(t.Attribute.String(), source.Text(t.Values[0]))
+			continue
+		}
+		list := &source.Node{Kind: source.List}
+		for _, value := range t.Values {
+			list.Items = append(list.Items, source.Text(value))
+		}
+		n.Append(t.Attribute.String(), list)
+	}
+	return n
+}
