@@ -56,6 +56,7 @@ func (e *Engine) withdraw(id string) ([]counter, bool) {
 		return nil, false
 	}
 	counters := e.countersOf(c) // which need the client's limits
+	e.gone.Add(1)
 	e.registry.Remove(id)
 	return counters, true
 }

@@ -38,14 +38,19 @@ func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) er
 // sampling is of how many decisions one is measured.
 const sampling = 32
 
+// begin returns when a decision began, zero if that is not measured.
+func (e *Engine) begin() (start time.Time) {
+	if e.config.Observe != nil && rand.Uint32()%sampling == 0 {
+		start = time.Now()
+	}
+	return start
+}
+
 func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, more bool) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	var start time.Time
-	if e.config.Observe != nil && rand.Uint32()%sampling == 0 {
-		start = time.Now()
-	}
+	start := e.begin()
 	v.reset(e)
 	if err := v.match(s, t.Rule); err != nil {
 		return err
@@ -54,20 +59,33 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 		v.reset(e)
 		return err
 	}
-	if e.config.Observe != nil && !t.peeks() {
-		if !start.IsZero() {
-			v.Took = max(time.Since(start), 1)
-		}
-		e.config.Observe(v)
+	if !t.peeks() {
+		v.observe(start)
 	}
 	return nil
+}
+
+// observe tells of a decision that began at start, zero if that was not measured.
+func (v *Verdict) observe(start time.Time) {
+	if v.engine.config.Observe == nil {
+		return
+	}
+	if !start.IsZero() {
+		v.Took = max(time.Since(start), 1)
+	}
+	v.engine.config.Observe(v)
 }
 
 // match finds the rules that decide: the one of that id, or all that match.
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
+		// A client who is there for but a moment is not missed: he comes before or after that, or has gone meanwhile.
+		gone, lasting := v.engine.gone.Load(), set.Lasting()
 		v.matched = set.Match(s, v.matched)
+		if lasting && set.Lasting() && gone == v.engine.gone.Load() {
+			v.set = set
+		}
 		return nil
 	}
 	var ok bool
@@ -111,6 +129,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			v.addSimple(s, at, true)
 		}
 		v.binding = len(v.checks)
+		v.repeats = v.set != nil && !v.settles
 		return v.takeSimple(ctx, t, at)
 	}
 	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}

@@ -14,6 +14,7 @@ type Engine struct {
 	stores  stores
 	current atomic.Pointer[rules.Set] // in force; never nil
 	waiting atomic.Int64              // requests that are held
+	gone    atomic.Uint64             // how many clients were removed, or are about to be
 	sealer  *sealer                   // of leases; nil if they are not sealed
 
 	mu       sync.Mutex // of those who change rules or clients

@@ -14,6 +14,8 @@ import (
 type Explanation struct {
 	// Verdict is what Decide would say now. It holds nothing, and there is nothing to settle.
 	Verdict Verdict
+	// Properties are what client.<name> is in the conditions of rules, as far as they ask for it.
+	Properties []rules.Property
 	// Rules are all rules that match, in their order.
 	Rules []Explained
 }
@@ -25,6 +27,8 @@ type Explained struct {
 	Override int
 	// Client is the id of the registered client, empty if it is none.
 	Client string
+	// Properties are what client.<name> is in the conditions of the rule's overrides, as far as rules ask for it.
+	Properties []rules.Property
 	// Shared tells that others count under the same key: it is asked after those that are the client's own.
 	Shared bool
 	// Key is what the request is counted by: the attributes of the rule's key, or the address in their place. Empty for a
@@ -85,11 +89,13 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	}
 	v.foresee()
 	outcomes := v.Outcomes()
+	set := e.current.Load()
+	x.Properties = set.Properties("", s)
 	for i := range v.matched {
 		m := &v.matched[i]
 		x.Rules = append(x.Rules, Explained{
 			Outcome: outcomes[i], Override: m.Override, Client: m.Client, Shared: m.Shared, Key: keyOf(m, s),
-			Cost: t.of(m.Rule, s),
+			Cost: t.of(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
 		})
 	}
 	return x, errors.Join(errs...)

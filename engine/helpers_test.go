@@ -21,6 +21,7 @@ var (
 	ip     = headgate.Attribute{Kind: headgate.AttrIP}
 	user   = headgate.Attribute{Kind: headgate.AttrUser}
 	path   = headgate.Attribute{Kind: headgate.AttrPath}
+	host   = headgate.Attribute{Kind: headgate.AttrHost}
 	tenant = header("x-tenant")
 )
 

@@ -97,6 +97,9 @@ type Verdict struct {
 	reads     bool
 	delays    bool // some rule may hold it
 	smooth    bool // see Smooth, which asks for more
+
+	set     *rules.Set // by which it was matched, if the same request would be matched in the same way again; else nil
+	repeats bool       // and nothing but its checks decides it: see DecideAgain
 }
 
 // asked is what goes with a check.
@@ -127,6 +130,7 @@ func (v *Verdict) reset(e *Engine) {
 	v.matched, v.checks, v.asked, v.keys = v.matched[:0], v.checks[:0], v.asked[:0], v.keys[:0]
 	v.decisions, v.applied, v.outcomes = v.decisions[:0], v.applied[:0], v.outcomes[:0]
 	v.binding, v.holds, v.settles, v.reads, v.delays, v.smooth = 0, false, false, false, false, false
+	v.set, v.repeats = nil, false
 }
 
 // rule returns whose check it is.

@@ -82,22 +82,7 @@ func TestSlowBodiesAre408(t *testing.T) {
 		t.Run(name+" that trickle", func(t *testing.T) {
 			conn, r := dial(t, g)
 			send(t, conn, head)
-			stop := make(chan struct{})
-			defer close(stop)
-			go func() {
-				tick := time.NewTicker(20 * time.Millisecond)
-				defer tick.Stop()
-				for {
-					select {
-					case <-stop:
-						return
-					case <-tick.C:
-						if _, err := io.WriteString(conn, "x"); err != nil { // 50 bytes a second, and never silent for long
-							return
-						}
-					}
-				}
-			}()
+			go trickle(t.Context(), conn, "x") // 50 bytes a second, and never silent for long
 			wantProblem(t, receive(t, r, "POST"), http.StatusRequestTimeout)
 		})
 	}

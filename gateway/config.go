@@ -106,7 +106,8 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	// NetHTTP has net/http's server serve all clients, in place of the faster one of package downstream, which leaves to
-	// net/http what is not plain HTTP/1.1. Answers are the same. Default false.
+	// net/http what is not plain HTTP/1.1. Answers are the same, but a connection is kept on which a request has said in two
+	// ways how long it is, and one that ends within 14 bytes is waited for. Default false.
 	NetHTTP bool
 
 	// AccessLog says which requests are logged. Default none.

@@ -93,6 +93,7 @@ type lineWriter interface {
 	HeaderLines() (room []byte, ok bool)
 	SetHeaderLines(lines []byte, instead []string)
 	TakeHeaderLine(name, value string) bool
+	Kept() (kept *any, repeats bool)
 }
 
 // HeaderLines returns room for lines of the header, if the front takes them.
@@ -119,6 +120,15 @@ func (ex *exchange) TakeHeaderLine(name, value string) bool {
 	default:
 		return ex.lines.TakeHeaderLine(name, value)
 	}
+}
+
+// Kept is the front's, for a limiter that goes by what the gateway has found out of who is asking: that is the same if the
+// request is, as long as nobody has changed it in between.
+func (ex *exchange) Kept() (kept *any, repeats bool) {
+	if ex.lines == nil || !ex.plain || !ex.g.keeps {
+		return nil, false
+	}
+	return ex.lines.Kept()
 }
 
 // Unserved tells the limiter that the request was let pass, but nothing of it has reached an upstream.

@@ -22,6 +22,7 @@ type Gateway struct {
 	identity     *identity.Identifier
 	routes       routes
 	limited      http.Handler // the limiter around the proxy
+	keeps        bool         // nothing stands between us and a limiter that keeps what it needs between requests
 	idHeader     string
 	via          []string // what is added to answers; nil for nothing
 	proxyHeaders proxyHeaders
@@ -91,6 +92,7 @@ func New(config Config) (*Gateway, error) {
 	g.limited = http.HandlerFunc(g.proxy)
 	if config.Limit != nil {
 		g.limited = config.Limit(g.limited)
+		_, g.keeps = g.limited.(interface{ KeepsBetweenRequests() })
 	}
 	if config.AccessLog != nil {
 		g.log = newAccessLogger(config.AccessLog)

@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/rawhttp"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/logbook"
 )
 
-// patience is how long tests wait for what should happen at once, on a machine that may be busy.
-const patience = time.Minute
+const patience = rawhttp.Patience
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -205,26 +205,31 @@ func refusing(t testing.TB) string {
 // dial connects to the gateway.
 func dial(t testing.TB, g *Gateway) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addrOf(g))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, bufio.NewReader(conn)
+	return rawhttp.Dial(t, addrOf(g))
 }
 
 func send(t testing.TB, conn net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
+	rawhttp.Send(t, conn, text)
 }
 
-// lines makes a request out of lines.
-func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
+func lines(l ...string) string { return rawhttp.Lines(l...) }
+
+// trickle sends a text again and again, fifty times a second, until the connection ends or the context.
+func trickle(ctx context.Context, conn net.Conn, text string) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := io.WriteString(conn, text); err != nil {
+				return
+			}
+		}
+	}
+}
 
 // An answer is what a client got.
 type answer struct {

@@ -108,13 +108,18 @@ func or2(err, instead error) error {
 
 // crowded is how many requests may be under way for each core before those that are decided let others be decided first. Code
 // and data of the limiter are then fetched into the caches once for several of them, which spares more than waiting costs. With
-// fewer under way there is hardly another that could be decided meanwhile.
+// fewer under way there is hardly another that could be decided meanwhile. Who lets others go first is behind those that can run
+// at that moment, and not behind any that come later: nobody starves. Connections that were upgraded wait for hours, and for
+// nothing that is decided, so they are no crowd.
 const crowded = 8
+
+// begins counts a request, and tells whether there is a crowd.
+func (s *upstreamServer) begins(crowd int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > crowd }
 
 // try asks one upstream.
 func (ex *exchange) try(ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer) (upstream.Outcome, error) {
 	s.requests.Add(1)
-	if s.inFlight.Add(1) > ex.g.crowd {
+	if s.begins(ex.g.crowd) {
 		runtime.Gosched()
 	}
 	defer s.inFlight.Add(-1)

@@ -39,9 +39,9 @@ type upstreamServer struct {
 	checks   int           // checks in a row, of the kind that the state is not
 	lastErr  error
 
-	inFlight, requests, failed, ejections atomic.Int64
-	checked, checksFailed                 atomic.Int64
-	faults                                [faultKinds]atomic.Int64
+	inFlight, upgraded, requests, failed, ejections atomic.Int64 // upgraded are in flight, too
+	checked, checksFailed                           atomic.Int64
+	faults                                          [faultKinds]atomic.Int64
 }
 
 // faultKinds is more than there are faults.

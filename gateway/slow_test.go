@@ -38,23 +38,8 @@ func TestSlowHeadersEndTheConnection(t *testing.T) {
 	}
 	// A trickle does not help.
 	conn, _ := dial(t, g)
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\n")
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				if _, err := io.WriteString(conn, "A: b\r\n"); err != nil {
-					return
-				}
-			}
-		}
-	}()
+	send(t, conn, "GET / HTTP/1.1\r\n")
+	go trickle(t.Context(), conn, "A: b\r\n")
 	for _, conn := range append(all, conn) {
 		ends(t, conn)
 	}

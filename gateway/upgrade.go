@@ -183,6 +183,8 @@ func (ex *exchange) connect(w http.ResponseWriter, answer *http.Response, back i
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return outcome, ex.upstream.tunnel.fault(upstream.FaultClient, "upgrade", err)
 	}
+	ex.upstream.upgraded.Add(1)
+	defer ex.upstream.upgraded.Add(-1)
 	outcome.Bytes = g.pass(one, buffered.Reader)
 	return outcome, nil
 }

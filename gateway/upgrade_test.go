@@ -101,6 +101,22 @@ func TestWebSocketsPassThrough(t *testing.T) {
 	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.InFlight == 0 && s.Conns == 0 })
 }
 
+// Connections that were upgraded may last for hours. If they were a crowd, every request would give way to others for as long.
+func TestUpgradesAreNoCrowd(t *testing.T) {
+	g := start(t, before(echo(t).URL))
+	for range 3 {
+		conn, r, _ := websocket(t, g)
+		converse(t, conn, r, "hello")
+	}
+	s := g.routes.all[0].servers[0]
+	defer s.inFlight.Add(-2)
+	for i, want := range []bool{false, true} {
+		if got := s.begins(1); got != want {
+			t.Errorf("request %d beside 3 upgrades, of which one may be under way: a crowd %t, want %t", i+1, got, want)
+		}
+	}
+}
+
 // What the client sends together with its request is not lost.
 func TestUpgradePassesOnWhatCameEarly(t *testing.T) {
 	up := echo(t)

@@ -38,23 +38,43 @@ type exchange struct {
 	who     identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
+
+	place   *any // where it may be kept for the requests of one connection; nil if there is none
+	kept    bool // it is, and not of the pool
+	lasting bool // the verdict depends on what the request says, on rules and counters alone
 }
 
-func (l *limiter) release(x *exchange) { l.pool.Put(x) }
+func (l *limiter) release(x *exchange) {
+	if !x.kept {
+		x.place = nil
+		l.pool.Put(x)
+	}
+}
+
+// keep keeps it with its connection if the next request may be decided by what it knows, and is much like this one. Most
+// connections are idle at any time, so what takes much memory is none of theirs.
+func (x *exchange) keep(lasting bool) {
+	x.lasting = lasting && x.place != nil && x.verdict.Repeats()
+	if kept := x.lasting || x.kept && x.verdict.Small(); kept != x.kept {
+		x.kept = kept
+		*x.place = nil
+		if kept {
+			*x.place = x
+		}
+	}
+}
+
+// KeepsBetweenRequests tells a server whose Handler it is that it uses Kept, if the ResponseWriter has that. Who has changed
+// requests before they come here must not have it.
+func (h *handler) KeepsBetweenRequests() {}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := h.pool.Get().(*exchange)
-	who := h.identify(w, r, x)
-	if err := who.Malformed(); err != nil {
-		badRequest(w, x, err)
-		h.release(x)
+	x, repeats := h.exchange(w)
+	who, ok := h.decide(w, r, x, repeats)
+	if !ok {
 		return
 	}
 	v := &x.verdict
-	if err := h.Engine.Decide(r.Context(), who, v); err != nil {
-		h.undecided(w, r, x, err)
-		return
-	}
 	switch v.Action {
 	case engine.Reject:
 		h.reject(w, r, x)
@@ -68,6 +88,54 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		h.serve(w, r, x)
 	}
+}
+
+// exchange returns what the request needs, and tells whether it was last used for a request that said the same, on the same
+// connection. A server that knows has a method for it, and a place to keep it. That is used once somebody has repeated himself.
+func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
+	var place *any
+	if keeps, ok := w.(interface {
+		Kept() (kept *any, repeats bool)
+	}); ok {
+		place, repeats = keeps.Kept()
+	}
+	if place != nil && *place != nil {
+		if x, ok := (*place).(*exchange); ok {
+			repeats = repeats && x.lasting
+			x.lasting = false // until that was seen
+			return x, repeats
+		}
+		place = nil // somebody else's
+	}
+	x = l.pool.Get().(*exchange)
+	if repeats {
+		x.place = place
+	}
+	return x, false
+}
+
+// decide asks the engine. It returns who is asking, and is false if the request has been answered.
+func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, repeats bool) (who *identity.Attributes, ok bool) {
+	ctx, v := r.Context(), &x.verdict
+	if repeats {
+		decided, err := h.Engine.DecideAgain(ctx, v)
+		if decided && err == nil {
+			x.lasting = true
+			return nil, true
+		}
+	}
+	who = h.identify(w, r, x)
+	if err := who.Malformed(); err != nil {
+		badRequest(w, x, err)
+		h.release(x)
+		return who, false
+	}
+	if err := h.Engine.Decide(ctx, who, v); err != nil {
+		h.undecided(w, r, x, err)
+		return who, false
+	}
+	x.keep(who != &x.who && who.Lasting())
+	return who, true
 }
 
 // identify returns who is asking. A server that has found that out already, in the same way, may say so by a method of its

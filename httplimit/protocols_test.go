@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,32 +133,5 @@ func TestDroppedRequestsGetNoAnswerFromThoseWhoRecoverEither(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 		t.Errorf("answered with %d, want no answer", resp.StatusCode)
-	}
-}
-
-func TestCurl(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		t.Skip("no curl here")
-	}
-	g := newGate(t, "rules: [{id: a, key: api_key, limits: 2/m}]", httplimit.Config{})
-	url := serve(t, g.limit(ok))
-	run := func(args ...string) string {
-		t.Helper()
-		args = append([]string{"--silent", "--max-time", "10", "--output", "/dev/null", "--write-out", "%{http_code} "}, args...)
-		out, err := exec.CommandContext(t.Context(), curl, args...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
-	}
-	if got := run("-H", "X-API-Key: alice", url+"/[1-4]"); got != "200 200 429 429 " {
-		t.Errorf("four requests of alice: %s, want 200 200 429 429", got)
-	}
-	if got := run("-H", "X-API-Key: bob", url); got != "200 " {
-		t.Errorf("one of bob: %s, want 200", got)
-	}
-	if got := run("-H", "X-API-Key: alice", "-w", "%header{retry-after} %header{ratelimit}", url); got != `30 "a";r=0;t=30` {
-		t.Errorf("alice is told %s, want 30 and the limit", got)
 	}
 }

@@ -1,4 +1,5 @@
 // Command echo shows the middleware with the framework echo, which takes those of net/http with echo.WrapMiddleware.
+// A group's is not asked about paths that have no route; limit(echo.New()) is, before all of it.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done

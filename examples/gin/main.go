@@ -2,7 +2,7 @@
 //
 //	http.ListenAndServe(":8080", limit(gin.New()))
 //
-// For a group of routes, limited makes it one of gin's.
+// For a group of routes, limited makes it one of gin's. There gin does not ask it about paths that have no route.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done

@@ -44,8 +44,12 @@ type conn struct {
 	in     inbox
 
 	head     head
-	size     int // of the head, in bytes
-	blanks   int // how many line breaks may come before the next head
+	text     string // of the head; the request's strings are parts of it
+	kept     any    // what a handler keeps between requests
+	looked   bool   // the handler of this request has looked at it
+	repeats  bool   // so has that of the request before, whose head was the same
+	size     int    // of the head, in bytes
+	blanks   int    // how many line breaks may come before the next head
 	values   []string
 	url      url.URL
 	context  *requestContext
@@ -210,7 +214,9 @@ func (c *conn) next() coming {
 		case end > 0 && !c.head.parse(b[:end]):
 			return refused
 		case end > 0:
-			return c.take(string(b[:end]))
+			return c.take(b[:end])
+		case isNoRequest(b):
+			return refused // as soon as that is known, as net/http does
 		}
 		// It comes in pieces, and has one time for all of them.
 		now := c.server.now()
@@ -232,8 +238,20 @@ func (c *conn) next() coming {
 	}
 }
 
+// isNoRequest tells whether the first line is there, and too short to be that of a request, such as the GET / of HTTP/0.9.
+func isNoRequest(b []byte) bool {
+	const shortest = len("G / HTTP/1.1")
+	return bytes.IndexByte(b[:min(len(b), shortest)], '\n') >= 0
+}
+
 // take makes a request of the head that was read.
-func (c *conn) take(text string) coming {
+func (c *conn) take(b []byte) coming {
+	same := string(b) == c.text
+	if !same {
+		c.text = string(b)
+	}
+	text := c.text
+	c.repeats, c.looked = same && c.looked, false
 	if n := len(c.head.fields); cap(c.values) < n {
 		c.values = make([]string, n+8)
 	}
@@ -325,6 +343,7 @@ func (c *conn) answer() bool {
 	c.unwatch()
 	if c.isLarge() {
 		c.values, c.head, c.url = nil, head{}, url.URL{}
+		c.text, c.kept = "", nil
 		c.renew(make(http.Header, fewFields))
 	}
 	if !c.body.drain() {

@@ -169,6 +169,22 @@ func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	}
 }
 
+// isAmbiguous tells whether a text may say in two ways how long a body is, after which connections end here.
+func isAmbiguous(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "\ncontent-length:") && strings.Contains(text, "\ntransfer-encoding:")
+}
+
+// untilChunks returns answers up to that to a body in chunks, whether or not the connection is then closed.
+func untilChunks(answers []string) []string {
+	for i, a := range answers {
+		if strings.Contains(a, `["chunked"]`) {
+			return append(answers[:i:i], strings.Replace(a, " close=true", " close=false", 1))
+		}
+	}
+	return answers
+}
+
 // What is sent to us is seen and answered as if it had been sent to net/http.
 func TestWhateverIsSentIsSeenAsByNetHTTP(t *testing.T) {
 	all := inputs()
@@ -198,6 +214,9 @@ func TestWhateverIsSentIsSeenAsByNetHTTP(t *testing.T) {
 				}
 				text = mode.first + text + after
 				got, want := exchangeRaw(t, ours.addr, text, mode.piece), exchangeRaw(t, theirs, text, mode.piece)
+				if isAmbiguous(text) {
+					got, want = untilChunks(got), untilChunks(want)
+				}
 				if !slices.Equal(got, want) {
 					t.Errorf("%.300q\n got %.900q\nwant %.900q", text, got, want)
 				}

@@ -20,7 +20,9 @@
 //	HTTP/1.0, and whatever is not HTTP
 //	anything that net/http refuses, or reads in another way than it is read here
 //
-// That the last is true, a fuzz target shows.
+// That the last is true, a fuzz target shows. There is one thing that net/http does not do: a connection on which a request has
+// said in two ways how long its body is, by Transfer-Encoding and Content-Length, or in HTTP/1.0 by Transfer-Encoding, ends with
+// the answer (RFC 9112, 6.1).
 //
 // # Requests
 //

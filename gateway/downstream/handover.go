@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -59,6 +60,12 @@ func (c *conn) handOver() bool {
 	to := c.rwc
 	if rest := c.in.bytes(); len(rest) > 0 {
 		again := &replayed{Conn: c.rwc, rest: append([]byte(nil), rest...)}
+		// net/http looks for a preface of HTTP/2, and waits for as many bytes. So short a request is none, and what is added
+		// here comes after the answer that says so.
+		for len(again.rest) < len(preface) {
+			again.rest = append(again.rest, '\n')
+		}
+		again.plain = !bytes.HasPrefix(rest, preface)
 		again.from.Store(c)
 		to = again
 		if secure, ok := c.rwc.(*tls.Conn); ok {
@@ -76,11 +83,21 @@ func (c *conn) handOver() bool {
 // replayed is a connection of which some was read already.
 type replayed struct {
 	net.Conn
-	rest []byte
+	rest  []byte
+	plain bool // it is not HTTP/2's
+	framing
 	from atomic.Pointer[conn] // until it is answered; nil if it was not handed over
 }
 
 func (r *replayed) Read(p []byte) (int, error) {
+	n, err := r.read(p)
+	if r.plain {
+		r.see(p[:n])
+	}
+	return n, err
+}
+
+func (r *replayed) read(p []byte) (int, error) {
 	if len(r.rest) > 0 {
 		n := copy(p, r.rest)
 		if r.rest = r.rest[n:]; len(r.rest) == 0 {
@@ -90,6 +107,8 @@ func (r *replayed) Read(p []byte) (int, error) {
 	}
 	return r.Conn.Read(p)
 }
+
+func (r *replayed) frames() *framing { return &r.framing }
 
 func (r *replayed) Write(p []byte) (int, error) {
 	r.answered()

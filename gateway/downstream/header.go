@@ -14,6 +14,17 @@ import (
 // HeaderLines returns room for lines of the header, for SetHeaderLines. It tells that this is possible.
 func (w *response) HeaderLines() (room []byte, ok bool) { return w.lines[:0], true }
 
+// Kept returns a place where a handler may keep something between the requests of a connection, and tells whether the handler of
+// the request before has looked there, and that request's head was the same, byte by byte but for how names are written. There is
+// no place for who looks second in the same request: what stands between them may have changed it.
+func (w *response) Kept() (kept *any, repeats bool) {
+	if w.conn.looked {
+		return nil, false
+	}
+	w.conn.looked = true
+	return &w.conn.kept, w.conn.repeats
+}
+
 // SetHeaderLines says lines of the header as they are sent: each has a name and a value that are valid, and ends with CR and LF.
 // They are not sent with interim answers. Headers of the names given are left out in return.
 func (w *response) SetHeaderLines(lines []byte, instead []string) {

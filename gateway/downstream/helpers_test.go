@@ -9,16 +9,15 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/rawhttp"
 	"github.com/headgate/headgate/internal/logbook"
 )
 
-// patience is how long tests wait for what should happen at once, on a machine that may be busy.
-const patience = time.Minute
+const patience = rawhttp.Patience
 
 // A site is a server in a test.
 type site struct {
@@ -109,26 +108,15 @@ func reference(t testing.TB, h http.HandlerFunc) string {
 
 func dial(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	return c, bufio.NewReader(c)
+	return rawhttp.Dial(t, addr)
 }
 
 func send(t testing.TB, c net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	rawhttp.Send(t, c, text)
 }
 
-// lines makes a request out of lines.
-func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
+func lines(l ...string) string { return rawhttp.Lines(l...) }
 
 func get(path string, more ...string) string {
 	return lines(append([]string{"GET " + path + " HTTP/1.1", "Host: example.com"}, more...)...)

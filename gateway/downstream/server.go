@@ -77,6 +77,7 @@ func (s *Server) begin(l net.Listener) error {
 		// By this Rest knows that connections may come whose TLS has chosen HTTP/2.
 		s.Rest.TLSConfig = s.tls.Clone()
 	}
+	closeAmbiguous(s.Rest)
 	s.resting.Add(1) // here, so that Shutdown either waits for it or comes before it
 	return nil
 }

@@ -1,0 +1,50 @@
+package downstream
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// What a handler keeps is of the request before only if that was the same, and the handler has looked at it then, too.
+func TestWhatIsKeptIsOfTheSameRequestOnTheSameConnection(t *testing.T) {
+	var blind atomic.Bool // once, the handler does not look
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		if blind.Swap(false) {
+			return
+		}
+		kept, repeats := w.(interface{ Kept() (*any, bool) }).Kept()
+		n, _ := (*kept).(int)
+		*kept = n + 1
+		fmt.Fprintf(w, "%d %v %s", n, repeats, r.Header.Get("X-Who"))
+	})
+	long := "X-Long: " + fmt.Sprintf("%08000d", 7)
+	c, r := dial(t, s.addr)
+	for i, tt := range []struct{ request, want string }{
+		{get("/a", "X-Who: alice"), "0 false alice"},
+		{get("/a", "X-Who: alice"), "1 true alice"},
+		{get("/a", "x-who: alice"), "2 true alice"}, // which is the same
+		{get("/a", "X-Who: bob"), "3 false bob"},
+		{get("/a", "X-Who: bob", "X-Who: bob"), "4 false bob"},
+		{get("/b", "X-Who: bob"), "5 false bob"},
+		{get("/b", "X-Who: bob"), "6 true bob"},
+		{get("/b", "X-Who: bob"), ""},
+		{get("/b", "X-Who: bob"), "7 false bob"},
+		{lines("POST /b HTTP/1.1", "Host: example.com", "Content-Length: 1") + "x", "8 false "},
+		{lines("POST /b HTTP/1.1", "Host: example.com", "Content-Length: 1") + "y", "9 true "},
+		{get("/b", long), "10 false "},
+		{get("/b", long), "0 false "}, // nothing is kept of what is large
+	} {
+		blind.Store(tt.want == "")
+		send(t, c, tt.request)
+		if a := receive(t, r, "GET"); a.body != tt.want {
+			t.Errorf("request %d: %q, want %q", i, a.body, tt.want)
+		}
+	}
+	c, r = dial(t, s.addr)
+	send(t, c, get("/b", "X-Who: bob"))
+	if a := receive(t, r, "GET"); a.body != "0 false bob" {
+		t.Errorf("another connection: %q, want nothing kept", a.body)
+	}
+}

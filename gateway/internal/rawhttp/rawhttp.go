@@ -1,0 +1,39 @@
+// Package rawhttp is for tests that speak HTTP/1 byte by byte.
+package rawhttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Patience is how long tests wait for what should happen at once, on a machine that may be busy.
+const Patience = time.Minute
+
+// Dial connects to an address until the test ends. Nothing on the connection may take longer than Patience.
+func Dial(t testing.TB, address string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn, bufio.NewReader(conn)
+}
+
+// Send sends text.
+func Send(t testing.TB, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lines makes a request out of lines.
+func Lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }
