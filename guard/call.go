@@ -58,7 +58,11 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 		s.told(k.leave, nil, now)
 	}
 	g.terms.end(k.ctx)
-	if v == failed || v == refused {
+	switch v {
+	case refused:
+		g.counters.failures.Add(1)
+		g.refused(s, c, err, now)
+	case failed:
 		g.counters.failures.Add(1)
 		if !s.down.Load() {
 			g.warn(s, err)

@@ -118,7 +118,7 @@ func TestFullStoreIsDegradedButNotDown(t *testing.T) {
 		f.breaks("a", fault{err: fmt.Errorf("oom: %w", headgate.ErrFull)})
 		var told atomic.Int64
 		g := newGuard(t, f, Options{OnEvent: func(e Event) {
-			if e.Kind == Failing {
+			if e.Kind == Refusing {
 				told.Add(1)
 			}
 		}})

@@ -16,7 +16,8 @@ type Event struct {
 	Err error
 	// Started tells, when a circuit opens, that the shard has not answered once since the guard was made.
 	Started bool
-	// Down is, when a circuit closes, for how long it was open, and Degraded how many decisions policies made meanwhile.
+	// Down is, when a circuit closes, for how long it was open, and Degraded how many decisions policies made meanwhile. When a
+	// shard decides again it is for how long it refused to, and how many calls.
 	Down     time.Duration
 	Degraded int64
 }
@@ -31,6 +32,8 @@ const (
 	StillDown                   // the first probe after that failed
 	Recovered                   // the circuit closed
 	Vanished                    // the circuit was open and nobody has asked for the shard for a while; it is forgotten
+	Refusing                    // the shard works and refuses to decide, as its memory is full or a key has something else in it
+	Deciding                    // it has refused nothing for a while
 	eventKinds                  // how many there are
 )
 
@@ -40,6 +43,8 @@ var eventTexts = [eventKinds]string{
 	StillDown: "store is still down",
 	Recovered: "store is back, decisions are exact again",
 	Vanished:  "shard was down and is not asked for any more",
+	Refusing:  "store refuses to decide, policies decide what it refuses",
+	Deciding:  "store refuses nothing any more, decisions are exact again",
 }
 
 func (k EventKind) String() string {
@@ -88,7 +93,7 @@ func logEvent(e Event) {
 	switch e.Kind {
 	case Opened:
 		args = append(args, "started", e.Started)
-	case Recovered:
+	case Recovered, Deciding:
 		args = append(args, "down", e.Down, "degraded", e.Degraded)
 	}
 	slog.Warn("headgate: "+e.Kind.String(), args...)

@@ -36,13 +36,15 @@ func afterProbe(wait, down time.Duration) time.Duration {
 const idleProbes = 120
 
 // goProbe starts the prober of a shard that went down, which first waits.
-func (g *Guard) goProbe(s *shard, wait time.Duration) {
+func (g *Guard) goProbe(s *shard, wait time.Duration) { g.run(func() { g.probeUntilUp(s, wait) }) }
+
+// run starts something that ends with the guard, which waits for it.
+func (g *Guard) run(what func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed.Load() {
-		return
+	if !g.closed.Load() {
+		g.running.Go(what)
 	}
-	g.running.Go(func() { g.probeUntilUp(s, wait) })
 }
 
 func (g *Guard) probeUntilUp(s *shard, wait time.Duration) {
@@ -87,17 +89,11 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 	g.counters.probes.Add(1)
 	ctx, cancel := context.WithTimeout(g.life, g.options.Deadline)
 	defer cancel()
-	switch f := s.failed.Load(); {
-	case g.prober != nil:
-		err = g.prober.Probe(ctx, s.name)
-	case f != nil:
-		look := f.check
-		look.Cost = 0
-		if look.Limit == (headgate.Limit{}) { // that of a Reset
-			look.Limit = headgate.PerSecond(1)
-		}
-		_, err = g.inner.Take(ctx, look)
+	var last *headgate.Check
+	if f := s.failed.Load(); f != nil {
+		last = &f.check
 	}
+	err = g.knock(ctx, s, last)
 	switch judge(g.life, err) {
 	case answered, refused:
 		done(nil)

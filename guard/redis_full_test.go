@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -50,8 +51,11 @@ func TestAServerOutOfMemoryNeverAllowsInSilence(t *testing.T) {
 	if stats.Open != keys || stats.Closed != keys || stats.Local != keys {
 		t.Errorf("%+v, want %d decisions by each policy", stats, keys)
 	}
-	if s := g.Shards()[0]; s.Open {
-		t.Errorf("the circuit is open: %v; want it closed, for the server answers", s.Err)
+	if s := g.Shards()[0]; s.Open || !errors.Is(s.Refuses, headgate.ErrFull) || !strings.Contains(s.Refuses.Error(), "raise its maxmemory") {
+		t.Errorf("%+v; want a closed circuit, for the server answers, and that it refuses, with the cure", s)
+	}
+	if err := store.Probe(t.Context(), server.Addr()); !errors.Is(err, headgate.ErrFull) {
+		t.Errorf("a probe says %v while the memory is full, want headgate.ErrFull", err)
 	}
 	if _, err := server.Do("CONFIG", "SET", "maxmemory", "0"); err != nil {
 		t.Fatal(err)
@@ -69,4 +73,5 @@ func TestAServerOutOfMemoryNeverAllowsInSilence(t *testing.T) {
 	if allowed != 9 {
 		t.Errorf("%d of %d pass when there is memory again, want 9", allowed, keys)
 	}
+	await.NoError(t, "the shard to refuse nothing any more", func() error { return g.Shards()[0].Refuses })
 }

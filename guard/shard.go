@@ -44,7 +44,8 @@ type shard struct {
 	wellAt   atomic.Int64 // the last of these, likewise
 	made     time.Time
 
-	failed atomic.Pointer[failure]
+	failed  atomic.Pointer[failure]
+	refusal atomic.Pointer[refusal] // nil while it decides what it is asked
 }
 
 // A failure is what last went wrong.

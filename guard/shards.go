@@ -23,7 +23,10 @@ type Shard struct {
 	Name string
 	// Open tells that its circuit is: it is not asked.
 	Open bool
-	// Since is when that last changed.
+	// Refuses is why it does not decide all that it is asked, though it works: its memory is full, or there is something else under
+	// a key. Policies decide what it refuses. Nil if it has refused nothing for some seconds.
+	Refuses error
+	// Since is when Open, or else Refuses, last changed.
 	Since time.Time
 	// Err is its last failure, nil if it had none.
 	Err error
@@ -106,6 +109,12 @@ func (g *Guard) Shards() []Shard {
 	states := make([]Shard, len(all))
 	for i, s := range all {
 		states[i] = Shard{Name: s.name, Open: s.down.Load(), Since: time.Unix(0, s.since.Load()), Err: s.lastErr()}
+		if r := s.refusal.Load(); r != nil {
+			states[i].Refuses = *r.why.Load()
+			if !states[i].Open {
+				states[i].Since = r.since
+			}
+		}
 	}
 	return states
 }

@@ -77,7 +77,8 @@ func (t *term) nextLook(now time.Time) time.Time {
 const (
 	// callerLook is how often it is seen whether callers have given up: a call may outlast its caller's context for so long.
 	callerLook = time.Millisecond
-	// manyTerms is how many may begin before those that are over are forgotten.
+	// manyTerms is how many may begin before those that are over are forgotten; or as many as are under way, if these are more, or
+	// else to look at them all would be most of the work when callers wait in a long line.
 	manyTerms = 256
 )
 
@@ -88,6 +89,7 @@ type terms struct {
 	reuses bool                 // those that are over, which nobody asks any more
 	over   sync.Pool            // of these
 	count  atomic.Uint64        // of all
+	due    atomic.Uint64        // the count at which there are many since the last look
 	began  atomic.Pointer[term] // since the last look, the latest first; some are over
 	looks  atomic.Int64         // when the next look is, in ns since the start; never if there is none
 	wanted atomic.Int64         // when one is wanted, likewise
@@ -101,6 +103,7 @@ const never = math.MaxInt64
 
 func newTerms(reuses bool) *terms {
 	s := &terms{start: time.Now(), reuses: reuses}
+	s.due.Store(manyTerms)
 	s.looks.Store(never)
 	s.wanted.Store(never)
 	return s
@@ -120,7 +123,7 @@ func (s *terms) begin(ctx context.Context, now, deadline time.Time) *term {
 			break
 		}
 	}
-	if s.count.Add(1)%manyTerms == 0 && s.mu.TryLock() {
+	if s.count.Add(1) >= s.due.Load() && s.mu.TryLock() {
 		s.look()
 	} else if at := int64(t.nextLook(now).Sub(s.start)); at < s.looks.Load() {
 		s.want(at)
@@ -189,6 +192,7 @@ func (s *terms) look() {
 	}
 	clear(s.live[len(kept):])
 	s.live = kept
+	s.due.Store(s.count.Load() + max(manyTerms, uint64(len(kept))))
 	if len(kept) > 0 {
 		s.wake(int64(next.Sub(s.start)))
 	}

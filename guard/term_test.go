@@ -240,3 +240,32 @@ func TestATermBeginsWhileOthersAreLookedAt(t *testing.T) {
 		}
 	})
 }
+
+// When callers wait in a long line, to see who has waited for too long is not done again for every few that come: it would take
+// the longer the longer the line is, so that it never gets shorter.
+func TestALongLineIsSeldomLookedAt(t *testing.T) {
+	const line = 1 << 16
+	s := newTerms(true)
+	now := time.Now()
+	looks, due := 0, s.due.Load()
+	var live []*term
+	for range line {
+		live = append(live, s.begin(context.Background(), now, now.Add(time.Hour)))
+		if next := s.due.Load(); next != due {
+			looks, due = looks+1, next
+		}
+	}
+	if looks < 2 || looks > 20 { // each time the line is twice as long: 8 or so
+		t.Errorf("%d looks at a line of %d, want from 2 to 20", looks, line)
+	}
+	for _, term := range live {
+		s.end(term)
+	}
+	for range 2 * line { // those that are over are forgotten all the same
+		s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+	}
+	if got := len(s.live); got > manyTerms {
+		t.Errorf("%d terms are remembered, want at most %d", got, manyTerms)
+	}
+	s.timer.Stop()
+}

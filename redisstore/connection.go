@@ -29,6 +29,7 @@ type connection struct {
 
 	topology atomic.Pointer[topology] // nil until it is known
 	why      atomic.Pointer[error]    // it is not
+	unfit    atomic.Pointer[error]    // why a server that was away at the start cannot be used now that it is there
 	warnings atomic.Pointer[[]Warning]
 
 	wanted  chan struct{}   // asks for a new map

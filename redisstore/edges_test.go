@@ -241,7 +241,7 @@ func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
 			}
 		}
 		_, err := open(t, server.URL(), Options{}).Take(within(t, unhurried), c)
-		says(t, err, server.Addr(), "else", "Options.Prefix")
+		says(t, err, server.Addr(), "else", "prefix")
 	}
 }
 

@@ -70,6 +70,15 @@ func (e *ServerError) Unwrap() []error {
 	return all
 }
 
+// sameTrouble tells whether two errors say the same. The network's own words differ each time, in the port that was ours.
+func sameTrouble(a, b error) bool {
+	var x, y *ServerError
+	if errors.As(a, &x) && errors.As(b, &y) {
+		return x.Server == y.Server && x.What == y.What && x.Cure == y.Cure
+	}
+	return a.Error() == b.Error()
+}
+
 // lasting tells whether an error is one that waiting does not cure.
 func lasting(err error) bool {
 	var e *ServerError
@@ -104,7 +113,7 @@ const (
 		"with your prefix for hg"
 	curePassword         = "give the right ones in the URL, as in redis://user:password@host or redis://:password@host"
 	cureSentinelPassword = "give the sentinels' own after the ? of the URL, as sentinel_password and, if they have users, sentinel_user"
-	cureKey              = "delete the key, or give Options.Prefix that nobody else uses"
+	cureKey              = "delete the key, or choose a prefix that nobody else uses"
 	cureCluster          = "see CLUSTER INFO; a cluster-require-full-coverage of no keeps the other keys served"
 	curePrimary          = "give the primary's address, or redis-sentinel:// or redis-cluster://, which follow it"
 )
@@ -276,7 +285,9 @@ func explainDial(err error, server string, usesTLS bool) error {
 		e.Cure = "want redis:// rather than rediss://, or the port for TLS"
 	case errors.As(err, &lookup):
 		e.What, e.Cure = "has a name that is not found", "check the host in the URL"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, os.ErrNotExist):
+		e.What, e.Cure = "is not there: nobody listens", "start it, or check the path in the URL and the server's unixsocket"
+	case errors.Is(err, syscall.ECONNREFUSED):
 		e.What, e.Cure = "is not there: nobody listens", "start it, or check host and port in the URL"
 	case errors.Is(err, os.ErrPermission):
 		e.What, e.Cure = "may not be reached by this user", "change the permissions of its socket (unixsocketperm)"

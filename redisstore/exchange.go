@@ -26,7 +26,8 @@ var exchangeLua string
 // A key is a hash in Redis of one field a node, and all its notes together are in one of 64 places, which a cluster spreads
 // over its servers. One call of a script serves all keys of a place: it leaves a node's notes and returns those of the
 // others that are new to it. Ages of notes are by the server's clock, and [Board.Date] tells its date. What is there is a message, not a counter: if it is
-// lost, each node remembers what it has heard, and the next notes say all that the lost ones did.
+// lost, each node remembers what it has heard, and the next notes say all that the lost ones did. A server that may lack the
+// latest, as one that was started again or was a replica, is known by its replication id, if nodes are allowed INFO.
 type Board struct {
 	store  *Store
 	name   string

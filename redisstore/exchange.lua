@@ -6,6 +6,9 @@
 -- ARGV[1]  who asks; ARGV[2] his mark; ARGV[3] an epoch in case there is none; ARGV[4] the epoch that he knows
 -- ARGV[5…] for each key: the version up to which he knows it, for how long it is kept in ms, and his note, if there is one
 --
+-- An epoch that is told, or that a caller knows, has the server's replication id behind it: a server that starts again, and a replica
+-- that takes another's place, has a new one. It may lack the latest notes, and its versions may have caught up since.
+--
 -- Returns the epoch, the version, 1 if another has left his mark, and for each note: the number of its key, its author,
 -- its age in ms and the note.
 
@@ -33,15 +36,19 @@ local author, mark = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+local server = redis.pcall('INFO', 'replication') -- who may not ask for that goes by epoch and version alone
+server = type(server) == 'string' and string.match(server, 'master_replid:(%x+)') or ''
+
 local meta = redis.call('HMGET', KEYS[1], 'e', 'm')
 local epoch, first = meta[1], meta[2]
 if #KEYS == 1 then
-	return { epoch or '', 0, first and first ~= mark and 1 or 0 } -- he only asks whether there is anybody
+	return { epoch and epoch .. server or '', 0, first and first ~= mark and 1 or 0 } -- he only asks whether there is anybody
 end
 if not epoch or not first then
 	epoch, first = ARGV[3], mark
 	redis.call('HSET', KEYS[1], 'e', epoch, 'm', mark)
 end
+epoch = epoch .. server
 local version = redis.call('HINCRBY', KEYS[1], 'v', 1)
 local answer = { epoch, version, first == mark and 0 or 1 }
 
@@ -74,5 +81,7 @@ for k = 2, #KEYS do
 		redis.call('PEXPIRE', KEYS[k], keep)
 	end
 end
-redis.call('PEXPIRE', KEYS[1], longest)
+if redis.call('PTTL', KEYS[1]) < longest then
+	redis.call('PEXPIRE', KEYS[1], longest)
+end
 return answer

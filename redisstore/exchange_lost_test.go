@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -66,5 +67,82 @@ func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 	report("early", now.Add(time.Minute), 1, 2)
 	if speaks, sum := report("late", now, 1, 5); speaks || sum != 2 {
 		t.Errorf("of a window that is over: speaks %t, of %d; want false, 2", speaks, sum)
+	}
+}
+
+// A server that comes back with what it last saved, or a replica that takes its place, may have taken calls of others before a node
+// comes again: the versions say nothing then, but the server is not the one that it was.
+func TestBoardKnowsThatNotesWereLostThoughOthersHaveCalledSince(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	at := int(noteKeyOf("x")[0]) % places
+	const beside = "8" // a key in the same place
+	if got := int(noteKeyOf(beside)[0]) % places; got != at {
+		t.Fatalf("%s is in place %d, want %d", beside, got, at)
+	}
+	a.mustLeave(heard{}, "x", "1")
+	if _, err := server.Do("SAVE"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		a.mustLeave(heard{}, "x", "2")
+	}
+	if got := a.Lost(); got != 0 {
+		t.Fatalf("lost in %b before anything was", got)
+	}
+	server.Kill()
+	server.Restart()
+	await.NoError(t, "the server to be back", func() error {
+		_, _, err := b.leave("x", "3")
+		return err
+	})
+	for range 10 {
+		if _, _, err := b.leave(beside, "4"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.mustLeave(heard{"x": {"b=3"}}, "x", "")
+	if got := a.Lost(); got != 1<<at {
+		t.Errorf("lost in %b, want %b", got, uint64(1)<<at)
+	}
+	a.mustLeave(heard{}, "x", "2")
+	if got := a.Lost(); got != 0 {
+		t.Errorf("lost in %b again", got)
+	}
+	b.mustLeave(heard{"x": {"a=2"}}, "x", "")
+}
+
+// What all keys of a place have in common lives as long as the longest of its notes, whichever was left last.
+func TestANoteThatIsKeptShortlyDoesNotCutThePlaceOfOneThatIsKeptLong(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	a := newReader(t, open(t, server.URL(), Options{Secret: testSecret}), "a", 1)
+	leave := func(name string, keep time.Duration) {
+		t.Helper()
+		_, err := a.Exchange(t.Context(), []string{noteKeyOf(name)}, []string{"1"}, []time.Duration{keep}, func(int, string, string, time.Duration) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ttl := func() time.Duration {
+		t.Helper()
+		at := int(noteKeyOf("x")[0]) % places
+		ms, err := server.Do("PTTL", a.errand(at).keys[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, _ := ms.(int64)
+		return time.Duration(kept) * time.Millisecond
+	}
+	leave("x", time.Hour)
+	leave("8", time.Minute)
+	if got := ttl(); got <= 30*time.Minute || got > time.Hour {
+		t.Errorf("the place is kept for %v, want nearly an hour as its longest note", got)
+	}
+	leave("x", 2*time.Hour)
+	if got := ttl(); got <= time.Hour || got > 2*time.Hour {
+		t.Errorf("the place is kept for %v, want nearly two hours", got)
 	}
 }

@@ -162,7 +162,7 @@ func (n *node) failed(err error) {
 	if old.up {
 		return
 	}
-	if !n.complained || old.err.Error() != err.Error() {
+	if !n.complained || !sameTrouble(old.err, err) {
 		n.complained = true
 		n.log.Warn("redis server cannot be reached", "server", n.addr, "error", err)
 	}

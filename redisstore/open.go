@@ -132,10 +132,13 @@ func (s *Store) arriveLater() {
 		cancel()
 		if err == nil {
 			s.scripts.Store(newScripts(major))
+			c.unfit.Store(nil)
 			c.log.Info("redis is there")
 			return
 		}
-		if lasting(err) && err.Error() != last {
+		if !lasting(err) {
+			c.unfit.Store(nil)
+		} else if c.unfit.Store(&err); err.Error() != last {
 			last = err.Error()
 			c.log.Error("redis cannot be used", "error", err)
 		}

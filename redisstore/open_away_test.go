@@ -26,7 +26,7 @@ func TestServerThatIsNotThereIsNamed(t *testing.T) {
 			t.Errorf("%s: %v is not ErrAway", u, err)
 		}
 	}
-	notOpen(t, "unix:///does/not/exist", Options{}, "/does/not/exist", "nobody listens")
+	notOpen(t, "unix:///does/not/exist", Options{}, "/does/not/exist", "nobody listens", "check the path in the URL")
 	notOpen(t, "redis://host.invalid", Options{}, "host.invalid:6379", "name that is not found")
 }
 

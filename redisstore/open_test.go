@@ -91,6 +91,12 @@ func TestWrongPasswordsAreRefusedAtOnce(t *testing.T) {
 func TestServerWithoutScriptsIsRefused(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{NoScripts: true})
 	notOpen(t, server.URL(), Options{StartAway: true, DialTimeout: unhurried}, server.Addr(), "does not let its user run scripts", "ACL SETUSER", "+@scripting")
+	for taken, words := range map[string]string{
+		"-eval": "does not let its user run scripts", "-evalsha": "does not let its user run scripts", "-time": "does not let its user do that",
+	} {
+		user := redistest.Standalone(t, redistest.Options{Users: []string{"bob on >secret ~* &* +@all " + taken}})
+		notOpen(t, "redis://bob:secret@"+user.Addr(), Options{DialTimeout: unhurried}, user.Addr(), words, "ACL SETUSER", "+@scripting", "+time")
+	}
 	renamed := redistest.Standalone(t, redistest.Options{Config: []string{`rename-command EVAL ""`}})
 	notOpen(t, renamed.URL(), Options{StartAway: true, DialTimeout: unhurried}, renamed.Addr(), "has no Lua", "load its Lua module")
 }
@@ -121,6 +127,8 @@ func TestUnknownNameOfThePrimaryIsRefused(t *testing.T) {
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	u := strings.Replace(set.URL(), "/"+redistest.PrimaryName, "/nobody", 1)
 	notOpen(t, u, Options{StartAway: true, DialTimeout: unhurried}, `knows no primary called "nobody"`, "SENTINEL MASTERS")
+	sentinel := set.Sentinels()[0].Addr()
+	notOpen(t, "redis://"+sentinel, Options{StartAway: true, DialTimeout: unhurried}, sentinel, "is a sentinel", "want redis-sentinel://")
 }
 
 func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
@@ -236,8 +244,8 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 	}
 	do("ACL", "DELUSER", "alice") // which breaks it
 	await.NoError(t, "not so yet", func() error {
-		if err := works(); !errors.Is(err, ErrAway) {
-			return fmt.Errorf("got %w, want ErrAway", err)
+		if err := works(); !errors.Is(err, ErrAway) || !lasting(err) { // first it is known only that the connection broke
+			return fmt.Errorf("got %w, want ErrAway, and why", err)
 		}
 		return nil
 	})

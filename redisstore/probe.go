@@ -154,10 +154,14 @@ func (v *survey) readCoverage(ctx context.Context, n *node, b rueidis.Builder) {
 	}
 }
 
-// checkScripts sees whether the server runs Lua.
+// checkScripts sees whether the server runs Lua for its user, whole and by name.
 func (c *connection) checkScripts(ctx context.Context, n *node) error {
-	err := n.do(ctx, c.builder.Eval().Script("return 1").Numkeys(0).Build()).Error()
+	check := newScript(0, writes, readyBody)
+	err := n.do(ctx, c.builder.Eval().Script(check.body).Numkeys(0).Build()).Error()
 	if err == nil {
+		err = n.do(ctx, c.builder.Evalsha().Sha1(check.sha).Numkeys(0).Build()).Error()
+	}
+	if err == nil || unknownScript(err) { // somebody has flushed them since, and it may be run
 		return nil
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
@@ -166,12 +170,21 @@ func (c *connection) checkScripts(ctx context.Context, n *node) error {
 		case strings.HasPrefix(text, "NOPERM"):
 			e.What, e.Cure = "does not let its user run scripts, which decide", cureACL
 			return e
+		case strings.Contains(text, "unknown command") && c.isSentinel(ctx, n):
+			e.What, e.Cure = "is a sentinel, which counts nothing", "want redis-sentinel://host:port/name, with the name that SENTINEL MASTERS tells"
+			return e
 		case strings.Contains(text, "unknown command"), strings.Contains(text, "scripting engine"):
 			e.What, e.Cure = "has no Lua, in which decisions are made", "load its Lua module, or use a server that has Lua built in"
 			return e
 		}
 	}
 	return explain(err, n.addr)
+}
+
+// isSentinel tells whether a server says that it is one.
+func (c *connection) isSentinel(ctx context.Context, n *node) bool {
+	text, err := n.do(ctx, c.builder.Info().Section("server").Build()).ToString()
+	return err == nil && parseInfo(text)["redis_mode"] == "sentinel"
 }
 
 // read checks what INFO says.

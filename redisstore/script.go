@@ -28,6 +28,9 @@ const (
 	noWrite = "#!lua flags=no-writes\n"
 )
 
+// readyBody does what every script does, and nothing else.
+const readyBody = "redis.call('TIME') return 1"
+
 func newScript(major int, shebang, body string) *script {
 	if major >= 7 {
 		body = shebang + body
@@ -41,6 +44,7 @@ type scripts struct {
 	step, give, look [algorithms]*script
 	grant            [algorithms]*script // nil for an algorithm that cannot
 	takeAll, lookAll *script
+	ready            *script // does nothing, and is run only where step is
 }
 
 const algorithms = int(headgate.Concurrency) + 1
@@ -59,6 +63,7 @@ func newScripts(major int) *scripts {
 	all := algorithm.LuaAll()
 	s.takeAll = newScript(major, writes, all)
 	s.lookAll = newScript(major, noWrite, all)
+	s.ready = newScript(major, writes, readyBody)
 	return &s
 }
 

@@ -59,7 +59,7 @@ func (s *Store) settleSecret(ctx context.Context, ours []byte) ([]byte, error) {
 	if err != nil || len(secret) < minSecret {
 		return nil, &ServerError{
 			Server: s.conn.shardOf(s.conn.slotOf(at)), What: fmt.Sprintf("has something else than a secret under %q", at),
-			Cure: "find who writes there and delete it, give Options.Prefix that nobody else uses, or give Options.Secret",
+			Cure: "find who writes there and delete it, choose a prefix that nobody else uses, or give Options.Secret",
 		}
 	}
 	return secret, nil

@@ -90,7 +90,7 @@ func (m *topology) uncovered() int {
 	return n
 }
 
-// shardOf names the primary that has a slot: by its address, or as its sentinels call it. It is empty if there is none.
+// shardOf names the primary that has a slot: by its address, or as its sentinels call it. If none is known, it names the cluster.
 func (c *connection) shardOf(slot uint16) string {
 	if m := c.topology.Load(); m != nil {
 		if s := m.shard(slot); s != nil {
@@ -100,7 +100,7 @@ func (c *connection) shardOf(slot uint16) string {
 	if c.endpoint.Kind == redisurl.Sentinel {
 		return c.endpoint.Master
 	}
-	return ""
+	return "the cluster at " + c.endpoint.Addrs[0]
 }
 
 // slotOf returns the slot of a key: that of what stands between its first braces, if something does.
@@ -178,11 +178,8 @@ func (c *connection) watch() {
 		}
 		before := c.topology.Load()
 		err := c.readMap(c.life, mapPatience)
-		if err != nil {
-			c.why.Store(&err)
-			if before == nil {
-				c.refresh()
-			}
+		if err != nil && before == nil {
+			c.refresh()
 		}
 		if err == nil && !c.topology.Load().same(before) {
 			gap, since = mapGap, time.Now()
@@ -225,13 +222,17 @@ func (c *connection) readMap(ctx context.Context, patience time.Duration) error 
 	case <-ctx.Done():
 		return away(c.endpoint.Addrs[0], ctx.Err())
 	}
+	var err error
 	switch c.endpoint.Kind {
 	case redisurl.Sentinel:
-		return c.readSentinels(ctx, patience)
+		err = c.readSentinels(ctx, patience)
 	case redisurl.Cluster:
-		return c.readCluster(ctx, patience)
+		err = c.readCluster(ctx, patience)
 	}
-	return nil
+	if err != nil {
+		c.why.Store(&err)
+	}
+	return err
 }
 
 // askable returns the servers to ask, those that are up first, in an order by chance.
@@ -331,6 +332,16 @@ func roleOf(ctx context.Context, n *node, b rueidis.Builder) (string, error) {
 	return role, nil
 }
 
+// runsScripts tells whether a server would run a script that decides.
+func (s *Store) runsScripts(ctx context.Context, n *node) error {
+	ready := s.program().ready
+	err := n.do(ctx, s.command(ready, nil, nil)).Error()
+	if unknownScript(err) {
+		err = n.do(ctx, s.wholeCommand(ready, nil, nil)).Error()
+	}
+	return explain(err, n.addr)
+}
+
 // Probe tells whether the server behind a name from Shard can decide now: it answers and takes writes. It is also nil for
 // a name that stands for no server any more.
 func (s *Store) Probe(ctx context.Context, name string) error {
@@ -353,6 +364,10 @@ func (s *Store) Probe(ctx context.Context, name string) error {
 	if role != rolePrimary {
 		c.refresh()
 		return &ServerError{Server: name, What: "is a replica, which takes no writes", Cure: curePrimary}
+	}
+	// It may have no memory left, or want replicas, or a disk. From Redis 7 on it says so to a script that would write.
+	if err := s.runsScripts(ctx, n); err != nil {
+		return err
 	}
 	if !c.clustered() {
 		return nil

@@ -37,11 +37,7 @@ const (
 func (t *try) first() (*node, error) {
 	m := t.c.topology.Load()
 	if m == nil {
-		why := errNotYet
-		if p := t.c.why.Load(); p != nil {
-			why = *p
-		}
-		return nil, away(t.c.endpoint.Addrs[0], why)
+		return nil, away(t.c.endpoint.Addrs[0], t.c.whyNoMap())
 	}
 	if t.reads && t.c.readReplicas {
 		if n := m.replica(t.slot); n != nil {
@@ -57,6 +53,19 @@ func (t *try) first() (*node, error) {
 		}
 	}
 	return n, nil
+}
+
+// whyNoMap returns why it is not known which servers there are.
+func (c *connection) whyNoMap() error {
+	if p := c.why.Load(); p != nil {
+		return *p
+	}
+	for _, n := range c.seeds { // nobody has read the map yet, and the keepers may know already that nobody will
+		if st := n.status.Load(); !st.up && st.tries > 0 {
+			return st.err
+		}
+	}
+	return errNotYet
 }
 
 // build makes the command anew.
