@@ -261,7 +261,9 @@ func (a *Async) hear(key int, author, note string, age time.Duration) {
 	}
 	a.counters.heard.Add(1)
 	// It took a while to get there, and to come here: no longer than this exchange, as a rule.
-	t[0].Key, t[0].Age = a.batch.tallies[key].Key, max(0, age)+a.clock.Now()-a.began
+	ours := &a.batch.tallies[key]
+	t[0].Key, t[0].Age = ours.Key, max(0, age)+a.clock.Now()-a.began
+	t[0].sent, t[0].bounded = ours.sent, true // it was there before what this exchange leaves
 	a.ledger.Absorb(from, uptime, t[:])
 }
 

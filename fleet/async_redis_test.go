@@ -311,3 +311,25 @@ func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T
 	takeAsync(t, all[1], "k", limit, 5)
 	agree(t, "after all was lost", "k", limit, 85, all...)
 }
+
+// So does one that comes after Redis was started again with what it had saved some time ago, which lacks the latest notes.
+func TestAsyncOnRedisThatComesBackWithOldNotesNodesTellAgainWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	all := onRedis(t, server.URL(), 2, nil)
+	limit := headgate.Per(100, 300*24*time.Hour)
+	takeAsync(t, all[0], "k", limit, 1)
+	takeAsync(t, all[1], "k", limit, 1)
+	agree(t, "at first", "k", limit, 98, all...)
+	if _, err := server.Do("SAVE"); err != nil {
+		t.Fatal(err)
+	}
+	takeAsync(t, all[0], "k", limit, 10)
+	agree(t, "before the server dies", "k", limit, 88, all...)
+	server.Kill()
+	server.Restart()
+	takeAsync(t, all[1], "k", limit, 5)
+	late := onRedis(t, server.URL(), 1, func(_ *LedgerOptions, o *AsyncOptions) { o.Name = "late" })
+	takeAsync(t, late[0], "k", limit, 1)
+	agree(t, "after it is back", "k", limit, 82, append(all, late...)...)
+}

@@ -152,8 +152,13 @@ func (e ear) Joined(host string) {
 
 // Lost implements Listener.
 func (e ear) Lost(host string) {
-	if e.gossip.roster.failed(host) {
+	gone, isNew := e.gossip.roster.failed(host)
+	if isNew {
 		e.gossip.herald.tell(HostLost, host, "")
+	}
+	if gone != "" {
+		e.gossip.forget(gone)
+		e.gossip.herald.tell(HostForgotten, gone, "")
 	}
 }
 

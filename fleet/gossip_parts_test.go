@@ -240,28 +240,6 @@ func TestCorrespondentsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRosterIsBounded(t *testing.T) {
-	w := newGossipWorld(t, 1)
-	r := newRoster(w, time.Hour)
-	for i := range maxSilent + 100 {
-		w.now += time.Millisecond
-		name := fmt.Sprint("host-", i)
-		r.alive(name)
-		r.failed(name)
-		r.failed(name)
-	}
-	if r.Live() != 1 || r.Known() != maxSilent+1 {
-		t.Errorf("%d live and %d known, want 1 and %d", r.Live(), r.Known(), maxSilent+1)
-	}
-	if missing := r.missing(); !slices.Contains(missing, fmt.Sprint("host-", maxSilent+99)) || len(missing) != maxSilent {
-		t.Errorf("%d are missed, want %d and the last one among them", len(missing), maxSilent)
-	}
-	w.now += time.Hour
-	if gone := r.tidy(); len(gone) != maxSilent || r.Known() != 1 {
-		t.Errorf("%d gone, %d known, want %d and 1", len(gone), r.Known(), maxSilent)
-	}
-}
-
 func TestHeraldTellsWhatStrangersCauseOnceInTenSeconds(t *testing.T) {
 	w := newGossipWorld(t, 1)
 	var mu sync.Mutex

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // gossipChild is set, to the address to join, in a process that is a host of its own.
@@ -102,19 +104,19 @@ func TestGossipHostThatStoodStillIsBackAndKnowsAll(t *testing.T) {
 	t.Parallel()
 	a := startReal(t, "a", nil)
 	child := startChild(t, a.Addr())
-	gossipUntil(t, "the two know each other", func() bool { return a.Live() == 2 && child.ask("live") == 2 })
+	await.True(t, "the two know each other", func() bool { return a.Live() == 2 && child.ask("live") == 2 })
 	child.ask("take k")
-	gossipUntil(t, "a knows of the child's 1", func() bool { return a.remaining(t, "k", slow) == 999 })
+	await.True(t, "a knows of the child's 1", func() bool { return a.remaining(t, "k", slow) == 999 })
 
 	child.signal(syscall.SIGSTOP)
-	gossipUntil(t, "the child is missed", func() bool { return a.Live() == 1 && a.Known() == 2 })
+	await.True(t, "the child is missed", func() bool { return a.Live() == 1 && a.Known() == 2 })
 	a.take(t, "k", slow, 10)
 	a.take(t, "other", slow, 5)
 	child.signal(syscall.SIGCONT)
 
-	gossipUntil(t, "the child is back", func() bool { return a.Live() == 2 && child.ask("live") == 2 })
+	await.True(t, "the child is back", func() bool { return a.Live() == 2 && child.ask("live") == 2 })
 	child.ask("take k")
-	gossipUntil(t, "both know all", func() bool {
+	await.True(t, "both know all", func() bool {
 		return a.remaining(t, "k", slow) == 988 && child.ask("left k") == 988 && child.ask("left other") == 995
 	})
 }

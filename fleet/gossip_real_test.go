@@ -12,18 +12,8 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 )
-
-// gossipUntil waits for something that must come about however busy the machine is.
-func gossipUntil(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited a minute for this: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
 
 // A diary is what a host was told of.
 type diary struct {
@@ -221,15 +211,15 @@ func TestGossipHostsJoinTellAndLeave(t *testing.T) {
 		o.Key, o.Join = []byte("0123456789abcdef"), []string{"localhost" + a.Addr()[len("127.0.0.1"):]} // a name
 	}
 	b, c := startReal(t, "b", with), startReal(t, "c", with)
-	gossipUntil(t, "three hosts know each other", allLive(3, a, b, c))
+	await.True(t, "three hosts know each other", allLive(3, a, b, c))
 	b.take(t, "k", slow, 10)
-	gossipUntil(t, "all know of b's 10", func() bool {
+	await.True(t, "all know of b's 10", func() bool {
 		return a.remaining(t, "k", slow) == 990 && c.remaining(t, "k", slow) == 990
 	})
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	gossipUntil(t, "b has left, and is not missed", func() bool {
+	await.True(t, "b has left, and is not missed", func() bool {
 		return a.Live() == 2 && a.Known() == 2 && c.Live() == 2 && c.Known() == 2
 	})
 	if !a.diary.has(HostJoined) || !a.diary.has(HostLeft) {
@@ -248,12 +238,12 @@ func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
 	}
 	addr := free.Addr().String()
 	early := startReal(t, "early", func(_ *LedgerOptions, o *GossipOptions) { o.Join = []string{addr} })
-	gossipUntil(t, "it is told that nobody answers", func() bool { return early.diary.has(NotJoined) })
+	await.True(t, "it is told that nobody answers", func() bool { return early.diary.has(NotJoined) })
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
 	late := startReal(t, "late", func(_ *LedgerOptions, o *GossipOptions) { o.BindAddr = addr })
-	gossipUntil(t, "the two know each other", allLive(2, early, late))
+	await.True(t, "the two know each other", allLive(2, early, late))
 }
 
 func TestGossipIsAddressedByNothingForeign(t *testing.T) {
@@ -281,14 +271,14 @@ func TestGossipIsAddressedByNothingForeign(t *testing.T) {
 				joining(home)(lo, o)
 				tt.change(lo, o)
 			})
-			gossipUntil(t, "home hears of the stranger", func() bool { return home.diary.has(tt.want) })
-			gossipUntil(t, "the stranger hears that it is not let in", func() bool {
+			await.True(t, "home hears of the stranger", func() bool { return home.diary.has(tt.want) })
+			await.True(t, "the stranger hears that it is not let in", func() bool {
 				return stranger.diary.has(NotJoined) || stranger.diary.has(tt.want)
 			})
-			gossipUntil(t, "friends find each other", allLive(2, home, friend))
+			await.True(t, "friends find each other", allLive(2, home, friend))
 			stranger.take(t, "k", slow, 10)
 			friend.take(t, "k", slow, 7)
-			gossipUntil(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
+			await.True(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
 			if stranger.Live() != 1 || home.Live() != 2 {
 				t.Errorf("the stranger sees %d, home %d, want 1 and 2", stranger.Live(), home.Live())
 			}
@@ -329,7 +319,7 @@ func TestGossipThreeHosts(t *testing.T) {
 			joining(a)(lo, o)
 		}))
 	}
-	gossipUntil(t, "three hosts know each other", allLive(3, hosts...))
+	await.True(t, "three hosts know each other", allLive(3, hosts...))
 	all := func(want int64) func() bool {
 		return func() bool {
 			for _, h := range hosts {
@@ -354,7 +344,7 @@ func TestGossipThreeHosts(t *testing.T) {
 	if passed != 12 {
 		t.Errorf("%d passed, want 12", passed)
 	}
-	gossipUntil(t, "all are at -8", all(-8))
+	await.True(t, "all are at -8", all(-8))
 	clock.move(2000 * time.Second)
 	for _, h := range hosts {
 		if h.take(t, "k", limit, 1) != 0 {
@@ -362,11 +352,11 @@ func TestGossipThreeHosts(t *testing.T) {
 		}
 	}
 	clock.move(250 * time.Second)
-	gossipUntil(t, "one may pass", all(1))
+	await.True(t, "one may pass", all(1))
 	if a.take(t, "k", limit, 2) != 1 {
 		t.Error("want one to pass after 2.25 s, and no more")
 	}
-	gossipUntil(t, "all have 0", all(0))
+	await.True(t, "all have 0", all(0))
 }
 
 func TestGossipSeversAndHeals(t *testing.T) {
@@ -379,9 +369,9 @@ func TestGossipSeversAndHeals(t *testing.T) {
 		joining(a)(lo, o)
 	}
 	b, c := startReal(t, "b", more), startReal(t, "c", more)
-	gossipUntil(t, "three hosts know each other", allLive(3, a, b, c))
+	await.True(t, "three hosts know each other", allLive(3, a, b, c))
 	network.sever(c.Addr(), true)
-	gossipUntil(t, "c is lost to the others, and they to it", func() bool {
+	await.True(t, "c is lost to the others, and they to it", func() bool {
 		return a.Live() == 2 && b.Live() == 2 && c.Live() == 1
 	})
 	if a.Known() != 3 || c.Known() != 3 {
@@ -390,13 +380,13 @@ func TestGossipSeversAndHeals(t *testing.T) {
 	a.take(t, "k", slow, 100)
 	c.take(t, "k", slow, 50)
 	c.take(t, "only c", slow, 5)
-	gossipUntil(t, "b knows of a", func() bool { return b.remaining(t, "k", slow) == 900 })
+	await.True(t, "b knows of a", func() bool { return b.remaining(t, "k", slow) == 900 })
 	if got := a.remaining(t, "k", slow); got != 900 {
 		t.Errorf("a has %d left while c is out of reach, want 900", got)
 	}
 	network.sever(c.Addr(), false)
-	gossipUntil(t, "all are there again", allLive(3, a, b, c))
-	gossipUntil(t, "all know all, though nobody takes any more", func() bool {
+	await.True(t, "all are there again", allLive(3, a, b, c))
+	await.True(t, "all know all, though nobody takes any more", func() bool {
 		for _, h := range []*realHost{a, b, c} {
 			if h.remaining(t, "k", slow) != 850 || h.remaining(t, "only c", slow) != 995 {
 				return false
@@ -417,22 +407,22 @@ func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
 	}
 	a := startReal(t, "a", prompt())
 	b := startReal(t, "b", prompt(a))
-	gossipUntil(t, "two hosts know each other", allLive(2, a, b))
+	await.True(t, "two hosts know each other", allLive(2, a, b))
 	b.take(t, "k", slow, 100)
-	gossipUntil(t, "a knows of b's 100", func() bool { return a.remaining(t, "k", slow) == 900 })
+	await.True(t, "a knows of b's 100", func() bool { return a.remaining(t, "k", slow) == 900 })
 	b.kill(t)
 	heard := a.ledger.Uptime()
 	// What is younger than news may be late is not taken for the level that a newcomer finds.
-	gossipUntil(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+2*lag })
+	await.True(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+2*lag })
 	again := startReal(t, "b", prompt(a))
 	if again.self.Incarnation == b.self.Incarnation {
 		t.Error("the same incarnation twice")
 	}
-	gossipUntil(t, "b is there again and knows what was consumed", func() bool {
+	await.True(t, "b is there again and knows what was consumed", func() bool {
 		return a.Live() == 2 && again.Live() == 2 && again.remaining(t, "k", slow) == 900
 	})
 	again.take(t, "k", slow, 10)
-	gossipUntil(t, "a knows of 10 more", func() bool { return a.remaining(t, "k", slow) == 890 })
+	await.True(t, "a knows of 10 more", func() bool { return a.remaining(t, "k", slow) == 890 })
 	if a.Known() != 2 {
 		t.Errorf("a knows %d, want 2", a.Known())
 	}
@@ -450,7 +440,7 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 			joining(hosts[0])(lo, o)
 		}))
 	}
-	gossipUntil(t, "all know each other", allLive(4, hosts...))
+	await.True(t, "all know each other", allLive(4, hosts...))
 	var running sync.WaitGroup
 	for i, h := range hosts {
 		running.Go(func() {
@@ -463,7 +453,7 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 		})
 	}
 	running.Wait()
-	gossipUntil(t, "all know all", func() bool {
+	await.True(t, "all know all", func() bool {
 		for _, h := range hosts {
 			for k := range 10 {
 				if h.remaining(t, fmt.Sprint("k", k), slow) != 960 {
@@ -491,10 +481,10 @@ func TestGossipTellsByStreamWhatPacketsDoNotBring(t *testing.T) {
 		wrapped(lo, o)
 		joining(a)(lo, o)
 	})
-	gossipUntil(t, "the two know each other", allLive(2, a, b))
+	await.True(t, "the two know each other", allLive(2, a, b))
 	network.mu.Lock()
 	network.loss = 1
 	network.mu.Unlock()
 	a.take(t, "k", slow, 10)
-	gossipUntil(t, "b knows of a's 10", func() bool { return b.remaining(t, "k", slow) == 990 })
+	await.True(t, "b knows of a's 10", func() bool { return b.remaining(t, "k", slow) == 990 })
 }

@@ -53,20 +53,22 @@ func (r *roster) alive(name string) bool {
 	return true
 }
 
-// failed notes that a host is not heard any more. One that has said farewell is not missed.
-func (r *roster) failed(name string) bool {
+// failed notes that a host is not heard any more. One that has said farewell is not missed. Gone is one that is no longer
+// remembered, as there are too many, or nothing.
+func (r *roster) failed(name string) (gone string, isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.hosts[name] {
-		return false
+		return "", false
 	}
 	if len(r.silent) >= maxSilent {
-		r.drop(r.longestSilent())
+		gone = r.longestSilent()
+		r.drop(gone)
 	}
 	r.hosts[name] = false
 	r.silent[name] = r.clock.Now()
 	r.count()
-	return true
+	return gone, true
 }
 
 // left notes a farewell.

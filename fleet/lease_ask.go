@@ -252,6 +252,9 @@ func (l *Lease) ask(h *holding, a leaseAsking) {
 		l.failed(h, now, err)
 	case d.Allowed:
 		l.granted(h, &a, now, &d)
+	case a.gen != h.gen: // by what was consumed before a reset
+		l.counters.refusals.Add(1)
+		l.advance(h, now)
 	default:
 		l.counters.refusals.Add(1)
 		l.refused(h, &a, now, &d)
@@ -285,9 +288,7 @@ func (l *Lease) refused(h *holding, a *leaseAsking, now time.Duration, d *headga
 		remaining: d.Remaining,
 	}
 	x.retryAt = max(retryAt, x.until)
-	if a.gen == h.gen {
-		h.denial.Store(x)
-	}
+	h.denial.Store(x)
 	l.serve(h, now, x)
 }
 

@@ -156,6 +156,9 @@ func (l *Lease) give(ctx context.Context, c *headgate.Check, r headgate.Receipt)
 func (l *Lease) giveHeld(h *holding, r headgate.Receipt) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.gone { // who takes from it next would not find it
+		return 0
+	}
 	l.prune(h, l.clock.Now())
 	n := h.putBack(r)
 	if n > 0 {

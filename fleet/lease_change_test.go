@@ -175,6 +175,45 @@ func TestAGrantThatAResetOvertakesIsNotUsed(t *testing.T) {
 	})
 }
 
+// What is refused while a reset is under way may be so by what was consumed before it. Nobody is denied for that.
+func TestARefusalThatAResetOvertakesDeniesNobody(t *testing.T) {
+	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
+		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100), Cost: 100}
+		if d, err := w.store.Take(t.Context(), c); err != nil || !d.Allowed {
+			t.Fatalf("got %+v, %v, want all of it", d, err)
+		}
+		w.delay = roundTrip(20 * time.Millisecond)
+		c.Cost = 60
+		got := make(chan headgate.Decision)
+		go func() { got <- mustLease(t, l, c) }()
+		time.Sleep(15 * time.Millisecond) // it is refused, and that is on its way
+		if err := l.Reset(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if d := <-got; !d.Allowed {
+			t.Errorf("got %+v, want it allowed", d)
+		}
+	})
+}
+
+// What is given back when the lease has just been forgotten goes to the store.
+func TestWhatIsGivenToAForgottenLeaseGoesToTheStore(t *testing.T) {
+	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
+		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100), Cost: 40}
+		d := mustLease(t, l, c)
+		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
+		h.mu.Lock()
+		h.gone = true // as one that makes room for another, found by who gives back a moment before
+		h.mu.Unlock()
+		if err := l.Give(t.Context(), c, d.Receipt); err != nil {
+			t.Fatal(err)
+		}
+		if n := remaining(t, w, c); n != 100 {
+			t.Errorf("the store has %d left, want 100", n)
+		}
+	})
+}
+
 func TestChargeGoesToTheStore(t *testing.T) {
 	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
 		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100), Cost: 150}

@@ -42,7 +42,7 @@ var _ headgate.Limiter = (*Ledger)(nil)
 //
 // Nodes believe each other in what can be true. A total that falls, a start in the future, a key without a limit are not
 // heeded; and nobody can have consumed more since he was last heard of than MaxDebt capacities and what has refilled
-// since: what is above is cut. Both are counted and reported.
+// since: what is above is cut, and totals count again once they are above what was charged. Both are counted and reported.
 //
 // # Memory
 //

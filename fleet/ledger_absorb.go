@@ -88,30 +88,35 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 		if t.Reset && age < now.uptime-r.born+l.options.Lag {
 			r.reset(now)
 		}
-		known = 0
-		if first && r.plan.leaks() && age > l.watch(r, now)+l.options.Lag {
-			l.join(r, t, late, now)
-			known = t.Total
-		}
+		known = l.meet(r, t, first, age, late, now)
 		if first {
 			s.waste, s.heard = 0, r.at(now)-min(age, l.watch(r, now)).Microseconds()
 		}
+		s.leaped = false
 	case t.Start < s.start:
 		return "" // it was late, and its record has ended
 	case t.Total < known && uptime < s.said:
 		return "" // it was late
 	case t.Total < known:
+		s.leaped = false // it says what can be true again
 		return whyFell
+	default:
+		known += r.counted(t.Total-known, s.heard, now)
 	}
 	news := t.Total - known
 	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.unitsIn(2*(r.at(now)-s.heard), headgate.MaxCount)
-	if news > most {
+	leaped := news > most
+	if leaped {
 		news, why = most, whyLeaped
+		if s.leaped {
+			news = 0 // it was charged when it was first said
+		}
 	}
 	if news > 0 {
 		l.heed(r, s, t, news, age, now)
 	}
-	s.start, s.total, s.heard, s.waste = t.Start, t.Total, r.at(now), r.waste
+	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
+	s.start, s.total, s.heard, s.waste, s.leaped = t.Start, known+news, r.at(now), r.waste, leaped
 	if !first && uptime >= s.said && r.plan.leaks() {
 		if t.Age > 0 {
 			late = t.Age
@@ -151,35 +156,6 @@ func (l *Ledger) watch(r *record, now moment) time.Duration {
 		return now.clock - forgot
 	}
 	return now.uptime
-}
-
-// join raises what counts as consumed to what the peer says, and what this node consumed that the peer cannot know of.
-func (l *Ledger) join(r *record, t *Tally, late time.Duration, now moment) {
-	own := min(l.unknown(r, t, late, now), r.level(now))
-	// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
-	alone := t.Age.Microseconds()
-	if own > 0 {
-		alone = min(alone, max(0, alone-(now.uptime-r.born).Microseconds()+r.waste))
-	}
-	if more := t.Level - r.plan.unitsIn(alone, t.Level) + own - r.level(now); more > 0 {
-		l.chargeNews(r, more, r.window, now)
-	}
-}
-
-// unknown returns how much of what this node consumed is not in the level that a peer tells: all of it if the peer wrote
-// before it was told anything, and else what nobody was told.
-func (l *Ledger) unknown(r *record, t *Tally, late time.Duration, now moment) int64 {
-	age := t.Age
-	if age == 0 {
-		age = late - l.options.Lag/4
-	}
-	if l.options.Asks {
-		age += l.options.Lag / 16 // who asks hears, and tells what he heard in his next turn, which is not that soon
-	}
-	if r.toldAt == 0 || r.at(now)-age.Microseconds() <= r.toldAt {
-		return r.total
-	}
-	return r.total - r.sent
 }
 
 // heed charges news.

@@ -36,6 +36,7 @@ func (l *Ledger) level(sh *shard, r *record, s *seen, t *Tally, late time.Durati
 	if s.least > 0 {
 		l.counters.levelled.Add(s.least)
 		l.chargeNews(r, s.least, r.window, now)
+		r.joined = at
 		for i := range r.seen {
 			r.seen[i].times = 0 // what was seen of the others was seen from below
 		}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,6 +49,41 @@ func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
 				t.Errorf("Stats.Refused: got %d, want 1", got)
 			}
 		})
+	}
+}
+
+// What was charged for a total that cannot be is charged once, and the peer's own totals count again above it.
+func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
+	var refused []string
+	_, all := hosts(t, 2, false, func(o *LedgerOptions) {
+		o.OnRefused = func(_ Peer, _ Tally, why string) { refused = append(refused, why) }
+	})
+	limit := headgate.PerHour(100)
+	all[0].take("k", limit, 1)
+	all[1].take("k", limit, 10)
+	said := all[1].Changes(nil, 10)[0]
+	for _, step := range []struct {
+		total, left int64
+		refused     int64
+	}{
+		{10, 89, 0},
+		{1 << 50, 89 - 1000, 1},
+		{1 << 50, 89 - 1000, 2},
+		{1 << 51, 89 - 1000, 3},
+		{20, 89 - 1000, 4},
+		{1010, 89 - 1000, 4},
+		{1015, 84 - 1000, 4},
+		{1020, 79 - 1000, 4},
+	} {
+		said.Total = step.total
+		all[0].Absorb(all[1].Peer, all[1].Uptime(), []Tally{said})
+		wantRemaining(t, fmt.Sprint("after a total of ", step.total), "k", limit, step.left, all[0])
+		if got := all[0].Stats().Refused; got != step.refused {
+			t.Errorf("after a total of %d: refused %d, want %d", step.total, got, step.refused)
+		}
+	}
+	if len(refused) != 1 || refused[0] != whyLeaped {
+		t.Errorf("reported %q, want %q once", refused, whyLeaped)
 	}
 }
 

@@ -24,6 +24,7 @@ type record struct {
 	wasReset bool
 	speak    bool // others should hear of the level
 	gone     bool
+	void     bool    // the key was reset: totals say more than what counts
 	here     counter // what counts as consumed, by whomever
 
 	key    Key
@@ -48,6 +49,9 @@ type record struct {
 	owedOf int64
 	over   int64 // the deepest debt that news has caused since there was none
 	seen   []seen
+
+	oldest int64 // when the first record began of all that were heard of, and this one
+	joined int64 // when a level of others was last taken over; 0 if never
 
 	// What another limiter decided, for Region: of what check, what counted as consumed, and when.
 	check                  *headgate.Check
@@ -123,7 +127,7 @@ func (r *record) reset(now moment) {
 	if r.alone != nil {
 		*r.alone = counter{}
 	}
-	r.owed, r.denied = 0, false
+	r.owed, r.denied, r.void = 0, false, true
 	r.emptyAt, r.waste = r.at(now), 0
 	for i := range r.seen {
 		r.seen[i].waste = 0
@@ -274,8 +278,9 @@ func (r *record) tell(now moment) Tally {
 	if r.toldAt == 0 && r.total > 0 {
 		r.toldAt = r.at(now)
 	}
-	r.sent = r.total
-	return r.tally(now)
+	t := r.tally(now)
+	t.sent, r.sent = r.sent, r.total
+	return t
 }
 
 // tally returns what there is to tell of a record.

@@ -58,7 +58,7 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none, ahead: now.ahead}
 	r.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
-	r.heardAt, r.askedAt, r.emptyAt = at, at, at
+	r.heardAt, r.askedAt, r.emptyAt, r.oldest = at, at, at, at
 	if p.windowed() {
 		r.window = p.window(at)
 	}

@@ -37,6 +37,10 @@ type Tally struct {
 
 	told  int64 // of Total before this
 	speak bool  // the level matters, though the total may be known
+	// sent is, in what Changes returns, how much anybody was told before; in what is heard through an exchange, how much of what
+	// this node consumed the writer may know, if bounded.
+	sent    int64
+	bounded bool
 }
 
 // A Peer is another node, or one incarnation of it: a node that starts again begins with nothing consumed.
@@ -58,4 +62,5 @@ type seen struct {
 	// least and most are by how much the peer was above us, in all that was heard of it since a time; see level.
 	least, most, since int64
 	times              int32
+	leaped             bool // the latest total was one that cannot be
 }
