@@ -29,6 +29,8 @@ func ParseRule(body []byte) (rules.Rule, error) { return file.ReadRule(bodyName,
 // ClientBody returns the body of a client, as RuleBody does of a rule.
 func ClientBody(c rules.Client) []byte {
 	c.Attributes = sortedTests(c.Attributes)
+	c.Properties = slices.Clone(c.Properties)
+	slices.SortFunc(c.Properties, func(a, b rules.Property) int { return cmp.Compare(a.Name, b.Name) })
 	return file.ClientJSON(&c)
 }
 

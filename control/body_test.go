@@ -30,10 +30,11 @@ rules:
   - { id: blocked, when: { ip: 192.0.2.0/24 }, block: true }
 clients:
   - id: acme
-    attributes: { user: [acme, acme-2], api_key: k1 }
+    attributes: { user: [acme, acme-2], plan: gold, api_key: k1, beta: true }
     limits: [500/s]
     rules: [{ id: search-per-user, limits: [700/s] }]
   - { id: plain }
+  - { id: planned, attributes: { tier: 2, plan: "a\"b" }, limits: [5/s] }
 `
 
 func TestBodiesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
@@ -63,7 +64,7 @@ func TestBodiesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
 		if twice := control.ClientBody(again); !bytes.Equal(twice, body) {
 			t.Errorf("got %s, want %s", twice, body)
 		}
-		if again.ID != c.ID || !reflect.DeepEqual(again.Rules, c.Rules) || !reflect.DeepEqual(again.Limits, c.Limits) {
+		if again.ID != c.ID || len(again.Properties) != len(c.Properties) || !reflect.DeepEqual(again.Rules, c.Rules) || !reflect.DeepEqual(again.Limits, c.Limits) {
 			t.Errorf("got %+v, want %+v", again, c)
 		}
 	}
@@ -110,8 +111,11 @@ func TestErrorsHaveThePathsOfAllThatIsWrong(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{"id":"a","limits":["ten/s"],"colour":"red"}`: "limits[0] colour",
-		`{"id":"a","attributes":{"colour":"red"}}`:     "attributes.colour",
+		`{"id":"a","limits":["ten/s"],"colour":"red"}`:    "limits[0] colour",
+		`{"id":"a","attributes":{"Colour":"red"}}`:        "attributes.Colour",
+		`{"id":"a","attributes":{"usr":"red"}}`:           "attributes.usr",
+		`{"id":"a","attributes":{"plan":["red"]}}`:        "attributes.plan",
+		`{"id":"a","attributes":{"plan":"a","plan":"b"}}`: "",
 	} {
 		if _, err := control.ParseClient([]byte(body)); paths(t, err) != want {
 			t.Errorf("%s: got %q, want %q: %v", body, paths(t, err), want, err)

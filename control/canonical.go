@@ -60,6 +60,14 @@ func (p *plain) texts() []string {
 	return list
 }
 
+// values reads a string, or a list of them.
+func (p *plain) values() []string {
+	if p.take("[") {
+		return p.texts()
+	}
+	return []string{p.text()}
+}
+
 // readPlain reads a client of the plain form. It is false if it is not of that form.
 func readPlain(body []byte) (rules.Client, bool) {
 	// One copy, of which all parts of the client are parts.
@@ -86,17 +94,17 @@ func readPlain(body []byte) (rules.Client, bool) {
 // attributes reads a mapping of at least one, behind its brace.
 func (p *plain) attributes(c *rules.Client) {
 	for {
-		attribute, err := headgate.ParseAttribute(p.text())
-		twice := slices.ContainsFunc(c.Attributes, func(t rules.Test) bool { return t.Attribute == attribute })
-		p.bad = p.bad || err != nil || twice
+		name := p.text()
 		p.must(":")
-		var values []string
-		if p.take("[") {
-			values = p.texts()
+		if attribute, property, err := rules.ParseClientAttribute(name); property {
+			twice := slices.ContainsFunc(c.Properties, func(o rules.Property) bool { return o.Name == name })
+			p.bad = p.bad || twice
+			c.Properties = append(c.Properties, rules.Property{Name: name, Value: p.text()})
 		} else {
-			values = []string{p.text()}
+			twice := slices.ContainsFunc(c.Attributes, func(t rules.Test) bool { return t.Attribute == attribute })
+			p.bad = p.bad || err != nil || twice
+			c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: p.values()})
 		}
-		c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: values})
 		if p.bad || !p.take(",") {
 			p.must("}")
 			return

@@ -21,7 +21,9 @@ const (
 var ErrInvalid = errors.New("not something that can be kept")
 
 // Kinds are all of them, in the order in which snapshots have them.
-func Kinds() []Kind { return []Kind{KindRule, KindClient, KindOverride, KindToken, KindWebhook} }
+func Kinds() []Kind {
+	return []Kind{KindRule, KindClient, KindOverride, KindToken, KindWebhook, KindEvent}
+}
 
 // Validate says what is wrong with a change by itself, wrapping ErrInvalid. Every DB asks it before anything else.
 func (c *Change) Validate() error {

@@ -19,6 +19,7 @@ const (
 	KindOverride Kind = "override" // for a while, of one client
 	KindToken    Kind = "token"
 	KindWebhook  Kind = "webhook"
+	KindEvent    Kind = "event" // what was last done of a sort that changes no object; the log has each
 )
 
 // ForNodes tells whether nodes get objects of the kind.

@@ -22,6 +22,8 @@ type Node struct {
 	// Counters is the store that its counters are in, which it shares with the nodes that name the same; empty if each of them
 	// is in its own memory.
 	Counters string `json:"counters,omitempty"`
+	// Fleet is how it shares limits with others. Nil if it does not, or if it is of a version that does not tell.
+	Fleet *FleetFigures `json:"fleet,omitempty"`
 	// AskKey is with what it wants to be asked about clients. It is not shown.
 	AskKey  string    `json:"ask_key,omitempty"`
 	Started time.Time `json:"started"`

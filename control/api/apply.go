@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules/file"
@@ -19,6 +20,15 @@ type applied struct {
 	DryRun    bool         `json:"dry_run,omitempty"`
 	Diff      []difference `json:"diff"`
 	Unchanged int          `json:"unchanged"`
+}
+
+// text returns the differences as one text.
+func (a *applied) text() string {
+	var b strings.Builder
+	for i := range a.Diff {
+		b.WriteString(a.Diff[i].Text)
+	}
+	return b.String()
 }
 
 // apply answers POST /v1/rules:apply: the namespace becomes what a file says.
@@ -90,7 +100,8 @@ func (s *Server) applyFile(ctx context.Context, change *control.Change, f fileAp
 	}
 	pruneClients := f.prune && hasClients(f.name, f.data, doc)
 	var made *applied
-	changed, err := s.commit(ctx, request{change: change, match: f.match, dryRun: f.dryRun, edits: func(ctx context.Context, sp *space) ([]edit, error) {
+	diff := func() string { return made.text() }
+	changed, err := s.commit(ctx, request{change: change, match: f.match, dryRun: f.dryRun, diff: diff, edits: func(ctx context.Context, sp *space) ([]edit, error) {
 		made = &applied{Revision: sp.last, DryRun: f.dryRun, Diff: []difference{}}
 		edits, before, err := s.fileEdits(ctx, sp, doc, f.prune, pruneClients)
 		if err != nil {

@@ -34,7 +34,7 @@ const (
 	// only once in nodeTold.
 	nodeSilent = 3 * nodeTold
 	// maxAnswer is how long an answer may be.
-	maxAnswer = 16 << 20
+	maxAnswer = 4 << 20
 	// maxSpokesmen is how many of those that share a store are asked for all of them until one answers.
 	maxSpokesmen = 3
 )
@@ -71,6 +71,7 @@ var (
 	errEnough   = fmt.Errorf("not asked: there are more than %d nodes", maxAsked)
 	errTooLate  = errors.New("it did not answer in time")
 	errNoAnswer = errors.New("it did not answer as a node does")
+	errTooLong  = fmt.Errorf("its answer is longer than %d MB", maxAnswer>>20)
 	errUnknown  = errors.New("it does not know clients by these attributes")
 	errOthers   = errors.New("not asked: those that share its store do not answer")
 	errRefused  = errors.New("it refused the question: it was started anew just now, or its clock is minutes off")
@@ -117,10 +118,12 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 		return nil, fmt.Errorf("%w: %d", errNoAnswer, got.StatusCode)
 	}
 	var made answer
-	data, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, errTooLate
+	case err == nil && len(data) > maxAnswer:
+		return nil, errTooLong
 	case err != nil, json.Unmarshal(data, &made) != nil, made.Node != n.ID:
 		return nil, errNoAnswer
 	}

@@ -28,9 +28,13 @@ func (s *Server) audit(c *call) error {
 				continue
 			}
 			if v.Count++; v.Count <= maxListed {
-				d := difference{Kind: op.Kind, ID: op.ID, Action: action(op.Before, op.Body)}
-				d.Before, d.After = hide(op.Kind, op.Before), hide(op.Kind, op.Body)
-				v.Diff = append(v.Diff, d)
+				before := op.Before
+				if op.Kind == control.KindEvent { // the one before it is another
+					before = nil
+				}
+				v.Diff = append(v.Diff, difference{
+					Kind: op.Kind, ID: op.ID, Action: action(before, op.Body), Before: hide(op.Kind, before), After: hide(op.Kind, op.Body),
+				})
 			}
 		}
 		return v, v.Count > 0

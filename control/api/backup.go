@@ -87,6 +87,10 @@ func (s *Server) restore(c *call) error {
 			return err
 		}
 	}
+	was, _, err := s.config.DB.Revision(ctx, "")
+	if err != nil {
+		return err
+	}
 	if err := s.config.DB.Restore(ctx, from, over); err != nil {
 		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || ctx.Err() != nil {
 			return err
@@ -98,6 +102,7 @@ func (s *Server) restore(c *call) error {
 		return err
 	}
 	s.config.Logger.Warn("rules service: everything was replaced by a backup", "by", c.who.ID, "from", c.from, "revision", made.Revision)
+	s.record(c, systemNamespace, eventRestore, restoreEvent{Revision: made.Revision, Replaced: was})
 	s.beats.tellAgain()
 	s.hooks.forgetAll()
 	if made.Token, err = s.ensureAdmin(ctx); err != nil {

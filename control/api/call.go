@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,18 +117,37 @@ func (c *call) readInto(v any) error {
 	return decodeStrictly(name, data, v)
 }
 
+// readKnown reads a body of JSON of a program that may be of a later version: fields that are not known here are left out.
+func (c *call) readKnown(v any) error {
+	name, data, err := c.read()
+	if err != nil {
+		return err
+	}
+	return decode(name, data, v, false)
+}
+
 func decodeStrictly(name string, data []byte, v any) error {
+	return decode(name, data, v, true)
+}
+
+func decode(name string, data []byte, v any, strictly bool) error {
 	if name != "body" && name != "body.json" {
 		return fail(http.StatusUnsupportedMediaType, "Send JSON.")
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fail(http.StatusBadRequest, "There is no body: want a JSON object.")
 	}
-	if _, err := source.Read("body.json", data); err != nil { // members that stand twice, depth, and where what is wrong
+	f, err := source.Read("body.json", data) // members that stand twice, depth, and where what is wrong
+	if err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
+	if strictly {
+		d.DisallowUnknownFields()
+		if wrong := unknownFields(f, fieldsOf(v)); len(wrong) > 0 {
+			return invalid(wrong, 0)
+		}
+	}
 	if err := d.Decode(v); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {
@@ -139,6 +160,31 @@ func decodeStrictly(name string, data []byte, v any) error {
 		return invalid([]fieldError{{Value: err.Error(), Want: "what /openapi.json describes"}}, 0)
 	}
 	return nil
+}
+
+// fieldsOf returns the names of the fields of a struct in JSON, given a pointer to it.
+func fieldsOf(v any) (names []string) {
+	t := reflect.TypeOf(v).Elem()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// unknownFields returns those of an object that are none of these.
+func unknownFields(f *source.File, known []string) (wrong []fieldError) {
+	if f.Root == nil || f.Root.Kind != source.Map {
+		return nil
+	}
+	for _, field := range f.Root.Fields {
+		if !slices.Contains(known, field.Name) && len(wrong) < rules.MaxProblems {
+			wrong = append(wrong, fieldError{
+				Path: field.Name, Value: "unknown field", Want: "one of " + strings.Join(known, ", "), Line: field.Line, Column: field.Column,
+			})
+		}
+	}
+	return wrong
 }
 
 // wantOf says what a field of Go's is in JSON.
@@ -219,6 +265,24 @@ func (c *call) cursor() (string, error) {
 		return "", wrongQuery("cursor", text, "the next of the page before")
 	}
 	return last, nil
+}
+
+// pageOf returns the query of the page that a call asks for, and how many it wants: the query asks for one more, which tells whether
+// there is a next page.
+func (c *call) pageOf(namespace string, kind control.Kind) (q control.Query, limit int, err error) {
+	n, err := c.number("limit", 100, 1, 1000)
+	if err != nil {
+		return q, 0, err
+	}
+	after, err := c.cursor()
+	if err != nil {
+		return q, 0, err
+	}
+	q = control.Query{Namespace: namespace, Kind: kind, Limit: int(n) + 1}
+	if after != "" {
+		q.AfterNamespace, q.AfterID = namespace, after
+	}
+	return q, int(n), nil
 }
 
 // revisionCursor reads a cursor that is a revision, 0 for none.

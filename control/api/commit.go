@@ -18,6 +18,8 @@ type request struct {
 	match condition
 	// edits returns what is to be done to the space as it is. None is no change.
 	edits func(ctx context.Context, sp *space) ([]edit, error)
+	// diff, if any, says what edits has returned last, for who was thinking of another revision.
+	diff func() string
 	// dryRun commits nothing.
 	dryRun bool
 }
@@ -35,9 +37,7 @@ func (s *Server) commit(ctx context.Context, r request) (bool, error) {
 			return false, err
 		}
 		if r.match.given && !r.match.holds(sp.last) {
-			p := fail(http.StatusPreconditionFailed, "The namespace %s is at revision %d.", sp.name, sp.last)
-			p.Current = revised{sp.last}
-			return false, p
+			return false, r.stale(ctx, sp)
 		}
 		edits, err := r.edits(ctx, sp)
 		if err != nil || len(edits) == 0 {
@@ -69,6 +69,20 @@ func (s *Server) commit(ctx context.Context, r request) (bool, error) {
 		}
 		// Others were faster: what they did may be what is wrong with this now.
 	}
+}
+
+// stale returns the problem of a caller who was thinking of another revision of the namespace.
+func (r *request) stale(ctx context.Context, sp *space) error {
+	p := fail(http.StatusPreconditionFailed, "Somebody else was faster: the namespace %s is at revision %d.", sp.name, sp.last)
+	p.Current = revised{sp.last}
+	if r.diff != nil {
+		if _, err := r.edits(ctx, sp); err != nil {
+			return err
+		}
+		text := r.diff()
+		p.Diff = &text
+	}
+	return p
 }
 
 // warm loads the namespaces that there are, so that the first who changes one need not wait for that.

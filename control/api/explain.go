@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,6 +145,9 @@ func at(path string, err error) error {
 		return err
 	}
 	if path == "attributes" {
+		if name, err := strconv.Unquote(input.Value); err == nil && input.Field == "attribute" {
+			return invalid([]fieldError{{Path: join(path, name), Value: "unknown attribute", Want: input.Want}}, 0)
+		}
 		path = join(path, input.Field)
 	}
 	return invalid([]fieldError{{Path: path, Value: input.Value, Want: input.Want}}, 0)
@@ -207,33 +211,37 @@ func (untouched) Reset(context.Context, headgate.Check) error { return headgate.
 
 // An explanation is what would become of a request.
 type explanation struct {
-	Action       string     `json:"action"` // allow, delay, reject or drop
-	Reason       string     `json:"reason,omitempty"`
-	Status       int        `json:"status,omitempty"`
-	Rule         string     `json:"rule,omitempty"` // the one that binds
-	RetryAfterMS int64      `json:"retry_after_ms"`
-	DelayMS      int64      `json:"delay_ms"`
-	Degraded     bool       `json:"degraded,omitempty"`
-	Draft        bool       `json:"draft,omitempty"`
-	Rules        []ruleView `json:"rules"`
+	Action       string `json:"action"` // allow, delay, reject or drop
+	Reason       string `json:"reason,omitempty"`
+	Status       int    `json:"status,omitempty"`
+	Rule         string `json:"rule,omitempty"` // the one that binds
+	RetryAfterMS int64  `json:"retry_after_ms"`
+	DelayMS      int64  `json:"delay_ms"`
+	Degraded     bool   `json:"degraded,omitempty"`
+	Draft        bool   `json:"draft,omitempty"`
+	// Properties are those of the client that conditions of rules ask for, by their names.
+	Properties map[string]string `json:"properties,omitempty"`
+	Rules      []ruleView        `json:"rules"`
 	// Error says which stores could not be looked at.
 	Error string `json:"error,omitempty"`
 }
 
 // A ruleView is what one rule says.
 type ruleView struct {
-	ID        string      `json:"id"`
-	Effect    string      `json:"effect"`
-	Denied    bool        `json:"denied,omitempty"`
-	Mode      string      `json:"mode"`
-	Shadow    bool        `json:"shadow,omitempty"`
-	Shared    bool        `json:"shared,omitempty"`
-	Penalized bool        `json:"penalized,omitempty"`
-	Override  *int        `json:"override,omitempty"`
-	Client    string      `json:"client,omitempty"`
-	Key       []keyPart   `json:"key"`
-	Cost      int64       `json:"cost"`
-	Limits    []limitView `json:"limits"`
+	ID        string `json:"id"`
+	Effect    string `json:"effect"`
+	Denied    bool   `json:"denied,omitempty"`
+	Mode      string `json:"mode"`
+	Shadow    bool   `json:"shadow,omitempty"`
+	Shared    bool   `json:"shared,omitempty"`
+	Penalized bool   `json:"penalized,omitempty"`
+	Override  *int   `json:"override,omitempty"`
+	Client    string `json:"client,omitempty"`
+	// Properties are those of the client that the rule counts, as far as conditions ask for them.
+	Properties map[string]string `json:"properties,omitempty"`
+	Key        []keyPart         `json:"key"`
+	Cost       int64             `json:"cost"`
+	Limits     []limitView       `json:"limits"`
 }
 
 // A keyPart is an attribute that a rule counts by.
@@ -258,7 +266,7 @@ func explanationOf(x *engine.Explanation) explanation {
 	v := &x.Verdict
 	made := explanation{
 		Action: v.Action.String(), Status: v.Status, RetryAfterMS: millis(v.RetryAfter), DelayMS: millis(v.Delay), Degraded: v.Degraded,
-		Rules: make([]ruleView, len(x.Rules)),
+		Rules: make([]ruleView, len(x.Rules)), Properties: byName(x.Properties),
 	}
 	if v.Reason != engine.None {
 		made.Reason = v.Reason.String()
@@ -272,10 +280,19 @@ func explanationOf(x *engine.Explanation) explanation {
 	return made
 }
 
+func byName(list []rules.Property) map[string]string {
+	made := make(map[string]string, len(list))
+	for _, p := range list {
+		made[p.Name] = p.Value
+	}
+	return made
+}
+
 func ruleViewOf(e *engine.Explained) ruleView {
 	made := ruleView{
 		ID: e.Rule.ID, Effect: e.Effect.String(), Denied: e.Denied, Mode: e.Mode.String(), Shadow: e.Shadow, Shared: e.Shared,
 		Penalized: e.Penalized, Client: e.Client, Cost: e.Cost, Key: []keyPart{}, Limits: []limitView{},
+		Properties: byName(e.Properties),
 	}
 	if e.Override >= 0 {
 		made.Override = &e.Override

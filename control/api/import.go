@@ -17,7 +17,7 @@ import (
 
 // imported is how far an import has come. What is in it is in force.
 type imported struct {
-	// Revision is that of the last change, 0 if nothing was to be changed.
+	// Revision is that of the last change, or what the namespace is at if nothing was to be changed.
 	Revision  int64 `json:"revision"`
 	Clients   int   `json:"clients"`
 	Created   int   `json:"created"`
@@ -71,11 +71,16 @@ func (s *Server) importClients(c *call) error {
 		if fault {
 			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "error", err.Error())
 		}
-		if in.done.Revision > 0 {
+		if len(in.done.Changes) > 0 {
 			p.Detail += " What came before it is done: see import."
 			p.Import = &in.done
 		}
 		return p
+	}
+	if len(in.done.Changes) == 0 {
+		if in.done.Revision, _, err = s.config.DB.Revision(c.r.Context(), c.namespace); err != nil {
+			return err
+		}
 	}
 	return c.answer(http.StatusOK, in.done)
 }

@@ -28,6 +28,8 @@ func TestClientsAreImportedLineByLine(t *testing.T) {
 	s.call("GET", "/v1/clients?limit=1", "").wants(200, `"total":251`)
 	s.call("POST", "/v1/clients:import?prune", `{"id":"c5"}`, ndjson...).wants(200, `"updated":1,"deleted":250`)
 	s.call("GET", "/v1/clients", "").wants(200, `"total":1`)
+	// What changes nothing has no revision of its own.
+	s.call("POST", "/v1/clients:import", `{"id":"c5"}`, ndjson...).wants(200, `"revision":10`, `"unchanged":1`)
 	s.call("POST", "/v1/clients:import?prune", "", ndjson...).wants(422, "delete all")
 	s.call("POST", "/v1/clients:import", "clients:\n  - id: a\n    limits: 5/s\n  - id: b\n", "Content-Type", "application/yaml").wants(200, `"created":2`)
 }

@@ -36,7 +36,7 @@ func TestNodesSayHowTheyAre(t *testing.T) {
 	}
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n2"`)
 	s.call("GET", "/v1/nodes?namespace=blog", "").wants(200, `"nodes":[]`)
-	for _, body := range []string{`{"id":"other"}`, `{"namespace":"blog"}`, `{"versions":"1"}`, `{"error":"` + strings.Repeat("x", 5000) + `"}`} {
+	for _, body := range []string{`{"id":"other"}`, `{"namespace":"blog"}`, `{"version":1}`, `{"error":"` + strings.Repeat("x", 5000) + `"}`} {
 		s.as(token, "PUT", "/v1/nodes/n1", body).wants(422)
 	}
 	s.as(token, "PUT", "/v1/nodes/a%2Fb", `{}`).wants(422)
@@ -191,7 +191,7 @@ func TestAClientIsLookedUpAcrossRulesAndReset(t *testing.T) {
 	s.call("GET", "/v1/keys?user=bob&header.x-part=7", "").wants(200, `"id":"search"`, `"id":"pair"`, `"remaining":9`)
 	s.call("GET", "/v1/keys?ip=192.0.2.9", "").wants(200, `"id":"by-address"`, `"remaining":48`, `"id":"search"`)
 	s.call("GET", "/v1/keys", "").wants(400)
-	s.call("GET", "/v1/keys?colour=red", "").wants(422, `"path":"attributes.`)
+	s.call("GET", "/v1/keys?colour=red", "").wants(422, `"path":"attributes.colour","value":"unknown attribute"`)
 
 	s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"bob"},"rule":"none"}`).wants(404)
 	s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"bob"}}`).wants(200, `"reset":["search"]`)

@@ -45,7 +45,7 @@ const (
 // heartbeat answers PUT /v1/nodes/{id}.
 func (s *Server) heartbeat(c *call) error {
 	var n control.Node
-	if err := c.readInto(&n); err != nil {
+	if err := c.readKnown(&n); err != nil {
 		return err
 	}
 	setDefault(&n.ID, c.args[0])
@@ -68,6 +68,11 @@ func (s *Server) heartbeat(c *call) error {
 	} {
 		if len(text.value) > rules.MaxText {
 			errs = append(errs, fieldError{Path: text.path, Want: "at most 4096 bytes"})
+		}
+	}
+	if n.Fleet != nil {
+		for _, m := range n.Fleet.Misfits() {
+			errs = append(errs, fieldError{Path: "fleet." + m.Path, Value: m.Value, Want: m.Want})
 		}
 	}
 	if len(errs) > 0 {
@@ -132,7 +137,7 @@ func (b *beats) note(n control.Node, now time.Time) (bool, error) {
 	same := was && now.Sub(before.kept) < nodeTold
 	if same {
 		as := before.node
-		as.Seen = n.Seen
+		as.Seen, as.Fleet = n.Seen, n.Fleet // they are never the same, and a minute old for other instances
 		same = as == n
 	}
 	kept := now

@@ -127,20 +127,12 @@ func list(of *sort) func(*Server, *call) error {
 	return func(s *Server, c *call) error {
 		ctx, cancel := context.WithTimeout(c.r.Context(), callTime)
 		defer cancel()
-		limit, err := c.number("limit", 100, 1, 1000)
+		q, limit, err := c.pageOf(c.namespace, of.kind)
 		if err != nil {
 			return err
 		}
-		q := control.Query{Namespace: c.namespace, Kind: of.kind, Search: c.query.Get("q"), Limit: int(limit) + 1}
-		if len(q.Search) > maxSearch {
+		if q.Search = c.query.Get("q"); len(q.Search) > maxSearch {
 			return wrongQuery("q", q.Search, "at most "+strconv.Itoa(maxSearch)+" bytes")
-		}
-		after, err := c.cursor()
-		if err != nil {
-			return err
-		}
-		if after != "" {
-			q.AfterNamespace, q.AfterID = c.namespace, after
 		}
 		last, _, err := s.config.DB.Revision(ctx, c.namespace)
 		if err != nil {
@@ -155,7 +147,7 @@ func list(of *sort) func(*Server, *call) error {
 			return err
 		}
 		made := page{Total: total, Revision: last}
-		if len(objects) > int(limit) {
+		if len(objects) > limit {
 			objects = objects[:limit]
 			made.Next = makeCursor(objects[limit-1].ID)
 		}
@@ -223,7 +215,11 @@ func create(of *sort) func(*Server, *call) error {
 		if err != nil {
 			return err
 		}
-		sent, err := of.readNamed(name, data, strings.ToLower(rand.Text()[:12]), s.config.Now())
+		read := of.read
+		if of.autoName {
+			read = of.named(strings.ToLower(rand.Text()[:12]))
+		}
+		sent, err := read(name, data, s.config.Now())
 		if err != nil {
 			return err
 		}
@@ -236,28 +232,27 @@ func create(of *sort) func(*Server, *call) error {
 	}
 }
 
-// readNamed reads one as it was sent. If it may come without an id, and does, it gets one.
-func (of *sort) readNamed(name string, data []byte, id string, now time.Time) (edit, error) {
-	if !of.autoName {
-		return of.read(name, data, now)
-	}
-	f, err := source.Read(name, data)
-	if err != nil {
-		return edit{}, err
-	}
-	if f.Root == nil || f.Root.Kind != source.Map || f.Root.Field("id") != nil {
-		return of.read(name, data, now)
-	}
-	f.Root.Append("id", source.Text(id))
-	made, err := of.read("body.json", source.JSON(f.Root), now)
-	var wrong *source.Error
-	if errors.As(err, &wrong) { // say where it stands in what was sent
-		for i := range wrong.Problems {
-			p := &wrong.Problems[i]
-			p.Line, p.Column = f.Locate(p.Path)
+// named returns what reads one as it was sent, and gives it an id if it has none.
+func (of *sort) named(id string) func(name string, data []byte, now time.Time) (edit, error) {
+	return func(name string, data []byte, now time.Time) (edit, error) {
+		f, err := source.Read(name, data)
+		if err != nil {
+			return edit{}, err
 		}
+		if f.Root == nil || f.Root.Kind != source.Map || f.Root.Field("id") != nil {
+			return of.read(name, data, now)
+		}
+		f.Root.Append("id", source.Text(id))
+		made, err := of.read("body.json", source.JSON(f.Root), now)
+		var wrong *source.Error
+		if errors.As(err, &wrong) { // say where it stands in what was sent
+			for i := range wrong.Problems {
+				p := &wrong.Problems[i]
+				p.Line, p.Column = f.Locate(p.Path)
+			}
+		}
+		return made, err
 	}
-	return made, err
 }
 
 // put serves PUT: it makes one, or replaces it.
@@ -267,7 +262,7 @@ func put(of *sort) func(*Server, *call) error {
 		if err != nil {
 			return err
 		}
-		sent, err := of.readNamed(name, data, c.args[0], s.config.Now())
+		sent, err := of.named(c.args[0])(name, data, s.config.Now())
 		if err != nil {
 			return err
 		}
@@ -294,8 +289,14 @@ func patch(of *sort) func(*Server, *call) error {
 		if err := d.Decode(&merge); err != nil {
 			return fail(http.StatusBadRequest, "The body is no JSON: %v.", err)
 		}
-		if _, ok := merge.(map[string]any); !ok {
+		fields, ok := merge.(map[string]any)
+		if !ok {
 			return fail(http.StatusBadRequest, "Send a JSON object: the fields that are to change.")
+		}
+		if _, lasts := fields["for"]; of.kind == control.KindOverride && lasts {
+			if _, ends := fields["expires"]; !ends {
+				fields["expires"] = nil // it was made to end at a time, in place of which this is
+			}
 		}
 		return s.replace(c, of, func(o *control.Object) (edit, error) {
 			if o == nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/control/api"
 )
@@ -82,4 +83,22 @@ func TestAnOverrideThatNoRuleCountsByIsWarnedOf(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", body, text, tt.want)
 		}
 	}
+}
+
+func TestAnOverrideIsChangedByAFewFields(t *testing.T) {
+	s := open(t, api.Config{})
+	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"]}`).wants(201)
+	first := s.call("PUT", "/v1/overrides/sale", `{"client":{"user":"acme"},"limits":["20/s"],"for":"1h"}`).wants(201)
+	var before, after struct{ Override struct{ Expires time.Time } }
+	first.into(&before)
+	s.call("PATCH", "/v1/overrides/sale", `{"limits":["30/s"],"note":"more"}`, "If-Match", first.header.Get("ETag")).
+		wants(200, `"limits":["30/s"]`, `"client":{"user":"acme"}`, `"note":"more"`, before.Override.Expires.Format(time.RFC3339))
+	// How long takes the place of until when.
+	s.call("PATCH", "/v1/overrides/sale", `{"for":"72h"}`).wants(200, `"limits":["30/s"]`).into(&after)
+	if longer := after.Override.Expires.Sub(before.Override.Expires); longer < 70*time.Hour || longer > 72*time.Hour {
+		t.Errorf("got %v more, want about 71h", longer)
+	}
+	s.call("PATCH", "/v1/overrides/sale", `{"for":"72h","expires":"2099-01-01T00:00:00Z"}`).wants(422, `"path":"expires"`)
+	s.call("PATCH", "/v1/overrides/sale", `{"limits":["5/s"]}`, "If-Match", first.header.Get("ETag")).wants(412, `-limits: [\"30/s\"]`, `+limits: [\"5/s\"]`)
+	s.call("PATCH", "/v1/overrides/none", `{"limits":["5/s"]}`).wants(404)
 }

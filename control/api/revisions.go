@@ -48,7 +48,7 @@ func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
 	}
 	q = control.LogQuery{Kind: control.Kind(c.query.Get("kind")), ID: c.query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1}
 	if q.Kind != "" && !slices.Contains(control.Kinds(), q.Kind) {
-		return q, 0, wrongQuery("kind", string(q.Kind), "rule, client, override, token or webhook")
+		return q, 0, wrongQuery("kind", string(q.Kind), "rule, client, override, token, webhook or event")
 	}
 	if q.ID != "" && q.Kind == "" {
 		return q, 0, wrongQuery("id", q.ID, "a kind with it")
@@ -295,7 +295,8 @@ func (s *Server) rollback(c *call) error {
 	}
 	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n), t.note)
 	var made *applied
-	changed, err := s.commit(c.r.Context(), request{change: change, match: t.match, dryRun: t.dryRun, edits: func(ctx context.Context, sp *space) ([]edit, error) {
+	diff := func() string { return made.text() }
+	changed, err := s.commit(c.r.Context(), request{change: change, match: t.match, dryRun: t.dryRun, diff: diff, edits: func(ctx context.Context, sp *space) ([]edit, error) {
 		made = &applied{Revision: sp.last, DryRun: t.dryRun, Diff: []difference{}, Unchanged: len(sp.rules)}
 		if all {
 			made.Unchanged += sp.clients.Len() + len(sp.overrides)

@@ -98,6 +98,7 @@ var routes = prepare([]route{
 	{method: "POST", path: "/v1/overrides", roles: editors, query: []string{"note"}, overrides: true, serve: create(overrideSort)},
 	{method: "GET", path: "/v1/overrides/{id}", roles: viewers, serve: show(overrideSort)},
 	{method: "PUT", path: "/v1/overrides/{id}", roles: editors, query: []string{"note"}, overrides: true, serve: put(overrideSort)},
+	{method: "PATCH", path: "/v1/overrides/{id}", roles: editors, query: []string{"note"}, overrides: true, serve: patch(overrideSort)},
 	{method: "DELETE", path: "/v1/overrides/{id}", roles: editors, query: []string{"note"}, overrides: true, serve: remove(overrideSort)},
 
 	{method: "GET", path: "/v1/revisions", roles: viewers, query: []string{"limit", "cursor", "kind", "id"}, serve: (*Server).revisions},

@@ -193,7 +193,8 @@ clients:
 	}
 	s.call("PUT", "/v1/rules/c", `{"id":"c","limits":["3/s"]}`).wants(201)
 	changed := strings.Replace(file, "1/s", "5/s", 1)
-	s.call("POST", "/v1/rules:apply", changed, append(yaml, "If-Match", first.header.Get("ETag"))...).wants(412, `"current":{"revision":`)
+	s.call("POST", "/v1/rules:apply", changed, append(yaml, "If-Match", first.header.Get("ETag"))...).
+		wants(412, `"current":{"revision":`, `"diff":"--- rule a\n`, `-limits: [1/s]\n+limits: [5/s]`)
 	s.call("POST", "/v1/rules:apply?dry_run&prune", changed, yaml...).wants(200, `"id":"c","action":"delete"`, `"id":"a","action":"update"`, `"unchanged":2`)
 	s.call("POST", "/v1/rules:apply", changed, yaml...).wants(200, `"unchanged":2`)
 	s.call("GET", "/v1/rules/c", "").wants(200)
@@ -206,6 +207,8 @@ clients:
 
 	s.call("POST", "/v1/rules:apply", "rules:\n  - { id: x, limits: ten/s }\n  - { id: x }\n", yaml...).wants(422, `"path":"rules[0].limits[0]"`, `"line":2`, `"path":"rules[1]`)
 	s.call("POST", "/v1/rules:apply?dry-run=true", file, yaml...).wants(400, "dry_run")
+	// A rollback by who was thinking of another revision says what it would have changed.
+	s.call("POST", fmt.Sprintf("/v1/revisions/%d:rollback", first.etag()), "", "If-Match", first.header.Get("ETag")).wants(412, `"diff":"--- `, `+limits: [2/s]`)
 }
 
 func TestHistoryTellsWhoDidWhatAndRollsBack(t *testing.T) {

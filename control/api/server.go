@@ -161,7 +161,7 @@ func (s *Server) admit(c *call) error {
 		}
 		c.who = who
 		if !slices.Contains(c.route.roles, who.Role) {
-			return fail(http.StatusForbidden, "The token %s is a %s's. This is for %s.", who.ID, who.Role, oneOf(c.route.roles))
+			return fail(http.StatusForbidden, "The token %s has the role %s. This is for %s.", who.ID, who.Role, oneOf(c.route.roles))
 		}
 	}
 	if err := c.readQuery(); err != nil {

@@ -45,17 +45,9 @@ func (s *Server) tokenOf(o *control.Object) (Token, error) {
 
 // listTokens answers GET /v1/tokens with those that are for nothing that the caller's is not.
 func (s *Server) listTokens(c *call) error {
-	limit, err := c.number("limit", 100, 1, 1000)
+	q, limit, err := c.pageOf(systemNamespace, control.KindToken)
 	if err != nil {
 		return err
-	}
-	after, err := c.cursor()
-	if err != nil {
-		return err
-	}
-	q := control.Query{Namespace: systemNamespace, Kind: control.KindToken, Limit: int(limit) + 1}
-	if after != "" {
-		q.AfterNamespace, q.AfterID = systemNamespace, after
 	}
 	page := struct {
 		Tokens []Token `json:"tokens"`
@@ -74,7 +66,7 @@ func (s *Server) listTokens(c *call) error {
 			if !c.who.coversEach(t.Namespaces) {
 				continue
 			}
-			if len(page.Tokens) == int(limit) {
+			if len(page.Tokens) == limit {
 				page.Next = makeCursor(page.Tokens[limit-1].ID)
 				return c.answer(http.StatusOK, page)
 			}

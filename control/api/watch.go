@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -24,10 +24,26 @@ type hub struct {
 	count    int
 }
 
-// A watcher is told the revision of one namespace.
+// A watcher is told the revision of one namespace. The hub's mutex guards what it has heard.
 type watcher struct {
-	revision atomic.Int64  // the latest
-	news     chan struct{} // there is a later one than was told
+	mark control.Mark // the latest
+	// lost tells that the number he was told has come to mean something else: the database was restored, or has lost changes. He is
+	// let go, so that he comes back and asks what is there, whatever its number is.
+	heard, lost bool
+	news        chan struct{} // there is something that was not told
+}
+
+// hear takes what the namespace is at, and tells whether that is news.
+func (w *watcher) hear(mark control.Mark) bool {
+	was := w.mark
+	if w.heard && was == mark {
+		return false
+	}
+	if w.heard && was.Revision == mark.Revision {
+		w.lost = w.lost || was.At != 0 && mark.At != 0 // a log that was pruned does not tell
+	}
+	w.heard, w.mark = true, mark
+	return true
 }
 
 func newHub(s *Server) *hub {
@@ -81,7 +97,7 @@ func (h *hub) namespaces() []string {
 func (h *hub) tellAll(ctx context.Context) {
 	for _, name := range h.namespaces() {
 		asking, cancel := context.WithTimeout(ctx, callTime)
-		_, revision, err := h.server.config.DB.Revision(asking, name)
+		mark, err := h.server.present(asking, name)
 		cancel()
 		if err != nil {
 			if ctx.Err() == nil {
@@ -90,8 +106,17 @@ func (h *hub) tellAll(ctx context.Context) {
 			}
 			continue
 		}
-		h.tell(name, revision)
+		h.tell(name, mark)
 	}
+}
+
+// present returns what a namespace is at.
+func (s *Server) present(ctx context.Context, namespace string) (control.Mark, error) {
+	_, revision, err := s.config.DB.Revision(ctx, namespace)
+	if err != nil {
+		return control.Mark{}, err
+	}
+	return markOf(ctx, s.config.DB, revision)
 }
 
 // again looks once more in a second: a revision that was not told must not be missed.
@@ -103,11 +128,11 @@ func (h *hub) again(ctx context.Context) {
 	}
 }
 
-func (h *hub) tell(namespace string, revision int64) {
+func (h *hub) tell(namespace string, mark control.Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[namespace] {
-		if w.revision.Swap(revision) != revision {
+		if w.hear(mark) {
 			select {
 			case w.news <- struct{}{}:
 			default: // it has not yet looked at the one before
@@ -127,7 +152,6 @@ func (h *hub) add(namespace string) (*watcher, error) {
 	}
 	h.count++
 	w := &watcher{news: make(chan struct{}, 1)}
-	w.revision.Store(-1)
 	if h.watchers[namespace] == nil {
 		h.watchers[namespace] = make(map[*watcher]struct{})
 	}
@@ -142,6 +166,22 @@ func (h *hub) remove(namespace string, w *watcher) {
 	if delete(h.watchers[namespace], w); len(h.watchers[namespace]) == 0 {
 		delete(h.watchers, namespace)
 	}
+}
+
+// begin tells a watcher what there is, unless he has heard of something since he was added.
+func (h *hub) begin(w *watcher, mark control.Mark) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.heard {
+		w.heard, w.mark = true, mark
+	}
+}
+
+// heard returns the latest that a watcher has heard of, and whether he is lost.
+func (h *hub) heard(w *watcher) (revision int64, lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.mark.Revision, w.lost
 }
 
 // Watchers returns how many watch.
@@ -175,10 +215,12 @@ func (s *Server) watch(c *call) error {
 	}
 	defer s.hub.remove(c.namespace, w)
 	// After it was added, so that none is missed.
-	_, present, err := s.config.DB.Revision(c.r.Context(), c.namespace)
+	mark, err := s.present(c.r.Context(), c.namespace)
 	if err != nil {
 		return err
 	}
+	s.hub.begin(w, mark)
+	present := mark.Revision
 	st := &stream{call: c, control: http.NewResponseController(c.w)}
 	_ = st.control.SetReadDeadline(time.Time{}) // nothing more is read; servers that know no deadlines have none
 	c.w.Header().Set("Content-Type", "text/event-stream")
@@ -190,7 +232,7 @@ func (s *Server) watch(c *call) error {
 	} else {
 		err = st.write(": at " + strconv.FormatInt(present, 10) + "\n\n")
 	}
-	if w.revision.CompareAndSwap(-1, present); err != nil {
+	if err != nil {
 		return nil // he has gone, and there is nobody to tell
 	}
 	s.follow(c, w, st, known)
@@ -208,12 +250,11 @@ func (s *Server) follow(c *call, w *watcher, st *stream, known int64) {
 		case <-s.ended.Done():
 			return
 		case <-w.news:
-			if now := w.revision.Load(); now != known {
-				if st.revision(now) != nil {
-					return
-				}
-				known = now
+			now, lost := s.hub.heard(w)
+			if lost || now != known && st.revision(now) != nil {
+				return
 			}
+			known = now
 		case <-alive.C:
 			if !s.still(c) || st.write(": alive\n\n") != nil {
 				return

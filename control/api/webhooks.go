@@ -46,17 +46,9 @@ func hookOf(o *control.Object) (Webhook, storedHook, error) {
 
 // listWebhooks answers GET /v1/webhooks.
 func (s *Server) listWebhooks(c *call) error {
-	limit, err := c.number("limit", 100, 1, 1000)
+	q, limit, err := c.pageOf(c.namespace, control.KindWebhook)
 	if err != nil {
 		return err
-	}
-	after, err := c.cursor()
-	if err != nil {
-		return err
-	}
-	q := control.Query{Namespace: c.namespace, Kind: control.KindWebhook, Limit: int(limit) + 1}
-	if after != "" {
-		q.AfterNamespace, q.AfterID = c.namespace, after
 	}
 	objects, err := s.config.DB.List(c.r.Context(), q)
 	if err != nil {
@@ -66,7 +58,7 @@ func (s *Server) listWebhooks(c *call) error {
 		Webhooks []Webhook `json:"webhooks"`
 		Next     string    `json:"next,omitempty"`
 	}{Webhooks: []Webhook{}}
-	if len(objects) > int(limit) {
+	if len(objects) > limit {
 		objects = objects[:limit]
 		made.Next = makeCursor(objects[limit-1].ID)
 	}

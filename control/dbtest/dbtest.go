@@ -44,6 +44,7 @@ func Run(t *testing.T, fresh New) {
 		{"ObjectsAreListedInPagesByTheBytesOfTheirIDs", pages},
 		{"SearchFindsIDsAndBodiesWhateverTheCase", search},
 		{"OddNamesAreKeptAsTheyAre", oddNames},
+		{"ClientsKeepWhatNamesAndDescribesThem", clients},
 		{"WhatCannotBeANameIsNotThere", noNames},
 		{"ASnapshotIsOfOneMomentWithRulesFirst", snapshots},
 		{"TheLogTellsWhatWasDone", logs},

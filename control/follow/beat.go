@@ -2,10 +2,13 @@ package follow
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/remote"
 )
 
 // Bounds of how often a heartbeat is sent, whatever the service asks for, and how long one may take.
@@ -20,6 +23,7 @@ const (
 // heartbeats says how the node is, again and again, and soon after it has other rules.
 func (f *Follower) heartbeats(ctx context.Context) {
 	next := time.Duration(0)
+	var refused string
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -33,7 +37,7 @@ func (f *Follower) heartbeats(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		every := f.heartbeat(ctx)
+		every := f.heartbeat(ctx, &refused)
 		next = every*9/10 + rand.N(every/5)
 	}
 }
@@ -50,15 +54,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// heartbeat sends one and returns when the next is due.
-func (f *Follower) heartbeat(ctx context.Context) time.Duration {
+// heartbeat sends one and returns when the next is due. Refused is why the one before was, which is told once.
+func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	latest, every, err := f.config.Source.Beat(ctx, f.Node())
 	if err != nil {
-		f.log.Debug("the rules service did not take the heartbeat", "error", err.Error())
+		level := slog.LevelDebug // that it is away was told by who fetches rules
+		var answer *remote.Error
+		if errors.As(err, &answer) && answer.Status/100 == 4 && err.Error() != *refused {
+			level, *refused = slog.LevelWarn, err.Error()
+		}
+		f.log.Log(ctx, level, "the rules service did not take the heartbeat", "error", err.Error())
 		return DefaultHeartbeat
 	}
+	*refused = ""
 	if latest > f.Status().Revision {
 		f.Poke()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -17,7 +18,7 @@ var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 // held is what a node has of its namespace. One goroutine changes it.
 type held struct {
 	mark    control.Mark
-	rules   map[string]rules.Rule
+	rules   map[string]*rules.Rule // read only, as several have them
 	clients clients
 	overlay overlay
 	set     *rules.Set
@@ -29,10 +30,20 @@ var ErrRefused = errors.New("rules refused")
 func refused(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
 // compile makes the rules of a map ready, in the order of their ids.
-func compile(byID map[string]rules.Rule) (*rules.Set, error) {
-	list := make([]rules.Rule, 0, len(byID))
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		list = append(list, byID[id])
+func compile(byID map[string]*rules.Rule) (*rules.Set, error) {
+	var work polite
+	ids := slices.AppendSeq(make([]string, 0, len(byID)), maps.Keys(byID))
+	compared := 0
+	slices.SortFunc(ids, func(a, b string) int {
+		if compared++; compared%32 == 0 { // they take next to nothing
+			work.done(1)
+		}
+		return strings.Compare(a, b)
+	})
+	list := make([]rules.Rule, len(ids))
+	for i, id := range ids {
+		work.done(1)
+		list[i] = *byID[id]
 	}
 	set, err := rules.Compile(list)
 	if err != nil {
@@ -79,7 +90,7 @@ func newWhole(h control.Header, doubt func(*rules.Client)) (*whole, error) {
 		return nil, err
 	}
 	return &whole{header: h, doubt: doubt, held: held{
-		mark: h.Mark(), rules: map[string]rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
+		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
 	}}, nil
 }
 
@@ -97,7 +108,7 @@ func (w *whole) item(item *control.Item) error {
 		if err != nil {
 			return err
 		}
-		h.rules[r.ID] = r
+		h.rules[r.ID] = &r
 	case control.KindClient:
 		if err := w.ready(); err != nil {
 			return err
@@ -250,7 +261,7 @@ func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (br
 			if r == nil {
 				delete(next.rules, id)
 			} else {
-				next.rules[id] = *r
+				next.rules[id] = r
 			}
 		}
 		if next.set, err = compile(next.rules); err != nil {

@@ -33,7 +33,13 @@ func soak(t *testing.T) {
 }
 
 // round leaves out the digits that mean nothing.
-func round(d time.Duration) time.Duration { return d.Round(max(1, d/1000)) }
+func round(d time.Duration) time.Duration {
+	digit := time.Duration(1)
+	for d/digit >= 1000 {
+		digit *= 10
+	}
+	return d.Round(digit)
+}
 
 // openDB opens a database of the test's own.
 func openDB(t testing.TB) control.DB {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
 	"time"
 
 	"github.com/headgate/headgate/control"
@@ -270,7 +269,7 @@ type taker struct {
 
 	doubts   int
 	doubted  string // the first of them
-	count    int
+	work     polite
 	header   control.Header
 	whole    *whole
 	delta    *delta
@@ -314,13 +313,32 @@ func (t *taker) Begin(h control.Header) (err error) {
 	return err
 }
 
-// politeEvery is after how many objects those who decide requests are let pass.
-const politeEvery = 32
+// Those who decide requests are let pass after so much work, about a millisecond: see rules.Compile, which does the same.
+const (
+	politeEvery = 512
+	politePause = 20 * time.Microsecond
+	ruleWork    = 16 // to read a rule takes as long as to read so many clients
+)
 
-// Item takes an object.
+// polite is work, since others were let pass.
+type polite int
+
+// done lets others pass now and then.
+func (p *polite) done(work polite) {
+	if *p += work; *p >= politeEvery {
+		*p = 0
+		time.Sleep(politePause)
+	}
+}
+
+// Item takes an object. As long as nothing is in force nobody waits.
 func (t *taker) Item(item *control.Item) error {
-	if t.count++; t.count%politeEvery == 0 {
-		runtime.Gosched()
+	if t.live && t.follower.held != nil {
+		work := polite(1)
+		if item.Kind == control.KindRule {
+			work = ruleWork
+		}
+		t.work.done(work)
 	}
 	if t.whole != nil {
 		if err := t.whole.item(item); err != nil {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // An Error is what the service says when it refuses a call (RFC 9457).
@@ -22,6 +24,8 @@ type Error struct {
 	// Diff and Current, when somebody else was faster, are what differs, and what is there now.
 	Diff    string          `json:"diff,omitempty"`
 	Current json.RawMessage `json:"current,omitempty"`
+	// Import is how far an import had come when it failed, nil if it had changed nothing.
+	Import *Imported `json:"import,omitempty"`
 	// RetryAfter is when to come back, if it says so.
 	RetryAfter time.Duration `json:"-"`
 }
@@ -38,19 +42,40 @@ type Place struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the rules service says %d", e.Status)
-	switch {
-	case e.Detail != "":
-		b.WriteString(": " + e.Detail)
-	case e.Title != "":
-		b.WriteString(": " + e.Title)
+	if text := e.summary(); text != "" {
+		b.WriteString(": " + text)
 	}
 	for i := range e.Errors {
 		b.WriteString("\n  " + e.Errors[i].String())
 	}
+	if i := e.Import; i != nil {
+		fmt.Fprintf(&b, "\n  done before it: %d clients: created %d, updated %d, deleted %d, unchanged %d; revision %d",
+			i.Clients, i.Created, i.Updated, i.Deleted, i.Unchanged, i.Revision)
+	}
 	return b.String()
 }
 
+// summary is what it says, without what is listed below it.
+func (e *Error) summary() string {
+	text := cmp.Or(e.Detail, e.Title)
+	if len(e.Errors) == 1 {
+		text = strings.Replace(text, ": "+e.Errors[0].text(), "", 1)
+	}
+	if e.Import != nil {
+		text = strings.TrimSuffix(text, " What came before it is done: see import.")
+	}
+	return text
+}
+
 func (p *Place) String() string {
+	if p.Line > 0 {
+		return "line " + strconv.Itoa(p.Line) + ": " + p.text()
+	}
+	return p.text()
+}
+
+// text says what is wrong, not in which line.
+func (p *Place) text() string {
 	var parts []string
 	for _, part := range []string{p.Path, p.Value} {
 		if part != "" {
@@ -60,11 +85,19 @@ func (p *Place) String() string {
 	if p.Want != "" {
 		parts = append(parts, "want "+p.Want)
 	}
-	text := strings.Join(parts, ": ")
-	if p.Line > 0 {
-		text = "line " + strconv.Itoa(p.Line) + ": " + text
+	return strings.Join(parts, ": ")
+}
+
+// maxLine is how much is shown of what was not meant to be read by programs.
+const maxLine = 200
+
+// oneLine returns the first line of a text, empty if it is none or long.
+func oneLine(body []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if len(line) > maxLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(line, "<") {
+		return ""
 	}
-	return text
+	return line
 }
 
 // readProblem returns what an answer says that is none of success.
@@ -74,6 +107,9 @@ func readProblem(answer *http.Response) error {
 	body, readErr := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	if err != nil || readErr != nil || media != "application/problem+json" || json.Unmarshal(body, e) != nil {
 		*e = Error{Title: http.StatusText(answer.StatusCode)}
+		if readErr == nil && media == "text/plain" || err != nil { // a server that is no rules service, or speaks TLS
+			e.Detail = oneLine(body)
+		}
 	}
 	e.Status = answer.StatusCode
 	if seconds, err := strconv.ParseInt(answer.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {

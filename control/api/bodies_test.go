@@ -1,0 +1,29 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/headgate/headgate/control/api"
+)
+
+func TestWhatIsPutHasTheIDOfItsPath(t *testing.T) {
+	s := open(t, api.Config{})
+	s.call("PUT", "/v1/rules/search", `{"key":["user"],"limits":["10/s"]}`).wants(201, `"id":"search"`)
+	s.call("PUT", "/v1/clients/acme", "limits: 20/s", "Content-Type", "application/yaml").wants(201, `"id":"acme"`)
+	s.call("PUT", "/v1/rules/search", `{"id":"other","limits":["10/s"]}`).wants(422, `"path":"id"`)
+	s.call("PUT", "/v1/rules/a%2Fb", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
+	// Where a path does not say, the body has to.
+	s.call("POST", "/v1/rules", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
+}
+
+func TestAllFieldsThatAreNotKnownAreToldWithThoseThatAre(t *testing.T) {
+	s := open(t, api.Config{Node: engineOf(t, explained)})
+	for _, tt := range [][3]string{
+		{"/v1/keys:reset", "{\"attributes\":{\"user\":\"bob\"},\n\"rle\":\"search\",\"x\":1}", "one of attributes, rule"},
+		{"/v1/tokens", "{\"role\":\"viewer\",\n\"rle\":1,\"x\":1}", "one of id, role, namespaces"},
+		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"x\":1}", "one of id, url, description, secret"},
+		{"/v1/explain", "{\"cost\":1,\n\"rle\":1,\"x\":1}", "one of attributes"},
+	} {
+		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2], `"path":"x"`, `"line":2`)
+	}
+}
