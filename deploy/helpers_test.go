@@ -18,10 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/httpapi"
 )
@@ -51,22 +50,7 @@ type site struct {
 // newSite starts both. The service answers with what it got.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	store, err := memstore.New(memstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := file.Parse("rules.yaml", []byte(rules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	decide, err := engine.New(engine.Config{Rules: set, Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	decide, _ := enginetest.New(t, rules, memstore.Options{})
 	proxies, err := identity.ParseNetworks("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -113,9 +97,6 @@ func newSite(t *testing.T) *site {
 			t.Error(err)
 		}
 		behind.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return s
 }

@@ -37,7 +37,7 @@ var (
 	memoryEvictionsDesc = desc("memory_evictions_total", "Keys that were forgotten before their time because memory was full.", "store")
 	memoryRefusalsDesc  = desc("memory_refusals_total", "New keys that were refused because memory was full.", "store")
 
-	breakerDesc       = desc("breaker_state", "Circuit to a shard of the store: 0 closed, which is good, 1 open: policies decide.", "shard")
+	breakerDesc       = desc("breaker_state", "Whether policies decide in place of a shard of the store: 0 no, which is good, 1 yes.", "shard")
 	guardCallsDesc    = desc("guard_calls_total", "Calls of the remote store.")
 	guardFailuresDesc = desc("guard_failures_total", "Calls of the remote store that failed: timeout or error.", "reason")
 	guardProbesDesc   = desc("guard_probes_total", "Times that a store that is down was asked how it is.", "result")

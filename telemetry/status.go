@@ -80,10 +80,12 @@ type StoreStatus struct {
 
 // ShardStatus is one server of the store that is asked for itself.
 type ShardStatus struct {
-	Name  string    `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Up tells that it decides. If not, policies do, be it that it is not reached, does not answer, or answers that it cannot decide.
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since,omitzero"`
-	Error string    `json:"error,omitempty"`
+	// Error is why it does not, or not for some key, and the cure.
+	Error string `json:"error,omitempty"`
 }
 
 // FleetStatus is how limits are shared with other nodes.

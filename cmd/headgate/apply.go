@@ -181,6 +181,16 @@ func rulesFiles(name string) ([]string, error) {
 	return found, err
 }
 
+// sayDiff shows what becomes of each object.
+func (p *program) sayDiff(list []remote.Diff) {
+	for i := range list {
+		p.say("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
+		for line := range strings.Lines(list[i].Text) {
+			p.say("  %s", line)
+		}
+	}
+}
+
 // showApplied says what came, or would come, of a change.
 func (p *program) showApplied(made *remote.Applied, out format, dryRun bool) error {
 	if out != formatTable {
@@ -189,11 +199,8 @@ func (p *program) showApplied(made *remote.Applied, out format, dryRun bool) err
 	counts := map[string]int{}
 	for _, d := range made.Diff {
 		counts[d.Action]++
-		p.say("%s %s %s\n", d.Action, d.Kind, d.ID)
-		for line := range strings.Lines(d.Text) {
-			p.say("  %s", line)
-		}
 	}
+	p.sayDiff(made.Diff)
 	words := "created %d, updated %d, deleted %d, unchanged %d"
 	if dryRun {
 		words = "would create %d, update %d, delete %d, leave %d unchanged"
@@ -205,6 +212,7 @@ func (p *program) showApplied(made *remote.Applied, out format, dryRun bool) err
 
 func (p *program) importCommand(f *serverFlags) *cobra.Command {
 	var prune bool
+	var out format
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Register many clients at once",
@@ -225,11 +233,15 @@ Clients that are registered already become what the file says. With --prune thos
 		if err != nil {
 			return err
 		}
+		if out != formatTable {
+			return p.show(out, made, nil, nil)
+		}
 		p.say("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
 			number(made.Clients, "client"), made.Created, made.Updated, made.Deleted, made.Unchanged, made.Revision)
 		return nil
 	})
 	c.Flags().BoolVar(&prune, "prune", false, "the file is the whole truth: remove clients that it does not have")
+	formatFlag(c, &out)
 	return c
 }
 

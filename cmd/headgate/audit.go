@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,7 @@ func (p *program) auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who changed what, when and from where",
-		Long: `Show who changed what, when and from where, the latest first: rules, clients, overrides, tokens and webhooks, without secrets. JSON and YAML
+		Long: `Show who changed what, when and from where, the latest first: rules, clients, overrides, tokens and webhooks, without secrets, counters that were reset and backups that were restored (--all). JSON and YAML
 have what each was before and after. It needs a token of the role admin.`,
 		Example: `  headgate audit --limit 20
   headgate audit --all --kind token
@@ -51,18 +50,18 @@ have what each was before and after. It needs a token of the role admin.`,
 		for i := range list {
 			r := &list[i]
 			rows = append(rows, []string{
-				fmt.Sprint(r.Revision), r.Time.Local().Format(time.DateTime), dash(r.Actor), dash(r.From), r.Namespace, r.Action, cut(r.touched(), 70), cut(r.Note, 40),
+				fmt.Sprint(r.Revision), clock(r.Time), dash(r.Actor), dash(r.From), r.Namespace, r.Action, r.touched(), cut(r.Note, 40),
 			})
 		}
 		return p.show(out, list, []string{"REVISION", "TIME", "BY", "FROM", "NAMESPACE", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	flags := c.Flags()
-	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token or webhook")
+	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook or event: a reset, a restore")
 	flags.StringVar(&id, "id", "", "only changes of one, with --kind")
 	flags.BoolVar(&all, "all", false, "of all namespaces that the token is for")
 	flags.BoolVar(&logins, "logins", false, "the logins that failed, instead")
 	flags.IntVar(&most, "limit", most, "the most to show")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"rule", "client", "override", "token", "webhook"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"rule", "client", "override", "token", "webhook", "event"}, cobra.ShellCompDirectiveNoFileComp))
 	formatFlag(c, &out)
 	return c
 }
@@ -81,7 +80,7 @@ func (p *program) showLogins(failed *failedLogins, out format) error {
 		if l.Denied {
 			state = "too often"
 		}
-		rows = append(rows, []string{l.Time.Local().Format(time.DateTime), l.From, state})
+		rows = append(rows, []string{clock(l.Time), l.From, state})
 	}
 	if out == formatTable {
 		_, _ = fmt.Fprintf(p.stderr, "headgate: %d since the rules service was started\n", failed.Count)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ type question struct {
 	terms   engine.Terms
 	repeat  int
 	explain bool
-	out     output
+	out     format
 }
 
 func (p *program) checkCommand() *cobra.Command {
@@ -67,7 +66,7 @@ The exit code is 0 if the request passes (the last one, if it is repeated), 3 if
 	flags.Int64Var(&q.terms.Cost, "cost", 0, "take `N` units from each limit, whatever the rules say; places are taken as they say")
 	flags.IntVar(&q.repeat, "repeat", 1, "decide it `N` times in a row")
 	flags.BoolVar(&q.explain, "explain", false, "take nothing, and tell what every rule would say")
-	outputFlag(c, &q.out)
+	formatFlag(c, &q.out)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		q.terms.HasCost = flags.Changed("cost")
 		return p.check(c.Context(), given(), &q)
@@ -91,7 +90,7 @@ func (p *program) check(ctx context.Context, flags map[string]string, q *questio
 	if err := q.validate(); err != nil {
 		return err
 	}
-	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
+	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.settings(flags)})
 	if err != nil {
 		return err
 	}
@@ -193,16 +192,16 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subjec
 			return err
 		}
 	}
-	if q.out == outputJSON {
+	if q.out != formatTable {
 		var value any = results
 		if q.repeat == 1 {
 			value = results[0]
 		}
-		if err := p.sayJSON(value); err != nil {
+		if err := p.show(q.out, value, nil, nil); err != nil {
 			return err
 		}
-	} else {
-		p.sayDecided(results)
+	} else if err := p.sayDecided(results); err != nil {
+		return err
 	}
 	if !results[len(results)-1].Passed {
 		return exitCodeError(exitDenied)
@@ -243,9 +242,8 @@ func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-func (p *program) sayDecided(results []decided) {
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "#\tVERDICT\tRULE\tLIMIT\tREMAINING\tRETRY AFTER\tFULL AFTER\t")
+func (p *program) sayDecided(results []decided) error {
+	rows := make([][]string, 0, len(results))
 	for i, d := range results {
 		verdict, remaining := d.Verdict, "-"
 		if d.Reason != "" {
@@ -260,17 +258,11 @@ func (p *program) sayDecided(results []decided) {
 		if d.Limit > 0 {
 			remaining = strconv.FormatInt(d.Remaining, 10)
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
-			i+1, verdict, dash(d.Rule), dash(d.limitText), remaining, span(d.retryAfter), span(d.reset))
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), verdict, dash(d.Rule), dash(d.limitText), remaining, span(d.retryAfter), span(d.reset),
+		})
 	}
-	_ = w.Flush() // whoever reads it is gone
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
+	return p.table([]string{"#", "VERDICT", "RULE", "LIMIT", "REMAINING", "RETRY AFTER", "FULL AFTER"}, rows)
 }
 
 func span(d time.Duration) string {

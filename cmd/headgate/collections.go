@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 type sort struct {
 	of      remote.Collection
 	thing   string
+	example string // the id of one, in examples
 	head    []string
 	columns func(*entry) []string
 	yaml    func(body []byte) ([]byte, error) // as in a rules file; nil if there is none of them in it
@@ -68,7 +70,7 @@ func (e *entry) grants() string {
 
 var (
 	ruleSort = sort{
-		remote.Rules, "rule",
+		remote.Rules, "rule", "search-per-user",
 		[]string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
 		func(e *entry) []string {
 			state := dash(e.OnLimit)
@@ -83,7 +85,7 @@ var (
 		ruleYAML,
 	}
 	clientSort = sort{
-		remote.Clients, "client",
+		remote.Clients, "client", "acme",
 		[]string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
 		func(e *entry) []string {
 			known := inLine(e.Attributes)
@@ -95,7 +97,7 @@ var (
 		clientYAML,
 	}
 	overrideSort = sort{
-		remote.Overrides, "override",
+		remote.Overrides, "override", "launch",
 		[]string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
 		func(e *entry) []string {
 			var who []string
@@ -106,7 +108,7 @@ var (
 			if rule == "" {
 				rule = "all"
 			}
-			return []string{e.ID, strings.Join(who, " "), e.grants(), rule, ago(e.Expires), cut(dash(e.Note), 30)}
+			return []string{e.ID, strings.Join(who, " "), e.grants(), rule, until(e.Expires), cut(dash(e.Note), 30)}
 		},
 		nil,
 	}
@@ -137,14 +139,6 @@ func inLine(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// cut shortens a text to so many characters.
-func cut(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
-}
-
 func (s *sort) row(o *remote.Object) []string {
 	var e entry
 	if err := json.Unmarshal(o.Body, &e); err != nil {
@@ -153,9 +147,18 @@ func (s *sort) row(o *remote.Object) []string {
 	return append(s.columns(&e), fmt.Sprint(o.Revision), ago(o.Updated), dash(o.By))
 }
 
-// item is an object as JSON and YAML show it.
-func (s *sort) item(o *remote.Object) map[string]any {
-	return map[string]any{s.thing: o.Body, "revision": o.Revision, "created": o.Created, "updated": o.Updated, "by": o.By}
+// An item is an object as JSON and YAML show it: what it is comes first.
+type item struct {
+	thing string
+	of    *remote.Object
+}
+
+func (i item) MarshalJSON() ([]byte, error) {
+	rest, err := json.Marshal(map[string]any{"revision": i.of.Revision, "created": i.of.Created, "updated": i.of.Updated, "by": i.of.By})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]byte(`{"`+i.thing+`":`), i.of.Body, []byte(","), rest[1:]), nil
 }
 
 func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
@@ -170,7 +173,7 @@ func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		items, rows := []map[string]any{}, [][]string{}
+		items, rows := []item{}, [][]string{}
 		total := 0
 		for q := (remote.Query{Search: search}); ; {
 			q.Limit = min(500, most-len(items))
@@ -180,7 +183,7 @@ func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
 			}
 			total = page.Total
 			for i := range page.Objects {
-				items = append(items, s.item(&page.Objects[i]))
+				items = append(items, item{s.thing, &page.Objects[i]})
 				rows = append(rows, s.row(&page.Objects[i]))
 			}
 			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= most {
@@ -206,8 +209,8 @@ func (p *program) getCommand(s *sort, f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get ID",
 		Short: "Show one " + s.thing,
-		Example: fmt.Sprintf(`  headgate %[1]s get search-per-user
-  headgate %[1]s get search-per-user --output json`, s.of),
+		Example: fmt.Sprintf(`  headgate %[1]s get %[2]s
+  headgate %[1]s get %[2]s --output json`, s.of, s.example),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeIDs(s, f),
 	}
@@ -239,7 +242,7 @@ func (p *program) deleteCommand(s *sort, f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "delete ID...",
 		Short:             "Delete " + s.thing + "s",
-		Example:           fmt.Sprintf(`  headgate %s delete search-per-user`, s.of),
+		Example:           fmt.Sprintf(`  headgate %s delete %s`, s.of, s.example),
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeIDs(s, f),
 	}
@@ -262,28 +265,53 @@ const completionTime = 2 * time.Second
 // completeIDs completes ids by what the rules service has.
 func (p *program) completeIDs(s *sort, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		var ids []string
-		err := p.complete(c, f, func(ctx context.Context, at *remote.Client) (err error) {
-			ids, err = idsOf(ctx, at, s, begun)
-			return err
-		})
-		if err != nil && len(ids) == 0 {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
+		return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) { return idsOf(ctx, at, s, begun) })
 	}
 }
 
 // complete asks a rules service for what a shell completes.
-func (p *program) complete(c *cobra.Command, f *serverFlags, ask func(context.Context, *remote.Client) error) error {
+func (p *program) complete(
+	c *cobra.Command, f *serverFlags, ask func(context.Context, *remote.Client) ([]string, error),
+) ([]string, cobra.ShellCompDirective) {
 	at, err := p.connect(f)
 	if err != nil {
-		return err
+		return nil, cobra.ShellCompDirectiveError
 	}
 	defer func() { _ = at.Close() }() // it was read
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
 	defer cancel()
-	return ask(ctx, at)
+	found, err := ask(ctx, at)
+	if err != nil && len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// begins returns those of a list that begin so, each with what is said of it.
+func begins[T any](list []T, begun string, name func(*T) (id, says string)) []string {
+	var found []string
+	for i := range list {
+		if id, says := name(&list[i]); strings.HasPrefix(id, begun) {
+			found = append(found, cobra.CompletionWithDesc(id, plain(says)))
+		}
+	}
+	return found
+}
+
+// endCommand returns a command that ends things of which the arguments are the ids: "delete", "deleted", "webhook".
+func (p *program) endCommand(f *serverFlags, c *cobra.Command, done, thing, path string) *cobra.Command {
+	verb := c.Name()
+	c.Args = cobra.MinimumNArgs(1)
+	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+		for _, id := range args {
+			if err := at.Do(ctx, "DELETE", path+url.PathEscape(id), nil, nil, nil); err != nil {
+				return fmt.Errorf("%s %s %s: %w", verb, thing, id, err)
+			}
+			p.say("%s %s %s\n", done, thing, id)
+		}
+		return nil
+	})
+	return c
 }
 
 // maxCompletions is how many ids a shell is offered: nobody looks through more.

@@ -159,7 +159,11 @@ func (p *program) setContextCommand() *cobra.Command {
 			if kept.Current == "" {
 				kept.Current = args[0]
 			}
-			return p.writeContexts(kept)
+			if err := p.writeContexts(kept); err != nil {
+				return err
+			}
+			p.say("context %s is %s%s\n", args[0], made.Server, current(kept.Current == args[0]))
+			return nil
 		},
 	}
 	c.Flags().StringVar(&made.Server, "server", "", "`URL` of the rules service")
@@ -167,6 +171,14 @@ func (p *program) setContextCommand() *cobra.Command {
 	c.Flags().StringVar(&made.Namespace, "namespace", "", "`NAME` of the service whose rules are meant")
 	c.Flags().StringVar(&made.CAFile, "ca-file", "", "`FILE` with the certificates to trust, PEM")
 	return c
+}
+
+// current says that a context is the current one.
+func current(is bool) string {
+	if is {
+		return ", the current one"
+	}
+	return ""
 }
 
 func (p *program) useContextCommand() *cobra.Command {
@@ -177,7 +189,11 @@ func (p *program) useContextCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeContexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return p.changeContext(args[0], func(kept *contexts) { kept.Current = args[0] })
+			if err := p.changeContext(args[0], func(kept *contexts) { kept.Current = args[0] }); err != nil {
+				return err
+			}
+			p.say("%s is the current context\n", args[0])
+			return nil
 		},
 	}
 }
@@ -190,12 +206,16 @@ func (p *program) removeContextCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeContexts,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return p.changeContext(args[0], func(kept *contexts) {
+			err := p.changeContext(args[0], func(kept *contexts) {
 				delete(kept.Contexts, args[0])
 				if kept.Current == args[0] {
 					kept.Current = ""
 				}
 			})
+			if err == nil {
+				p.say("forgot context %s\n", args[0])
+			}
+			return err
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
@@ -41,10 +40,10 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subje
 	for i := range x.Rules {
 		made.Rules = append(made.Rules, newExplainedRule(&x.Rules[i]))
 	}
-	if q.out == outputJSON {
-		err = p.sayJSON(made)
+	if q.out != formatTable {
+		err = p.show(q.out, made, nil, nil)
 	} else {
-		p.sayExplained(&made)
+		err = p.sayExplained(&made)
 	}
 	if err == nil && !made.Verdict.Passed {
 		return exitCodeError(exitDenied)
@@ -81,13 +80,12 @@ func newExplainedRule(r *engine.Explained) explainedRule {
 	return made
 }
 
-func (p *program) sayExplained(x *explained) {
+func (p *program) sayExplained(x *explained) error {
 	if len(x.Rules) == 0 {
 		p.say("No rule matches: the request passes.\n")
-		return
+		return nil
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "RULE\tEFFECT\tCOUNTED BY\tCOST\tLIMIT\tREMAINING\tSAYS\t")
+	var rows [][]string
 	for i := range x.Rules {
 		r := &x.Rules[i]
 		effect := r.Effect
@@ -98,20 +96,24 @@ func (p *program) sayExplained(x *explained) {
 			effect += fmt.Sprintf(", override %d", *r.Override+1)
 		}
 		if len(r.Limits) == 0 {
-			_, _ = fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t%s\t\n", r.Rule, effect, says(!r.Denies, r.Shadow))
+			rows = append(rows, []string{r.Rule, effect, "-", "-", "-", "-", says(!r.Denies, r.Shadow)})
 			continue
 		}
 		for _, l := range r.Limits {
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t\n",
-				r.Rule, effect, r.keyText, r.Cost, l.Limit, l.Remaining, says(l.Allowed, r.Shadow))
+			rows = append(rows, []string{
+				r.Rule, effect, r.keyText, fmt.Sprint(r.Cost), l.Limit, fmt.Sprint(l.Remaining), says(l.Allowed, r.Shadow),
+			})
 		}
 	}
-	_ = w.Flush() // whoever reads it is gone
+	if err := p.table([]string{"RULE", "EFFECT", "COUNTED BY", "COST", "LIMIT", "REMAINING", "SAYS"}, rows); err != nil {
+		return err
+	}
 	p.say("\nDecision: %s", x.Verdict.Verdict)
 	if x.Verdict.Rule != "" {
 		p.say(" by %s", x.Verdict.Rule)
 	}
 	p.say("\n")
+	return nil
 }
 
 func says(allows, shadow bool) string {

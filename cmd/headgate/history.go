@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 )
 
@@ -28,21 +31,57 @@ type revision struct {
 	Diff      []remote.Diff `json:"diff,omitempty"`
 }
 
-// touched says which objects it changed.
+// touched says which objects it changed, as many as fit into a column and how many more.
 func (r *revision) touched() string {
-	var parts []string
+	const width = 60
 	changes := r.Changes
 	if len(changes) == 0 {
 		changes = r.Diff
 	}
+	text := ""
 	for i, c := range changes {
-		if i == 3 {
-			parts = append(parts, fmt.Sprintf("and %d more", r.Count-3))
-			break
+		part := fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID)
+		if c.Kind == control.KindEvent {
+			part = happened(c.After)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID))
+		if i > 0 && len(text)+len(part) > width {
+			return fmt.Sprintf("%s and %d more", text, r.Count-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += cut(part, width)
 	}
-	return strings.Join(parts, ", ")
+	return text
+}
+
+// happened says what an event of the audit was: a client that was forgotten, or a backup that was restored.
+func happened(after json.RawMessage) string {
+	var e struct {
+		Client             map[string]string
+		Rules              []string
+		More               int
+		Revision, Replaced int64
+		Error              string
+	}
+	if err := json.Unmarshal(after, &e); err != nil {
+		return string(after)
+	}
+	if e.Client == nil {
+		return fmt.Sprintf("all of revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
+	}
+	var who []string
+	for _, name := range slices.Sorted(maps.Keys(e.Client)) {
+		who = append(who, name+"="+e.Client[name])
+	}
+	text := "forgot " + strings.Join(who, " ") + " under " + dash(strings.Join(e.Rules, ", "))
+	if e.More > 0 {
+		text += fmt.Sprintf(" and %d more", e.More)
+	}
+	if e.Error != "" {
+		text += "; " + e.Error
+	}
+	return text
 }
 
 // failedLogins are those that the audit tells of.
@@ -77,6 +116,22 @@ func changesOf(ctx context.Context, at *remote.Client, path string, query url.Va
 	}
 }
 
+// completeRevisions completes the number of a revision, the latest first.
+func (p *program) completeRevisions(f *serverFlags) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, how := p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
+			list, _, err := changesOf(ctx, at, "/v1/revisions", url.Values{}, 100)
+			return begins(list, begun, func(r *revision) (id, says string) {
+				return strconv.FormatInt(r.Revision, 10), ago(r.Time) + ": " + r.touched()
+			}), err
+		})
+		return found, how | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
 func (p *program) historyCommand(f *serverFlags) *cobra.Command {
 	var out format
 	most := 20
@@ -107,7 +162,7 @@ revision, show what it changed.`,
 		rows := [][]string{}
 		for i := range list {
 			r := &list[i]
-			rows = append(rows, []string{fmt.Sprint(r.Revision), ago(r.Time), dash(r.Actor), r.Action, cut(r.touched(), 70), r.Note})
+			rows = append(rows, []string{fmt.Sprint(r.Revision), ago(r.Time), dash(r.Actor), r.Action, r.touched(), cut(r.Note, 40)})
 		}
 		return p.show(out, list, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
@@ -122,24 +177,17 @@ func (p *program) showRevision(ctx context.Context, at *remote.Client, n int64, 
 		return err
 	}
 	if out != formatTable {
-		text, err := written(out, raw)
-		if err != nil {
-			return err
-		}
-		_, err = p.stdout.Write(text)
-		return err
+		return p.showRaw(out, raw)
 	}
 	var r revision
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	p.say("revision %d, %s by %s: %s %s\n", r.Revision, r.Time.Format(time.RFC3339), dash(r.Actor), r.Action, r.Note)
-	for _, d := range r.Diff {
-		p.say("%s %s %s\n", d.Action, d.Kind, d.ID)
-		for line := range strings.Lines(d.Text) {
-			p.say("  %s", line)
-		}
+	p.say("revision %d, %s (%s) by %s: %s\n", r.Revision, clock(r.Time), ago(r.Time), dash(r.Actor), r.Action)
+	if r.Note != "" {
+		p.say("note: %s\n", plain(r.Note))
 	}
+	p.sayDiff(r.Diff)
 	return nil
 }
 
@@ -152,7 +200,8 @@ func (p *program) rollbackCommand(f *serverFlags) *cobra.Command {
 		Long:  `Make the rules of a namespace what they were at a revision, as a new revision. With --all, its clients and overrides, too.`,
 		Example: `  headgate rules rollback 41 --dry-run
   headgate rules rollback 41`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeRevisions(f),
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
 		n, err := strconv.ParseInt(args[0], 10, 64)

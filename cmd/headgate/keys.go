@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/rules"
 )
@@ -144,14 +145,6 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 	return c
 }
 
-// soon says in how many milliseconds.
-func soon(ms int64) string {
-	if ms <= 0 {
-		return "now"
-	}
-	return "in " + (time.Duration(ms) * time.Millisecond).Round(10*time.Millisecond).String()
-}
-
 func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 	var rule string
 	var out format
@@ -227,11 +220,30 @@ func (p *program) nodesCommand() *cobra.Command {
 				state = "behind"
 			}
 			rows = append(rows, []string{
-				n.ID, dash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(), n.Store, ago(n.Seen), state, dash(n.Address),
+				n.ID, dash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(), n.Store, ago(n.Seen), state, newsOf(n.Fleet), dash(n.Address),
 			})
 		}
-		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "ADDRESS"}, rows)
+		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "NEWS", "ADDRESS"}, rows)
 	})
 	formatFlag(c, &out)
 	return c
+}
+
+// newsOf says for each way in which a node shares limits how old its news is, and how many units passed beyond limits before it was
+// known.
+func newsOf(f *control.FleetFigures) string {
+	if f == nil {
+		return "-"
+	}
+	var list []string
+	for i := range f.News {
+		n := &f.News[i]
+		if !n.Up {
+			list = append(list, n.Mode+" down")
+			continue
+		}
+		lag := time.Duration(n.LagMS * float64(time.Millisecond)).Round(time.Millisecond)
+		list = append(list, fmt.Sprintf("%s %v, %d over", n.Mode, lag, n.Over))
+	}
+	return dash(strings.Join(list, "; "))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -69,6 +70,9 @@ With --upstream and --rules it protects yours.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if before := c.Flags().Args(); c.HasParent() && c.HasSubCommands() && len(before) > 0 { // the flag may be one of the command that is meant
+			return unknownCommand(c, before[0])
+		}
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(
@@ -76,38 +80,48 @@ With --upstream and --rules it protects yours.`,
 		p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(), p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false
+	p.addCompletion(root)
+	explainArgs(root)
 	return root
+}
+
+// explainArgs has commands say in plain words what arguments they want, and those that are but groups of others refuse what none of
+// them is called: in a pipeline, a command that is misspelt must not pass for one that was run.
+func explainArgs(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		explainArgs(below)
+	}
+	switch {
+	case !c.HasParent(): // cobra says it
+	case c.HasSubCommands():
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		}
+	case c.Args != nil:
+		check := c.Args
+		c.Args = func(c *cobra.Command, args []string) error {
+			err := check(c, args)
+			if err == nil || !strings.HasPrefix(err.Error(), "accepts") && !strings.HasPrefix(err.Error(), "requires") { // how many
+				return err
+			}
+			return fmt.Errorf("got %s, want: %s %s; see %s --help", number(len(args), "argument"), c.Parent().CommandPath(), c.Use, c.CommandPath())
+		}
+	}
+}
+
+// unknownCommand says that a command has none of a name below it.
+func unknownCommand(c *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
+	c.SuggestionsMinimumDistance = 1
+	if like := c.SuggestionsFor(name); len(like) > 0 {
+		text += ", which has " + strings.Join(like, " and ")
+	}
+	return fmt.Errorf("%s; see %s --help", text, c.CommandPath())
 }
 
 // say writes to standard output. An error is one of whoever reads it, who is gone then.
 func (p *program) say(format string, args ...any) { _, _ = fmt.Fprintf(p.stdout, format, args...) }
-
-// An output is how results are written.
-type output string
-
-const (
-	outputText output = "text"
-	outputJSON output = "json"
-)
-
-// outputFlag adds --output to a command.
-func outputFlag(c *cobra.Command, into *output) {
-	*into = outputText
-	c.Flags().VarP(into, "output", "o", "text or json")
-	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{string(outputText), string(outputJSON)}, cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
-func (o *output) String() string { return string(*o) }
-func (o *output) Type() string   { return "FORMAT" }
-
-func (o *output) Set(text string) error {
-	switch output(text) {
-	case outputText, outputJSON:
-		*o = output(text)
-		return nil
-	default:
-		return errors.New("want text or json")
-	}
-}

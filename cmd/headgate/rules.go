@@ -54,7 +54,7 @@ type problem struct {
 }
 
 func (p *program) lintCommand() *cobra.Command {
-	var out output
+	var out format
 	c := &cobra.Command{
 		Use:   "lint FILE...",
 		Short: "Say what is wrong with rules files, and where",
@@ -67,19 +67,19 @@ The exit code is 0 if all are right, else 1.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.lint(args, out) },
 	}
-	outputFlag(c, &out)
+	formatFlag(c, &out)
 	return c
 }
 
-func (p *program) lint(names []string, out output) error {
+func (p *program) lint(names []string, out format) error {
 	results := make([]linted, len(names))
 	failed := false
 	for i, name := range names {
 		results[i] = p.lintFile(name)
 		failed = failed || !results[i].OK
 	}
-	if out == outputJSON {
-		if err := p.sayJSON(results); err != nil {
+	if out != formatTable {
+		if err := p.show(out, results, nil, nil); err != nil {
 			return err
 		}
 	} else {
@@ -154,12 +154,4 @@ func loadRules(path string) (*rules.Set, error) {
 		return nil, err
 	}
 	return doc.Compile()
-}
-
-// number writes how many things there are.
-func number(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -43,7 +43,7 @@ type testFailure struct {
 }
 
 func (p *program) testCommand() *cobra.Command {
-	var out output
+	var out format
 	var rulesPath string
 	var verbose bool
 	c := &cobra.Command{
@@ -70,13 +70,13 @@ The exit code is 0 if all cases are as expected, else 1.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.test(args, rulesPath, verbose, out) },
 	}
-	outputFlag(c, &out)
+	formatFlag(c, &out)
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "list all cases, not only those that fail")
 	c.Flags().StringVar(&rulesPath, "rules", "", "rules `FILE` to test in place of those that the test files name")
 	return c
 }
 
-func (p *program) test(names []string, rulesPath string, verbose bool, out output) error {
+func (p *program) test(names []string, rulesPath string, verbose bool, out format) error {
 	results := make([]tested, len(names))
 	failed := false
 	for i, name := range names {
@@ -84,12 +84,12 @@ func (p *program) test(names []string, rulesPath string, verbose bool, out outpu
 		results[i] = testFile(name, rulesPath)
 		results[i].took = time.Since(begun)
 		failed = failed || !results[i].OK
-		if out == outputText {
+		if out == formatTable {
 			p.sayTested(&results[i], verbose)
 		}
 	}
-	if out == outputJSON {
-		if err := p.sayJSON(results); err != nil {
+	if out != formatTable {
+		if err := p.show(out, results, nil, nil); err != nil {
 			return err
 		}
 	} else if len(results) > 1 {

@@ -1,25 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/control/remote"
-	"github.com/headgate/headgate/rules/source"
 )
 
 // localServer is the rules service of a node on this host.
@@ -96,6 +95,9 @@ func (p *program) connect(f *serverFlags) (*remote.Client, error) {
 			return nil, fmt.Errorf("token: %w", err)
 		}
 		c.Token = strings.TrimSpace(string(token))
+		if c.Token == "" || strings.ContainsFunc(c.Token, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+			return nil, fmt.Errorf("token: %s holds no token: want one, on a line of its own", at.TokenFile)
+		}
 	}
 	if at.CAFile != "" {
 		certificates, err := os.ReadFile(at.CAFile)
@@ -118,123 +120,27 @@ func (p *program) calling(f *serverFlags, do func(ctx context.Context, at *remot
 			return err
 		}
 		defer func() { _ = at.Close() }() // what it has done is done
-		return explainRefusal(do(c.Context(), at, args))
+		return p.explainRefusal(f, do(c.Context(), at, args))
 	}
 }
 
-// explainRefusal says what to do about a token that is refused.
-func explainRefusal(err error) error {
+// explainRefusal says what to do about a server that is not there, a token that is refused, and what somebody else has changed.
+func (p *program) explainRefusal(f *serverFlags, err error) error {
 	var refused *remote.Error
-	if errors.As(err, &refused) && refused.Status == 401 {
-		return fmt.Errorf("%w; give a token with --token-file, HEADGATE_TOKEN_FILE or a context: the first one was printed when the rules service first started", err)
-	}
-	return err
-}
-
-// A format is how what a rules service has is written.
-type format string
-
-const (
-	formatTable format = "table"
-	formatJSON  format = "json"
-	formatYAML  format = "yaml"
-)
-
-// formatFlag adds --output to a command. What is in out already is the default.
-func formatFlag(c *cobra.Command, out *format) {
-	if *out == "" {
-		*out = formatTable
-	}
-	c.Flags().VarP(out, "output", "o", "table, json or yaml")
-	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{string(formatTable), string(formatJSON), string(formatYAML)}, cobra.ShellCompDirectiveNoFileComp
-	}) // it is there
-}
-
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "FORMAT" }
-
-func (f *format) Set(text string) error {
-	switch format(text) {
-	case formatTable, formatJSON, formatYAML:
-		*f = format(text)
-		return nil
-	default:
-		return errors.New("want table, json or yaml")
-	}
-}
-
-// show writes a value as JSON or YAML, or rows as a table.
-func (p *program) show(f format, value any, head []string, rows [][]string) error {
-	if f == formatTable {
-		return p.table(head, rows)
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	text, err := written(f, data)
-	if err != nil {
-		return err
-	}
-	_, err = p.stdout.Write(text)
-	return err
-}
-
-// written turns JSON into what a person reads.
-func written(f format, data []byte) ([]byte, error) {
-	if f == formatJSON {
-		var b bytes.Buffer
-		if err := json.Indent(&b, data, "", "  "); err != nil {
-			return nil, err
-		}
-		b.WriteByte('\n')
-		return b.Bytes(), nil
-	}
-	read, err := source.Read("answer.json", data)
-	if err != nil {
-		return nil, err
-	}
-	return source.YAML(read.Root), nil
-}
-
-// table writes columns that stand under each other.
-func (p *program) table(head []string, rows [][]string) error {
-	if len(rows) == 0 {
-		p.say("none\n")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{head}, rows...) {
-		_, _ = fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
-	}
-	return w.Flush()
-}
-
-// ago says how long ago a time was.
-func ago(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	d := time.Since(t)
 	switch {
-	case d < 0:
-		return "in " + lasting(-d)
-	case d < time.Second:
-		return "now"
-	}
-	return lasting(d) + " ago"
-}
-
-// lasting writes a time in its largest unit.
-func lasting(d time.Duration) string {
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		if d >= unit.of {
-			return number(int(d/unit.of), unit.name)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		at, _ := p.where(f) // it was found before
+		return fmt.Errorf("nobody answers at %s: is the rules service running there? --server, HEADGATE_SERVER or a context says where it is (%w)", at.Server, err)
+	case !errors.As(err, &refused):
+		return err
+	case refused.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w\n  give one with --token-file, HEADGATE_TOKEN_FILE or a context: the first was printed when the rules service was first started", err)
+	case refused.Diff != "":
+		var diff strings.Builder
+		for line := range strings.Lines(refused.Diff) {
+			diff.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
 		}
+		return fmt.Errorf("%w%s", err, diff.String())
 	}
-	return d.Round(time.Millisecond).String()
+	return err
 }

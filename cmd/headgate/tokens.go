@@ -31,7 +31,7 @@ func (p *program) tokensCommand() *cobra.Command {
 		Short: "Say who may read and change rules",
 		Long: `Say who may read and change rules. A token has a role and namespaces: a viewer reads, an editor changes rules, an admin
 makes tokens, and a node takes rules and says how it is. Its secret is shown once, when it is made.`,
-		Example: `  headgate tokens create --id alice --role editor --in shop --for 2160h
+		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
   headgate tokens list
   headgate tokens revoke alice`,
 	}
@@ -53,8 +53,8 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --role ROLE",
 		Short: "Make a token and show it once",
-		Example: `  headgate tokens create --id alice --role editor --in shop --for 2160h
-  headgate tokens create --role node --in shop --write /etc/headgate/node-token`,
+		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
+  headgate tokens create --role node --in shop --write node-token.txt`,
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
@@ -84,7 +84,7 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 	flags.StringSliceVar(&asked.Namespaces, "in", []string{"*"}, "`NAMESPACES` that it is good for; * is all")
 	flags.StringVar(&asked.ID, "id", "", "its `ID`, which the audit names (default one by chance)")
 	flags.StringVar(&asked.Description, "description", "", "for people")
-	flags.StringVar(&asked.For, "for", "", "how long it is good, such as 2160h (default for ever)")
+	flags.StringVar(&asked.For, "for", "", "how long it is good, such as 90d or 12h (default for ever)")
 	flags.StringVar(&write, "write", "", "write it to `FILE`, which nobody else can read, and show nothing")
 	_ = c.MarkFlagRequired("role") // it is there
 	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "editor", "admin", "node"}, cobra.ShellCompDirectiveNoFileComp))
@@ -126,11 +126,7 @@ func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
 		}
 		rows := [][]string{}
 		for _, t := range list {
-			expires := "never"
-			if !t.Expires.IsZero() {
-				expires = ago(t.Expires)
-			}
-			rows = append(rows, []string{t.ID, t.Role, strings.Join(t.Namespaces, ", "), expires, ago(t.Created), dash(t.By), t.Description})
+			rows = append(rows, []string{t.ID, t.Role, strings.Join(t.Namespaces, ", "), until(t.Expires), ago(t.Created), dash(t.By), t.Description})
 		}
 		return p.show(out, list, []string{"ID", "ROLE", "NAMESPACES", "EXPIRES", "CREATED", "BY", "DESCRIPTION"}, rows)
 	})
@@ -139,20 +135,15 @@ func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
 }
 
 func (p *program) revokeTokenCommand(f *serverFlags) *cobra.Command {
-	c := &cobra.Command{
+	return p.endCommand(f, &cobra.Command{
 		Use:     "revoke ID...",
 		Short:   "Make tokens worthless at once",
 		Example: `  headgate tokens revoke alice`,
-		Args:    cobra.MinimumNArgs(1),
-	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		for _, id := range args {
-			if err := at.Do(ctx, "DELETE", "/v1/tokens/"+url.PathEscape(id), nil, nil, nil); err != nil {
-				return fmt.Errorf("revoke token %s: %w", id, err)
-			}
-			p.say("revoked token %s\n", id)
-		}
-		return nil
-	})
-	return c
+		ValidArgsFunction: func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
+				list, err := listTokens(ctx, at)
+				return begins(list, begun, func(t *issued) (id, says string) { return t.ID, t.Role + " of " + strings.Join(t.Namespaces, ", ") }), err
+			})
+		},
+	}, "revoked", "token", "/v1/tokens/")
 }

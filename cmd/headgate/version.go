@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"runtime"
 	"runtime/debug"
 
@@ -47,7 +46,7 @@ func thisBuild() build {
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	var out output
+	var out format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
@@ -56,8 +55,8 @@ func (p *program) versionCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			if out == outputJSON {
-				return p.sayJSON(b)
+			if out != formatTable {
+				return p.show(out, b, nil, nil)
 			}
 			p.say("headgate %s", b.Version)
 			if b.Revision != "" {
@@ -67,13 +66,6 @@ func (p *program) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	outputFlag(c, &out)
+	formatFlag(c, &out)
 	return c
-}
-
-func (p *program) sayJSON(v any) error {
-	e := json.NewEncoder(p.stdout)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

@@ -84,20 +84,10 @@ func (p *program) completeWebhooks(f *serverFlags) cobra.CompletionFunc {
 		if len(args) > 0 && c.Name() != "delete" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var ids []string
-		err := p.complete(c, f, func(ctx context.Context, at *remote.Client) error {
+		return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
 			list, err := webhooksOf(ctx, at)
-			for _, w := range list {
-				if strings.HasPrefix(w.ID, begun) {
-					ids = append(ids, cobra.CompletionWithDesc(w.ID, w.URL))
-				}
-			}
-			return err
+			return begins(list, begun, func(w *webhook) (id, says string) { return w.ID, w.URL }), err
 		})
-		if err != nil && len(ids) == 0 {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -159,7 +149,7 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 		Use:   "create --url URL",
 		Short: "Make a webhook and show its secret once",
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
-  headgate webhooks create --id node-7 --url https://10.0.0.7:8084/v1/hooks/rules --write hook-secret.txt`,
+  headgate webhooks create --id node-7 --url https://node-7.example.com:8084/v1/hooks/rules --write hook-secret.txt`,
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
@@ -205,23 +195,12 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 }
 
 func (p *program) deleteWebhooksCommand(f *serverFlags) *cobra.Command {
-	c := &cobra.Command{
+	return p.endCommand(f, &cobra.Command{
 		Use:               "delete ID...",
 		Short:             "Delete webhooks, and what was to be delivered",
 		Example:           `  headgate webhooks delete deploys`,
-		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeWebhooks(f),
-	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		for _, id := range args {
-			if err := at.Do(ctx, "DELETE", webhookPath(id), nil, nil, nil); err != nil {
-				return fmt.Errorf("delete webhook %s: %w", id, err)
-			}
-			p.say("deleted webhook %s\n", id)
-		}
-		return nil
-	})
-	return c
+	}, "deleted", "webhook", "/v1/webhooks/")
 }
 
 func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {

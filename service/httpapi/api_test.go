@@ -95,7 +95,6 @@ func TestForwardAuthLeavesConcurrencyOutAndSaysSo(t *testing.T) {
 func TestForwardAuthHoldsWhatIsDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/m, on_limit: delay 2m }]", httpapi.Config{})
-		defer a.close(t)
 		start := time.Now()
 		for i, want := range []time.Duration{0, time.Minute, 2 * time.Minute} {
 			if r := a.call("GET", "/v1/forward-auth", "", "X-Forwarded-Uri", "/"); r.StatusCode != 200 {
@@ -314,7 +313,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 func TestWhenTheStoreIsAwayTheRuleDecides(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: open, when: { path: /open }, limits: 1/h }, { id: closed, when: { path: /closed }, limits: 1/h, on_failure: closed }]",
 		httpapi.Config{})
-	a.store.away.Store(true)
+	a.store.Away.Store(true)
 	a.wants(t, 200, `"degraded":true`, "POST", "/v1/ratelimit", `{"attributes":{"path":"/open"}}`)
 	a.wants(t, 429, `"reason":"store failed","httpStatus":503`, "POST", "/v1/ratelimit", `{"attributes":{"path":"/closed"}}`)
 	a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "X-Forwarded-Uri", "/open")
@@ -328,11 +327,11 @@ func TestALeaseThatCannotBeReleased(t *testing.T) {
 	if err := json.NewDecoder(a.call("POST", "/v1/ratelimit", "{}").Body).Decode(&d); err != nil || d.LeaseID == "" {
 		t.Fatalf("got %+v, %v, want a lease", d, err)
 	}
-	a.store.away.Store(true)
+	a.store.Away.Store(true)
 	a.wants(t, 500, "ends by itself", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
-	a.store.away.Store(false)
+	a.store.Away.Store(false)
 	a.wants(t, 204, "", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
-	if got := a.store.gives.Load(); got != 2 {
+	if got := a.store.Gives.Load(); got != 2 {
 		t.Errorf("got %d releases, want 2", got)
 	}
 }

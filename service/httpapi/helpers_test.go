@@ -2,22 +2,19 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/service/httpapi"
 )
 
@@ -25,17 +22,9 @@ import (
 type api struct {
 	*httpapi.Server
 	engine *engine.Engine
-	store  *failing
+	store  *enginetest.Store
+	inner  *interrupted // below it
 	clock  *limittest.Clock
-	stop   func() error
-}
-
-// close closes what is behind the server, before the test ends.
-func (a *api) close(t testing.TB) {
-	t.Helper()
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
 }
 
 // newAPI returns a server with the rules of a file's text. Proxies at 10.0.0.0/8 and 127.0.0.1 are trusted.
@@ -56,24 +45,9 @@ func newTimedAPI(t testing.TB, text string, c httpapi.Config) *api {
 
 func (a *api) init(t testing.TB, text string, c httpapi.Config, o memstore.Options) {
 	t.Helper()
-	store, err := memstore.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.stop = sync.OnceValue(store.Close)
-	t.Cleanup(func() { a.close(t) })
-	doc, err := file.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.store = &failing{Limiter: store}
-	if a.engine, err = engine.New(engine.Config{Rules: set, Store: a.store, OnError: func(error) {}}); err != nil {
-		t.Fatal(err)
-	}
+	a.engine, a.store = enginetest.New(t, text, o)
+	a.inner = &interrupted{Limiter: a.store.Limiter}
+	a.store.Limiter = a.inner
 	c.Engine = a.engine
 	if c.Now == nil {
 		c.Now = o.Now
@@ -84,6 +58,7 @@ func (a *api) init(t testing.TB, text string, c httpapi.Config, o memstore.Optio
 	if c.Identifier == nil {
 		c.Identifier = identify(t, "10.0.0.0/8, 127.0.0.1")
 	}
+	var err error
 	if a.Server, err = httpapi.New(c); err != nil {
 		t.Fatal(err)
 	}
@@ -103,48 +78,27 @@ func identify(t testing.TB, proxies string) *identity.Identifier {
 	return id
 }
 
-// failing is a store that can be away.
-type failing struct {
+// interrupted is a store during whose decisions something happens.
+type interrupted struct {
 	headgate.Limiter
-	away  atomic.Bool
-	gives atomic.Int64
 	// If there is one it is called while a decision is made, which then does not mind how the caller is.
 	during func()
 }
 
-func (f *failing) meanwhile(ctx context.Context) context.Context {
-	if f.during == nil {
+func (i *interrupted) meanwhile(ctx context.Context) context.Context {
+	if i.during == nil {
 		return ctx
 	}
-	f.during()
+	i.during()
 	return context.WithoutCancel(ctx)
 }
 
-// BorrowsKeys is as the store does, see engine.Borrower.
-func (f *failing) BorrowsKeys() {}
-
-var errAway = errors.New("connection refused")
-
-func (f *failing) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	if f.away.Load() {
-		return dst, errAway
-	}
-	return f.Limiter.TakeAll(f.meanwhile(ctx), checks, dst)
+func (i *interrupted) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	return i.Limiter.TakeAll(i.meanwhile(ctx), checks, dst)
 }
 
-func (f *failing) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if f.away.Load() {
-		return headgate.Decision{}, errAway
-	}
-	return f.Limiter.Take(f.meanwhile(ctx), c)
-}
-
-func (f *failing) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	f.gives.Add(1)
-	if f.away.Load() {
-		return errAway
-	}
-	return f.Limiter.Give(ctx, c, r)
+func (i *interrupted) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return i.Limiter.Take(i.meanwhile(ctx), c)
 }
 
 // call calls the server without a network.

@@ -21,16 +21,16 @@ func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
 			t.Run(path+" "+name, func(t *testing.T) {
 				a := newAPI(t, "rules: [{ id: jobs, key: user, limits: 2 concurrent ttl 30s }]", httpapi.Config{Parallel: parallel})
 				ctx, cancel := context.WithCancel(t.Context())
-				a.store.during = cancel
+				a.inner.during = cancel
 				r := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
 				w := httptest.NewRecorder()
 				a.ServeHTTP(w, r)
-				a.store.during = nil
+				a.inner.during = nil
 				if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "passed") {
 					t.Errorf("got %d %s, want 503 and no decision", w.Code, w.Body)
 				}
-				if want := int64(strings.Count(body, "jobs")); a.store.gives.Load() != want {
-					t.Errorf("%d places were given back, want %d", a.store.gives.Load(), want)
+				if want := int64(strings.Count(body, "jobs")); a.store.Gives.Load() != want {
+					t.Errorf("%d places were given back, want %d", a.store.Gives.Load(), want)
 				}
 				a.wants(t, 200, `"remainingRequests":1`, "POST", "/v1/ratelimit", one)
 			})
@@ -44,7 +44,7 @@ func TestCallersThatHaveEndedWhatTheySendGetTheirAnswer(t *testing.T) {
 	for path, body := range map[string]string{"/v1/ratelimit": one, "/v1/ratelimit:batch": "[" + one + "]"} {
 		a := newAPI(t, "rules: [{ id: posts, key: user, limits: 2/h }]", httpapi.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
-		a.store.during = cancel
+		a.inner.during = cancel
 		w := httptest.NewRecorder()
 		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body)))
 		if got := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(got, `"passed":true`) || !strings.Contains(got, `"remainingRequests":1`) {

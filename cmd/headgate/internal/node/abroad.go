@@ -38,7 +38,7 @@ func (a *abroad) open(ctx context.Context, k *company) error {
 		}
 	}
 	create := func(ctx context.Context) (*fleet.Async, error) {
-		return k.exchange(ctx, a.store, a.name(k, rules.Async), k.config.Fleet.GlobalInterval)
+		return k.exchange(ctx, a.store, a.name(k, rules.Async), k.config.Fleet.GlobalInterval, abroadMode)
 	}
 	return a.async.open(ctx, create, log)
 }
@@ -55,7 +55,7 @@ func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter
 		return nil, err
 	}
 	name := a.name(k, mode)
-	o := fleet.RegionOptions{Region: k.config.Region, Node: k.id, Interval: k.config.Fleet.GlobalInterval, OnEvent: k.asyncEvent}
+	o := fleet.RegionOptions{Region: k.config.Region, Node: k.id, Interval: k.config.Fleet.GlobalInterval, OnEvent: k.tells(abroadMode)}
 	book, err := k.stores.redis.RegionBook(name)
 	if err != nil {
 		return nil, err
@@ -77,17 +77,17 @@ func (a *abroad) modes() map[rules.Consistency]headgate.Limiter {
 	}
 }
 
-func (a *abroad) close(ctx context.Context) error {
-	var errs []error
+func (a *abroad) close() error {
+	var parts []func(context.Context) error
 	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
 		if r != nil {
-			errs = append(errs, r.close(ctx))
+			parts = append(parts, r.close)
 		}
 	}
 	if a.async != nil {
-		errs = append(errs, a.async.close(ctx))
+		parts = append(parts, a.async.close)
 	}
-	return errors.Join(append(errs, a.store.Close())...)
+	return errors.Join(together(parts...), a.store.Close())
 }
 
 // figures are those of all ways together.

@@ -98,6 +98,7 @@ func (n *Node) banner() string {
 	}
 	if n.admin != nil {
 		admin := n.admin.url()
+		row("console", admin+"/")
 		if n.control.api.Load() != nil {
 			row("rules API", admin+"/v1/rules")
 		}

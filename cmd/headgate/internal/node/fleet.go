@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -133,18 +134,18 @@ func (k *company) openAsync(ctx context.Context) error {
 	alone.SetAway(true, tardyEvery)
 	k.async = newTardy[*fleet.Async](alone)
 	create := func(ctx context.Context) (*fleet.Async, error) {
-		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval)
+		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval, rules.Async.String())
 	}
 	return k.async.open(ctx, create, k.log.With("mode", rules.Async.String()))
 }
 
-// exchange returns a limiter whose nodes tell each other through a store what they took.
-func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration) (*fleet.Async, error) {
+// exchange returns a limiter whose nodes tell each other through a store what they took. The log calls it by its mode.
+func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*fleet.Async, error) {
 	secret, err := through.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := fleet.AsyncOptions{Name: k.id, Interval: interval, OnEvent: k.asyncEvent}
+	o := fleet.AsyncOptions{Name: k.id, Interval: interval, OnEvent: k.tells(mode)}
 	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
 		return nil, err
@@ -207,40 +208,58 @@ func (k *company) modes() map[rules.Consistency]headgate.Limiter {
 	return list
 }
 
-// closeTime is how long handing back and saying farewell may take.
+// closeTime is how long handing back and saying farewell may take: of each part, however long another takes.
 const closeTime = 2 * time.Second
 
 // close hands back what is held and tells others what they do not know yet. If they cannot be reached that is told, and no
 // fault of this node.
 func (k *company) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
 	var errs []error
-	if k.abroad != nil {
-		errs = append(errs, k.abroad.close(ctx))
+	if k.abroad != nil { // it counts by the others
+		errs = append(errs, k.abroad.close())
 	}
+	var parts []func(context.Context) error
 	if k.lease != nil {
-		errs = append(errs, k.lease.Close(ctx))
+		parts = append(parts, k.lease.Close)
 	}
 	if k.async != nil {
-		errs = append(errs, k.async.close(ctx))
+		parts = append(parts, k.async.close)
 	}
 	if k.gossip != nil {
-		errs = append(errs, k.gossip.Close())
+		parts = append(parts, func(context.Context) error { return k.gossip.Close() })
 	}
 	if k.roll != nil {
-		errs = append(errs, k.roll.Close(ctx))
+		parts = append(parts, k.roll.Close)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, together(parts...))...); err != nil {
 		k.log.Warn("left without a word: others learn of it later", "error", err.Error())
 	}
+}
+
+// together closes parts at the same time.
+func together(parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	errs := make([]error, len(parts))
+	var group sync.WaitGroup
+	for i, end := range parts {
+		group.Go(func() { errs[i] = end(ctx) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 func (k *company) refused(from fleet.Peer, _ fleet.Tally, why string) {
 	k.log.Warn("a node tells what cannot be true; it is not believed", "node", from.Name, "why", why)
 }
 
-func (k *company) asyncEvent(e fleet.AsyncEvent) {
+// tells returns what logs the events of an exchange.
+func (k *company) tells(mode string) func(fleet.AsyncEvent) {
+	log := k.log.With("mode", mode)
+	return func(e fleet.AsyncEvent) { logExchange(log, e) }
+}
+
+func logExchange(log *slog.Logger, e fleet.AsyncEvent) {
 	args := []any{}
 	if e.Err != nil {
 		args = append(args, "error", e.Err.Error())
@@ -254,7 +273,7 @@ func (k *company) asyncEvent(e fleet.AsyncEvent) {
 	case fleet.DateOff, fleet.StoreDateOff:
 		args = append(args, "off", e.Off.Round(time.Millisecond).String())
 	}
-	k.log.Log(context.Background(), level, e.Kind.String(), args...)
+	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
 func (k *company) gossipEvent(e fleet.GossipEvent) {

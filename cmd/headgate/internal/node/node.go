@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/identity/jwt"
 	"github.com/headgate/headgate/internal/watch"
 	"github.com/headgate/headgate/telemetry"
+	"github.com/headgate/headgate/ui"
 )
 
 // Options are what a node has besides its configuration.
@@ -116,7 +117,10 @@ func (n *Node) open(ctx context.Context) error {
 
 func (n *Node) openAdmin() error {
 	c := n.config
-	handler := n.control.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler())
+	handler, err := ui.Handler(n.control.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()))
+	if err != nil {
+		return err
+	}
 	certificates, every, err := c.AdminCertificates()
 	if err != nil {
 		return err
@@ -327,6 +331,9 @@ func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
 		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.lookEvery, n.log.With("listener", "admin")) })
 	}
 	if n.followed == nil {
+		if n.control.api.Load() != nil {
+			group.Go(func() { n.showSelf(ctx) })
+		}
 		return
 	}
 	group.Go(func() { n.followed.follower.Run(ctx) })

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -279,48 +278,6 @@ func (n *Node) prune(ctx context.Context) {
 			n.log.Info("old changes were forgotten", "changes", count)
 		}
 	}
-}
-
-// describe says what the rules service should know of this node.
-func (n *Node) describe() control.Node {
-	made := control.Node{
-		ID: n.id, Version: n.options.Version, Region: n.config.Region, Store: "ok", Started: n.started,
-	}
-	if n.admin != nil {
-		made.Address = n.adminURL()
-	}
-	if n.control.answers != nil {
-		made.AskKey = n.control.answers.Key()
-	}
-	made.Counters = n.config.Counters()
-	if status, degraded := n.stores.status(); degraded {
-		made.Store = status.Kind + " is away"
-		for _, shard := range status.Shards {
-			if !shard.Up && shard.Error != "" {
-				made.Store = status.Kind + ": " + shard.Error
-			}
-		}
-	}
-	return made
-}
-
-// adminURL returns where others reach the admin listener, as far as this node knows: that of one that listens on all addresses the
-// rules service finds out by where heartbeats come from, unless it is in this process.
-func (n *Node) adminURL() string {
-	if given := n.config.RulesService.Address; given != "" {
-		return given
-	}
-	scheme, _, _ := strings.Cut(n.admin.url(), "://")
-	host, port, err := net.SplitHostPort(n.admin.addr())
-	if err != nil {
-		return n.admin.url()
-	}
-	if ip := net.ParseIP(host); n.config.Mode() != config.FromControl && ip.IsUnspecified() {
-		if name, err := os.Hostname(); err == nil && name != "" {
-			host = name
-		}
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
 // nodeID returns how the rules service knows a node: a name that it has again when it is started again, and that another on

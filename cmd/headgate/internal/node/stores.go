@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -100,20 +101,39 @@ func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
 		return telemetry.StoreStatus{Kind: "memory"}, false
 	}
 	status.Kind = "redis"
-	for _, shard := range s.guard.Shards() {
-		made := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open, Since: shard.Since.UTC()}
-		if shard.Open {
-			degraded = true
-			if shard.Err != nil {
-				made.Error = shard.Err.Error()
-			}
-		}
-		status.Shards = append(status.Shards, made)
-	}
+	status.Shards = s.shards()
+	degraded = slices.ContainsFunc(status.Shards, func(s telemetry.ShardStatus) bool { return !s.Up || s.Error != "" })
 	for _, w := range s.redis.Warnings() {
 		status.Warnings = append(status.Warnings, w.String())
 	}
 	return status, degraded
+}
+
+// shards returns how each is that was asked, or that cannot be. One that has something else under some key decides all others, so
+// it is up, with an error.
+func (s *stores) shards() []telemetry.ShardStatus {
+	var list []telemetry.ShardStatus
+	for _, shard := range s.guard.Shards() {
+		why := shard.Refuses
+		if shard.Open {
+			why = shard.Err
+		}
+		made := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open && !errors.Is(why, headgate.ErrFull), Since: shard.Since.UTC()}
+		if why != nil {
+			made.Error = why.Error()
+		}
+		list = append(list, made)
+	}
+	for _, absence := range s.redis.Away() {
+		made := telemetry.ShardStatus{Name: absence.Shard, Since: absence.Since.UTC(), Error: absence.Err.Error()}
+		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == absence.Shard }); {
+		case i < 0:
+			list = append(list, made)
+		case list[i].Up || list[i].Error == "":
+			list[i] = made
+		}
+	}
+	return list
 }
 
 // measure adds the figures of the stores to those that are scraped.
@@ -138,8 +158,8 @@ func (s *stores) measure(to *telemetry.Sources) {
 	}
 	to.Shards = func() []telemetry.Shard {
 		var list []telemetry.Shard
-		for _, shard := range s.guard.Shards() {
-			list = append(list, telemetry.Shard{Name: shard.Name, Open: shard.Open})
+		for _, shard := range s.shards() {
+			list = append(list, telemetry.Shard{Name: shard.Name, Open: !shard.Up})
 		}
 		return list
 	}
@@ -198,7 +218,7 @@ func logEvent(log *slog.Logger, e guard.Event) {
 		args = append(args, "error", e.Err.Error())
 	}
 	level := slog.LevelWarn
-	if e.Kind == guard.Recovered {
+	if e.Kind == guard.Recovered || e.Kind == guard.Deciding {
 		level = slog.LevelInfo
 		args = append(args, "down", e.Down.String(), "degraded", e.Degraded)
 	}

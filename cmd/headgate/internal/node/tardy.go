@@ -44,7 +44,7 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, redisstore.ErrAway) && !errors.Is(err, redisstore.ErrUnanswered) && !errors.Is(err, context.DeadlineExceeded) {
+	if !waits(err) {
 		return err
 	}
 	log.Warn("the store is away: until it answers, this node counts by itself", "error", err.Error())
@@ -60,13 +60,23 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 				return
 			case <-tick.C:
 			}
-			if err := t.try(life, create); err == nil {
+			now := t.try(life, create)
+			if now == nil {
 				log.Info("the store answers: nodes tell each other what they took")
 				return
+			}
+			if life.Err() == nil && !waits(now) && now.Error() != err.Error() { // it is there, and something else is wrong
+				log.Warn("the store answers, and cannot be used: this node counts by itself", "error", now.Error())
+				err = now
 			}
 		}
 	}()
 	return nil
+}
+
+// waits tells whether an error is one that waiting may cure.
+func waits(err error) bool {
+	return errors.Is(err, redisstore.ErrAway) || errors.Is(err, redisstore.ErrUnanswered) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (t *tardy[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// examplesOf returns the examples of a command and of those below it, a line each.
+func examplesOf(c *cobra.Command) []string {
+	var lines []string
+	for line := range strings.Lines(c.Example) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	for _, below := range c.Commands() {
+		lines = append(lines, examplesOf(below)...)
+	}
+	return lines
+}
+
+// typed runs a line as somebody has typed it: by bash if it has something that a shell reads.
+func (s *shell) typed(line string) (said string, code int) {
+	s.t.Helper()
+	if !strings.ContainsAny(line, "|$<>*~\"'") {
+		out, errs, code := s.run("", strings.Fields(line)[1:]...)
+		return out + errs, code
+	}
+	c := exec.CommandContext(s.t.Context(), "bash", "-c", line)
+	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HEADGATE_") || strings.HasPrefix(v, "HOME=") }), s.env...)
+	out, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		s.t.Fatalf("%s: %v", line, err)
+	}
+	return string(out), c.ProcessState.ExitCode()
+}
+
+// Words of examples that cannot be run here: they go on for ever, or are of servers, paths and moments that a test does not have.
+var notHere = []string{
+	"headgate serve", "source <(", "redis://cache", "--db /var/lib", "--token-file first-token", "webhooks retry",
+}
+
+// What each command's help shows can be typed as it is, where there is what it speaks of.
+func TestTheExamplesOfTheHelpWorkAsPrinted(t *testing.T) {
+	s := newShell(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	s.env = append(s.env, "HEADGATE_CONTEXT=here", "HOME="+dir)
+	for _, sub := range []string{"rules", "tests"} {
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const cases = "rules: %s\ncases:\n  - { name: one, request: { path: /search/a, user: u }, steps: [{ expect: allow }] }\n"
+	for name, text := range map[string]string{
+		"rules.yaml": searchRule, "candidate.yaml": searchRule, filepath.Join("rules", "search.yaml"): searchRule,
+		"rules_test.yaml":                    fmt.Sprintf(cases, "rules.yaml"),
+		filepath.Join("tests", "first.yaml"): fmt.Sprintf(cases, "../rules.yaml"),
+		"clients.ndjson":                     `{"id":"acme","limits":["500/s"]}` + "\n",
+		"admin-token":                        "a-token-that-nobody-has",
+	} {
+		writeFile(t, name, text)
+	}
+	// There are 45 revisions, so that 41 and 42 can be spoken of.
+	for i := range 45 {
+		s.want("acme", "clients", "set", "acme", "--limit", fmt.Sprintf("%d/s", i+1))
+	}
+	s.want("saved", "backup", "rules-2027-01-31.backup")
+	ready := func(line string) {
+		s.run("", "rules", "apply", "-f", "rules.yaml")
+		s.run("", "clients", "set", "acme", "--limit", "5/s")
+		for thing, made := range map[string][]string{
+			"tokens":    {"revoke", "alice", "create", "--id", "alice", "--role", "viewer"},
+			"webhooks":  {"delete", "deploys", "create", "--id", "deploys", "--url", "https://hooks.example.com/headgate"},
+			"overrides": {"delete", "launch", "create", "--id", "launch", "--client", "user=acme", "--limit", "5/s", "--for", "1h"},
+		} {
+			if !strings.Contains(line, "headgate "+thing) {
+				continue
+			}
+			s.run("", append([]string{thing}, made[:2]...)...)
+			if !strings.Contains(line, " create ") {
+				s.want("", append([]string{thing}, made[2:]...)...)
+			}
+		}
+		s.run("", "context", "set", "production", "--server", "https://rules.example.com")
+		s.run("", "context", "set", "staging", "--server", "https://rules.example.com")
+	}
+	lines := examplesOf((&program{}).rootCommand())
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	ran := 0
+	for _, line := range lines {
+		if slices.ContainsFunc(notHere, func(word string) bool { return strings.Contains(line, word) }) {
+			continue
+		}
+		ready(line)
+		ran++
+		out, code := s.typed(line)
+		good := code == exitOK || code == exitDiffers && strings.Contains(line, "rules diff") || code == exitDenied && strings.Contains(line, "check")
+		if !good {
+			t.Errorf("%s: exit %d\n%s", line, code, out)
+		}
+	}
+	if ran < 50 {
+		t.Errorf("got %d examples, want those of all commands", ran)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/headgate/headgate/internal/await"
+)
+
+// A rules service and a node of it, each a process of its own: a client's plan is changed by the command line, and the limit on the
+// node follows.
+func TestALimitFollowsThePlanOfAClient(t *testing.T) {
+	t.Parallel()
+	admin := newFile(t, "admin-token", testAdminToken+"\n")
+	addr := freeAddr(t)
+	service := serve(t, "--gateway-addr", "off", "--admin-token-file", admin, "--admin-addr", addr, "--data-dir", t.TempDir())
+	at := rulesService(t, service)
+	putRule(t, at, "per-user", `{"id":"per-user","key":["user"],"limits":["100/h"],"overrides":[
+		{"when":{"client.plan":"gold"},"limits":["900/h"]},{"when":{"client.plan":"silver"},"limits":["300/h"]}]}`)
+	node := serve(t, "--gateway-addr", "off", "--control", "http://"+addr, "--token-file", nodeToken(t, at), "--data-dir", t.TempDir())
+	waitLimit(t, node, "acme", 100)
+	s := &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + filepath.Join(t.TempDir(), "contexts.yaml")}}
+	set := func(attributes ...string) {
+		t.Helper()
+		args := []string{"clients", "set", "acme", "--server", "http://" + addr, "--token-file", admin}
+		for _, a := range attributes {
+			args = append(args, "--attribute", a)
+		}
+		s.want("client acme is at revision", args...)
+	}
+	set("plan=gold")
+	waitLimit(t, node, "acme", 900)
+	set("plan=silver", "user=acme", "user=acme-ci")
+	waitLimit(t, node, "acme", 300)
+	waitLimit(t, node, "acme-ci", 300)
+	set("plan=none")
+	waitLimit(t, node, "acme", 100)
+}
+
+func TestPropertiesFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
+	s.want("client acme is at revision", "clients", "set", "acme", "--attribute", "plan=gold", "--attribute", "tier=2", "--limit", "7/s")
+	s.want("plan: gold", "clients", "get", "acme")
+	s.want("plan: gold", "clients", "list", "--search", "gold")
+	await.NoError(t, "the client's own limit", func() error { return s.holds("7 of 7", "keys", "get", "user=acme") })
+	s.refuses(exitError, "user, or another name for a property", "clients", "set", "acme", "--attribute", "usr=acme")
+	s.refuses(exitError, "one value", "clients", "set", "acme", "--attribute", "plan=gold", "--attribute", "plan=silver")
+}

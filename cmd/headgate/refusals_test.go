@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// says runs a command that has to fail and returns what it says.
+func (s *shell) says(args ...string) string {
+	s.t.Helper()
+	_, errs, code := s.run("", args...)
+	if code != exitError {
+		s.t.Fatalf("headgate %s: exit %d, want %d\n%s", strings.Join(args, " "), code, exitError, errs)
+	}
+	return errs
+}
+
+func TestWhatIsRefusedIsSaidOnceAndInPlainWords(t *testing.T) {
+	s := newShell(t)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	wrong := filepath.Join(t.TempDir(), "token")
+	writeFile(t, wrong, "hg_nobody_0000\n")
+	lines := filepath.Join(t.TempDir(), "two-lines")
+	writeFile(t, lines, "one\ntwo\n")
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{"headgate: the rules service says 422: One thing is wrong with it.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
+		{"headgate: the rules service says 401: The token is not good: there is none like it, it was revoked, or its time is over.\n  give one with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
+		{"headgate: token: " + lines + " holds no token: want one, on a line of its own\n", []string{"rules", "list", "--token-file", lines}},
+		{"headgate: nobody answers at http://127.0.0.1:1: is the rules service running there?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
+		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
+		{"headgate: --until: \"Friday\": want a time such as", []string{"overrides", "create", "--client", "user=a", "--block", "--until", "Friday"}},
+		{"headgate: --client: \"acme\": want ATTRIBUTE=VALUE", []string{"overrides", "create", "--client", "acme", "--block", "--for", "1h"}},
+	} {
+		if got := s.says(tt.args...); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("headgate %s:\n got %s\nwant %s", strings.Join(tt.args, " "), got, tt.want)
+		}
+	}
+}
+
+func TestWhoThoughtOfAnotherRevisionIsShownTheDifference(t *testing.T) {
+	s := newShell(t)
+	path := rulesFile(t, searchRule)
+	s.want("created 1", "rules", "apply", "-f", path)
+	writeFile(t, path, strings.ReplaceAll(searchRule, "10/s burst 20", "30/s"))
+	for _, args := range [][]string{{"apply", "-f", path, "--revision", "1"}, {"delete", "search-per-user", "--revision", "1"}} {
+		got := s.says(append([]string{"rules"}, args...)...)
+		if !strings.Contains(got, "says 412: Somebody else was faster: ") || !strings.Contains(got, "\n  -limits: [10/s burst 20, ") {
+			t.Errorf("headgate rules %s: got\n%s\nwant what differs", strings.Join(args, " "), got)
+		}
+	}
+}
+
+func TestAnImportThatFailsSaysHowFarItCame(t *testing.T) {
+	s := newShell(t)
+	var lines strings.Builder
+	for i := range 5001 {
+		fmt.Fprintf(&lines, "{\"id\":\"c%d\"}\n", i)
+	}
+	lines.WriteString("{\"id\":\"bad\",\"limits\":[\"x\"]}\n")
+	_, errs, code := s.run(lines.String(), "clients", "import", "-")
+	for _, want := range []string{"\n  line 5002: limits[0]: ", "\n  done before it: 5000 clients: created 5000, updated 0, deleted 0, unchanged 0; revision 2\n"} {
+		if code != exitError || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, got %s, want %q", code, errs, want)
+		}
+	}
+	out, errs, code := s.run(`{"id":"c0"}`, "clients", "import", "-", "--output", "yaml")
+	if code != exitOK || !strings.HasPrefix(out, "revision: 2\nclients: 1\n") || !strings.Contains(out, "unchanged: 1\n") {
+		t.Errorf("exit %d, got %s%s, want the present revision and one that is unchanged", code, out, errs)
+	}
+}
+
+func TestTheAuditTellsOfResetsAndRestores(t *testing.T) {
+	s := newShell(t)
+	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
+	s.want("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
+	got := s.want("forgot user=acme under search-per-user", "audit", "--limit", "1")
+	if !strings.Contains(got, "  keys.reset  ") || !strings.Contains(got, "  admin  ") || !strings.Contains(got, "  127.0.0.1  ") {
+		t.Errorf("got\n%s\nwant who did it, from where", got)
+	}
+	saved := filepath.Join(t.TempDir(), "saved")
+	s.want("saved", "backup", saved)
+	s.want("acme", "clients", "set", "acme")
+	s.want("restored", "restore", "--replace", saved)
+	s.want("all of revision 4 replaced by a backup of revision 3", "audit", "--all", "--kind", "event", "--limit", "1")
+}

@@ -1,0 +1,188 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { whenRefused } from "./api.ts";
+import icon from "./icon.svg";
+import { Clients } from "./pages/clients.tsx";
+import { Explain } from "./pages/explain.tsx";
+import { Fleet } from "./pages/fleet.tsx";
+import { RulePage } from "./pages/rule.tsx";
+import { Rules } from "./pages/rules.tsx";
+import { SignIn } from "./pages/signin.tsx";
+import { Empty, Waiting } from "./parts/marks.tsx";
+import { Shortcuts } from "./parts/shortcuts.tsx";
+import { followLinks, go, menu, usePlace, type Place } from "./route.ts";
+import { covers, forget, keepNamespace, resume, start, type Session } from "./session.ts";
+import { setTheme, theme, themes } from "./theme.ts";
+
+export function App() {
+  const [session, setSession] = useState<Session | undefined>();
+  const place = usePlace();
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  useEffect(() => void resume().then(setSession), []);
+
+  // Who signs in or out sees another page at the same address.
+  const path = JSON.stringify([place.page, place.rule, session?.who?.id]);
+  useEffect(() => {
+    document.title = `${place.rule ?? menu.find((m) => m.page === place.page)?.name ?? (place.page === "signin" ? "Sign in" : "Nothing here")} · Headgate`;
+    if (first.current) {
+      first.current = session === undefined;
+      return;
+    }
+    // Who reads by ear, or by the keyboard, goes on at the new page; the form of the sign-in has the focus by itself.
+    if (!main.current?.querySelector("#token")) main.current?.querySelector("h1")?.focus();
+    window.scrollTo(0, 0);
+  }, [path, session === undefined]);
+
+  const signOut = (notice = ""): void => {
+    forget();
+    setSession({ ...start, notice });
+    // Pages other than the fleet's ask for a token where they are, and go on there.
+    if (notice === "") go("/");
+    else if (place.page === "fleet") go("/signin");
+  };
+  whenRefused(() => signOut("The token is no longer good. Sign in again."));
+  const onSignIn = (made: Session): void => {
+    setSession(made);
+    if (place.page === "signin") go("/", true);
+  };
+
+  return (
+    <div onClick={followLinks}>
+      <a class="skip" href="#main">
+        Skip to the page
+      </a>
+      <header class="top">
+        <a class="brand" href="/">
+          <img src={icon} alt="" width="22" height="22" /> Headgate
+        </a>
+        {session && session.service !== "none" && (
+          <nav aria-label="Pages of the console">
+            {menu.map((m) => (
+              <a key={m.page} href={m.path} aria-current={m.page === place.page ? "page" : undefined}>
+                {m.name}
+              </a>
+            ))}
+          </nav>
+        )}
+        <div class="tools">
+          {session?.who && <NamespaceField session={session} onChange={(namespace) => setSession({ ...session, namespace })} />}
+          <ThemeSwitch />
+          {session?.who ? (
+            <>
+              <span class="who" title={`Signed in as ${session.who.id}`}>
+                {session.who.id} <span class="muted">{session.who.role}</span>
+              </span>
+              <button type="button" onClick={() => signOut()}>
+                Sign out
+              </button>
+            </>
+          ) : (
+            session && session.service !== "none" && place.page !== "signin" && (
+              <a class="button" href="/signin">
+                Sign in
+              </a>
+            )
+          )}
+        </div>
+      </header>
+      <main id="main" ref={main} tabIndex={-1}>
+        {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="what there is" />}
+      </main>
+      <Shortcuts api={session?.service === "there"} />
+    </div>
+  );
+}
+
+interface ShownProps {
+  place: Place;
+  session: Session;
+  onSignIn: (session: Session) => void;
+}
+
+function Shown({ place, session, onSignIn }: ShownProps) {
+  const { namespace } = session;
+  if (place.page === "fleet") return <Fleet session={session} />;
+  if (place.page === "nothing") {
+    return (
+      <Empty title="There is nothing here.">
+        <p>
+          <a href="/">To the fleet</a>
+        </p>
+      </Empty>
+    );
+  }
+  if (place.page === "signin" || !session.who) return <SignIn session={session} onSignIn={onSignIn} />;
+  if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
+  if (place.page === "rules") return <Rules key={namespace} namespace={namespace} query={place.query} />;
+  if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;
+  return <Clients key={namespace} namespace={namespace} />;
+}
+
+/** Whose rules are looked at: one of the token's, or any name if it is for all. */
+function NamespaceField({ session, onChange }: { session: Session; onChange: (namespace: string) => void }) {
+  const { who, namespace } = session;
+  const [text, setText] = useState(namespace);
+  if (!who) return null;
+  const choose = (value: string): void => {
+    const name = value.trim() || "default";
+    setText(name);
+    if (name === namespace || !covers(who, name)) return;
+    keepNamespace(name);
+    onChange(name);
+  };
+  if (!who.namespaces.includes("*")) {
+    return (
+      <>
+        <label for="namespace" class="muted">
+          Namespace
+        </label>
+        <select id="namespace" value={namespace} onChange={(e) => choose(e.currentTarget.value)}>
+          {who.namespaces.map((n) => (
+            <option key={n}>{n}</option>
+          ))}
+        </select>
+      </>
+    );
+  }
+  return (
+    <form
+      class="inline"
+      onSubmit={(e) => {
+        e.preventDefault();
+        choose(text);
+      }}
+    >
+      <label for="namespace" class="muted">
+        Namespace
+      </label>
+      <input
+        id="namespace"
+        class="namespace"
+        size={10}
+        value={text}
+        onInput={(e) => setText(e.currentTarget.value)}
+        onBlur={(e) => choose(e.currentTarget.value)}
+      />
+    </form>
+  );
+}
+
+function ThemeSwitch() {
+  const [value, setValue] = useState(theme);
+  const next = themes[(themes.indexOf(value) + 1) % themes.length] ?? "auto";
+  return (
+    <button
+      type="button"
+      class="theme"
+      title={`Colours: ${value}. Press for ${next}.`}
+      aria-label={`Colours: ${value}. Press for ${next}.`}
+      onClick={() => {
+        setTheme(next);
+        setValue(next);
+      }}
+    >
+      <span aria-hidden="true">{value === "auto" ? "◐" : value === "light" ? "○" : "●"}</span>
+    </button>
+  );
+}

@@ -1,0 +1,77 @@
+// Figures as people read them.
+
+const thin = "\u202f";
+
+/** Beyond this, which no fleet counts up to, a figure is a node's fault or its lie, and gets no more room than others. */
+const absurd = 1e12;
+
+/** 1234567 as 1 234 567, with thin spaces. */
+export function count(n: number): string {
+  if (!Number.isFinite(n)) return "–";
+  if (Math.abs(n) >= absurd) return n.toExponential(1).replace("e+", "e");
+  return Math.round(n)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, thin);
+}
+
+/** Something a second: 0, 0.3, 12, 1 234. */
+export function rate(n: number): string {
+  if (n > 0 && n < 0.05) return "< 0.1";
+  return n < 10 ? trim(n.toFixed(1)) : count(n);
+}
+
+/** Milliseconds as the one unit that fits: 0.4 ms, 48 ms, 1.2 s, 3 min, 2 h, 5 d. */
+export function span(ms: number): string {
+  const size = Math.abs(ms);
+  if (size < 0.05) return "0" + thin + "ms";
+  if (size < 9.95) return trim(ms.toFixed(1)) + thin + "ms";
+  if (size < 999.5) return Math.round(ms) + thin + "ms";
+  if (size < 9_950) return trim((ms / 1000).toFixed(1)) + thin + "s";
+  if (size < 59_500) return Math.round(ms / 1000) + thin + "s";
+  const minutes = Math.round(ms / 60_000);
+  if (Math.abs(minutes) < 60) return minutes + thin + "min";
+  const hours = Math.round(ms / 3_600_000);
+  return Math.abs(hours) < 48 ? hours + thin + "h" : Math.round(ms / 86_400_000) + thin + "d";
+}
+
+/** A time to wait: -1 is never, 0 is now. */
+export function wait(ms: number): string {
+  if (ms < 0) return "never";
+  return ms === 0 ? "now" : "in " + span(ms);
+}
+
+/** How long ago a time was. Clocks of hosts differ, so that a little in the future is now. */
+export function ago(time: string | undefined, now: number): string {
+  const at = time === undefined ? NaN : Date.parse(time);
+  if (Number.isNaN(at)) return "–";
+  const ms = now - at;
+  if (ms < -5_000) return "in " + span(-ms);
+  return ms < 1_500 ? "now" : span(Math.max(1_000, Math.round(ms / 1_000) * 1_000)) + " ago";
+}
+
+/** A date and time in the reader's own zone, the same width everywhere. */
+export function stamp(time: string): string {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return time;
+  const two = (n: number): string => n.toString().padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** 1 node, 2 nodes. */
+export function plural(n: number, one: string, many: string = one + "s"): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** Where a text is cut that a node says of itself: it may be of 4096 bytes, and the page is for all nodes. */
+export const longest = 120;
+
+/** A text that stands among others, cut if it is long; by whole characters, so that none is half there. */
+export function short(text: string, most = longest): string {
+  if (text.length <= most) return text;
+  const letters = [...text];
+  return letters.length <= most ? text : letters.slice(0, most).join("") + "…";
+}
+
+function trim(text: string): string {
+  return text.endsWith(".0") ? text.slice(0, -2) : text;
+}

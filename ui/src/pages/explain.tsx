@@ -1,0 +1,183 @@
+import { useState } from "preact/hooks";
+
+import { call, type Explained, type Explanation } from "../api.ts";
+import { count, span, wait } from "../format.ts";
+import { pairs } from "../pairs.ts";
+import { Effect, KeyOf, Left, When } from "../parts/limits.tsx";
+import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
+import { onForget } from "../session.ts";
+
+type Way = "request" | "attributes";
+
+/** What was asked stays while other pages are looked at. It is not put in the address: it may hold a client's key. */
+const sample = { way: "request" as Way, method: "GET", url: "https://api.example.com/search?q=x", ip: "203.0.113.7", headers: "", attributes: "user=alice\npath=/search\nmethod=GET", cost: "" };
+const kept = { ...sample };
+onForget(() => Object.assign(kept, sample));
+
+export function Explain({ namespace, query }: { namespace: string; query: URLSearchParams }) {
+  const [form, setForm] = useState({ ...kept, rule: query.get("rule") ?? "" });
+  const [error, setError] = useState<Error | undefined>();
+  const [busy, setBusy] = useState(false);
+  const [said, setSaid] = useState<Explanation | undefined>();
+  const set = (change: Partial<typeof form>): void => {
+    Object.assign(kept, change);
+    setForm({ ...form, ...change });
+  };
+  const ask = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      const json: Record<string, unknown> = {};
+      if (form.way === "attributes") json["attributes"] = pairs(form.attributes, "=");
+      else json["request"] = { method: form.method, url: form.url, ip: form.ip, headers: pairs(form.headers, ":") };
+      if (form.rule !== "") json["rule"] = form.rule;
+      if (form.cost !== "") json["cost"] = Number(form.cost);
+      setSaid(await call<Explanation>("/v1/explain", { method: "POST", query: { namespace }, json }));
+    } catch (err) {
+      setSaid(undefined);
+      setError(err as Error);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>Explain</h1>
+        <p class="muted lead">Which rules match a request, and what each would say now. Nothing is taken.</p>
+      </div>
+      <form class="card form" onSubmit={(e) => void ask(e)}>
+        <fieldset class="ways">
+          <legend>Describe it by</legend>
+          {(["request", "attributes"] as const).map((way) => (
+            <label key={way}>
+              <input type="radio" name="way" checked={form.way === way} onChange={() => set({ way })} /> {way === "request" ? "a request" : "attributes"}
+            </label>
+          ))}
+        </fieldset>
+        {form.way === "request" ? (
+          <div class="fields">
+            <div>
+              <label for="x-method">Method</label>
+              <input id="x-method" list="methods" size={8} value={form.method} onInput={(e) => set({ method: e.currentTarget.value })} />
+              <datalist id="methods">
+                {["GET", "POST", "PUT", "PATCH", "DELETE"].map((m) => (
+                  <option key={m} value={m} />
+                ))}
+              </datalist>
+            </div>
+            <div class="wide">
+              <label for="x-url">Address</label>
+              <input id="x-url" required value={form.url} onInput={(e) => set({ url: e.currentTarget.value })} />
+            </div>
+            <div>
+              <label for="x-ip">From</label>
+              <input id="x-ip" size={16} value={form.ip} onInput={(e) => set({ ip: e.currentTarget.value })} />
+            </div>
+            <div class="full">
+              <label for="x-headers">Headers, one a line</label>
+              <textarea id="x-headers" class="code" rows={3} spellcheck={false} placeholder="X-API-Key: alice" value={form.headers} onInput={(e) => set({ headers: e.currentTarget.value })} />
+            </div>
+          </div>
+        ) : (
+          <div class="fields">
+            <div class="full">
+              <label for="x-attributes">Attributes, one a line</label>
+              <textarea id="x-attributes" class="code" rows={5} spellcheck={false} value={form.attributes} onInput={(e) => set({ attributes: e.currentTarget.value })} />
+            </div>
+          </div>
+        )}
+        <div class="fields">
+          <div>
+            <label for="x-rule">Only the rule</label>
+            <input id="x-rule" placeholder="all that match" value={form.rule} onInput={(e) => set({ rule: e.currentTarget.value })} />
+          </div>
+          <div>
+            <label for="x-cost">Cost</label>
+            <input id="x-cost" type="number" min={0} size={8} placeholder="as rules say" value={form.cost} onInput={(e) => set({ cost: e.currentTarget.value })} />
+          </div>
+          <div class="end">
+            <button type="submit" class="primary" disabled={busy}>
+              {busy ? "Asking …" : "Explain"}
+            </button>
+          </div>
+        </div>
+      </form>
+      {error && <Wrong error={error} />}
+      {said && <Said said={said} />}
+    </>
+  );
+}
+
+const verdicts = { allow: ["good", "It would pass"], delay: ["warn", "It would be held"], reject: ["bad", "It would be denied"], drop: ["bad", "It would be dropped"] } as const;
+
+function Said({ said }: { said: Explanation }) {
+  const [tone, words] = verdicts[said.action];
+  return (
+    <section aria-label="The answer">
+      <Notice tone={tone}>
+        <p>
+          <strong>
+            {words}
+            {said.status ? ` with ${said.status}` : ""}.
+          </strong>{" "}
+          {said.rule && <>The rule {said.rule} binds{said.reason ? `: ${said.reason}` : ""}. </>}
+          {said.action === "reject" || said.action === "drop" ? <>It passes {wait(said.retry_after_ms)}. </> : null}
+          {said.delay_ms > 0 && <>It waits {span(said.delay_ms)}. </>}
+          {said.degraded && "The store could not be asked: policies decide. "}
+          {said.error && <>Not all could be looked at: {said.error}</>}
+        </p>
+      </Notice>
+      {said.rules.length === 0 ? <Empty title="No rule limits such a request." /> : <RuleAnswers rules={said.rules} binds={said.rule} />}
+    </section>
+  );
+}
+
+function RuleAnswers({ rules, binds }: { rules: Explained[]; binds: string | undefined }) {
+  return (
+    <table class="grid" data-table="explained">
+      <thead>
+        <tr>
+          <th scope="col">Rule</th>
+          <th scope="col">Says</th>
+          <th scope="col">Counts</th>
+          <th scope="col">Limit</th>
+          <th scope="col">Left</th>
+          <th scope="col">Then</th>
+        </tr>
+      </thead>
+      {rules.map((r) => {
+        const rows = r.limits.length === 0 ? [undefined] : r.limits;
+        return (
+          <tbody key={r.id}>
+            {rows.map((l, i) => (
+              <tr key={i}>
+                {i === 0 && (
+                  <>
+                    <th scope="row" rowSpan={rows.length} data-label="Rule">
+                      <a href={"/rules/" + encodeURIComponent(r.id)}>{r.id}</a>
+                      <span class="row-note">
+                        {r.mode}
+                        {r.cost !== 1 && `, costs ${count(r.cost)}`}
+                        {r.client && `, client ${r.client}`}
+                      </span>
+                    </th>
+                    <td rowSpan={rows.length} data-label="Says">
+                      <Effect rule={r} /> {r.id === binds && <Badge tone="plain">binds</Badge>}
+                    </td>
+                    <td rowSpan={rows.length} data-label="Counts">
+                      <KeyOf rule={r} />
+                    </td>
+                  </>
+                )}
+                <td data-label="Limit">{l ? <code>{l.limit}</code> : <span class="muted">none</span>}</td>
+                <td data-label="Left">{l && <Left limit={l} />}</td>
+                <td data-label="Then">{l && <When limit={l} />}</td>
+              </tr>
+            ))}
+          </tbody>
+        );
+      })}
+    </table>
+  );
+}

@@ -1,0 +1,143 @@
+import { call, clock, type FleetNode, type Nodes } from "../api.ts";
+import { healthOf, Track, type RegionSum } from "../figures.ts";
+import { count, plural, span } from "../format.ts";
+import { Legend } from "../parts/legend.tsx";
+import { asNode, HerePanel, readHere, type Here } from "../parts/here.tsx";
+import { Badge, Empty, Notice, Waiting } from "../parts/marks.tsx";
+import { NodeTables } from "../parts/nodes.tsx";
+import { Regions } from "../parts/regions.tsx";
+import { useNow, usePoll, type Polled } from "../poll.ts";
+import type { Session } from "../session.ts";
+
+interface Look {
+  nodes: FleetNode[];
+  revision: number;
+  regions: RegionSum[];
+  here: Here | undefined;
+}
+
+/** What was seen stays while other pages are looked at, until another namespace is. */
+let track = new Track();
+let tracked = "";
+
+function trackOf(key: string): Track {
+  if (tracked !== key) {
+    tracked = key;
+    track = new Track();
+  }
+  return track;
+}
+
+export function Fleet({ session }: { session: Session }) {
+  const { who, namespace } = session;
+  const key = who ? `${who.id}/${namespace}` : "here";
+  const mine = trackOf(key);
+  const read = async (signal: AbortSignal): Promise<Look> => {
+    // How this node is must be seen when the rules service is away, too, and the other way round.
+    const here = readHere(signal);
+    if (!who) {
+      const seen = await here;
+      const nodes = [asNode(seen)];
+      return { nodes, revision: seen.status.rules.revision, regions: mine.look(nodes, clock()), here: seen };
+    }
+    const [seen, fleet] = await Promise.allSettled([here, call<Nodes>("/v1/nodes", { query: { namespace }, signal })]);
+    if (fleet.status === "rejected") throw fleet.reason;
+    const nodes = fleet.value.nodes.sort((a, b) => order(a.region ?? "", b.region ?? "") || order(a.id, b.id));
+    return { nodes, revision: fleet.value.revision, regions: mine.look(nodes, clock()), here: seen.status === "fulfilled" ? seen.value : undefined };
+  };
+  const polled = usePoll(read, key);
+  const now = useNow();
+  const look = polled.data;
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>{who ? "Fleet" : "This node"}</h1>
+        {look && <Summary look={look} whole={who !== undefined} now={now} />}
+        <Freshness polled={polled} now={now} />
+      </div>
+      {polled.error && (
+        <Notice tone="bad">
+          {/* It is read out when it changes: how old it is, which changes each second, stands above. */}
+          {polled.error.message} {polled.at > 0 && "What is shown is of before. "}It is asked again every few seconds.
+        </Notice>
+      )}
+      {!who && <Invitation session={session} source={look?.here?.status.rules.source} />}
+      {!look && !polled.error && <Waiting what="the nodes" />}
+      {look && (
+        <>
+          {look.nodes.length === 0 ? (
+            <Empty title={`No node has the rules of ${namespace} in force.`}>
+              <p>
+                Start one with <code>headgate serve --control URL --token-file FILE --namespace {namespace}</code>. It is here as soon as it has said so.
+              </p>
+            </Empty>
+          ) : (
+            <Regions regions={look.regions} alone={!who} />
+          )}
+          {look.here && <HerePanel here={look.here} alone={!who} />}
+          {look.nodes.length > 0 && <NodeTables nodes={look.nodes} track={mine} now={now} alone={!who} />}
+          {look.nodes.length > 0 && <Legend />}
+        </>
+      )}
+    </>
+  );
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number }) {
+  const { here, late, silent, behind, ill, down } = healthOf(look.nodes, now);
+  const well = late + silent + behind + ill + down === 0;
+  return (
+    <p class="summary" aria-live="off">
+      {whole && <span>{plural(here, "node")}</span>}
+      <span>rules at revision {count(look.revision)}</span>
+      {well && here > 0 && <Badge tone="good">all is well</Badge>}
+      {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
+      {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
+      {behind > 0 && <Badge tone="warn">{count(behind)} behind</Badge>}
+      {ill > 0 && <Badge tone="bad">{count(ill)} with a fault</Badge>}
+      {down > 0 && <Badge tone="bad">{count(down)} without news</Badge>}
+    </p>
+  );
+}
+
+function Freshness({ polled, now }: { polled: Polled<unknown>; now: number }) {
+  if (polled.at === 0) return null;
+  const age = Math.max(0, now - polled.at);
+  return (
+    <p class={polled.error ? "fresh stale" : "fresh"}>
+      <span class="dot" aria-hidden="true" />
+      {polled.error ? `not renewed for ${span(age)}` : "renewed every 2 s"}
+    </p>
+  );
+}
+
+function Invitation({ session, source }: { session: Session; source: string | undefined }) {
+  if (session.service === "none") {
+    const elsewhere = source !== undefined && /^https?:\/\//.test(source) ? source : undefined;
+    return (
+      <Notice tone="plain">
+        This node takes its rules from elsewhere, so that it can tell of itself alone.
+        {elsewhere && (
+          <>
+            {" "}
+            The whole fleet and its rules are at{" "}
+            <a href={elsewhere} target="_blank" rel="noreferrer">
+              {elsewhere}
+            </a>
+            .
+          </>
+        )}
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone="plain">
+      {session.service === "away" ? "The database of the rules cannot be reached now. " : ""}
+      <a href="/signin">Sign in</a> to see all nodes, rules and clients.
+    </Notice>
+  );
+}

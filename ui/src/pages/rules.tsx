@@ -1,0 +1,170 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { call, type Json, type Rule, type RuleItem, type RulesPage } from "../api.ts";
+import { ago, count, plural, stamp } from "../format.ts";
+import { Badge, Empty, Waiting, Wrong } from "../parts/marks.tsx";
+import { useLoad, useNow } from "../poll.ts";
+import { go } from "../route.ts";
+import { yaml } from "../yaml.ts";
+
+const pageSize = 50;
+
+export function Rules({ namespace, query }: { namespace: string; query: URLSearchParams }) {
+  const asked = query.get("q") ?? "";
+  const [text, setText] = useState(asked);
+  const [cursors, setCursors] = useState<string[]>([]); // of the pages before this one, the first of which has none
+  const cursor = cursors[cursors.length - 1];
+  const { data, error, loading } = useLoad(
+    (signal) => call<RulesPage>("/v1/rules", { query: { namespace, q: asked || undefined, cursor, limit: `${pageSize}` }, signal }),
+    JSON.stringify([namespace, asked, cursor]),
+  );
+  const now = useNow();
+  const body = useRef<HTMLTableSectionElement>(null);
+
+  // What is typed is looked for when there is a pause.
+  useEffect(() => {
+    if (text === asked) return;
+    const timer = window.setTimeout(() => {
+      setCursors([]);
+      go(text === "" ? "/rules" : "/rules?" + new URLSearchParams({ q: text }).toString(), true);
+    }, 200);
+    return () => window.clearTimeout(timer);
+  }, [text, asked]);
+
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>Rules</h1>
+        {data && (
+          <p class="summary">
+            <span>{plural(data.total, "rule")}</span>
+            <span>revision {count(data.revision)}</span>
+          </p>
+        )}
+      </div>
+      <div class="toolbar">
+        <input
+          type="search"
+          data-search
+          placeholder="Find by id or content   /"
+          aria-label="Find rules by id or content"
+          value={text}
+          onInput={(e) => setText(e.currentTarget.value)}
+          onKeyDown={(e) => {
+            if (e.key === "ArrowDown") body.current?.querySelector("a")?.focus();
+          }}
+        />
+      </div>
+      {error && <Wrong error={error} />}
+      {!data && !error && <Waiting what="the rules" />}
+      {data && data.rules.length === 0 && (
+        <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule has “${asked}” in it.`}>
+          {asked === "" && (
+            <p>
+              <code>headgate rules apply -f rules.yaml</code> puts those of a file in force.
+            </p>
+          )}
+        </Empty>
+      )}
+      {data && data.rules.length > 0 && (
+        <table class={loading ? "grid busy" : "grid"} data-table="rules">
+          <thead>
+            <tr>
+              <th scope="col">Rule</th>
+              <th scope="col">When</th>
+              <th scope="col">Counted by</th>
+              <th scope="col">Limits</th>
+              <th scope="col">Changed</th>
+            </tr>
+          </thead>
+          <tbody ref={body} onKeyDown={arrows}>
+            {data.rules.map((item) => (
+              <RuleRow key={item.rule.id} item={item} now={now} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {data && (cursors.length > 0 || data.next !== undefined) && (
+        <nav class="pager" aria-label="Pages">
+          <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
+            Before
+          </button>
+          <span class="muted">page {cursors.length + 1}</span>
+          <button type="button" disabled={data.next === undefined} onClick={() => data.next !== undefined && setCursors([...cursors, data.next])}>
+            Next
+          </button>
+        </nav>
+      )}
+    </>
+  );
+}
+
+/** The arrow keys go from rule to rule. */
+function arrows(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
+  if (step === 0) return;
+  const links = [...event.currentTarget.querySelectorAll("a")];
+  const next = links[links.indexOf(document.activeElement as HTMLAnchorElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+function RuleRow({ item: { rule, updated, by }, now }: { item: RuleItem; now: number }) {
+  return (
+    <tr>
+      <th scope="row" data-label="Rule">
+        <a href={"/rules/" + encodeURIComponent(rule.id)}>{rule.id}</a>
+        {typeof rule["description"] === "string" && <span class="row-note">{rule["description"]}</span>}
+      </th>
+      <td data-label="When">{when(rule)}</td>
+      <td data-label="Counted by">{keyOf(rule)}</td>
+      <td data-label="Limits">
+        <span class="badges">
+          {list(rule["limits"]).map((l) => (
+            <code key={l}>{l}</code>
+          ))}
+          <Flags rule={rule} />
+        </span>
+      </td>
+      <td data-label="Changed" title={stamp(updated)}>
+        {ago(updated, now)} <span class="row-note">by {by}</span>
+      </td>
+    </tr>
+  );
+}
+
+export function Flags({ rule }: { rule: Rule }) {
+  const text = (name: string): string => (typeof rule[name] === "string" ? rule[name] : "");
+  return (
+    <>
+      {rule["enabled"] === false && <Badge tone="warn">off</Badge>}
+      {rule["block"] === true && <Badge tone="bad">block</Badge>}
+      {rule["unlimited"] === true && <Badge tone="plain">unlimited</Badge>}
+      {text("consistency") !== "" && <Badge tone="plain">{text("consistency")}</Badge>}
+      {text("scope") !== "" && <Badge tone="plain">{text("scope")}</Badge>}
+      {text("on_limit") !== "" && text("on_limit") !== "reject" && <Badge tone="plain">{text("on_limit")}</Badge>}
+    </>
+  );
+}
+
+function when(rule: Rule) {
+  const of = rule["when"];
+  if (of === undefined || of === null) return <span class="muted">always</span>;
+  return <code class="wrap">{yaml({ when: of }).slice("when:".length).trim().replace(/^\{(.*)\}$/s, "$1")}</code>;
+}
+
+function keyOf(rule: Rule) {
+  const parts = list(rule["key"]);
+  return parts.length === 0 ? <span class="muted">everybody together</span> : parts.join(" + ");
+}
+
+/** The texts of a list, or of one that stands alone; a limit may be a map, and have a name. */
+function list(value: Json | undefined): string[] {
+  if (value === undefined || value === null) return [];
+  return (Array.isArray(value) ? value : [value]).map((v) => {
+    if (typeof v === "string") return v;
+    if (v !== null && typeof v === "object" && !Array.isArray(v) && typeof v["limit"] === "string" && typeof v["name"] === "string") return `${v["name"]}: ${v["limit"]}`;
+    return yaml({ x: v }).slice(2).trim();
+  });
+}

@@ -1,0 +1,139 @@
+// The node that serves this console, as it says itself: it needs no token.
+
+import { readMetrics, readStatus, type Fleet, type FleetNode, type Status } from "../api.ts";
+import { grown } from "../figures.ts";
+import { count, plural, rate } from "../format.ts";
+import { decidedOf, fleetOf, parse, type Decided } from "../metrics.ts";
+import { Badge, Notice } from "./marks.tsx";
+
+export interface Here {
+  status: Status;
+  fleet: Fleet | undefined;
+  decided: Decided;
+  /** Milliseconds of the clock of this page. */
+  at: number;
+  before: { decided: Decided; at: number } | undefined;
+}
+
+/** The look before, for rates. */
+let last: { decided: Decided; at: number } | undefined;
+
+export async function readHere(signal: AbortSignal): Promise<Here> {
+  const [status, text] = await Promise.all([readStatus(signal), readMetrics(signal)]);
+  const samples = parse(text);
+  const decided = decidedOf(samples);
+  const at = performance.now();
+  const before = last;
+  last = { decided, at };
+  return { status, fleet: fleetOf(samples), decided, at, before };
+}
+
+/** The node in the form that the rules service has of all of them. */
+export function asNode({ status, fleet }: Here): FleetNode {
+  const follow = status.rules.follow;
+  const down = (status.store.shards ?? []).filter((s) => !s.up);
+  const made: FleetNode = {
+    id: "this node",
+    namespace: follow?.namespace ?? "default",
+    version: status.version ?? "",
+    revision: status.rules.revision,
+    lag_ms: follow?.lag_ms ?? 0,
+    store: down.length === 0 ? "ok" : `${status.store.kind}: ${down[0]?.error ?? "away"}`,
+    started: status.started ?? "",
+  };
+  if (follow?.from_disk) made.from_disk = true;
+  const wrong = status.rules.error ?? follow?.away;
+  if (wrong) made.error = wrong;
+  if (fleet) made.fleet = fleet;
+  return made;
+}
+
+/** How this node is; titled if it is not the only one that the page is about. */
+export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
+  const { status, decided, before } = here;
+  const perSecond = (of: (d: Decided) => number): string => {
+    if (!before) return "–";
+    return rate((grown(of(before.decided), of(decided)) * 1000) / Math.max(1, here.at - before.at));
+  };
+  const down = (status.upstreams ?? []).filter((u) => !u.up);
+  return (
+    <section aria-labelledby="here-title">
+      <div class="section-head">
+        <h2 id="here-title">{alone ? "Decisions" : "This node"}</h2>
+        <span class="badges">
+          {status.state === "ready" ? <Badge tone="good">ready</Badge> : <Badge tone="warn">{status.state}</Badge>}
+          {status.degraded && <Badge tone="warn">degraded</Badge>}
+        </span>
+      </div>
+      <dl class="figures card">
+        <div>
+          <dt>Requests</dt>
+          <dd>
+            <span class="figure">{perSecond((d) => d.requests)}</span>
+            <span class="muted">/s</span>
+          </dd>
+        </div>
+        <div>
+          <dt>Denied</dt>
+          <dd>
+            <span class="figure">{perSecond((d) => d.denied)}</span>
+            <span class="muted">/s, {count(decided.denied)} in all</span>
+          </dd>
+        </div>
+        <div>
+          <dt>Without the store</dt>
+          <dd>
+            <span class="figure">{perSecond((d) => d.degraded)}</span>
+            <span class="muted">/s, {count(decided.degraded)} in all</span>
+          </dd>
+        </div>
+        <div>
+          <dt>Counters</dt>
+          <dd>
+            <span class="figure">{status.store.kind}</span>
+            {decided.circuits > 0 && (decided.open.length === 0 ? <Badge tone="good">circuit closed</Badge> : <Badge tone="bad">{plural(decided.open.length, "circuit")} open</Badge>)}
+          </dd>
+        </div>
+        {here.fleet && here.fleet.known > 0 && (
+          <div>
+            <dt>Nodes heard of</dt>
+            <dd>
+              <span class="figure">{count(here.fleet.live)}</span>
+              <span class="muted">of {count(here.fleet.known)}</span>
+            </dd>
+          </div>
+        )}
+        <div>
+          <dt>Rules</dt>
+          <dd>
+            <span class="figure">{count(status.rules.count)}</span>
+            <span class="muted clip" title={status.rules.source}>
+              of {status.rules.source}
+            </span>
+          </dd>
+        </div>
+      </dl>
+      {status.rules.error && <Notice tone="bad">Rules were refused, those before stay in force: {status.rules.error}</Notice>}
+      {status.rules.follow?.away && <Notice tone="warn">The rules service cannot be asked: {status.rules.follow.away}</Notice>}
+      {status.rules.follow?.disk && <Notice tone="warn">Rules are not kept on disk: {status.rules.follow.disk}</Notice>}
+      {status.identity?.error && <Notice tone="warn">Tokens of users cannot be verified: {status.identity.error}</Notice>}
+      {(status.store.warnings ?? []).map((w) => (
+        <Notice key={w} tone="warn">
+          {w}
+        </Notice>
+      ))}
+      {(status.store.shards ?? [])
+        .filter((s) => !s.up)
+        .map((s) => (
+          <Notice key={s.name ?? ""} tone="bad">
+            The store {s.name} is away: {s.error ?? "it does not answer"}. Decisions go by each rule's on_failure.
+          </Notice>
+        ))}
+      {down.map((u) => (
+        <Notice key={u.url} tone="warn">
+          The upstream {u.url} is down{u.error ? `: ${u.error}` : ""}.
+        </Notice>
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,56 @@
+// What limits say of a request or a client.
+
+import type { Explained, LimitView } from "../api.ts";
+import { count, span, wait } from "../format.ts";
+import { Badge } from "./marks.tsx";
+
+/** How much is left, as a bar and in words. */
+export function Left({ limit }: { limit: LimitView }) {
+  const share = limit.capacity > 0 ? Math.max(0, Math.min(1, limit.remaining / limit.capacity)) : 0;
+  return (
+    <span class="left">
+      <meter class={limit.allowed ? "" : "out"} min={0} max={1} value={share} aria-hidden="true" />
+      <span class="num">
+        {count(limit.remaining)} of {count(limit.capacity)}
+      </span>
+    </span>
+  );
+}
+
+export function Effect({ rule }: { rule: Explained }) {
+  return (
+    <span class="badges">
+      {rule.denied ? <Badge tone={rule.shadow ? "warn" : "bad"}>{rule.shadow ? "would deny" : "denies"}</Badge> : <Badge tone="good">lets pass</Badge>}
+      {rule.effect !== "limited" && <Badge tone="plain">{rule.effect}</Badge>}
+      {rule.shadow && <Badge tone="plain">shadow</Badge>}
+      {rule.penalized && <Badge tone="warn">penalized</Badge>}
+      {rule.override !== undefined && <Badge tone="plain">override {rule.override + 1}</Badge>}
+      {rule.shared && <Badge tone="plain">shared</Badge>}
+    </span>
+  );
+}
+
+export function KeyOf({ rule }: { rule: Explained }) {
+  if (rule.key.length === 0) return <span class="muted">everybody together</span>;
+  return (
+    <>
+      {rule.key.map((part) => (
+        <span class="pair" key={part.attribute}>
+          <span class="muted">{part.attribute}=</span>
+          {part.value}
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** When the same passes again, and when all is back. */
+export function When({ limit }: { limit: LimitView }) {
+  return (
+    <>
+      {!limit.allowed && <>passes {wait(limit.retry_after_ms)}, </>}
+      {limit.delay_ms ? <>is held {span(limit.delay_ms)}, </> : null}
+      {limit.reset_after_ms === 0 ? "all is there" : <>all back {wait(limit.reset_after_ms)}</>}
+    </>
+  );
+}

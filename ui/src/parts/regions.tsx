@@ -1,0 +1,105 @@
+// The fleet summed by region: how old news is, and what passed beyond limits before it was known.
+
+import type { LeaseSum, ModeSum, RegionSum } from "../figures.ts";
+import { count, plural, rate, short, span } from "../format.ts";
+import { Badge } from "./marks.tsx";
+import { Spark } from "./spark.tsx";
+
+/** More cards than this nobody reads; nodes choose the names of their regions. */
+const most = 24;
+
+/** One card for each region; a node that tells of itself alone has one without a name. */
+export function Regions({ regions, alone }: { regions: RegionSum[]; alone: boolean }) {
+  return (
+    <>
+      <div class="regions">
+        {regions.slice(0, most).map((r) => (
+          <section class="card region" key={r.region} aria-label={alone ? "Shared limits" : `Region ${nameOf(r.region)}`}>
+            <header>
+              <h2 title={r.region}>{alone ? "Shared limits" : nameOf(r.region)}</h2>
+              {!alone && (
+                <span class="muted nodes">
+                  {plural(r.nodes, "node")}
+                  {r.gone > 0 && `, ${r.gone} silent`}
+                </span>
+              )}
+            </header>
+            {r.nodes === 0 && <p class="muted">Nothing is heard of it.</p>}
+          {r.nodes > 0 && r.modes.length === 0 && !r.leases && <p class="muted">None by leases or news: limits are counted in memory, or in a store that is asked for every request.</p>}
+            {r.modes.map((m) => (
+              <Mode key={m.mode} of={m} />
+            ))}
+            {r.leases && <LeaseLine of={r.leases} />}
+          </section>
+        ))}
+      </div>
+      {regions.length > most && (
+        <p class="muted">
+          The first {most} of {count(regions.length)} regions. All nodes are below.
+        </p>
+      )}
+    </>
+  );
+}
+
+function nameOf(region: string): string {
+  return region === "" ? "No region" : short(region, 60);
+}
+
+const meanings: Record<string, string> = {
+  async: "Nodes tell each other through Redis",
+  gossip: "Nodes tell each other directly",
+  global: "Regions tell each other through the global store",
+};
+
+function Mode({ of }: { of: ModeSum }) {
+  const late = of.points.reduce((sum, p) => sum + p.over, 0);
+  const first = of.points[0];
+  const last = of.points[of.points.length - 1];
+  const looked = first && last ? Math.max(1, Math.round((last.at - first.at) / 60_000)) : 1;
+  return (
+    <div class="mode" data-mode={of.mode}>
+      <div class="mode-name">
+        <strong>{short(of.mode)}</strong>
+        {of.down === 0 ? <Badge tone="good">up</Badge> : <Badge tone="bad">{of.down === of.nodes ? "down" : `${of.down} of ${of.nodes} down`}</Badge>}
+        {of.datesOff > 0 && <Badge tone="warn">{plural(of.datesOff, "date")} off</Badge>}
+        {meanings[of.mode] && <span class="muted">{meanings[of.mode]}</span>}
+      </div>
+      <dl>
+        <div>
+          <dt>Lag of news</dt>
+          <dd>
+            <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
+            <span class="muted">most {of.lag === undefined ? "–" : span(of.lagMax)}</span>
+          </dd>
+          <Spark values={of.points.map((p) => p.lag)} label={`Lag of news under ${of.mode} over the last minutes`} />
+        </div>
+        <div>
+          <dt>Over limits</dt>
+          <dd>
+            <span class="figure">{count(of.over)}</span>
+            <span class="muted">
+              {of.over === 1 ? "unit" : "units"}, most of one key {count(of.overMax)}
+            </span>
+          </dd>
+          <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} over limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+function LeaseLine({ of }: { of: LeaseSum }) {
+  const unused = of.granted === 0 ? 0 : (100 * of.unused) / of.granted;
+  return (
+    <p class="lease-line">
+      <strong>lease</strong>
+      <span>{of.callsPerSecond === undefined ? "–" : rate(of.callsPerSecond)} calls/s</span>
+      <span>{plural(of.keys, "key")} held</span>
+      <span>
+        {count(of.granted)} given, {rate(unused)} % unused
+      </span>
+      {of.failed > 0 && <Badge tone="warn">{plural(of.failed, "call")} failed</Badge>}
+    </p>
+  );
+}
