@@ -44,7 +44,7 @@ need-go:
 need-servers:
 	@tools/need redis postgres libfaketime curl nginx
 need-proxies:
-	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc
+	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc chromium node
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)
@@ -56,8 +56,25 @@ run: need-go ## Build and run everything: a gateway on port 8080 before a built-
 demo: need-go ## Show in the terminal what the algorithms do
 	go run ./internal/demo
 
+# The packages that the console is built with, as package-lock.json has them.
+ui/node_modules/.package-lock.json: ui/package-lock.json ui/package.json ui/.npmrc
+	@tools/need node
+	cd ui && npm ci --no-progress --loglevel=error
+	@touch $@
+
+.PHONY: ui ui-test
+ui: ui/node_modules/.package-lock.json ## Build the web console into ui/dist, which is checked in
+	cd ui && npm run --silent check && npm run --silent build
+
+# What is embedded has to be what the sources build.
+ui-test: ui/node_modules/.package-lock.json ## Check and test the web console, and that ui/dist is what it builds
+	cd ui && npm run --silent check && npm run --silent test
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	(cd ui && npm run --silent build -- --logLevel warn --outDir "$$fresh"); \
+	diff -r ui/dist "$$fresh" >/dev/null || { echo "test: ui/dist is not what ui/src builds; run make ui" >&2; exit 1; }
+
 .PHONY: test
-test: need-go need-proxies ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+test: need-go need-proxies ui-test ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	go vet ./...
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
 	tools/gotest -p $(packages) $(race) $(GOTEST_FLAGS) ./...

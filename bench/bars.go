@@ -56,6 +56,7 @@ func redisBars(r *results) []bar {
 		fasterThanPeers(r.speed("redis-256"), "256 goroutines", 1.6),
 		nearFloor(r.speed("redis-64"), "64 goroutines", 1/0.85),
 		nearFloor(r.speed("redis-256"), "256 goroutines", 1/0.85),
+		halfLoadBar(r),
 	}
 }
 

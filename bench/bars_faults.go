@@ -14,8 +14,6 @@ type faultBar struct {
 	most       time.Duration
 }
 
-const halfLoad = "TestADecisionAtHalfLoadIsQuick"
-
 // The tests say these on the machine that they run on. What they insist on themselves is more lenient, for machines that have
 // other things to do.
 func faultTimes() []faultBar {
@@ -28,7 +26,6 @@ func faultTimes() []faultBar {
 		nodeTimeout = 1500 * time.Millisecond
 	)
 	return []faultBar{
-		{halfLoad, "a decision at half load, p99 of the usual window", regexp.MustCompile(`^at half load.*: p99 (\S+) in the middle`), 2 * time.Millisecond},
 		{hot, "a denial from memory, p99", regexp.MustCompile(`denials from memory: .*?p99 ([^\s;]+);`), 5 * time.Microsecond},
 		{hang, "SIGSTOP, a call until the circuit opens, p99.9", regexp.MustCompile(`until then: .*p99\.9 (\S+),`), deadline + 5*time.Millisecond},
 		{hang, "SIGSTOP, a call after that, p99", regexp.MustCompile(`^then: p50 \S+, p99 (\S+),`), time.Millisecond},
@@ -75,21 +72,6 @@ func humanLongest(d time.Duration) string {
 	return humanDuration(float64(d))
 }
 
-// halfLoadBar is about all decisions of all windows. There are moments in which the machine stands still, and who asks then
-// waits, whatever it is that he asks: the script alone, in turns with us, shows for how long.
-func halfLoadBar(r *results) bar {
-	const (
-		what, want  = "a decision at half load, p99 of all", "≤ 2ms, or 1ms more than the script alone"
-		most, small = 2 * time.Millisecond, time.Millisecond
-	)
-	ours, ok := r.longest(halfLoad, regexp.MustCompile(`^at half load.*all: p50 \S+, p99 (\S+),`))
-	bare, too := r.longest(halfLoad, regexp.MustCompile(`^the same script.*all: p50 \S+, p99 (\S+),`))
-	if !ok || !too {
-		return unmeasured(what, want)
-	}
-	return judged(what, want, fmt.Sprintf("%s; the script alone: %s", humanLongest(ours), humanLongest(bare)), ours <= max(most, bare+small))
-}
-
 // faultBars holds that all tests passed, and what they said.
 func faultBars(r *results) []bar {
 	const want = "all tests pass"
@@ -111,9 +93,6 @@ func faultBars(r *results) []bar {
 		if asked(f.test) {
 			bars = append(bars, f.bar(r))
 		}
-	}
-	if asked(halfLoad) {
-		bars = append(bars, halfLoadBar(r))
 	}
 	return bars
 }

@@ -26,6 +26,7 @@ type childFlags struct {
 const (
 	childMem    = "mem"    // fill, print what it takes, end
 	childServe  = "serve"  // the same, and then do what is asked on standard input
+	childCarry  = "carry"  // serve, with the ballast that the program has
 	childTable  = "table"  // fill, printing how large the table is on the way
 	childGrowth = "growth" // fill, printing how long each insertion took
 
@@ -52,6 +53,9 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 			return fmt.Errorf("-at %q: want how many rounds", f.at)
 		}
 		return measureClients(f.keys, f.picks, rounds, printed)
+	case childCarry:
+		f.mode = childServe
+		return withBallast(func() error { return runLimiter(f, in, printed) })
 	case childServer:
 		return withBallast(func() error { return runServer(f.contender, f.target, in, printed) })
 	default:
@@ -112,25 +116,29 @@ type filling struct {
 
 // A request asks a serving child for one measurement.
 type request struct {
-	Do         string // doTime or doGC
+	Do         string // one of those below
 	Order      string
 	Goroutines int
 	Ops        int
 	Round      int
+	Rate       float64 // of doOffer
+	Length     time.Duration
 }
 
 const (
 	doTime  = "time"
 	doGC    = "gc"
 	doTable = "table"
+	doOffer = "offer"
 )
 
 // A response answers a request.
 type response struct {
-	Time  timing
-	GC    collection
-	Table tableSize
-	Error string
+	Time    timing
+	GC      collection
+	Table   tableSize
+	Offered pacing
+	Error   string
 }
 
 // A server is a child's contender and what it knows.
@@ -217,6 +225,8 @@ func (s *server) answer(r request) response {
 			return response{Table: t.table()}
 		}
 		return response{Error: "it does not tell the size of its table"}
+	case doOffer:
+		return s.work.offer(s.contender, r)
 	default:
 		return response{Error: fmt.Sprintf("nothing is named %q", r.Do)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -95,7 +96,7 @@ func entries() []entry {
 }
 
 func entryNamed(name string) (entry, error) {
-	for _, e := range append(entries(), redisEntries()...) {
+	for _, e := range slices.Concat(entries(), redisEntries(), halfEntries()) {
 		if e.name == name {
 			return e, nil
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -25,8 +26,12 @@ func redisEntries() []entry {
 	return []entry{
 		{name: "redis-headgate", title: "**headgate**", role: ours, make: newRedisHeadgate},
 		{name: "redis-rate", title: "redis_rate", module: "github.com/go-redis/redis_rate/v10", role: peer, make: newRedisRate},
-		{name: "redis-bare", title: "floor: the same script by rueidis, nothing else", role: floor, make: newRedisBare},
+		bareEntry(),
 	}
+}
+
+func bareEntry() entry {
+	return entry{name: "redis-bare", title: "floor: the same script by rueidis, nothing else", role: floor, make: newRedisBare}
 }
 
 func redisAddress() (string, error) {
@@ -39,25 +44,42 @@ func redisAddress() (string, error) {
 
 // redisHeadgate is a store in Redis, as a program has it.
 type redisHeadgate struct {
-	store *redisstore.Store
-	limit headgate.Limit
+	limiter headgate.Limiter
+	limit   headgate.Limit
 }
 
 func newRedisHeadgate(q quota, _ int) (contender, error) {
+	store, err := openRedisStore()
+	if err != nil {
+		return nil, err
+	}
+	return &redisHeadgate{limiter: store, limit: headgate.Per(int64(q.count), q.period)}, nil
+}
+
+// newRedisGuard returns a store behind its guard, which waits for as long as it takes: an answer that takes long is to be seen.
+func newRedisGuard(q quota, _ int) (contender, error) {
+	store, err := openRedisStore()
+	if err != nil {
+		return nil, err
+	}
+	g, err := guard.New(store, guard.Options{Deadline: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	return &redisHeadgate{limiter: g, limit: headgate.Per(int64(q.count), q.period)}, nil
+}
+
+func openRedisStore() (*redisstore.Store, error) {
 	address, err := redisAddress()
 	if err != nil {
 		return nil, err
 	}
-	store, err := redisstore.Open(context.Background(), "redis://"+address, redisstore.Options{Prefix: "bench"})
-	if err != nil {
-		return nil, err
-	}
-	return &redisHeadgate{store: store, limit: headgate.Per(int64(q.count), q.period)}, nil
+	return redisstore.Open(context.Background(), "redis://"+address, redisstore.Options{Prefix: "bench"})
 }
 
 func (r *redisHeadgate) Allow(key string) bool {
-	d, err := r.store.Take(context.Background(), headgate.Check{Key: key, Limit: r.limit, Cost: 1})
-	return err == nil && d.Allowed
+	d, err := r.limiter.Take(context.Background(), headgate.Check{Key: key, Limit: r.limit, Cost: 1})
+	return err == nil && d.Allowed && !d.Degraded
 }
 
 // redisRate is the peer.

@@ -30,12 +30,16 @@ type openFront struct {
 // oneLimitName is the gateway with one limit for every request, as the peers have.
 const oneLimitName = "headgate-one"
 
+// noRulesName is the same program without a rule.
+const noRulesName = "headgate-norules"
+
 // proxyFronts are those that bring everybody the upstream's answer, and what they are measured by.
 func proxyFronts() []front {
 	return []front{
 		{name: "headgate", title: fmt.Sprintf("**headgate**, %d rules, of which three apply", ruleCount), role: ours, open: openHeadgate(rulesThatPass)},
 		{name: oneLimitName, title: fmt.Sprintf("**headgate**, %d rules, of which one applies", ruleCount), role: ours, open: openHeadgate(rulesOfWhichOneApplies)},
-		{name: "headgate-open", title: "headgate without limits", role: ours, open: openHere(openGatewayName)},
+		{name: noRulesName, title: "headgate, no rules", role: ours, open: openHeadgate(noRules)},
+		{name: openGatewayName, title: "headgate's gateway package alone", role: ours, open: openHere(openGatewayName)},
 		{name: "reverse-proxy", title: "httputil.ReverseProxy, tuned", role: peer, open: openHere("reverse-proxy")},
 		{name: "nginx", title: "nginx, limit_req", role: peer, program: "nginx", open: openNginx(false)},
 		{name: "haproxy", title: "HAProxy, stick table", role: peer, program: "haproxy", open: openHAProxy(false)},
@@ -45,13 +49,18 @@ func proxyFronts() []front {
 	}
 }
 
+// priceFronts are those that tell what limits cost.
+func priceFronts() []front {
+	return slices.DeleteFunc(proxyFronts(), func(f front) bool { return f.role != ours && f.role != loop })
+}
+
 // openNobody lets the upstream be asked directly.
 func openNobody(_ context.Context, s *site) (place, error) { return place{address: s.upstream}, nil }
 
 // pacedFronts are those whose answers are timed, ours first.
 func pacedFronts() []front {
 	return slices.DeleteFunc(proxyFronts(), func(f front) bool {
-		return f.name == oneLimitName || f.role != ours && f.role != loop
+		return f.name == oneLimitName || f.name == noRulesName || f.role != ours && f.role != loop
 	})
 }
 

@@ -71,6 +71,9 @@ func (b *bench) removeHeadgate() {
 	}
 }
 
+// noRules are none.
+func noRules() string { return "rules: []\n" }
+
 // rulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here serves as
 // many; larger ones would not fit a word of the store, as those of services do.
 func rulesThatPass() string { return rulesFile("90000/s", "80000/s") }

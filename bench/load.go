@@ -85,6 +85,7 @@ type paceTable struct {
 	First         bool
 	Stalls        int
 	Stalled, Took time.Duration
+	Longest       time.Duration // of the stalls
 	Rows          []paceRow
 }
 

@@ -41,6 +41,12 @@ func redisMethod(b *strings.Builder, r *results) {
   decisions of all goroutines together. The limit is %s.
 - The floor is the very script that headgate sends, by the same client library, with nothing before or after. The peer has the
   connections that its client makes by default.
+- At half load requests come by chance, whether or not those before are done, to goroutines that wait for them, and are timed from
+  there to the decision. Headgate has its guard before it, whose deadline is put off so that nothing is cut short. It and the
+  floor get the same rate for %s each, by turns, %d rounds; p99 is of all requests of a round. The table shows medians over the
+  rounds, and the longest of all. Redis has one core and who asks the other, with the load; they come before all else there,
+  and who asks has %d MiB of ballast in its heap, as the program has. A process on each core, which comes before them, counts how
+  often the machine stands still.
 `,
-		s.Rounds, grouped(fmt.Sprint(s.RedisOps)), describe(quotas["steady"]))
+		s.Rounds, grouped(fmt.Sprint(s.RedisOps)), describe(quotas["steady"]), s.HalfLength, s.HalfRounds, ballastBytes>>20)
 }

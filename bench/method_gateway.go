@@ -14,15 +14,18 @@ func gatewayMethod(b *strings.Builder, r *results) {
   medians over the rounds and the quartiles. "headgate against it" is taken round by round, and the median of that is what
   bars are held against.
 - wrk has %[2]d connections that stay open and sends on each the next request when the last is answered, for %[3]s at a
-  time. Requests come from %[4]d clients in turn, each with an X-API-Key of its own; all servers get the very same bytes. Every
+  time. Requests come from %[4]d clients in turn, each with an X-API-Key of its own, so that on a connection it is another each time, as
+  behind a proxy; where it says "again and again" all are the same, as with wrk by itself and nearly so with clients who have
+  connections of their own. All servers get the very same bytes. Every
   answer is looked at: one with another status than it should have, or a connection that breaks, ends the run.
 - The upstream answers %[5]d bytes of JSON, at once, from one loop over epoll, so that it and wrk leave room on their core: the
   last two columns tell whether it was the measured server that was at its end. "No proxy" is wrk and the upstream alone.
   Bars are held against the CPU time for each request too if somebody that headgate is compared with was not at his end.
 - headgate is the program that users run, as it comes: headgate serve with a rules file, metrics on. It has %[6]d rules, of which
   three apply to every request (by address, by API key, and a sliding window by host, path, method and API key) and the others
-  are for other paths, hosts and headers. It counts in memory and tells clients their limits in header fields. "Without limits"
-  is its gateway package in a process of its own with nothing around the proxy: no identity, no rules, no header fields.
+  are for other paths, hosts and headers. It counts in memory and tells clients their limits in header fields. "No rules"
+  is the same program with an empty rules file. "Its gateway package alone" is a process with nothing around the proxy: no
+  identity, no rules, no metrics, no header fields.
 - httputil.ReverseProxy keeps %[7]d idle connections, uses buffers again, compresses and logs nothing, and sets X-Forwarded-*. nginx
   has one worker, keeps connections on both sides without a bound on their requests, logs nothing, and has limit_req by address.
   HAProxy has one thread, reuses connections always, and denies by a stick table of request rates by address. Both set

@@ -23,6 +23,7 @@ type results struct {
 	Fleet    []fleetTable
 	Load     []loadTable
 	Pace     *paceTable
+	Half     *paceTable // in Redis
 	Noise    *paceTable // rows whenQuiet and whenFlooded
 	Service  []serviceTable
 	Clients  *clientsResult

@@ -11,6 +11,7 @@ import (
 func gatewayScenarios() []scenario {
 	return []scenario{
 		{"proxies", 320, runProxies},
+		{"price", 130, runPrice},
 		{"half-load", 130, runHalfLoad},
 		{"noise", 60, runNoise},
 		{"refusals", 160, runRefusals},
@@ -19,12 +20,17 @@ func gatewayScenarios() []scenario {
 
 // runProxies compares proxies that get as many requests as they can pass on.
 func runProxies(ctx context.Context, b *bench) error {
-	return runLoad(ctx, b, "proxies", "Passing requests on", proxyFronts())
+	return runLoad(ctx, b, "proxies", "Passing requests on", proxyFronts(), loadRequests())
+}
+
+// runPrice compares the gateway with and without limits while clients repeat themselves, as wrk does if it is not told what to send.
+func runPrice(ctx context.Context, b *bench) error {
+	return runLoad(ctx, b, "price", "Passing the same request on again and again", priceFronts(), loadRequests()[:1])
 }
 
 // runRefusals compares servers that refuse every request.
 func runRefusals(ctx context.Context, b *bench) error {
-	return runLoad(ctx, b, "refusals", "Refusing every request", refusingFronts())
+	return runLoad(ctx, b, "refusals", "Refusing every request", refusingFronts(), loadRequests())
 }
 
 // gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first round,
@@ -49,7 +55,7 @@ func (b *bench) gatewayTurns(name string, fronts []*openFront, opening float64, 
 	return nil
 }
 
-func runLoad(ctx context.Context, b *bench, id, title string, list []front) error {
+func runLoad(ctx context.Context, b *bench, id, title string, list []front, requests []string) error {
 	s, err := openSite(ctx, b)
 	if err != nil {
 		return err
@@ -61,7 +67,7 @@ func runLoad(ctx context.Context, b *bench, id, title string, list []front) erro
 	}
 	loads := make([][]load, len(fronts))
 	err = b.gatewayTurns(id, fronts, 0.02, func(round, i int) error {
-		l, err := s.load(ctx, fronts[i], b.sizes.LoadLength)
+		l, err := s.load(ctx, fronts[i], requests, b.sizes.LoadLength)
 		if err == nil && round > 0 {
 			loads[i] = append(loads[i], l)
 		}
@@ -178,7 +184,7 @@ func (s *site) fullRate(ctx context.Context, b *bench, f *openFront) (float64, e
 	var rates []float64
 	for i := range times {
 		b.progress.at(0.1*float64(i)/times, "half-load, looking for the full load", f.name)
-		l, err := s.load(ctx, f, b.sizes.LoadLength)
+		l, err := s.load(ctx, f, loadRequests(), b.sizes.LoadLength)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", f.name, err)
 		}

@@ -3,19 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 )
 
 // runRedis compares limiters that count in Redis, on one server that all of them share, taking turns.
 func runRedis(ctx context.Context, b *bench) error {
-	server, stop, err := startRedis()
+	_, stop, err := serveRedis()
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := os.Setenv(redisEnv, server.Addr()); err != nil {
-		return err
-	}
 	var workers []*worker
 	defer func() { dismissAll(workers) }()
 	for _, e := range redisEntries() {

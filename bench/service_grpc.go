@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -15,14 +14,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/client"
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
-	"github.com/headgate/headgate/memstore"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
-	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service/grpcapi"
 )
 
@@ -47,17 +42,7 @@ const (
 
 // serveGRPC serves decisions as the program does.
 func serveGRPC(l net.Listener, _ string) (func() error, error) {
-	store, err := memstore.New(memstore.Options{})
-	if err != nil {
-		return nil, err
-	}
-	set, err := rules.Compile([]rules.Rule{
-		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(respRate)}}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	store, e, err := eachUser(respRate)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +50,7 @@ func serveGRPC(l net.Listener, _ string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return errors.Join(s.Shutdown(ctx), <-served, store.Close())
-	}, nil
+	return serveDecisions(l, s, store), nil
 }
 
 // A grpcFloor answers without deciding.

@@ -11,10 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/httpapi"
 )
@@ -33,17 +29,7 @@ func httpServers() map[string]serviceServer {
 
 // serveHTTP serves decisions as the program does.
 func serveHTTP(l net.Listener, _ string) (func() error, error) {
-	store, err := memstore.New(memstore.Options{})
-	if err != nil {
-		return nil, err
-	}
-	set, err := rules.Compile([]rules.Rule{
-		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(httpRate)}}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	store, e, err := eachUser(httpRate)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +41,7 @@ func serveHTTP(l net.Listener, _ string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return errors.Join(s.Shutdown(ctx), <-served, store.Close())
-	}, nil
+	return serveDecisions(l, s, store), nil
 }
 
 // What is asked and answered, as one writes it for encoding/json.
@@ -181,7 +161,7 @@ func (l httpLoad) ask(ctx context.Context, s *site, at place) (asking, error) {
 	if l.batch > 1 {
 		calls = calls[:200]
 	}
-	run, err := s.wrkWith(ctx, at.address, calls, l.connections, s.bench.sizes.LoadLength)
+	run, err := s.wrk(ctx, at.address, calls, l.connections, s.bench.sizes.LoadLength)
 	if err != nil {
 		return asking{}, err
 	}

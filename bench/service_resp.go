@@ -16,9 +16,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service/resp"
 )
 
@@ -36,17 +33,7 @@ func respServers() map[string]serviceServer {
 
 // serveRESP serves decisions as the program does.
 func serveRESP(l net.Listener, _ string) (func() error, error) {
-	store, err := memstore.New(memstore.Options{})
-	if err != nil {
-		return nil, err
-	}
-	set, err := rules.Compile([]rules.Rule{
-		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(respRate)}}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	e, err := engine.New(engine.Config{Store: store, Rules: set})
+	store, e, err := eachUser(respRate)
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +43,7 @@ func serveRESP(l net.Listener, _ string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return errors.Join(s.Shutdown(ctx), <-served, store.Close())
-	}, nil
+	return serveDecisions(l, s, store), nil
 }
 
 // respRate is how many decisions a second a key has: more than it is asked for, so that all of them take something.

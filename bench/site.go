@@ -143,7 +143,7 @@ type load struct {
 }
 
 // load measures a front for so long.
-func (s *site) load(ctx context.Context, f *openFront, length time.Duration) (l load, err error) {
+func (s *site) load(ctx context.Context, f *openFront, requests []string, length time.Duration) (l load, err error) {
 	before, err := s.look(f)
 	if err != nil {
 		return l, err
@@ -154,7 +154,7 @@ func (s *site) load(ctx context.Context, f *openFront, length time.Duration) (l 
 			return l, fmt.Errorf("no request was answered in %v", length)
 		}
 		// The length of a quick run is over soon on a machine that has much else to do.
-		if run, err = s.wrk(ctx, f.address, length<<(2*try)); err != nil {
+		if run, err = s.wrk(ctx, f.address, requests, s.connections, length<<(2*try)); err != nil {
 			return l, err
 		}
 	}

@@ -23,6 +23,9 @@ type sizes struct {
 	Grown, GrowthRounds int
 	// RedisKeys is how many keys there are in Redis, and RedisOps one measurement there.
 	RedisKeys, RedisOps int
+	// HalfKeys is how many there are at half load, which is HalfRounds of HalfLength.
+	HalfKeys, HalfRounds int
+	HalfLength           time.Duration
 	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long each
 	// measurement of its speed is. Of its answers, each round has PaceWindows of PaceLength, behind PaceWarming.
 	Connections, GatewayRounds          int
@@ -49,6 +52,7 @@ func fullSizes(rounds int) sizes {
 		Collected: 10 * million,
 		Grown:     10 * million, GrowthRounds: min(rounds, 5),
 		RedisKeys: 100_000, RedisOps: 1 << 16,
+		HalfKeys: 10_000, HalfRounds: max(rounds, 15), HalfLength: time.Second,
 		Connections: 64, GatewayRounds: rounds, LoadLength: 1500 * time.Millisecond,
 		PaceWindows: 8, PaceLength: 200 * time.Millisecond, PaceWarming: 50 * time.Millisecond,
 		NoiseLength: time.Second,
@@ -68,6 +72,7 @@ func quickSizes(rounds int) sizes {
 		Collected: 20_000,
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
 		RedisKeys: 500, RedisOps: 1 << 10,
+		HalfKeys: 500, HalfRounds: 2, HalfLength: 50 * time.Millisecond,
 		Connections: 8, GatewayRounds: 1, LoadLength: 100 * time.Millisecond,
 		PaceWindows: 1, PaceLength: 50 * time.Millisecond, PaceWarming: 10 * time.Millisecond,
 		NoiseLength: 50 * time.Millisecond,

@@ -62,7 +62,12 @@ func hire(ctx context.Context, e entry, quotaName string, keys, picks int) (*wor
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{entry: e, cmd: cmd}
+	return employ(cmd, e, keys)
+}
+
+// employ starts a worker by a command.
+func employ(cmd *exec.Cmd, e entry, keys int) (w *worker, err error) {
+	w = &worker{entry: e, cmd: cmd}
 	cmd.Stderr = &w.complaints
 	if w.requests, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", e.name, err)

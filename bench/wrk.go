@@ -49,13 +49,8 @@ func wrkScript(requests []string) string {
 	return b.String()
 }
 
-// wrk loads an address with as many of our requests as it answers, for so long.
-func (s *site) wrk(ctx context.Context, address string, length time.Duration) (wrkRun, error) {
-	return s.wrkWith(ctx, address, loadRequests(), s.connections, length)
-}
-
-// wrkWith is wrk with other requests and connections.
-func (s *site) wrkWith(ctx context.Context, address string, requests []string, connections int, length time.Duration) (wrkRun, error) {
+// wrk loads an address with as many of the requests, by turns, as it answers on so many connections, for so long.
+func (s *site) wrk(ctx context.Context, address string, requests []string, connections int, length time.Duration) (wrkRun, error) {
 	path, err := program("wrk")
 	if err != nil {
 		return wrkRun{}, err
