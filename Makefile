@@ -80,8 +80,8 @@ test: need-go need-proxies ui-test ## Vet and test everything, with the race det
 	tools/gotest -p $(packages) $(race) $(GOTEST_FLAGS) ./...
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
 	tools/gotest -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
-	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && go test $(GOTEST_FLAGS) ./...
-	for module in $(examples); do (cd "$$module" && go vet ./... && go test $(GOTEST_FLAGS) ./...); done
+	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && ../tools/gotest $(GOTEST_FLAGS) ./...
+	for module in $(examples); do (cd "$$module" && go vet ./... && ../../tools/gotest $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
 lint: need-go ## Check formatting, code and import rules (the first run builds the linter)

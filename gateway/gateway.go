@@ -43,6 +43,7 @@ type Gateway struct {
 	state    gatewayState
 	stop     context.CancelFunc // ends what runs in the background
 	running  sync.WaitGroup     // what does
+	started  chan struct{}      // closed when Serve serves
 	finished chan struct{}      // closed when Shutdown is through
 	closed   error              // what came of that
 }
@@ -73,6 +74,7 @@ func New(config Config) (*Gateway, error) {
 		conns:        conns.Conns{Most: int64(config.MaxConns)},
 		tunnels:      tunnels{most: int64(config.MaxUpgrades)},
 		noise:        newNoise(config.Logger),
+		started:      make(chan struct{}),
 		finished:     make(chan struct{}),
 		timed:        config.Observe != nil || config.AccessLog != nil,
 	}
@@ -180,6 +182,9 @@ func (g *Gateway) Addrs() []net.Addr {
 // that the context of Serve ends, while requests are still served for a while.
 func (g *Gateway) Ready() bool { return g.ready.Load() }
 
+// Started is closed as soon as Serve serves. If that fails it never is.
+func (g *Gateway) Started() <-chan struct{} { return g.started }
+
 // Serve serves until the context ends, or Shutdown is called, and returns when all is over. If the context ends, it drains
 // as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
 func (g *Gateway) Serve(ctx context.Context) error {
@@ -237,5 +242,6 @@ func (g *Gateway) start() (<-chan error, error) {
 		g.running.Go(func() { g.log.run(ctx) })
 	}
 	g.ready.Store(true)
+	close(g.started)
 	return failed, nil
 }

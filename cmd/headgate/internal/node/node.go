@@ -301,6 +301,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	group.Go(func() { n.reloadOnDemand(serving) })
 
+	n.awaitGateway(serving)
 	n.state.Store(telemetry.Ready)
 	n.announce()
 	<-serving.Done()
@@ -323,6 +324,17 @@ func (n *Node) Run(ctx context.Context) error {
 		n.log.Info("stopped")
 	}
 	return err
+}
+
+// awaitGateway returns when the gateway serves, so that nobody who was told where it listens finds it starting still.
+func (n *Node) awaitGateway(ctx context.Context) {
+	if n.gateway == nil {
+		return
+	}
+	select {
+	case <-n.gateway.Started():
+	case <-ctx.Done():
+	}
 }
 
 // serveRules follows the rules of a rules service until ctx ends.
