@@ -294,6 +294,15 @@ func (f *consoleFleet) keyboard(t *testing.T) {
 	if got := focused(); got != "A told" {
 		t.Errorf("the arrow leads to %q, want the first rule", got)
 	}
+	b.write("[data-search]", kb.Backspace)
+	b.see("all rules", `document.querySelectorAll('[data-table=rules] tbody tr').length === 2`)
+	for _, step := range []struct{ key, want string }{
+		{kb.ArrowDown, "A leased"}, {kb.ArrowDown, "A told"}, {kb.Home, "A leased"}, {kb.End, "A told"}, {kb.ArrowUp, "A leased"}, {kb.End, "A told"},
+	} {
+		if b.press(step.key); focused() != step.want {
+			t.Errorf("the next is %q, want %q", focused(), step.want)
+		}
+	}
 	b.press(kb.Enter)
 	b.see("the rule", `location.pathname === "/rules/told" && document.querySelector("pre.text")`)
 	b.press("?")
@@ -374,8 +383,27 @@ func (f *consoleFleet) narrow(t *testing.T) {
 		if got := ask[int](b, "document.documentElement.scrollWidth"); got > 360 {
 			t.Errorf("%s is %d wide on a screen of 360", p.path, got)
 		}
+		for _, wrong := range ask[[]string](b, shapeless) {
+			t.Errorf("%s: %s", p.path, wrong)
+		}
 	}
 }
+
+// shapeless is JavaScript that lists what is missing from tables whose rows are cards: who does not see them is told what each cell is by
+// its role and its column's head, who does by the label before it.
+const shapeless = `[...document.querySelectorAll("table")].flatMap((table) => {
+  const wrong = [];
+  const heads = [...table.querySelectorAll("thead [role=columnheader]")].map((e) => e.textContent.trim());
+  if (table.getAttribute("role") !== "table" || heads.length < 3 || getComputedStyle(table.tHead).display === "none") wrong.push("no table with heads");
+  if (!table.getAttribute("aria-label") && !document.getElementById(table.getAttribute("aria-labelledby"))) wrong.push("a table without a name");
+  for (const cell of table.querySelectorAll("tbody :is(th, td)")) {
+    const label = cell.dataset.label;
+    const role = cell.tagName === "TH" ? "rowheader" : "cell";
+    if (!heads.includes(label) || cell.getAttribute("role") !== role) wrong.push("a cell of " + label + " as " + cell.getAttribute("role"));
+    if (role === "cell" && getComputedStyle(cell, "::before").content !== JSON.stringify(label)) wrong.push(label + " is not said");
+  }
+  return wrong.map((w) => table.dataset.table + ": " + w);
+})`
 
 func (f *consoleFleet) editsAtOnce(t *testing.T) {
 	b := f.browser

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 
-import { call, type Explained, type Keys } from "../api.ts";
+import { call, type Keys } from "../api.ts";
 import { plural } from "../format.ts";
-import { Effect, Left, When } from "../parts/limits.tsx";
+import { Effect, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
 import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { onForget } from "../session.ts";
 
 interface Attribute {
@@ -113,7 +114,7 @@ function Found({ found }: { found: Keys }) {
         </Notice>
       )}
       {failed.length === 0 && found.error && <Notice tone="warn">{found.error}</Notice>}
-      {found.keys.length === 0 ? <Empty title="No rule counts such a client." /> : <KeyTable keys={found.keys} />}
+      <Table name="keys" label="What is left" columns={columns} rows={limitsOf(found.keys)} keyOf={(l) => l.key} empty={<Empty title="No rule counts such a client." />} />
       <p class="muted">
         {plural(found.nodes.length - failed.length - silent, "node")} answered{silent > 0 && `, ${silent} silent and taken for gone`}.
         {found.more ? ` ${plural(found.more, "more rule")} count it: name more of its attributes.` : ""}
@@ -122,39 +123,33 @@ function Found({ found }: { found: Keys }) {
   );
 }
 
-function KeyTable({ keys }: { keys: Explained[] }) {
-  return (
-    <table class="grid" data-table="keys">
-      <thead>
-        <tr>
-          <th scope="col">Rule</th>
-          <th scope="col">Where</th>
-          <th scope="col">Limit</th>
-          <th scope="col">Left</th>
-          <th scope="col">Then</th>
-        </tr>
-      </thead>
-      <tbody>
-        {keys.flatMap((k) =>
-          (k.limits.length === 0 ? [undefined] : k.limits).map((l, i) => (
-            <tr key={`${k.id} ${k.node} ${k.counters} ${i}`}>
-              <th scope="row" data-label="Rule">
-                <a href={"/rules/" + encodeURIComponent(k.id)}>{k.id}</a>
-                {k.client && <span class="row-note">client {k.client}</span>}
-              </th>
-              <td data-label="Where">
-                {k.counters ? <>shared, {k.counters}</> : k.node}
-                {k.region && <span class="row-note">{k.region}</span>}
-              </td>
-              <td data-label="Limit">{l ? <code>{l.limit}</code> : <Effect rule={k} />}</td>
-              <td data-label="Left">{l && <Left limit={l} />}</td>
-              <td data-label="Then">
-                {l && <When limit={l} />} {k.penalized && <Badge tone="warn">penalized</Badge>}
-              </td>
-            </tr>
-          )),
-        )}
-      </tbody>
-    </table>
-  );
-}
+const columns: Column<LimitOf>[] = [
+  {
+    name: "Rule",
+    cell: ({ rule }) => (
+      <>
+        <a href={"/rules/" + encodeURIComponent(rule.id)}>{rule.id}</a>
+        {rule.client && <span class="row-note">client {rule.client}</span>}
+      </>
+    ),
+  },
+  {
+    name: "Where",
+    cell: ({ rule }) => (
+      <>
+        {rule.counters ? <>shared, {rule.counters}</> : rule.node}
+        {rule.region && <span class="row-note">{rule.region}</span>}
+      </>
+    ),
+  },
+  { name: "Limit", cell: ({ rule, limit }) => (limit ? <code>{limit.limit}</code> : <Effect rule={rule} />) },
+  leftColumn,
+  {
+    name: "Then",
+    cell: ({ rule, limit }) => (
+      <>
+        {limit && <When limit={limit} />} {rule.penalized && <Badge tone="warn">penalized</Badge>}
+      </>
+    ),
+  },
+];

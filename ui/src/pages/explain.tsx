@@ -1,10 +1,11 @@
 import { useState } from "preact/hooks";
 
-import { call, type Explained, type Explanation } from "../api.ts";
+import { call, type Explanation } from "../api.ts";
 import { count, span, wait } from "../format.ts";
 import { pairs } from "../pairs.ts";
-import { Effect, KeyOf, Left, When } from "../parts/limits.tsx";
+import { Effect, KeyOf, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
 import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
+import { Table, type Column } from "../parts/table.tsx";
 import { onForget } from "../session.ts";
 
 type Way = "request" | "attributes";
@@ -128,56 +129,47 @@ function Said({ said }: { said: Explanation }) {
           {said.error && <>Not all could be looked at: {said.error}</>}
         </p>
       </Notice>
-      {said.rules.length === 0 ? <Empty title="No rule limits such a request." /> : <RuleAnswers rules={said.rules} binds={said.rule} />}
+      <Table
+        name="explained"
+        label="What each rule says"
+        columns={columns(said.rule)}
+        rows={limitsOf(said.rules)}
+        keyOf={(l) => l.key}
+        groupOf={({ rule }) => rule.id}
+        empty={<Empty title="No rule limits such a request." />}
+      />
     </section>
   );
 }
 
-function RuleAnswers({ rules, binds }: { rules: Explained[]; binds: string | undefined }) {
-  return (
-    <table class="grid" data-table="explained">
-      <thead>
-        <tr>
-          <th scope="col">Rule</th>
-          <th scope="col">Says</th>
-          <th scope="col">Counts</th>
-          <th scope="col">Limit</th>
-          <th scope="col">Left</th>
-          <th scope="col">Then</th>
-        </tr>
-      </thead>
-      {rules.map((r) => {
-        const rows = r.limits.length === 0 ? [undefined] : r.limits;
-        return (
-          <tbody key={r.id}>
-            {rows.map((l, i) => (
-              <tr key={i}>
-                {i === 0 && (
-                  <>
-                    <th scope="row" rowSpan={rows.length} data-label="Rule">
-                      <a href={"/rules/" + encodeURIComponent(r.id)}>{r.id}</a>
-                      <span class="row-note">
-                        {r.mode}
-                        {r.cost !== 1 && `, costs ${count(r.cost)}`}
-                        {r.client && `, client ${r.client}`}
-                      </span>
-                    </th>
-                    <td rowSpan={rows.length} data-label="Says">
-                      <Effect rule={r} /> {r.id === binds && <Badge tone="plain">binds</Badge>}
-                    </td>
-                    <td rowSpan={rows.length} data-label="Counts">
-                      <KeyOf rule={r} />
-                    </td>
-                  </>
-                )}
-                <td data-label="Limit">{l ? <code>{l.limit}</code> : <span class="muted">none</span>}</td>
-                <td data-label="Left">{l && <Left limit={l} />}</td>
-                <td data-label="Then">{l && <When limit={l} />}</td>
-              </tr>
-            ))}
-          </tbody>
-        );
-      })}
-    </table>
-  );
+function columns(binds: string | undefined): Column<LimitOf>[] {
+  return [
+    {
+      name: "Rule",
+      common: true,
+      cell: ({ rule: r }) => (
+        <>
+          <a href={"/rules/" + encodeURIComponent(r.id)}>{r.id}</a>
+          <span class="row-note">
+            {r.mode}
+            {r.cost !== 1 && `, costs ${count(r.cost)}`}
+            {r.client && `, client ${r.client}`}
+          </span>
+        </>
+      ),
+    },
+    {
+      name: "Says",
+      common: true,
+      cell: ({ rule }) => (
+        <>
+          <Effect rule={rule} /> {rule.id === binds && <Badge tone="plain">binds</Badge>}
+        </>
+      ),
+    },
+    { name: "Counts", common: true, cell: ({ rule }) => <KeyOf rule={rule} /> },
+    { name: "Limit", cell: ({ limit }) => (limit ? <code>{limit.limit}</code> : <span class="muted">none</span>) },
+    leftColumn,
+    { name: "Then", cell: ({ limit }) => limit && <When limit={limit} /> },
+  ];
 }

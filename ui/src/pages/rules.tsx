@@ -1,8 +1,9 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { call, type Json, type Rule, type RuleItem, type RulesPage } from "../api.ts";
 import { ago, count, plural, stamp } from "../format.ts";
 import { Badge, Empty, Waiting, Wrong } from "../parts/marks.tsx";
+import { enter, Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
 import { go } from "../route.ts";
 import { yaml } from "../yaml.ts";
@@ -19,7 +20,6 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
     JSON.stringify([namespace, asked, cursor]),
   );
   const now = useNow();
-  const body = useRef<HTMLTableSectionElement>(null);
 
   // What is typed is looked for when there is a pause.
   useEffect(() => {
@@ -51,38 +51,30 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
           value={text}
           onInput={(e) => setText(e.currentTarget.value)}
           onKeyDown={(e) => {
-            if (e.key === "ArrowDown") body.current?.querySelector("a")?.focus();
+            if (e.key === "ArrowDown") enter("rules");
           }}
         />
       </div>
       {error && <Wrong error={error} />}
       {!data && !error && <Waiting what="the rules" />}
-      {data && data.rules.length === 0 && (
-        <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule has “${asked}” in it.`}>
-          {asked === "" && (
-            <p>
-              <code>headgate rules apply -f rules.yaml</code> puts those of a file in force.
-            </p>
-          )}
-        </Empty>
-      )}
-      {data && data.rules.length > 0 && (
-        <table class={loading ? "grid busy" : "grid"} data-table="rules">
-          <thead>
-            <tr>
-              <th scope="col">Rule</th>
-              <th scope="col">When</th>
-              <th scope="col">Counted by</th>
-              <th scope="col">Limits</th>
-              <th scope="col">Changed</th>
-            </tr>
-          </thead>
-          <tbody ref={body} onKeyDown={arrows}>
-            {data.rules.map((item) => (
-              <RuleRow key={item.rule.id} item={item} now={now} />
-            ))}
-          </tbody>
-        </table>
+      {data && (
+        <Table
+          name="rules"
+          label="Rules"
+          columns={columns(now)}
+          rows={data.rules}
+          keyOf={({ rule }) => rule.id}
+          busy={loading}
+          empty={
+            <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule has “${asked}” in it.`}>
+              {asked === "" && (
+                <p>
+                  <code>headgate rules apply -f rules.yaml</code> puts those of a file in force.
+                </p>
+              )}
+            </Empty>
+          }
+        />
       )}
       {data && (cursors.length > 0 || data.next !== undefined) && (
         <nav class="pager" aria-label="Pages">
@@ -99,39 +91,40 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
   );
 }
 
-/** The arrow keys go from rule to rule. */
-function arrows(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
-  const step = event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
-  if (step === 0) return;
-  const links = [...event.currentTarget.querySelectorAll("a")];
-  const next = links[links.indexOf(document.activeElement as HTMLAnchorElement) + step];
-  if (!next) return;
-  event.preventDefault();
-  next.focus();
-}
-
-function RuleRow({ item: { rule, updated, by }, now }: { item: RuleItem; now: number }) {
-  return (
-    <tr>
-      <th scope="row" data-label="Rule">
-        <a href={"/rules/" + encodeURIComponent(rule.id)}>{rule.id}</a>
-        {typeof rule["description"] === "string" && <span class="row-note">{rule["description"]}</span>}
-      </th>
-      <td data-label="When">{when(rule)}</td>
-      <td data-label="Counted by">{keyOf(rule)}</td>
-      <td data-label="Limits">
+function columns(now: number): Column<RuleItem>[] {
+  return [
+    {
+      name: "Rule",
+      cell: ({ rule }) => (
+        <>
+          <a href={"/rules/" + encodeURIComponent(rule.id)}>{rule.id}</a>
+          {typeof rule["description"] === "string" && <span class="row-note">{rule["description"]}</span>}
+        </>
+      ),
+    },
+    { name: "When", cell: ({ rule }) => when(rule) },
+    { name: "Counted by", cell: ({ rule }) => keyOf(rule) },
+    {
+      name: "Limits",
+      cell: ({ rule }) => (
         <span class="badges">
           {list(rule["limits"]).map((l) => (
             <code key={l}>{l}</code>
           ))}
           <Flags rule={rule} />
         </span>
-      </td>
-      <td data-label="Changed" title={stamp(updated)}>
-        {ago(updated, now)} <span class="row-note">by {by}</span>
-      </td>
-    </tr>
-  );
+      ),
+    },
+    {
+      name: "Changed",
+      full: ({ updated }) => stamp(updated),
+      cell: ({ updated, by }) => (
+        <>
+          {ago(updated, now)} <span class="row-note">by {by}</span>
+        </>
+      ),
+    },
+  ];
 }
 
 export function Flags({ rule }: { rule: Rule }) {

@@ -3,9 +3,25 @@
 import type { Explained, LimitView } from "../api.ts";
 import { count, span, wait } from "../format.ts";
 import { Badge } from "./marks.tsx";
+import type { Column } from "./table.tsx";
+
+/** A limit of a rule, as a row of a table; a rule without limits has one row all the same. */
+export interface LimitOf {
+  rule: Explained;
+  limit: LimitView | undefined;
+  key: string;
+}
+
+export function limitsOf(rules: readonly Explained[]): LimitOf[] {
+  return rules.flatMap((rule) =>
+    (rule.limits.length === 0 ? [undefined] : rule.limits).map((limit, i) => ({ rule, limit, key: `${rule.id} ${rule.node} ${rule.counters} ${i}` })),
+  );
+}
+
+export const leftColumn: Column<LimitOf> = { name: "Left", cell: ({ limit }) => limit && <Left limit={limit} /> };
 
 /** How much is left, as a bar and in words. */
-export function Left({ limit }: { limit: LimitView }) {
+function Left({ limit }: { limit: LimitView }) {
   const share = limit.capacity > 0 ? Math.max(0, Math.min(1, limit.remaining / limit.capacity)) : 0;
   return (
     <span class="left">
