@@ -4,132 +4,225 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
-// readJSON reads JSON.
-func readJSON(data []byte) (*Node, *Problem) {
-	r := jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data)), line: 1}
-	r.decoder.UseNumber()
-	root, p := r.value(0)
-	if p != nil {
-		return nil, p
+// readJSON reads JSON. Whether it is any is for encoding/json to say; what is in it is taken out here, as a decoder of tokens would
+// make thirty times as much garbage as the text is long, and nodes that have ten thousand rules to read feel that.
+func readJSON(data []byte, a *arena) (*Node, *Problem) {
+	if !json.Valid(data) {
+		return nil, notJSON(data)
 	}
-	r.mark()
-	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, &Problem{Value: "more after the end", Want: "one value", Line: r.line, Column: r.column}
+	r := jsonReader{data: data, arena: a, line: 1}
+	if len(data) <= keptWhole {
+		r.text = string(data)
 	}
-	return root, nil
+	return r.value(0)
 }
 
+// keptWhole is up to how many bytes a text is kept as a whole by any part of it that is kept: one text is less to keep than its parts.
+const keptWhole = 4 << 10
+
+// notJSON says what is wrong with a text that is no JSON.
+func notJSON(data []byte) *Problem {
+	var whole json.RawMessage
+	err := json.Unmarshal(data, &whole)
+	p := &Problem{Value: "the file ends", Want: "valid JSON"}
+	at := len(data)
+	var wrong *json.SyntaxError
+	if errors.As(err, &wrong) && wrong.Error() != "unexpected end of JSON input" {
+		p.Value = wrong.Error()
+		at = max(0, int(wrong.Offset)-1)
+		if strings.HasSuffix(p.Value, "after top-level value") {
+			p.Value, p.Want = "more after the end", "one value"
+		}
+	}
+	p.Line, p.Column = position(data, at)
+	return p
+}
+
+// A jsonReader takes apart what is known to be JSON.
 type jsonReader struct {
 	data         []byte
-	decoder      *json.Decoder
+	text         string // the same, if parts of it may keep it
+	arena        *arena
+	next         int // what is to be read
 	at           int // up to where line and column are counted
 	lineBegin    int
 	line, column int
 }
 
-// mark finds the line and column of the next token.
-func (r *jsonReader) mark() {
-	next := int(r.decoder.InputOffset())
-	for next < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[next]) >= 0 {
-		next++
+// peek finds the next token, its line and its column, and returns its first byte.
+func (r *jsonReader) peek() byte {
+	for strings.IndexByte(" \t\r\n,:", r.data[r.next]) >= 0 {
+		r.next++
 	}
-	skipped := r.data[r.at:next]
+	skipped := r.data[r.at:r.next]
 	r.line += bytes.Count(skipped, []byte{'\n'})
 	if i := bytes.LastIndexByte(skipped, '\n'); i >= 0 {
 		r.lineBegin = r.at + i + 1
-		r.column = utf8.RuneCount(r.data[r.lineBegin:next]) + 1
+		r.column = utf8.RuneCount(r.data[r.lineBegin:r.next]) + 1
 	} else if r.at == 0 {
 		r.column = utf8.RuneCount(skipped) + 1
 	} else {
 		r.column += utf8.RuneCount(skipped)
 	}
-	r.at = next
+	r.at = r.next
+	return r.data[r.next]
 }
 
-func (r *jsonReader) token() (json.Token, *Problem) {
-	r.mark()
-	token, err := r.decoder.Token()
-	if err == nil {
-		return token, nil
+// part returns a part of the text.
+func (r *jsonReader) part(from, to int) string {
+	if r.text != "" {
+		return r.text[from:to]
 	}
-	p := &Problem{Value: err.Error(), Want: "valid JSON", Line: r.line, Column: r.column}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		p.Value = "the file ends"
+	return string(r.data[from:to])
+}
+
+// quoted reads a string.
+func (r *jsonReader) quoted() string {
+	from := r.next
+	escaped := false
+	for r.next++; r.data[r.next] != '"'; r.next++ {
+		if r.data[r.next] == '\\' {
+			escaped = true
+			r.next++
+		}
 	}
-	return nil, p
+	r.next++
+	if !escaped {
+		return r.part(from+1, r.next-1)
+	}
+	var made string
+	if err := json.Unmarshal(r.data[from:r.next], &made); err != nil {
+		panic("source: a string in JSON is none: " + err.Error())
+	}
+	return made
+}
+
+// word reads a number, true, false or null.
+func (r *jsonReader) word() string {
+	from := r.next
+	for r.next < len(r.data) && strings.IndexByte(" \t\r\n,]}", r.data[r.next]) < 0 {
+		r.next++
+	}
+	return r.part(from, r.next)
 }
 
 func (r *jsonReader) value(depth int) (*Node, *Problem) {
-	token, p := r.token()
-	if p != nil {
-		return nil, p
-	}
-	n := &Node{Kind: Scalar, Line: r.line, Column: r.column, size: 1}
-	switch t := token.(type) {
-	case nil:
-		n.Kind = Null
-	case string:
-		n.Text, n.Quoted = t, true
-	case json.Number:
-		n.Text = t.String()
-	case bool:
-		n.Text = "false"
-		if t {
-			n.Text = "true"
-		}
-	case json.Delim:
+	first := r.peek()
+	n := r.arena.node()
+	n.Kind, n.Line, n.Column, n.size = Scalar, r.line, r.column, 1
+	switch first {
+	case '"':
+		n.Text, n.Quoted = r.quoted(), true
+	case '[', '{':
 		if depth == MaxDepth {
 			return nil, tooDeep(n.Line, n.Column)
 		}
-		if t == '[' {
+		r.next++
+		if first == '[' {
 			return n, r.list(n, depth)
 		}
 		return n, r.mapping(n, depth)
+	default:
+		if n.Text = r.word(); n.Text == "null" {
+			n.Kind, n.Text = Null, ""
+		}
 	}
 	return n, nil
 }
 
 func (r *jsonReader) list(n *Node, depth int) *Problem {
 	n.Kind = List
-	for r.decoder.More() {
+	begin := len(r.arena.pendingItems)
+	for r.peek() != ']' {
 		item, p := r.value(depth + 1)
 		if p != nil {
 			return p
 		}
-		n.Items = append(n.Items, item)
+		r.arena.pendingItems = append(r.arena.pendingItems, item)
 		n.size += item.size
 	}
-	_, p := r.token()
-	return p
+	r.next++
+	n.Items = r.arena.takeItems(begin)
+	return nil
 }
 
 func (r *jsonReader) mapping(n *Node, depth int) *Problem {
 	n.Kind = Map
+	begin := len(r.arena.pendingFields)
 	var names fieldNames
-	for r.decoder.More() {
-		token, p := r.token()
-		if p != nil {
-			return p
-		}
-		field := Field{Line: r.line, Column: r.column}
-		field.Name, _ = token.(string)
-		if names.add(n.Fields, field.Name) {
+	for r.peek() != '}' {
+		field := Field{Line: r.line, Column: r.column, Name: r.quoted()}
+		before := r.arena.pendingFields[begin:]
+		if names.add(before, field.Name) {
 			return twice(field.Name, field.Line, field.Column)
 		}
-		if len(n.Fields) == MaxFields {
+		if len(before) == MaxFields {
 			return tooManyFields(field.Line, field.Column)
 		}
+		var p *Problem
 		if field.Value, p = r.value(depth + 1); p != nil {
 			return p
 		}
-		n.Fields = append(n.Fields, field)
+		r.arena.pendingFields = append(r.arena.pendingFields, field)
 		n.size += field.Value.size
 	}
-	_, p := r.token()
-	return p
+	r.next++
+	n.Fields = r.arena.takeFields(begin)
+	return nil
+}
+
+// An arena is where nodes live that are let go of together.
+type arena struct {
+	nodes         []Node
+	fields        []Field
+	items         []*Node
+	pendingFields []Field // of mappings that have not ended
+	pendingItems  []*Node // of lists that have not ended
+}
+
+// mostKept is how many nodes an arena may have that is used again.
+const mostKept = 1 << 10
+
+var arenas = sync.Pool{New: func() any { return new(arena) }}
+
+// node returns a new node.
+func (a *arena) node() *Node {
+	if len(a.nodes) == cap(a.nodes) { // those that are there stay where they are
+		a.nodes = make([]Node, 0, min(max(16, 2*cap(a.nodes)), mostKept))
+	}
+	a.nodes = append(a.nodes, Node{})
+	return &a.nodes[len(a.nodes)-1]
+}
+
+func (a *arena) takeFields(begin int) []Field {
+	from := len(a.fields)
+	a.fields = append(a.fields, a.pendingFields[begin:]...)
+	a.pendingFields = a.pendingFields[:begin]
+	return a.fields[from:len(a.fields):len(a.fields)]
+}
+
+func (a *arena) takeItems(begin int) []*Node {
+	from := len(a.items)
+	a.items = append(a.items, a.pendingItems[begin:]...)
+	a.pendingItems = a.pendingItems[:begin]
+	return a.items[from:len(a.items):len(a.items)]
+}
+
+// release lets another file have it.
+func (a *arena) release() {
+	if len(a.fields)+len(a.items) > mostKept {
+		return // it is the collector's
+	}
+	clear(a.nodes)
+	clear(a.fields)
+	clear(a.items)
+	clear(a.pendingFields[:cap(a.pendingFields)])
+	clear(a.pendingItems[:cap(a.pendingItems)])
+	a.nodes, a.fields, a.items, a.pendingFields, a.pendingItems = a.nodes[:0], a.fields[:0], a.items[:0], a.pendingFields[:0], a.pendingItems[:0]
+	arenas.Put(a)
 }

@@ -31,7 +31,18 @@ type File struct {
 	// Root is what it holds, nil if it is empty.
 	Root *Node
 
-	data []byte
+	data  []byte
+	arena *arena // of the nodes, nil if they are by themselves
+}
+
+// Release lets the next file have the memory of this one's nodes. Neither these nor Locate and Error may be used any more; what was
+// decoded may. It is for who reads many small files.
+func (f *File) Release() {
+	if f.arena != nil {
+		f.Root, f.data = nil, nil
+		f.arena.release()
+		f.arena = nil
+	}
 }
 
 // ErrSyntax is wrapped by errors of Read.
@@ -59,12 +70,15 @@ func Read(name string, data []byte) (*File, error) {
 	} else if !utf8.Valid(f.data) {
 		p = f.badByte()
 	} else if isJSON {
-		f.Root, p = readJSON(f.data)
+		f.arena = arenas.Get().(*arena)
+		f.Root, p = readJSON(f.data, f.arena)
 	} else {
 		f.Root, p = readYAML(f.data)
 	}
 	if p != nil {
-		return nil, f.Error([]Problem{*p}, 0, ErrSyntax)
+		err := f.Error([]Problem{*p}, 0, ErrSyntax)
+		f.Release()
+		return nil, err
 	}
 	return f, nil
 }
