@@ -33,6 +33,8 @@ type ends struct {
 	more  []hit // whatever comes next
 }
 
+func (e *ends) empty() bool { return len(e.here)+len(e.below)+len(e.more) == 0 }
+
 // find hands the patterns that a text may match to c.
 func (f *forest) find(root int32, text string, c *collector, p *probe) {
 	nodes, jumps := f.nodes, f.jumps

@@ -135,15 +135,19 @@ func (p *place) field(name string) *place { return &place{above: p, name: name} 
 
 func (p *place) element(index int) *place { return &place{above: p, index: index} }
 
-func (p *place) String() string {
-	switch {
-	case p == nil:
-		return ""
-	case p.name == "":
-		return p.above.String() + "[" + strconv.Itoa(p.index) + "]"
-	case p.above == nil:
-		return p.name
-	default:
-		return p.above.String() + "." + p.name
+func (p *place) String() string { return string(p.append(nil)) }
+
+// append adds the path. It copies the names, so that the compiler sees that nothing keeps a place and leaves all of them on the stack.
+func (p *place) append(path []byte) []byte {
+	if p == nil {
+		return path
 	}
+	path = p.above.append(path)
+	if p.name == "" {
+		return append(strconv.AppendInt(append(path, '['), int64(p.index), 10), ']')
+	}
+	if p.above != nil {
+		path = append(path, '.')
+	}
+	return append(path, p.name...)
 }

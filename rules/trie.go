@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -73,12 +74,36 @@ const nodesAtOnce = 1024
 
 // plant puts a tree into the forest and returns its root.
 func (f *forest) plant(t *trie) int32 {
+	nodes, found := t.count()
+	f.nodes, f.ends = slices.Grow(f.nodes, nodes), slices.Grow(f.ends, found)
+	return f.add(t)
+}
+
+// count returns how many nodes there are, and at how many of them something is found.
+func (t *trie) count() (nodes, found int) {
+	nodes = 1
+	if !t.ends.empty() {
+		found = 1
+	}
+	if t.star != nil {
+		n, e := t.star.count()
+		nodes, found = nodes+n, found+e
+	}
+	for _, kid := range t.kids {
+		n, e := kid.count()
+		nodes, found = nodes+n, found+e
+	}
+	return nodes, found
+}
+
+// add puts a tree, or a part of one, behind what is there.
+func (f *forest) add(t *trie) int32 {
 	at := int32(len(f.nodes))
 	if at%nodesAtOnce == nodesAtOnce-1 {
 		time.Sleep(politePause)
 	}
 	n := node{label: t.label, star: noNode, ends: noNode}
-	if e := t.ends; len(e.here)+len(e.below)+len(e.more) > 0 {
+	if e := t.ends; !e.empty() {
 		n.ends, n.more = int32(len(f.ends)), len(e.more) > 0
 		f.ends = append(f.ends, e)
 	}
@@ -94,18 +119,23 @@ func (f *forest) plant(t *trie) int32 {
 	}
 	f.nodes = append(f.nodes, n)
 	if t.star != nil {
-		star := f.plant(t.star)
+		star := f.add(t.star)
 		f.nodes[at].star = star
 	}
 	for _, kid := range t.kids {
-		f.jumps[n.jumps+int32(kid.label[0]-n.low)] = f.plant(kid)
+		f.jumps[n.jumps+int32(kid.label[0]-n.low)] = f.add(kid)
 	}
 	return at
 }
 
 // settle brings the labels of all nodes together in memory.
 func (f *forest) settle() {
+	size := 0
+	for i := range f.nodes {
+		size += len(f.nodes[i].label)
+	}
 	var labels strings.Builder
+	labels.Grow(size)
 	for i := range f.nodes {
 		labels.WriteString(f.nodes[i].label)
 	}

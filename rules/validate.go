@@ -207,12 +207,16 @@ func (e *extent) condition(c *Condition, at *place, p *problems) {
 	for i := range c.Tests {
 		e.test(&c.Tests[i], at, p)
 	}
-	e.conditions(c.Any, at.field("any"), p)
-	e.conditions(c.All, at.field("all"), p)
-	e.conditions(c.Not, at.field("not"), p)
+	e.conditions(c.Any, "any", at, p)
+	e.conditions(c.All, "all", at, p)
+	e.conditions(c.Not, "not", at, p)
 }
 
-func (e *extent) conditions(list []Condition, at *place, p *problems) {
+func (e *extent) conditions(list []Condition, name string, at *place, p *problems) {
+	if len(list) == 0 {
+		return // as nearly all are
+	}
+	at = at.field(name)
 	for i := range list {
 		here := at.element(i)
 		if list[i].empty() {
