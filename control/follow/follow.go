@@ -26,6 +26,9 @@ type Config struct {
 	// Doubt, if any, says what is suspicious about a client that is right: that no request of this node could be its, say. The
 	// log and Status have the first of each change.
 	Doubt func(*rules.Client) string
+	// Heavy, if any, is called before much is made at once while requests are decided, such as a thousand rules, and what it returns when
+	// that is done.
+	Heavy func() (done func())
 	// Node is what heartbeats say of the node besides what the Follower knows. Default: there are none.
 	Node func() control.Node
 	// Logger hears what operators should know. Default slog.Default.
@@ -68,6 +71,9 @@ func (c *Config) complete() error {
 	}
 	if c.Doubt == nil {
 		c.Doubt = func(*rules.Client) string { return "" }
+	}
+	if c.Heavy == nil {
+		c.Heavy = func() func() { return func() {} }
 	}
 	if c.Changed == nil {
 		c.Changed = func(Status) {}

@@ -127,6 +127,7 @@ var errSame = errors.New("it was refused before")
 func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 	t := &taker{follower: f, keep: f.disk != nil, live: true}
 	defer t.drop()
+	defer t.rest()
 	err := f.config.Source.Fetch(ctx, since, t)
 	if err != nil {
 		if errors.Is(err, ErrRefused) {
@@ -173,6 +174,9 @@ func (f *Follower) takeWhole(t *taker) error {
 func (f *Follower) takeDelta(t *taker) error {
 	if f.held == nil || t.header.Since != f.held.mark.Revision {
 		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken, t.header.Since)
+	}
+	if len(t.delta.rules) > 0 {
+		t.ahead(len(f.held.rules)) // all of them are made ready
 	}
 	broken, err := f.held.change(t.delta, f.config.Clock(), f.config.Apply)
 	if err != nil {
@@ -270,6 +274,8 @@ type taker struct {
 	doubts   int
 	doubted  string // the first of them
 	work     polite
+	rules    int    // that have come
+	heavy    func() // is called when much was done
 	header   control.Header
 	whole    *whole
 	delta    *delta
@@ -320,6 +326,23 @@ const (
 	ruleWork    = 16 // to read a rule takes as long as to read so many clients
 )
 
+// heavyRules is how many rules are much to make at once.
+const heavyRules = 1000
+
+// ahead tells that so many rules are made while requests are decided.
+func (t *taker) ahead(rules int) {
+	if t.heavy == nil && rules >= heavyRules {
+		t.heavy = t.follower.config.Heavy()
+	}
+}
+
+// rest tells that nothing more is made.
+func (t *taker) rest() {
+	if t.heavy != nil {
+		t.heavy()
+	}
+}
+
 // polite is work, since others were let pass.
 type polite int
 
@@ -337,6 +360,8 @@ func (t *taker) Item(item *control.Item) error {
 		work := polite(1)
 		if item.Kind == control.KindRule {
 			work = ruleWork
+			t.rules++
+			t.ahead(t.rules)
 		}
 		t.work.done(work)
 	}

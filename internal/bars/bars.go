@@ -22,17 +22,10 @@ const (
 // Hold logs what was measured, and fails the test if it is not what was promised.
 func Hold(t testing.TB, what, want, got string, isMet bool) {
 	t.Helper()
-	Tell(t, what, want, got, isMet)
+	t.Log(Bar{what, want, got, isMet})
 	if !isMet {
 		t.Fail()
 	}
-}
-
-// Tell logs what was measured, whether or not it is what was promised: for what is known to be missed now and then, and shall be seen in
-// the report.
-func Tell(t testing.TB, what, want, got string, isMet bool) {
-	t.Helper()
-	t.Log(Bar{what, want, got, isMet})
 }
 
 // String writes a bar as Parse reads it.

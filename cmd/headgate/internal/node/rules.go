@@ -15,6 +15,7 @@ import (
 	_ "embed"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/respite"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
@@ -96,6 +97,9 @@ func (k *keeper) begin(e *engine.Engine) {
 	k.accepted(e.Rules())
 }
 
+// heavyFile is from how many bytes on a file is much to read while requests are decided.
+const heavyFile = 128 << 10
+
 // reload reads the file and puts its rules in force, if they have changed and are right.
 func (k *keeper) reload() {
 	k.loading.Lock()
@@ -108,6 +112,9 @@ func (k *keeper) reload() {
 	case bytes.Equal(data, k.data):
 		k.unchanged()
 		return
+	}
+	if len(data) >= heavyFile {
+		defer respite.Take(respite.ForRules)()
 	}
 	set, err := compile(k.path, data, k.widths)
 	if err == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/headgate/headgate/control/open"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/internal/respite"
 	"github.com/headgate/headgate/memstore"
 )
 
@@ -58,7 +59,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
-		Doubt: widthsOf(n.config).doubt,
+		Doubt: widthsOf(n.config).doubt, Heavy: func() func() { return respite.Take(respite.ForRules) },
 	})
 	if err == nil && n.control.late != nil && !f.ready() {
 		err = n.control.late.err() // without the database and without rules on disk
