@@ -1,6 +1,9 @@
 package control
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Node is what a node says of itself with each heartbeat.
 type Node struct {
@@ -27,7 +30,29 @@ type Node struct {
 	// AskKey is with what it wants to be asked about clients. It is not shown.
 	AskKey  string    `json:"ask_key,omitempty"`
 	Started time.Time `json:"started"`
-	// Seen is when it was last heard of, Behind whether there are later rules than it has: the rules service fills them in.
+	// Seen is when it was last heard of, By by whose token, Behind whether there are later rules than it has: the rules service fills
+	// them in.
 	Seen   time.Time `json:"seen,omitzero"`
+	By     string    `json:"by,omitempty"`
 	Behind bool      `json:"behind,omitempty"`
+}
+
+// Misfits returns what is wrong with the figures of a node, as somebody else has sent them.
+func (n *Node) Misfits() []Misfit {
+	var list []Misfit
+	for _, figure := range []struct {
+		path     string
+		is, most int64
+	}{{"revision", n.Revision, MaxFigure}, {"lag_ms", n.LagMS, MaxFigureMS}} {
+		if figure.is < 0 || figure.is > figure.most {
+			list = append(list, Misfit{figure.path, fmt.Sprint(figure.is), fmt.Sprintf("0 to %d", figure.most)})
+		}
+	}
+	if n.Fleet != nil {
+		for _, m := range n.Fleet.Misfits() {
+			m.Path = "fleet." + m.Path
+			list = append(list, m)
+		}
+	}
+	return list
 }

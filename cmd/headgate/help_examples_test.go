@@ -89,6 +89,9 @@ func TestTheExamplesOfTheHelpWorkAsPrinted(t *testing.T) {
 				s.want("", append([]string{thing}, made[2:]...)...)
 			}
 		}
+		if strings.Contains(line, "headgate nodes") {
+			s.heartbeat("eu-1")
+		}
 		s.run("", "context", "set", "production", "--server", "https://rules.example.com")
 		s.run("", "context", "set", "staging", "--server", "https://rules.example.com")
 	}

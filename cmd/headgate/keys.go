@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/rules"
 )
@@ -189,61 +187,4 @@ func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all that count the client)")
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleSort, f)) // it is there
 	return c
-}
-
-func (p *program) nodesCommand() *cobra.Command {
-	f := &serverFlags{}
-	var out format
-	c := &cobra.Command{
-		Use:   "nodes",
-		Short: "Show the nodes of a rules service, and which revision each has in force",
-		Example: `  headgate nodes
-  headgate nodes --output json`,
-		Args: cobra.NoArgs,
-	}
-	p.addServer(c, f)
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		list, err := at.Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		rows := [][]string{}
-		for i := range list {
-			n := &list[i]
-			state := "ok"
-			switch {
-			case n.Error != "":
-				state = cut(n.Error, 60)
-			case n.FromDisk:
-				state = "from disk"
-			case n.Behind:
-				state = "behind"
-			}
-			rows = append(rows, []string{
-				n.ID, dash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(), n.Store, ago(n.Seen), state, newsOf(n.Fleet), dash(n.Address),
-			})
-		}
-		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "NEWS", "ADDRESS"}, rows)
-	})
-	formatFlag(c, &out)
-	return c
-}
-
-// newsOf says for each way in which a node shares limits how old its news is, and how many units passed beyond limits before it was
-// known.
-func newsOf(f *control.FleetFigures) string {
-	if f == nil {
-		return "-"
-	}
-	var list []string
-	for i := range f.News {
-		n := &f.News[i]
-		if !n.Up {
-			list = append(list, n.Mode+" down")
-			continue
-		}
-		lag := time.Duration(n.LagMS * float64(time.Millisecond)).Round(time.Millisecond)
-		list = append(list, fmt.Sprintf("%s %v, %d over", n.Mode, lag, n.Over))
-	}
-	return dash(strings.Join(list, "; "))
 }

@@ -95,9 +95,13 @@ func explainArgs(c *cobra.Command) {
 	case !c.HasParent(): // cobra says it
 	case c.HasSubCommands():
 		c.Args = cobra.ArbitraryArgs
+		alone := c.RunE // what it does without any of them
+		if alone == nil {
+			alone = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
 		c.RunE = func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return c.Help()
+				return alone(c, args)
 			}
 			return unknownCommand(c, args[0])
 		}

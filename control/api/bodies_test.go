@@ -27,3 +27,11 @@ func TestAllFieldsThatAreNotKnownAreToldWithThoseThatAre(t *testing.T) {
 		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2], `"path":"x"`, `"line":2`)
 	}
 }
+
+func TestATimeThatIsNoneIsToldWithItsPath(t *testing.T) {
+	s := open(t, api.Config{})
+	for _, bad := range []string{`"yesterday"`, `1`, `{}`, `[]`, `true`, `""`, `"2027-01-31"`} {
+		s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":`+bad+`}`).wants(422, `"path":"expires"`, "a time, such as")
+	}
+	s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":null}`).wants(201)
+}

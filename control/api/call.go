@@ -148,6 +148,9 @@ func decode(name string, data []byte, v any, strictly bool) error {
 			return invalid(wrong, 0)
 		}
 	}
+	if wrong := wrongTimes(f, v); len(wrong) > 0 {
+		return invalid(wrong, 0)
+	}
 	if err := d.Decode(v); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {
@@ -181,6 +184,31 @@ func unknownFields(f *source.File, known []string) (wrong []fieldError) {
 		if !slices.Contains(known, field.Name) && len(wrong) < rules.MaxProblems {
 			wrong = append(wrong, fieldError{
 				Path: field.Name, Value: "unknown field", Want: "one of " + strings.Join(known, ", "), Line: field.Line, Column: field.Column,
+			})
+		}
+	}
+	return wrong
+}
+
+// wrongTimes returns the fields of an object that are to be times, by the struct that it is read into, and are none.
+func wrongTimes(f *source.File, v any) (wrong []fieldError) {
+	t := reflect.TypeOf(v).Elem()
+	if f.Root == nil || f.Root.Kind != source.Map {
+		return nil
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		given := f.Root.Field(name)
+		if t.Field(i).Type != reflect.TypeFor[time.Time]() || given == nil || given.Kind == source.Null {
+			continue
+		}
+		if _, err := time.Parse(time.RFC3339, given.Text); err != nil || !given.Quoted {
+			value := given.Kind.String()
+			if given.Kind == source.Scalar {
+				value = rules.Quote(given.Text)
+			}
+			wrong = append(wrong, fieldError{
+				Path: name, Value: value, Want: "a time, such as 2027-01-31T18:00:00Z", Line: given.Line, Column: given.Column,
 			})
 		}
 	}

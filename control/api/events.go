@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate/control"
 )
@@ -13,6 +14,7 @@ import (
 const (
 	eventReset   = "keys.reset"
 	eventRestore = "restore"
+	eventNode    = "nodes.delete"
 )
 
 // A resetEvent is a client whose counters were forgotten.
@@ -32,6 +34,12 @@ type restoreEvent struct {
 	// Revision is what the backup was at, Replaced what was at before.
 	Revision int64 `json:"revision"`
 	Replaced int64 `json:"replaced"`
+}
+
+// A nodeEvent is a node that somebody has removed by hand.
+type nodeEvent struct {
+	Node string    `json:"node"`
+	Seen time.Time `json:"seen"`
 }
 
 // record puts an event into the audit. It is done already, so that a fault is the log's to tell, and one who has hung up is told of

@@ -93,6 +93,31 @@ func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 	s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"told":900`, `"told":`+most, 1)+`}`).wants(200)
 }
 
+func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
+	s := open(t, api.Config{})
+	token := s.token("node", api.Node, "default")
+	for _, test := range []struct{ body, path string }{
+		{`{"revision":-1}`, "revision"},
+		{`{"revision":9007199254740992}`, "revision"},
+		{`{"revision":1.5}`, "revision"},
+		{`{"revision":"1"}`, "revision"},
+		{`{"lag_ms":-1}`, "lag_ms"},
+		{`{"lag_ms":10000000000001}`, "lag_ms"},
+		{`{"lag_ms":1e400}`, "lag_ms"},
+		{`{"from_disk":1}`, "from_disk"},
+		{`{"started":"yesterday"}`, "started"},
+		{`{"started":-1}`, "started"},
+	} {
+		got := s.as(token, "PUT", "/v1/nodes/n1", test.body).wants(422, `"path":"`+test.path+`"`)
+		if kind := got.header.Get("Content-Type"); kind != "application/problem+json" {
+			t.Errorf("%s: got %s, want a problem", test.body, kind)
+		}
+	}
+	s.as(token, "PUT", "/v1/nodes/n1", `{"revision":-1,"lag_ms":-2,"fleet":{"live":-3}}`).wants(422, `"path":"revision"`, `"path":"lag_ms"`, `"path":"fleet.live"`)
+	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
+	s.as(token, "PUT", "/v1/nodes/n1", `{"revision":9007199254740991,"lag_ms":10000000000000}`).wants(200)
+}
+
 // What a node itself has counted beyond all bounds is cut, so that it is heard.
 func TestBoundFiguresAreNeverRefused(t *testing.T) {
 	for _, n := range []int64{-1 << 63, -1, 0, 1, 1<<63 - 1} {

@@ -70,14 +70,13 @@ func (s *Server) heartbeat(c *call) error {
 			errs = append(errs, fieldError{Path: text.path, Want: "at most 4096 bytes"})
 		}
 	}
-	if n.Fleet != nil {
-		for _, m := range n.Fleet.Misfits() {
-			errs = append(errs, fieldError{Path: "fleet." + m.Path, Value: m.Value, Want: m.Want})
-		}
+	for _, m := range n.Misfits() {
+		errs = append(errs, fieldError{Path: m.Path, Value: m.Value, Want: m.Want})
 	}
 	if len(errs) > 0 {
 		return invalid(errs, 0)
 	}
+	n.By = c.who.ID
 	reached(&n, s.config.From(c.r))
 	revision, err := s.Beat(c.r.Context(), n)
 	if err != nil {

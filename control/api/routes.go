@@ -117,6 +117,7 @@ var routes = prepare([]route{
 	{method: "GET", path: "/v1/snapshot", roles: nodes, query: []string{"since"}, serve: (*Server).snapshot},
 	{method: "GET", path: "/v1/nodes", roles: viewers, serve: (*Server).listNodes},
 	{method: "PUT", path: "/v1/nodes/{id}", roles: nodes, serve: (*Server).heartbeat},
+	{method: "DELETE", path: "/v1/nodes/{id}", roles: []Role{Editor, Admin, Node}, query: []string{"started"}, serve: (*Server).removeNode},
 
 	{method: "GET", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: pageQuery, serve: (*Server).listTokens},
 	{method: "POST", path: "/v1/tokens", roles: admins, scope: anyNamespace, serve: (*Server).createToken},

@@ -16,12 +16,26 @@ const (
 	leastBeat   = time.Second
 	mostBeat    = 5 * time.Minute
 	beatTimeout = 5 * time.Second
+	// farewell is how long, once the node stops, what it has to say may take.
+	farewell = time.Second
 	// soon is by when the service is told of rules that came into force, by chance so that not all nodes do it at once.
 	soon = 300 * time.Millisecond
 )
 
-// heartbeats says how the node is, again and again, and soon after it has other rules.
+// heartbeats says how the node is, again and again, and soon after it has other rules; and, when ctx ends, that it stops. A
+// heartbeat that is under way then is let come to its end, so that it does not arrive after the last word.
 func (f *Follower) heartbeats(ctx context.Context) {
+	speaking, hush := context.WithCancel(context.WithoutCancel(ctx))
+	defer hush()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, hush) })()
+	f.speak(ctx, speaking)
+	if err := f.config.Source.Leave(speaking, f.Node()); err != nil {
+		f.log.Debug("the rules service was not told that this node stops", "error", err.Error())
+	}
+}
+
+// speak sends heartbeats until ctx ends, each of them within speaking.
+func (f *Follower) speak(ctx, speaking context.Context) {
 	next := time.Duration(0)
 	var refused string
 	timer := time.NewTimer(0)
@@ -37,7 +51,7 @@ func (f *Follower) heartbeats(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		every := f.heartbeat(ctx, &refused)
+		every := f.heartbeat(speaking, &refused)
 		next = every*9/10 + rand.N(every/5)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -158,6 +159,21 @@ func TestTheServiceGoesAndComesBack(t *testing.T) {
 	}
 	source.away.Store(false)
 	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Away == "" })
+}
+
+// A service without rules is asked as often as any other. That it still has none is no news.
+func TestNoRulesAreToldOfOnce(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	var book logbook.Book
+	n := open(t, follow.Config{Source: follow.Database(db, namespace, nil), Dir: t.TempDir(), Poll: 5 * time.Millisecond, Logger: book.Logger()})
+	n.run(t)
+	until(t, "it was asked again and again", func() bool { return n.Status().Unchanged > 3 })
+	if s := n.Status(); s.Whole != 1 || !s.Ready || s.Away != "" || n.applied.Load() != 1 || strings.Count(book.String(), "rules in force") != 1 {
+		t.Errorf("got %+v, %d sets of rules in force, and in the log\n%s\nwant one", s, n.applied.Load(), book.String())
+	}
+	commit(t, db, rule("per-user", perUser))
+	until(t, "the first rule is in force", func() bool { return n.limit("x") == 10 })
 }
 
 func TestHeartbeatsSayWhichRulesAreInForce(t *testing.T) {

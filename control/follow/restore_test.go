@@ -60,6 +60,8 @@ func (r *replaceable) Beat(context.Context, control.Node) (int64, time.Duration,
 	return 0, 0, nil
 }
 
+func (r *replaceable) Leave(context.Context, control.Node) error { return nil }
+
 // limited makes a change after which users have so many a second, and acme ten times that.
 func limited(t *testing.T, db control.DB, count int) {
 	t.Helper()

@@ -124,12 +124,15 @@ var errLost = errors.New("the rules service has lost its rules: restore them, or
 // errSame is for what was refused before.
 var errSame = errors.New("it was refused before")
 
+// errStill is for a source that has no rules yet and had none before: there is no mark of nothing by which it could tell.
+var errStill = errors.New("there are no rules yet")
+
 func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 	t := &taker{follower: f, keep: f.disk != nil, live: true}
 	defer t.drop()
 	defer t.rest()
 	err := f.config.Source.Fetch(ctx, since, t)
-	if err != nil {
+	if err != nil && !errors.Is(err, errStill) {
 		if errors.Is(err, ErrRefused) {
 			f.bad = t.header.Mark()
 		}
@@ -300,7 +303,11 @@ func (t *taker) Begin(h control.Header) (err error) {
 	if want := t.follower.config.Source.Namespace(); h.Namespace != want {
 		return fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, h.Namespace)
 	}
-	if held := t.follower.held; t.live && h.Revision == 0 && held != nil && held.mark.Revision > 0 && !t.follower.foreign {
+	held := t.follower.held
+	if t.live && h.Revision == 0 && held != nil && held.mark.Revision == 0 && t.follower.known {
+		return errStill
+	}
+	if t.live && h.Revision == 0 && held != nil && held.mark.Revision > 0 && !t.follower.foreign {
 		return fmt.Errorf("%w: it was at revision %d and is at none now", errLost, held.mark.Revision)
 	}
 	if h.Since == 0 {

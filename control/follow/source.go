@@ -27,6 +27,8 @@ type Source interface {
 	Fetch(ctx context.Context, since control.Mark, to Sink) error
 	// Beat says how the node is, and returns the latest revision and when to come again (0 if that is the node's choice).
 	Beat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
+	// Leave says that the node stops.
+	Leave(ctx context.Context, n control.Node) error
 }
 
 // A Sink takes what is fetched.
@@ -88,15 +90,21 @@ func drain(r *control.Reader, to Sink) error {
 	}
 }
 
-// Database returns a database in this process. Heartbeats are kept there as control/api keeps them, unless beat is nil.
-func Database(db control.DB, namespace string, beat func(context.Context, control.Node) (int64, error)) Source {
-	return &databaseSource{db: db, namespace: namespace, beat: beat}
+// A Register is told how nodes are, and that they stop. An api.Server is one.
+type Register interface {
+	Beat(ctx context.Context, n control.Node) (latest int64, err error)
+	Leave(ctx context.Context, n control.Node) error
+}
+
+// Database returns a database in this process. Heartbeats go to the register, unless it is nil.
+func Database(db control.DB, namespace string, nodes Register) Source {
+	return &databaseSource{db: db, namespace: namespace, nodes: nodes}
 }
 
 type databaseSource struct {
 	db        control.DB
 	namespace string
-	beat      func(context.Context, control.Node) (int64, error)
+	nodes     Register
 }
 
 func (d *databaseSource) Name() string      { return d.db.Name() }
@@ -204,9 +212,16 @@ func itemOf(o *control.Object) *control.Item {
 }
 
 func (d *databaseSource) Beat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
-	if d.beat == nil {
+	if d.nodes == nil {
 		return 0, 0, nil
 	}
-	latest, err := d.beat(ctx, n)
+	latest, err := d.nodes.Beat(ctx, n)
 	return latest, 0, err
+}
+
+func (d *databaseSource) Leave(ctx context.Context, n control.Node) error {
+	if d.nodes == nil {
+		return nil
+	}
+	return d.nodes.Leave(ctx, n)
 }

@@ -237,6 +237,14 @@ func (c *Client) Heartbeat(ctx context.Context, n control.Node) (Beat, error) {
 	return beat, err
 }
 
+// Leave says that a node stops, so that it is shown no longer.
+func (c *Client) Leave(ctx context.Context, n control.Node) error {
+	_, err := c.do(ctx, call{
+		method: http.MethodDelete, path: "/v1/nodes/" + url.PathEscape(n.ID), query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
+	}, nil)
+	return err
+}
+
 // Nodes returns what the nodes of the namespace have said of themselves.
 func (c *Client) Nodes(ctx context.Context) ([]control.Node, error) {
 	var answer struct {

@@ -97,6 +97,15 @@ func (l *late) Beat(ctx context.Context, n control.Node) (int64, time.Duration, 
 	return source.Beat(ctx, n)
 }
 
+// Leave tells the database, if it is there.
+func (l *late) Leave(ctx context.Context, n control.Node) error {
+	source, err := l.get()
+	if source == nil {
+		return err
+	}
+	return source.Leave(ctx, n)
+}
+
 // openLate opens the database and its API, and is false if that is not possible now.
 func (n *Node) openLate(ctx context.Context) bool {
 	s := n.control
@@ -104,7 +113,7 @@ func (n *Node) openLate(ctx context.Context) bool {
 		s.late.failed(err)
 		return false
 	}
-	s.late.open(follow.Database(s.db, s.late.namespace, s.api.Load().Beat))
+	s.late.open(follow.Database(s.db, s.late.namespace, s.api.Load()))
 	return true
 }
 

@@ -77,7 +77,7 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 		if err := n.openDatabase(ctx); err != nil {
 			return nil, "", err
 		}
-		return follow.Database(s.db, c.ControlNamespace(), s.api.Load().Beat), "", nil
+		return follow.Database(s.db, c.ControlNamespace(), s.api.Load()), "", nil
 	}
 	// A database on another host may be away, which is no reason not to decide.
 	s.late = newLate(c.DB, c.ControlNamespace())
