@@ -46,6 +46,22 @@ func TestAProcessIsPausedAndKilledWithItsChildren(t *testing.T) {
 	}
 }
 
+func TestAProcessThatIsMakingChildrenIsPaused(t *testing.T) {
+	t.Parallel()
+	p, err := Start(exec.Command("sh", "-c", "while :; do sleep 0; done")) // one after the other
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := errors.Join(p.Pause(), p.Resume()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestACommandThatCannotBeStartedIsAnError(t *testing.T) {
 	t.Parallel()
 	if p, err := Start(exec.Command("/nowhere/no-such-program")); err == nil || p.Running() {
