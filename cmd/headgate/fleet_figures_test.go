@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,9 +63,8 @@ func newsOfNode(t *testing.T, at *remote.Client, id string) (*control.NewsFigure
 func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	config := filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, config, "redis: { deadline: 5s }\nfleet: { interval: 4s }\n") // so late that both give out all there is
-	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, "--store", server.URL(), "--config", config)
+	late := countingIn(t, server, "fleet: { interval: 4s }") // so late that both give out all there is
+	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, late...)
 	putRule(t, at, "told", `{"id":"told","key":["user"],"limits":["10/d"],"consistency":"async"}`)
 	for _, p := range nodes {
 		await.NoError(t, "the node to know the rule", func() error {

@@ -55,9 +55,7 @@ func (c *client) drain(path string) int {
 func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	config := filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, config, "redis: { deadline: 5s }\n")
-	args := onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL(), "--config", config)
+	args := onFreePort(append(countingIn(t, server), "--rules", rulesFile(t, fleetRules))...)
 	a, b := serve(t, args...), serve(t, args...)
 	total := 0
 	clients := []*client{newClient(t, a.gateway), newClient(t, b.gateway)}
@@ -203,15 +201,14 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 	t.Parallel()
 	globe := redistest.Standalone(t, redistest.Options{})
 	globe.Kill()
-	rules, config := rulesFile(t, globalRules), filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, config, "redis: { deadline: 5s }\nfleet: { global_interval: 200ms }\n")
+	rules := rulesFile(t, globalRules)
 	var nodes [2][2]*client
 	var all [2][2]*process
 	for r, region := range []string{"eu", "us"} {
 		home := redistest.Standalone(t, redistest.Options{})
 		for n := range nodes[r] {
-			p := serve(t, onFreePort("--rules", rules, "--store", home.URL(), "--global-store", globe.URL(), "--region", region,
-				"--node-id", fmt.Sprintf("%s-%d", region, n), "--config", config)...)
+			p := serve(t, onFreePort(append(countingIn(t, home, "fleet: { global_interval: 200ms }"), "--rules", rules,
+				"--global-store", globe.URL(), "--region", region, "--node-id", fmt.Sprintf("%s-%d", region, n))...)...)
 			all[r][n], nodes[r][n] = p, newClient(t, p.gateway)
 		}
 	}

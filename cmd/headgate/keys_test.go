@@ -93,7 +93,7 @@ func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
 func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
-	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, "--store", "redis://"+redis.Addr())
+	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, countingIn(t, redis)...)
 	for _, p := range nodes {
 		takeAs(t, p, "acme", 2)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,13 +15,19 @@ import (
 
 const perKey = "rules:\n  - { id: per-key, key: [api_key], limits: [10/h] }\n  - { id: strict, when: { header.x-strict: '*' }, key: [api_key], limits: [10/h], on_failure: closed }\n"
 
-// onRedis are the arguments for a gateway that counts there. It is patient, since a busy machine must not make it decide
-// without Redis.
-func onRedis(t *testing.T, server *redistest.Server, args ...string) []string {
+// countingIn are the arguments for a process that counts in a Redis. It is patient, since a busy machine must not make it decide
+// without Redis. More is of its configuration.
+func countingIn(t *testing.T, server *redistest.Server, more ...string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, path, "redis: { deadline: 5s }\n")
-	return onFreePort(append(args, "--rules", rulesFile(t, perKey), "--store", server.URL(), "--config", path)...)
+	writeFile(t, path, strings.Join(append(more, "redis: { deadline: 5s }\n"), "\n"))
+	return []string{"--store", server.URL(), "--config", path}
+}
+
+// onRedis are the arguments for a gateway that counts there.
+func onRedis(t *testing.T, server *redistest.Server, args ...string) []string {
+	t.Helper()
+	return onFreePort(slices.Concat(args, []string{"--rules", rulesFile(t, perKey)}, countingIn(t, server))...)
 }
 
 func TestTwoGatewaysShareTheirLimitsThroughRedis(t *testing.T) {
@@ -132,10 +139,8 @@ func TestAPasswordIsNeverTold(t *testing.T) {
 func TestTheDecisionServiceCountsInRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	config := filepath.Join(t.TempDir(), "headgate.yaml")
-	writeFile(t, config, "redis: { deadline: 5s }\n")
 	rules := rulesFile(t, "rules:\n  - { id: per-user, key: [user], limits: [50/h] }\n  - { id: jobs, when: { path: /jobs }, key: [ip], limits: [1 concurrent ttl 10m] }\n")
-	args := []string{"--gateway-addr", "off", "--store", server.URL(), "--rules", rules, "--config", config}
+	args := append([]string{"--gateway-addr", "off", "--rules", rules}, countingIn(t, server)...)
 	a, b := serve(t, args...), serve(t, args...)
 	batch := "[" + strings.Repeat(`{"ruleId":"per-user","client":{"userId":"alice"}},`, 99) + `{"ruleId":"per-user","client":{"userId":"alice"}}]`
 	passed := 0

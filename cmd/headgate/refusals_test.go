@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // says runs a command that has to fail and returns what it says.
@@ -80,7 +82,9 @@ func TestAnImportThatFailsSaysHowFarItCame(t *testing.T) {
 func TestTheAuditTellsOfResetsAndRestores(t *testing.T) {
 	s := newShell(t)
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
-	s.want("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
+	await.NoError(t, "the rule to be in force", func() error {
+		return s.holds("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
+	})
 	got := s.want("forgot user=acme under search-per-user", "audit", "--limit", "1")
 	if !strings.Contains(got, "  keys.reset  ") || !strings.Contains(got, "  admin  ") || !strings.Contains(got, "  127.0.0.1  ") {
 		t.Errorf("got\n%s\nwant who did it, from where", got)

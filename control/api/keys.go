@@ -130,7 +130,7 @@ func (s *Server) resetKeys(c *call) error {
 		}
 	}
 	if missing {
-		return fail(http.StatusNotFound, "There is no rule %s.", rules.Quote(asked.Rule))
+		return fail(http.StatusNotFound, "No node has a rule %s in force.", rules.Quote(asked.Rule))
 	}
 	slices.Sort(made.Reset)
 	made.Nodes, made.Error = p.views()
