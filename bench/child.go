@@ -32,7 +32,6 @@ const (
 
 	childResponder = "responder" // be the upstream of proxies, and send them requests at a constant rate if told to
 	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
-	childStalls    = "stalls"    // watch a core, printing when it stalled
 	childClients   = "clients"   // register clients, print what they take and cost
 	childServer    = "server"    // be a server of the decision service, or one that it is measured by
 )
@@ -45,8 +44,6 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		return runResponder(in, printed)
 	case childFront:
 		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
-	case childStalls:
-		return runStalls(in, printed)
 	case childClients:
 		rounds, err := strconv.Atoi(f.at)
 		if err != nil {

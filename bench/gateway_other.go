@@ -11,17 +11,10 @@ import (
 	"time"
 )
 
-type stallWatch struct{ sees bool }
-
-// watchStalls sees nothing here.
-func watchStalls(time.Time, []int) (*stallWatch, error) { return &stallWatch{}, nil }
-
 var errOnlyLinux = errors.New("the gateway is measured on Linux only")
 
 func runResponder(io.Reader, *json.Encoder) error { return errOnlyLinux }
-func runStalls(io.Reader, *json.Encoder) error    { return errOnlyLinux }
 func inRealTime(int, int) error                   { return errOnlyLinux }
-func (*stallWatch) stop() []stall                 { return nil }
 func runPace(paceOrder) (paceResult, error)       { return paceResult{}, errOnlyLinux }
 func ownCores() ([]int, error)                    { return nil, errOnlyLinux }
 func endsWithUs() *syscall.SysProcAttr            { return nil }

@@ -11,9 +11,12 @@ import (
 	"os/signal"
 	"regexp"
 	"time"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 func main() {
+	stalls.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -46,7 +49,7 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
 	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
 	set.StringVar(&f.with, "with", "", "add what an earlier run has written to this `file` with -json, of other scenarios of the same part")
-	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, clients, responder, stalls, front or server (the benchmark starts these itself)")
+	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, clients, responder, front or server (the benchmark starts these itself)")
 	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
 	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
 	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")

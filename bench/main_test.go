@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // TestMain lets the test binary be its own child, as the program is.
 func TestMain(m *testing.M) {
+	stalls.Main()
 	if os.Getenv("GORACE") == "" {
 		// A child of a race-enabled test would otherwise sleep a second before it ends.
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // gatewayMethod says how proxies are compared.
@@ -52,6 +54,6 @@ func gatewayMethod(b *strings.Builder, r *results) {
   knows of them: nothing. The table of all requests, with those set apart, is beside the other.
 `,
 		s.GatewayRounds, s.Connections, s.LoadLength, loadClients, len(upstreamBody), ruleCount, idleConnections, s.PaceLength,
-		ballastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stallTick, stallLeast,
+		ballastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stalls.Tick, stalls.Least,
 		neighbourLimit, neighbours, floodTimes, floodConnections, s.NoiseLength)
 }

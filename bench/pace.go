@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // A paceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what disturbs the
@@ -56,50 +58,36 @@ type calmPacing struct{ Requests, P50, P99, P999 int64 }
 // A timed is a request that was answered: when it was due, and when the answer had come, both from the start.
 type timed struct{ due, done time.Duration }
 
-// A machine that others share stops a core now and then, for longer than what is measured takes. A thread of real-time
-// priority that is to wake on that core every stallTick sees it: it comes before all that a server does there, so nothing of
-// ours, a server's garbage collection neither, can hold it up for long.
-const (
-	stallTick  = 500 * time.Microsecond
-	stallLeast = 300 * time.Microsecond // later than that, a core has stalled
-)
-
-// A stall is a time in which a core ran nothing of ours.
-type stall struct{ from, to time.Duration }
-
-// wake is until when a stall is felt: the requests that were due in it have to be answered besides those that come after it,
-// which at half load takes as long again. It is taken for twice as long.
-func (s stall) wake() time.Duration { return s.to + 2*(s.to-s.from) }
+// felt is until when a stall is felt: the requests that were due in it have to be answered besides those that come after it, which
+// at half load takes as long again. It is taken for twice as long.
+func felt(s stalls.Span) time.Duration { return s.To + 2*(s.To-s.From) }
 
 // touched tells whether a stall touched a request. The stalls are in order of their ends.
-func (t timed) touched(stalls []stall) bool {
-	for _, s := range slices.Backward(stalls) {
-		if s.wake() < t.due && s.to+longestWake < t.due {
+func (t timed) touched(all []stalls.Span) bool {
+	for _, s := range slices.Backward(all) {
+		if felt(s) < t.due && s.To+longestFelt < t.due {
 			return false
 		}
-		if s.from <= t.done && t.due <= s.wake() {
+		if s.From <= t.done && t.due <= felt(s) {
 			return true
 		}
 	}
 	return false
 }
 
-// longestWake bounds how long stalls are looked for that are over: those that are felt for longer ended less long ago.
-const longestWake = 10 * time.Second
+// longestFelt bounds how long stalls are looked for that are over: those that are felt for longer ended less long ago.
+const longestFelt = 10 * time.Second
 
 // calm returns what the requests say that no stall has touched.
-func calm(list []timed, stalls []stall) calmPacing {
+func calm(list []timed, all []stalls.Span) calmPacing {
 	var took histogram
 	for _, t := range list {
-		if !t.touched(stalls) {
+		if !t.touched(all) {
 			took.record(int64(t.done - t.due))
 		}
 	}
 	return calmPacing{Requests: took.total, P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999)}
 }
 
-// Those who watch come before those who are measured, and these before all others.
-const (
-	measuredPriority = 1
-	watchPriority    = 2
-)
+// measuredPriority is that of what is measured, of real time: before all others, and after those who watch for stalls.
+const measuredPriority = stalls.Priority - 1

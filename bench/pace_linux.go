@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a time
@@ -37,16 +39,16 @@ func pacedOn(on *poller, o paceOrder, others func(fd int) error) (paceResult, er
 	defer p.close()
 	// A collection would hold requests up that the load has not sent yet. What is kept of them is small.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	watch, err := watchStalls(p.start, o.Cores)
+	watch, err := stalls.Begin(p.start, o.Cores)
 	if err != nil {
 		return paceResult{}, err
 	}
 	err = p.run()
-	stalls := watch.stop()
+	found, seen := watch.End()
 	if err != nil {
 		return paceResult{}, err
 	}
-	return p.result(stalls, watch.sees), nil
+	return p.result(found, seen), nil
 }
 
 // A pace is such a load under way.
@@ -173,10 +175,10 @@ func (p *pace) run() error {
 }
 
 // result says what came of the windows.
-func (p *pace) result(stalls []stall, watched bool) paceResult {
-	r := paceResult{Windows: make([][]pacing, len(p.done)), Watched: watched, Stalls: len(stalls)}
-	for _, s := range stalls {
-		r.Stalled += s.to - s.from
+func (p *pace) result(found []stalls.Span, watched bool) paceResult {
+	r := paceResult{Windows: make([][]pacing, len(p.done)), Watched: watched, Stalls: len(found)}
+	for _, s := range found {
+		r.Stalled += s.To - s.From
 	}
 	for of, list := range p.done {
 		for _, w := range list {
@@ -187,7 +189,7 @@ func (p *pace) result(stalls []stall, watched bool) paceResult {
 			r.Windows[of] = append(r.Windows[of], pacing{
 				Requests: took.total, Max: took.max, Late: w.late.quantile(0.99), Flooded: int64(w.flooded), Refused: int64(w.refused),
 				P50: took.quantile(0.5), P99: took.quantile(0.99), P999: took.quantile(0.999),
-				Calm: calm(w.timed, stalls),
+				Calm: calm(w.timed, found),
 			})
 		}
 	}

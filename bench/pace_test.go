@@ -3,12 +3,14 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // A stall from 100 to 110 ms is felt until 130 ms, and one from 500 to 501 until 503.
 func TestStallsTouchWhatWasDueUntilTheyAreNoLongerFelt(t *testing.T) {
 	const ms = time.Millisecond
-	stalls := []stall{{100 * ms, 110 * ms}, {500 * ms, 501 * ms}}
+	all := []stalls.Span{{From: 100 * ms, To: 110 * ms}, {From: 500 * ms, To: 501 * ms}}
 	for _, test := range []struct {
 		name string
 		one  timed
@@ -23,12 +25,12 @@ func TestStallsTouchWhatWasDueUntilTheyAreNoLongerFelt(t *testing.T) {
 		{"around the other", timed{131 * ms, 600 * ms}, true},
 		{"due long after both", timed{20_000 * ms, 20_001 * ms}, false},
 	} {
-		if got := test.one.touched(stalls); got != test.want {
+		if got := test.one.touched(all); got != test.want {
 			t.Errorf("%s: touched %t, want %t", test.name, got, test.want)
 		}
 	}
 	list := []timed{{0, 10 * ms}, {95 * ms, 300 * ms}, {200 * ms, 220 * ms}}
-	if got := calm(list, stalls); got.Requests != 2 || got.P999 != int64(20*ms) {
+	if got := calm(list, all); got.Requests != 2 || got.P999 != int64(20*ms) {
 		t.Errorf("of the three, got %+v, want the two that no stall touched, the longer of 20ms", got)
 	}
 	if got := calm(list, nil); got.Requests != 3 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/internal/arrivals"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/internal/stalls"
 )
 
 // halfBar is what a decision in Redis may add to a request at half load, p99.
@@ -62,19 +63,20 @@ func runRedisHalf(ctx context.Context, b *bench) error {
 	}
 	t.Rate = t.Full / 2
 	began := time.Now()
-	watch, err := watchStalls(began, cores)
+	watch, err := stalls.Begin(began, cores)
 	if err != nil {
 		return err
 	}
 	err = t.takeTurns(workers, b.sizes.HalfRounds, b.sizes.HalfLength, func(round int) {
 		b.progress.at(0.15+0.85*float64(round)/float64(b.sizes.HalfRounds), fmt.Sprintf("redis-half, round %d of %d", round+1, b.sizes.HalfRounds), "")
 	})
-	for _, s := range watch.stop() {
+	found, seen := watch.End()
+	for _, s := range found {
 		t.Stalls++
-		t.Stalled += s.to - s.from
-		t.Longest = max(t.Longest, s.to-s.from)
+		t.Stalled += s.To - s.From
+		t.Longest = max(t.Longest, s.To-s.From)
 	}
-	t.Watched, t.Took = watch.sees, time.Since(began)
+	t.Watched, t.Took = seen, time.Since(began)
 	b.results.Half = t
 	return err
 }
