@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/dump"
 )
 
 // backupTime is how long a backup may take to be sent or taken.
@@ -91,18 +93,25 @@ func (s *Server) restore(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.config.DB.Restore(ctx, from, over); err != nil {
+	made := restored{}
+	// The audit has it with what is restored, or there is neither.
+	recorded, err := dump.Record(from, dump.Event{
+		Namespace: systemNamespace, ID: eventRestore, Actor: c.who.ID, From: c.from, Time: s.config.Now(),
+		Body: func(last int64) ([]byte, error) {
+			made.Revision = last
+			return json.Marshal(restoreEvent{Revision: last, Replaced: was})
+		},
+	})
+	if err == nil {
+		err = s.config.DB.Restore(ctx, recorded, over)
+	}
+	if err != nil {
 		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || ctx.Err() != nil {
 			return err
 		}
 		return fail(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
 	}
-	made := restored{}
-	if made.Revision, _, err = s.config.DB.Revision(ctx, ""); err != nil {
-		return err
-	}
 	s.config.Logger.Warn("rules service: everything was replaced by a backup", "by", c.who.ID, "from", c.from, "revision", made.Revision)
-	s.record(c, systemNamespace, eventRestore, restoreEvent{Revision: made.Revision, Replaced: was})
 	s.beats.tellAgain()
 	s.hooks.forgetAll()
 	if made.Token, err = s.ensureAdmin(ctx); err != nil {

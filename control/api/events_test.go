@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 )
 
@@ -52,6 +55,44 @@ func TestARestoreIsInTheAudit(t *testing.T) {
 	s.call("POST", "/v1/restore?replace", backup.body).wants(200, `"revision":1`)
 	s.eventOf(admin, "&namespace=*", "restore").wants(200, `"actor":"admin"`, `"from":"127.0.0.1"`, `"revision":1`, `"replaced":3`)
 	s.call("GET", "/v1/rules/search", "").wants(200, `"revision":1`)
+}
+
+// lastWords is a database to which nothing is committed any more once it was restored, as when the process dies then.
+type lastWords struct {
+	control.DB
+	restored atomic.Bool
+}
+
+func (l *lastWords) Restore(ctx context.Context, r io.Reader, over int64) error {
+	err := l.DB.Restore(ctx, r, over)
+	l.restored.Store(err == nil)
+	return err
+}
+
+func (l *lastWords) Commit(ctx context.Context, c *control.Change) error {
+	if l.restored.Load() {
+		return errors.New("it has died")
+	}
+	return l.DB.Commit(ctx, c)
+}
+
+func TestARestoreIsInTheAuditThoughItIsTheLastThingDone(t *testing.T) {
+	const admin = "a token of a file, long enough"
+	s := open(t, api.Config{AdminToken: admin, DB: &lastWords{DB: openDB(t)}})
+	s.call("POST", "/v1/rules", searchRule).wants(201)
+	backup := s.call("GET", "/v1/backup", "").wants(200)
+	for range 2 { // the second is of a database that has one in its past
+		s.call("POST", "/v1/restore?replace", backup.body).wants(200, `"revision":1`)
+		s.eventOf(admin, "&namespace=*", "restore").wants(200, `"revision":1`)
+	}
+	backup = s.call("GET", "/v1/backup", "").wants(200)
+	s.call("POST", "/v1/restore?replace", backup.body).wants(200, `"revision":2`)
+	s.call("GET", "/v1/audit?kind=event&namespace=*", "").wants(200, `"revision":3`, `"revision":2`, `"replaced":2`)
+	// One that is refused is not there.
+	s.call("POST", "/v1/restore?replace", strings.Replace(backup.body, "search", "sEarch", 1)).wants(422)
+	if got := s.call("GET", "/v1/audit?kind=event&namespace=*", ""); strings.Contains(got.body, `"revision":4`) {
+		t.Errorf("got %s, want nothing of a restore that was refused", got.body)
+	}
 }
 
 // A database that was restored may be at the same number, which means something else now. Those who watch are let go: a node asks

@@ -56,6 +56,7 @@ func Run(t *testing.T, fresh New) {
 		{"WatchEndsWithTheContextAndWithTheDatabase", watchEnds},
 		{"StatesAreKeptUntilTheyExpire", states},
 		{"ADumpIsRestoredAsItWas", dumps},
+		{"ADumpIsRestoredWithWhoDidIt", recordedDumps},
 		{"ADumpThatIsBrokenOrComesTooLateIsRefused", brokenDumps},
 		{"ADumpTakesThePlaceOfWhatThereIs", replaces},
 		{"WhatWasWrittenIsThereForTheNextHandle", reopened},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/internal/dump"
 )
 
 // fill makes a history that has everything in it.
@@ -164,6 +165,63 @@ func replaces(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	SameDatabase(t, to, db)
+}
+
+// recordedDumps checks that a dump with an event is as if the event was committed after it, also if there was one before.
+func recordedDumps(t *testing.T, fresh New) {
+	db := fresh(t)()
+	fill(t, db)
+	const id, body = "restore", `{"round":%d}`
+	for round := range 2 {
+		var whole bytes.Buffer
+		if err := db.Dump(t.Context(), &whole); err != nil {
+			t.Fatal(err)
+		}
+		last, nodes, err := db.Revision(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().Truncate(time.Microsecond).UTC()
+		recorded, err := dump.Record(&whole, dump.Event{
+			Namespace: "_system", ID: id, Actor: "alice", From: "192.0.2.1", Time: now,
+			Body: func(at int64) ([]byte, error) {
+				if at != last {
+					t.Errorf("round %d: the backup is at %d, want %d", round, at, last)
+				}
+				return fmt.Appendf(nil, body, round), nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := fresh(t)()
+		if err := to.Restore(t.Context(), recorded, control.Absent); err != nil {
+			t.Fatal(err)
+		}
+		revision(t, to, "", last+1, nodes)
+		revision(t, to, "_system", last+1, 0)
+		log, err := to.Log(t.Context(), control.LogQuery{Newest: true, Limit: 1})
+		if err != nil || len(log) != 1 {
+			t.Fatalf("round %d: got %+v, %v", round, log, err)
+		}
+		c := log[0]
+		if c.Revision != last+1 || c.Namespace != "_system" || !c.Time.Equal(now) || c.Actor != "alice" || c.From != "192.0.2.1" || c.Action != id || len(c.Ops) != 1 {
+			t.Fatalf("round %d: got %+v", round, c)
+		}
+		op, before := c.Ops[0], ""
+		if round > 0 {
+			before = fmt.Sprintf(body, round-1)
+		}
+		if op.Kind != control.KindEvent || op.ID != id || string(op.Body) != fmt.Sprintf(body, round) || string(op.Before) != before {
+			t.Errorf("round %d: got %s %s, %s after %q, want %q before", round, op.Kind, op.ID, op.Body, op.Before, before)
+		}
+		o, err := to.Get(t.Context(), "_system", control.KindEvent, id)
+		if err != nil || o.Revision != last+1 || string(o.Body) != fmt.Sprintf(body, round) || o.By != "alice" {
+			t.Errorf("round %d: got %+v, %v", round, o, err)
+		}
+		db = to
+	}
+	Move(t, db, fresh(t)())
 }
 
 func brokenDumps(t *testing.T, fresh New) {

@@ -1,0 +1,101 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/control"
+)
+
+// An Event is what is done with a backup, and is to stand in its log.
+type Event struct {
+	Namespace, ID, Actor, From string
+	Time                       time.Time
+	// Body returns what is told of it, by the revision that the backup is at.
+	Body func(last int64) ([]byte, error)
+}
+
+// Record returns a backup with an event as the last of all changes: whoever restores it has both or neither.
+func Record(backup io.Reader, e Event) (io.Reader, error) {
+	in, err := NewReader(backup)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{event: e, in: in, system: Namespace{Name: e.Namespace}}
+	r.out, err = NewWriter(&r.text, e.Time)
+	return r, err
+}
+
+// A recorder is read as the backup that it is.
+type recorder struct {
+	event Event
+	in    *Reader
+	out   *Writer
+	text  bytes.Buffer // what is to be read next
+	err   error
+
+	all, system Namespace
+	was         *Object // the one before, if there was one
+}
+
+// Read reads the backup with the event.
+func (r *recorder) Read(p []byte) (int, error) {
+	for r.text.Len() == 0 && r.err == nil {
+		r.err = r.step()
+	}
+	if r.text.Len() > 0 {
+		return r.text.Read(p)
+	}
+	return 0, r.err
+}
+
+// step takes one line of the backup, and adds the event after the last.
+func (r *recorder) step() error {
+	line, err := r.in.Next()
+	if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
+		return errors.Join(r.end(), io.EOF)
+	}
+	if err != nil {
+		return err
+	}
+	switch o := line.Object; {
+	case line.Namespace != nil && line.Namespace.Name == "":
+		r.all = *line.Namespace
+	case line.Namespace != nil && line.Namespace.Name == r.event.Namespace:
+		r.system = *line.Namespace
+	case o != nil && o.Kind == control.KindEvent && o.Namespace == r.event.Namespace && o.ID == r.event.ID:
+		r.was = o
+		return nil // this one takes its place
+	}
+	return r.out.Write(*line)
+}
+
+func (r *recorder) end() error {
+	body, err := r.event.Body(r.all.Last)
+	if err != nil {
+		return err
+	}
+	e, now := &r.event, r.event.Time.UnixMicro()
+	revision := r.all.Last + 1
+	r.all.Last, r.system.Last = revision, revision
+	object := &Object{Namespace: e.Namespace, Kind: control.KindEvent, ID: e.ID, Revision: revision, Created: now, Updated: now, By: e.Actor, Body: body}
+	op := &Op{Kind: control.KindEvent, ID: e.ID, Body: body}
+	if w := r.was; w != nil {
+		object.Created = w.Created
+		op.Was = &Was{Revision: w.Revision, Created: w.Created, Updated: w.Updated, By: w.By, Body: w.Body}
+	}
+	for _, line := range []Line{
+		{Namespace: &r.all},
+		{Namespace: &r.system},
+		{Object: object},
+		{Change: &Change{Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Action: e.ID}},
+		{Op: op},
+	} {
+		if err := r.out.Write(line); err != nil {
+			return err
+		}
+	}
+	return r.out.Close()
+}
