@@ -116,7 +116,7 @@ func (c *Conflict) Unwrap() error { return ErrConflict }
 type Query struct {
 	Namespace string // empty for all; then in the order of namespaces, then ids
 	Kind      Kind
-	// Search, if any, is what the id or the body has to contain, whatever the case of ASCII letters.
+	// Search, if any, is what the id or the body has to contain, whatever the case of ASCII letters. Names of fields do not count.
 	Search string
 	// After is the last object of the page before, as namespace and id.
 	AfterNamespace, AfterID string

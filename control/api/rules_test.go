@@ -168,6 +168,9 @@ func TestPagesHoldEachRuleOnceAndSearchFindsThem(t *testing.T) {
 		t.Errorf("got %d rules on %d pages, want 57 on 6", len(seen), pages)
 	}
 	s.call("GET", "/v1/rules?q=NUMBER%204", "").wants(200, `"total":11`, "rule-04", "rule-49")
+	for _, field := range []string{"limits", "description", "id", "%22limits%22"} { // all have them
+		s.call("GET", "/v1/rules?q="+field, "").wants(200, `"total":0`)
+	}
 	s.call("GET", "/v1/rules?q=%25", "").wants(200, `"total":0`)
 	for _, bad := range []string{"limit=0", "limit=x", "cursor=%21", "cursor=W10", "limit=5&limit=6", "nosuch=1", "namespace=a/b", "q=" + strings.Repeat("x", 300)} {
 		s.call("GET", "/v1/rules?"+bad, "").wants(400)

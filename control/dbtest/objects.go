@@ -85,10 +85,17 @@ func search(t *testing.T, fresh New) {
 	db := fresh(t)()
 	commit(t, db, "n",
 		put(control.KindRule, "Search-1", `{"path":"/a"}`), put(control.KindRule, "other", `{"path":"/SEARCH"}`), put(control.KindRule, "none", `{"path":"/Ä%_"}`),
+		put(control.KindRule, "long", `{"id":"long","description":"say \"on\" or <off> \\ limits: none","when":{"header.x-plan":"gold","path":"/b"},"key":["user"],"limits":["5/s"],"on_limit":"drop"}`),
+		put(control.KindRule, "short", `{"id":"short","limits":["6/s"],"unlimited":true}`),
 		put(control.KindClient, "search", `{}`))
 	for needle, want := range map[string][]string{
 		"search": {"Search-1", "other"}, "SEARCH": {"Search-1", "other"}, "search-1": {"Search-1"}, "/a": {"Search-1"},
-		"Ä": {"none"}, "%": {"none"}, "%_": {"none"}, "_": {"none"}, "' OR 1=1 --": nil, "*": nil, "[a-z]": nil, ".": nil, `"path"`: {"Search-1", "none", "other"},
+		"Ä": {"none"}, "%": {"none"}, "%_": {"none"}, "_": {"none"}, "' OR 1=1 --": nil, "*": nil, "[a-z]": nil, "..": nil, `"path"`: nil,
+		// Names of fields are not what anybody looks for, but those that somebody has chosen are.
+		"path": nil, "limits": {"long"}, "LIMIT": {"long"}, "on_limit": nil, "unlimited": nil, "description": nil, "when": nil, `"limits":`: nil,
+		"header.x-plan": {"long"}, "x-plan": {"long"}, "gold": {"long"}, "user": {"long"}, "drop": {"long"}, "/s": {"long", "other", "short"}, "6/S": {"short"},
+		"true": {"short"}, "long": {"long"}, "short": {"short"},
+		`say "ON"`: {"long"}, "<off>": {"long"}, `\`: {"long"}, `\\`: nil, `n": `: nil,
 	} {
 		q := control.Query{Namespace: "n", Kind: control.KindRule, Search: needle, Limit: 10}
 		list, err := db.List(t.Context(), q)

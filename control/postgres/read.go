@@ -147,7 +147,11 @@ func condition(q *control.Query) *clause {
 	}
 	if q.Search != "" {
 		// The columns are of collation C, whose lower is of ASCII letters only.
-		c.and(`(strpos(lower(id), lower(? COLLATE "C")) > 0 OR strpos(lower(body), lower(? COLLATE "C")) > 0)`, q.Search, q.Search)
+		s, body, values := tables.SearchFor(q.Search), "body", []any{}
+		for _, name := range s.Names {
+			body, values = "replace("+body+", ?, '')", append(values, name)
+		}
+		c.and("(strpos(lower(id), ?) > 0 OR strpos(lower("+body+"), ?) > 0)", append(append([]any{s.ID}, values...), s.Body)...)
 	}
 	return c
 }

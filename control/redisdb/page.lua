@@ -1,11 +1,27 @@
 -- Reads some objects in the order of their names.
 -- KEYS: index, objects, progress
--- ARGV: from, to (as ZRANGEBYLEX has them), how many to look at, how many to return, what to search for (in lower case, or
---       nothing), the field of progress that the caller wants to know of the same moment
+-- ARGV: from, to (as ZRANGEBYLEX has them), how many to look at, how many to return, the field of progress that the caller wants to
+--       know of the same moment, what to search for in ids (in lower case, or nothing) and in bodies, and names of fields that
+--       do not count there
 -- Returns the value of that field, the last name looked at (empty if all were), how many were found, and names and objects.
 local names = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
-local most, needle = tonumber(ARGV[4]), ARGV[5]
+local most, needle, written = tonumber(ARGV[4]), ARGV[6], ARGV[7]
 local found, count, last = {}, 0, ''
+
+-- without returns a text without all places of a part of it.
+local function without(text, part)
+  local kept, at = {}, 1
+  local from, to = string.find(text, part, 1, true)
+  if not from then return text end
+  while from do
+    kept[#kept + 1] = string.sub(text, at, from - 1)
+    at = to + 1
+    from, to = string.find(text, part, at, true)
+  end
+  kept[#kept + 1] = string.sub(text, at)
+  return table.concat(kept)
+end
+
 for i, name in ipairs(names) do
   local object = redis.call('HGET', KEYS[2], name)
   local hit = needle == ''
@@ -13,7 +29,12 @@ for i, name in ipairs(names) do
     local id = string.sub(name, string.find(name, '\0', string.find(name, '\0', 1, true) + 1, true) + 1)
     local at = 1
     for _ = 1, 4 do at = string.find(object, '\0', at, true) + 1 end
-    hit = string.find(string.lower(id), needle, 1, true) or string.find(string.lower(object), needle, at, true)
+    hit = string.find(string.lower(id), needle, 1, true)
+    if not hit then
+      local body = string.sub(object, at)
+      for n = 8, #ARGV do body = without(body, ARGV[n]) end
+      hit = string.find(string.lower(body), written, 1, true)
+    end
   end
   if hit then
     count = count + 1
@@ -28,4 +49,4 @@ for i, name in ipairs(names) do
   end
   if i == tonumber(ARGV[3]) then last = name end
 end
-return {redis.call('HGET', KEYS[3], ARGV[6]) or '0', last, count, found}
+return {redis.call('HGET', KEYS[3], ARGV[5]) or '0', last, count, found}

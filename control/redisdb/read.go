@@ -87,9 +87,14 @@ type page struct {
 
 // page reads some objects: it looks at so many, and returns at most so many, 0 to count only. It tells a field of progress
 // of the same moment.
-func (db *DB) page(ctx context.Context, from, to string, look, most int, needle, field string) (*page, error) {
+func (db *DB) page(ctx context.Context, from, to string, look, most int, search, field string) (*page, error) {
 	keys := []string{db.key("index"), db.key("objects"), db.key("progress")}
-	answer, err := pageScript.Exec(ctx, db.client, keys, []string{from, to, strconv.Itoa(look), strconv.Itoa(most), needle, field}).ToArray()
+	args := []string{from, to, strconv.Itoa(look), strconv.Itoa(most), field, ""}
+	if search != "" {
+		s := tables.SearchFor(search)
+		args = append(append(args[:5], s.ID, s.Body), s.Names...)
+	}
+	answer, err := pageScript.Exec(ctx, db.client, keys, args).ToArray()
 	if err != nil {
 		return nil, db.fault("read", err)
 	}
@@ -136,7 +141,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 		if q.Search == "" {
 			look = min(look, limit-len(list))
 		}
-		p, err := db.page(ctx, from, to, look, limit-len(list), tables.Lower(q.Search), "last\x00")
+		p, err := db.page(ctx, from, to, look, limit-len(list), q.Search, "last\x00")
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +162,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 		return int(n), db.fault("read", err)
 	}
 	for total := 0; ; {
-		p, err := db.page(ctx, from, to, db.look, 0, tables.Lower(q.Search), "last\x00")
+		p, err := db.page(ctx, from, to, db.look, 0, q.Search, "last\x00")
 		if err != nil {
 			return 0, err
 		}

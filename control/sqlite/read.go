@@ -102,9 +102,12 @@ func condition(q *control.Query) (where string, args []any) {
 		add("(namespace, id) > (?, ?)", q.AfterNamespace, q.AfterID)
 	}
 	if q.Search != "" {
-		// SQLite's lower is of ASCII letters only, as is this one.
-		needle := tables.Lower(q.Search)
-		add("(instr(lower(id), ?) OR instr(lower(body), ?))", needle, needle)
+		// SQLite's lower is of ASCII letters only, as is that of the search.
+		s, body, values := tables.SearchFor(q.Search), "body", []any{}
+		for _, name := range s.Names {
+			body, values = "replace("+body+", ?, '')", append(values, name)
+		}
+		add("(instr(lower(id), ?) OR instr(lower("+body+"), ?))", append(append([]any{s.ID}, values...), s.Body)...)
 	}
 	return where, args
 }
