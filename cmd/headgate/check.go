@@ -90,7 +90,7 @@ func (p *program) check(ctx context.Context, flags map[string]string, q *questio
 	if err := q.validate(); err != nil {
 		return err
 	}
-	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.settings(flags)})
+	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -95,17 +94,8 @@ func (f *textFlag) Set(text string) error {
 	return nil
 }
 
-// settings returns the variables that are settings of a node. HEADGATE_TOKEN_FILE is what commands show to a rules service as well, so
-// that it says nothing of a node of which nothing says that it has one.
-func (p *program) settings(flags map[string]string) []string {
-	if flags["control"]+flags["config"]+p.getenv("HEADGATE_CONTROL")+p.getenv("HEADGATE_CONFIG") != "" {
-		return p.environ
-	}
-	return slices.DeleteFunc(slices.Clone(p.environ), func(v string) bool { return strings.HasPrefix(v, "HEADGATE_TOKEN_FILE=") })
-}
-
 func (p *program) serve(ctx context.Context, flags map[string]string) error {
-	c, warnings, err := config.Load(config.Given{Flags: flags, Environ: p.settings(flags)})
+	c, warnings, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
 	if err != nil {
 		return err
 	}

@@ -156,6 +156,23 @@ func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
 	}
 }
 
+// The variables of commands that talk to a rules service are there for them, and neither stop a node nor are worth a word.
+func TestVariablesOfOtherCommandsDoNotMatter(t *testing.T) {
+	environ := []string{"HEADGATE_TOKEN_FILE=/nowhere", "HEADGATE_SERVER=http://c:1", "HEADGATE_TOKEN=x", "HEADGATE_CONTEXT=x", "HEADGATE_CONTEXTS=/nowhere"}
+	for _, text := range []string{"", "upstream: http://localhost:9000\n", "rules_service: { poll: 1m }\n"} {
+		if _, warnings, err := load(t, nil, environ, text); err != nil || len(warnings) > 0 {
+			t.Errorf("%q: got %q, %v, want neither a warning nor an error", text, warnings, err)
+		}
+	}
+	if c, _, err := load(t, nil, environ, "control: http://c:1\n"); err != nil || c.TokenFile != "/nowhere" {
+		t.Errorf("with control: got %v, want the file of the variable", err)
+	}
+	// In the file, as on the command line, it was meant for this node.
+	if _, _, err := load(t, nil, nil, "token_file: t.txt\n"); err == nil || !strings.Contains(err.Error(), "given without --control") {
+		t.Errorf("in the file: got %v", err)
+	}
+}
+
 func TestStateIsKeptWhereTheSystemSays(t *testing.T) {
 	for _, tt := range []struct {
 		flags   map[string]string

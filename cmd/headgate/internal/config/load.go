@@ -18,6 +18,8 @@ var ErrInvalid = errors.New("invalid configuration")
 // An origin is where a setting was given: a flag, a variable, or the file if it is neither.
 type origin string
 
+func (o origin) variable() bool { return strings.HasPrefix(string(o), variablePrefix) }
+
 // Given is what a node is told.
 type Given struct {
 	// Flags are those of the command line, by name. Only those that were given.
@@ -95,13 +97,16 @@ func ours(environ []string) (values map[string]string, warnings []string) {
 		switch known, ok := names[name]; {
 		case ok:
 			values[known] = value
-		case !isServiceLink(rest):
+		case !isServiceLink(rest) && !slices.Contains(othersVariables, rest):
 			warnings = append(warnings, name+" is no setting of headgate and does nothing; those are "+listed(names))
 		}
 	}
 	slices.Sort(warnings)
 	return values, warnings
 }
+
+// othersVariables are those of commands that talk to a rules service, and no settings of a node.
+var othersVariables = []string{"SERVER", "TOKEN", "CONTEXT", "CONTEXTS"}
 
 // isServiceLink tells whether a variable is one that Kubernetes and Docker set for a service of the name headgate.
 func isServiceLink(rest string) bool {

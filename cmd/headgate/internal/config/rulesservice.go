@@ -98,8 +98,10 @@ func (c *Config) checkControl() error {
 	return nil
 }
 
+// checkTokenFile refuses a token that nobody is shown. The variable is also that of commands that talk to a rules service, so that it may be
+// there for them.
 func (c *Config) checkTokenFile() error {
-	if c.TokenFile != "" && c.Control == "" {
+	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].variable() {
 		return &complaint{"given without --control", "the URL of a rules service that is shown the token"}
 	}
 	return nil
