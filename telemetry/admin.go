@@ -37,20 +37,17 @@ func (a Admin) Handler() http.Handler {
 	})
 	mux.Handle("GET /metrics", a.Metrics.Handler())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "headgate\n\n/metrics  what was decided, for Prometheus\n/readyz   whether to send requests, and how it is\n/healthz  whether it lives\n")
 	})
-	return mux
-}
-
-func plain(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
-	plain(w)
 	w.Header().Set("Content-Type", "application/json")
 	body, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

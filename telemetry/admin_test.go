@@ -67,3 +67,17 @@ func TestAdminAnswersNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// A browser that reads an answer takes it for nothing else, and keeps none.
+func TestAnswersAreKeptNowhereAndTakenForNothingElse(t *testing.T) {
+	h := telemetry.Admin{Metrics: telemetry.New("test"), Status: func() telemetry.Status { return telemetry.Status{} }}.Handler()
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/", "/nothing"} {
+		w := ask(h, http.MethodGet, path)
+		if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s: X-Content-Type-Options: got %q", path, got)
+		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control: got %q", path, got)
+		}
+	}
+}

@@ -149,6 +149,12 @@ func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
 		"rules_service: { keep_history: 1m }":             "want at least 1h, or off",
 		"rules_service: { hook_secret_file: secret.txt }": "given without control",
 		"admin: { tls: {} }":                              "no certificates",
+		"admin: { hosts: ['rules.example.com:8084'] }":    "want a name without port",
+		"admin: { hosts: [a, 'http://b'] }":               "want a name without port",
+		"admin: { hosts: [''] }":                          "want a name without port",
+		"admin: { hosts: ['*example.com'] }":              "want a name without port",
+		"admin: { hosts: ['*.'] }":                        "want a name without port",
+		"admin: { hosts: ['a.*'] }":                       "want a name without port",
 	} {
 		if _, _, err := load(t, nil, nil, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)

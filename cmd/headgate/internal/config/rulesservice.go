@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/certs"
+	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
 
@@ -38,7 +39,8 @@ const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin is for the listener of admin_addr.
 type Admin struct {
-	TLS *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	Hosts []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all below one, or * for all; others are refused, but localhost, IP addresses and the node's own name. Default: any, but for browsers that use a public name without TLS."`
+	TLS   *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
 }
 
 // A Mode is where the rules of a node come from.
@@ -146,6 +148,11 @@ func (c *Config) checkRulesService() error {
 	}
 	if s.HookSecretFile != "" && c.Mode() != FromControl {
 		return c.at("rules_service.hook_secret_file", "given without control", "the URL of the rules service that sends the webhooks")
+	}
+	for i, host := range c.Admin.Hosts {
+		if name := strings.TrimPrefix(host, "*"); host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' || strings.ContainsAny(name, "*:/@[] \t")) {
+			return c.at(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host), "a name without port, such as rules.example.com or *.example.com, or *")
+		}
 	}
 	if t := c.Admin.TLS; t != nil && len(t.Certificates) == 0 {
 		return c.at("admin.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")

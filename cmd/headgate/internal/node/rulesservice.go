@@ -331,6 +331,7 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 		case ours && s.late != nil:
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.Header().Set("Retry-After", "5")
+			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"The database of the rules cannot be reached."}`+"\n")
 		default:
