@@ -11,7 +11,7 @@ import (
 type Arrivals struct {
 	start time.Duration // by the machine's clock
 	child *child
-	out   io.Reader
+	out   io.ReadCloser
 }
 
 // Arrive sends requests so often; times are from the start. The program has called Main.
@@ -39,5 +39,6 @@ func (a *Arrivals) Next() (time.Duration, error) {
 // Close ends them.
 func (a *Arrivals) Close() {
 	a.child.tell()
+	_ = a.out.Close() // so that it does not wait for somebody who reads what it has sent
 	a.child.wait()
 }

@@ -115,3 +115,28 @@ func TestAThreadsTimeIsSplit(t *testing.T) {
 		return nil
 	})
 }
+
+// A pipe that nobody reads is full at some time, and who writes to it waits.
+func TestArrivalsThatNobodyTakesEnd(t *testing.T) {
+	t.Parallel()
+	a, err := Arrive(time.Now(), 50*time.Microsecond)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+
+	for range 10 {
+		if _, err := a.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second) // in which it sends more than fits: nobody can see when it waits
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.Close() }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("it does not end")
+	}
+}
