@@ -151,7 +151,7 @@ func keyAt(slot int) string {
 // moveSlots moves some slots that have keys to other primaries, and back.
 func moveSlots(t testing.TB, cluster *redistest.ClusterSet) {
 	t.Helper()
-	keys := keysOf(t, cluster)
+	keys := keysOf(t, cluster, 0)
 	for range 3 {
 		slot := redistest.SlotOf(keys[rand.IntN(len(keys))])
 		home := cluster.PrimaryOfSlot(slot)
