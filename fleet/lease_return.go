@@ -105,7 +105,8 @@ func (h *holding) window(at int64) int64 {
 	}
 }
 
-// worth tells whether the store would credit anything for units that are handed back now.
+// worth tells whether the store would credit anything to speak of for units that are handed back now. It credits parts of a unit, too:
+// of a slow limit the one unit that came too late is worth nearly all of it.
 func (h *holding) worth(g *grant, units int64, now time.Duration) bool {
 	held := now - g.asked
 	switch h.limit.Algorithm {
@@ -115,7 +116,7 @@ func (h *holding) worth(g *grant, units int64, now time.Duration) bool {
 		return held < h.windowEnds(g.at)+h.limit.Period
 	}
 	back := float64(h.limit.Count) * float64(held) / float64(h.limit.Period)
-	return float64(units)-back >= 1 && float64(g.remaining)+back < float64(h.capacity)
+	return float64(units)-back >= 0.5 && float64(g.remaining)+back < float64(h.capacity)
 }
 
 // giveBack gives units back to the store.
