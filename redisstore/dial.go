@@ -41,6 +41,7 @@ func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 		return nil, err
 	}
 	w := &watchedConn{Conn: conn, node: n, gatherer: gatherer{conn: conn, many: n.busy}}
+	w.greeted, _ = ctx.Deadline() // the keeper's always has one
 	n.mu.Lock()
 	n.conn, n.began = w, time.Now()
 	n.mu.Unlock()
@@ -70,7 +71,17 @@ type watchedConn struct {
 	net.Conn
 	node     *node
 	why      atomic.Pointer[error] // it was given up
+	greeted  time.Time             // until when login may take
 	gatherer gatherer
+}
+
+// SetDeadline is called by the client library for the login, which has the time of dialing rather than that of a server that hangs,
+// and to take that back.
+func (w *watchedConn) SetDeadline(at time.Time) error {
+	if !at.IsZero() {
+		at = w.greeted
+	}
+	return w.Conn.SetDeadline(at)
 }
 
 func (w *watchedConn) Write(b []byte) (int, error) { return w.gatherer.write(b) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -39,6 +40,27 @@ func TestServerThatHangsIsNamed(t *testing.T) {
 	says(t, err, server.Addr(), "cannot be reached in time", "Options.StartAway")
 	if took := time.Since(begin); took > soon || !errors.Is(err, ErrAway) {
 		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+// Connecting has the time of dialing up to the end of the login, however short the time is after which a server hangs.
+func TestLoginHasTheTimeOfDialing(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"2", "3"} {
+		proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+		proxy.SetDelay(100 * time.Millisecond) // each way
+		e, err := parseURL("redis://" + proxy.Addr() + "?hang_timeout=50ms&dial_timeout=" + unhurried.String() + "&protocol=" + protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := newConnection(e, &Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		if err := c.settle(within(t, unhurried)); err != nil {
+			t.Errorf("protocol %s: %v", protocol, err)
+		}
 	}
 }
 
