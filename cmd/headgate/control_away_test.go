@@ -61,6 +61,32 @@ func TestADatabaseThatIsAwayAtTheStart(t *testing.T) {
 	}
 }
 
+// Rules on disk are for when the database is away. One that a newer version has written is there, and whoever starts an older one is
+// to know.
+func TestADatabaseOfANewerVersionIsRefusedWhateverIsOnDisk(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Standalone(t, redistest.Options{})
+	state := t.TempDir()
+	args := []string{"--gateway-addr", "off", "--db", "redis://" + redis.Addr(), "--data-dir", state, "--admin-token-file", newFile(t, "admin-token", testAdminToken)}
+	p := serve(t, args...)
+	putRule(t, rulesService(t, p), "per-user", fmt.Sprintf(perUserRule, 100))
+	waitLimit(t, p, "x", 100)
+	if code := p.stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	const newer = "for _, key in ipairs(redis.call('KEYS', '*progress')) do redis.call('HSET', key, 'form', '999') end return 1"
+	if _, err := redis.Do("EVAL", newer, "0"); err != nil {
+		t.Fatal(err)
+	}
+	command := append([]string{"serve", "--admin-addr", "off", "--api-addr", "127.0.0.1:0", "--grpc-addr", "off", "--resp-addr", "off"}, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "headgate", command...).CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(out), "headgate: --db: ") || !strings.Contains(string(out), "newer version of headgate") {
+		t.Errorf("got %v, %s, want that it ends and says why", err, out)
+	}
+}
+
 // forward has what connects to one address reach another, until the test ends.
 func forward(t *testing.T, from, to string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package follow
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ import (
 type disk struct {
 	path   string
 	origin string
-	locked *os.File
+	locked *os.File // nil if it can only be read
+	why    error    // it can only be read
 
 	file     *os.File     // to add to; nil if there is none yet
 	size     int64        // of what is known to be good
@@ -45,17 +47,23 @@ const (
 	minAdded = 1 << 20
 )
 
-// openDisk opens the file of a namespace in a directory, and makes that if it is not there.
+// openDisk opens the file of a namespace in a directory, and makes that if it is not there. Of a disk that cannot be written to, what
+// is there can be read all the same.
 func openDisk(dir, namespace, origin string) (*disk, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
 	d := &disk{path: filepath.Join(dir, "rules-"+url.PathEscape(namespace)+".ndjson"), origin: origin}
-	locked, err := lock(d.path + ".lock")
+	if d.why = os.MkdirAll(dir, 0o700); d.why != nil {
+		return d, nil
+	}
+	f, err := os.OpenFile(d.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
+		d.why = err
+		return d, nil
+	}
+	if err := lock(f); err != nil {
+		_ = f.Close() // it was only to be held
 		return nil, fmt.Errorf("%s: another process keeps its rules there: %w", d.path, err)
 	}
-	d.locked = locked
+	d.locked = f
 	return d, nil
 }
 
@@ -101,6 +109,10 @@ func (p *part) Read(into []byte) (int, error) {
 // comes from the same origin, and is fs.ErrNotExist if there is nothing. What is broken at the end is cut off.
 func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, err error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil && !missing(err) {
+		d.why = cmp.Or(d.why, err)
+		f, err = os.Open(d.path)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -109,11 +121,17 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, er
 			_ = f.Close() // it was only read
 		}
 	}()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return false, cmp.Or(err, fmt.Errorf("%s: %w: no file", d.path, control.ErrBroken))
+	}
 	from := bufio.NewReaderSize(f, 64<<10)
 	line, err := from.ReadSlice('\n')
 	var l label
-	if err != nil || json.Unmarshal(line, &l) != nil || l.Format != diskFormat {
-		return false, fmt.Errorf("%s: %w: no file of this version's", d.path, control.ErrBroken)
+	switch {
+	case err != nil || json.Unmarshal(line, &l) != nil || l.Format < 1:
+		return false, fmt.Errorf("%s: %w: its first line is not that of one", d.path, control.ErrBroken)
+	case l.Format != diskFormat:
+		return false, fmt.Errorf("%s: a newer version has written it: its form is %d, and this version reads %d", d.path, l.Format, diskFormat)
 	}
 	d.size = int64(len(line))
 	if err := d.loadPart(from, first); err != nil {
@@ -131,11 +149,14 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, er
 		}
 		if err != nil {
 			// A change that was not written to its end, or is none of what is before it. What is before it is good.
-			if err := f.Truncate(d.size); err != nil {
-				return false, fmt.Errorf("%s: %w", d.path, err)
+			if d.why == nil {
+				d.why = f.Truncate(d.size)
 			}
 			break
 		}
+	}
+	if d.why != nil {
+		return l.Origin == d.origin, nil
 	}
 	if _, err := f.Seek(d.size, io.SeekStart); err != nil {
 		return false, fmt.Errorf("%s: %w", d.path, err)

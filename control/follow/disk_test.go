@@ -2,10 +2,12 @@ package follow_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,6 +167,96 @@ func TestAFileThatWasChangedIsNotBelieved(t *testing.T) {
 	again, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(again, data) {
 		t.Errorf("got %s, %v, want %s", again, err, data)
+	}
+}
+
+// damaged are files from which a node cannot start: what becomes of the good one, and what is said of it.
+var damaged = map[string]struct {
+	damage func(path string, data []byte) error
+	says   string
+	stays  bool // it cannot be written anew
+}{
+	"empty": {func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) }, "its first line is not that of one", false},
+	"of a newer version": {func(path string, data []byte) error {
+		return os.WriteFile(path, bytes.Replace(data, []byte(`"headgate_rules":1`), []byte(`"headgate_rules":2`), 1), 0o600)
+	}, "a newer version has written it", false},
+	"something else": {func(path string, _ []byte) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600) }, "its first line is not that of one", false},
+	"a pipe":         {func(path string, _ []byte) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "no file", false},
+	"a directory":    {func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "no file", true},
+}
+
+func TestADamagedFileStopsNobodyAndIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	for what, test := range damaged {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			db := openDB(t)
+			dir := t.TempDir()
+			commit(t, db, rule("per-user", perUser))
+			source := &flaky{Source: follow.Database(db, namespace, nil)}
+			n := open(t, follow.Config{Source: source, Dir: dir})
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+			path := fileOf(t, dir)
+			data, err := os.ReadFile(path)
+			if err == nil {
+				err = test.damage(path, data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.away.Store(true)
+			n = open(t, follow.Config{Source: source, Dir: dir})
+			if s := n.Status(); s.Ready || !strings.Contains(s.Disk, test.says) {
+				t.Errorf("without the source: got %+v, want %q", s, test.says)
+			}
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+			source.away.Store(false)
+			n = open(t, follow.Config{Source: source, Dir: dir})
+			defer func() { _ = n.Close() }()
+			if s := n.Status(); !s.Ready || n.limit("x") != 10 || (s.Disk != "") != test.stays {
+				t.Errorf("with the source: got %+v", s)
+			}
+			if again, err := os.ReadFile(path); !test.stays && !bytes.Equal(again, data) {
+				t.Errorf("got %s, %v, want %s", again, err, data)
+			}
+		})
+	}
+}
+
+// A disk that can only be read, as after a fault of it, is no reason to start without rules.
+func TestADiskThatCannotBeWrittenToIsRead(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	dir := t.TempDir()
+	commit(t, db, rule("per-user", perUser))
+	source := &flaky{Source: follow.Database(db, namespace, nil)}
+	n := open(t, follow.Config{Source: source, Dir: dir})
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := fileOf(t, dir)
+	if err := errors.Join(os.Remove(path+".lock"), os.Mkdir(path+".lock", 0o700)); err != nil { // nobody can write to that, root neither
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.away.Store(true)
+	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 10 * time.Millisecond})
+	if s := n.Status(); !s.Ready || !s.FromDisk || n.limit("x") != 10 || !strings.Contains(s.Disk, ".lock") {
+		t.Errorf("got %+v, want the rules of the disk, and why it is not written to", s)
+	}
+	n.run(t)
+	source.away.Store(false)
+	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
+	until(t, "a change", func() bool { return n.limit("x") == 20 })
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) || n.Status().Disk == "" {
+		t.Errorf("got %s, %v, %+v, want the file as it was", after, err, n.Status())
 	}
 }
 

@@ -161,18 +161,27 @@ func (f *Follower) openDisk() {
 	if err == nil {
 		err = f.config.Apply(h.set)
 	}
+	if d.locked == nil {
+		f.disk = nil // it can only be read
+	}
 	switch {
+	case missing(err) && d.why == nil:
 	case missing(err):
+		f.diskFailed(d.why)
 	case err != nil:
-		f.diskFailed(err)
+		f.log.Warn("the rules on disk are of no use: without the rules service the node starts without", "error", err.Error())
+		f.change(func(s *Status) { s.Disk = err.Error() })
 	default:
 		f.held, f.known, f.foreign = h, same, !same
 		f.inForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
+		if d.why != nil {
+			f.diskFailed(d.why)
+		}
 	}
 }
 
 func (f *Follower) diskFailed(err error) {
-	f.log.Warn("rules are not kept on disk: without the rules service the node would start without", "error", err.Error())
+	f.log.Warn("rules are not kept on disk: without the rules service the node would start with those that are there, or without", "error", err.Error())
 	f.change(func(s *Status) { s.Disk = err.Error() })
 }
 

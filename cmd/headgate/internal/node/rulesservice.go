@@ -61,8 +61,8 @@ func (n *Node) openControl(ctx context.Context) error {
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
 		Doubt: widthsOf(n.config).doubt, Heavy: func() func() { return respite.Take(respite.ForRules) },
 	})
-	if err == nil && n.control.late != nil && !f.ready() {
-		err = n.control.late.err() // without the database and without rules on disk
+	if late := n.control.late; err == nil && late != nil && (!f.ready() || errors.Is(late.err(), control.ErrNewer)) {
+		err = late.err() // without rules on disk; or by mistake: waiting does not make this version newer
 	}
 	return err
 }
