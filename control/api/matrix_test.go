@@ -104,6 +104,7 @@ func TestEveryRouteThatChangesRulesIsRefusedWhereAFileIsTheTruth(t *testing.T) {
 	s.call("POST", "/v1/clients:import?dry_run", "").wants(http.StatusBadRequest)
 	s.as(s.token("looker", api.Viewer, "*"), "POST", "/v1/rules:apply?dry_run", file, yaml...).wants(http.StatusForbidden, "viewer")
 	s.call("GET", "/v1/rules", "").wants(http.StatusOK, `"total":0`)
+	s.call("GET", "/v1/whoami", "").wants(http.StatusOK, `"read_only":"they are those of /etc/headgate/rules.yaml"`, `"no_overrides":"there is no database"`)
 	if content < 12 {
 		t.Errorf("got %d routes that change rules or clients, want at least 12", content)
 	}

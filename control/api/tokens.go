@@ -16,8 +16,14 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// whoAmI answers GET /v1/whoami.
-func (s *Server) whoAmI(c *call) error { return c.answer(http.StatusOK, c.who) }
+// whoAmI answers GET /v1/whoami, with what nobody may do here.
+func (s *Server) whoAmI(c *call) error {
+	return c.answer(http.StatusOK, struct {
+		*principal
+		ReadOnly    string `json:"read_only,omitempty"`
+		NoOverrides string `json:"no_overrides,omitempty"`
+	}{c.who, s.config.ReadOnly, s.config.NoOverrides})
+}
 
 // A Token is what is told of a token. Its secret is told once, when it is made.
 type Token struct {
