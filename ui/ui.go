@@ -27,7 +27,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 const index = "index.html"
 
 // pages are the addresses that the console shows something at; src/route.ts has them as well.
-var pages = map[string]bool{"/": true, "/rules": true, "/explain": true, "/clients": true, "/signin": true}
+var pages = map[string]bool{
+	"/": true, "/rules": true, "/explain": true, "/clients": true, "/overrides": true, "/audit": true, "/tokens": true, "/signin": true,
+}
 
 // isPage tells whether the console shows something at a path: at those of pages, and at one for each rule.
 func isPage(at string) bool {

@@ -117,14 +117,15 @@ func ask[T any](b *browser, expression string) T {
 	return browse(b, chromedp.Evaluate[T](expression))
 }
 
-// see waits until an expression of JavaScript is true.
+// see waits until an expression of JavaScript is true. One that throws is not: what it asks about may be on its way.
 func (b *browser) see(what, expression string) {
 	b.t.Helper()
 	await.NoError(b.t, "to see "+what, func() error {
-		if ask[bool](b, "!!("+expression+")") {
+		not := ask[string](b, `(() => { try { return (`+expression+`) ? "" : "it is not so"; } catch (err) { return String(err); } })()`)
+		if not == "" {
 			return nil
 		}
-		return fmt.Errorf("the page is %q", ask[string](b, "document.body.innerText.slice(0, 600)"))
+		return fmt.Errorf("%s; the page is %q", not, ask[string](b, "document.body.innerText.slice(0, 600)"))
 	})
 }
 
@@ -148,12 +149,12 @@ func (b *browser) write(field, text string) {
 	b.press(text)
 }
 
-// click clicks on what there is first by a selector, and has that text.
+// click clicks on what there is first by a selector, and has that text. It has the focus then, as with a mouse.
 func (b *browser) click(selector, text string) {
 	b.t.Helper()
 	find := fmt.Sprintf("[...document.querySelectorAll(%q)].find((e) => e.textContent.includes(%q))", selector, text)
 	b.see(selector+" "+text, find)
-	ask[bool](b, "("+find+".click(), true)")
+	ask[bool](b, "((e) => (e.focus(), e.click(), true))("+find+")")
 }
 
 // width makes the window that wide: 360 is a small phone.

@@ -32,7 +32,7 @@ func (f *consoleFleet) revoked(t *testing.T) {
 	if err := f.at.Do(t.Context(), http.MethodDelete, "/v1/tokens/passing", nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.click("main button", "Save")
+	b.click("main button", "Review")
 	b.seeText("The token is not good")
 	b.see("what was written", `document.querySelector("#rule-text")?.value.includes("4000/d")`)
 

@@ -412,16 +412,22 @@ func (f *consoleFleet) editsAtOnce(t *testing.T) {
 	b.click("main button", "Edit")
 	b.see("the editor", `document.activeElement?.id === "rule-text"`)
 	b.write("#rule-text", "id: leased\nlimits: [ten/d]\n")
-	b.click("main button", "Check")
+	b.click("main button", "Review")
 	b.seeText("Line 2, limits[0]")
 
+	b.write("#rule-text", "id: renamed\nlimits: [1000/d]\n")
+	b.click("main button", "Review")
+	b.seeText("A rule cannot be renamed")
+
+	b.write("#rule-text", "# a comment\nid: leased\nwhen: {path: /leased}\nlimits: [3000/d]\nconsistency: lease\n")
+	b.click("main button", "Review")
+	b.see("what would change", `document.querySelector(".review .diff .del").textContent.includes("1000/d") && document.querySelector(".review .diff .add").textContent.includes("3000/d")`)
 	putRule(t, f.at, "leased", strings.Replace(consoleLeased, "1000/d", "2000/d", 1)) // somebody else is faster
-	b.write("#rule-text", "id: leased\nwhen: {path: /leased}\nlimits: [3000/d]\nconsistency: lease\n")
 	b.click("main button", "Save")
 	b.seeText("Somebody else was faster")
-	b.see("the difference", `document.querySelector(".editor .diff .del").textContent.includes("2000/d") && document.querySelector(".editor .diff .add").textContent.includes("3000/d")`)
+	b.see("the difference", `document.querySelector(".review .notice .del").textContent.includes("2000/d") && document.querySelector(".review .notice .add").textContent.includes("3000/d")`)
 	b.click("main button", "Keep what I wrote")
-	b.see("that it can be saved", `!document.querySelector("main button[type=submit]").disabled`)
+	b.see("what would change now", `!document.querySelector(".review .notice") && document.querySelector(".review .diff .del").textContent.includes("2000/d")`)
 	b.click("main button", "Save")
 	b.see("what was saved", `document.querySelector("pre.text")?.textContent.includes("3000/d")`)
 	if got := b.complained("401", "404", "412", "422"); len(got) > 0 {

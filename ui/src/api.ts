@@ -7,6 +7,9 @@ export interface WhoAmI {
   role: Role;
   namespaces: string[];
   expires?: string;
+  /** Why nobody can change rules here, and why there can be no overrides. */
+  read_only?: string;
+  no_overrides?: string;
 }
 
 /** One way in which nodes or regions tell each other what they took. */
@@ -72,12 +75,40 @@ export interface Nodes {
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Rule = { id: string } & { [name: string]: Json };
 
-export interface RuleItem {
-  rule: Rule;
+/** What is known of everything that is kept. */
+export interface Stored {
   revision: number;
   created: string;
   updated: string;
   by: string;
+  /** What may not be as it was meant, told when it is written. */
+  warnings?: string[];
+}
+
+export interface RuleItem extends Stored {
+  rule: Rule;
+}
+
+/** Other limits for one client, for a while. */
+export type Override = {
+  id: string;
+  client: Record<string, string>;
+  rule?: string;
+  limits?: string[];
+  unlimited?: boolean;
+  block?: boolean;
+  expires: string;
+  note?: string;
+};
+
+export interface OverrideItem extends Stored {
+  override: Override;
+}
+
+export interface OverridesPage {
+  overrides: OverrideItem[];
+  next?: string;
+  total: number;
 }
 
 export interface RulesPage {
@@ -92,12 +123,20 @@ export interface Difference {
   id: string;
   action: "create" | "update" | "delete";
   text?: string;
+  before?: { [name: string]: Json };
+  after?: { [name: string]: Json };
+}
+
+export interface Applied {
+  diff: Difference[];
 }
 
 export interface Revision {
   revision: number;
+  namespace: string;
   time: string;
   actor: string;
+  from?: string;
   action: string;
   note?: string;
   count: number;
@@ -107,6 +146,35 @@ export interface Revision {
 
 export interface RevisionsPage {
   revisions: Revision[];
+  next?: string;
+}
+
+export interface AuditPage {
+  audit: Revision[];
+  next?: string;
+  failed_logins?: { count: number; recent: FailedLogin[] };
+}
+
+export interface FailedLogin {
+  time: string;
+  from: string;
+  /** The address had failed too often to be listened to. */
+  denied?: boolean;
+}
+
+export interface Token {
+  id: string;
+  role: Role;
+  namespaces: string[];
+  description?: string;
+  expires?: string;
+  expired?: boolean;
+  created: string;
+  by: string;
+}
+
+export interface TokensPage {
+  tokens: Token[];
   next?: string;
 }
 
@@ -152,10 +220,24 @@ export interface Explanation {
   error?: string;
 }
 
+export interface AskedNode {
+  id: string;
+  region?: string;
+  state: "answered" | "shared" | "failed" | "silent";
+  error?: string;
+}
+
 export interface Keys {
   keys: Explained[];
   more?: number;
-  nodes: { id: string; region?: string; state: "answered" | "shared" | "failed" | "silent"; error?: string }[];
+  nodes: AskedNode[];
+  error?: string;
+}
+
+/** Under which rules counters were forgotten. */
+export interface Reset {
+  reset: string[];
+  nodes: AskedNode[];
   error?: string;
 }
 
@@ -208,7 +290,7 @@ export class Problem extends Error {
     message: string,
     readonly errors: FieldError[] = [],
     readonly diff: string = "",
-    readonly current?: RuleItem,
+    readonly current?: Stored & { rule?: Rule; override?: Override },
   ) {
     super(message);
   }

@@ -2,16 +2,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { whenRefused } from "./api.ts";
 import icon from "./icon.svg";
+import { Audit } from "./pages/audit.tsx";
 import { Clients } from "./pages/clients.tsx";
 import { Explain } from "./pages/explain.tsx";
 import { Fleet } from "./pages/fleet.tsx";
+import { Overrides } from "./pages/overrides.tsx";
 import { RulePage } from "./pages/rule.tsx";
 import { Rules } from "./pages/rules.tsx";
 import { SignIn } from "./pages/signin.tsx";
+import { Tokens } from "./pages/tokens.tsx";
 import { Empty, Waiting } from "./parts/marks.tsx";
 import { Shortcuts } from "./parts/shortcuts.tsx";
-import { followLinks, go, menu, usePlace, type Place } from "./route.ts";
-import { covers, forget, keepNamespace, resume, start, type Session } from "./session.ts";
+import { followLinks, go, menuOf, nameOf, usePlace, type Place } from "./route.ts";
+import { covers, forget, keepNamespace, powers, resume, start, type Session } from "./session.ts";
 import { setTheme, theme, themes } from "./theme.ts";
 
 export function App() {
@@ -24,13 +27,13 @@ export function App() {
   // Who signs in or out sees another page at the same address.
   const path = JSON.stringify([place.page, place.rule, session?.who?.id]);
   useEffect(() => {
-    document.title = `${place.rule ?? menu.find((m) => m.page === place.page)?.name ?? (place.page === "signin" ? "Sign in" : "Nothing here")} · Headgate`;
+    document.title = `${place.rule ?? nameOf(place.page)} · Headgate`;
     if (first.current) {
       first.current = session === undefined;
       return;
     }
-    // Who reads by ear, or by the keyboard, goes on at the new page; the form of the sign-in has the focus by itself.
-    if (!main.current?.querySelector("#token")) main.current?.querySelector("h1")?.focus();
+    // Who reads by ear, or by the keyboard, goes on at the new page, unless it has a form that took the focus.
+    if (!main.current?.querySelector("form")?.contains(document.activeElement)) main.current?.querySelector("h1")?.focus();
     window.scrollTo(0, 0);
   }, [path, session === undefined]);
 
@@ -58,7 +61,7 @@ export function App() {
         </a>
         {session && session.service !== "none" && (
           <nav aria-label="Pages of the console">
-            {menu.map((m) => (
+            {menuOf(session).map((m) => (
               <a key={m.page} href={m.path} aria-current={m.page === place.page ? "page" : undefined}>
                 {m.name}
               </a>
@@ -89,7 +92,7 @@ export function App() {
       <main id="main" ref={main} tabIndex={-1}>
         {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="what there is" />}
       </main>
-      <Shortcuts api={session?.service === "there"} />
+      <Shortcuts api={session?.service === "there"} menu={session && session.service !== "none" ? menuOf(session) : []} />
     </div>
   );
 }
@@ -114,9 +117,12 @@ function Shown({ place, session, onSignIn }: ShownProps) {
   }
   if (place.page === "signin" || !session.who) return <SignIn session={session} onSignIn={onSignIn} />;
   if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
-  if (place.page === "rules") return <Rules key={namespace} namespace={namespace} query={place.query} />;
+  if (place.page === "rules") return <Rules key={namespace} session={session} query={place.query} />;
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;
-  return <Clients key={namespace} namespace={namespace} />;
+  if (place.page === "clients") return <Clients key={namespace} session={session} />;
+  if (place.page === "overrides") return <Overrides key={namespace} session={session} query={place.query} />;
+  if (!powers(session).all) return <Empty title="This is for admins." />;
+  return place.page === "audit" ? <Audit /> : <Tokens session={session} query={place.query} />;
 }
 
 /** Whose rules are looked at: one of the token's, or any name if it is for all. */

@@ -57,6 +57,11 @@ export function stamp(time: string): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** A time in the reader's own zone, to the minute, as a field for dates has it. */
+export function localTime(at: number): string {
+  return stamp(new Date(at).toISOString()).slice(0, 16).replace(" ", "T");
+}
+
 /** 1 node, 2 nodes. */
 export function plural(n: number, one: string, many: string = one + "s"): string {
   return `${count(n)} ${n === 1 ? one : many}`;

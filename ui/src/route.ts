@@ -2,7 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export type Page = "fleet" | "rules" | "explain" | "clients" | "signin" | "nothing";
+import type { Session } from "./session.ts";
+
+export type Page = "fleet" | "rules" | "explain" | "clients" | "overrides" | "audit" | "tokens" | "signin" | "nothing";
 
 export interface Place {
   page: Page;
@@ -11,15 +13,37 @@ export interface Place {
   query: URLSearchParams;
 }
 
-const paths: Record<string, Page> = { "/": "fleet", "/rules": "rules", "/explain": "explain", "/clients": "clients", "/signin": "signin" };
 
-/** The pages of the menu, and the letter that leads to each after a "g". */
-export const menu: { page: Page; path: string; name: string; key: string }[] = [
+export interface MenuEntry {
+  page: Page;
+  path: string;
+  name: string;
+  /** The letter that leads there after a "g". */
+  key: string;
+  /** Only admins may see it. */
+  admins?: boolean;
+}
+
+const all: readonly MenuEntry[] = [
   { page: "fleet", path: "/", name: "Fleet", key: "f" },
   { page: "rules", path: "/rules", name: "Rules", key: "r" },
   { page: "explain", path: "/explain", name: "Explain", key: "e" },
   { page: "clients", path: "/clients", name: "Clients", key: "c" },
+  { page: "overrides", path: "/overrides", name: "Overrides", key: "o" },
+  { page: "audit", path: "/audit", name: "Audit", key: "a", admins: true },
+  { page: "tokens", path: "/tokens", name: "Tokens", key: "t", admins: true },
 ];
+
+const paths: Record<string, Page> = { ...Object.fromEntries(all.map((m) => [m.path, m.page])), "/signin": "signin" };
+
+/** The pages that somebody has a use for. */
+export function menuOf({ who }: Session): MenuEntry[] {
+  return all.filter((m) => (!m.admins || who?.role === "admin") && (m.page !== "overrides" || !who?.no_overrides));
+}
+
+export function nameOf(page: Page): string {
+  return all.find((m) => m.page === page)?.name ?? (page === "signin" ? "Sign in" : "Nothing here");
+}
 
 export function placeOf(path: string, search: string): Place {
   const query = new URLSearchParams(search);

@@ -68,6 +68,20 @@ function first(who: WhoAmI): string {
   return covers(who, "default") ? "default" : (who.namespaces[0] ?? "default");
 }
 
+/** What who is signed in may do here, besides looking. */
+export interface Powers {
+  rules: boolean;
+  overrides: boolean;
+  counters: boolean;
+  /** Tokens and the audit. */
+  all: boolean;
+}
+
+export function powers({ who }: Session): Powers {
+  const edits = who?.role === "editor" || who?.role === "admin";
+  return { rules: edits && !who.read_only, overrides: edits && !who.no_overrides, counters: edits, all: who?.role === "admin" };
+}
+
 export function keepNamespace(namespace: string): void {
   sessionStorage.setItem(namespaceName, namespace);
 }

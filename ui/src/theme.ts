@@ -1,4 +1,6 @@
-// Light, dark, or as the system has it. It is the one thing that is remembered beyond the tab.
+// Light, dark, or as the system has it.
+
+import { recall, remember } from "./keep.ts";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -6,20 +8,12 @@ const name = "headgate-theme";
 export const themes: readonly Theme[] = ["auto", "light", "dark"];
 
 export function theme(): Theme {
-  try {
-    const kept = localStorage.getItem(name);
-    return themes.find((t) => t === kept) ?? "auto";
-  } catch {
-    return "auto"; // a browser may keep nothing
-  }
+  const kept = recall(name);
+  return themes.find((t) => t === kept) ?? "auto";
 }
 
 export function setTheme(value: Theme): void {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // It is forgotten with the page.
-  }
+  remember(name, value);
   showTheme(value);
 }
 

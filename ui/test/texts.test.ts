@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { clock, setClock } from "../src/api.ts";
-import { ago, count, plural, rate, short, span, wait } from "../src/format.ts";
+import { clock, setClock, type WhoAmI } from "../src/api.ts";
+import { changes } from "../src/changes.ts";
+import { asFile, given, listOf } from "../src/draft.ts";
+import { ago, count, localTime, plural, rate, short, span, wait } from "../src/format.ts";
 import { pairs } from "../src/pairs.ts";
-import { placeOf } from "../src/route.ts";
+import { menuOf, placeOf } from "../src/route.ts";
+import { powers, start } from "../src/session.ts";
 import { yaml } from "../src/yaml.ts";
 
 const plain = (text: string): string => text.replaceAll("\u202f", " ");
@@ -55,10 +58,41 @@ test("lines of names and values are read", () => {
 });
 
 test("paths lead to pages, and others to nothing", () => {
-  assert.deepEqual(["/", "/rules", "/rules/a%2Fb", "/rules/%zz", "/rules/a/b", "/explain", "/clients", "/signin", "/v1/rules", "/index.html"].map((p) => placeOf(p, "").page), [
-    "fleet", "rules", "rules", "nothing", "nothing", "explain", "clients", "signin", "nothing", "nothing",
+  assert.deepEqual(["/", "/rules", "/rules/a%2Fb", "/rules/%zz", "/rules/a/b", "/explain", "/clients", "/overrides", "/audit", "/tokens", "/signin", "/v1/rules", "/index.html"].map((p) => placeOf(p, "").page), [
+    "fleet", "rules", "rules", "nothing", "nothing", "explain", "clients", "overrides", "audit", "tokens", "signin", "nothing", "nothing",
   ]);
   assert.equal(placeOf("/rules/a%2Fb", "").rule, "a/b");
+});
+
+test("pages are shown to who has a use for them", () => {
+  const menu = (who: WhoAmI | undefined): string => menuOf({ ...start, who }).map((m) => m.key).join("");
+  assert.equal(menu(undefined), "freco");
+  assert.equal(menu({ id: "v", role: "viewer", namespaces: ["*"] }), "freco");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"] }), "frecoat");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"], no_overrides: "the rules are those of a file" }), "frecat");
+});
+
+test("who may change what is what the rules service says", () => {
+  const may = (who: WhoAmI | undefined): string => JSON.stringify(Object.values(powers({ ...start, who })));
+  assert.equal(may(undefined), "[false,false,false,false]");
+  assert.equal(may({ id: "v", role: "viewer", namespaces: ["*"] }), "[false,false,false,false]");
+  assert.equal(may({ id: "e", role: "editor", namespaces: ["*"] }), "[true,true,true,false]");
+  assert.equal(may({ id: "a", role: "admin", namespaces: ["*"], read_only: "they are those of a file", no_overrides: "as above" }), "[false,false,true,true]");
+});
+
+test("how a text becomes another is told by lines", () => {
+  assert.equal(changes("a\nb\nc\n", "a\nx\nc\nd\n"), " a\n-b\n+x\n c\n+d\n");
+  assert.equal(changes("", "a\n"), "+a\n");
+  assert.equal(changes("a\nb\n", ""), "-a\n-b\n");
+  assert.equal(changes("a\n", "a\n"), " a\n");
+  assert.equal(changes("", ""), "");
+});
+
+test("what people write in fields becomes what rules have", () => {
+  assert.deepEqual(listOf(" 10/s burst 20,\n 1000/h ,,"), ["10/s burst 20", "1000/h"]);
+  assert.deepEqual(given({ a: "", b: [], c: {}, d: false, e: null, f: "x", g: ["y"], h: true, i: 0 }), { f: "x", g: ["y"], h: true, i: 0 });
+  assert.equal(asFile("# why\nid: a\nlimits: [1/s]"), "rules:\n  -\n    # why\n    id: a\n    limits: [1/s]");
+  assert.equal(new Date(localTime(Date.parse("2026-11-20T17:30:29Z"))).toISOString(), "2026-11-20T17:30:00.000Z");
 });
 
 test("what a node says of itself is cut where it is long", () => {

@@ -1,104 +1,100 @@
 import { useState } from "preact/hooks";
 
-import { call, type Keys } from "../api.ts";
-import { plural } from "../format.ts";
-import { Effect, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
-import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
+import { call, type Keys, type Reset } from "../api.ts";
+import { useAttempt } from "../attempt.ts";
+import { count, plural } from "../format.ts";
+import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
+import { Confirm } from "../parts/confirm.tsx";
+import { Form } from "../parts/form.tsx";
+import { Effect, leftColumn, limitsOf, Pairs, When, type LimitOf } from "../parts/limits.tsx";
+import { Badge, Empty, Notice } from "../parts/marks.tsx";
 import { Table, type Column } from "../parts/table.tsx";
-import { onForget } from "../session.ts";
-
-interface Attribute {
-  name: string;
-  value: string;
-}
+import { go } from "../route.ts";
+import { onForget, powers, type Session } from "../session.ts";
+import { forClient } from "./override.tsx";
 
 /** What was asked stays while other pages are looked at, and is not put in the address: it may be a client's key. */
 const nobody: Attribute[] = [{ name: "user", value: "" }];
 let kept = nobody;
 onForget(() => (kept = nobody));
 
-const names = ["user", "api_key", "ip", "bearer", "host", "path", "method", "region", "header.", "cookie.", "query.", "jwt.", "descriptor."];
+/** What was found of whom: the form may be about somebody else meanwhile. */
+interface Found {
+  who: Attribute[];
+  keys: Keys;
+}
 
-export function Clients({ namespace }: { namespace: string }) {
+export function Clients({ session }: { session: Session }) {
+  const { namespace } = session;
   const [attributes, setAttributes] = useState(kept);
-  const [error, setError] = useState<Error | undefined>();
-  const [busy, setBusy] = useState(false);
-  const [found, setFound] = useState<Keys | undefined>();
-  const set = (list: Attribute[]): void => {
-    kept = list;
-    setAttributes(list);
-  };
-  const ask = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
-      const query: Record<string, string> = {};
-      for (const a of attributes) if (a.name.trim() !== "") query[a.name.trim()] = a.value;
-      setFound(await call<Keys>("/v1/keys", { query: { ...query, namespace } }));
-    } catch (err) {
-      setFound(undefined);
-      setError(err as Error);
-    }
-    setBusy(false);
-  };
+  const [found, setFound] = useState<Found | undefined>();
+  const [told, setTold] = useState<Reset | undefined>();
+  const attempt = useAttempt();
+  const look = (who: Attribute[]): Promise<boolean> =>
+    attempt.run(async () => setFound({ who, keys: await call<Keys>("/v1/keys", { query: { ...valuesOf(who), namespace } }) }));
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Clients</h1>
         <p class="muted lead">What one client has left, under each rule that counts it and on each node. Nothing is taken.</p>
       </div>
-      <form class="card form" onSubmit={(e) => void ask(e)}>
-        <datalist id="names">
-          {names.map((n) => (
-            <option key={n} value={n} />
-          ))}
-        </datalist>
-        {attributes.map((a, i) => (
-          <div class="fields" key={i}>
-            <div>
-              <label for={`k-name-${i}`}>Attribute</label>
-              <input id={`k-name-${i}`} list="names" size={14} required value={a.name} onInput={(e) => set(attributes.with(i, { ...a, name: e.currentTarget.value }))} />
-            </div>
-            <div class="wide">
-              <label for={`k-value-${i}`}>Value</label>
-              <input
-                id={`k-value-${i}`}
-                {...(i === 0 ? { "data-search": true } : {})}
-                required
-                autocomplete="off"
-                spellcheck={false}
-                value={a.value}
-                onInput={(e) => set(attributes.with(i, { ...a, value: e.currentTarget.value }))}
-              />
-            </div>
-            {attributes.length > 1 && (
-              <div class="end">
-                <button type="button" aria-label={`Leave ${a.name || "this attribute"} out`} onClick={() => set(attributes.filter((_, j) => j !== i))}>
-                  Leave out
-                </button>
-              </div>
-            )}
-          </div>
-        ))}
-        <p class="row">
-          <button type="submit" class="primary" disabled={busy}>
-            {busy ? "Asking nodes …" : "Look up"}
-          </button>
-          <button type="button" onClick={() => set([...attributes, { name: "", value: "" }])}>
-            And another attribute
-          </button>
-        </p>
-      </form>
-      {error && <Wrong error={error} />}
-      {found && <Found found={found} />}
+      <Form
+        attempt={attempt}
+        fields={[]}
+        onSubmit={() => {
+          setFound(undefined);
+          setTold(undefined);
+          void look(attributes);
+        }}
+        end={
+          <>
+            <button type="submit" class="primary" aria-disabled={attempt.busy}>
+              {attempt.busy ? "Asking nodes …" : "Look up"}
+            </button>
+            <button type="button" onClick={() => setAttributes([...attributes, { name: "", value: "" }])}>
+              And another attribute
+            </button>
+          </>
+        }
+      >
+        <Attributes
+          id="k"
+          attributes={attributes}
+          least={1}
+          search
+          onChange={(list) => {
+            kept = list;
+            setAttributes(list);
+          }}
+        />
+      </Form>
+      {told && (
+        <Notice tone={told.error ? "warn" : "good"}>
+          {told.reset.length === 0 ? "No rule counts it: nothing was there to be forgotten." : `What it had consumed is forgotten under ${told.reset.join(", ")}.`}
+          {told.error && ` Not everywhere: ${told.error}`}
+        </Notice>
+      )}
+      {found && (
+        <FoundKeys
+          found={found}
+          session={session}
+          onReset={(reset) => {
+            setTold(reset);
+            void look(found.who);
+          }}
+        />
+      )}
     </>
   );
 }
 
-function Found({ found }: { found: Keys }) {
+function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: Found; session: Session; onReset: (reset: Reset) => void }) {
+  const may = powers(session);
+  // The rule to reset it under, "" for all of them.
+  const [resetting, setResetting] = useState<string | undefined>();
   const failed = found.nodes.filter((n) => n.state === "failed");
   const silent = found.nodes.filter((n) => n.state === "silent").length;
+  const rules = [...new Set(found.keys.map((k) => k.id))];
   return (
     <section aria-label="What was found">
       {failed.length > 0 && (
@@ -114,22 +110,91 @@ function Found({ found }: { found: Keys }) {
         </Notice>
       )}
       {failed.length === 0 && found.error && <Notice tone="warn">{found.error}</Notice>}
-      <Table name="keys" label="What is left" columns={columns} rows={limitsOf(found.keys)} keyOf={(l) => l.key} empty={<Empty title="No rule counts such a client." />} />
+      <Table
+        name="keys"
+        label="What is left"
+        columns={may.counters ? [...columns, resetColumn(setResetting)] : columns}
+        rows={limitsOf(found.keys)}
+        keyOf={(l) => l.key}
+        groupOf={({ rule }) => rule.id}
+        empty={<Empty title="No rule counts such a client." />}
+      />
       <p class="muted">
         {plural(found.nodes.length - failed.length - silent, "node")} answered{silent > 0 && `, ${silent} silent and taken for gone`}.
         {found.more ? ` ${plural(found.more, "more rule")} count it: name more of its attributes.` : ""}
       </p>
+      {rules.length > 0 && (may.counters || may.overrides) && (
+        <p class="row">
+          {may.counters && rules.length > 1 && (
+            <button type="button" onClick={() => setResetting("")}>
+              Reset under all {count(rules.length)} rules …
+            </button>
+          )}
+          {may.overrides && (
+            <button
+              type="button"
+              onClick={() => {
+                forClient(who);
+                go("/overrides?new");
+              }}
+            >
+              Give it other limits for a while
+            </button>
+          )}
+        </p>
+      )}
+      {resetting !== undefined && (
+        <Confirm
+          title={resetting === "" ? `Reset this client under all ${count(rules.length)} rules?` : `Reset this client under ${resetting}?`}
+          yes={resetting === "" ? "Reset it under all" : "Reset it"}
+          no="Leave it as it is"
+          onClose={() => setResetting(undefined)}
+          onYes={async () => {
+            const asked = { attributes: valuesOf(who), ...(resetting === "" ? {} : { rule: resetting }) };
+            onReset(await call<Reset>("/v1/keys:reset", { method: "POST", query: { namespace: session.namespace }, json: asked, stay: true }));
+          }}
+          onDone={() => setResetting(undefined)}
+        >
+          <p>
+            <Pairs of={who.map((a) => [a.name, a.value])} />
+          </p>
+          <p>What it has consumed is forgotten, on every node: it begins anew with all of its limits{resetting === "" ? `, under ${rules.join(", ")}` : ""}. This cannot be taken back.</p>
+        </Confirm>
+      )}
     </section>
   );
+}
+
+function resetColumn(onReset: (rule: string) => void): Column<LimitOf> {
+  return {
+    name: "Reset",
+    common: true,
+    cell: ({ rule }) => (
+      <button type="button" aria-label={`Reset it under ${rule.id}`} onClick={() => onReset(rule.id)}>
+        Reset …
+      </button>
+    ),
+  };
 }
 
 const columns: Column<LimitOf>[] = [
   {
     name: "Rule",
+    common: true,
     cell: ({ rule }) => (
       <>
         <a href={"/rules/" + encodeURIComponent(rule.id)}>{rule.id}</a>
-        {rule.client && <span class="row-note">client {rule.client}</span>}
+        {rule.client && (
+          <span class="row-note">
+            {rule.client.startsWith("override:") ? (
+              <>
+                by an <a href="/overrides">override</a>
+              </>
+            ) : (
+              `client ${rule.client}`
+            )}
+          </span>
+        )}
       </>
     ),
   },

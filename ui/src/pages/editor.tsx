@@ -1,106 +1,174 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { call, Problem, type RuleItem } from "../api.ts";
-import { plural } from "../format.ts";
+import { useAttempt } from "../attempt.ts";
+import { changes } from "../changes.ts";
+import { bodyOf, preview, type Draft } from "../draft.ts";
 import { Diff } from "../parts/diff.tsx";
-import { Notice, Wrong } from "../parts/marks.tsx";
+import { Field, Form, NoteField } from "../parts/form.tsx";
+import { Notice } from "../parts/marks.tsx";
+import { Review } from "../parts/review.tsx";
 import { yaml } from "../yaml.ts";
 
-/** Changes one rule as text. What somebody else has changed meanwhile is not overwritten: the difference is shown instead. */
-export function Editor({ namespace, item, onDone }: { namespace: string; item: RuleItem; onDone: () => void }) {
-  const [text, setText] = useState(() => yaml(item.rule));
-  const [note, setNote] = useState("");
-  const [based, setBased] = useState(item.revision);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Error | undefined>();
-  const [checked, setChecked] = useState("");
-  const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => area.current?.focus(), []);
+interface RuleWriting {
+  namespace: string;
+  draft: Draft;
+  note: string;
+  /** The rule that is changed; undefined for one that is to be made. */
+  item: RuleItem | undefined;
+  /** Takes what somebody else has written meanwhile. */
+  onTake: (item: RuleItem) => void;
+  onBack: () => void;
+  onDone: (id: string) => void;
+  diff: string;
+}
 
-  const attempt = async (what: () => Promise<void>): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    setChecked("");
-    try {
-      await what();
-    } catch (err) {
-      setError(err as Error);
-      const line = err instanceof Problem ? err.errors[0]?.line : undefined;
-      if (line !== undefined) mark(area.current, line);
-    }
-    setBusy(false);
+/** The last step: what will change is shown, and written if it is still so. What somebody else has written meanwhile is shown, and not overwritten. */
+export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDone, diff: first }: RuleWriting) {
+  const [based, setBased] = useState(item?.revision);
+  const [diff, setDiff] = useState(first);
+  const attempt = useAttempt();
+  const save = (): void =>
+    void attempt.run(async () => {
+      const query = { namespace, note: note || undefined };
+      const options = { query, ...bodyOf(draft), stay: true };
+      const saved =
+        based === undefined
+          ? await call<RuleItem>("/v1/rules", { method: "POST", ...options })
+          : await call<RuleItem>("/v1/rules/" + encodeURIComponent(item?.rule.id ?? ""), { method: "PUT", ifMatch: based, ...options });
+      onDone(saved.rule.id);
+    });
+  const { error } = attempt;
+  const conflict = error instanceof Problem && (error.status === 412 || error.status === 409) ? error : undefined;
+  const there = conflict?.current;
+  const keep = (): void => {
+    if (conflict) setDiff(there ? conflict.diff : changes("", typeof draft === "string" ? draft : yaml(draft)));
+    setBased(there?.revision);
+    attempt.clear();
   };
-  const check = (): Promise<void> =>
-    attempt(async () => {
-      const valid = await call<{ rules: number }>("/v1/validate", { method: "POST", query: { namespace }, yaml: text, stay: true });
-      setChecked(`It is right: ${plural(valid.rules, "rule")}.`);
-    });
-  const save = (): Promise<void> =>
-    attempt(async () => {
-      const path = "/v1/rules/" + encodeURIComponent(item.rule.id);
-      await call(path, { method: "PUT", query: { namespace, note: note || undefined }, yaml: text, ifMatch: based, stay: true });
-      onDone();
-    });
-
-  const conflict = error instanceof Problem && error.status === 412 ? error : undefined;
   return (
-    <form
-      class="form editor"
-      onSubmit={(e) => {
-        e.preventDefault();
-        void save();
-      }}
-    >
-      <label for="rule-text">The rule, as in a rules file</label>
-      <textarea id="rule-text" ref={area} class="code" rows={Math.min(24, Math.max(8, text.split("\n").length + 1))} spellcheck={false} value={text} onInput={(e) => setText(e.currentTarget.value)} />
-      <label for="rule-note">Why, for the history</label>
-      <input id="rule-note" value={note} maxLength={1000} onInput={(e) => setNote(e.currentTarget.value)} />
-      {error && !conflict && <Wrong error={error} />}
-      {checked !== "" && <Notice tone="good">{checked}</Notice>}
+    <Review diff={diff} attempt={attempt} onSave={save} onBack={onBack}>
       {conflict && (
         <Notice tone="warn">
-          <p>{conflict.message} From what is there to what you wrote it is:</p>
-          <Diff text={conflict.diff} />
-          {conflict.current && (
+          <p>
+            {conflict.message} {there && "From what is there to what you wrote it is:"}
+          </p>
+          {there && <Diff text={conflict.diff} />}
+          {item && (
             <p class="row">
-              <button
-                type="button"
-                onClick={() => {
-                  if (conflict.current) setBased(conflict.current.revision);
-                  setError(undefined);
-                }}
-              >
-                Keep what I wrote
+              <button type="button" onClick={keep}>
+                {there ? "Keep what I wrote" : "Make it anew"}
               </button>
-              <button
-                type="button"
-                onClick={() => {
-                  if (conflict.current) {
-                    setText(yaml(conflict.current.rule));
-                    setBased(conflict.current.revision);
-                  }
-                  setError(undefined);
-                }}
-              >
-                Take what is there
-              </button>
+              {there?.rule && (
+                <button type="button" onClick={() => there.rule && onTake({ ...there, rule: there.rule })}>
+                  Take what is there
+                </button>
+              )}
             </p>
           )}
         </Notice>
       )}
-      <p class="row">
-        <button type="submit" class="primary" disabled={busy || conflict !== undefined}>
-          Save
-        </button>
-        <button type="button" disabled={busy} onClick={() => void check()}>
-          Check
-        </button>
-        <button type="button" onClick={onDone}>
-          Cancel
-        </button>
-      </p>
-    </form>
+    </Review>
   );
+}
+
+interface Props {
+  namespace: string;
+  /** The rule that is changed; undefined for one that is to be made. */
+  item: RuleItem | undefined;
+  text?: string;
+  onDone: (id: string) => void;
+  onCancel: () => void;
+}
+
+/** Changes or makes one rule as text. */
+export function Editor({ namespace, item, text: given, onDone, onCancel }: Props) {
+  const [base, setBase] = useState(item);
+  const [text, setText] = useState(given ?? (item ? yaml(item.rule) : ""));
+  const [note, setNote] = useState("");
+  const [diff, setDiff] = useState<string | undefined>();
+  const attempt = useAttempt();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const writing = diff === undefined;
+  useLayoutEffect(() => {
+    if (writing) area.current?.focus();
+  }, [writing]);
+
+  const { error } = attempt;
+  useLayoutEffect(() => {
+    const line = error instanceof Problem ? error.errors.find((e) => e.line !== undefined)?.line : undefined;
+    if (line !== undefined) mark(area.current, line);
+  }, [error]);
+  const review = (): void =>
+    void attempt.run(async () => {
+      const made = await preview(namespace, text);
+      if (made) refuseOther(made.id, made.action, item);
+      setDiff(made?.text ?? "");
+    });
+  if (!writing) {
+    return (
+      <RuleReview
+        namespace={namespace}
+        draft={text}
+        note={note}
+        item={base}
+        diff={diff}
+        onTake={(taken) => {
+          setBase(taken);
+          setText(yaml(taken.rule));
+          setDiff(undefined);
+        }}
+        onBack={() => setDiff(undefined)}
+        onDone={onDone}
+      />
+    );
+  }
+  return (
+    <Form
+      attempt={attempt}
+      class="form editor"
+      fields={[]}
+      onSubmit={review}
+      end={
+        <>
+          <button type="submit" class="primary" aria-disabled={attempt.busy}>
+            Review
+          </button>
+          <button type="button" onClick={onCancel}>
+            Cancel
+          </button>
+        </>
+      }
+    >
+      <Field id="rule-text" label="The rule, as in a rules file" errors={[]}>
+        {(props) => (
+          <textarea
+            {...props}
+            aria-invalid={error !== undefined}
+            ref={area}
+            class="code"
+            rows={Math.min(24, Math.max(8, text.split("\n").length + 1))}
+            spellcheck={false}
+            value={text}
+            onInput={(e) => setText(e.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <NoteField id="rule-note" note={note} onChange={setNote} />
+    </Form>
+  );
+}
+
+/** Throws if a draft is of another rule than the one that is changed, or of one that is there and should not be. */
+export function refuseOther(id: string, action: string, item: RuleItem | undefined): void {
+  if (item && id !== item.rule.id) {
+    throw new Problem(422, "A rule cannot be renamed: make another, and delete this one.", [{ path: "id", value: id, want: item.rule.id }]);
+  }
+  if (!item && action !== "create") throw taken(id);
+}
+
+export function taken(id: string): Problem {
+  return new Problem(409, `There is a rule ${id} already.`, [{ path: "id", value: id, want: "an id that no other rule has" }]);
 }
 
 /** Selects a line. */

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 
 import { call, type Explanation } from "../api.ts";
+import { useAttempt } from "../attempt.ts";
 import { count, span, wait } from "../format.ts";
 import { pairs } from "../pairs.ts";
 import { Effect, KeyOf, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
@@ -17,29 +18,21 @@ onForget(() => Object.assign(kept, sample));
 
 export function Explain({ namespace, query }: { namespace: string; query: URLSearchParams }) {
   const [form, setForm] = useState({ ...kept, rule: query.get("rule") ?? "" });
-  const [error, setError] = useState<Error | undefined>();
-  const [busy, setBusy] = useState(false);
   const [said, setSaid] = useState<Explanation | undefined>();
+  const attempt = useAttempt();
   const set = (change: Partial<typeof form>): void => {
     Object.assign(kept, change);
     setForm({ ...form, ...change });
   };
-  const ask = async (event: Event): Promise<void> => {
+  const ask = (event: Event): void => {
     event.preventDefault();
-    setBusy(true);
-    setError(undefined);
-    try {
-      const json: Record<string, unknown> = {};
-      if (form.way === "attributes") json["attributes"] = pairs(form.attributes, "=");
-      else json["request"] = { method: form.method, url: form.url, ip: form.ip, headers: pairs(form.headers, ":") };
-      if (form.rule !== "") json["rule"] = form.rule;
-      if (form.cost !== "") json["cost"] = Number(form.cost);
-      setSaid(await call<Explanation>("/v1/explain", { method: "POST", query: { namespace }, json }));
-    } catch (err) {
-      setSaid(undefined);
-      setError(err as Error);
-    }
-    setBusy(false);
+    const json: Record<string, unknown> = {};
+    if (form.way === "attributes") json["attributes"] = pairs(form.attributes, "=");
+    else json["request"] = { method: form.method, url: form.url, ip: form.ip, headers: pairs(form.headers, ":") };
+    if (form.rule !== "") json["rule"] = form.rule;
+    if (form.cost !== "") json["cost"] = Number(form.cost);
+    setSaid(undefined);
+    void attempt.run(async () => setSaid(await call<Explanation>("/v1/explain", { method: "POST", query: { namespace }, json })));
   };
   return (
     <>
@@ -47,7 +40,7 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
         <h1 tabIndex={-1}>Explain</h1>
         <p class="muted lead">Which rules match a request, and what each would say now. Nothing is taken.</p>
       </div>
-      <form class="card form" onSubmit={(e) => void ask(e)}>
+      <form class="card form" onSubmit={ask}>
         <fieldset class="ways">
           <legend>Describe it by</legend>
           {(["request", "attributes"] as const).map((way) => (
@@ -98,13 +91,13 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
             <input id="x-cost" type="number" min={0} size={8} placeholder="as rules say" value={form.cost} onInput={(e) => set({ cost: e.currentTarget.value })} />
           </div>
           <div class="end">
-            <button type="submit" class="primary" disabled={busy}>
-              {busy ? "Asking …" : "Explain"}
+            <button type="submit" class="primary" aria-disabled={attempt.busy}>
+              {attempt.busy ? "Asking …" : "Explain"}
             </button>
           </div>
         </div>
       </form>
-      {error && <Wrong error={error} />}
+      {attempt.error && <Wrong error={attempt.error} />}
       {said && <Said said={said} />}
     </>
   );

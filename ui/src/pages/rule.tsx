@@ -1,29 +1,39 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { call, Problem, type Revision, type RevisionsPage, type RuleItem } from "../api.ts";
+import { changes } from "../changes.ts";
 import { ago, count, plural, stamp } from "../format.ts";
+import { Confirm } from "../parts/confirm.tsx";
 import { Diff } from "../parts/diff.tsx";
-import { Badge, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { NoteField } from "../parts/form.tsx";
+import { ActionBadge, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
 import { useLoad, useNow } from "../poll.ts";
-import type { Session } from "../session.ts";
+import { powers, type Session } from "../session.ts";
 import { yaml } from "../yaml.ts";
 import { Editor } from "./editor.tsx";
 import { Flags } from "./rules.tsx";
 
 export function RulePage({ session, id }: { session: Session; id: string }) {
-  const { namespace, who } = session;
+  const { namespace } = session;
+  const may = powers(session);
   const now = useNow();
   const [editing, setEditing] = useState(false);
+  const [deleting, setDeleting] = useState(false);
+  const title = useRef<HTMLHeadingElement>(null);
   const at = "/v1/rules/" + encodeURIComponent(id);
   const rule = useLoad((signal) => call<RuleItem>(at, { query: { namespace }, signal }), JSON.stringify([namespace, id]));
-  const item = rule.data?.rule.id === id ? rule.data : undefined;
+  const gone = rule.error instanceof Problem && rule.error.status === 404 ? rule.error : undefined;
+  const item = rule.data?.rule.id === id && !gone ? rule.data : undefined;
   return (
     <>
       <p class="crumbs">
         <a href="/rules">Rules</a>
       </p>
       <div class="page-head">
-        <h1 tabIndex={-1}>{id}</h1>
+        <h1 ref={title} tabIndex={-1}>
+          {id}
+        </h1>
         {item && (
           <p class="summary">
             <Flags rule={item.rule} />
@@ -33,7 +43,8 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           </p>
         )}
       </div>
-      {rule.error && (rule.error instanceof Problem && rule.error.status === 404 ? <Notice tone="warn">{rule.error.message} Its history is below, if it has one.</Notice> : <Wrong error={rule.error} />)}
+      {gone && <Notice tone="warn">{gone.message} Its history is below, if it has one.</Notice>}
+      {rule.error && !gone && <Wrong error={rule.error} />}
       {!item && !rule.error && <Waiting what="the rule" />}
       {item && !editing && (
         <section aria-label="The rule as in a rules file">
@@ -44,10 +55,15 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
             <a class="button" href={"/explain?" + new URLSearchParams({ rule: id }).toString()}>
               Try a request
             </a>
-            {who?.role !== "viewer" && (
-              <button type="button" onClick={() => setEditing(true)}>
-                Edit
-              </button>
+            {may.rules && (
+              <>
+                <button type="button" onClick={() => setEditing(true)}>
+                  Edit
+                </button>
+                <button type="button" onClick={() => setDeleting(true)}>
+                  Delete …
+                </button>
+              </>
             )}
           </p>
         </section>
@@ -59,17 +75,60 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           onDone={() => {
             setEditing(false);
             rule.again();
+            title.current?.focus();
+          }}
+          onCancel={() => setEditing(false)}
+        />
+      )}
+      {item && deleting && (
+        <DeleteRule
+          namespace={namespace}
+          item={item}
+          onStale={rule.again}
+          onClose={() => setDeleting(false)}
+          onDone={() => {
+            setDeleting(false);
+            rule.again();
           }}
         />
       )}
-      <History key={`${namespace} ${id} ${item?.revision}`} namespace={namespace} id={id} />
+      <History key={`${namespace} ${id} ${item?.revision} ${gone !== undefined}`} namespace={namespace} id={id} />
     </>
   );
 }
 
+interface Deleting {
+  namespace: string;
+  item: RuleItem;
+  /** It is not what was looked at. */
+  onStale: () => void;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function DeleteRule({ namespace, item, onStale, onClose, onDone }: Deleting) {
+  const [note, setNote] = useState("");
+  const { id } = item.rule;
+  const remove = async (): Promise<void> => {
+    try {
+      await call("/v1/rules/" + encodeURIComponent(id), { method: "DELETE", query: { namespace, note: note || undefined }, ifMatch: item.revision, stay: true });
+    } catch (err) {
+      if (err instanceof Problem && err.status === 412) onStale(); // the text below becomes what is there
+      throw err;
+    }
+  };
+  return (
+    <Confirm title={`Delete the rule ${id}?`} yes={`Delete ${id}`} no="Keep it" onYes={remove} onDone={onDone} onClose={onClose} goes>
+      <p>From then on it limits nobody, on any node of {namespace}. Its history stays.</p>
+      <Diff text={changes(yaml(item.rule), "")} />
+      <NoteField id="delete-note" note={note} onChange={setNote} />
+    </Confirm>
+  );
+}
+
 function History({ namespace, id }: { namespace: string; id: string }) {
-  const [cursors, setCursors] = useState<string[]>([]);
-  const cursor = cursors[cursors.length - 1];
+  const pages = usePages();
+  const { cursor } = pages;
   const { data, error } = useLoad((signal) => call<RevisionsPage>("/v1/revisions", { query: { namespace, kind: "rule", id, cursor, limit: "10" }, signal }), `${cursor}`);
   return (
     <section aria-labelledby="history-title">
@@ -80,25 +139,14 @@ function History({ namespace, id }: { namespace: string; id: string }) {
       {data && (
         <ol class="history">
           {data.revisions.map((r, i) => (
-            <Change key={r.revision} of={r} namespace={namespace} id={id} open={i === 0 && cursors.length === 0} />
+            <Change key={r.revision} of={r} namespace={namespace} id={id} open={i === 0 && pages.number === 1} />
           ))}
         </ol>
       )}
-      {data && (cursors.length > 0 || data.next !== undefined) && (
-        <nav class="pager" aria-label="Pages of the history">
-          <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-            Later
-          </button>
-          <button type="button" disabled={data.next === undefined} onClick={() => data.next !== undefined && setCursors([...cursors, data.next])}>
-            Earlier
-          </button>
-        </nav>
-      )}
+      {data && <Pager pages={pages} next={data.next} label="Pages of the history" words={["Later", "Earlier"]} />}
     </section>
   );
 }
-
-const words: Record<string, string> = { create: "made", update: "changed", delete: "deleted" };
 
 /** One change. Its difference is asked for when it is opened. */
 function Change({ of, namespace, id, open }: { of: Revision; namespace: string; id: string; open: boolean }) {
@@ -109,7 +157,7 @@ function Change({ of, namespace, id, open }: { of: Revision; namespace: string; 
       <details open={open} onToggle={(e) => setOpened(e.currentTarget.open)}>
         <summary>
           <span class="num revision">{count(of.revision)}</span>
-          {what && <Badge tone={what.action === "delete" ? "bad" : what.action === "create" ? "good" : "plain"}>{words[what.action] ?? what.action}</Badge>}
+          {what && <ActionBadge action={what.action} />}
           <span class="num">{stamp(of.time)}</span>
           <span>by {of.actor}</span>
           {of.count > 1 && <span class="muted">with {plural(of.count - 1, "other")}</span>}

@@ -2,19 +2,28 @@ import { useEffect, useState } from "preact/hooks";
 
 import { call, type Json, type Rule, type RuleItem, type RulesPage } from "../api.ts";
 import { ago, count, plural, stamp } from "../format.ts";
-import { Badge, Empty, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
 import { enter, Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
 import { go } from "../route.ts";
+import { powers, type Session } from "../session.ts";
 import { yaml } from "../yaml.ts";
+import { NewRule } from "./newrule.tsx";
 
 const pageSize = 50;
 
-export function Rules({ namespace, query }: { namespace: string; query: URLSearchParams }) {
+export function Rules({ session, query }: { session: Session; query: URLSearchParams }) {
+  return query.has("new") && powers(session).rules ? <NewRule namespace={session.namespace} /> : <RuleList session={session} query={query} />;
+}
+
+function RuleList({ session, query }: { session: Session; query: URLSearchParams }) {
+  const { namespace } = session;
+  const may = powers(session);
   const asked = query.get("q") ?? "";
   const [text, setText] = useState(asked);
-  const [cursors, setCursors] = useState<string[]>([]); // of the pages before this one, the first of which has none
-  const cursor = cursors[cursors.length - 1];
+  const pages = usePages();
+  const { cursor } = pages;
   const { data, error, loading } = useLoad(
     (signal) => call<RulesPage>("/v1/rules", { query: { namespace, q: asked || undefined, cursor, limit: `${pageSize}` }, signal }),
     JSON.stringify([namespace, asked, cursor]),
@@ -25,7 +34,7 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
   useEffect(() => {
     if (text === asked) return;
     const timer = window.setTimeout(() => {
-      setCursors([]);
+      pages.first();
       go(text === "" ? "/rules" : "/rules?" + new URLSearchParams({ q: text }).toString(), true);
     }, 200);
     return () => window.clearTimeout(timer);
@@ -54,7 +63,13 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
             if (e.key === "ArrowDown") enter("rules");
           }}
         />
+        {may.rules && (
+          <a class="button primary" href="/rules?new">
+            New rule
+          </a>
+        )}
       </div>
+      {session.who?.read_only && <Notice tone="plain">Rules cannot be changed here: {session.who.read_only}.</Notice>}
       {error && <Wrong error={error} />}
       {!data && !error && <Waiting what="the rules" />}
       {data && (
@@ -67,7 +82,7 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
           busy={loading}
           empty={
             <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule has “${asked}” in it.`}>
-              {asked === "" && (
+              {asked === "" && may.rules && (
                 <p>
                   <code>headgate rules apply -f rules.yaml</code> puts those of a file in force.
                 </p>
@@ -76,17 +91,7 @@ export function Rules({ namespace, query }: { namespace: string; query: URLSearc
           }
         />
       )}
-      {data && (cursors.length > 0 || data.next !== undefined) && (
-        <nav class="pager" aria-label="Pages">
-          <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-            Before
-          </button>
-          <span class="muted">page {cursors.length + 1}</span>
-          <button type="button" disabled={data.next === undefined} onClick={() => data.next !== undefined && setCursors([...cursors, data.next])}>
-            Next
-          </button>
-        </nav>
-      )}
+      {data && <Pager pages={pages} next={data.next} label="Pages" />}
     </>
   );
 }

@@ -48,12 +48,17 @@ export function Effect({ rule }: { rule: Explained }) {
 
 export function KeyOf({ rule }: { rule: Explained }) {
   if (rule.key.length === 0) return <span class="muted">everybody together</span>;
+  return <Pairs of={rule.key.map((part) => [part.attribute, part.value])} />;
+}
+
+/** Attributes and their values, one a line. */
+export function Pairs({ of }: { of: [string, string][] }) {
   return (
     <>
-      {rule.key.map((part) => (
-        <span class="pair" key={part.attribute}>
-          <span class="muted">{part.attribute}=</span>
-          {part.value}
+      {of.map(([name, value]) => (
+        <span class="pair" key={name}>
+          <span class="muted">{name}=</span>
+          {value}
         </span>
       ))}
     </>

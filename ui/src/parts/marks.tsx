@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import { Problem } from "../api.ts";
+import { Problem, type Difference, type FieldError } from "../api.ts";
 
 export type Tone = "good" | "warn" | "bad" | "plain";
 
@@ -14,6 +14,14 @@ export function Badge({ tone, title, children }: { tone: Tone; title?: string; c
   );
 }
 
+const done = { create: ["good", "made"], update: ["plain", "changed"], delete: ["bad", "deleted"] } as const;
+
+/** What became of something. */
+export function ActionBadge({ action }: { action: Difference["action"] }) {
+  const [tone, word] = done[action];
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
 export function Notice({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return (
     <div class={`notice ${tone}`} role={tone === "bad" ? "alert" : "status"}>
@@ -22,9 +30,9 @@ export function Notice({ tone, children }: { tone: Tone; children: ComponentChil
   );
 }
 
-/** What is wrong, with each field that is. */
-export function Wrong({ error }: { error: Error }) {
-  const fields = error instanceof Problem ? error.errors : [];
+/** What is wrong, with each field that is, but for those that are said elsewhere. */
+export function Wrong({ error, but }: { error: Error; but?: (field: FieldError) => boolean }) {
+  const fields = (error instanceof Problem ? error.errors : []).filter((f) => !but?.(f));
   return (
     <Notice tone="bad">
       <p>{error.message}</p>
@@ -32,8 +40,8 @@ export function Wrong({ error }: { error: Error }) {
         <ul>
           {fields.map((f) => (
             <li key={`${f.path} ${f.line} ${f.column}`}>
-              {f.line ? `Line ${f.line}, ` : ""}
-              <code>{f.path}</code>
+              {f.line ? `Line ${f.line}${f.path === "" ? "" : ", "}` : ""}
+              {f.path !== "" && <code>{f.path}</code>}
               {f.value ? `: ${f.value}` : ""}; want {f.want}
             </li>
           ))}

@@ -1,19 +1,27 @@
 // What the keyboard does besides what browsers do.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { go, menu } from "../route.ts";
+import { recall, remember } from "../keep.ts";
+import { go, type MenuEntry } from "../route.ts";
 
 /** A letter that follows "g" within this is taken for a page. */
 const soon = 1_500;
 
-export function Shortcuts({ api }: { api: boolean }) {
+/** Who speaks to the browser, or presses keys by chance, turns them off (WCAG 2.2, 2.1.4). */
+const kept = "headgate-keys";
+
+export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntry[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const [on, setOn] = useState(() => recall(kept) !== "off");
+  const shown = useRef(menu);
+  shown.current = menu;
   useEffect(() => {
-    let began = 0;
+    if (!on) return;
+    let began = -soon;
     const press = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || dialog.current?.open || isWriting(event.target)) return;
-      const page = event.timeStamp - began < soon ? menu.find((m) => m.key === event.key) : undefined;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || isWriting(event.target)) return;
+      const page = event.timeStamp - began < soon ? shown.current.find((m) => m.key === event.key) : undefined;
       began = event.key === "g" ? event.timeStamp : -soon;
       if (page) go(page.path);
       else if (event.key === "?") dialog.current?.showModal();
@@ -23,12 +31,12 @@ export function Shortcuts({ api }: { api: boolean }) {
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, []);
+  }, [on]);
   return (
     <>
       <footer>
         <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
-          Keys <kbd>?</kbd>
+          Keys {on && <kbd>?</kbd>}
         </button>
         {api && <a href="/openapi.json">API</a>}
         <a href="/metrics">Metrics</a>
@@ -55,7 +63,7 @@ export function Shortcuts({ api }: { api: boolean }) {
             <dt>
               <kbd>↓</kbd> <kbd>↑</kbd>
             </dt>
-            <dd>From rule to rule</dd>
+            <dd>From row to row of a table</dd>
           </div>
           <div>
             <dt>
@@ -64,6 +72,19 @@ export function Shortcuts({ api }: { api: boolean }) {
             <dd>This list</dd>
           </div>
         </dl>
+        <p>
+          <label>
+            <input
+              type="checkbox"
+              checked={on}
+              onChange={(e) => {
+                setOn(e.currentTarget.checked);
+                remember(kept, e.currentTarget.checked ? "on" : "off");
+              }}
+            />{" "}
+            Keys of one letter or sign are on
+          </label>
+        </p>
         <form method="dialog">
           <button type="submit" class="primary">
             Close

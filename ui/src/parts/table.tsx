@@ -16,6 +16,8 @@ export interface Column<T> {
   value?: (row: T) => number;
   /** Rows of one group have one cell in common. */
   common?: boolean;
+  /** It needs room: in a card it stands below its name. */
+  large?: boolean;
 }
 
 interface Props<T> {
@@ -52,7 +54,7 @@ export function Table<T>({ name, label, columns, rows, keyOf, empty, dense = fal
         </tr>
       </thead>
       {groups(rows, groupOf).map((group) => (
-        <tbody key={group[0] && groupOf?.(group[0])} role="rowgroup">
+        <tbody key={group[0] && groupOf?.(group[0])} role="rowgroup" class={groupOf && "together"}>
           {group.map((row, i) => (
             <tr key={keyOf(row)} role="row" {...rowOf?.(row)}>
               {columns.map((c, n) => (c.common && i > 0 ? null : <Cell key={c.name} of={c} row={row} heads={n === 0} spans={c.common ? group.length : 1} />))}
@@ -72,7 +74,7 @@ export function Table<T>({ name, label, columns, rows, keyOf, empty, dense = fal
 
 function Cell<T>({ of, row, heads, spans }: { of: Column<T>; row: T; heads: boolean; spans: number }) {
   const props = {
-    class: of.num ? "num" : undefined,
+    class: of.num ? "num" : of.large ? "large" : undefined,
     title: of.full?.(row),
     rowSpan: spans > 1 ? spans : undefined,
     "data-label": of.name,

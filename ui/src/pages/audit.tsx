@@ -1,0 +1,118 @@
+import { useState } from "preact/hooks";
+
+import { call, type AuditPage, type Difference, type FailedLogin, type Revision } from "../api.ts";
+import { changes } from "../changes.ts";
+import { count, plural, stamp } from "../format.ts";
+import { Diff } from "../parts/diff.tsx";
+import { ActionBadge, Badge, Empty, Waiting, Wrong } from "../parts/marks.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
+import { Table, type Column } from "../parts/table.tsx";
+import { useLoad } from "../poll.ts";
+import { yaml } from "../yaml.ts";
+
+const kinds = ["rule", "client", "override", "token", "webhook", "event"];
+
+/** Who changed what, and when: all that the token covers, in all namespaces. */
+export function Audit() {
+  const [kind, setKind] = useState("");
+  const pages = usePages();
+  const { data, error } = useLoad(
+    (signal) => call<AuditPage>("/v1/audit", { query: { kind: kind || undefined, cursor: pages.cursor, limit: "30" }, signal }),
+    JSON.stringify([kind, pages.cursor]),
+  );
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>Audit</h1>
+        <p class="muted lead">Who changed what, from where and when, and what it was before; in all namespaces that your token is for.</p>
+      </div>
+      <div class="toolbar">
+        <label for="kind">Changes of</label>
+        <select
+          id="kind"
+          value={kind}
+          onChange={(e) => {
+            pages.first();
+            setKind(e.currentTarget.value);
+          }}
+        >
+          <option value="">everything</option>
+          {kinds.map((k) => (
+            <option key={k} value={k}>
+              {k}s
+            </option>
+          ))}
+        </select>
+      </div>
+      {error && <Wrong error={error} />}
+      {!data && !error && <Waiting what="the audit" />}
+      {data && (
+        <Table name="audit" label="Changes" columns={columns} rows={data.audit} keyOf={(r) => `${r.revision}`} empty={<Empty title="Nothing was changed, or the log does not reach back that far." />} />
+      )}
+      {data && <Pager pages={pages} next={data.next} label="Pages of the audit" words={["Later", "Earlier"]} />}
+      {data?.failed_logins && data.failed_logins.count > 0 && (
+        <section aria-labelledby="logins-title">
+          <h2 id="logins-title">Tokens that were not good</h2>
+          <p class="muted">{plural(data.failed_logins.count, "time")} since the rules service was started; the last:</p>
+          <Table name="logins" label={{ by: "logins-title" }} columns={loginColumns} rows={data.failed_logins.recent.slice(-10).reverse()} keyOf={(l) => `${l.time} ${l.from}`} />
+        </section>
+      )}
+    </>
+  );
+}
+
+const columns: Column<Revision>[] = [
+  { name: "When", cell: ({ time }) => <Stamp of={time} /> },
+  {
+    name: "Who",
+    cell: ({ actor, from }) => (
+      <>
+        {actor}
+        {from && <span class="row-note">from {from}</span>}
+      </>
+    ),
+  },
+  {
+    name: "Did",
+    cell: ({ action, note, revision }) => (
+      <>
+        <code>{action}</code> <span class="row-note">revision {count(revision)}</span>
+        {note && <span class="row-note note">“{note}”</span>}
+      </>
+    ),
+  },
+  { name: "In", cell: ({ namespace }) => namespace },
+  { name: "What", large: true, cell: (r) => <What of={r} /> },
+];
+
+function Stamp({ of }: { of: string }) {
+  return <span class="num stamp">{stamp(of)}</span>;
+}
+
+/** The first of what was changed, each with what it was and is. */
+function What({ of }: { of: Revision }) {
+  const list = of.diff ?? [];
+  return (
+    <div class="what">
+      {list.slice(0, 5).map((d) => (
+        <details key={`${d.kind} ${d.id}`}>
+          <summary>
+            {d.kind !== "event" && <ActionBadge action={d.action} />} {d.kind} {d.id}
+          </summary>
+          <Change of={d} />
+        </details>
+      ))}
+      {of.count > Math.min(5, list.length) && <span class="muted">and {plural(of.count - Math.min(5, list.length), "other")}</span>}
+    </div>
+  );
+}
+
+function Change({ of }: { of: Difference }) {
+  return <Diff text={changes(of.before ? yaml(of.before) : "", of.after ? yaml(of.after) : "")} />;
+}
+
+const loginColumns: Column<FailedLogin>[] = [
+  { name: "When", cell: ({ time }) => <Stamp of={time} /> },
+  { name: "From", cell: ({ from }) => from },
+  { name: "Answer", cell: ({ denied }) => (denied ? <Badge tone="warn">not listened to</Badge> : "refused") },
+];

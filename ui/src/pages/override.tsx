@@ -1,0 +1,214 @@
+import { useLayoutEffect, useState } from "preact/hooks";
+
+import { call, clock, Problem, type FieldError, type Override, type OverrideItem, type RulesPage } from "../api.ts";
+import { useAttempt } from "../attempt.ts";
+import { changes } from "../changes.ts";
+import { given, listOf } from "../draft.ts";
+import { localTime, span } from "../format.ts";
+import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
+import { Field, Form, wrongAt } from "../parts/form.tsx";
+import { Notice } from "../parts/marks.tsx";
+import { Review } from "../parts/review.tsx";
+import { useLoad } from "../poll.ts";
+import { onForget } from "../session.ts";
+import { yaml } from "../yaml.ts";
+
+/** Whom the next is for, if another page has said so. It is not put in the address: it may be a client's key. */
+let meant: Attribute[] | undefined;
+onForget(() => (meant = undefined));
+
+export function forClient(who: Attribute[]): void {
+  meant = who;
+}
+
+const fields = ["client", "rule", "limits", "expires", "note"];
+
+type Gives = "limits" | "unlimited" | "block";
+
+const gifts: [Gives, string][] = [
+  ["limits", "other limits"],
+  ["unlimited", "no limit"],
+  ["block", "nothing: it is blocked"],
+];
+
+const hour = 3_600_000;
+const spans = [hour, 24 * hour, 7 * 24 * hour];
+
+interface Props {
+  namespace: string;
+  /** The override that is changed; undefined for one that is to be made. */
+  item: OverrideItem | undefined;
+  onDone: (saved: OverrideItem) => void;
+  onCancel: () => void;
+}
+
+/** Makes an override, or changes one. */
+export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
+  const was = item?.override;
+  const [client, setClient] = useState<Attribute[]>(() => (was ? Object.entries(was.client).map(([name, value]) => ({ name, value })) : (meant ?? [{ name: "user", value: "" }])));
+  const [form, setForm] = useState({
+    rule: was?.rule ?? "",
+    gives: (was?.block ? "block" : was?.unlimited ? "unlimited" : "limits") as Gives,
+    limits: (was?.limits ?? []).join(", "),
+    until: localTime(was ? Date.parse(was.expires) : clock() + 24 * hour),
+    note: was?.note ?? "",
+  });
+  const [base, setBase] = useState(item);
+  const [diff, setDiff] = useState<string | undefined>();
+  const attempt = useAttempt();
+  const writing = diff === undefined;
+  useLayoutEffect(() => {
+    if (writing && !attempt.error) document.getElementById(was || client[0]?.value ? "o-limits" : "o-value-0")?.focus();
+  }, [writing]);
+  useLayoutEffect(() => () => (meant = undefined), []);
+  const { data: rules } = useLoad((signal) => call<RulesPage>("/v1/rules", { query: { namespace, limit: "100" }, signal }), namespace);
+  const set = (change: Partial<typeof form>): void => setForm({ ...form, ...change });
+
+  const made = (): { client: Record<string, string>; expires: string } => {
+    const { rule, gives, limits, until, note } = form;
+    const at = new Date(until);
+    // A time that was not touched stays to the second.
+    const expires = was && until === localTime(Date.parse(was.expires)) ? was.expires : Number.isNaN(at.getTime()) ? "" : at.toISOString().replace(".000Z", "Z");
+    return {
+      ...(was ? { id: was.id } : {}),
+      client: valuesOf(client),
+      ...given({ rule, limits: gives === "limits" ? listOf(limits) : [], unlimited: gives === "unlimited", block: gives === "block" }),
+      expires,
+      ...given({ note }),
+    };
+  };
+  const review = (): void =>
+    void attempt.run(async () => {
+      const next = made();
+      const wrong: FieldError[] = [];
+      if (client.some((a) => a.name.trim() === "" || a.value === "")) wrong.push({ path: "client", want: "an attribute and its value, as in user and acme" });
+      if (next.expires === "") wrong.push({ path: "expires", want: "a date and a time" });
+      else if (Date.parse(next.expires) <= clock()) wrong.push({ path: "expires", want: "a time to come" });
+      if (form.gives === "limits" && listOf(form.limits).length === 0) wrong.push({ path: "limits", want: "a limit, as in 500/s" });
+      if (wrong.length > 0) throw new Problem(422, "It is not whole yet.", wrong);
+      // A rule with these limits is right if they are.
+      if (form.gives === "limits") await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "override", limits: listOf(form.limits) }, stay: true });
+      setDiff(changes(base ? yaml(base.override) : "", yaml(next)));
+    });
+  const save = (): void =>
+    void attempt
+      .run(async () => {
+        const options = { query: { namespace }, json: made(), stay: true };
+        onDone(
+          base
+            ? await call<OverrideItem>("/v1/overrides/" + encodeURIComponent(base.override.id), { method: "PUT", ifMatch: base.revision, ...options })
+            : await call<OverrideItem>("/v1/overrides", { method: "POST", ...options }),
+        );
+      });
+  const { error } = attempt;
+  // What is wrong with a field is said there.
+  useLayoutEffect(() => {
+    if (error instanceof Problem && error.status !== 412 && fields.some((f) => wrongAt(error, f).length > 0)) setDiff(undefined);
+  }, [error]);
+  const conflict = error instanceof Problem && error.status === 412 ? error : undefined;
+  const there = conflict?.current;
+  if (!writing) {
+    return (
+      <Review diff={diff} attempt={attempt} onSave={save} onBack={() => setDiff(undefined)}>
+        {conflict && (
+          <Notice tone="warn">
+            <p>{conflict.message}</p>
+            {there?.override && (
+              <p>
+                <button
+                  type="button"
+                  onClick={() => {
+                    if (!there.override) return;
+                    setBase({ ...there, override: there.override });
+                    setDiff(changes(yaml(there.override), yaml(made())));
+                    attempt.clear();
+                  }}
+                >
+                  Show what it is against that
+                </button>
+              </p>
+            )}
+          </Notice>
+        )}
+      </Review>
+    );
+  }
+  return (
+    <Form
+      attempt={attempt}
+      fields={fields}
+      onSubmit={review}
+      end={
+        <>
+          <button type="submit" class="primary" aria-disabled={attempt.busy}>
+            Review
+          </button>
+          <button type="button" onClick={onCancel}>
+            Cancel
+          </button>
+        </>
+      }
+    >
+      <fieldset class="group">
+        <legend>Who</legend>
+        <Attributes id="o" attributes={client} onChange={setClient} error={error} path="client" least={1} />
+        <p>
+          <button type="button" onClick={() => setClient([...client, { name: "", value: "" }])}>
+            Or who has …
+          </button>
+        </p>
+      </fieldset>
+      <fieldset class="ways">
+        <legend>Gets</legend>
+        {gifts.map(([value, says]) => (
+          <label key={value}>
+            <input type="radio" name="gives" checked={form.gives === value} onChange={() => set({ gives: value })} /> {says}
+          </label>
+        ))}
+      </fieldset>
+      <div class="fields">
+        {form.gives === "limits" && (
+          <Field id="o-limits" label="Limits" class="wide" help="As 500/s or 10000/h; several with commas between." errors={wrongAt(error, "limits")}>
+            {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}
+          </Field>
+        )}
+        <Field id="o-rule" label="Under the rule" class="wide" help="Empty: under every rule that counts by one of these attributes." errors={wrongAt(error, "rule")}>
+          {(props) => <input {...props} list="rule-ids" autocomplete="off" spellcheck={false} placeholder="every rule" value={form.rule} onInput={(e) => set({ rule: e.currentTarget.value })} />}
+        </Field>
+        <datalist id="rule-ids">
+          {(rules?.rules ?? []).map(({ rule }) => (
+            <option key={rule.id} value={rule.id} />
+          ))}
+        </datalist>
+      </div>
+      <div class="fields">
+        <Field id="o-until" label="Until, in your time" errors={[...wrongAt(error, "expires"), ...wrongAt(error, "for")]}>
+          {(props) => <input {...props} type="datetime-local" value={form.until} onInput={(e) => set({ until: e.currentTarget.value })} />}
+        </Field>
+        <div class="beside row">
+          {spans.map((ms) => (
+            <button key={ms} type="button" onClick={() => set({ until: localTime(clock() + ms) })}>
+              in {span(ms)}
+            </button>
+          ))}
+        </div>
+        <Field id="o-note" label="Why" class="wide" errors={wrongAt(error, "note")}>
+          {(props) => <input {...props} maxLength={1000} value={form.note} onInput={(e) => set({ note: e.currentTarget.value })} />}
+        </Field>
+      </div>
+    </Form>
+  );
+}
+
+/** What it grants, in words. */
+export function Grant({ of }: { of: Override }) {
+  if (of.block) return <>blocked</>;
+  if (of.unlimited) return <>no limit</>;
+  return (
+    <span class="badges">
+      {(of.limits ?? []).map((l) => (
+        <code key={l}>{l}</code>
+      ))}
+    </span>
+  );
+}

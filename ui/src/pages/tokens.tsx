@@ -1,0 +1,232 @@
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+
+import { call, type Token, type TokensPage } from "../api.ts";
+import { useAttempt } from "../attempt.ts";
+import { given, listOf } from "../draft.ts";
+import { ago, stamp } from "../format.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Choice, Field, Form, wrongAt } from "../parts/form.tsx";
+import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
+import { Table, type Column } from "../parts/table.tsx";
+import { useLoad, useNow } from "../poll.ts";
+import { go } from "../route.ts";
+import type { Session } from "../session.ts";
+
+interface Created {
+  token: Token;
+  secret: string;
+}
+
+export function Tokens({ session, query }: { session: Session; query: URLSearchParams }) {
+  const pages = usePages();
+  const now = useNow();
+  const [created, setCreated] = useState<Created | undefined>();
+  const [revoking, setRevoking] = useState<Token | undefined>();
+  const { data, error, again } = useLoad((signal) => call<TokensPage>("/v1/tokens", { query: { cursor: pages.cursor, limit: "50" }, signal }), `${pages.cursor}`);
+  const making = query.has("new");
+  const leave = (): void => go("/tokens", true);
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>{making ? "New token" : "Tokens"}</h1>
+        <p class="muted lead">What people, programs and nodes sign in with. Only a hash of each is kept.</p>
+      </div>
+      {making && (
+        <NewToken
+          namespaces={session.who?.namespaces ?? []}
+          onCancel={leave}
+          onDone={(made) => {
+            setCreated(made);
+            leave();
+            again();
+          }}
+        />
+      )}
+      {!making && (
+        <>
+          <div class="toolbar">
+            <a class="button primary" href="/tokens?new">
+              New token
+            </a>
+          </div>
+          {created && <Secret of={created} onClose={() => setCreated(undefined)} />}
+          {error && <Wrong error={error} />}
+          {!data && !error && <Waiting what="the tokens" />}
+          {data && (
+            <Table
+              name="tokens"
+              label="Tokens"
+              columns={columns(now, session.who?.id, setRevoking)}
+              rows={data.tokens}
+              keyOf={(t) => t.id}
+              empty={<Empty title="There are no tokens but that of a file." />}
+            />
+          )}
+          {data && <Pager pages={pages} next={data.next} label="Pages" />}
+        </>
+      )}
+      {revoking && (
+        <Confirm
+          title={`Revoke the token ${revoking.id}?`}
+          yes={`Revoke ${revoking.id}`}
+          no="Keep it"
+          onClose={() => setRevoking(undefined)}
+          onYes={async () => void (await call("/v1/tokens/" + encodeURIComponent(revoking.id), { method: "DELETE", stay: true }))}
+          onDone={() => {
+            setRevoking(undefined);
+            if (created?.token.id === revoking.id) setCreated(undefined);
+            again();
+          }}
+          goes
+        >
+          <p>
+            Whoever has it, as {revoking.role} of {where(revoking)}, is refused from then on. {revoking.id === session.who?.id && "It is the one that you are signed in with. "}
+            This cannot be taken back.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** The one time that a secret is shown. */
+function Secret({ of: { token, secret }, onClose }: { of: Created; onClose: () => void }) {
+  const [copied, setCopied] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    field.current?.focus();
+    field.current?.select();
+  }, []);
+  return (
+    <Notice tone="good">
+      <p>
+        This is the token {token.id}, which is {token.role} of {where(token)}. It is shown this once: keep it where it belongs.
+      </p>
+      <p class="row">
+        <input ref={field} class="code secret" readOnly aria-label={`The token ${token.id}`} value={secret} onFocus={(e) => e.currentTarget.select()} />
+        <button
+          type="button"
+          onClick={() =>
+            void navigator.clipboard?.writeText(secret).then(
+              () => setCopied(true),
+              () => field.current?.select(),
+            )
+          }
+        >
+          {copied ? "Copied" : "Copy"}
+        </button>
+        <button type="button" onClick={onClose}>
+          I have it
+        </button>
+      </p>
+    </Notice>
+  );
+}
+
+const roles: [Token["role"], string][] = [
+  ["viewer", "viewer: looks"],
+  ["editor", "editor: changes rules, clients and overrides"],
+  ["admin", "admin: tokens and webhooks, too"],
+  ["node", "node: fetches rules, and nothing else"],
+];
+
+const lasts: [string, string][] = [
+  ["", "until it is revoked"],
+  ["1d", "for a day"],
+  ["30d", "for 30 days"],
+  ["365d", "for a year"],
+];
+
+function NewToken({ namespaces, onDone, onCancel }: { namespaces: string[]; onDone: (made: Created) => void; onCancel: () => void }) {
+  const [form, setForm] = useState({ id: "", role: "viewer", namespaces: namespaces.join(", "), lasts: "", description: "" });
+  const attempt = useAttempt();
+  const first = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => first.current?.focus(), []);
+  const set = (change: Partial<typeof form>): void => setForm({ ...form, ...change });
+  const { error } = attempt;
+  const create = (): void =>
+    void attempt.run(async () => {
+      const json = { role: form.role, namespaces: listOf(form.namespaces), ...given({ id: form.id.trim(), description: form.description, for: form.lasts }) };
+      onDone(await call<Created>("/v1/tokens", { method: "POST", json, stay: true }));
+    });
+  return (
+    <Form
+      attempt={attempt}
+      fields={["id", "role", "namespaces", "for", "expires", "description"]}
+      onSubmit={create}
+      end={
+        <>
+          <button type="submit" class="primary" aria-disabled={attempt.busy}>
+            Make it
+          </button>
+          <button type="button" onClick={onCancel}>
+            Cancel
+          </button>
+        </>
+      }
+    >
+      <div class="fields">
+        <Field id="t-id" label="Id" class="wide" help="Stands in the history beside what it changes. Empty: one is made up." errors={wrongAt(error, "id")}>
+          {(props) => <input {...props} ref={first} autocomplete="off" spellcheck={false} value={form.id} onInput={(e) => set({ id: e.currentTarget.value })} />}
+        </Field>
+        <Field id="t-namespaces" label="Namespaces" class="wide" help="With commas between; * is all." errors={wrongAt(error, "namespaces")}>
+          {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.namespaces} onInput={(e) => set({ namespaces: e.currentTarget.value })} />}
+        </Field>
+      </div>
+      <div class="fields">
+        <Field id="t-role" label="Role" errors={wrongAt(error, "role")}>
+          {(props) => <Choice props={props} of={roles} value={form.role} onChange={(role) => set({ role })} />}
+        </Field>
+        <Field id="t-for" label="Good" errors={[...wrongAt(error, "for"), ...wrongAt(error, "expires")]}>
+          {(props) => <Choice props={props} of={lasts} value={form.lasts} onChange={(value) => set({ lasts: value })} />}
+        </Field>
+        <Field id="t-description" label="What it is for" class="wide" errors={wrongAt(error, "description")}>
+          {(props) => <input {...props} value={form.description} onInput={(e) => set({ description: e.currentTarget.value })} />}
+        </Field>
+      </div>
+    </Form>
+  );
+}
+
+function where({ namespaces }: Token): string {
+  return namespaces.includes("*") ? "all namespaces" : namespaces.join(", ");
+}
+
+function columns(now: number, mine: string | undefined, onRevoke: (token: Token) => void): Column<Token>[] {
+  return [
+    {
+      name: "Token",
+      cell: (t) => (
+        <>
+          {t.id} {t.id === mine && <Badge tone="plain">yours</Badge>}
+          {t.description && <span class="row-note">{t.description}</span>}
+        </>
+      ),
+    },
+    { name: "Role", cell: ({ role }) => role },
+    { name: "Of", cell: where },
+    {
+      name: "Ends",
+      full: ({ expires }) => expires && stamp(expires),
+      cell: ({ expires, expired }) => (expired ? <Badge tone="warn">over</Badge> : expires ? ago(expires, now) : <span class="muted">when it is revoked</span>),
+    },
+    {
+      name: "Made",
+      full: ({ created }) => stamp(created),
+      cell: ({ created, by }) => (
+        <>
+          {ago(created, now)} <span class="row-note">by {by}</span>
+        </>
+      ),
+    },
+    {
+      name: "Do",
+      cell: (t) => (
+        <button type="button" aria-label={`Revoke ${t.id}`} onClick={() => onRevoke(t)}>
+          Revoke …
+        </button>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,111 @@
+// What is written in forms. What is wrong is said at the field that it is about, by the paths of problems.
+
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+import { Problem, type FieldError } from "../api.ts";
+import type { Attempt } from "../attempt.ts";
+import { Wrong } from "./marks.tsx";
+
+/** What a problem says of a field, and of all below it: limits has limits[0], too. */
+export function wrongAt(error: Error | undefined, path: string): FieldError[] {
+  return error instanceof Problem ? error.errors.filter((e) => isAt(e.path, path)) : [];
+}
+
+function isAt(path: string, field: string): boolean {
+  return path === field || path.startsWith(field + ".") || path.startsWith(field + "[");
+}
+
+interface FormProps {
+  attempt: Attempt;
+  onSubmit: () => void;
+  class?: string;
+  /** The fields that say themselves what is wrong with them: the others' errors stand below all. */
+  fields: readonly string[];
+  children: ComponentChildren;
+  /** The buttons. */
+  end: ComponentChildren;
+}
+
+/** A form. Where something is wrong, the first field that is has the focus. */
+export function Form({ attempt, onSubmit, class: kind = "card form", fields, children, end }: FormProps) {
+  const form = useRef<HTMLFormElement>(null);
+  const { error } = attempt;
+  useLayoutEffect(() => {
+    if (error) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [error]);
+  const said = error instanceof Problem && error.errors.length > 0 && error.errors.every((e) => fields.some((f) => isAt(e.path, f)));
+  return (
+    <form
+      ref={form}
+      class={kind}
+      noValidate
+      onSubmit={(e) => {
+        e.preventDefault();
+        onSubmit();
+      }}
+    >
+      {children}
+      {error && !said && <Wrong error={error} but={(e) => fields.some((f) => isAt(e.path, f))} />}
+      <div class="row">{end}</div>
+    </form>
+  );
+}
+
+/** What a field has to have so that its label, its help and its errors are told of it. */
+export interface FieldProps {
+  id: string;
+  "aria-invalid": boolean | undefined;
+  "aria-describedby": string | undefined;
+}
+
+interface Field {
+  id: string;
+  label: string;
+  help?: ComponentChildren;
+  class?: string;
+  errors?: readonly FieldError[];
+  children: (props: FieldProps) => ComponentChildren;
+}
+
+export function Field({ id, label, help, class: kind, errors = [], children }: Field) {
+  const wrong = errors.length > 0;
+  const described = [help !== undefined && `${id}-help`, wrong && `${id}-wrong`].filter((d) => d !== false).join(" ");
+  return (
+    <div class={kind}>
+      <label for={id}>{label}</label>
+      {children({ id, "aria-invalid": wrong || undefined, "aria-describedby": described || undefined })}
+      {help !== undefined && (
+        <p id={`${id}-help`} class="muted help">
+          {help}
+        </p>
+      )}
+      {wrong && (
+        <p id={`${id}-wrong`} class="wrong" role="alert">
+          {errors.map((e) => (e.value ? `${e.value}: ` : "") + `want ${e.want}`).join("; ")}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function NoteField({ id, note, onChange, error }: { id: string; note: string; onChange: (note: string) => void; error?: Error | undefined }) {
+  return (
+    <Field id={id} label="Why, for the history" class="full" errors={wrongAt(error, "?note")}>
+      {(props) => <input {...props} value={note} maxLength={1000} onInput={(e) => onChange(e.currentTarget.value)} />}
+    </Field>
+  );
+}
+
+/** One of a few values, each in words. */
+export function Choice({ props, of, value, onChange }: { props: FieldProps; of: readonly [string, string][]; value: string; onChange: (value: string) => void }) {
+  return (
+    <select {...props} value={value} onChange={(e) => onChange(e.currentTarget.value)}>
+      {of.map(([v, says]) => (
+        <option key={v} value={v}>
+          {says}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,37 @@
+// What a change comes to, before it is written.
+
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+import type { Attempt } from "../attempt.ts";
+import { Diff } from "./diff.tsx";
+import { Notice, Wrong } from "./marks.tsx";
+
+interface Props {
+  /** How what is there differs from what will be. */
+  diff: string;
+  attempt: Attempt;
+  onSave: () => void;
+  onBack: () => void;
+  /** What is said instead of the error. */
+  children?: ComponentChildren;
+}
+
+export function Review({ diff, attempt, onSave, onBack, children }: Props) {
+  const save = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => save.current?.focus(), []);
+  return (
+    <section class="review" aria-label="What will change">
+      {diff === "" ? <Notice tone="plain">Nothing would change.</Notice> : <Diff text={diff} />}
+      {children || (attempt.error && <Wrong error={attempt.error} />)}
+      <div class="row">
+        <button ref={save} type="button" class="primary" aria-disabled={attempt.busy} disabled={diff === "" || !!children} onClick={onSave}>
+          Save
+        </button>
+        <button type="button" aria-disabled={attempt.busy} onClick={onBack}>
+          Back
+        </button>
+      </div>
+    </section>
+  );
+}
