@@ -105,7 +105,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.kept = append(b.kept, p[:n]...)
 	}
 	if errors.Is(err, io.EOF) {
-		cleanTrailers(b.r.Trailer)
+		b.g.cleanTrailers(b.r.Trailer)
 	}
 	b.end(err)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -262,10 +262,11 @@ func (b *body) finish() {
 }
 
 // cleanTrailers removes what must not come after the body, but a service might take for a header: what is for one
-// connection only, says who is asking, or how the body is to be read.
-func cleanTrailers(trailers http.Header) {
+// connection only, says who is asking, or how the body is to be read, and what only proxies may say.
+func (g *Gateway) cleanTrailers(trailers http.Header) {
 	for name := range trailers {
-		if isHop(name) || !mayTrail(name) {
+		if isHop(name) || !mayTrail(name) || name == g.idHeader || g.proxyHeaders.has(name) || g.identity.TellsWho(name) ||
+			!g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0 {
 			delete(trailers, name)
 		}
 	}
@@ -273,11 +274,10 @@ func cleanTrailers(trailers http.Header) {
 
 func mayTrail(canonical string) bool {
 	switch canonical {
-	case "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Range", "Authorization", "Cookie", "Set-Cookie",
-		"Cache-Control", "Expect", "Max-Forwards", "Range", "Te", headerForwarded, headerVia:
+	case "Content-Length", "Content-Type", "Content-Encoding", "Content-Range", "Set-Cookie", "Cache-Control", "Expect", "Max-Forwards",
+		"Range", headerVia:
 		return false
 	default:
-		return !strings.HasPrefix(canonical, "X-Forwarded-") && !strings.HasPrefix(canonical, "X-Real-") &&
-			strings.IndexByte(canonical, '_') < 0
+		return !strings.HasPrefix(canonical, "X-Real-")
 	}
 }

@@ -182,8 +182,9 @@ func TestExpectContinueIsAskedOfTheUpstream(t *testing.T) {
 func TestTrailersOfRequestsPassUnlessTheyAreSpoofs(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
-	a := exchangeRaw(t, g, lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked", "Trailer: X-Sum, X-Forwarded-For, X-Forwarded-Proto")+
-		"1\r\na\r\n0\r\nX-Sum: 42\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: https\r\nAuthorization: Bearer x\r\nX_Sum: 1\r\n\r\n")
+	a := exchangeRaw(t, g, lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked", "Trailer: X-Sum, X-Forwarded-For, X-Forwarded-Proto, X-User-ID")+
+		"1\r\na\r\n0\r\nX-Sum: 42\r\nX-Forwarded-For: 10.0.0.1\r\nX-Forwarded-Proto: https\r\nAuthorization: Bearer x\r\nX_Sum: 1\r\n"+
+		"X-User-ID: root\r\nX-Original-URL: /admin\r\nX-API-Key: another\r\nX-Request-ID: chosen\r\n\r\n")
 	if a.status != 200 {
 		t.Fatalf("status %d", a.status)
 	}

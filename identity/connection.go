@@ -89,14 +89,28 @@ func (a *Attributes) checkConnection() error {
 	default:
 		return nil
 	}
-	for _, name := range [...]headerName{
-		a.id.forwards, a.id.apiKey, a.id.user, nameAuthorization, nameCookie, nameHost,
-	} {
+	for _, name := range a.id.telling() {
 		if name.lower != "" && a.nominated(name.lower) {
 			return malformed("header Connection", strconv.Quote(name.canonical), "no header that tells who is asking")
 		}
 	}
 	return nil
+}
+
+// telling are the headers that tell who is asking, some of them empty.
+func (id *Identifier) telling() [6]headerName {
+	return [...]headerName{id.forwards, id.apiKey, id.user, nameAuthorization, nameCookie, nameHost}
+}
+
+// TellsWho tells whether a header, by its canonical name, is one by which it is told who is asking. Such a header counts in
+// the head of a request alone, so who passes requests on removes it from trailers, which a service may take for headers.
+func (id *Identifier) TellsWho(canonical string) bool {
+	for _, name := range id.telling() {
+		if canonical != "" && name.canonical == canonical {
+			return true
+		}
+	}
+	return false
 }
 
 // RemoveNominated removes from the header what its Connection names, but for what HTTP itself reads (Upgrade, TE). Rules do

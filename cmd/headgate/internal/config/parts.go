@@ -201,7 +201,7 @@ func (c *Config) NeedsDemo() bool {
 // onlyFromProxies returns the headers that only proxies may send: those that the gateway keeps from clients anyway, and
 // those in which a proxy says who the client is.
 func (c *Config) onlyFromProxies() []string {
-	list := []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
+	list := gateway.DefaultOnlyFromProxies()
 	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, UserSource(identity.UserFromHeader)) {
 		user := c.Identity.UserHeader
 		if user == "" {
