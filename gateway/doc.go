@@ -31,8 +31,9 @@
 // X-Forwarded-For, -Host and -Proto say who is connected to us, which host he asked for, and whether by TLS. What trusted
 // proxies have said stays, with their list continued; what others have said is replaced, and all other X-Forwarded-* of theirs
 // removed, with what Config.OnlyFromProxies names. Forwarded is treated likewise, but sent only if a trusted proxy does, or if
-// Config says so. Headers with underscores are removed, as many services take them for those with hyphens. The same goes for
-// trailers. The Host is the client's unless the route says otherwise.
+// Config says so. Headers with underscores are removed, as many services take them for those with hyphens. Trailers may
+// hold none of these, whoever sends them, nor a header that tells who is asking. The Host is the client's unless the route says
+// otherwise.
 //
 // Each request has an id, in X-Request-ID. That of a trusted proxy is kept if it is at most 128 letters, digits and -_.:/+=@~;
 // otherwise one is made. The answer has it too.
@@ -45,7 +46,8 @@
 //
 // # Answers of the gateway's own
 //
-// They are problem+json (RFC 9457) and say nothing about what is behind the gateway; the access log does.
+// They are problem+json (RFC 9457) and say nothing about what is behind the gateway; the log does, once a second, and the
+// access log of each.
 //
 //	400  the request is malformed, or its body is
 //	404  there is no route for its host and path

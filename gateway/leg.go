@@ -27,7 +27,7 @@ func (g *Gateway) newServer(rt *route, u *Upstream) (*upstreamServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &upstreamServer{url: u.URL, target: t}
+	s := &upstreamServer{url: u.URL, target: t, told: pace{most: 1}}
 	if t.secure {
 		if s.tls, err = u.TLS.config(t.name); err != nil {
 			return nil, err

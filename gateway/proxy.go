@@ -79,7 +79,9 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 			ex.unsent = false
 		}
 		if err == nil {
-			s.succeeded(rt, outcome.Status, ex.g)
+			if s.succeeded(rt, outcome.Status, ex.g) {
+				ex.g.config.Logger.Warn("upstream is left out for a while", "route", rt.config.Name, "upstream", s.url, "status", outcome.Status)
+			}
 			return
 		}
 		ex.blame(ctx, s, err)
@@ -130,7 +132,8 @@ func (ex *exchange) try(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return s.leg.Forward(ctx, w, r, head)
 }
 
-// blame counts an error against an upstream, if it is its fault.
+// blame counts an error against an upstream, if it is its fault, and tells the operator: clients hear no more than that it
+// has failed.
 func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
 	var e *upstream.Error
 	if errors.As(err, &e) {
@@ -139,8 +142,11 @@ func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
 	if ctx.Err() != nil || !blames(err) {
 		return
 	}
-	if s.failedWith(ex.route, err, ex.g.now()) {
-		ex.g.config.Logger.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "error", err)
+	now, log := ex.g.now(), ex.g.config.Logger
+	if s.failedWith(ex.route, err, now) {
+		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "error", err)
+	} else if ok, missed := s.tells(ex.g.epoch.Add(now)); ok {
+		log.Warn("request failed at the upstream", "route", ex.route.config.Name, "upstream", s.url, "error", err, "more", missed)
 	}
 }
 

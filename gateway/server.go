@@ -38,6 +38,7 @@ type upstreamServer struct {
 	returned time.Duration // when it began to
 	checks   int           // checks in a row, of the kind that the state is not
 	lastErr  error
+	told     pace // of requests that failed
 
 	inFlight, upgraded, requests, failed, ejections atomic.Int64 // upgraded are in flight, too
 	checked, checksFailed                           atomic.Int64
@@ -158,18 +159,26 @@ func (s *upstreamServer) takesTurn(rt *route, now time.Duration) bool {
 	return rand.Float64() < share
 }
 
-// succeeded notes that an upstream has answered.
-func (s *upstreamServer) succeeded(rt *route, status int, c clock) {
+// succeeded notes that an upstream has answered. It tells whether that was an answer too many of those that count as failures.
+func (s *upstreamServer) succeeded(rt *route, status int, c clock) (ejected bool) {
 	if status >= http.StatusInternalServerError && rt.config.Ejection.Count5xx {
-		s.failedWith(rt, nil, c.now())
-		return
+		return s.failedWith(rt, nil, c.now())
 	}
 	if s.failed.Load() == 0 {
-		return // as long as all is well, nobody waits for a lock
+		return false // as long as all is well, nobody waits for a lock
 	}
 	s.mu.Lock()
 	s.failures = 0
 	s.mu.Unlock()
+	return false
+}
+
+// tells tells whether the log should have a line about a request that failed, one a second, and how many it was not told of
+// since the last.
+func (s *upstreamServer) tells(now time.Time) (ok bool, missed int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told.next(now)
 }
 
 // failedWith notes that an upstream has not. It tells whether that was one time too many.

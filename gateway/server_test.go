@@ -112,11 +112,14 @@ func TestAnswersOf5xxCountOnlyIfConfigured(t *testing.T) {
 	for _, counts := range []bool{false, true} {
 		rt := newTestRoute(2, Ejection{After: 2, For: time.Minute, Count5xx: counts, SlowReturn: -1})
 		s := rt.servers[0]
+		told := 0
 		for range 5 {
-			s.succeeded(rt, 503, at(time.Second))
+			if s.succeeded(rt, 503, at(time.Second)) {
+				told++
+			}
 		}
-		if got := s.current(rt, time.Second)&isEjected != 0; got != counts {
-			t.Errorf("Count5xx %v: left out %v", counts, got)
+		if got := s.current(rt, time.Second)&isEjected != 0; got != counts || counts != (told == 1) {
+			t.Errorf("Count5xx %v: left out %v, told %d times", counts, got, told)
 		}
 	}
 }

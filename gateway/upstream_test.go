@@ -95,6 +95,34 @@ func TestBadUpstreams(t *testing.T) {
 	})
 }
 
+// Clients hear little of what is wrong with an upstream, and an operator need not log requests to hear of it.
+func TestRequestsThatFailAtAnUpstreamAreToldOfOnceASecond(t *testing.T) {
+	const requests = 20
+	var book logBook
+	c := before(refusing(t))
+	c.Logger = book.logger()
+	g := start(t, c)
+	began := time.Now()
+	for range requests {
+		wantProblem(t, get(t, g, "/"), http.StatusBadGateway)
+	}
+	took := time.Since(began)
+	lines := book.each(t, "request failed at the upstream")
+	if most := int(took/time.Second) + 2; len(lines) == 0 || len(lines) > most {
+		t.Fatalf("%d lines for %d requests in %v, want 1 to %d:\n%s", len(lines), requests, took, most, &book)
+	}
+	told := float64(len(lines))
+	for _, line := range lines {
+		if text, _ := line["error"].(string); !strings.Contains(text, "refused") || line["upstream"] != c.Routes[0].Upstreams[0].URL || line["route"] != "/" {
+			t.Errorf("%v: want the route, the upstream, and that it refuses", line)
+		}
+		told += line["more"].(float64)
+	}
+	if told > requests {
+		t.Errorf("%v failures are told of, and there were %d", told, requests)
+	}
+}
+
 // says answers each request with a text and closes the connection.
 func says(text string) func(conn net.Conn, r *bufio.Reader) {
 	return func(conn net.Conn, r *bufio.Reader) {
