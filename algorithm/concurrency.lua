@@ -69,7 +69,11 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 		if server then
 			ceiling = math.max(time + a, now)
 		end
-		found = struct.pack('>I7', latest) .. summary(key, dead, used, n, capacity, ceiling)
+		local told = summary(key, dead, used, n, capacity, ceiling)
+		if not told then
+			return nil, key
+		end
+		found = struct.pack('>I7', latest) .. told
 	end
 	if used + n > capacity then
 		if server and op ~= 'look' then

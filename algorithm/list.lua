@@ -45,14 +45,17 @@ local function bury(key, head, dead, score, used, latest)
 	end
 end
 
--- shed returns the score at which so many units have passed, of those that are used, and how many have by then. It walks
--- from the nearer end; the first entry that lives has that rank.
+-- shed returns the score at which so many units have passed, of those that are used, and how many have by then; nil if
+-- there are not that many. It walks from the nearer end; the first entry that lives has that rank.
 local function shed(key, first, used, units)
 	local batch, from, sum = 4, 0, 0
 	if 2 * units <= used then
 		from = first
 		while true do
 			local some = redis.call('ZRANGE', key, from, from + batch - 1, 'WITHSCORES')
+			if #some == 0 then
+				return nil
+			end
 			for i = 1, #some, 2 do
 				sum = sum + struct.unpack('>I3', some[i], #some[i] - 2)
 				if sum >= units then
@@ -65,6 +68,9 @@ local function shed(key, first, used, units)
 	while true do
 		local some = redis.call('ZREVRANGE', key, from, from + batch - 1, 'WITHSCORES')
 		for i = 1, #some, 2 do
+			if tonumber(some[i + 1]) == BEFORE then
+				return nil
+			end
 			local more = struct.unpack('>I3', some[i], #some[i] - 2)
 			if sum + more > used - units then
 				return tonumber(some[i + 1]), used - sum
@@ -86,19 +92,27 @@ local function last(key)
 end
 
 -- summary packs what a decision needs to know of the entries that live: where enough of them have passed if n do not fit,
--- and the last. No score is above the ceiling, where a clock that has gone back would have brought them.
+-- and the last. No score is above the ceiling, where a clock that has gone back would have brought them. It is nil if they
+-- are not what the head says: somebody else has been there.
 local function summary(key, dead, used, n, capacity, ceiling)
-	if used <= 0 then
+	if used == 0 then
 		return ''
+	end
+	local final = last(key)
+	if used < 0 or not final then
+		return nil
 	end
 	if n > capacity then
 		n = 0
 	end
-	local final = math.min(last(key), ceiling)
+	final = math.min(final, ceiling)
 	if used + n <= capacity then
 		return struct.pack('>I7I3', final, used)
 	end
 	local score, passed = shed(key, #dead + 1, used, used + n - capacity)
+	if not score then
+		return nil
+	end
 	score = math.min(score, ceiling)
 	if passed == used then
 		return struct.pack('>I7I3', score, passed)

@@ -38,13 +38,17 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 	local dead = redis.call('ZRANGEBYSCORE', key, 0, since)
 	local used = units - unitsOf(dead)
 	local found = ''
-	if head then
-		found = struct.pack('>I3I7', used, latest)
+	if head and op ~= 'give' then
+		local told
 		if op == 'charge' then
-			found = found .. summary(key, dead, used, 0, capacity + used, time)
-		elseif op ~= 'give' then
-			found = found .. summary(key, dead, used, n, capacity, time)
+			told = summary(key, dead, used, 0, capacity + used, time)
+		else
+			told = summary(key, dead, used, n, capacity, time)
 		end
+		if not told then
+			return nil, key
+		end
+		found = struct.pack('>I3I7', used, latest) .. told
 	end
 	if op == 'give' then
 		if c <= since then

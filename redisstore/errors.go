@@ -210,7 +210,17 @@ func explainReply(reply *rueidis.RedisError, server string) *ServerError {
 			return &ServerError{Server: server, What: a.what, Cure: a.cure, Err: reply, class: a.class, lasting: a.lasting, ofKey: a.ofKey}
 		}
 	}
+	if unreadable(reply) {
+		return &ServerError{Server: server, What: "has values of somebody else under our keys", Cure: cureKey, Err: reply, ofKey: true}
+	}
 	return &ServerError{Server: server, What: "refuses", Err: reply}
+}
+
+// unreadable tells whether a script stumbled over what it found under its keys. It sees most of what is not ours by itself,
+// but does not look at every entry of a list.
+func unreadable(reply error) bool {
+	text := reply.Error()
+	return strings.Contains(text, "user_script:") && (strings.Contains(text, "bad argument #") || strings.Contains(text, "attempt to "))
 }
 
 // replyText returns a reply without ERR, which the library leaves out as a rule, and without what Redis 6 says before an

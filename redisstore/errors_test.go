@@ -40,6 +40,20 @@ func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
 	}
 }
 
+func TestAScriptThatStumblesIsToldFromAServerThatCannotRunIt(t *testing.T) {
+	for text, want := range map[string]bool{
+		"user_script:110: bad argument #1 to 'min' (number expected, got nil) script: b64c, on @user_script:110.":                  true,
+		"ERR Error running script (call to f_0123): @user_script:26: user_script:26: bad argument #2 to 'unpack' (data too short)": true,
+		"user_script:31: attempt to compare nil with number script: b64c, on @user_script:31.":                                     true,
+		"user_script:1: Script attempted to access nonexistent global variable 'struct' script: 54ff, on @user_script:1.":          false,
+		"bad argument #1": false,
+	} {
+		if got := unreadable(fakeReplyError(text)); got != want {
+			t.Errorf("%q: got %t, want %t", text, got, want)
+		}
+	}
+}
+
 func TestNetworkErrorsAreExplained(t *testing.T) {
 	c := &connection{endpoint: &redisurl.Endpoint{}}
 	for _, tt := range []struct {

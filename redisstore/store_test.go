@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -254,6 +256,52 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 			ds, err := s.TakeAll(ctx, []headgate.Check{{Owner: "carol", Key: "bob", Limit: limit, Cost: 1}, mine}, nil)
 			if err == nil || len(ds) != 0 || !strings.Contains(err.Error(), other) {
 				t.Errorf("%s under %s: TakeAll says %+v, %v; want an error that names the key", text, what, ds, err)
+			}
+		}
+	}
+}
+
+// Somebody has been at a list, so that its entries are not what its head says. No script may look for what is missing for
+// ever: a server that runs one does nothing else.
+func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	number := func(n int64, size int) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))[8-size:]) }
+	now := time.Now().UnixMicro()
+	head := func(units int64) []string { return []string{"-1", "h" + number(units, 3) + number(now, 7)} }
+	entry := func(at, units int64) []string { return []string{decimal(at), number(at, 7) + number(units, 3)} }
+	later := now + time.Minute.Microseconds()/2 // lives, as the time of a log's entry and as the end of a lease
+	for _, text := range []string{"10/m sliding-log", "10 concurrent ttl 1m"} {
+		limit := headgate.MustParseLimit(text)
+		key := newKeyMaker(DefaultPrefix, testSecret).keyOf("", "alice", unsplit, string(kindLetters[planOf(t, limit).Kind()]))
+		for what, list := range map[string][]string{
+			"no entries":               head(5),
+			"too few entries, of ten":  append(head(10), entry(later, 1)...),
+			"too few entries, of nine": append(head(9), entry(later, 1)...),
+			"a dead one too many":      append(append(head(3), entry(1, 7)...), entry(later, 3)...),
+			"an entry that is none":    append(head(10), decimal(later), "x"),
+		} {
+			told := 0 // a take that fits beside what the head says need not look
+			for _, cost := range []int64{1, 3, 9, 10} {
+				for _, args := range [][]string{{"DEL", key}, append([]string{"ZADD", key}, list...)} {
+					if _, err := server.Do(args...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				within, cancel := context.WithTimeout(ctx, 10*time.Second)
+				_, err := s.Take(within, headgate.Check{Key: "alice", Limit: limit, Cost: cost})
+				cancel()
+				if err == nil {
+					continue
+				}
+				told++
+				var e *ServerError
+				if !errors.As(err, &e) || !e.Refused() || e.Server != server.Addr() || !strings.Contains(err.Error(), key) || e.Cure != cureKey {
+					t.Fatalf("%s, %s: a take of %d: %v; want an error of this key that names it, the server and the cure", text, what, cost, err)
+				}
+			}
+			if told == 0 {
+				t.Errorf("%s, %s: no take is told", text, what)
 			}
 		}
 	}
