@@ -10,6 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/control/remote"
 )
 
 // A place is a rules service and how to talk to it.
@@ -145,7 +147,7 @@ func (p *program) setContextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if made.Server == "" {
+			if _, err := remote.New(remote.Config{URL: made.Server}); err != nil {
 				return errors.New("--server: want the URL of a rules service, such as https://rules.example.com:8084")
 			}
 			for _, path := range []*string{&made.TokenFile, &made.CAFile} { // the next command may run elsewhere

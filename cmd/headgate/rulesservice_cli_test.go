@@ -206,6 +206,41 @@ func TestAFileOfContextsThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 	s.refuses(exitError, "neither HOME nor XDG_CONFIG_HOME", "rules", "list", "--context", "production")
 }
 
+// Who names a context means it, whatever variables say; and a token that variables hold is shown to no server but theirs.
+func TestAContextThatIsNamedCountsBeforeVariables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "contexts.yaml")
+	writeFile(t, path, `
+current: current
+contexts:
+  current: { server: "http://current:1", token_file: /current, namespace: c }
+  staging: { server: "http://staging:1", token_file: /staging }
+  bare: { server: "http://bare:1" }
+`)
+	variables := []string{"HEADGATE_CONTEXTS=" + path, "HEADGATE_SERVER=http://variable:1", "HEADGATE_TOKEN_FILE=/variable", "HEADGATE_NAMESPACE=v"}
+	for _, test := range []struct {
+		environ []string
+		flags   serverFlags
+		want    place
+	}{
+		{variables[:1], serverFlags{}, place{Server: "http://current:1", TokenFile: "/current", Namespace: "c"}},
+		{variables, serverFlags{}, place{Server: "http://variable:1", TokenFile: "/variable", Namespace: "v"}},
+		{variables, serverFlags{context: "staging"}, place{Server: "http://staging:1", TokenFile: "/staging"}},
+		{variables, serverFlags{context: "bare"}, place{Server: "http://bare:1"}},
+		{variables, serverFlags{context: "bare", place: place{TokenFile: "/flag", Namespace: "f"}}, place{Server: "http://bare:1", TokenFile: "/flag", Namespace: "f"}},
+		{[]string{variables[0], variables[2]}, serverFlags{context: "bare"}, place{Server: "http://bare:1", TokenFile: "/variable"}},
+		{variables, serverFlags{context: "staging", place: place{Server: "http://flag:1"}}, place{Server: "http://flag:1", TokenFile: "/variable", Namespace: "v"}},
+	} {
+		p := &program{environ: test.environ}
+		if got, err := p.where(&test.flags); err != nil || got != test.want {
+			t.Errorf("%q %+v: got %+v, %v, want %+v", test.environ[1:], test.flags, got, err, test.want)
+		}
+	}
+	s := &shell{t: t, env: variables}
+	for _, bad := range []string{"", "nonsense", "ftp://x", "http://", "http://user:hush@x"} {
+		s.refuses(exitError, "--server: want the URL of a rules service", "context", "set", "bad", "--server", bad)
+	}
+}
+
 func TestAnEmptyListOfClientsPrunesThemAndNoListDoesNot(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()

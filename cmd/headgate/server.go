@@ -34,8 +34,8 @@ type serverFlags struct {
 // serverLong is how commands find their rules service.
 const serverLong = `
 
-The rules service is --server, or HEADGATE_SERVER, or that of the current context (see "headgate context"), or the one on this
-host. The token is in --token-file, or in the file of HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN itself.`
+The rules service is --server, or that of --context, or HEADGATE_SERVER, or that of the current context (see "headgate context"), or
+the one on this host. The token is in --token-file, or in the file of HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN itself.`
 
 // addServer adds them to a command.
 func (p *program) addServer(c *cobra.Command, f *serverFlags) {
@@ -59,7 +59,8 @@ func (p *program) getenv(name string) string {
 	return ""
 }
 
-// where returns which rules service is meant: flags count before variables, variables before the context.
+// where returns which rules service is meant: flags count before variables, variables before the current context. A context that a
+// flag names counts before variables, too: who names staging must not change what a variable leads to.
 func (p *program) where(f *serverFlags) (place, error) {
 	kept, err := p.readContexts()
 	if err != nil && (f.context != "" || !errors.Is(err, errNoHome)) { // a place that cannot be read is not the one on this host
@@ -69,6 +70,14 @@ func (p *program) where(f *serverFlags) (place, error) {
 	at, ok := kept.Contexts[name]
 	if !ok && name != "" {
 		return place{}, fmt.Errorf("there is no context %q: want one of %q", name, slices.Sorted(maps.Keys(kept.Contexts)))
+	}
+	if f.context != "" && f.Server == "" {
+		tokenFile := at.TokenFile
+		if tokenFile == "" && !p.elsewhere(at.Server) {
+			tokenFile = p.getenv("HEADGATE_TOKEN_FILE")
+		}
+		at.TokenFile, at.Namespace, at.CAFile = cmp.Or(f.TokenFile, tokenFile), cmp.Or(f.Namespace, at.Namespace), cmp.Or(f.CAFile, at.CAFile)
+		return at, nil
 	}
 	if server := cmp.Or(f.Server, p.getenv("HEADGATE_SERVER")); server != "" && server != at.Server {
 		at = place{Server: server} // a token is for one server
@@ -80,14 +89,21 @@ func (p *program) where(f *serverFlags) (place, error) {
 	return at, nil
 }
 
+// elsewhere tells whether the token that variables hold is for another server.
+func (p *program) elsewhere(server string) bool {
+	named := p.getenv("HEADGATE_SERVER")
+	return named != "" && named != server
+}
+
 // connect returns a client of the rules service that is meant.
 func (p *program) connect(f *serverFlags) (*remote.Client, error) {
 	at, err := p.where(f)
 	if err != nil {
 		return nil, err
 	}
-	c := remote.Config{
-		URL: at.Server, Namespace: at.Namespace, Timeout: f.timeout, UserAgent: "headgate/" + thisBuild().Version, Token: p.getenv("HEADGATE_TOKEN"),
+	c := remote.Config{URL: at.Server, Namespace: at.Namespace, Timeout: f.timeout, UserAgent: "headgate/" + thisBuild().Version}
+	if f.context == "" || !p.elsewhere(at.Server) {
+		c.Token = p.getenv("HEADGATE_TOKEN")
 	}
 	if at.TokenFile != "" {
 		token, err := os.ReadFile(at.TokenFile)

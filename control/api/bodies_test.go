@@ -28,6 +28,16 @@ func TestAllFieldsThatAreNotKnownAreToldWithThoseThatAre(t *testing.T) {
 	}
 }
 
+func TestAValueThatIsNoTextIsToldWithItsPath(t *testing.T) {
+	s := open(t, api.Config{Node: engineOf(t, explained)})
+	for _, bad := range []string{`1`, `true`, `["a"]`, `{"a":"b"}`} {
+		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a text"`)
+		s.call("POST", "/v1/keys:reset", `{"attributes":{"user":`+bad+`}}`).wants(422, `"path":"attributes.user"`)
+		s.call("POST", "/v1/explain", `{"request":{"url":"/x","headers":{"X-A":`+bad+`}}}`).wants(422, `"path":"request.headers.X-A"`)
+	}
+	s.call("POST", "/v1/explain", `{"attributes":[]}`).wants(422, `"path":"attributes"`)
+}
+
 func TestATimeThatIsNoneIsToldWithItsPath(t *testing.T) {
 	s := open(t, api.Config{})
 	for _, bad := range []string{`"yesterday"`, `1`, `{}`, `[]`, `true`, `""`, `"2027-01-31"`} {

@@ -148,7 +148,7 @@ func decode(name string, data []byte, v any, strictly bool) error {
 			return invalid(wrong, 0)
 		}
 	}
-	if wrong := wrongTimes(f, v); len(wrong) > 0 {
+	if wrong := misfits(f.Root, reflect.TypeOf(v), ""); len(wrong) > 0 {
 		return invalid(wrong, 0)
 	}
 	if err := d.Decode(v); err != nil {
@@ -190,29 +190,46 @@ func unknownFields(f *source.File, known []string) (wrong []fieldError) {
 	return wrong
 }
 
-// wrongTimes returns the fields of an object that are to be times, by the struct that it is read into, and are none.
-func wrongTimes(f *source.File, v any) (wrong []fieldError) {
-	t := reflect.TypeOf(v).Elem()
-	if f.Root == nil || f.Root.Kind != source.Map {
+// misfits returns the fields of an object that are to be times or maps of texts, by the struct that it is read into, and are not.
+// What else is wrong the decoder says with its path.
+func misfits(n *source.Node, t reflect.Type, at string) (wrong []fieldError) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if n == nil || n.Kind != source.Map || t.Kind() != reflect.Struct {
 		return nil
 	}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		given := f.Root.Field(name)
-		if t.Field(i).Type != reflect.TypeFor[time.Time]() || given == nil || given.Kind == source.Null {
-			continue
-		}
-		if _, err := time.Parse(time.RFC3339, given.Text); err != nil || !given.Quoted {
-			value := given.Kind.String()
-			if given.Kind == source.Scalar {
-				value = rules.Quote(given.Text)
+		given, of := n.Field(name), t.Field(i).Type
+		switch {
+		case given == nil || given.Kind == source.Null:
+		case of == reflect.TypeFor[time.Time]():
+			if _, err := time.Parse(time.RFC3339, given.Text); err != nil || !given.Quoted {
+				wrong = append(wrong, misfit(at+name, given, "a time, such as 2027-01-31T18:00:00Z"))
 			}
-			wrong = append(wrong, fieldError{
-				Path: name, Value: value, Want: "a time, such as 2027-01-31T18:00:00Z", Line: given.Line, Column: given.Column,
-			})
+		case of == reflect.TypeFor[map[string]string]():
+			for _, member := range given.Fields {
+				if !member.Value.Quoted && len(wrong) < rules.MaxProblems {
+					wrong = append(wrong, misfit(at+name+"."+member.Name, member.Value, "a text"))
+				}
+			}
+		default:
+			wrong = append(wrong, misfits(given, of, at+name+".")...)
 		}
 	}
 	return wrong
+}
+
+func misfit(path string, n *source.Node, want string) fieldError {
+	value := n.Kind.String()
+	if n.Kind == source.Scalar {
+		value = n.Text
+		if n.Quoted {
+			value = rules.Quote(n.Text)
+		}
+	}
+	return fieldError{Path: path, Value: value, Want: want, Line: n.Line, Column: n.Column}
 }
 
 // wantOf says what a field of Go's is in JSON.
