@@ -64,6 +64,7 @@ func (t *Tally) wrong(uptime time.Duration) string {
 const (
 	whyFell    = "a total that fell"
 	whyLeaped  = "a total that grew more than it can"
+	whyDeep    = "a level deeper than any debt"
 	whyNoLimit = "a limit that is none"
 )
 
@@ -82,6 +83,7 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	r.heardAt = r.at(now)
 	l.roll(r, now)
 	s, first := r.peer(place, gen, l)
+	t, why = r.believed(t, first, age)
 	known := s.total
 	switch {
 	case first || t.Start > s.start:
@@ -117,6 +119,7 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	}
 	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
 	s.start, s.total, s.heard, s.waste, s.leaped = t.Start, known+news, r.at(now), r.waste, leaped
+	s.past = r.plan.windowed() && t.Window < r.window
 	if !first && uptime >= s.said && r.plan.leaks() {
 		if t.Age > 0 {
 			late = t.Age
@@ -125,6 +128,24 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	}
 	s.said = max(uptime, s.said)
 	return why
+}
+
+// believed returns what of a tally can be true, and why if that is not all. Of a peer that is heard of for the first time, whose
+// level may be taken over, it is no more than the peer could have charged, and consumed since its record began.
+func (r *record) believed(t *Tally, first bool, age time.Duration) (_ *Tally, why string) {
+	deepest := (1 + headgate.MaxDebt) * r.plan.Capacity()
+	if t.Level > deepest+r.mostOwed() {
+		why = whyDeep
+	}
+	if !first || t.Level <= deepest && t.Total <= deepest {
+		return t, why
+	}
+	can := *t
+	can.Level = min(can.Level, deepest)
+	if most := deepest + r.plan.unitsIn(2*age.Microseconds(), headgate.MaxCount); can.Total > most {
+		can.Total, why = most, whyLeaped
+	}
+	return &can, why
 }
 
 // introduce adds a record for a key that was only heard of. It is nil for one that this node cannot remember, or need not,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // Whoever hears of a peer for the first time has to find out how much of its total is counted here already. If our account is
@@ -17,17 +18,24 @@ import (
 //
 // As long as nothing can have leaked both say the same, and each unit is counted once, in whatever order news comes. After that,
 // times decide what a peer can know of us, and a newcomer may be off by what it, or a third node, consumed about when it came.
+//
+// From a fixed window nothing leaks until it ends. Who came while it was open, and can hear of totals only from those who live,
+// begins at their level just so.
 
 // meet begins an account of a peer, or of a new record of one, and returns how much of its total is counted already.
 func (l *Ledger) meet(r *record, t *Tally, first bool, age, late time.Duration, now moment) (known int64) {
-	if !first || !r.plan.leaks() {
+	if !first || !r.plan.leaks() && !l.beganIn(r, t, now) {
 		return 0
 	}
 	at := r.at(now)
 	began := at - age.Microseconds()
 	r.oldest = min(r.oldest, began)
 	r.void = r.void || t.Reset
-	if age > l.watch(r, now)+l.options.Lag {
+	newcomer := age > l.watch(r, now)
+	if newcomer && r.leaked(now) > 0 { // times matter, and they are not known any better
+		newcomer = age > l.watch(r, now)+l.options.Lag
+	}
+	if newcomer {
 		l.join(r, t, late, now)
 		r.joined = at
 		return t.Total
@@ -35,9 +43,25 @@ func (l *Ledger) meet(r *record, t *Tally, first bool, age, late time.Duration, 
 	return r.counted(t.Total, began, now)
 }
 
-// counted returns how much of what a peer consumed since some time is in a level that was taken over.
+// beganIn tells whether this record began in the fixed window that a tally is of, so that all that it has heard is of that
+// window. Who asks hears of those who are gone as well, and goes by totals.
+func (l *Ledger) beganIn(r *record, t *Tally, now moment) bool {
+	return r.plan.kind == algorithm.KindWindow && !l.options.Asks && t.Window == r.window &&
+		r.at(now)-(now.uptime-r.born).Microseconds() >= r.window
+}
+
+// leaked returns how much can have leaked since the first record began of all that were heard of.
+func (r *record) leaked(now moment) int64 {
+	if !r.plan.leaks() {
+		return 0
+	}
+	return r.plan.unitsIn(r.at(now)-r.oldest, headgate.MaxCount)
+}
+
+// counted returns how much of what a peer consumed since some time is in a level that was taken over, and of the window that is
+// open, if there are any.
 func (r *record) counted(units, since int64, now moment) int64 {
-	if since >= r.joined || r.void || !r.plan.leaks() {
+	if since >= r.joined || r.void || r.plan.windowed() && r.joined < r.window {
 		return 0
 	}
 	return max(0, min(units, r.level(now)-r.total-r.heardOf()))
@@ -46,7 +70,9 @@ func (r *record) counted(units, since int64, now moment) int64 {
 // heardOf returns what peers consumed.
 func (r *record) heardOf() (units int64) {
 	for i := range r.seen {
-		units += min(r.seen[i].total, headgate.MaxCount)
+		if s := &r.seen[i]; !s.past {
+			units += min(s.total, headgate.MaxCount)
+		}
 	}
 	return units
 }
@@ -55,18 +81,21 @@ func (r *record) heardOf() (units int64) {
 func (l *Ledger) join(r *record, t *Tally, late time.Duration, now moment) {
 	level := r.level(now)
 	sum := r.heardOf() + min(t.Total, headgate.MaxCount)
-	leaked := r.plan.unitsIn(r.at(now)-r.oldest, headgate.MaxCount)
+	leaked := r.leaked(now)
 	own := l.unknown(r, t, late, now)
 	if leaked == 0 && !r.void {
 		own = r.total - max(0, min(r.mayKnow(t), t.Level-sum))
 	}
 	own = min(own, level)
-	// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
-	alone := t.Age.Microseconds()
-	if own > 0 {
-		alone = min(alone, max(0, alone-(now.uptime-r.born).Microseconds()+r.waste))
+	more := t.Level + own - level
+	if r.plan.leaks() {
+		// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
+		alone := t.Age.Microseconds()
+		if own > 0 {
+			alone = min(alone, max(0, alone-(now.uptime-r.born).Microseconds()+r.waste))
+		}
+		more -= r.plan.unitsIn(alone, t.Level)
 	}
-	more := t.Level - r.plan.unitsIn(alone, t.Level) + own - level
 	if !r.void && t.Level+leaked >= t.Total { // else it was reset, or much was given back
 		more = max(more, r.total+sum-leaked-level)
 	}

@@ -103,3 +103,44 @@ func TestANewcomerCountsWhatAHostConsumedThatIsGone(t *testing.T) {
 	newcomer.read(later.write("k", limit))
 	wantRemaining(t, "of one that came later", "k", limit, 79, newcomer)
 }
+
+// A host that dies and starts again hears from the others what it consumed in its first life, though they consumed nothing, and
+// though that was but a moment ago. What they, and others, consume meanwhile counts once.
+func TestAHostThatStartsAgainAtOnceKnowsWhatItsFirstLifeConsumed(t *testing.T) {
+	for _, text := range []string{"100/300d", "100/d fixed-window", "100/d fixed-window staggered"} {
+		for _, order := range [][2]int{{0, 1}, {1, 0}} {
+			t.Run(fmt.Sprint(text, order), func(t *testing.T) {
+				limit := headgate.MustParseLimit(text)
+				clock, all := hosts(t, 3, false, nil)
+				clock.Advance(time.Hour)
+				all[2].take("k", limit, 60)
+				all[0].take("k", limit, 3)
+				shareAll(all...)
+				clock.Advance(DefaultLag / 10)
+				again := newHost(t, clock, all[2].Peer.Name, false, nil)
+				again.Incarnation = 2
+				clock.Advance(DefaultLag / 10)
+				all[0].take("k", limit, 2) // nobody else knows
+				again.take("k", limit, 1)
+				letters := []letterOf{all[0].write("k", limit), all[1].write("k", limit)}
+				again.read(letters[order[0]], letters[order[1]])
+				wantRemaining(t, "when the others were heard", "k", limit, 34, again)
+				all[0].read(again.write("k", limit))
+				all[1].read(again.write("k", limit), all[0].write("k", limit))
+				again.read(all[0].write("k", limit), all[1].write("k", limit))
+				wantRemaining(t, "when all was heard", "k", limit, 34, all[0], all[1], again)
+				again.take("k", limit, 34)
+				if got := again.take("k", limit, 1); got != 0 {
+					t.Errorf("more passed than was left")
+				}
+				clock.Advance(25 * time.Hour)
+				if limit.Algorithm == headgate.FixedWindow {
+					wantRemaining(t, "in the next window", "k", limit, 100, all[0], again)
+					all[0].take("k", limit, 7)
+					again.read(all[0].write("k", limit))
+					wantRemaining(t, "in the next window", "k", limit, 93, again)
+				}
+			})
+		}
+	}
+}

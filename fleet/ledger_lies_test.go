@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,36 @@ func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
 	if len(refused) != 1 || refused[0] != whyLeaped {
 		t.Errorf("reported %q, want %q once", refused, whyLeaped)
 	}
+}
+
+// A level that is taken over cannot be deeper than a debt, and a total no more than can have been consumed, however long the peer
+// says it has been there. Honest ones are heard after that as if it had said nothing more.
+func TestAHostThatLiesWhenItIsFirstHeardOfIsNotBelieved(t *testing.T) {
+	modes(t, func(t *testing.T, asks bool) {
+		for _, limit := range []headgate.Limit{headgate.PerHour(100), headgate.MustParseLimit("100/d fixed-window")} {
+			for _, lie := range []Tally{{Total: 5, Level: 1 << 50}, {Total: 1 << 50, Level: 5}, {Total: 1 << 50, Level: 1 << 50}} {
+				var refused []string
+				clock, all := hosts(t, 3, asks, func(o *LedgerOptions) {
+					o.OnRefused = func(from Peer, _ Tally, why string) { refused = append(refused, from.Name+": "+why) }
+				})
+				here, honest := all[0], all[1]
+				clock.Advance(time.Second)
+				here.take("k", limit, 1)
+				honest.take("k", limit, 10)
+				said := honest.write("k", limit)
+				told := said.tallies[0]
+				told.Start, told.Total, told.Level = 0, lie.Total, lie.Level
+				here.Absorb(Peer{Name: "liar", Incarnation: 7}, 1000*time.Hour, []Tally{told})
+				here.read(said)
+				if got := here.remaining("k", limit); got < -(headgate.MaxDebt+1)*100 {
+					t.Errorf("%s, %+v: got %d left, want no debt deeper than %d times the limit", limit, lie, got, headgate.MaxDebt)
+				}
+				if len(refused) != 1 || !strings.HasPrefix(refused[0], "liar: ") {
+					t.Errorf("%s, %+v: refused %q, want what the liar said", limit, lie, refused)
+				}
+			}
+		}
+	})
 }
 
 func TestReportsOfLiesAreFew(t *testing.T) {

@@ -63,4 +63,5 @@ type seen struct {
 	least, most, since int64
 	times              int32
 	leaped             bool // the latest total was one that cannot be
+	past               bool // it was of a window that was over
 }
