@@ -51,20 +51,22 @@ const (
 // is there can be read all the same.
 func openDisk(dir, namespace, origin string) (*disk, error) {
 	d := &disk{path: filepath.Join(dir, "rules-"+url.PathEscape(namespace)+".ndjson"), origin: origin}
-	if d.why = os.MkdirAll(dir, 0o700); d.why != nil {
+	if d.locked, d.why = openLock(dir, d.path+".lock"); d.locked == nil {
 		return d, nil
 	}
-	f, err := os.OpenFile(d.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		d.why = err
-		return d, nil
-	}
-	if err := lock(f); err != nil {
-		_ = f.Close() // it was only to be held
+	if err := lock(d.locked); err != nil {
+		_ = d.locked.Close() // it was only to be held
 		return nil, fmt.Errorf("%s: another process keeps its rules there: %w", d.path, err)
 	}
-	d.locked = f
 	return d, nil
+}
+
+// openLock opens the file that whoever writes holds, and makes it and its directory if they are not there.
+func openLock(dir, path string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 func (d *disk) close() error {
