@@ -110,7 +110,7 @@ func (s *Server) authenticate(c *call) (*principal, error) {
 // identify says whose a token is: errDenied for nobody's.
 func (s *Server) identify(ctx context.Context, token string, from netip.Addr) (*principal, error) {
 	if len(token) > 4096 {
-		return nil, s.loginFailed(ctx, from)
+		return nil, s.loginFailed(ctx, byGuess, from)
 	}
 	if id, secret, ok := splitToken(token); ok {
 		// Nobody guesses 256 bits, so that this is asked even of an address that is denied: one who fails from there
@@ -119,20 +119,20 @@ func (s *Server) identify(ctx context.Context, token string, from netip.Addr) (*
 		if !errors.Is(err, errDenied) {
 			return who, err
 		}
-		if s.config.AdminToken == "" {
-			return nil, s.loginFailed(ctx, from)
+		if _, _, may := splitToken(s.config.AdminToken); !may {
+			return nil, s.loginFailed(ctx, byOldToken, from)
 		}
 	}
 	if s.config.AdminToken == "" {
-		return nil, s.loginFailed(ctx, from)
+		return nil, s.loginFailed(ctx, byGuess, from)
 	}
 	// This one may be what someone has thought of: an address that is denied is not told whether it has guessed.
-	if err := s.mayLogIn(ctx, from); err != nil {
+	if err := s.mayLogIn(ctx, byGuess, from); err != nil {
 		return nil, err
 	}
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.config.AdminToken))
 	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-		return nil, s.loginFailed(ctx, from)
+		return nil, s.loginFailed(ctx, byGuess, from)
 	}
 	return &principal{ID: adminID, Role: Admin, Namespaces: []string{wildcard}}, nil
 }
@@ -186,19 +186,26 @@ func (l *logins) add(f failedLogin) {
 	}
 }
 
+// How a login failed, which are counted apart: by a token that may be a guess, or by one of a form that nobody guesses, and that was
+// good once. A node that goes on with its old one locks out nobody on its host who knows the one of a file.
+const (
+	byGuess    = "login "
+	byOldToken = "old login "
+)
+
 // loginKey is by what failed logins are counted: the address, of IPv6 the network that one customer has.
-func loginKey(from netip.Addr) string {
+func loginKey(how string, from netip.Addr) string {
 	if from.Is6() && !from.Is4In6() {
 		if p, err := from.WithZone("").Prefix(64); err == nil {
-			return "login " + p.String()
+			return how + p.String()
 		}
 	}
-	return "login " + from.Unmap().String()
+	return how + from.Unmap().String()
 }
 
 // loginFailed counts a login that failed, and returns what to answer.
-func (s *Server) loginFailed(ctx context.Context, from netip.Addr) error {
-	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(from), Limit: s.config.LoginLimit, Cost: 1})
+func (s *Server) loginFailed(ctx context.Context, how string, from netip.Addr) error {
+	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(how, from), Limit: s.config.LoginLimit, Cost: 1})
 	if err != nil {
 		return fmt.Errorf("count a failed login: %w", err)
 	}
@@ -210,8 +217,8 @@ func (s *Server) loginFailed(ctx context.Context, from netip.Addr) error {
 }
 
 // mayLogIn tells whether an address has not failed too often.
-func (s *Server) mayLogIn(ctx context.Context, from netip.Addr) error {
-	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(from), Limit: s.config.LoginLimit})
+func (s *Server) mayLogIn(ctx context.Context, how string, from netip.Addr) error {
+	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(how, from), Limit: s.config.LoginLimit})
 	if err != nil {
 		return fmt.Errorf("look at failed logins: %w", err)
 	}

@@ -265,7 +265,30 @@ func TestAnAddressThatFailsTooOftenIsDenied(t *testing.T) {
 	// Whoever guesses is not told whether the guess was right; tokens that nobody can guess stay good.
 	s.call("GET", "/v1/whoami", "").wants(429)
 	s.as(good, "GET", "/v1/whoami", "").wants(200)
-	s.as("hg_good_0000", "GET", "/v1/whoami", "").wants(429)
+	s.as("hg_good_0000", "GET", "/v1/whoami", "").wants(401)
+}
+
+// A node whose token is over goes on asking, maybe from the host of who could give it another.
+func TestATokenThatIsOverLocksOutNobodyElse(t *testing.T) {
+	s := open(t, api.Config{AdminToken: "a token of a file, long enough", LoginLimit: headgate.PerHour(10)})
+	old := s.token("old", api.Node, "*")
+	s.call("DELETE", "/v1/tokens/old", "").wants(200)
+	denied := 0
+	for range 30 {
+		if s.as(old, "GET", "/v1/snapshot", "").status == http.StatusTooManyRequests {
+			denied++
+		}
+	}
+	if denied != 20 {
+		t.Errorf("got %d of 30 denied, want all but 10", denied)
+	}
+	s.call("GET", "/v1/whoami", "").wants(200)
+	// Where the token of the file has that form, it may be what somebody guesses.
+	formed := open(t, api.Config{AdminToken: "hg_admin_long-enough", LoginLimit: headgate.PerHour(10)})
+	for i := range 10 {
+		formed.as(fmt.Sprintf("hg_admin_guess-%d", i), "GET", "/v1/whoami", "").wants(401)
+	}
+	formed.call("GET", "/v1/whoami", "").wants(429)
 }
 
 func TestOddTokensAreRefused(t *testing.T) {
