@@ -73,7 +73,7 @@ type Async struct {
 	last  time.Duration // by the clock: when an exchange last succeeded
 	since time.Duration // by the clock: when they began to fail; 0 while they don't
 
-	toldForeign time.Duration // by the clock; 0 if never
+	strangers strangers
 
 	counters asyncCounters
 }
@@ -96,7 +96,7 @@ type AsyncOptions struct {
 	// Rand returns a number below n by chance; it spreads exchanges, so that nodes don't all come at once. Default
 	// math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is told when the exchange is away, back, or used by others. It must not block. Default is to log.
+	// OnEvent is told when the exchange is away, back, used by others, or garbled. It must not block. Default is to log.
 	OnEvent func(AsyncEvent)
 }
 
@@ -173,7 +173,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Async{byLedger: byLedger{l}, exchange: x, options: o, clock: l.options.Clock}
+	a := &Async{byLedger: byLedger{l}, exchange: x, options: o, clock: l.options.Clock, strangers: strangers{tell: o.OnEvent}}
 	a.last = a.clock.Now()
 	a.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)
 	a.rounds.begin(a.clock, spread(o.Interval, o.Rand), a.turn)
@@ -257,6 +257,7 @@ func (a *Async) hear(key int, author, note string, age time.Duration) {
 	uptime, read := readNote(note, &t[0])
 	if !ok || !read || key < 0 || key >= len(a.batch.tallies) {
 		a.counters.garbled.Add(1)
+		a.strangers.garbled(a.clock.Now(), author)
 		return
 	}
 	a.counters.heard.Add(1)
@@ -273,7 +274,7 @@ func (a *Async) settle(missed []int, err error) {
 	var f interface{ Foreign() bool }
 	if errors.As(err, &f) && f.Foreign() {
 		a.counters.foreign.Add(1)
-		a.tell(AsyncEvent{Kind: ExchangeForeign, Err: err})
+		a.strangers.areForeign(now, err)
 		err = nil
 	}
 	if len(missed) > 0 || err != nil {
@@ -290,7 +291,7 @@ func (a *Async) settle(missed []int, err error) {
 	if len(missed) < len(a.batch.tallies) || len(a.batch.tallies) == 0 && err == nil {
 		if a.since != 0 {
 			a.ledger.SetAway(false, 0)
-			a.tell(AsyncEvent{Kind: ExchangeBack, Down: now - a.since})
+			a.options.OnEvent(AsyncEvent{Kind: ExchangeBack, Down: now - a.since})
 			a.since = 0
 			a.counters.away.Store(false)
 		}
@@ -303,7 +304,7 @@ func (a *Async) settle(missed []int, err error) {
 		if a.since == 0 {
 			a.since = max(1, a.last)
 			a.counters.away.Store(true)
-			a.tell(AsyncEvent{Kind: ExchangeAway, Err: err})
+			a.options.OnEvent(AsyncEvent{Kind: ExchangeAway, Err: err})
 		}
 	}
 }
@@ -314,10 +315,10 @@ func (a *Async) tellParts(err error, now time.Duration) {
 	switch cut := p.cut != 0; {
 	case cut && !p.told:
 		p.told, p.toldAt = true, now
-		a.tell(AsyncEvent{Kind: ExchangePartAway, Err: err})
+		a.options.OnEvent(AsyncEvent{Kind: ExchangePartAway, Err: err})
 	case !cut && p.told:
 		p.told = false
-		a.tell(AsyncEvent{Kind: ExchangePartBack, Down: now - p.toldAt})
+		a.options.OnEvent(AsyncEvent{Kind: ExchangePartBack, Down: now - p.toldAt})
 	}
 }
 

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -24,6 +26,7 @@ const (
 	ExchangeAway     AsyncEventKind = iota // it has not answered for some intervals; policies apply
 	ExchangeBack                           // it answers again
 	ExchangeForeign                        // another fleet uses it under the same name; told once in ten seconds
+	ExchangeGarbled                        // somebody leaves notes there that make no sense; told once in ten seconds
 	ExchangePartAway                       // for some of the keys it has not answered for some intervals; policies apply to them
 	ExchangePartBack                       // it answers for all keys again
 	DateOff                                // this host's date is not that of the fleet, by which windows are counted
@@ -37,6 +40,7 @@ var asyncEventTexts = [asyncEventKinds]string{
 	ExchangeAway:    "what nodes consume cannot be exchanged: each decides by itself",
 	ExchangeBack:    "what nodes consume is exchanged again",
 	ExchangeForeign: "a fleet with another secret exchanges under the same name: nothing is shared with it",
+	ExchangeGarbled: "a note of what was consumed makes no sense and is not heeded: is everybody of the same version?",
 
 	ExchangePartAway: "what nodes consume of some keys cannot be exchanged: each decides by itself",
 	ExchangePartBack: "what nodes consume of all keys is exchanged again",
@@ -58,18 +62,35 @@ func textOf(kind int, texts []string) string {
 	return "unknown"
 }
 
-const foreignEvery = 10 * time.Second
+// A strangers tells of what others cause, each kind once in ten seconds. Rounds call it, one at a time.
+type strangers struct {
+	tell            func(AsyncEvent)
+	foreign, garble time.Duration // by the clock: when that was last told; 0 if never
+}
 
-// tell passes an event on. Rounds call it, one at a time.
-func (a *Async) tell(e AsyncEvent) {
-	if e.Kind == ExchangeForeign {
-		now := a.clock.Now()
-		if a.toldForeign != 0 && now-a.toldForeign < foreignEvery {
-			return
-		}
-		a.toldForeign = max(1, now)
+const strangersEvery = 10 * time.Second
+
+// areForeign tells that another fleet uses the exchange.
+func (s *strangers) areForeign(now time.Duration, err error) {
+	s.seldom(&s.foreign, now, AsyncEvent{Kind: ExchangeForeign, Err: err})
+}
+
+// garbled tells that an author's note makes no sense.
+func (s *strangers) garbled(now time.Duration, author string) {
+	err := errNoAuthor
+	if from, ok := peerOf(author); ok {
+		err = fmt.Errorf("it is of %q", from.Name)
 	}
-	a.options.OnEvent(e)
+	s.seldom(&s.garble, now, AsyncEvent{Kind: ExchangeGarbled, Err: err})
+}
+
+var errNoAuthor = errors.New("it is of nobody who could be a node")
+
+func (s *strangers) seldom(last *time.Duration, now time.Duration, e AsyncEvent) {
+	if *last == 0 || now-*last >= strangersEvery {
+		*last = max(1, now)
+		s.tell(e)
+	}
 }
 
 func logAsync(e AsyncEvent) {

@@ -333,10 +333,13 @@ func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestAsyncGarbledNotesAreCountedAndDoNothing(t *testing.T) {
+func TestAsyncGarbledNotesAreToldOfAndDoNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlate(time.Millisecond)
-		all := startAsync(t, 1, s, nil)
+		var events []AsyncEvent
+		all := startAsync(t, 1, s, func(_ *LedgerOptions, o *AsyncOptions) {
+			o.OnEvent = func(e AsyncEvent) { events = append(events, e) }
+		})
 		defer closeAsync(t, all...)
 		limit := headgate.PerHour(1000)
 		takeAsync(t, all[0], "k", limit, 1)
@@ -352,6 +355,9 @@ func TestAsyncGarbledNotesAreCountedAndDoNothing(t *testing.T) {
 		leftAsync(t, "after garbage", "k", limit, 998, all...)
 		if got := all[0].Stats().Garbled; got < 2 {
 			t.Errorf("Stats.Garbled: got %d, want at least 2", got)
+		}
+		if len(events) != 1 || events[0].Kind != ExchangeGarbled || events[0].Err == nil {
+			t.Errorf("events: got %v, want one that tells of it", events)
 		}
 	})
 }

@@ -56,7 +56,7 @@ type Region struct {
 	batch       batch
 	began       time.Duration
 	last, since time.Duration // see Async
-	toldForeign time.Duration
+	strangers   strangers
 	home        dial         // the date of the region's store
 	toldHome    bool         // that it is off
 	homeOff     atomic.Int64 // ns: by how much it is later than that of the fleet
@@ -84,7 +84,7 @@ type RegionOptions struct {
 	Missed int
 	// Rand returns a number below n by chance. Default math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is told when the exchange is away, back, or used by others. It must not block. Default is to log.
+	// OnEvent is told when the exchange is away, back, used by others, or garbled. It must not block. Default is to log.
 	OnEvent func(AsyncEvent)
 }
 
@@ -137,6 +137,7 @@ func NewRegion(lo LedgerOptions, store headgate.Limiter, book RegionBook, x Exch
 	// so it must report once more after that.
 	l.attentive = 2 * o.Interval
 	g := &Region{inner: store, book: book, exchange: x, options: o, ledger: l, clock: l.options.Clock, keys: make(map[Key]*regionKey)}
+	g.strangers.tell = o.OnEvent
 	g.life = (&AsyncOptions{Name: o.Node}).Author()
 	g.last = g.clock.Now()
 	g.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)

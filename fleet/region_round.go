@@ -176,6 +176,7 @@ func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int)
 		uptime, read := readNote(note, &h.tally)
 		if !ok || !read || key < 0 || key >= len(speaking) {
 			g.counters.garbled.Add(1)
+			g.strangers.garbled(g.clock.Now(), author)
 			return
 		}
 		if from.Name == g.options.Region {
@@ -219,10 +220,7 @@ func (g *Region) judge(answered bool, err error) error {
 	var f interface{ Foreign() bool }
 	if errors.As(err, &f) && f.Foreign() {
 		g.counters.foreign.Add(1)
-		if g.toldForeign == 0 || now-g.toldForeign >= foreignEvery {
-			g.toldForeign = max(1, now)
-			g.options.OnEvent(AsyncEvent{Kind: ExchangeForeign, Err: err})
-		}
+		g.strangers.areForeign(now, err)
 		err = nil
 	}
 	if err != nil {

@@ -65,8 +65,14 @@ for k = 2, #KEYS do
 	for i = 1, #notes, 2 do
 		local by, note = notes[i], notes[i + 1]
 		if by ~= author then
-			local age = now - number(note, 1 + NUMBER, NUMBER)
-			if age > keep then
+			local age = #note >= HEAD and now - number(note, 1 + NUMBER, NUMBER)
+			if not age then -- none of ours has left it: it is told once, as an empty one, and all others are heard
+				redis.call('HDEL', KEYS[k], by)
+				answer[#answer + 1] = k - 1
+				answer[#answer + 1] = by
+				answer[#answer + 1] = 0
+				answer[#answer + 1] = ''
+			elseif age > keep then
 				redis.call('HDEL', KEYS[k], by)
 			elseif number(note, 1, NUMBER) > since then
 				answer[#answer + 1] = k - 1

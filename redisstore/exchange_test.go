@@ -226,6 +226,22 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	}
 }
 
+// What somebody else has put there is heard of once, as a note that says nothing, and keeps nobody from hearing the others.
+func TestBoardNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	a.mustLeave(heard{}, "x", "1")
+	for _, garbage := range []string{"", "g", strings.Repeat("g", 2*noteNumber-1)} {
+		if _, err := server.Do("HSET", "hg:fleet{"+tagOf(int('x')%places)+"}"+nameOf("x"), "who", garbage); err != nil {
+			t.Fatal(err)
+		}
+		a.mustLeave(heard{"x": {"who="}}, "x", "2")
+		b.mustLeave(heard{"x": {"a=2"}}, "x", "")
+	}
+}
+
 // nameOf returns the last part of a key in Redis.
 func nameOf(name string) string {
 	b := &Board{store: &Store{}}

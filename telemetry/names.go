@@ -64,7 +64,7 @@ var (
 	newsUpDesc        = desc("news_up", "1 if nodes or regions hear of each other, 0 if what carries their news is away.", "mode")
 	newsDateDesc      = desc("news_date_ahead_seconds", "By how much the date of the fleet, by which windows are counted, is ahead of this node's.", "mode")
 	newsDatesOffDesc  = desc("news_dates_off", "Nodes, and stores of regions, whose date is off by more than a second, as far as this node knows.", "mode")
-	newsTalliesDesc   = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true.", "mode", "what")
+	newsTalliesDesc   = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true, or make no sense.", "mode", "what")
 	newsLostDesc      = desc("news_lost_keys_total", "Keys that were forgotten before their time (evicted), and new ones that were refused (full).", "mode", "what")
 	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes that this node sent to others, and heard from them.", "way")
 	gossipRefusedDesc = desc("gossip_lost_total", "Packets that came to nothing: malformed, wrong_key, foreign, duplicate, not_sent, no_room.", "why")

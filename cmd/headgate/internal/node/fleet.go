@@ -353,6 +353,7 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 func exchanged(mode string, s fleet.AsyncStats) telemetry.News {
 	n := news(mode, s.LedgerStats)
 	n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away && s.Cut == 0
+	n.Refused += s.Garbled
 	if n.Ahead = s.Ahead; n.Ahead.Abs() >= fleet.MaxDateOff {
 		n.DatesOff = 1
 	}
