@@ -3,6 +3,8 @@ package respite
 import (
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"sync"
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
@@ -20,11 +22,6 @@ func collections(bytes int) uint32 {
 	runtime.ReadMemStats(&after)
 	kept = nil
 	return after.NumGC - before.NumGC
-}
-
-func percent() int {
-	now, _ := percents(0)
-	return now
 }
 
 // restored waits for the percentage that was set before.
@@ -61,6 +58,110 @@ func TestNothingIsCollectedUntilItEnds(t *testing.T) {
 		restored(t, 100)
 		runtime.KeepAlive(held)
 	}
+}
+
+// goal returns how large the heap may be before it is collected.
+func goal() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// isNear tells whether two sizes are the same, but for what the program does besides.
+func isNear(a, b uint64) bool { return max(a, b)-min(a, b) < 4<<20 }
+
+// However often memory is collected meanwhile, and however much of it is alive then, it grows no further than was asked for.
+func TestTheHeapGrowsNoFurtherThanWasAskedFor(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	stop := make(chan struct{})
+	defer close(stop)
+	var waiting sync.WaitGroup
+	for range 300 { // stacks are part of what the percentage is of
+		waiting.Add(1)
+		go deep(64, &waiting, stop)
+	}
+	waiting.Wait()
+	const most = 256 << 20
+	runtime.GC()
+	end := Take(most)
+	defer end()
+	want := look().used + most
+	if got := goal(); !isNear(got, want) {
+		t.Errorf("collected at %d bytes, want %d", got, want)
+	}
+	for range 3 {
+		kept = append(kept, make([]byte, 16<<20))
+		runtime.GC()
+		await.True(t, "the same bound", func() bool { return isNear(goal(), want) })
+	}
+	kept = append(kept, make([]byte, most/2))
+	runtime.GC()
+	await.True(t, "the percentage that was set", func() bool { return percent() == 100 })
+	kept = nil
+	end()
+	restored(t, 100)
+}
+
+// deep waits with a stack of so many times a kilobyte.
+func deep(kilobytes int, waiting *sync.WaitGroup, stop chan struct{}) byte {
+	var room [1024]byte
+	if kilobytes > 0 {
+		room[kilobytes] = deep(kilobytes-1, waiting, stop)
+	} else {
+		waiting.Done()
+		<-stop
+	}
+	return room[kilobytes]
+}
+
+// beginCollecting returns when the collector is at work. What it returns waits for its end.
+func beginCollecting(t *testing.T) (wait func()) {
+	t.Helper()
+	before, done := pauses(), make(chan struct{})
+	go func() { defer close(done); runtime.GC() }()
+	for pauses() == before {
+		runtime.Gosched()
+	}
+	return func() { <-done }
+}
+
+// pauses returns how often the collector has stopped the program, which it does before it works and after.
+func pauses() (sum uint64) {
+	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(sample)
+	for _, n := range sample[0].Value.Float64Histogram().Counts {
+		sum += n
+	}
+	return sum
+}
+
+// What is alive is not known while the collector works, and may be many times as much as before.
+func TestItMayBeginAndEndWhileMemoryIsCollected(t *testing.T) {
+	const most, before = 512 << 20, 3000 // so that nothing is collected but when it shall be
+	defer debug.SetGCPercent(debug.SetGCPercent(before))
+	for range 5 {
+		runtime.GC()
+		var list *link
+		for range 1 << 17 {
+			list = &link{next: list}
+		}
+		want := look().used*(100+before)/100 + 64<<20 // it is more than was asked for
+		wait := beginCollecting(t)
+		end := Take(most)
+		wait()
+		await.True(t, "no more than there would be", func() bool { return goal() < want })
+		wait = beginCollecting(t)
+		end()
+		wait()
+		await.True(t, "no more than there was", func() bool { return goal() < want })
+		runtime.KeepAlive(list)
+		restored(t, before)
+	}
+}
+
+type link struct {
+	next *link
+	_    [504]byte
 }
 
 func TestOneAtATime(t *testing.T) {
