@@ -185,7 +185,7 @@ type arena struct {
 	pendingItems  []*Node // of lists that have not ended
 }
 
-// mostKept is how many nodes an arena may have that is used again.
+// mostKept is for how many nodes an arena may have room that is used again.
 const mostKept = 1 << 10
 
 var arenas = sync.Pool{New: func() any { return new(arena) }}
@@ -215,8 +215,8 @@ func (a *arena) takeItems(begin int) []*Node {
 
 // release lets another file have it.
 func (a *arena) release() {
-	if len(a.fields)+len(a.items) > mostKept {
-		return // it is the collector's
+	if cap(a.fields)+cap(a.items)+cap(a.pendingFields)+cap(a.pendingItems) > mostKept {
+		return // it is the collector's: all of it would have to be cleared each time
 	}
 	clear(a.nodes)
 	clear(a.fields)
