@@ -106,6 +106,9 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 			h.puzzling.Add(1)
 			continue
 		}
+		if c.heardOf == nil {
+			c.heardOf = new([heardKeys]Key)
+		}
 		c.heardOf[binary.LittleEndian.Uint16(t.tally.Key[8:])%heardKeys] = t.tally.Key
 		h.tallies = append(h.tallies, t.tally)
 	}

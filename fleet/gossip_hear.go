@@ -35,11 +35,11 @@ type correspondent struct {
 	newest  uint64
 	seen    [seenNumbers / 64]uint64
 	pages   [nickSpan / nickPage]*[nickPage]meaning
-	latest  time.Duration  // uptime of the newest packet
-	heardOf [heardKeys]Key // of late, each at a place that its hash says
-	ahead   time.Duration  // its date, of ours; see dated
-	aheadAt time.Duration  // by the clock; 0 if it is not known
-	off     bool           // it is off, and that was told
+	latest  time.Duration   // uptime of the newest packet
+	heardOf *[heardKeys]Key // of late, each at a place that its hash says; nil before the first
+	ahead   time.Duration   // its date, of ours; see dated
+	aheadAt time.Duration   // by the clock; 0 if it is not known
+	off     bool            // it is off, and that was told
 	// recent is what ahead would be if nothing had been heard before recentAt, and dates how many were heard since.
 	recent, recentAt time.Duration
 	dates            int

@@ -83,6 +83,9 @@ func (h *hearing) keys() (keys []Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.others {
+		if c.heardOf == nil {
+			continue
+		}
 		for _, key := range c.heardOf {
 			if key != (Key{}) {
 				keys = append(keys, key)
