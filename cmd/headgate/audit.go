@@ -56,7 +56,7 @@ have what each was before and after. It needs a token of the role admin.`,
 		return p.show(out, list, []string{"REVISION", "TIME", "BY", "FROM", "NAMESPACE", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	flags := c.Flags()
-	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook or event: a reset, a restore")
+	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook or event: a reset, a restore, a node that was removed")
 	flags.StringVar(&id, "id", "", "only changes of one, with --kind")
 	flags.BoolVar(&all, "all", false, "of all namespaces that the token is for")
 	flags.BoolVar(&logins, "logins", false, "the logins that failed, instead")

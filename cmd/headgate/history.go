@@ -55,9 +55,10 @@ func (r *revision) touched() string {
 	return text
 }
 
-// happened says what an event of the audit was: a client that was forgotten, or a backup that was restored.
+// happened says what an event of the audit was: a client that was forgotten, a node that was removed, or a backup that was restored.
 func happened(after json.RawMessage) string {
 	var e struct {
+		Node               string
 		Client             map[string]string
 		Rules              []string
 		More               int
@@ -67,7 +68,10 @@ func happened(after json.RawMessage) string {
 	if err := json.Unmarshal(after, &e); err != nil {
 		return string(after)
 	}
-	if e.Client == nil {
+	switch {
+	case e.Node != "":
+		return "removed node " + e.Node
+	case e.Client == nil:
 		return fmt.Sprintf("all of revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
 	}
 	var who []string

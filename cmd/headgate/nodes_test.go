@@ -75,7 +75,7 @@ func TestNodesThatAreStoppedAreShownNoLonger(t *testing.T) {
 				t.Error(err)
 			}
 			s.refuses(exitError, "There is no node", "nodes", "delete", "killed")
-			s.want("nodes.delete", "audit", "--kind", "event")
+			s.want("removed node killed", "audit", "--kind", "event")
 			s.refuses(exitError, `unknown command "delte" for "headgate nodes", which has delete`, "nodes", "delte", "killed")
 		})
 	}
