@@ -23,10 +23,12 @@ type RegionBook interface {
 	// has another name.
 	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, keep []time.Duration, hold time.Duration,
 		reported func(key int, speaks bool, start, total, now int64)) (missed []int, err error)
-	// Settle takes note of what other regions consumed, and calls news with how much of it was not known, once for the whole
-	// region, and whether nothing was known of that region.
-	Settle(ctx context.Context, keys, regions []string, starts, totals []int64, keep []time.Duration,
-		news func(item int, units int64, first bool)) (missed []int, err error)
+	// Settle takes note of what other regions say that they consumed: since when, how much, when they said so, how much it can be in all,
+	// and how much of it can be news if that record is known. It calls news with how much was not known, once for the whole region, and whether
+	// nothing was known of that region, it said more than can be, or less than before. Of more than can be, what can is news
+	// once, and is what is known then.
+	Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64, keep []time.Duration,
+		news func(item int, units int64, first, leaped, fell bool)) (missed []int, err error)
 }
 
 // A Region shares limits with other regions. It decides by the region's own store, which may be exact or lease, and tells

@@ -23,6 +23,8 @@ type homeKey struct {
 	speaker              string
 	until                int64
 	nodes, regions       map[string][2]int64 // start and total
+	said                 map[string]int64    // of regions
+	leaped               map[string]bool
 }
 
 func newHomeBook() *homeBook { return &homeBook{keys: make(map[string]*homeKey)} }
@@ -36,7 +38,7 @@ func (b *homeBook) Report(_ context.Context, node string, keys []string, starts,
 	for i, name := range keys {
 		k := b.keys[name]
 		if k == nil {
-			k = &homeKey{start: now, window: windows[i], nodes: map[string][2]int64{}, regions: map[string][2]int64{}}
+			k = &homeKey{start: now, window: windows[i], nodes: map[string][2]int64{}, regions: map[string][2]int64{}, said: map[string]int64{}, leaped: map[string]bool{}}
 			b.keys[name] = k
 		}
 		if windows[i] < k.window {
@@ -68,22 +70,37 @@ func (b *homeBook) Report(_ context.Context, node string, keys []string, starts,
 	return nil, nil
 }
 
-func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, totals []int64, _ []time.Duration, news func(int, int64, bool)) ([]int, error) {
+func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, totals, said, all, most []int64, _ []time.Duration,
+	news func(int, int64, bool, bool, bool),
+) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, name := range keys {
 		k := b.keys[name]
 		known, ok := k.regions[regions[i]]
-		units := totals[i]
-		switch {
+		base, can := int64(0), all[i]
+		switch same := ok && known[0] == starts[i]; {
 		case ok && known[0] > starts[i]:
-			news(i, 0, false)
+			news(i, 0, false, false, false)
 			continue
-		case ok && known[0] == starts[i]:
-			units = max(0, totals[i]-known[1])
+		case same && totals[i] < known[1]:
+			news(i, 0, false, false, said[i] > k.said[regions[i]])
+			continue
+		case same && known[1] > 0:
+			base, can = known[1], most[i]
+		default:
+			k.leaped[regions[i]] = false
 		}
-		k.regions[regions[i]] = [2]int64{starts[i], max(totals[i], known[1])}
-		news(i, units, !ok)
+		units := totals[i] - base
+		leaped := units > can
+		if leaped {
+			units = can
+			if k.leaped[regions[i]] {
+				units = 0
+			}
+		}
+		k.regions[regions[i]], k.said[regions[i]], k.leaped[regions[i]] = [2]int64{starts[i], base + units}, said[i], leaped
+		news(i, units, !ok, leaped, false)
 	}
 	return nil, nil
 }

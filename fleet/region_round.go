@@ -247,23 +247,60 @@ func (g *Region) bringHome(ctx context.Context, reports []report, heard []hearsa
 		return nil
 	}
 	b := &g.batch
+	heard = slices.DeleteFunc(heard, func(h hearsay) bool {
+		why := h.tally.wrong(h.uptime)
+		if why != "" {
+			g.refuse(&h, why)
+		}
+		return why != ""
+	})
 	n := len(heard)
 	keys, regions, keep := make([]string, n), make([]string, n), make([]time.Duration, n)
-	starts, totals := make([]int64, n), make([]int64, n)
+	starts, totals, said := make([]int64, n), make([]int64, n), make([]int64, n)
+	all, most := make([]int64, n), make([]int64, n)
 	for i := range heard {
 		h := &heard[i]
 		keys[i], regions[i], keep[i] = b.keys[h.key], h.region, b.keep[h.key]
-		starts[i], totals[i] = h.tally.Start.Microseconds(), h.tally.Total
+		starts[i], totals[i], said[i] = h.tally.Start.Microseconds(), h.tally.Total, h.uptime.Microseconds()
+		all[i], most[i] = g.believe(h)
 	}
 	ctx, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
-	_, err := g.book.Settle(ctx, keys, regions, starts, totals, keep, func(i int, units int64, first bool) {
+	_, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep, func(i int, units int64, first, leaped, fell bool) {
+		switch h := &heard[i]; {
+		case leaped:
+			g.refuse(h, whyLeaped)
+		case fell:
+			g.refuse(h, whyFell)
+		}
 		g.heed(&heard[i], &reports[heard[i].key], units, first)
 	})
 	if err != nil {
 		g.counters.failures.Add(1)
 	}
 	return err
+}
+
+// age is for how long the region has kept account of the key.
+func (h *hearsay) age() time.Duration { return max(0, h.uptime-h.tally.Start) + h.tally.Age }
+
+// refuse reports what a region says and cannot be true.
+func (g *Region) refuse(h *hearsay, why string) {
+	g.ledger.refuse(Peer{Name: h.region}, &h.tally, why, g.ledger.now())
+}
+
+// believe cuts a tally to what can be true: a level to the deepest debt, and a total to that and what has leaked since. It returns
+// the latter, and how much of it can be news to who knew of it before.
+func (g *Region) believe(h *hearsay) (all, most int64) {
+	t := &h.tally
+	p, _ := g.ledger.levelOf(t.Key)
+	if p == nil {
+		return headgate.MaxCount, headgate.MaxCount
+	}
+	deepest := (1 + headgate.MaxDebt) * p.Capacity()
+	all = deepest + p.unitsIn(2*h.age().Microseconds(), headgate.MaxCount)
+	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
+	return all, headgate.MaxDebt*p.Capacity() + p.unitsIn(2*min(h.age(), g.options.Interval*100).Microseconds(), headgate.MaxCount)
 }
 
 // heed notes what of the news is to be charged.
@@ -276,11 +313,7 @@ func (g *Region) heed(h *hearsay, r *report, units int64, first bool) {
 		return
 	}
 	k := g.keys[t.Key]
-	age := max(0, h.uptime-t.Start) + t.Age
-	if most := headgate.MaxDebt*p.Capacity() + p.unitsIn(2*min(age, g.options.Interval*100).Microseconds(), headgate.MaxCount); units > most {
-		g.ledger.refuse(Peer{Name: h.region}, t, whyLeaped, now)
-		units = most
-	}
+	age := h.age()
 	g.ledger.counters.absorbed.Add(units)
 	// Its speaker may not have seen what others of its region consumed, but no more than all can have leaked.
 	still := max(t.Level, t.Total-p.unitsIn((h.uptime-t.Start).Microseconds(), t.Total))

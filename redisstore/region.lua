@@ -2,15 +2,18 @@
 --
 -- KEYS    a hash a key: s (when this record began, in µs), w (the window it is of, 0 if there are none), t (what the region
 --         consumed since), x and X (which node speaks for the region, and until when), n‹node› (what a node has reported),
---         b‹region› (what is known of another region)
+--         b‹region› (what is known of another region: when its record began, how much it consumed since, when it said so, and 1
+--         if that was more than can be)
 -- ARGV[1] what to do
 --
 -- report: ARGV[2] the node (a name for each of its lives), ARGV[3] for how long it speaks for the region if nobody else does, in µs, and for each key: when
 --         the node's own record began, its window, what it consumed since, how much of that it has reported before, and for
 --         how long all this is kept, in ms.
 --         Returns the time, and for each key: 1 if the node speaks for the region, s and t.
--- settle: for each key: a region, when its record began, what it consumed since, and for how long that is kept, in ms.
---         Returns for each key: how much of it is news, and 1 if nothing was known of that region.
+-- settle: for each key: a region, when its record began, what it consumed since, when it said so, how much that can be in all, and
+--         how much of it can be news if the record is known, and for how long that is kept, in ms.
+--         Returns for each key: how much of it is news, 1 if nothing was known of that region, and 1 if it says more than can be
+--         or 2 if less than before. Of more than can be, what can is news once, and counts as known.
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -72,24 +75,33 @@ local function report(key, node, hold, start, window, total, told, keep)
 	return speaks and 1 or 0, s, whole(t)
 end
 
-local function settle(key, region, start, total, keep)
+local function settle(key, region, start, total, said, all, most, keep)
 	local field = 'b' .. region
 	local known = redis.call('HGET', key, field)
-	local news, first = total, 1
+	local base, first, was = 0, 1, '0'
 	if known then
-		local began, base = parts(known)
+		local began, sum = parts(known)
+		local before, leaped = string.match(known, '^%d+:%d+:(%d+):(%d)$')
 		first = 0
 		if began > start then
-			return 0, 0 -- it is late
+			return 0, 0, 0 -- it is late
 		elseif began == start then
-			news = math.max(0, total - base)
+			if total < sum then
+				return 0, 0, said > tonumber(before or said) and 2 or 0
+			end
+			base, was = sum, leaped
 		end
 	end
-	if news > 0 or first == 1 then
-		redis.call('HSET', key, field, whole(start) .. ':' .. whole(total))
-		redis.call('PEXPIRE', key, keep)
+	if base == 0 then
+		most = all
 	end
-	return whole(news), first
+	local news, wrong = total - base, 0
+	if news > most then
+		news, wrong = was == '1' and 0 or most, 1
+	end
+	redis.call('HSET', key, field, whole(start) .. ':' .. whole(base + news) .. ':' .. whole(said) .. ':' .. wrong)
+	redis.call('PEXPIRE', key, keep)
+	return whole(news), first, wrong
 end
 
 local answer = {}
@@ -108,8 +120,9 @@ if ARGV[1] == 'report' then
 	end
 else
 	for k = 1, #KEYS do
-		local at = 2 + (k - 1) * 4
-		add(settle(KEYS[k], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])))
+		local at = 2 + (k - 1) * 7
+		add(settle(KEYS[k], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]),
+			tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])))
 	end
 end
 return answer
