@@ -65,6 +65,13 @@ func TestANodeOfARulesService(t *testing.T) {
 		t.Errorf("headgate_rules_revision: got %v, want more than %d", got, revision)
 	}
 
+	// Whoever asks the node for what the service has is told where that is.
+	for _, path := range []string{"/v1", "/v1/rules", "/openapi.json"} {
+		if code, body := get(t, "http://"+node.admin+path); code != http.StatusNotFound || !strings.Contains(body, "those of http://"+addr) {
+			t.Errorf("%s of the node: got %d %s", path, code, body)
+		}
+	}
+
 	if code := service.stop(); code != 0 {
 		t.Errorf("the service ended with %d", code)
 	}

@@ -44,25 +44,27 @@ func newHosts(c *config.Config) *hosts {
 // guard has a handler called only by names that are this listener's.
 func (h *hosts) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if h.admits(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		header.Set("Content-Type", "application/problem+json")
-		header.Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusMisdirectedRequest)
-		_ = json.NewEncoder(w).Encode(struct { // who has gone has no use for it
-			Type   string `json:"type"`
-			Title  string `json:"title"`
-			Status int    `json:"status"`
-			Detail string `json:"detail"`
-		}{
-			"about:blank", http.StatusText(http.StatusMisdirectedRequest), http.StatusMisdirectedRequest,
-			fmt.Sprintf("Nothing here goes by the name %s. If it should, list it in admin.hosts of the configuration.", rules.Quote(hostOf(r))),
-		})
+		refuse(w, http.StatusMisdirectedRequest,
+			fmt.Sprintf("Nothing here goes by the name %s. If it should, list it in admin.hosts of the configuration.", rules.Quote(hostOf(r))))
 	})
+}
+
+// refuse answers with a problem.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(struct { // who has gone has no use for it
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{"about:blank", http.StatusText(status), status, detail})
 }
 
 // admits tells whether a request calls this listener by a name of its own. Unless names are listed, whoever is no browser may use

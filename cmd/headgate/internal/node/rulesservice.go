@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
@@ -320,7 +319,7 @@ func plainRune(r rune) rune {
 func (s *rulesService) handler(others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		ours := strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
+		ours := path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
 		switch server := s.api.Load(); {
 		case s.hook != nil && path == "/v1/hooks/rules":
 			s.hook.ServeHTTP(w, r)
@@ -329,11 +328,10 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 		case ours && server != nil:
 			server.ServeHTTP(w, r)
 		case ours && s.late != nil:
-			w.Header().Set("Content-Type", "application/problem+json")
 			w.Header().Set("Retry-After", "5")
-			w.Header().Set("Cache-Control", "no-store")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"The database of the rules cannot be reached."}`+"\n")
+			refuse(w, http.StatusServiceUnavailable, "The database of the rules cannot be reached.")
+		case ours && s.remote != nil:
+			refuse(w, http.StatusNotFound, "This node has no rules service of its own. Its rules are those of "+s.remote.Name()+": ask there.")
 		default:
 			others.ServeHTTP(w, r)
 		}
