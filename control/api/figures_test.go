@@ -37,12 +37,30 @@ func TestNodesShowHowTheyShareLimitsWithOthers(t *testing.T) {
 // countedStates counts how often a database is told a state.
 type countedStates struct {
 	control.DB
-	put atomic.Int64
+	put  atomic.Int64
+	full atomic.Bool
 }
 
 func (c *countedStates) PutState(ctx context.Context, s control.State) error {
+	if c.full.Load() {
+		return control.ErrFull
+	}
 	c.put.Add(1)
 	return c.DB.PutState(ctx, s)
+}
+
+// A node that the database had no room for is told to it with the next heartbeat, not a minute later.
+func TestANodeIsShownAsSoonAsThereIsRoom(t *testing.T) {
+	db := &countedStates{DB: openDB(t)}
+	s := open(t, api.Config{DB: db})
+	db.full.Store(true)
+	for range 2 {
+		s.call("PUT", "/v1/nodes/n1", `{"store":"ok"}`).wants(507)
+	}
+	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
+	db.full.Store(false)
+	s.call("PUT", "/v1/nodes/n1", `{"store":"ok"}`).wants(200)
+	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
 }
 
 // Figures change with each heartbeat, and that is no reason to write each of them to the database.

@@ -106,6 +106,7 @@ func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err er
 	}
 	state := control.State{Bucket: nodeBucket + n.Namespace, ID: n.ID, Body: body, Expires: now.Add(nodeKept)}
 	if err := s.config.DB.PutState(ctx, state); err != nil {
+		s.beats.untold(n)
 		return 0, fmt.Errorf("keep what node %s says: %w", n.ID, err)
 	}
 	return latest, nil
@@ -174,6 +175,17 @@ func (b *beats) tellAgain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, at := range b.nodes {
+		at.kept = time.Time{}
+		b.nodes[key] = at
+	}
+}
+
+// untold has the database told of a node with its next heartbeat, since it was not with this one.
+func (b *beats) untold(n control.Node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := n.Namespace + "/" + n.ID
+	if at, ok := b.nodes[key]; ok {
 		at.kept = time.Time{}
 		b.nodes[key] = at
 	}
