@@ -20,7 +20,7 @@
 //	                   neither close the connection, which others share, nor end a stream without a status
 //	blocked            PermissionDenied, also for clients that must be registered
 //	without a key      Unauthenticated, if the rule says fallback: deny
-//	malformed          InvalidArgument
+//	malformed          InvalidArgument, also if a rule counts by what is there several times
 //	the store failed   as the rule's on_failure says: allowed, or Unavailable
 //
 // A status of who is over a limit has a google.rpc.RetryInfo, which says exactly when to come back (it is left out if the call

@@ -30,6 +30,9 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 		code, message = codes.PermissionDenied, "the client is not registered"
 	case engine.Unidentified:
 		code, message = codes.Unauthenticated, "the call does not say who is asking"
+		if v.Status == http.StatusBadRequest {
+			code, message = codes.InvalidArgument, "what says who is asking is there several times, or can be read in several ways"
+		}
 	case engine.QueueFull:
 		message = "too many calls are waiting already"
 	case engine.StoreFailed:

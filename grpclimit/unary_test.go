@@ -125,6 +125,10 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 			code: codes.Unauthenticated, message: "the call does not say who is asking",
 		},
 		{
+			name: "two names", rules: "rules: [{id: a, key: header.x-tenant, limits: 1/s, fallback: skip}]", md: []string{"x-tenant", "one", "x-tenant", "two"},
+			code: codes.InvalidArgument, message: "what says who is asking is there several times, or can be read in several ways",
+		},
+		{
 			name: "never", rules: "rules: [{id: a, limits: 5/s, cost: {header: x-cost, max: 10}}]", md: []string{"x-cost", "6"},
 			code: codes.ResourceExhausted, message: "the call costs more than the limit can ever grant", details: "a: 5/s",
 		},

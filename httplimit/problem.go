@@ -35,6 +35,9 @@ func problemOf(v *engine.Verdict) problem {
 		p.detail = "Blocked."
 	case engine.Unidentified:
 		p.detail = "The request does not say who is asking."
+		if v.Status == http.StatusBadRequest {
+			p.detail = "What says who is asking is there several times, or can be read in several ways."
+		}
 	case engine.Unregistered:
 		p.detail = "The client is not registered."
 	case engine.QueueFull:
