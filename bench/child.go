@@ -33,6 +33,7 @@ const (
 	childResponder = "responder" // be the upstream of proxies, and send them requests at a constant rate if told to
 	childFront     = "front"     // be a proxy, or a server that a proxy is measured by
 	childClients   = "clients"   // register clients, print what they take and cost
+	childRules     = "rules"     // match and decide, print how long it took
 	childServer    = "server"    // be a server of the decision service, or one that it is measured by
 )
 
@@ -44,10 +45,13 @@ func runChild(f childFlags, in io.Reader, out io.Writer) error {
 		return runResponder(in, printed)
 	case childFront:
 		return withBallast(func() error { return runFront(f.contender, f.target, in, printed) })
-	case childClients:
+	case childClients, childRules:
 		rounds, err := strconv.Atoi(f.at)
 		if err != nil {
 			return fmt.Errorf("-at %q: want how many rounds", f.at)
+		}
+		if f.mode == childRules {
+			return measureRules(f.keys, f.picks, rounds, printed)
 		}
 		return measureClients(f.keys, f.picks, rounds, printed)
 	case childCarry:

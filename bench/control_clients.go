@@ -19,19 +19,34 @@ type clientsResult struct {
 	Clients int
 	// Heap and RSS are the bytes that they take if no two have the same limit.
 	Heap, RSS int64
-	Asked     []clientsAsked // the first are not registered
+	Asked     []series // the first are not registered
 }
 
-// A clientsAsked is how long decisions for some clients took.
-type clientsAsked struct {
+// A series is how long something took that was done over and over.
+type series struct {
 	Name, Title string
 	Took        []float64 // ns, round by round
 	Allocs      float64
 }
 
+// measure adds one round of what takes so many nanoseconds each time, done so many times.
+func (t *series) measure(times int, round func() (float64, error)) error {
+	settle()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	took, err := round()
+	if err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	t.Took = append(t.Took, took)
+	t.Allocs = max(t.Allocs, float64(after.Mallocs-before.Mallocs)/float64(times))
+	return nil
+}
+
 // A clientKind is who is asked for, and what clients are registered with; the others' kind is asked for strangers to them.
 type clientKind struct {
-	clientsAsked
+	series
 
 	limit  func(i int) headgate.Limit
 	others bool
@@ -43,10 +58,10 @@ func clientKinds() []clientKind {
 		return headgate.Per(10_000+int64(i%20_000), time.Duration(10+i/20_000)*time.Millisecond)
 	}
 	return []clientKind{
-		{clientsAsked{Name: "unregistered", Title: "who is not registered, where as many others are"}, own, true},
-		{clientsAsked{Name: "none", Title: "who is not registered, where nobody is"}, nil, false},
-		{clientsAsked{Name: "tiers", Title: "**registered, with one of 100 limits**"}, tier, false},
-		{clientsAsked{Name: "own", Title: "**registered, with a limit that no other has**"}, own, false},
+		{series{Name: "unregistered", Title: "who is not registered, where as many others are"}, own, true},
+		{series{Name: "none", Title: "who is not registered, where nobody is"}, nil, false},
+		{series{Name: "tiers", Title: "**registered, with one of 100 limits**"}, tier, false},
+		{series{Name: "own", Title: "**registered, with a limit that no other has**"}, own, false},
 	}
 }
 
@@ -179,7 +194,7 @@ func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 			return err
 		}
 		result.Heap, result.RSS = after.Heap-before.Heap, after.RSS-before.RSS // of the last, who have nothing in common
-		result.Asked, engines = append(result.Asked, k.clientsAsked), append(engines, d)
+		result.Asked, engines = append(result.Asked, k.series), append(engines, d)
 	}
 	all := keyList(clients, func(i int) int { return i })
 	for _, d := range engines { // the stores know all of them
@@ -193,17 +208,11 @@ func measureClients(clients, ops, rounds int, out *json.Encoder) error {
 		for turn := range engines {
 			at := (round + turn) % len(engines)
 			into := &result.Asked[at]
-			settle()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			took, err := engines[at].decide(users)
-			if err != nil {
-				return err
+			if round == 0 { // it only warms
+				into = &series{}
 			}
-			runtime.ReadMemStats(&after)
-			if round > 0 { // the first only warms
-				into.Took = append(into.Took, took)
-				into.Allocs = max(into.Allocs, float64(after.Mallocs-before.Mallocs)/float64(ops))
+			if err := into.measure(ops, func() (float64, error) { return engines[at].decide(users) }); err != nil {
+				return err
 			}
 		}
 	}

@@ -22,6 +22,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"core", "In process", coreScenarios(), linked(entries()), coreMethod, coreBars},
+		{"rules", "Rules and decisions", rulesScenarios(), linked(nil), rulesMethod, rulesBars},
 		{"redis", "In Redis", []scenario{{"redis", 60, runRedis}, {"redis-half", 45, runRedisHalf}}, linked(redisEntries()), redisMethod, redisBars},
 		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, linked(nil), faultsMethod, faultBars},
 		{"fleet", "Across hosts", fleetScenarios(), linked(nil), fleetMethod, fleetBars},

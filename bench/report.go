@@ -22,6 +22,7 @@ func reportOf(r *results) string {
 		}
 		reportThroughput(&b, r)
 	}
+	reportRules(&b, r)
 	reportHalf(&b, r)
 	reportMemory(&b, r)
 	reportTable(&b, r)

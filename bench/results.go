@@ -27,6 +27,7 @@ type results struct {
 	Noise    *paceTable // rows whenQuiet and whenFlooded
 	Service  []serviceTable
 	Clients  *clientsResult
+	Rules    *rulesResult
 	Control  []faultRow
 	Failures []string
 	Bars     []bar

@@ -13,6 +13,8 @@ type sizes struct {
 	Live int
 	// Clients is how many registered clients there are, and ClientOps one measurement of them.
 	Clients, ClientOps int
+	// Requests is how many different ones rules are asked about.
+	Requests int
 	// Memory are the numbers of keys at which memory is measured, Table those at which headgate's table is looked at.
 	Memory, Table []int
 	// Huge is how many keys the largest table has, HugeOps one measurement of it, HugeRounds how many there are.
@@ -42,7 +44,8 @@ func fullSizes(rounds int) sizes {
 		Ops:    1 << 20, Picks: 1 << 22,
 		Live:    million,
 		Clients: million, ClientOps: 1 << 19,
-		Memory: []int{million, 2 * million, 5 * million, 10 * million},
+		Requests: 10_000,
+		Memory:   []int{million, 2 * million, 5 * million, 10 * million},
 		Table: []int{
 			million, 5 * million / 4, 3 * million / 2, 7 * million / 4, 2 * million, 5 * million / 2, 3 * million, 7 * million / 2,
 			4 * million, 5 * million, 6 * million, 7 * million, 8 * million, 9 * million, 10 * million,
@@ -66,9 +69,10 @@ func quickSizes(rounds int) sizes {
 		Ops:    1 << 12, Picks: 1 << 13,
 		Live:    5_000,
 		Clients: 5_000, ClientOps: 1 << 12,
-		Memory: []int{5_000, 20_000},
-		Table:  []int{5_000, 10_000, 20_000},
-		Huge:   50_000, HugeOps: 1 << 12, HugeRounds: min(rounds, 2),
+		Requests: 1_000,
+		Memory:   []int{5_000, 20_000},
+		Table:    []int{5_000, 10_000, 20_000},
+		Huge:     50_000, HugeOps: 1 << 12, HugeRounds: min(rounds, 2),
 		Collected: 20_000,
 		Grown:     20_000, GrowthRounds: min(rounds, 2),
 		RedisKeys: 500, RedisOps: 1 << 10,

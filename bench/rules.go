@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+)
+
+// This file is the part "rules": what it takes to find the rules of a request, and to decide by them.
+
+func rulesScenarios() []scenario { return []scenario{{"rules", 20, runRules}} }
+
+// A rulesResult is how long that took.
+type rulesResult struct {
+	Requests int
+	Match    []series // by how many rules there are
+	Decide   []series // three bare takes and a decision about the same keys, for each of threeLimits
+}
+
+// fewRules and manyRules are how many there are to match.
+const fewRules, manyRules = 100, 10_000
+
+// decidedUsers is how many users are decided about.
+const decidedUsers = 16
+
+// threeLimits are ways in which a request can come under three limits that it never meets.
+func threeLimits() []struct {
+	name, title string
+	list        []rules.Rule
+} {
+	limits := func(texts ...string) (list []rules.Limit) {
+		for _, text := range texts {
+			list = append(list, rules.Limit{Limit: headgate.MustParseLimit(text)})
+		}
+		return list
+	}
+	return []struct {
+		name, title string
+		list        []rules.Rule
+	}{
+		{"one", "one rule with three limits", []rules.Rule{
+			{ID: "search", Key: []headgate.Attribute{byUser}, Limits: limits("90000/9ms", "90000/10ms", "90000/11ms")},
+		}},
+		{"three", "three rules with one limit each", []rules.Rule{
+			{ID: "per-user", Key: []headgate.Attribute{byUser}, Limits: limits("90000/9ms")},
+			{ID: "per-address", Key: []headgate.Attribute{byAddress}, Limits: limits("90000/10ms")},
+			{ID: "all", Limits: limits("90000/11ms")},
+		}},
+	}
+}
+
+// runRules has a child measure both.
+func runRules(ctx context.Context, b *bench) error {
+	b.progress.at(0, "rules", "matching and deciding")
+	answer, err := ask[rulesResult](ctx, childFlags{
+		mode: childRules, contender: "headgate", quota: "steady", keys: b.sizes.Requests, picks: b.sizes.ClientOps, at: fmt.Sprint(b.sizes.Rounds),
+	})
+	if err != nil {
+		return err
+	}
+	b.results.Rules = &answer
+	return nil
+}
+
+func rulesMethod(b *strings.Builder, r *results) {
+	fmt.Fprintf(b, `- All is measured in one process, in turns, %d rounds after one that only warms, each of %s times. Tables show medians over the
+  rounds and the quartiles of nanoseconds for each time.
+- Of the rules to match a third are by a glob of the path, a third by host and path, a third by one header, user or API key alone.
+  %s requests are asked about by turns, each of which comes under one of the rules, a third of them by each kind, and has
+  values for everything that rules look at. A request finds its attributes as a server does: by a switch and a list of headers.
+- A decision finds the rules, writes the keys of the counters and takes from all or none. It is held against as many bare takes, one
+  after the other, whose keys were written before. Both count in a memory store of their own, for %d users by turns: so few that all is in the caches,
+  and takes do not pay for fetching their keys.
+`, r.Sizes.Rounds, grouped(fmt.Sprint(r.Sizes.ClientOps)), grouped(fmt.Sprint(r.Sizes.Requests)), decidedUsers)
+}
+
+// reportRules writes the tables.
+func reportRules(b *strings.Builder, r *results) {
+	if r.Rules == nil {
+		return
+	}
+	table := func(title string, rows []series) {
+		fmt.Fprintf(b, "\n### %s\n\n| | ns | quartiles | allocs |\n|---|--:|--:|--:|\n", title)
+		for _, row := range rows {
+			s := spreadOf(row.Took)
+			fmt.Fprintf(b, "| %s | %s | %s–%s | %s |\n", row.Title, humanNs(s.Median), humanNs(s.Q1), humanNs(s.Q3), humanAllocs(row.Allocs))
+		}
+	}
+	table("Finding the rules of a request", r.Rules.Match)
+	table("Deciding by three limits", r.Rules.Decide)
+}
+
+// rulesBars holds the results against their bars.
+func rulesBars(r *results) []bar {
+	var list []bar
+	for _, of := range []struct {
+		name string
+		most float64 // ns
+	}{{fmt.Sprint(manyRules), 1000}, {fmt.Sprint(fewRules), 300}} {
+		what, want := "match of "+grouped(of.name)+" rules", fmt.Sprintf("≤ %s ns, 0 allocations", humanNs(of.most))
+		row := r.Rules.row(of.name)
+		if row == nil {
+			list = append(list, unmeasured(what, want))
+			continue
+		}
+		s := spreadOf(row.Took)
+		list = append(list, judged(what, want, fmt.Sprintf("%s ns (quartiles %s–%s), %s", humanNs(s.Median), humanNs(s.Q1), humanNs(s.Q3), humanAllocs(row.Allocs)),
+			s.Median <= of.most && row.Allocs < noAllocs))
+	}
+	const times = 1.5
+	for _, of := range threeLimits() {
+		what, want := "a decision by "+of.title, fmt.Sprintf("≤ %g × three bare takes of the same keys, 0 allocations", times)
+		decided, taken := r.Rules.row(of.name+" decided"), r.Rules.row(of.name+" taken")
+		if decided == nil || taken == nil {
+			list = append(list, unmeasured(what, want))
+			continue
+		}
+		var ratios []float64
+		for i := range decided.Took {
+			ratios = append(ratios, decided.Took[i]/taken.Took[i])
+		}
+		s := spreadOf(ratios)
+		list = append(list, judged(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns), %s", s.Median, s.Q1, s.Q3,
+			humanNs(medianOf(decided.Took)), humanNs(medianOf(taken.Took)), humanAllocs(decided.Allocs)), s.Median <= times && decided.Allocs < noAllocs))
+	}
+	return list
+}
+
+// row returns what has a name, or nil.
+func (r *rulesResult) row(name string) *series {
+	if r == nil {
+		return nil
+	}
+	for _, rows := range [][]series{r.Match, r.Decide} {
+		for i := range rows {
+			if rows[i].Name == name {
+				return &rows[i]
+			}
+		}
+	}
+	return nil
+}
+
+// A turn is something that is measured in turn with others.
+type turn struct {
+	into *series
+	do   func() error // once
+}
+
+// measureRules is a child.
+func measureRules(requests, ops, rounds int, out *json.Encoder) error {
+	result := rulesResult{Requests: requests, Match: make([]series, 2), Decide: make([]series, 2*len(threeLimits()))}
+	var turns []turn
+	for i, n := range []int{fewRules, manyRules} {
+		do, err := matching(n, requests)
+		if err != nil {
+			return err
+		}
+		result.Match[i] = series{Name: fmt.Sprint(n), Title: grouped(fmt.Sprint(n)) + " rules"}
+		turns = append(turns, turn{&result.Match[i], do})
+	}
+	for i, of := range threeLimits() {
+		taken, decided, err := takerAndDecider(of.list)
+		if err != nil {
+			return err
+		}
+		result.Decide[2*i] = series{Name: of.name + " taken", Title: of.title + ": three bare takes"}
+		result.Decide[2*i+1] = series{Name: of.name + " decided", Title: of.title + ": **a decision**"}
+		turns = append(turns, turn{&result.Decide[2*i], taken}, turn{&result.Decide[2*i+1], decided})
+	}
+	for round := range rounds + 1 {
+		for at := range turns {
+			t := turns[(round+at)%len(turns)]
+			if round == 0 { // it only warms
+				t.into = &series{}
+			}
+			if err := t.into.measure(ops, func() (float64, error) { return repeated(ops, t.do) }); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Encode(result)
+}
+
+// repeated does something so often, and returns how many nanoseconds it took each time.
+func repeated(times int, do func() error) (float64, error) {
+	start := time.Now()
+	for range times {
+		if err := do(); err != nil {
+			return 0, err
+		}
+	}
+	return float64(time.Since(start)) / float64(times), nil
+}
+
+var errMatch = errors.New("a request does not come under one rule")
+
+// matching returns what matches the next of the requests against so many rules.
+func matching(n, requests int) (func() error, error) {
+	set, err := rules.Compile(mixedRules(n))
+	if err != nil {
+		return nil, err
+	}
+	asked := mixedRequests(requests, n)
+	matched, next := make([]rules.Matched, 0, 16), 0
+	return func() error {
+		matched = set.Match(asked[next], matched[:0])
+		if next++; next == len(asked) {
+			next = 0
+		}
+		if len(matched) != 1 {
+			return errMatch
+		}
+		return nil
+	}, nil
+}
+
+// takerAndDecider returns what takes from the three limits of the next user one after the other, and what decides about him.
+func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error) {
+	set, err := rules.Compile(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	var stores [2]*memstore.Store
+	for i := range stores {
+		if stores[i], err = memstore.New(memstore.Options{}); err != nil { // for as long as the process lives
+			return nil, nil, err
+		}
+	}
+	e, err := engine.New(engine.Config{Store: stores[1], Rules: set})
+	if err != nil {
+		return nil, nil, err
+	}
+	names := keyList(decidedUsers, func(i int) int { return i })
+	var asked [decidedUsers]mixedRequest
+	var checks [decidedUsers][]headgate.Check
+	for i := range asked {
+		asked[i] = mixedRequest{user: names[i], address: "203.0.113.9", path: "/search/cats", host: "api.example.com"}
+		for _, m := range set.Match(&asked[i], nil) {
+			for at, l := range m.Limits {
+				checks[i] = append(checks[i], headgate.Check{Key: string(m.AppendKey(nil, &asked[i], at)), Limit: l.Limit, Cost: 1})
+			}
+		}
+	}
+	ctx := context.Background()
+	var takes, decides int
+	taken = func() error {
+		for i := range checks[takes] {
+			if d, err := stores[0].Take(ctx, checks[takes][i]); err != nil || !d.Allowed {
+				return errors.Join(errDenied, err)
+			}
+		}
+		takes = (takes + 1) % decidedUsers
+		return nil
+	}
+	var v engine.Verdict
+	decided = func() error {
+		if err := e.Decide(ctx, &asked[decides], &v); err != nil || !v.Action.Passes() || v.Asked() != 3 {
+			return errors.Join(errDenied, err)
+		}
+		decides = (decides + 1) % decidedUsers
+		return nil
+	}
+	return taken, decided, nil
+}
