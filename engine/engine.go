@@ -98,12 +98,16 @@ func (e *Engine) lacks(r *rules.Rule) rules.Problem {
 	if r.Scope == rules.ScopeGlobal {
 		return rules.Problem{
 			Path: "rule " + r.ID + ": scope", Value: r.Scope.String(),
-			Want: "region: there is no store here that regions share for consistency " + r.Consistency.String(),
+			Want: "region: this node has no global store, which it needs",
 		}
+	}
+	needs := "a store in Redis"
+	if r.Consistency == rules.Gossip {
+		needs = "an address to gossip on"
 	}
 	return rules.Problem{
 		Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
-		Want: "exact or local: there is no store for this mode here",
+		Want: "exact or local: this node has not got " + needs + ", which it needs",
 	}
 }
 

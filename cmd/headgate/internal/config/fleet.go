@@ -25,11 +25,12 @@ type Fleet struct {
 
 // Bounds of what Fleet says.
 const (
-	minLease, maxLease       = 10 * time.Millisecond, 100 * time.Millisecond
-	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
-	minFleetKeys             = 1024
-	maxFleetName             = 32
-	maxRegion                = 64
+	minLease, maxLease            = 10 * time.Millisecond, 100 * time.Millisecond
+	minInterval, maxInterval      = 10 * time.Millisecond, 20 * time.Second
+	minFleetKeys                  = 1024
+	minBandwidth             Size = 10_000
+	maxFleetName                  = 32
+	maxRegion                     = 64
 )
 
 // Gossips tells whether this node tells others what it took without a store.
@@ -84,18 +85,34 @@ func (c *Config) checkFleet() error {
 	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, notInName) {
 		return c.at("fleet.name", f.Name, "letters, digits and . - _ only, at most "+strconv.Itoa(maxFleetName))
 	}
-	if f.LocalCap < 0 || f.LocalCap > 100 {
+	if f.LocalCap < 0 || f.LocalCap > 100 || f.LocalCap == 0 && c.says("fleet", "local_cap") {
 		return c.at("fleet.local_cap", strconv.Itoa(f.LocalCap), "1 to 100")
 	}
-	if f.MaxKeys != 0 && f.MaxKeys < minFleetKeys {
+	if f.MaxKeys < minFleetKeys && c.says("fleet", "max_keys") {
 		return c.at("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least "+strconv.Itoa(minFleetKeys))
 	}
 	if f.Advertise != "" {
-		if _, _, err := net.SplitHostPort(f.Advertise); err != nil {
-			return c.at("fleet.advertise", f.Advertise, "host:port")
+		host, port, err := net.SplitHostPort(f.Advertise)
+		if _, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil {
+			return c.at("fleet.advertise", f.Advertise, "host:port, with a port of 0 for that of gossip_addr")
 		}
 	}
+	if f.Bandwidth < minBandwidth && c.says("fleet", "bandwidth") {
+		return c.at("fleet.bandwidth", f.Bandwidth.String(), "at least 10KB")
+	}
+	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" && c.Gossips() {
+		return c.at("fleet.advertise", "nothing", "an address where others reach gossip_addr, as that is all addresses of IPv6")
+	}
 	return nil
+}
+
+// says tells whether the file has a field, be it that of nothing.
+func (c *Config) says(section, field string) bool {
+	if c.file == nil || c.file.source.Root == nil {
+		return false
+	}
+	of := c.file.source.Root.Field(section)
+	return of != nil && of.Field(field) != nil
 }
 
 func notInName(r rune) bool {
