@@ -141,6 +141,17 @@ func (b *browser) press(keys string) {
 	browse(b, chromedp.KeyEvent(keys))
 }
 
+// chord presses keys that count only if they follow each other soon, which they may not on a busy machine, until something is seen.
+func (b *browser) chord(keys, what, expression string) {
+	b.t.Helper()
+	await.NoError(b.t, "to see "+what, func() error {
+		if b.press(keys); ask[bool](b, "!!("+expression+")") {
+			return nil
+		}
+		return fmt.Errorf("%s leads to %s", keys, ask[string](b, "location.href"))
+	})
+}
+
 // write replaces what is in a field by what is typed.
 func (b *browser) write(field, text string) {
 	b.t.Helper()

@@ -25,15 +25,16 @@ export function App() {
   useEffect(() => void resume().then(setSession), []);
 
   // Who signs in or out sees another page at the same address.
-  const path = JSON.stringify([place.page, place.rule, session?.who?.id]);
+  const path = JSON.stringify([place.page, place.rule, place.query.has("new"), session?.who?.id]);
   useEffect(() => {
     document.title = `${place.rule ?? nameOf(place.page)} · Headgate`;
     if (first.current) {
       first.current = session === undefined;
       return;
     }
-    // Who reads by ear, or by the keyboard, goes on at the new page, unless it has a form that took the focus.
-    if (!main.current?.querySelector("form")?.contains(document.activeElement)) main.current?.querySelector("h1")?.focus();
+    // Who reads by ear, or by the keyboard, goes on at the new page, unless a field of it took the focus.
+    const now = document.activeElement;
+    if (!now?.matches("input, textarea") || !main.current?.contains(now)) main.current?.querySelector("h1")?.focus();
     window.scrollTo(0, 0);
   }, [path, session === undefined]);
 

@@ -46,15 +46,11 @@ export function Clients({ session }: { session: Session }) {
           setTold(undefined);
           void look(attributes);
         }}
-        end={
-          <>
-            <button type="submit" class="primary" aria-disabled={attempt.busy}>
-              {attempt.busy ? "Asking nodes …" : "Look up"}
-            </button>
-            <button type="button" onClick={() => setAttributes([...attributes, { name: "", value: "" }])}>
-              And another attribute
-            </button>
-          </>
+        submit={attempt.busy ? "Asking nodes …" : "Look up"}
+        others={
+          <button type="button" onClick={() => setAttributes([...attributes, { name: "", value: "" }])}>
+            And another attribute
+          </button>
         }
       >
         <Attributes

@@ -129,16 +129,8 @@ export function Editor({ namespace, item, text: given, onDone, onCancel }: Props
       class="form editor"
       fields={[]}
       onSubmit={review}
-      end={
-        <>
-          <button type="submit" class="primary" aria-disabled={attempt.busy}>
-            Review
-          </button>
-          <button type="button" onClick={onCancel}>
-            Cancel
-          </button>
-        </>
-      }
+      submit="Review"
+      onCancel={onCancel}
     >
       <Field id="rule-text" label="The rule, as in a rules file" errors={[]}>
         {(props) => (

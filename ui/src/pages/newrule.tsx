@@ -60,7 +60,7 @@ export function NewRule({ namespace }: { namespace: string }) {
       </p>
       <div class="page-head">
         <h1 tabIndex={-1}>New rule</h1>
-        <p class="muted lead">In {namespace}. It is in force on every node as soon as it is saved.</p>
+        <p class="muted lead">In the namespace {namespace}. It is in force on every node as soon as it is saved.</p>
       </div>
       {text !== undefined && <Editor namespace={namespace} item={undefined} text={text} onDone={done} onCancel={() => setText(undefined)} />}
       {diff !== undefined && (
@@ -71,16 +71,12 @@ export function NewRule({ namespace }: { namespace: string }) {
           attempt={attempt}
           fields={fields}
           onSubmit={review}
-          end={
-            <>
-              <button type="submit" class="primary" aria-disabled={attempt.busy}>
-                Review
-              </button>
-              <button type="button" onClick={() => setText(yaml(rule()))}>
-                Go on as text
-              </button>
-              <a href="/rules">Cancel</a>
-            </>
+          submit="Review"
+          onCancel={() => go("/rules")}
+          others={
+            <button type="button" onClick={() => setText(yaml(rule()))}>
+              Go on as text
+            </button>
           }
         >
           <div class="fields">

@@ -138,16 +138,8 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       attempt={attempt}
       fields={fields}
       onSubmit={review}
-      end={
-        <>
-          <button type="submit" class="primary" aria-disabled={attempt.busy}>
-            Review
-          </button>
-          <button type="button" onClick={onCancel}>
-            Cancel
-          </button>
-        </>
-      }
+      submit="Review"
+      onCancel={onCancel}
     >
       <fieldset class="group">
         <legend>Who</legend>

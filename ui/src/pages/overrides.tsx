@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { call, Problem, type OverrideItem, type OverridesPage } from "../api.ts";
 import { changes } from "../changes.ts";
@@ -20,6 +20,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
   const may = powers(session);
   const pages = usePages();
   const now = useNow();
+  const title = useRef<HTMLHeadingElement>(null);
   const [changing, setChanging] = useState<OverrideItem | undefined>();
   const [ending, setEnding] = useState<OverrideItem | undefined>();
   const [told, setTold] = useState<{ tone: "good" | "warn"; text: string } | undefined>();
@@ -31,17 +32,19 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
   const leave = (): void => {
     setChanging(undefined);
     if (making) go("/overrides", true);
+    title.current?.focus();
   };
   const saved = ({ override, warnings }: OverrideItem): void => {
     leave();
     again();
     setTold(warnings ? { tone: "warn", text: `It is saved, but ${warnings.join("; ")}.` } : { tone: "good", text: `${nameOf(override.client)} has other limits until ${stamp(override.expires)}.` });
-    document.querySelector("h1")?.focus();
   };
   return (
     <>
       <div class="page-head">
-        <h1 tabIndex={-1}>{making ? "New override" : changing ? "Change an override" : "Overrides"}</h1>
+        <h1 ref={title} tabIndex={-1}>
+          {making ? "New override" : changing ? "Change an override" : "Overrides"}
+        </h1>
         {data && !making && !changing && <p class="summary">{plural(data.total, "override")}</p>}
         <p class="muted lead">Other limits for one client, for a while. They count before what rules and the client's own entry say, but not before a block.</p>
       </div>

@@ -77,7 +77,10 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
             rule.again();
             title.current?.focus();
           }}
-          onCancel={() => setEditing(false)}
+          onCancel={() => {
+            setEditing(false);
+            title.current?.focus();
+          }}
         />
       )}
       {item && deleting && (

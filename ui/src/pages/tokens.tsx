@@ -155,16 +155,8 @@ function NewToken({ namespaces, onDone, onCancel }: { namespaces: string[]; onDo
       attempt={attempt}
       fields={["id", "role", "namespaces", "for", "expires", "description"]}
       onSubmit={create}
-      end={
-        <>
-          <button type="submit" class="primary" aria-disabled={attempt.busy}>
-            Make it
-          </button>
-          <button type="button" onClick={onCancel}>
-            Cancel
-          </button>
-        </>
-      }
+      submit="Make it"
+      onCancel={onCancel}
     >
       <div class="fields">
         <Field id="t-id" label="Id" class="wide" help="Stands in the history beside what it changes. Empty: one is made up." errors={wrongAt(error, "id")}>

@@ -23,12 +23,15 @@ interface FormProps {
   /** The fields that say themselves what is wrong with them: the others' errors stand below all. */
   fields: readonly string[];
   children: ComponentChildren;
-  /** The buttons. */
-  end: ComponentChildren;
+  /** What the button says that sends it. */
+  submit: string;
+  onCancel?: () => void;
+  /** Other buttons. */
+  others?: ComponentChildren;
 }
 
 /** A form. Where something is wrong, the first field that is has the focus. */
-export function Form({ attempt, onSubmit, class: kind = "card form", fields, children, end }: FormProps) {
+export function Form({ attempt, onSubmit, class: kind = "card form", fields, children, submit, onCancel, others }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
   const { error } = attempt;
   useLayoutEffect(() => {
@@ -47,7 +50,17 @@ export function Form({ attempt, onSubmit, class: kind = "card form", fields, chi
     >
       {children}
       {error && !said && <Wrong error={error} but={(e) => fields.some((f) => isAt(e.path, f))} />}
-      <div class="row">{end}</div>
+      <div class="row">
+        <button type="submit" class="primary" aria-disabled={attempt.busy}>
+          {submit}
+        </button>
+        {others}
+        {onCancel && (
+          <button type="button" onClick={onCancel}>
+            Cancel
+          </button>
+        )}
+      </div>
     </form>
   );
 }

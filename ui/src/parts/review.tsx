@@ -21,7 +21,8 @@ export function Review({ diff, attempt, onSave, onBack, children }: Props) {
   const save = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => save.current?.focus(), []);
   return (
-    <section class="review" aria-label="What will change">
+    <section class="review" aria-labelledby="review-title">
+      <h2 id="review-title">What will change</h2>
       {diff === "" ? <Notice tone="plain">Nothing would change.</Notice> : <Diff text={diff} />}
       {children || (attempt.error && <Wrong error={attempt.error} />)}
       <div class="row">

@@ -1,0 +1,284 @@
+// What the rules service says; control/api/openapi.json has it whole.
+
+export type Role = "viewer" | "editor" | "admin" | "node";
+
+export interface WhoAmI {
+  id: string;
+  role: Role;
+  namespaces: string[];
+  expires?: string;
+  /** Why nobody can change rules here, and why there can be no overrides. */
+  read_only?: string;
+  no_overrides?: string;
+}
+
+/** One way in which nodes or regions tell each other what they took. */
+export interface News {
+  mode: string;
+  up: boolean;
+  lag_ms: number;
+  lag_max_ms: number;
+  over: number;
+  over_max: number;
+  absorbed: number;
+  lost: number;
+  ahead_ms: number;
+  dates_off: number;
+  keys: number;
+  waiting: number;
+  told: number;
+  heard: number;
+  failed: number;
+  refused: number;
+}
+
+/** Units that a node takes ahead of their use. All but keys are counted from its start. */
+export interface Leases {
+  keys: number;
+  calls: number;
+  failed: number;
+  granted: number;
+  returned: number;
+  expired: number;
+}
+
+export interface Fleet {
+  live: number;
+  known: number;
+  news?: News[];
+  leases?: Leases;
+}
+
+export interface FleetNode {
+  id: string;
+  namespace: string;
+  version: string;
+  address?: string;
+  region?: string;
+  revision: number;
+  lag_ms: number;
+  from_disk?: boolean;
+  error?: string;
+  store: string;
+  counters?: string;
+  started: string;
+  seen?: string;
+  behind?: boolean;
+  fleet?: Fleet;
+}
+
+export interface Nodes {
+  nodes: FleetNode[];
+  revision: number;
+}
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Rule = { id: string } & { [name: string]: Json };
+
+/** What is known of everything that is kept. */
+export interface Stored {
+  revision: number;
+  created: string;
+  updated: string;
+  by: string;
+  /** What may not be as it was meant, told when it is written. */
+  warnings?: string[];
+}
+
+export interface RuleItem extends Stored {
+  rule: Rule;
+}
+
+/** Other limits for one client, for a while. */
+export type Override = {
+  id: string;
+  client: Record<string, string>;
+  rule?: string;
+  limits?: string[];
+  unlimited?: boolean;
+  block?: boolean;
+  expires: string;
+  note?: string;
+};
+
+export interface OverrideItem extends Stored {
+  override: Override;
+}
+
+export interface OverridesPage {
+  overrides: OverrideItem[];
+  next?: string;
+  total: number;
+}
+
+export interface RulesPage {
+  rules: RuleItem[];
+  next?: string;
+  total: number;
+  revision: number;
+}
+
+export interface Difference {
+  kind: string;
+  id: string;
+  action: "create" | "update" | "delete";
+  text?: string;
+  before?: { [name: string]: Json };
+  after?: { [name: string]: Json };
+}
+
+export interface Applied {
+  diff: Difference[];
+}
+
+export interface Revision {
+  revision: number;
+  namespace: string;
+  time: string;
+  actor: string;
+  from?: string;
+  action: string;
+  note?: string;
+  count: number;
+  changes?: Difference[];
+  diff?: Difference[];
+}
+
+export interface RevisionsPage {
+  revisions: Revision[];
+  next?: string;
+}
+
+export interface AuditPage {
+  audit: Revision[];
+  next?: string;
+  failed_logins?: { count: number; recent: FailedLogin[] };
+}
+
+export interface FailedLogin {
+  time: string;
+  from: string;
+  /** The address had failed too often to be listened to. */
+  denied?: boolean;
+}
+
+export interface Token {
+  id: string;
+  role: Role;
+  namespaces: string[];
+  description?: string;
+  expires?: string;
+  expired?: boolean;
+  created: string;
+  by: string;
+}
+
+export interface TokensPage {
+  tokens: Token[];
+  next?: string;
+}
+
+export interface LimitView {
+  name: string;
+  limit: string;
+  allowed: boolean;
+  capacity: number;
+  remaining: number;
+  retry_after_ms: number;
+  reset_after_ms: number;
+  delay_ms?: number;
+}
+
+/** What one rule says of a request, or of a client. */
+export interface Explained {
+  id: string;
+  effect: string;
+  denied?: boolean;
+  mode: string;
+  shadow?: boolean;
+  shared?: boolean;
+  penalized?: boolean;
+  override?: number;
+  client?: string;
+  node?: string;
+  region?: string;
+  counters?: string;
+  key: { attribute: string; value: string }[];
+  cost: number;
+  limits: LimitView[];
+}
+
+export interface Explanation {
+  action: "allow" | "delay" | "reject" | "drop";
+  reason?: string;
+  status?: number;
+  rule?: string;
+  retry_after_ms: number;
+  delay_ms: number;
+  degraded?: boolean;
+  rules: Explained[];
+  error?: string;
+}
+
+export interface AskedNode {
+  id: string;
+  region?: string;
+  state: "answered" | "shared" | "failed" | "silent";
+  error?: string;
+}
+
+export interface Keys {
+  keys: Explained[];
+  more?: number;
+  nodes: AskedNode[];
+  error?: string;
+}
+
+/** Under which rules counters were forgotten. */
+export interface Reset {
+  reset: string[];
+  nodes: AskedNode[];
+  error?: string;
+}
+
+/** How a node is, as /readyz says it. */
+export interface Status {
+  state: "starting" | "ready" | "draining";
+  degraded: boolean;
+  version?: string;
+  started?: string;
+  rules: {
+    source: string;
+    revision: number;
+    count: number;
+    loaded?: string;
+    error?: string;
+    follow?: {
+      namespace: string;
+      clients: number;
+      overrides: number;
+      checked?: string;
+      lag_ms: number;
+      from_disk: boolean;
+      push: boolean;
+      away?: string;
+      disk?: string;
+    };
+  };
+  store: {
+    kind: string;
+    shards?: { name?: string; up: boolean; since?: string; error?: string }[];
+    warnings?: string[];
+  };
+  fleet?: { live: number; known: number };
+  identity?: { error?: string };
+  upstreams?: { route?: string; url: string; up: boolean; error?: string }[];
+}
+
+export interface FieldError {
+  path: string;
+  value?: string;
+  want: string;
+  line?: number;
+  column?: number;
+}
