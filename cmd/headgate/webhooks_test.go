@@ -40,7 +40,7 @@ func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
 	s.want("deploys", "webhooks", "list")
 	s.want(`"id": "deploys"`, "webhooks", "list", "--output", "json")
 	s.want("description: for the tests", "webhooks", "get", "deploys")
-	s.want("deploys\t"+taker.URL, "__complete", "webhooks", "deliveries", "dep")
+	s.completes("deploys\t"+taker.URL, "webhooks", "deliveries", "dep")
 	s.want("deleted webhook own", "webhooks", "delete", "own")
 	s.refuses(exitError, "404", "webhooks", "get", "own")
 
