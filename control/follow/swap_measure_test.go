@@ -77,6 +77,7 @@ type measured struct {
 // A swapRun is what is to be measured.
 type swapRun struct {
 	rules, swaps int
+	every        time.Duration // a request comes
 	// alone has it come before all others on the machine, if it may: what is seen is ours then.
 	alone bool
 	// hold is for how long requests are kept waiting for each swap: 0 unless a test is about that being seen.
@@ -157,7 +158,7 @@ func swapped(t testing.TB, run swapRun) (made measured) {
 				err = fmt.Errorf("%d rules decided, want 1", len(v.Outcomes()))
 			}
 			return now.Load(), err
-		}, start)
+		}, start, run.every)
 	})
 	time.Sleep(100 * time.Millisecond)
 	for i := range run.swaps {
@@ -202,12 +203,9 @@ func collections() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// between is how often a request comes.
-const between = 100 * time.Microsecond
-
 // ask answers requests as they come, on a thread that nobody else has: the kernel says how long it was kept waiting. They are timed
 // from when they were sent.
-func ask(stop *atomic.Bool, one func(i int) (*stage, error), start time.Time) error {
+func ask(stop *atomic.Bool, one func(i int) (*stage, error), start time.Time, every time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	thread, err := stalls.OwnThread()
@@ -215,7 +213,7 @@ func ask(stop *atomic.Bool, one func(i int) (*stage, error), start time.Time) er
 		return err
 	}
 	defer func() { _ = thread.Close() }()
-	arrivals, err := stalls.Arrive(start, between)
+	arrivals, err := stalls.Arrive(start, every)
 	if err != nil {
 		return err
 	}
