@@ -53,6 +53,7 @@ func TestEveryDecisionIsOneCall(t *testing.T) {
 		}
 	}
 	stats := server.CommandStats()
+	t.Logf("%d Take and %d TakeAll of three limits: %d evalsha, %d eval", times, times, stats["evalsha"], stats["eval"])
 	if stats["evalsha"] != 2*times || stats["eval"] != 0 {
 		t.Errorf("%d evalsha and %d eval for %d Take and %d TakeAll, want one call each", stats["evalsha"], stats["eval"], times, times)
 	}
@@ -352,7 +353,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 		return headgate.Check{Owner: client, Key: client, Limit: headgate.MustParseLimit("10/s burst 10"), Cost: 1}
 	}
 	end := time.Now().Add(3 * time.Second)
-	var denied, greedy atomic.Int64
+	var asked, denied, greedy atomic.Int64
 	going := func() bool { // on a busy machine it takes longer until the greedy one is that
 		return time.Now().Before(end) || greedy.Load() < 500 && time.Now().Before(end.Add(time.Minute))
 	}
@@ -360,6 +361,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 	for i := range honest {
 		group.Go(func() {
 			for tick := time.NewTicker(time.Second / rate * 21 / 20); going(); <-tick.C {
+				asked.Add(1)
 				ds, err := s.TakeAll(ctx, []headgate.Check{own(i), tenant}, nil)
 				if err != nil {
 					t.Error(err)
@@ -386,6 +388,7 @@ func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
 		})
 	}
 	group.Wait()
+	t.Logf("%d of %d honest requests were denied, and %d greedy ones", denied.Load(), asked.Load(), greedy.Load())
 	if denied.Load() > 0 || greedy.Load() < 500 {
 		t.Errorf("%d honest requests and %d greedy ones were denied, want 0 and 500", denied.Load(), greedy.Load())
 	}
