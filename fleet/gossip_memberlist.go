@@ -40,6 +40,7 @@ type memberMesh struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*memberlist.Node // the others who live, and those that are missed
+	trips map[string]time.Duration    // how long it takes to a host and back, of late, where nothing is in the way
 	taken time.Duration               // until when this host's name is taken for another's, or 0
 }
 
@@ -50,6 +51,7 @@ var (
 	_ memberlist.ConflictDelegate = (*memberMesh)(nil)
 	_ memberlist.MergeDelegate    = (*memberMesh)(nil)
 	_ memberlist.AliveDelegate    = (*memberMesh)(nil)
+	_ memberlist.PingDelegate     = (*memberMesh)(nil)
 )
 
 // openMemberMesh listens, and begins to join.
@@ -57,7 +59,7 @@ func openMemberMesh(g *Gossip) (Mesh, error) {
 	o := &g.options
 	m := &memberMesh{
 		options: o, fleet: g.fleet, self: g.self, clock: g.clock, to: ear{g}, herald: g.herald,
-		nodes: map[string]*memberlist.Node{},
+		nodes: map[string]*memberlist.Node{}, trips: map[string]time.Duration{},
 	}
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = o.Name
@@ -72,7 +74,7 @@ func openMemberMesh(g *Gossip) (Mesh, error) {
 	conf.EnableCompression = false       // packets are as small as they get
 	conf.HandoffQueueDepth = 4096        // 5 MB of packets
 	conf.UDPBufferSize = maxPacket + 100 // as much as an Ethernet frame holds
-	conf.Delegate, conf.Events, conf.Conflict, conf.Merge, conf.Alive = m, m, m, m, m
+	conf.Delegate, conf.Events, conf.Conflict, conf.Merge, conf.Alive, conf.Ping = m, m, m, m, m, m
 	conf.Logger = log.New(&logBridge{herald: g.herald}, "", 0)
 	if err := m.bind(conf); err != nil {
 		return nil, err
@@ -270,11 +272,39 @@ func (m *memberMesh) check(node *memberlist.Node) error {
 	return nil
 }
 
+// AckPayload adds nothing to the answers to probes.
+func (m *memberMesh) AckPayload() []byte { return nil }
+
+// NotifyPingComplete is called when a host has answered a probe, with how long that took. It takes a while until a way that has
+// become longer counts.
+func (m *memberMesh) NotifyPingComplete(other *memberlist.Node, trip time.Duration, _ []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes[other.Name] == nil {
+		return // it was forgotten meanwhile
+	}
+	if before, ok := m.trips[other.Name]; ok {
+		trip = min(trip, before+before/8)
+	}
+	m.trips[other.Name] = trip
+}
+
+// way returns how long a packet takes from the host that is farthest away, as far as is known.
+func (m *memberMesh) way() (longest time.Duration) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, trip := range m.trips {
+		longest = max(longest, trip/2)
+	}
+	return longest
+}
+
 // forget drops the address of a host that is not missed any more.
 func (m *memberMesh) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.nodes, name)
+	delete(m.trips, name)
 }
 
 // address returns where a host is or was, or nothing.

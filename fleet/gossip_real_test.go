@@ -467,6 +467,14 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 		if s := h.Stats(); s.Malformed+s.Foreign+s.Ledger.Refused > 0 {
 			t.Errorf("%s refused packets of friends: %+v", h.self.Name, s)
 		}
+		// That all packets take as long does not mean that they take no time.
+		await.NoError(t, "the way to be measured", func() error {
+			if s := h.Stats(); s.Ledger.Lag < h.options.Interval+network.delay || s.Ledger.LagMax < s.Ledger.Lag {
+				return fmt.Errorf("%s: news is %v old, and %v at most, want a round of %v and a way of %v at least",
+					h.self.Name, s.Ledger.Lag, s.Ledger.LagMax, h.options.Interval, network.delay)
+			}
+			return nil
+		})
 	}
 }
 

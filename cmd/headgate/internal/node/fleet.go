@@ -324,6 +324,7 @@ func (k *company) figures() telemetry.Fleet {
 		s := k.gossip.Stats()
 		n := news(rules.Gossip.String(), s.Ledger)
 		n.Ahead, n.DatesOff = s.Ahead, int64(s.DatesOff)
+		n.Waiting += s.Waiting // what did not fit the bandwidth
 		n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
 		f.News = append(f.News, n)
 		f.Gossip = &telemetry.Gossip{
