@@ -144,7 +144,7 @@ function NamespaceField({ session, onChange }: { session: Session; onChange: (na
         <label for="namespace" class="muted">
           Namespace
         </label>
-        <select id="namespace" value={namespace} onChange={(e) => choose(e.currentTarget.value)}>
+        <select id="namespace" title="Namespace" value={namespace} onChange={(e) => choose(e.currentTarget.value)}>
           {who.namespaces.map((n) => (
             <option key={n}>{n}</option>
           ))}
@@ -166,7 +166,7 @@ function NamespaceField({ session, onChange }: { session: Session; onChange: (na
       <input
         id="namespace"
         class="namespace"
-        size={10}
+        title="Namespace"
         value={text}
         onInput={(e) => setText(e.currentTarget.value)}
         onBlur={(e) => choose(e.currentTarget.value)}
