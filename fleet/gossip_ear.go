@@ -33,7 +33,6 @@ type hearing struct {
 	heard, heardBytes atomic.Int64
 	duplicates        atomic.Int64
 	malformed         atomic.Int64
-	foreign           atomic.Int64
 	outdated          atomic.Int64
 	puzzling          atomic.Int64
 }
@@ -64,7 +63,6 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 		return "", false
 	}
 	if head.fleet != g.fleet {
-		h.foreign.Add(1)
 		g.herald.tell(OtherSecret, string(name), "")
 		return "", false
 	}

@@ -279,6 +279,9 @@ func TestGossipIsAddressedByNothingForeign(t *testing.T) {
 			stranger.take(t, "k", slow, 10)
 			friend.take(t, "k", slow, 7)
 			await.True(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
+			if s := home.Stats(); s.WrongKey+s.OtherCluster+s.Foreign == 0 {
+				t.Errorf("%+v: the stranger is not counted", s)
+			}
 			if stranger.Live() != 1 || home.Live() != 2 {
 				t.Errorf("the stranger sees %d, home %d, want 1 and 2", stranger.Live(), home.Live())
 			}

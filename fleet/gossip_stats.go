@@ -17,15 +17,16 @@ type GossipStats struct {
 	// Duplicates were heard before, by another way. Outdated are of a host's life before its restart, or of a second host
 	// with its name.
 	Duplicates, Outdated int64
-	// Malformed packets make no sense, or are of another version; Foreign ones are of a cluster with another secret.
-	Malformed, Foreign int64
+	// Malformed packets make no sense, or are of another version.
+	Malformed int64
 	// Puzzling tallies use a nickname whose meaning was missed. It is told again within a second.
 	Puzzling int64
 	// Waiting is how many changes did not fit the bandwidth in the last round; Skipped is how often a total was not told
 	// again for lack of it.
 	Waiting, Skipped int64
-	// WrongKey and OtherCluster are packets and attempts to join that were turned away.
-	WrongKey, OtherCluster int64
+	// WrongKey, OtherCluster and Foreign are packets and attempts to join that were turned away. Foreign ones are of a cluster of the
+	// same name with another secret.
+	WrongKey, OtherCluster, Foreign int64
 	// EventsDropped is how many events OnEvent was too slow for.
 	EventsDropped int64
 	// Ahead is by how much the date of the fleet is ahead of this host's, and DatesOff how many hosts, this one included, have a
@@ -47,9 +48,9 @@ func (g *Gossip) Stats() GossipStats {
 		Passed: s.passed.Load(), NotPassed: s.notPassed.Load(), SendErrors: s.sendErrors.Load(),
 		Heard: h.heard.Load(), HeardBytes: h.heardBytes.Load(),
 		Duplicates: h.duplicates.Load(), Outdated: h.outdated.Load(),
-		Malformed: h.malformed.Load(), Foreign: h.foreign.Load(), Puzzling: h.puzzling.Load(),
+		Malformed: h.malformed.Load(), Puzzling: h.puzzling.Load(),
 		Waiting: s.backlog.Load(), Skipped: s.skipped.Load(),
-		WrongKey: g.herald.counts[WrongKey].Load(), OtherCluster: g.herald.counts[OtherCluster].Load(),
+		WrongKey: g.herald.counts[WrongKey].Load(), Foreign: g.herald.counts[OtherSecret].Load(), OtherCluster: g.herald.counts[OtherCluster].Load(),
 		EventsDropped: g.herald.dropped.Load(),
 		Ahead:         time.Duration(g.dates.ahead.Load()), DatesOff: int(g.dates.off.Load()),
 		Ledger: g.ledger.Stats(),
