@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
 	"github.com/headgate/headgate"
@@ -9,7 +10,7 @@ import (
 
 // A key that is too hot for one server is counted in parts, in different slots, each with a share of the limit; the
 // shares sum to the limit. A request asks one part, drawn at random among those whose share is large enough, and a second
-// one if that denies. So no more than the limit passes, and a request can be denied although other parts have room. What
+// one if that denies or is away. So no more than the limit passes, and a request can be denied although other parts have room. What
 // remains and when to come back is an estimate. A cost above the largest share is denied for good. What is charged is
 // spread over all parts.
 
@@ -81,13 +82,19 @@ func (s *Store) takeSplit(ctx context.Context, keys *keyMaker, c *headgate.Check
 	}
 	first := rand.IntN(among)
 	d, err := s.takePart(ctx, keys, c, parts, first)
-	if err != nil || d.Allowed || c.Cost == 0 || d.RetryAfter == headgate.Never || among < 2 {
+	away := errors.Is(err, ErrAway) // so nothing was taken there
+	if err != nil && !away || d.Allowed || err == nil && c.Cost == 0 || d.RetryAfter == headgate.Never || among < 2 {
 		return d, err
 	}
 	second := (first + 1 + rand.IntN(among-1)) % among
-	other, err := s.takePart(ctx, keys, c, parts, second)
-	if err != nil || other.Allowed || other.RetryAfter < d.RetryAfter {
-		return other, err
+	other, failed := s.takePart(ctx, keys, c, parts, second)
+	switch {
+	case failed == nil && other.Allowed:
+		return other, nil
+	case away: // that one denies is not all there is to say
+		return d, err
+	case failed != nil || other.RetryAfter < d.RetryAfter:
+		return other, failed
 	}
 	return d, nil
 }

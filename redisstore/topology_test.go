@@ -232,6 +232,17 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 		}
 		return nil
 	})
+	// Of a key in two parts the one that is elsewhere is asked.
+	split := headgate.Check{Limit: headgate.PerHour(1000), Cost: 1, Split: 2}
+	at := func(part int) string {
+		return s.conn.shardOf(s.conn.slotOf(s.keys.Load().key("", split.Key, part)))
+	}
+	for i := 0; split.Key == "" || at(0) != hung.Addr() || at(1) == hung.Addr(); i++ {
+		split.Key = fmt.Sprint("split", i)
+	}
+	for range 20 {
+		mustTake(t, s, split)
+	}
 	hung.Resume()
 }
 
