@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,13 +18,14 @@ type fleetTable struct {
 
 // fleetScenarios are those of limits that hosts share, mode by mode.
 func fleetScenarios() []scenario {
-	return append(leaseScenarios(), gossipScenarios()...)
+	return slices.Concat(leaseScenarios(), gossipScenarios(), soakScenarios())
 }
 
 // fleetMethod says how they are measured.
 func fleetMethod(b *strings.Builder, r *results) {
 	leaseMethod(b, r)
 	gossipMethod(b, r)
+	soakMethod(b, r)
 }
 
 // fleetBars are the bars of all scenarios. One that was not run says so.

@@ -71,7 +71,7 @@ func runFault(ctx context.Context, f faultTest, env ...string) (faultRow, error)
 		return row, err
 	}
 	// #nosec G204 -- the names are those of the list above
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=5m", "-run", "^"+f.name+"$", "./"+f.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=20m", "-run", "^"+f.name+"$", "./"+f.pkg)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), env...)
 	var complaints bytes.Buffer
