@@ -39,8 +39,10 @@ func TestBarsOfRulesFollowTheNumbers(t *testing.T) {
 		return &results{Rules: &rulesResult{
 			Match: []series{{Name: "100", Took: []float64{299}}, {Name: "10000", Took: []float64{999}}},
 			Decide: []series{
-				{Name: "one taken", Took: []float64{100, 200, 300}}, {Name: "one decided", Took: []float64{149, 298, 447}},
-				{Name: "three taken", Took: []float64{100}}, {Name: "three decided", Took: []float64{149}},
+				{Name: "one taken", Took: []float64{100, 200, 300}},
+				{Name: "one decided", Took: []float64{149, 298, 447}},
+				{Name: "three taken", Took: []float64{100}},
+				{Name: "three decided", Took: []float64{149}},
 			},
 		}}
 	}
