@@ -117,7 +117,7 @@ func (b *body) Read(p []byte) (int, error) {
 // A bodyError is one of reading the body, by which a leg that goes by net/http can be told whose fault it is.
 type bodyError struct{ err error }
 
-func (e *bodyError) Error() string { return "read the request's body: " + e.err.Error() }
+func (e *bodyError) Error() string { return e.err.Error() }
 func (e *bodyError) Unwrap() error { return e.err }
 
 // Close does nothing, as the server closes the body itself. A transport closes it before it is sure that it will not be

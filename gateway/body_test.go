@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestBodiesThatAreTooLargeAre413(t *testing.T) {
@@ -61,6 +63,8 @@ func TestSlowBodiesAre408(t *testing.T) {
 	c := before(up.URL)
 	c.BodyTimeout = 200 * time.Millisecond
 	c.MinBodyRate = 1000
+	var book logBook
+	c.AccessLog = &AccessLog{Every: 1, Logger: book.logger()}
 	g := start(t, c)
 	for name, head := range map[string]string{
 		"declared":  lines("POST / HTTP/1.1", "Host: a.example", "Content-Length: 100000"),
@@ -92,6 +96,12 @@ func TestSlowBodiesAre408(t *testing.T) {
 	for _, s := range g.Stats().Upstreams {
 		if s.Failed != 0 {
 			t.Errorf("%d failures are counted against the upstream, want none: %v", s.Failed, s.LastErr)
+		}
+	}
+	await.True(t, "all are logged", func() bool { return len(book.each(t, "request")) == 5 })
+	for _, line := range book.each(t, "request") {
+		if line["error"] != errBodyTooSlow.Error() {
+			t.Errorf("the log says %q, want %v", line["error"], errBodyTooSlow)
 		}
 	}
 }

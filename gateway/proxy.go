@@ -184,7 +184,7 @@ func isIdempotent(method string) bool {
 // fail answers for an upstream that did not serve the request. If the answer has begun, the client's connection is aborted,
 // so that he cannot take it for complete.
 func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err error) {
-	ex.fault = err
+	ex.fault = or2(ex.bodyFault(err), err)
 	if ex.hijacked {
 		return
 	}
@@ -202,21 +202,28 @@ func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err e
 	ex.answer(w, status, detail)
 }
 
+// bodyFault returns what the client has done wrong with the body, if that is why a leg has failed; else nil.
+func (ex *exchange) bodyFault(err error) error {
+	var e *upstream.Error
+	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
+		return nil
+	}
+	return ex.body.failed()
+}
+
 // explain returns what to answer for an error.
 func (ex *exchange) explain(err error) (status int, detail string) {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
 		return http.StatusBadGateway, "The upstream could not be asked."
 	}
-	if ex.body != nil && (e.Fault == upstream.FaultBody || e.Fault == upstream.FaultClient) {
-		switch failed := ex.body.failed(); {
-		case errors.Is(failed, errBodyTooLarge):
-			return http.StatusRequestEntityTooLarge, "The body may have at most " + strconv.FormatInt(ex.route.config.MaxBody, 10) + " bytes."
-		case errors.Is(failed, errBodyTooSlow):
-			return http.StatusRequestTimeout, "The body did not arrive in time."
-		case e.Fault == upstream.FaultBody:
-			return http.StatusBadRequest, "The body could not be read."
-		}
+	switch failed := ex.bodyFault(err); {
+	case errors.Is(failed, errBodyTooLarge):
+		return http.StatusRequestEntityTooLarge, "The body may have at most " + strconv.FormatInt(ex.route.config.MaxBody, 10) + " bytes."
+	case errors.Is(failed, errBodyTooSlow):
+		return http.StatusRequestTimeout, "The body did not arrive in time."
+	case ex.body != nil && e.Fault == upstream.FaultBody:
+		return http.StatusBadRequest, "The body could not be read."
 	}
 	switch status = e.Status(); status {
 	case http.StatusBadRequest:

@@ -160,7 +160,7 @@ func (t *transport) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return t.ended(ctx, op)
 	case errors.As(err, &body):
-		return t.fault(upstream.FaultBody, op, err)
+		return t.fault(upstream.FaultBody, "read the request's body", body.err)
 	case errors.As(err, &dial) && dial.Op == "dial", isTLS(err):
 		return t.fault(upstream.FaultDial, "connect", err)
 	case errors.As(err, &n) && n.Timeout():
@@ -181,7 +181,7 @@ func (t *transport) explainBody(ctx context.Context, err error) error {
 	}
 	var body *bodyError
 	if errors.As(err, &body) {
-		return t.fault(upstream.FaultBody, op, err)
+		return t.fault(upstream.FaultBody, "read the request's body", body.err)
 	}
 	return t.fault(upstream.FaultBroken, op, err)
 }

@@ -21,7 +21,7 @@
 //	... and delayed    it waits for its turn; who hangs up gives his place back and is not served
 //	... and dropped    no answer: the connection is closed; of HTTP/2, where others share it, the stream is reset
 //	blocked            403, and so for those that lack the attributes of a rule's key and for clients that must be registered
-//	malformed          400: what identity.Attributes.Malformed does not take
+//	malformed          400: what identity.Attributes.Malformed does not take, or a rule counts by what is there several times
 //	the store failed   as the rule's on_failure says: allowed, or 503 with Retry-After
 //
 // A request that is not served never reaches the next handler. That a client who waits has hung up, net/http notices if the
