@@ -147,12 +147,12 @@ func TestRegionThatIsNewRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T
 		if passed != 120 {
 			t.Fatalf("passed before anybody knew: got %d, want 120", passed)
 		}
-		for time.Since(start) < 5*time.Minute { // only the newcomer is asked
+		for time.Since(start) < 2*time.Minute { // only the newcomer is asked
 			passed += takeRegion(t, all[1].nodes[0], "k", limit, 1)
 			time.Sleep(250 * time.Millisecond)
 		}
-		if most := 60 + 5*60; passed > most+2 || passed < most-6 {
-			t.Errorf("passed in 5 minutes: got %d, want %d", passed, most)
+		if most := 60 + 2*60; passed > most+2 || passed < most-6 {
+			t.Errorf("passed in 2 minutes: got %d, want %d", passed, most)
 		}
 	})
 }
