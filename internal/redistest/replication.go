@@ -10,6 +10,7 @@ type replication struct {
 	primary bool
 	of      int  // the port of a replica's primary
 	linked  bool // a replica has its primary's data and gets what is new
+	offset  int64
 }
 
 func (s *Server) replication() (replication, error) {
@@ -17,14 +18,18 @@ func (s *Server) replication() (replication, error) {
 	if err != nil {
 		return replication{}, err
 	}
+	offset, err := strconv.ParseInt(fields["master_repl_offset"], 10, 64)
+	if err != nil {
+		return replication{}, fmt.Errorf("%s: master_repl_offset: %w", s, err)
+	}
 	if fields["role"] == "master" {
-		return replication{primary: true}, nil
+		return replication{primary: true, offset: offset}, nil
 	}
 	of, err := strconv.Atoi(fields["master_port"])
 	if err != nil {
 		return replication{}, fmt.Errorf("%s: role %q, master_port: %w", s, fields["role"], err)
 	}
-	return replication{of: of, linked: fields["master_link_status"] == "up"}, nil
+	return replication{of: of, linked: fields["master_link_status"] == "up", offset: offset}, nil
 }
 
 // replicates returns an error unless the server is a linked replica of the primary.
@@ -41,4 +46,30 @@ func (s *Server) replicates(primary *Server) error {
 		return fmt.Errorf("%s has no link to its primary", s)
 	}
 	return nil
+}
+
+// awaitReplicas waits until servers have what was written to their primary before. They need not be up with it as soon as they
+// are linked: a primary begins to send when it has heard of a replica once more, up to a second later, and what was written
+// meanwhile is lost with it.
+func (s *Server) awaitReplicas(replicas []*Server) {
+	s.t.Helper()
+	written, err := s.replication()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	caughtUp := func() error {
+		for _, replica := range replicas {
+			r, err := replica.replication()
+			if err != nil {
+				return err
+			}
+			if r.offset < written.offset {
+				return fmt.Errorf("%s is at offset %d; want %d", replica, r.offset, written.offset)
+			}
+		}
+		return nil
+	}
+	if err := waitUntil("replicate", caughtUp); err != nil {
+		s.t.Fatal(err)
+	}
 }

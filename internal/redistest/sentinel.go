@@ -147,6 +147,12 @@ func without(servers []*Server, one *Server) []*Server {
 	return list
 }
 
+// AwaitReplicas waits until the replicas have what was written to the primary before.
+func (set *SentinelSet) AwaitReplicas() {
+	set.t.Helper()
+	set.Primary().awaitReplicas(set.Replicas())
+}
+
 // Failover has the sentinels replace a primary that works, and returns the new one when all servers follow it. It is the
 // first of Servers that could be.
 func (set *SentinelSet) Failover() *Server {

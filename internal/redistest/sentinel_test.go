@@ -23,7 +23,7 @@ func TestSentinelsFailOver(t *testing.T) {
 	}
 
 	servers[0].must("SET", "key", "value")
-	servers[0].must("WAIT", "2", "20000")
+	set.AwaitReplicas()
 	second := set.Failover()
 	if second == servers[0] {
 		t.Errorf("after a failover: got %s still", second)
