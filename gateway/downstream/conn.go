@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -286,28 +287,44 @@ func (c *conn) fill(limit time.Duration) bool {
 		return false
 	}
 	b := c.in.room()
-	end := time.Duration(0)
-	if limit > 0 {
-		end = c.server.now() + limit
-		// A deadline that is too early is as good as none: when it is over there is time to set another.
-		if c.alarm == 0 || c.alarm > end {
-			c.setAlarm(end)
-		}
-	} else if c.alarm != 0 {
-		c.disarm()
+	begun, end := time.Duration(0), time.Duration(math.MaxInt64)
+	if limit > 0 || c.kept != nil {
+		begun = c.server.now()
 	}
-	for {
+	if limit > 0 {
+		end = begun + limit
+	}
+	for passed := false; ; passed = true {
+		by := end
+		if c.kept != nil {
+			by = min(end, begun+c.server.keepFor)
+		}
+		// A deadline that is too early is as good as none: when it is over there is time to set another.
+		if by == math.MaxInt64 {
+			c.disarm()
+		} else if c.alarm == 0 || c.alarm > by || passed {
+			c.setAlarm(by)
+		}
 		n, err := c.rwc.Read(b)
 		c.in.w += n
 		if n > 0 {
 			return true
 		}
-		if limit == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.now() >= end {
+		if c.alarm == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		c.setAlarm(end)
+		now := c.server.now()
+		if now >= end {
+			return false
+		}
+		if now >= begun+c.server.keepFor {
+			c.forget()
+		}
 	}
 }
+
+// forget lets go of what is kept for the next request: rules that are no longer in force may hang on it.
+func (c *conn) forget() { c.text, c.kept, c.looked = "", nil, false }
 
 // setAlarm sets the deadline for reading.
 func (c *conn) setAlarm(at time.Duration) {
@@ -343,7 +360,7 @@ func (c *conn) answer() bool {
 	c.unwatch()
 	if c.isLarge() {
 		c.values, c.head, c.url = nil, head{}, url.URL{}
-		c.text, c.kept = "", nil
+		c.forget()
 		c.renew(make(http.Header, fewFields))
 	}
 	if !c.body.drain() {

@@ -3,8 +3,12 @@ package downstream
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // What a handler keeps is of the request before only if that was the same, and the handler has looked at it then, too.
@@ -46,5 +50,41 @@ func TestWhatIsKeptIsOfTheSameRequestOnTheSameConnection(t *testing.T) {
 	send(t, c, get("/b", "X-Who: bob"))
 	if a := receive(t, r, "GET"); a.body != "0 false bob" {
 		t.Errorf("another connection: %q, want nothing kept", a.body)
+	}
+}
+
+// Who waits with his next request keeps nothing, and is served as ever; who does not goes on keeping it for as long as he comes.
+func TestWhatIsKeptIsLetGoOfWhenNothingComes(t *testing.T) {
+	const keepFor = 50 * time.Millisecond
+	for name, idle := range map[string]time.Duration{"with a bound of idleness": patience, "without one": 0} {
+		var finalized atomic.Bool
+		s := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			kept, repeats := w.(interface{ Kept() (*any, bool) }).Kept()
+			if *kept == nil {
+				held := new([64]byte)
+				runtime.AddCleanup(held, func(*struct{}) { finalized.Store(true) }, nil)
+				*kept = held
+			}
+			fmt.Fprint(w, repeats)
+		}, func(s *Server) { s.keepFor, s.IdleTimeout = keepFor, idle })
+		c, r := dial(t, s.addr)
+		ask := func(want string) {
+			t.Helper()
+			send(t, c, get("/"))
+			if a := receive(t, r, "GET"); a.body != want {
+				t.Errorf("%s: repeats: %s, want %s", name, a.body, want)
+			}
+		}
+		ask("false")
+		await.True(t, "what is kept to be let go of", func() bool { runtime.GC(); return finalized.Load() })
+		ask("false")
+		repeated := false
+		for end := time.Now().Add(4 * keepFor); time.Now().Before(end); { // longer than it is kept for who is idle
+			send(t, c, get("/"))
+			repeated = receive(t, r, "GET").body == "true" || repeated
+		}
+		if !repeated {
+			t.Errorf("%s: nothing is kept for who is not idle", name)
+		}
 	}
 }

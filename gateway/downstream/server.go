@@ -35,7 +35,8 @@ type Server struct {
 	// Default nobody.
 	ConnEnded func(net.Conn)
 
-	epoch    time.Time // when the clock began
+	epoch    time.Time     // when the clock began
+	keepFor  time.Duration // how long an idle connection keeps what a handler has kept for it
 	tls      *tls.Config
 	handover *handover
 	ending   atomic.Bool
@@ -47,6 +48,9 @@ type Server struct {
 	conns     map[*conn]struct{}
 	resting   sync.WaitGroup // Rest, while it serves
 }
+
+// keepFor is how long a client may wait with the next request that is to be decided as the one before.
+const keepFor = 5 * time.Second
 
 var errUsed = errors.New("downstream: Serve is running already")
 
@@ -62,6 +66,9 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	s.begun = true
 	s.epoch = time.Now()
+	if s.keepFor == 0 {
+		s.keepFor = keepFor
+	}
 	s.conns = make(map[*conn]struct{})
 	s.listeners = map[net.Listener]struct{}{l: {}}
 	s.handover = newHandover(l.Addr())

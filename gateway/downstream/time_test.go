@@ -45,7 +45,13 @@ const (
 func inTime(t *testing.T, do func(t *testing.T, c net.Conn, r *bufio.Reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if keeps, ok := w.(interface{ Kept() (*any, bool) }); ok {
+				kept, _ := keeps.Kept()
+				*kept = t // which is let go of earlier than the connection
+			}
+			_, _ = io.WriteString(w, "ok")
+		})
 		s := &Server{Handler: h, Rest: &http.Server{Handler: h}, HeaderTimeout: headerTime, IdleTimeout: idleTime}
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		done := make(chan error, 1)
