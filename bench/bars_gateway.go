@@ -10,7 +10,7 @@ func gatewayBars(r *results) []bar {
 	proxies, price, refusals := r.load("proxies"), r.load("price"), r.load("refusals")
 	return []bar{
 		faster(price, oneLimitName, noRulesName, "the limiter's price, clients repeat themselves, one of 100 rules applies", 0.93, ""),
-		fasterThan(price, noRulesName, "the limiter's price, clients repeat themselves, three of them apply", 0.93, ""),
+		fasterThan(price, noRulesName, "the limiter's price, clients repeat themselves, three of them apply", 0.93, " (to reach for)"),
 		faster(proxies, oneLimitName, noRulesName, "the limiter's price, another client each time, one of 100 rules applies", 0.93, ""),
 		fasterThan(proxies, noRulesName, "the limiter's price, another client each time, three of them apply", 0.93, " (to reach for)"),
 		addsLittle(r.Pace, openGatewayName, 200*time.Microsecond),

@@ -100,7 +100,7 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 		before, after string
 	}{
 		{"≥ 0.93 × the same gateway without limits", slower("price", "headgate-norules", 1.1), met, notMet},
-		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("proxies", "headgate-norules", 1.1), met, notMet},
+		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("price", "headgate-norules", 1.1), met, notMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { r.Pace = samplePace(451_000, 250_000) }, met, notMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { r.Pace.Watched = false }, met, notMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { // but for one window, stalls touched most
