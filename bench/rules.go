@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/manyrules"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
 )
@@ -51,7 +52,7 @@ func threeLimits() []struct {
 		}},
 		{"three", "three rules with one limit each", []rules.Rule{
 			{ID: "per-user", Key: []headgate.Attribute{byUser}, Limits: limits("90000/9ms")},
-			{ID: "per-address", Key: []headgate.Attribute{byAddress}, Limits: limits("90000/10ms")},
+			{ID: "per-address", Key: []headgate.Attribute{{Kind: headgate.AttrIP}}, Limits: limits("90000/10ms")},
 			{ID: "all", Limits: limits("90000/11ms")},
 		}},
 	}
@@ -205,11 +206,11 @@ var errMatch = errors.New("a request does not come under one rule")
 
 // matching returns what matches the next of the requests against so many rules.
 func matching(n, requests int) (func() error, error) {
-	set, err := rules.Compile(mixedRules(n))
+	set, err := rules.Compile(manyrules.Mixed(n))
 	if err != nil {
 		return nil, err
 	}
-	asked := mixedRequests(requests, n)
+	asked := manyrules.Typical(requests, n)
 	matched, next := make([]rules.Matched, 0, 16), 0
 	return func() error {
 		matched = set.Match(asked[next], matched[:0])
@@ -240,10 +241,10 @@ func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error)
 		return nil, nil, err
 	}
 	names := keyList(decidedUsers, func(i int) int { return i })
-	var asked [decidedUsers]mixedRequest
+	var asked [decidedUsers]manyrules.Request
 	var checks [decidedUsers][]headgate.Check
 	for i := range asked {
-		asked[i] = mixedRequest{user: names[i], address: "203.0.113.9", path: "/search/cats", host: "api.example.com"}
+		asked[i] = manyrules.Request{User: names[i], IP: "203.0.113.9", Path: "/search/cats", Host: "api.example.com"}
 		for _, m := range set.Match(&asked[i], nil) {
 			for at, l := range m.Limits {
 				checks[i] = append(checks[i], headgate.Check{Key: string(m.AppendKey(nil, &asked[i], at)), Limit: l.Limit, Cost: 1})

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/manyrules"
 	"github.com/headgate/headgate/rules"
 )
 
 func TestMatchAllocatesNothing(t *testing.T) {
 	for _, n := range []int{3, 100, 10_000} {
-		set := compile(t, mixed(n))
-		asked := requests(100, n)
+		set := compile(t, manyrules.Mixed(n))
+		asked := manyrules.Fivefold(100, n)
 		dst := make([]rules.Matched, 0, 16)
 		i := 0
 		if got := testing.AllocsPerRun(1000, func() {
@@ -48,7 +49,7 @@ func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
 		list = append(list, rules.Rule{ID: fmt.Sprint("more-", len(list)), Limits: limits("1/s")})
 	}
 	set := compile(t, list, rules.Client{ID: "alice", Limits: limits("5/s")})
-	request := &request{host: "www.example.com", path: "/a/b/c", user: "alice", ip: "10.1.2.3"}
+	request := &manyrules.Request{Host: "www.example.com", Path: "/a/b/c", User: "alice", IP: "10.1.2.3"}
 	dst := make([]rules.Matched, 0, 64)
 	if got := testing.AllocsPerRun(100, func() { dst = set.Match(request, dst[:0]) }); got != 0 {
 		t.Errorf("Match allocates %v times, want 0", got)
@@ -62,7 +63,7 @@ func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
 	}
 	var one rules.Matched
 	other := *request
-	other.user = "bob"
+	other.User = "bob"
 	if got := testing.AllocsPerRun(100, func() { one, found = set.MatchRule("overrides", &other) }); got != 0 || !found || one.Rule == nil {
 		t.Errorf("MatchRule allocates %v times for who is not registered, want 0", got)
 	}
@@ -79,7 +80,7 @@ func TestPropertiesAllocateNothing(t *testing.T) {
 		{ID: "not", When: rules.Condition{Not: []rules.Condition{is(of("tier"), "*")}}, Limits: limits("1/s")},
 	}, rules.Client{ID: "alice", Properties: on("p7")}, rules.Client{ID: "bob", Properties: on("gold"), Attributes: named(apiKeyAttribute, "k")})
 	dst := make([]rules.Matched, 0, 16)
-	for _, r := range []*request{{user: "alice", apiKey: "x", ip: "10.1.2.3"}, {user: "x", apiKey: "k"}, {ip: "10.1.2.3"}} {
+	for _, r := range []*manyrules.Request{{User: "alice", APIKey: "x", IP: "10.1.2.3"}, {User: "x", APIKey: "k"}, {IP: "10.1.2.3"}} {
 		if got := testing.AllocsPerRun(100, func() { dst = set.Match(r, dst[:0]) }); got != 0 {
 			t.Errorf("%+v: Match allocates %v times, want 0", r, got)
 		}
@@ -88,7 +89,7 @@ func TestPropertiesAllocateNothing(t *testing.T) {
 
 func TestKeysAllocateNothing(t *testing.T) {
 	set := compile(t, []rules.Rule{{ID: "a", Key: []headgate.Attribute{user, path}, Limits: limits("1/s", "5/m")}}, rules.Client{ID: "u", Limits: limits("7/s")})
-	for _, r := range []*request{{user: "u", path: "/a"}, {user: "someone", path: "/" + strings.Repeat("long", 500)}} {
+	for _, r := range []*manyrules.Request{{User: "u", Path: "/a"}, {User: "someone", Path: "/" + strings.Repeat("long", 500)}} {
 		m := set.Match(r, nil)[0]
 		buffer := make([]byte, 0, 4096)
 		if got := testing.AllocsPerRun(100, func() {
@@ -98,14 +99,14 @@ func TestKeysAllocateNothing(t *testing.T) {
 			}
 			buffer = m.AppendOwner(buffer, r)
 		}); got != 0 {
-			t.Errorf("%s: allocates %v times, want 0", r.user, got)
+			t.Errorf("%s: allocates %v times, want 0", r.User, got)
 		}
 	}
 }
 
 func TestCostAllocatesNothing(t *testing.T) {
 	cost := costOf(t, rules.Cost{Header: "X-Cost", Max: 50})
-	r := &request{headers: [][2]string{{"x-cost", "17"}}}
+	r := &manyrules.Request{Headers: [][2]string{{"x-cost", "17"}}}
 	if got := testing.AllocsPerRun(100, func() { cost.Reserve(r) }); got != 0 {
 		t.Errorf("Reserve allocates %v times, want 0", got)
 	}

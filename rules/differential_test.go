@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/manyrules"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -223,10 +224,10 @@ func TestIndexFindsWhatLookingAtEveryRuleFinds(t *testing.T) {
 
 func TestIndexOfTheBenchmarkFindsWhatLookingAtEveryRuleFinds(t *testing.T) {
 	const n = 999
-	list := mixed(n)
+	list := manyrules.Mixed(n)
 	set := compile(t, list)
 	slow := naive{list: list}
-	for _, r := range requests(200, n) {
+	for _, r := range manyrules.Fivefold(200, n) {
 		want := slow.match(slashed{r})
 		var got []string
 		for _, m := range set.Match(r, nil) {

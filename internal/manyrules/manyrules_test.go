@@ -1,0 +1,27 @@
+package manyrules
+
+import (
+	"testing"
+
+	"github.com/headgate/headgate/rules"
+)
+
+func TestRequestsComeUnderAsManyRulesAsIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{100, 1000, 10_000} {
+		set, err := rules.Compile(Mixed(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, kind := range map[string]struct {
+			asked []*Request
+			want  int
+		}{"typical": {Typical(1000, n), 1}, "fivefold": {Fivefold(1000, n), 5}} {
+			for i, r := range kind.asked {
+				if got := len(set.Match(r, nil)); got != kind.want {
+					t.Fatalf("%d rules, %s request %d: it comes under %d rules, want %d: %+v", n, name, i, got, kind.want, *r)
+				}
+			}
+		}
+	}
+}
