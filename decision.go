@@ -28,7 +28,8 @@ type Decision struct {
 	// ResetAfter is the time until the key is as good as new.
 	ResetAfter time.Duration
 	// Delay is, for an admitted check of a leaky-bucket, how long to hold the request so that what passes is spaced
-	// evenly. To use the bucket as a meter, ignore it.
+	// evenly. To use the bucket as a meter, ignore it. A caller that gives up during the delay returns the units with
+	// Receipt.Delayed(Delay).
 	Delay time.Duration
 	// Receipt is what Give needs to return these units.
 	Receipt Receipt
@@ -37,13 +38,27 @@ type Decision struct {
 // A Receipt says when units were taken, so that what is given back late adds nothing that time has given back already.
 // The zero Receipt is that of a denied check.
 type Receipt struct {
-	// At is the time of the taking, in microseconds by the limiter's clock for that key.
+	// At is the time of the taking, in microseconds by the limiter's clock for that key. It is negative if a fallback
+	// policy took the units: −1 if it counted nothing, else −2 minus the time by the fallback's clock.
 	At int64
 	// Units is how many were taken.
 	Units int64
 	// Lease names a place held under a concurrency limit. For other algorithms it is 0, or says of which part of a key that
 	// is split the units are.
 	Lease uint64
+}
+
+// Delayed returns the receipt with which a caller that is held for a delay returns its units if it gives up. The units
+// leave a queue when their turn comes, not when they were taken: until then the queue drains only what came before them,
+// and all of them can be returned.
+func (r Receipt) Delayed(by time.Duration) Receipt {
+	switch {
+	case r.At >= 0:
+		r.At += by.Microseconds()
+	case r.At < -1:
+		r.At -= by.Microseconds()
+	}
+	return r
 }
 
 // Tightest returns the decision that binds: of those denied, the one with the longest RetryAfter; if none is denied, the

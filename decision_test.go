@@ -34,6 +34,24 @@ func TestTightest(t *testing.T) {
 	}
 }
 
+func TestReceiptOfADelay(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		at, want int64
+	}{
+		{"a store's", 1_800_000_000_000_000, 1_800_000_001_500_000},
+		{"at zero", 0, 1_500_000},
+		{"nothing was counted", -1, -1},
+		{"a fallback's", -2 - 1_800_000_000_000_000, -2 - 1_800_000_001_500_000},
+	} {
+		r := headgate.Receipt{At: test.at, Units: 3, Lease: 7}
+		want := headgate.Receipt{At: test.want, Units: 3, Lease: 7}
+		if got := r.Delayed(1500 * time.Millisecond); got != want {
+			t.Errorf("%s: got %+v, want %+v", test.name, got, want)
+		}
+	}
+}
+
 func TestAllowed(t *testing.T) {
 	yes, no := headgate.Decision{Allowed: true}, headgate.Decision{}
 	for _, test := range []struct {

@@ -38,14 +38,22 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 			return nil
 		}
 		if err := sleep(ctx, d.Delay); err != nil {
-			c.Cost = d.Receipt.Units
-			if giveErr := l.Give(context.WithoutCancel(ctx), c, d.Receipt); giveErr != nil {
+			if giveErr := returnTurn(ctx, l, c, d); giveErr != nil {
 				return fmt.Errorf("wait for %s: %w (giving back: %w)", quote(c.Key), err, giveErr)
 			}
 			return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
 		}
 		return nil
 	}
+}
+
+// returnTurn returns the units of a caller that gives up before its turn. A limiter that is called over a network has a
+// second for it, even if ctx has ended.
+func returnTurn(ctx context.Context, l Limiter, c Check, d Decision) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	c.Cost = d.Receipt.Units
+	return l.Give(ctx, c, d.Receipt.Delayed(d.Delay))
 }
 
 // sleep waits for d, or returns at once if ctx cannot last that long.

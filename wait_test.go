@@ -111,6 +111,37 @@ func TestWaitGivesBackWhatItCannotDelay(t *testing.T) {
 	})
 }
 
+// Waiters that give up before their turn return all of their units, however long they have waited.
+func TestWaitReturnsTheUnitsOfThoseWhoGiveUp(t *testing.T) {
+	for _, after := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond} {
+		waits(t, func(t *testing.T, l headgate.Limiter) {
+			c := checkOf("10/s leaky-bucket burst 20", 1)
+			var all sync.WaitGroup
+			for i := range 15 { // their turns are at 0, 100 ms, … 1.4 s; those from 600 ms on give up
+				ctx, cancel := context.WithCancel(context.Background())
+				if i >= 6 {
+					time.AfterFunc(after, cancel)
+				}
+				all.Go(func() {
+					defer cancel()
+					err := headgate.Wait(ctx, l, c)
+					if gaveUp := errors.Is(err, context.Canceled); gaveUp != (i >= 6) || err != nil && !gaveUp {
+						t.Errorf("waiter %d: got %v", i, err)
+					}
+				})
+				synctest.Wait()
+			}
+			time.Sleep(after)
+			synctest.Wait()
+			d, err := l.Take(context.Background(), c)
+			if want := 600*time.Millisecond - after; err != nil || d.Delay != want {
+				t.Errorf("after %v: the next is held for %v, %v; want %v", after, d.Delay, err, want)
+			}
+			all.Wait()
+		})
+	}
+}
+
 func TestWaitIsCancelled(t *testing.T) {
 	for _, limit := range []string{"10/m", "10/m leaky-bucket burst 20"} { // while waiting to be allowed, and to be let go
 		waits(t, func(t *testing.T, l headgate.Limiter) {

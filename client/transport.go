@@ -189,6 +189,7 @@ func (t *Transport) own(ctx context.Context, key string, start time.Time) (*plac
 		if d.Allowed {
 			p.receipt = d.Receipt
 			if err := t.hold(ctx, start, d.Delay, &LimitedError{Key: key, RetryAfter: d.Delay}, nil); err != nil {
+				p.receipt = p.receipt.Delayed(d.Delay)
 				p.giveBack()
 				return nil, err
 			}

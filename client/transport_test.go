@@ -179,6 +179,38 @@ func TestWhoMayNotWaitFailsAtOnce(t *testing.T) {
 	})
 }
 
+// Requests that give up before their turn in a leaky-bucket return all of their units.
+func TestTransportReturnsTheUnitsOfThoseWhoGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, limit := newMemory(t), headgate.MustParseLimit("10/s leaky-bucket burst 20")
+		transport := newTransport(t, TransportOptions{
+			Limiter: store, Limit: limit, MaxWait: 5 * time.Second, Key: func(*http.Request) string { return "backend" },
+			Base: far(func(*http.Request) (*http.Response, error) { return answered(200), nil }),
+		})
+		var all sync.WaitGroup
+		for i := range 15 { // their turns are at 0, 100 ms, … 1.4 s; those from 600 ms on give up at 500 ms
+			ctx, cancel := context.WithCancel(t.Context())
+			if i >= 6 {
+				time.AfterFunc(500*time.Millisecond, cancel)
+			}
+			all.Go(func() {
+				defer cancel()
+				r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://a/", nil)
+				_, err := transport.RoundTrip(r)
+				if gaveUp := errors.Is(err, context.Canceled); gaveUp != (i >= 6) || err != nil && !gaveUp {
+					t.Errorf("request %d: got %v", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		d, err := store.Take(t.Context(), headgate.Check{Key: "backend", Limit: limit, Cost: 1})
+		if want := 100 * time.Millisecond; err != nil || d.Delay != want {
+			t.Errorf("the next is held for %v, %v; want %v", d.Delay, err, want)
+		}
+	})
+}
+
 // A server whose answers take longer than its windows last is kept to all the same, for any number of answers.
 func TestAnswersThatComeAfterTheirWindowAreLearnedFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -110,13 +110,9 @@ func (v *Verdict) giveBack(ctx context.Context, i int) error {
 
 // give gives back some of what was taken for a check.
 func (v *Verdict) give(ctx context.Context, i int, units int64) error {
-	c, a, r := v.checks[i], &v.asked[i], v.decisions[i].Receipt
+	c, a := v.checks[i], &v.asked[i]
 	c.Cost = units
-	if a.wait > 0 && r.At >= 0 {
-		// The units are those of its turn: until then the bucket was so full that without them it would have drained as well.
-		r.At += a.wait.Microseconds()
-	}
-	if err := v.engine.stores.list[a.store].Give(ctx, c, r); err != nil {
+	if err := v.engine.stores.list[a.store].Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
 		return fmt.Errorf("engine: give %d units back to rule %s: %w", units, v.rule(i).ID, err)
 	}
 	return nil

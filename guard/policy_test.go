@@ -222,6 +222,27 @@ func TestReceiptsGoBackToWhereTheyWereTaken(t *testing.T) {
 	})
 }
 
+// A caller that gives up before its turn returns all of its units to the local limiter too.
+func TestLocalUnitsOfThoseWhoGiveUpAreReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		g := newGuard(t, f, Options{})
+		goDown(t, g, f, "a")
+		c := under(check("a/1", "10/s leaky-bucket burst 20"), headgate.Local)
+		for range 6 {
+			take(t, g, c)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		if err := headgate.Wait(ctx, g, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+		if d := take(t, g, c); d.Delay != 100*time.Millisecond {
+			t.Errorf("the next is held for %v, want 100ms", d.Delay)
+		}
+	})
+}
+
 func TestChargeFollowsThePolicy(t *testing.T) {
 	for _, down := range []bool{true, false} { // or each call fails
 		for p, want := range []struct{ allowed, dropped, local int64 }{
