@@ -218,8 +218,9 @@ func (a *asking) add(matched int) {
 	v, e := a.v, a.v.engine
 	m := &v.matched[matched]
 	r := m.Rule
-	if r.Penalty != nil {
-		e.penalize(a.ctx, a.subject, v, m)
+	limits := len(m.Limits)
+	if r.Penalty != nil && e.penalized(a.ctx, a.subject, v, m) {
+		limits += len(r.Penalty.Limits)
 	}
 	at := e.stores.of(r)
 	borrows := e.stores.list[at].borrows
@@ -248,9 +249,9 @@ func (a *asking) add(matched int) {
 	from := len(v.keys)
 	v.keys = m.AppendKeyBase(v.keys, a.subject)
 	base := len(v.keys) - from
-	v.checks, v.asked = slices.Grow(v.checks, len(m.Limits)), slices.Grow(v.asked, len(m.Limits))
-	for j := range m.Limits {
-		l := &m.Limits[j].Limit
+	v.checks, v.asked = slices.Grow(v.checks, limits), slices.Grow(v.asked, limits)
+	for j := range limits {
+		l := &m.Limit(j).Limit
 		units := cost
 		if l.Algorithm == headgate.Concurrency {
 			if a.more {

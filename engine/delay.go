@@ -69,7 +69,7 @@ func (v *Verdict) queue() {
 			continue
 		}
 		if d.Receipt.Units > 0 {
-			l := &m.Limits[a.limit].Limit
+			l := &v.limit(a).Limit
 			switch {
 			case l.Algorithm == headgate.LeakyBucket:
 				a.wait = d.Delay
@@ -86,7 +86,7 @@ func (v *Verdict) queue() {
 // plain makes a decision one about the limit as the rule has it.
 func (v *Verdict) plain(i int) {
 	d, a := &v.decisions[i], &v.asked[i]
-	if l := &v.matched[a.matched].Limits[a.limit]; l.Algorithm == headgate.LeakyBucket {
+	if l := v.limit(a); l.Algorithm == headgate.LeakyBucket {
 		d.Limit = l.Capacity()
 		return
 	}

@@ -65,9 +65,9 @@
 //
 // # Penalties
 //
-// Denials are counted per rule and client in Config.Local, up to 128 one by one and more of them in two windows. When there
-// were enough, the penalty's limits replace the client's until its time is over. They count in the rule's own store, anew.
-// Each process counts for itself.
+// Denials are counted per rule and client in Config.Local, up to 128 one by one and more of them in two windows. After
+// enough of them the penalty's limits apply too, besides those that the client has anyway, until its time is over. They
+// have counters of their own, in the rule's store. Each process counts denials for itself.
 //
 // # When a store fails
 //

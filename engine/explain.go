@@ -143,7 +143,7 @@ func (v *Verdict) look(ctx context.Context, i int) error {
 	if l := &c.Limit; d.Allowed && l.Algorithm == headgate.LeakyBucket {
 		a.wait = d.ResetAfter
 	} else if d.Allowed && d.Remaining-a.extended < cost {
-		plain := v.matched[a.matched].Limits[a.limit].Limit
+		plain := v.limit(a).Limit
 		a.wait = retryAfter(&plain, d, cost)
 	}
 	d.Delay = a.wait

@@ -32,24 +32,17 @@ func denialsLimit(p *rules.Penalty) headgate.Limit {
 // markLimit returns a bucket of one unit that comes back when the penalty is over.
 func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) }
 
-// penalized tells whether the limits are those of the rule's penalty.
-func penalized(m *rules.Matched) bool {
-	p := m.Rule.Penalty
-	return p != nil && len(m.Limits) > 0 && len(p.Limits) > 0 && &m.Limits[0] == &p.Limits[0]
-}
-
-// penalize puts the limits of the rule's penalty in the place of the client's, if it has been denied too often.
-func (e *Engine) penalize(ctx context.Context, s rules.Subject, v *Verdict, m *rules.Matched) {
+// penalized reports whether the client has been denied so often that the limits of the rule's penalty apply too.
+func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *rules.Matched) bool {
 	at := len(v.keys)
 	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
 	d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})
 	v.keys = v.keys[:at]
-	switch {
-	case err != nil:
+	if err != nil {
 		e.reportPenalty(ctx, m.Rule, err)
-	case d.Remaining < 1:
-		m.Limits = m.Rule.Penalty.Limits
+		return false
 	}
+	return d.Remaining < 1
 }
 
 // localKey returns a key for one call of the local store.

@@ -34,8 +34,8 @@ func TestPenaltyBeginsAndEnds(t *testing.T) {
 	}
 	b.Advance(time.Second)
 	v := b.ask(alice())
-	if v.Action != engine.Allow || !v.Outcomes()[0].Penalized || v.Limits()[0].Name != "~1" || v.Decision.Limit != 1 {
-		t.Errorf("after three denials: got %s, %+v, want the penalty's limit", said(v), v.Limits())
+	if v.Action != engine.Allow || !v.Outcomes()[0].Penalized || v.Limits()[1].Name != "~1" || v.Decision.Limit != 1 {
+		t.Errorf("after three denials: got %s, %+v, want the penalty's limit too", said(v), v.Limits())
 	}
 	if v = b.ask(alice()); said(v) != "reject (over limit) by a" || v.RetryAfter != 10*time.Second {
 		t.Errorf("got %s, retry after %v, want a denial for 10s", said(v), v.RetryAfter)
@@ -50,6 +50,41 @@ func TestPenaltyBeginsAndEnds(t *testing.T) {
 	b.Advance(time.Microsecond)
 	if v := b.ask(alice()); v.Outcomes()[0].Penalized || v.Decision.Limit != 2 {
 		t.Errorf("after the penalty: got %s, %+v", said(v), v.Decision)
+	}
+}
+
+// Limits that a penalty lists apply besides the client's own, whatever these are: the rule's, an override's, a registered
+// client's. Whatever the penalty says, the client does not get more than without it.
+func TestPenaltyNeverAllowsMore(t *testing.T) {
+	for _, penalty := range []string{"10/s", "1/s", "999/s", "29/d fixed-window", "1000/d", "5 concurrent"} {
+		b := newBench(t, rules.Rule{
+			ID: "a", Key: by(user), Limits: limits("20/s", "30/d fixed-window"),
+			Overrides: []rules.Override{{When: is(user, "trial"), Limits: limits("2/d fixed-window")}},
+			Penalty:   &rules.Penalty{After: rules.Denials{Count: 3, Within: time.Hour}, Limits: limits(penalty), For: time.Hour},
+		})
+		b.Advance(24*time.Hour - b.Now().Sub(b.Now().Truncate(24*time.Hour))) // to the beginning of a day
+		if err := b.AddClient(rules.Client{ID: "acme", Limits: limits("4/d fixed-window")}); err != nil {
+			t.Fatal(err)
+		}
+		for who, want := range map[string]int{"alice": 30, "trial": 2, "acme": 4} {
+			passed := 0
+			for range 100 {
+				b.Advance(100 * time.Millisecond)
+				v := b.ask(rules.Attributes{user: who})
+				if v.Action.Passes() {
+					passed++
+					if err := v.Settle(t.Context(), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if passed > want {
+				t.Errorf("penalty %s: %s passed %d times, want at most %d", penalty, who, passed, want)
+			}
+			if v := b.ask(rules.Attributes{user: who}); !v.Outcomes()[0].Penalized {
+				t.Errorf("penalty %s: %s is not penalized, so that this shows nothing", penalty, who)
+			}
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	c, a := v.checks[i], &v.asked[i]
 	c.Cost = units
 	if a.extended > 0 {
-		c.Limit = v.matched[a.matched].Limits[a.limit].Limit // which bounds the debt
+		c.Limit = v.limit(a).Limit // which bounds the debt
 	}
 	if _, err := v.engine.stores.list[a.store].Charge(ctx, c); err != nil {
 		return fmt.Errorf("engine: charge %d units to rule %s: %w", units, v.rule(i).ID, err)

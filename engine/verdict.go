@@ -136,6 +136,9 @@ func (v *Verdict) reset(e *Engine) {
 // rule returns whose check it is.
 func (v *Verdict) rule(check int) *rules.Rule { return v.matched[v.asked[check].matched].Rule }
 
+// limit returns whose terms a check has.
+func (v *Verdict) limit(a *asked) *rules.Limit { return v.matched[a.matched].Limit(int(a.limit)) }
+
 // Settles tells whether Settle has anything to do besides forgetting: a cost that the response says, or a place to release.
 // If not, it need not be called.
 func (v *Verdict) Settles() bool { return v.settles }
@@ -170,7 +173,7 @@ func (v *Verdict) Limits() []Applied {
 		v.applied = append(v.applied, Applied{
 			Rule:     m.Rule,
 			Name:     m.LimitName(int(a.limit)),
-			Limit:    m.Limits[a.limit].Limit,
+			Limit:    v.limit(a).Limit,
 			Decision: v.decisions[i],
 			Shadow:   i >= v.binding,
 		})
@@ -191,7 +194,7 @@ func (v *Verdict) At(i int) Asked {
 type Asked struct {
 	// Matched is the rule that has it.
 	Matched *rules.Matched
-	// Limit is its place in Matched.Limits.
+	// Limit is its number, as Matched.Limit takes it.
 	Limit int
 	// Decision and Shadow are those of Applied.
 	Decision *headgate.Decision
@@ -221,7 +224,7 @@ type Outcome struct {
 	Denied bool
 	// Degraded tells that the store could not be asked and Rule.OnFailure decided.
 	Degraded bool
-	// Penalized tells that the limits are those of the rule's penalty.
+	// Penalized tells that the limits of the rule's penalty apply too.
 	Penalized bool
 	// Limits are those of Verdict.Limits that are the rule's.
 	Limits []Applied
@@ -239,13 +242,14 @@ func (v *Verdict) Outcomes() []Outcome {
 		m := &v.matched[i]
 		v.outcomes = append(v.outcomes, Outcome{
 			Rule: m.Rule, Effect: m.Effect, Mode: v.engine.mode(m.Rule), Shadow: shadow(m),
-			Denied: m.Effect.Denies(), Penalized: penalized(m),
+			Denied: m.Effect.Denies(),
 		})
 	}
 	for from, to := 0, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
 		o := &v.outcomes[v.asked[from].matched]
 		o.Limits = applied[from:to:to]
+		o.Penalized = int(v.asked[to-1].limit) >= len(v.matched[v.asked[from].matched].Limits)
 		for j := from; j < to; j++ {
 			d := &v.decisions[j]
 			o.Asked = o.Asked || d.Limit != 0

@@ -227,7 +227,7 @@ func (t *fieldText) policies(v *engine.Verdict) {
 			t.buf = append(t.buf, listMark...)
 		}
 		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
-		t.buf = appendQuota(t.buf, &a.Matched.Limits[a.Limit].Limit)
+		t.buf = appendQuota(t.buf, &a.Matched.Limit(a.Limit).Limit)
 	}
 }
 
@@ -265,7 +265,7 @@ func appendState(dst []byte, a *engine.Asked, quick bool, retryAfter int64) []by
 	if quick && isFilling(d) {
 		return append(dst, ";t=1"...)
 	}
-	until, known := untilMore(&a.Matched.Limits[a.Limit].Limit, d)
+	until, known := untilMore(&a.Matched.Limit(a.Limit).Limit, d)
 	if !known {
 		return dst
 	}

@@ -45,7 +45,7 @@ func (p *policies) of(v *engine.Verdict) *policyTexts {
 		if !told(&a) {
 			return nil
 		}
-		limit := &a.Matched.Limits[a.Limit]
+		limit := a.Matched.Limit(a.Limit)
 		limits[i%mostKnown] = limit
 		hash = hash*31 + uintptr(unsafe.Pointer(limit))/unsafe.Sizeof(*limit)
 	}
@@ -77,7 +77,7 @@ func newPolicyTexts(v *engine.Verdict) *policyTexts {
 		a := v.At(i)
 		state = appendName(state, a.Matched, a.Limit, hasSeveral(v, i))
 		made.states[i] = string(append(state, stateMark...))
-		l := &a.Matched.Limits[a.Limit].Limit
+		l := &a.Matched.Limit(a.Limit).Limit
 		made.quick[i], made.capacities[i] = isQuick(l), l.Capacity()
 		made.x[i] = "\r\n" + fieldNames[fieldLimit] + ": " + strconv.FormatInt(made.capacities[i], 10) +
 			"\r\n" + fieldNames[fieldRemaining] + ": "

@@ -144,7 +144,6 @@ func (n *needs) add(r *Rule) {
 		return
 	}
 	asks := needOf(r)
-	asks.punished(r.Penalty)
 	asked := n.all[asks]
 	if asked == nil {
 		asked = new(need)

@@ -92,8 +92,8 @@
 //
 // Everything that is wrong is reported at once, with its place and what would be right, and nothing of it comes into
 // force. Besides fields and patterns that mean nothing, these are refused: a cost that could never pass, a cost that
-// clients write without a most, modes and algorithms that do not go together, delays that could hold nobody, penalties that
-// are none, fields that have no meaning beside others. docs/rules.md has a table.
+// clients write without a most, modes and algorithms that do not go together, delays that could hold nobody, penalties
+// without a key, fields that have no meaning beside others. docs/rules.md has a table.
 //
 // # Speed
 //

@@ -23,7 +23,6 @@ func (r *Rule) validateGrants(at *place, p *problems) {
 	if r.Penalty != nil {
 		r.validatePenalty(&need, at.field("penalty"), p)
 	}
-	need.punished(r.Penalty)
 	if len(r.Overrides) > MaxOverrides {
 		p.add(at.field("overrides"), strconv.Itoa(len(r.Overrides)), "at most "+strconv.Itoa(MaxOverrides)+"; register clients instead")
 		return
@@ -182,18 +181,10 @@ func (r *Rule) validatePenalty(need *need, at *place, p *problems) {
 		p.add(at.field("for"), b.For.String(), "for how long it lasts, such as 10m; whole microseconds and at most 366 days")
 	}
 	if len(b.Limits) == 0 {
-		p.add(at.field("limits"), "", "the limits that hold meanwhile, lower than the rule's")
+		p.add(at.field("limits"), "", "the limits that hold meanwhile, besides the rule's")
 	}
 	if len(b.Limits) > MaxLimits {
 		p.add(at.field("limits"), strconv.Itoa(len(b.Limits)), "at most "+strconv.Itoa(MaxLimits))
 	}
 	need.validate(b.Limits, at.field("limits"), p)
-	for i := range b.Limits {
-		for j := range r.Limits {
-			if l, own := &b.Limits[i], &r.Limits[j]; l.Validate() == nil && own.Validate() == nil && !lower(l, own) {
-				p.add(at.field("limits").element(i), Quote(l.String()),
-					"less than the rule's own "+own.String()+": it would not be a penalty")
-			}
-		}
-	}
 }

@@ -87,7 +87,7 @@ func (m *Matched) naming() *naming {
 	return &m.rule.keyed
 }
 
-// AppendKey appends the key of the counter of one of the Limits: a headgate.Check's Key. The subject is the one that was
+// AppendKey appends the key of the counter of one of the limits: a headgate.Check's Key. The subject is the one that was
 // matched. It is AppendKeyBase with the limit's name behind it.
 func (m *Matched) AppendKey(dst []byte, s Subject, limit int) []byte {
 	return append(m.AppendKeyBase(dst, s), m.LimitName(limit)...)
@@ -129,8 +129,19 @@ func appendValue(dst []byte, value string) []byte {
 	return append(dst[:at], sum[:]...)
 }
 
-// LimitName returns the name of one of the Limits.
+// Limit returns one of the limits that a client comes under: first those of Limits, then those of the rule's penalty.
+func (m *Matched) Limit(limit int) *Limit {
+	if limit < len(m.Limits) {
+		return &m.Limits[limit]
+	}
+	return &m.Rule.Penalty.Limits[limit-len(m.Limits)]
+}
+
+// LimitName returns the name of one of the limits, which are numbered as for Limit.
 func (m *Matched) LimitName(limit int) string {
+	if limit >= len(m.Limits) {
+		return m.Rule.Penalty.Limits[limit-len(m.Limits)].Name
+	}
 	if m.client {
 		if len(m.Limits) > 1 || named(&m.Limits[0]) {
 			return nameUnder(m.rule.limits, m.Limits, limit)
@@ -179,7 +190,7 @@ func alike(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == 
 // named tells whether a limit has a name that someone gave it. Those that nameLimits makes begin with a digit.
 func named(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
 
-// penaltyMark begins the names of a penalty's limits, which count anew. No other name has it.
+// penaltyMark begins the names of a penalty's limits, which have counters of their own. No other name has it.
 const penaltyMark = "~"
 
 // numberLimits names the limits of a rule that have no name by their place.

@@ -17,7 +17,6 @@ type need struct {
 	charges string        // the field because of which units are charged afterwards, empty if there is none
 	wait    time.Duration // for how long requests are held at most, 0 if they are not
 	safe    safeKind
-	penalty [MaxLimits]headgate.Limit // the limits of the penalty; the zero Limit stands for none
 }
 
 // safeKind is what the limit counts that local fallback goes by.
@@ -50,16 +49,6 @@ func needOf(r *Rule) need {
 	return n
 }
 
-// punished adds that limits must be higher than those of a penalty: whoever is punished must not get more.
-func (n *need) punished(b *Penalty) {
-	if b == nil {
-		return
-	}
-	for i := range min(len(b.Limits), len(n.penalty)) {
-		n.penalty[i] = b.Limits[i].Limit
-	}
-}
-
 // validate says what is wrong with limits by themselves, and under the rule.
 func (n *need) validate(limits []Limit, at *place, p *problems) {
 	validateLimits(limits, at, p)
@@ -74,7 +63,7 @@ func (n *need) validate(limits []Limit, at *place, p *problems) {
 
 // refuses says why a limit cannot be used; want is empty if it can.
 func (n *need) refuses(l *Limit) (value, want string) {
-	for _, asks := range []func(*Limit) string{n.refusesMode, n.refusesCost, n.refusesDelay, n.refusesSafe, n.refusesSplit, n.refusesPenalty} {
+	for _, asks := range []func(*Limit) string{n.refusesMode, n.refusesCost, n.refusesDelay, n.refusesSafe, n.refusesSplit} {
 		if want := asks(l); want != "" {
 			return Quote(l.String()), want
 		}
@@ -160,38 +149,8 @@ func (n *need) refusesSplit(l *Limit) string {
 	return ""
 }
 
-func (n *need) refusesPenalty(l *Limit) string {
-	for i := range n.penalty {
-		if n.penalty[i] == (headgate.Limit{}) {
-			break
-		}
-		if b := (Limit{Limit: n.penalty[i]}); b.Validate() == nil && !lower(&b, l) {
-			return "more than the penalty's " + b.String() + ": who is punished would get more than before"
-		}
-	}
-	return ""
-}
-
 // holds tells whether requests can be held until their turn under an algorithm: under those that give back at a steady
 // rate, a place in line is a share of what comes back next, and is reserved by taking it ahead.
 func holds(a headgate.Algorithm) bool {
 	return a == headgate.TokenBucket || a == headgate.GCRA || a == headgate.LeakyBucket
-}
-
-// lower tells whether a limit is lower than another in some way: in its rate or in what can be taken at once. Limits that
-// count different things are not compared.
-func lower(a, b *Limit) bool {
-	if (a.Algorithm == headgate.Concurrency) != (b.Algorithm == headgate.Concurrency) {
-		return true
-	}
-	if a.Capacity() < b.Capacity() {
-		return true
-	}
-	if a.Algorithm == headgate.Concurrency {
-		return false
-	}
-	// a.Count/a.Period < b.Count/b.Period
-	aHigh, aLow := bits.Mul64(uint64(a.Count), uint64(b.Period))
-	bHigh, bLow := bits.Mul64(uint64(b.Count), uint64(a.Period))
-	return aHigh < bHigh || aHigh == bHigh && aLow < bLow
 }

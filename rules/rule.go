@@ -60,7 +60,7 @@ type Rule struct {
 	Overrides []Override `field:"overrides"`
 	// Unregistered says what becomes of clients that are not registered. Default UnregisteredDefault: the rule's limits.
 	Unregistered Unregistered `field:"unregistered"`
-	// Penalty lowers the limits of those who are denied too often. Default none.
+	// Penalty adds limits for clients that are denied too often. Default none.
 	Penalty *Penalty `field:"penalty"`
 }
 
@@ -86,13 +86,13 @@ type Override struct {
 	Block bool `field:"block"`
 }
 
-// A Penalty lowers the limits of a client who was denied too often.
+// A Penalty adds limits for a client that was denied too often.
 type Penalty struct {
 	// After is how many denials in which time.
 	After Denials `field:"after"`
-	// Limits replace the client's, and are lower.
+	// Limits must allow a request too, besides the limits that the client has anyway. They have counters of their own.
 	Limits []Limit `field:"limits"`
-	// For is for how long.
+	// For is how long they apply.
 	For time.Duration `field:"for"`
 }
 

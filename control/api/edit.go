@@ -157,7 +157,7 @@ func (sp *space) tryRules(edits []edit, wrong *findings) (needs bool) {
 func needOf(r rules.Rule) string {
 	asks := rules.Rule{
 		ID: r.ID, Key: r.Key, Fallback: r.Fallback, Unlimited: r.Unlimited, Block: r.Block, Cost: r.Cost, CountRejected: r.CountRejected,
-		Consistency: r.Consistency, Scope: r.Scope, Split: r.Split, OnLimit: r.OnLimit, Safe: r.Safe, Penalty: r.Penalty,
+		Consistency: r.Consistency, Scope: r.Scope, Split: r.Split, OnLimit: r.OnLimit, Safe: r.Safe,
 	}
 	return string(control.RuleBody(asks))
 }
