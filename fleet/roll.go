@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -13,15 +14,18 @@ var _ Members = (*Roll)(nil)
 
 // A RollBook is where nodes say that they are there. One is in Redis (redisstore.Roll).
 type RollBook interface {
-	// Beat says that a node is there, and returns how many were heard of within a time, live, and how many within a longer
-	// one, known, and have not left.
-	Beat(ctx context.Context, node string, live, known time.Duration) (int, int, error)
-	// Leave says that a node is there no more.
+	// Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
+	// longer time known and have not left, and whether the node was listed before this call.
+	Beat(ctx context.Context, node string, live, known time.Duration) (nLive, nKnown int, listed bool, err error)
+	// Leave removes a node from the list.
 	Leave(ctx context.Context, node string, live, known time.Duration) error
 }
 
-// A Roll knows how many nodes there are, as each says so every now and then. While the book cannot be reached it goes by
-// what it knew last: who cannot reach it may still be there.
+// A Roll knows how many nodes there are, as each says so every now and then. While the book cannot be reached the last
+// known membership holds: a node that cannot reach the book may still be there.
+//
+// It also holds for a while after the book is back, until all nodes have had the time to reach it again: the first one to
+// come back would otherwise believe that it is alone. During that time a node counts as gone only if it said that it leaves.
 type Roll struct {
 	book    RollBook
 	options RollOptions
@@ -31,8 +35,35 @@ type Roll struct {
 	failures    atomic.Int64
 	heard       atomic.Int64 // by the clock: when the book last answered; 0 if never
 
-	rounds  rounds
-	failing bool // of beats, one at a time
+	rounds rounds
+	held   heldMembers // of beats, one at a time
+}
+
+// heldMembers is the membership that was known before the book was out of reach, or lost its data.
+type heldMembers struct {
+	failing     bool
+	live, known int
+	until       time.Duration // by the clock: how long it holds
+	lost        bool          // the book has lost its list since: it does not show who left
+}
+
+// hold makes the present membership hold until every node has had the time to be heard of again.
+func (h *heldMembers) hold(live, known int, lost bool, until time.Duration) {
+	h.live, h.known, h.lost, h.until = live, known, lost || h.lost, until
+}
+
+// count returns what membership goes by when the book says live and known.
+func (h *heldMembers) count(live, known int, now time.Duration) (int, int) {
+	live, known = max(1, live), max(1, live, known)
+	switch {
+	case now >= h.until:
+		h.lost = false
+		return live, known
+	case h.lost:
+		return max(live, h.live), max(known, h.known)
+	default: // known is without those that left
+		return max(live, min(h.live, known)), known
+	}
 }
 
 // RollOptions are the settings of a Roll. Name must be given.
@@ -115,22 +146,30 @@ func (r *Roll) Known() int { return int(r.known.Load()) }
 func (r *Roll) beat(ctx context.Context) {
 	call, done := within(ctx, r.clock, 2*r.options.Every)
 	defer done()
-	live, known, err := r.book.Beat(call, r.options.Name, r.options.Silent, r.options.Forget)
+	live, known, listed, err := r.book.Beat(call, r.options.Name, r.options.Silent, r.options.Forget)
+	now := r.clock.Now()
 	if err != nil {
 		r.failures.Add(1)
-		if !r.failing && ctx.Err() == nil {
-			r.options.Logger.Warn("headgate: the roll of nodes cannot be reached; going by what was known", "err", err, "live", r.Live())
+		if !r.held.failing && ctx.Err() == nil {
+			r.options.Logger.Warn("membership list unreachable, keeping the last known membership", "err", err, "live", r.Live())
 		}
-		r.failing = true
+		r.held.failing = true
 		return
 	}
-	if r.failing {
-		r.options.Logger.Info("headgate: the roll of nodes is kept again", "live", live, "known", known)
+	switch first := r.heard.Load() == 0; {
+	case first: // the book may be back just now, and others may not have reached it yet: all that it knows of count
+		r.held.hold(math.MaxInt, 1, false, now+r.options.Silent)
+	case r.held.failing || !listed:
+		r.held.hold(r.Live(), r.Known(), !listed, now+r.options.Silent)
 	}
-	r.failing = false
-	r.live.Store(int64(max(1, live)))
-	r.known.Store(int64(max(1, live, known)))
-	r.heard.Store(max(1, int64(r.clock.Now())))
+	live, known = r.held.count(live, known, now)
+	if r.held.failing {
+		r.options.Logger.Info("membership list reachable again", "live", live, "known", known)
+	}
+	r.held.failing = false
+	r.live.Store(int64(live))
+	r.known.Store(int64(known))
+	r.heard.Store(max(1, int64(now)))
 }
 
 // RollStats are the figures of a Roll.

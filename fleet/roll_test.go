@@ -24,22 +24,23 @@ type pocketBook struct {
 	mute  string // a node that is not heard
 }
 
-func (b *pocketBook) Beat(ctx context.Context, node string, live, known time.Duration) (int, int, error) {
+func (b *pocketBook) Beat(ctx context.Context, node string, live, known time.Duration) (int, int, bool, error) {
 	b.mu.Lock()
 	hangs := b.hangs
 	b.mu.Unlock()
 	if hangs {
 		<-ctx.Done()
-		return 0, 0, context.Cause(ctx)
+		return 0, 0, false, context.Cause(ctx)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
-		return 0, 0, b.err
+		return 0, 0, false, b.err
 	}
 	if node == b.mute {
-		return 0, 0, errors.New("not heard")
+		return 0, 0, false, errors.New("not heard")
 	}
+	_, listed := b.heard[node]
 	b.heard[node] = time.Now()
 	n, all := 0, 0
 	for _, at := range b.heard {
@@ -50,13 +51,15 @@ func (b *pocketBook) Beat(ctx context.Context, node string, live, known time.Dur
 			all++
 		}
 	}
-	return n, all, nil
+	return n, all, listed, nil
 }
 
 func (b *pocketBook) Leave(_ context.Context, node string, _, _ time.Duration) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.heard, node)
+	if b.err == nil {
+		delete(b.heard, node)
+	}
 	return b.err
 }
 
@@ -124,6 +127,101 @@ func TestARollKnowsWhoIsThereWhoFellSilentAndWhoLeft(t *testing.T) {
 		}
 		if err := a.Close(t.Context()); !errors.Is(err, headgate.ErrClosed) {
 			t.Errorf("a second Close: got %v, want ErrClosed", err)
+		}
+	})
+}
+
+// The first node to reach the book after an outage counted itself alone and, if the book failed again at once, took the whole
+// limit for the rest of the outage.
+func TestMembershipHoldsAfterAnOutageUntilItIsKnownToHaveChanged(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		outage func(b *pocketBook)
+	}{
+		{"the list is kept", func(*pocketBook) {}},
+		{"the list is lost", func(b *pocketBook) { clear(b.heard) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				book := &pocketBook{heard: make(map[string]time.Time)}
+				var all []*Roll
+				for _, name := range []string{"a", "b", "c", "d"} {
+					all = append(all, enroll(t, book, name))
+					time.Sleep(200 * time.Millisecond) // they beat one after the other
+				}
+				time.Sleep(10 * time.Second)
+				first := all[0]
+				wantMembers(t, "before the outage", first, 4, 4)
+
+				for range 3 {
+					book.set(errDown, false)
+					time.Sleep(20 * time.Second)
+					book.mu.Lock()
+					tt.outage(book)
+					book.mu.Unlock()
+					// Only the first reaches the book before it fails again.
+					book.set(nil, false)
+					before := first.Stats().Age
+					for first.Stats().Age >= before {
+						before = first.Stats().Age
+						time.Sleep(10 * time.Millisecond)
+					}
+					wantMembers(t, "the first to come back", first, 4, 4)
+				}
+				book.set(errDown, false)
+				time.Sleep(20 * time.Second)
+				wantMembers(t, "in the next outage", first, 4, 4)
+
+				// One has ended meanwhile, and nobody knows: it counts until it has been silent for long enough.
+				if err := all[3].Close(t.Context()); err == nil {
+					t.Fatal("a node left a book that was out of reach")
+				}
+				book.set(nil, false)
+				time.Sleep(2 * time.Second)
+				wantMembers(t, "when the book is back", first, 4, 4)
+				time.Sleep(6 * time.Second)
+				if got := first.Live(); got != 3 {
+					t.Errorf("when all have been heard of again: got %d live, want 3", got)
+				}
+				// One that says that it leaves is gone at once, also right after an outage, if the list was kept.
+				book.set(errDown, false)
+				time.Sleep(5 * time.Second)
+				book.set(nil, false)
+				time.Sleep(2 * time.Second)
+				if err := all[2].Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(1100 * time.Millisecond)
+				if got := first.Known(); tt.name == "the list is kept" && got != 3 {
+					t.Errorf("after one left: got %d known, want 3", got)
+				}
+				time.Sleep(10 * time.Second)
+				if got := first.Live(); got != 2 {
+					t.Errorf("later: got %d live, want 2", got)
+				}
+				for _, r := range all[:2] {
+					if err := r.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestARollThatStartsRightAfterAnOutageCountsAllThatTheBookKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &pocketBook{heard: make(map[string]time.Time)}
+		for _, name := range []string{"a", "b"} { // as they were before the outage
+			book.heard[name] = time.Now()
+		}
+		time.Sleep(time.Minute)
+		r := enroll(t, book, "c")
+		wantMembers(t, "at once", r, 3, 3)
+		time.Sleep(6 * time.Second)
+		wantMembers(t, "when the others have not come back", r, 1, 3)
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -33,25 +33,29 @@ func (s *Store) Roll(name string) (*Roll, error) {
 // maxRoll is how many nodes are remembered.
 const maxRoll = 4096
 
-// Beat says that a node is there. It returns how many were heard of within a time, and how many within a longer one and
-// did not leave.
-func (r *Roll) Beat(ctx context.Context, node string, live, known time.Duration) (int, int, error) {
-	return r.run(ctx, node, live, known, "0")
+// Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
+// longer time known and did not leave, and whether the node was listed before.
+func (r *Roll) Beat(ctx context.Context, node string, live, known time.Duration) (nLive, nKnown int, listed bool, err error) {
+	counts, err := r.run(ctx, node, live, known, "0")
+	if err != nil {
+		return 0, 0, false, err
+	}
+	return int(counts[0]), int(counts[1]), counts[2] == 1, nil
 }
 
-// Leave says that a node is there no more.
+// Leave removes a node from the list.
 func (r *Roll) Leave(ctx context.Context, node string, live, known time.Duration) error {
-	_, _, err := r.run(ctx, node, live, known, "1")
+	_, err := r.run(ctx, node, live, known, "1")
 	return err
 }
 
-func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, leaves string) (int, int, error) {
+func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, leaves string) ([]int64, error) {
 	s := r.store
 	if ctx == nil {
-		return 0, 0, headgate.ErrNilContext
+		return nil, headgate.ErrNilContext
 	}
 	if s.closed.Load() {
-		return 0, 0, headgate.ErrClosed
+		return nil, headgate.ErrClosed
 	}
 	keys := []string{r.key}
 	args := []string{node, decimal(live.Milliseconds()), decimal(known.Milliseconds()), strconv.Itoa(maxRoll), leaves}
@@ -61,10 +65,10 @@ func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, 
 	}
 	counts, err := result.AsIntSlice()
 	if err != nil {
-		return 0, 0, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(r.key))), keys)
+		return nil, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(r.key))), keys)
 	}
-	if len(counts) != 2 {
-		return 0, 0, s.named(errAnswer, r.key)
+	if len(counts) != 3 {
+		return nil, s.named(errAnswer, r.key)
 	}
-	return int(counts[0]), int(counts[1]), nil
+	return counts, nil
 }

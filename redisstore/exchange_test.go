@@ -352,12 +352,17 @@ func TestRollCountsWhoIsThereAndWhoWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	listed := make(map[string]bool)
 	beat := func(node string, within, known time.Duration) [2]int {
 		t.Helper()
-		live, all, err := r.Beat(t.Context(), node, within, known)
+		live, all, was, err := r.Beat(t.Context(), node, within, known)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if was != listed[node] {
+			t.Errorf("%s was listed before: got %t, want %t", node, was, listed[node])
+		}
+		listed[node] = true
 		return [2]int{live, all}
 	}
 	beat("a", time.Hour, time.Hour)
