@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -17,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/internal/bodytype"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/source"
 )
@@ -92,20 +92,18 @@ func (c *call) form() (string, error) {
 		return "", fail(http.StatusUnsupportedMediaType, "Content-Encoding %s: send the body as it is.", rules.Quote(e))
 	}
 	given := c.r.Header.Get("Content-Type")
-	if given == "" {
+	switch bodytype.Of(given) {
+	case bodytype.Unset:
 		return "body", nil
-	}
-	kind, _, err := mime.ParseMediaType(given)
-	switch {
-	case err != nil:
-	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+	case bodytype.JSON:
 		return "body.json", nil
-	case kind == "application/yaml" || kind == "application/x-yaml" || kind == "text/yaml" || strings.HasSuffix(kind, "+yaml"):
+	case bodytype.YAML:
 		return "body.yaml", nil
-	case kind == "application/x-ndjson" || kind == "application/jsonl":
+	case bodytype.NDJSON:
 		return "body.ndjson", nil
+	default:
+		return "", fail(http.StatusUnsupportedMediaType, "Content-Type %s: want application/json or application/yaml.", rules.Quote(given))
 	}
-	return "", fail(http.StatusUnsupportedMediaType, "Content-Type %s: want application/json or application/yaml.", rules.Quote(given))
 }
 
 // readInto reads a body of JSON, strictly: a field that is misspelt must not be one that is not there.

@@ -97,7 +97,8 @@ func TestOddInputIsRefusedAndNothingElseHappens(t *testing.T) {
 		{"POST", "/v1/rules", `null`, "", 422},
 		{"POST", "/v1/rules", "\xff\xfe", "", 422},
 		{"POST", "/v1/rules", strings.Repeat("[", 10000), "application/json", 422},
-		{"POST", "/v1/rules", `a=b`, "application/x-www-form-urlencoded", 415},
+		{"POST", "/v1/rules", `a=b`, "application/x-www-form-urlencoded", 422},
+		{"POST", "/v1/rules", searchRule, "multipart/form-data; boundary=x", 415},
 		{"POST", "/v1/rules", searchRule, ";;", 415},
 		{"PUT", "/v1/rules/search", `{"id":"other","limits":["1/s"]}`, "", 422},
 		{"PUT", "/v1/rules/a%2Fb", `{"id":"a/b","limits":["1/s"]}`, "", 422},
@@ -169,5 +170,18 @@ func TestAnImportThatIsCutOffSaysSo(t *testing.T) {
 	}
 	if got.StatusCode != 400 || !strings.Contains(string(text), "did not arrive") || !strings.Contains(string(text), `"created":2`) {
 		t.Errorf("got %d %s, want 400, and that two were imported", got.StatusCode, text)
+	}
+}
+
+func TestBodiesNeedNoContentType(t *testing.T) {
+	s := open(t, api.Config{})
+	for i, kind := range []string{"", "application/x-www-form-urlencoded", "text/plain;charset=UTF-8"} {
+		var headers []string
+		if kind != "" {
+			headers = []string{"Content-Type", kind}
+		}
+		s.call("POST", "/v1/rules", fmt.Sprintf(`{"id":"json%d","limits":["1/s"]}`, i), headers...).wants(201)
+		s.call("POST", "/v1/rules", fmt.Sprintf("id: yaml%d\nlimits: [1/s]\n", i), headers...).wants(201)
+		s.call("PATCH", fmt.Sprintf("/v1/rules/json%d", i), `{"limits":["2/s"]}`, headers...).wants(200)
 	}
 }

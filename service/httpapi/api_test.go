@@ -51,6 +51,20 @@ func TestWithATokenOnlyThoseWhoShowItMayCall(t *testing.T) {
 	a.wants(t, 200, "openapi", "GET", "/openapi.json", "")
 }
 
+func TestBodiesNeedNoContentType(t *testing.T) {
+	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{})
+	for kind, want := range map[string]int{
+		"": 200, "application/json": 200, "application/x-www-form-urlencoded": 200, "text/plain": 200,
+		"application/yaml": 415, "multipart/form-data; boundary=x": 415,
+	} {
+		var headers []string
+		if kind != "" {
+			headers = []string{"Content-Type", kind}
+		}
+		a.wants(t, want, "", "POST", "/v1/ratelimit", `{"client":{"userId":"alice"}}`, headers...)
+	}
+}
+
 // A proxy that shows the token as Bearer must not make all of its clients one.
 func TestTheTokenIsNotTakenForTheClients(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-bearer, key: bearer, fallback: skip, limits: 1/h }]", httpapi.Config{Token: token(t)})

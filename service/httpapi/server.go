@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/bodytype"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
@@ -85,6 +86,10 @@ func (s *Server) forget(a *asker) {
 	s.askers.Put(a)
 }
 
+// ForwardAuthPath is where proxies ask about the requests of their clients. These calls carry the clients' headers, such
+// as Origin, and with some proxies their Host.
+const ForwardAuthPath = "/v1/forward-auth"
+
 // A route is what is served at a path.
 type route struct {
 	method string
@@ -96,7 +101,7 @@ var routes = map[string]route{
 	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).single},
 	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).batch},
 	"/v1/ratelimit:release": {method: http.MethodPost, serve: (*Server).releaseLease},
-	"/v1/forward-auth":      {open: true, serve: (*Server).forwardAuth},
+	ForwardAuthPath:         {open: true, serve: (*Server).forwardAuth},
 	"/openapi.json":         {method: http.MethodGet, open: true, serve: (*Server).openAPI},
 }
 
@@ -155,6 +160,9 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, c *call) bool {
 	case encoding != "" && encoding != "identity":
 		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.answer(w)
 		return false
+	case !takesType(r.Header.Get("Content-Type")):
+		problem{status: http.StatusUnsupportedMediaType, detail: "Send JSON, with Content-Type application/json or none."}.answer(w)
+		return false
 	case size > most:
 		tooLarge(w, most)
 		return false
@@ -180,6 +188,12 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, c *call) bool {
 	}
 	c.text = string(c.body)
 	return true
+}
+
+// takesType reports whether a body with this Content-Type can be JSON.
+func takesType(header string) bool {
+	t := bodytype.Of(header)
+	return t == bodytype.JSON || t == bodytype.Unset
 }
 
 // smallBody is a body that is too short to matter.

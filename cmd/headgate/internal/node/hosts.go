@@ -13,18 +13,37 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/service/httpapi"
 )
 
-// hosts are the names by which the admin listener is called. A page elsewhere whose name is made to lead here (DNS rebinding) is, to a
-// browser, a page of this listener; but the browser names the page's host.
+// hosts are the names of a listener. A page of another site whose name is made to point to this host (DNS rebinding) is,
+// to a browser, a page of this listener; but the browser still sends the page's host.
 type hosts struct {
-	given []string // that the configuration lists; if there are any, no others will do
-	own   []string // that are this node's without being listed
+	given []string // listed in the configuration; if there are any, no other names are accepted
+	own   []string // names of this node that need not be listed
+	hint  string   // what to do about a name that is refused
+
+	// proxied, if any, is a path whose requests carry the headers of a proxy's client, so that their Host and Origin are
+	// not the caller's.
+	proxied string
 }
 
-func newHosts(c *config.Config) *hosts {
-	h := &hosts{given: slices.Clone(c.Admin.Hosts)}
-	if host, _, err := net.SplitHostPort(c.AdminAddr); err == nil {
+// adminHosts are the names of the admin listener.
+func adminHosts(c *config.Config) *hosts {
+	return newHosts(c, c.AdminAddr, hosts{
+		given: slices.Clone(c.Admin.Hosts), hint: "If it should, list it in admin.hosts of the configuration.",
+	})
+}
+
+// apiHosts are the names of the decision service's HTTP listener.
+func apiHosts(c *config.Config) *hosts {
+	return newHosts(c, c.APIAddr, hosts{
+		hint: "Browsers call it by an IP address, localhost, the name of this node, or over TLS.", proxied: httpapi.ForwardAuthPath,
+	})
+}
+
+func newHosts(c *config.Config, addr string, h hosts) *hosts {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
 		h.own = append(h.own, host)
 	}
 	if u, err := url.Parse(c.RulesService.Address); err == nil {
@@ -38,21 +57,31 @@ func newHosts(c *config.Config) *hosts {
 			list[i] = strings.TrimSuffix(strings.ToLower(list[i]), ".")
 		}
 	}
-	return h
+	return &h
 }
 
-// guard has a handler called only by names that are this listener's.
+// guard returns a handler that refuses two kinds of requests before next sees them: those that call the listener by a
+// name that is not its own, and those with which a page of another site would change something. Requests that no browser
+// sent pass, whatever their Content-Type.
 func (h *hosts) guard(next http.Handler) http.Handler {
+	var pages http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if h.admits(r) {
+		w.Header()["X-Content-Type-Options"] = noSniff
+		switch {
+		case h.proxied != "" && r.URL.Path == h.proxied:
 			next.ServeHTTP(w, r)
-			return
+		case !h.admits(r):
+			refuse(w, http.StatusMisdirectedRequest,
+				fmt.Sprintf("Nothing here goes by the name %s. %s", rules.Quote(hostOf(r)), h.hint))
+		case pages.Check(r) != nil:
+			refuse(w, http.StatusForbidden, "A page of another site has sent this request. Only pages of this listener may.")
+		default:
+			next.ServeHTTP(w, r)
 		}
-		refuse(w, http.StatusMisdirectedRequest,
-			fmt.Sprintf("Nothing here goes by the name %s. If it should, list it in admin.hosts of the configuration.", rules.Quote(hostOf(r))))
 	})
 }
+
+var noSniff = []string{"nosniff"}
 
 // refuse answers with a problem.
 func refuse(w http.ResponseWriter, status int, detail string) {
@@ -67,8 +96,9 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 	}{"about:blank", http.StatusText(status), status, detail})
 }
 
-// admits tells whether a request calls this listener by a name of its own. Unless names are listed, whoever is no browser may use
-// any, as probes and scrapers do that know it by the name of a service; and with a certificate, the browser has looked at the name.
+// admits reports whether a request calls this listener by a name of its own. Unless names are listed, callers other than
+// browsers may use any name: probes and scrapers know the listener by the name of a service. With TLS, the browser has
+// checked the name against the certificate.
 func (h *hosts) admits(r *http.Request) bool {
 	host := hostOf(r)
 	switch {

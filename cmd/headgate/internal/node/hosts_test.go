@@ -40,7 +40,7 @@ func TestNamesByWhichTheAdminListenerIsCalled(t *testing.T) {
 	} {
 		c := &config.Config{AdminAddr: "own.example.net:8084", Admin: config.Admin{Hosts: test.given}}
 		c.RulesService.Address = "http://reached.example.net:8084"
-		h := newHosts(c).guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		h := adminHosts(c).guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 		for status, names := range map[int][]string{http.StatusNoContent: test.passes, http.StatusMisdirectedRequest: test.stops} {
 			for _, name := range names {
 				r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
@@ -63,13 +63,58 @@ func TestNamesByWhichTheAdminListenerIsCalled(t *testing.T) {
 
 // Whatever a page does, its browser sends one of these.
 func TestAnyMarkOfABrowserIsEnough(t *testing.T) {
-	h := newHosts(&config.Config{AdminAddr: "127.0.0.1:0"})
+	h := adminHosts(&config.Config{AdminAddr: "127.0.0.1:0"})
 	for _, name := range browserHeaders {
 		r := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 		r.Host = "evil.example"
 		r.Header[name] = []string{""}
 		if h.admits(r) {
 			t.Errorf("with %s alone it passes", name)
+		}
+	}
+}
+
+func TestPagesOfOtherSitesCannotCallListeners(t *testing.T) {
+	c := &config.Config{AdminAddr: "127.0.0.1:8084", APIAddr: "127.0.0.1:8081"}
+	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for _, test := range []struct {
+		what, method, path, host string
+		header                   http.Header
+		admin, api               int
+	}{
+		{"curl -d", "POST", "/v1/ratelimit", "127.0.0.1:8081", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, 204, 204},
+		{"a service that uses a public name", "POST", "/v1/ratelimit", "limits.example.com", asOther, 204, 204},
+		{
+			"a form of another site", "POST", "/v1/ratelimit", "127.0.0.1:8081",
+			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}}, 403, 403,
+		},
+		{
+			"a form of another port", "POST", "/v1/ratelimit", "127.0.0.1:8081",
+			http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"text/plain"}}, 403, 403,
+		},
+		{"an old browser at another site", "POST", "/json", "localhost:8081", http.Header{"Origin": {"http://evil.example"}}, 403, 403},
+		{"a sandboxed page", "POST", "/v1/ratelimit", "localhost:8081", http.Header{"Origin": {"null"}}, 403, 403},
+		{"a page of the listener", "POST", "/v1/x", "localhost:8081", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {"http://localhost:8081"}}, 204, 204},
+		{"a link from another site", "GET", "/", "localhost:8081", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 204, 204},
+		{"a page whose name points here", "POST", "/v1/ratelimit", "evil.example:8081", http.Header{"Sec-Fetch-Site": {"same-origin"}}, 421, 421},
+		{"a page whose name points here", "GET", "/openapi.json", "evil.example:8081", asBrowser, 421, 421},
+		{
+			"a proxy about its client, a page of another site", "POST", "/v1/forward-auth", "shop.example",
+			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://evil.example"}}, 421, 204,
+		},
+	} {
+		for name, want := range map[string]int{"admin": test.admin, "api": test.api} {
+			r := httptest.NewRequest(test.method, test.path, http.NoBody)
+			r.Host, r.Header = test.host, test.header
+			w := httptest.NewRecorder()
+			h := adminHosts(c)
+			if name == "api" {
+				h = apiHosts(c)
+			}
+			h.guard(answers).ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%s: %s: got %d, want %d: %s", name, test.what, w.Code, want, w.Body)
+			}
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	if n.admin, err = listen("admin", c.AdminAddr, newHosts(c).guard(handler), n.log); err != nil {
+	if n.admin, err = listen("admin", c.AdminAddr, adminHosts(c).guard(handler), n.log); err != nil {
 		return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
 	}
 	if certificates != nil {

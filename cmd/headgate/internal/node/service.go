@@ -173,7 +173,9 @@ func (n *Node) openAPI() (protocolServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return service.NewHTTP(service.HTTPConfig{Handler: api, TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns, Logger: log})
+	return service.NewHTTP(service.HTTPConfig{
+		Handler: apiHosts(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns, Logger: log,
+	})
 }
 
 // openRESP makes the server for clients of Redis.
