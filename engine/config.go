@@ -56,6 +56,13 @@ type Borrower interface {
 	BorrowsKeys()
 }
 
+// A Faulter is a Limiter that knows why it decides a check without its store, as guard.Guard does. Fault returns nil if the
+// store answers.
+type Faulter interface {
+	headgate.Limiter
+	Fault(c headgate.Check) error
+}
+
 // A store is a limiter that checks are sent to.
 type store struct {
 	headgate.Limiter

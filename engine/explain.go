@@ -47,7 +47,8 @@ type KeyPart struct {
 // Explain tells what every rule that matches would say of a request, and takes nothing. Unlike Decide it asks all of them,
 // also those behind one that denies. In their decisions Allowed tells whether the cost would be taken, and Remaining is
 // what is there before. RetryAfter is, for algorithms that are not buckets, when the cost would be taken at the latest.
-// The error says which stores could not be asked; everything else is there all the same.
+// The error says which stores could not be asked; everything else is there all the same. What remains there is not known:
+// the decisions are Degraded, as those of Decide would be, and say nothing but what the policy does.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
 	return e.ExplainTerms(ctx, s, Terms{})
 }
@@ -123,13 +124,17 @@ func (v *Verdict) look(ctx context.Context, i int) error {
 	a, c, d := &v.asked[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
-	look, err := v.engine.stores.list[a.store].Take(ctx, c)
-	if err != nil {
-		*d = notAsked
-		return err
-	}
-	*d = look
+	found, err := v.engine.stores.list[a.store].Take(ctx, c)
 	switch {
+	case err != nil:
+		found = byPolicy(&c)
+	case found.Degraded:
+		err = v.engine.fault(a.store, c)
+	}
+	*d = found
+	switch {
+	case d.Degraded && !d.Allowed:
+		return err
 	case cost > d.Limit:
 		d.Allowed, d.RetryAfter = false, headgate.Never
 	case d.Remaining < cost:
@@ -138,7 +143,7 @@ func (v *Verdict) look(ctx context.Context, i int) error {
 		d.Allowed, d.RetryAfter = true, 0
 	}
 	if v.rule(i).OnLimit.Action != rules.Delay {
-		return nil
+		return err
 	}
 	if l := &c.Limit; d.Allowed && l.Algorithm == headgate.LeakyBucket {
 		a.wait = d.ResetAfter
@@ -148,7 +153,28 @@ func (v *Verdict) look(ctx context.Context, i int) error {
 	}
 	d.Delay = a.wait
 	v.plain(i)
-	return nil
+	return err
+}
+
+// byPolicy returns what on_failure says of a check whose store failed, as far as that is known without counting.
+func byPolicy(c *headgate.Check) headgate.Decision {
+	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
+	if c.OnFailure == headgate.Closed {
+		d.RetryAfter, d.ResetAfter = closedFor, closedFor
+		return d
+	}
+	d.Allowed, d.Remaining = true, d.Limit
+	return d
+}
+
+// fault says why a store could not be asked about a check, so that a policy decided.
+func (e *Engine) fault(at int8, c headgate.Check) error {
+	if l, ok := e.stores.list[at].Limiter.(Faulter); ok {
+		if err := l.Fault(c); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the %s store could not be asked", e.storeName(at))
 }
 
 // retryAfter returns when a cost would be taken at the latest, by what a look has said.

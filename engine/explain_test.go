@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -117,11 +119,50 @@ func TestExplainForesees(t *testing.T) {
 func TestExplainNamesStoresThatFail(t *testing.T) {
 	f := newFailing(t, rules.Rule{ID: "here", Limits: limits("5/h"), Consistency: rules.Local}, rules.Rule{ID: "a", Limits: limits("5/h")})
 	x, err := f.Explain(context.Background(), alice())
-	if !errors.Is(err, errBroken) || len(x.Rules) != 2 || !x.Rules[0].Asked || x.Rules[1].Asked {
+	if !errors.Is(err, errBroken) || len(x.Rules) != 2 || x.Rules[0].Degraded || !x.Rules[1].Degraded || !x.Verdict.Degraded {
 		t.Errorf("got %+v, %v", x.Rules, err)
 	}
 	if _, err := f.Explain(nil, alice()); !errors.Is(err, headgate.ErrNilContext) { //nolint:staticcheck // that is what is tested
 		t.Errorf("got %v", err)
+	}
+}
+
+// policed is a limiter that decides by policy, as its store cannot be asked, and knows why.
+type policed struct {
+	headgate.Limiter
+	why error
+}
+
+func (p policed) Take(_ context.Context, c headgate.Check) (headgate.Decision, error) {
+	d := headgate.Decision{Allowed: c.OnFailure != headgate.Closed, Degraded: true, Limit: c.Limit.Capacity()}
+	if d.Allowed {
+		d.Remaining = d.Limit
+	} else {
+		d.RetryAfter = time.Second
+	}
+	return d, nil
+}
+
+func (p policed) Fault(headgate.Check) error { return p.why }
+
+// What is left in a store that cannot be asked is unknown, also if a guard in front of it decides by policy.
+func TestExplainNamesStoresThatAreDegraded(t *testing.T) {
+	for _, why := range []error{errBroken, nil} {
+		e := newEngine(t, engine.Config{
+			Store: policed{newStore(t, memstore.Options{}), why}, Shared: true, OnError: func(error) {},
+			Rules: compile(t, []rules.Rule{
+				{ID: "opens", Limits: limits("5/h")}, {ID: "closes", Limits: limits("5/h"), OnFailure: headgate.Closed},
+			}),
+		})
+		x, err := e.Explain(t.Context(), alice())
+		if err == nil || why != nil && !errors.Is(err, why) || !strings.Contains(err.Error(), "rule opens") ||
+			!strings.Contains(err.Error(), "rule closes") {
+			t.Errorf("got %v, want both rules named, because of %v", err, why)
+		}
+		if !x.Rules[0].Degraded || x.Rules[0].Denied || !x.Rules[1].Degraded || !x.Rules[1].Denied ||
+			x.Verdict.Reason != engine.StoreFailed || !x.Verdict.Degraded {
+			t.Errorf("got %s, %+v", said(&x.Verdict), x.Rules)
+		}
 	}
 }
 

@@ -222,7 +222,7 @@ type Outcome struct {
 	Asked bool
 	// Denied tells that it denies or, in the shadow, would have.
 	Denied bool
-	// Degraded tells that the store could not be asked and Rule.OnFailure decided.
+	// Degraded tells that the store could not be asked and Rule.OnFailure decided. What remains is not known then.
 	Degraded bool
 	// Penalized tells that the limits of the rule's penalty apply too.
 	Penalized bool

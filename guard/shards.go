@@ -61,6 +61,22 @@ func (g *Guard) shardOf(c *headgate.Check) *shard {
 	return s
 }
 
+// Fault returns why the shard of a check does not decide it now, so that a policy does: an *Error. It is nil if the shard is
+// asked and answers.
+func (g *Guard) Fault(c headgate.Check) error {
+	s := g.shardOf(&c)
+	if s.down.Load() {
+		return &Error{Op: "take", Shard: s.name, Err: s.lastErr()}
+	}
+	if r := s.refusal.Load(); r != nil {
+		return &Error{Op: "take", Shard: s.name, Err: *r.why.Load()}
+	}
+	if s.inRow.Load() > 0 {
+		return &Error{Op: "take", Shard: s.name, Err: s.lastErr()}
+	}
+	return nil
+}
+
 // addShard makes room for a name. Those that nobody has asked for since the last time that it was short are dropped.
 func (g *Guard) addShard(name string) *shard {
 	t := &g.shards

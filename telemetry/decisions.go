@@ -40,6 +40,7 @@ type tally struct {
 	rule, mode string
 	over       atomic.Uint32 // what becomes of requests over its limit: a verdict
 	counts     [verdicts]atomic.Uint64
+	fallback   [verdicts]atomic.Uint64 // what on_failure said, as the store could not be asked
 	degraded   [headgate.Local + 1]atomic.Uint64
 }
 
@@ -71,8 +72,10 @@ func newDecisions() *decisions {
 	return d
 }
 
-// noMode is the mode of what counts nothing.
-const noMode = "none"
+const (
+	noMode       = "none"     // the mode of a rule that counts nothing
+	degradedMode = "degraded" // that of decisions by on_failure, whatever the rule's own mode is
+)
 
 // modeOf returns how a rule's counters are shared.
 func modeOf(r *rules.Rule, shared bool) string {
@@ -195,6 +198,11 @@ func (t *tally) collect(ch chan<- prometheus.Metric, inForce bool) {
 		n := t.counts[v].Load()
 		if n > 0 || inForce && (verdict(v) == allowed || uint32(v) == t.over.Load()) {
 			ch <- counter(decisionsDesc, n, t.rule, verdictWords[v], t.mode)
+		}
+	}
+	for v := range t.fallback {
+		if n := t.fallback[v].Load(); n > 0 {
+			ch <- counter(decisionsDesc, n, t.rule, verdictWords[v], degradedMode)
 		}
 	}
 	for p := range t.degraded {

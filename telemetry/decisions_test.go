@@ -117,13 +117,17 @@ rules:
 	r.ask(4, "path", "/closed", "user", "alice")
 	r.ask(5, "path", "/local", "user", "alice")
 	expect(t, scrape(t, r.metrics), map[string]string{
-		`headgate_degraded_total{policy="open",rule="opens"}`:                   "3",
-		`headgate_degraded_total{policy="closed",rule="closes"}`:                "4",
-		`headgate_degraded_total{policy="local",rule="counts"}`:                 "5",
-		`headgate_decisions_total{mode="exact",rule="opens",verdict="allow"}`:   "3",
-		`headgate_decisions_total{mode="exact",rule="closes",verdict="reject"}`: "4",
-		`headgate_decisions_total{mode="exact",rule="counts",verdict="allow"}`:  "2",
-		`headgate_decisions_total{mode="exact",rule="counts",verdict="reject"}`: "3",
+		`headgate_degraded_total{policy="open",rule="opens"}`:                      "3",
+		`headgate_degraded_total{policy="closed",rule="closes"}`:                   "4",
+		`headgate_degraded_total{policy="local",rule="counts"}`:                    "5",
+		`headgate_decisions_total{mode="degraded",rule="opens",verdict="allow"}`:   "3",
+		`headgate_decisions_total{mode="degraded",rule="closes",verdict="reject"}`: "4",
+		`headgate_decisions_total{mode="degraded",rule="counts",verdict="allow"}`:  "2",
+		`headgate_decisions_total{mode="degraded",rule="counts",verdict="reject"}`: "3",
+		`headgate_decisions_total{mode="exact",rule="opens",verdict="allow"}`:      "0",
+		`headgate_decisions_total{mode="exact",rule="closes",verdict="reject"}`:    "0",
+		`headgate_decisions_total{mode="exact",rule="counts",verdict="allow"}`:     "0",
+		`headgate_decisions_total{mode="exact",rule="counts",verdict="reject"}`:    "0",
 	})
 }
 

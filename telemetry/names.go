@@ -8,8 +8,8 @@ var (
 
 	decisionsDesc = desc("decisions_total",
 		"What each rule said of the requests that it was asked about: allow, delay, reject or drop; block if it denies them "+
-			"whatever they consumed; shadow if they were over its limit and it only counts. The rule (none) stands for requests "+
-			"that no rule limits.",
+			"whatever they consumed; shadow if they were over its limit and it only counts. The mode is the rule's, or degraded "+
+			"if on_failure decided because the store could not be asked. The rule (none) stands for requests that no rule limits.",
 		"rule", "verdict", "mode")
 	degradedDesc = desc("degraded_total", "Decisions that a rule's on_failure policy made because the store could not be asked.",
 		"rule", "policy")

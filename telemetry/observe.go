@@ -25,10 +25,12 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		}
 		asked = true
 		t := d.of(o.Rule)
-		t.counts[said].Add(1)
 		if o.Degraded {
+			t.fallback[said].Add(1)
 			t.degraded[o.Rule.OnFailure].Add(1)
+			continue
 		}
+		t.counts[said].Add(1)
 	}
 	if !asked {
 		d.none.counts[allowed].Add(1)

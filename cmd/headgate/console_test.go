@@ -29,6 +29,7 @@ const (
 
 // A consoleFleet is a rules service and a node of it that share a Redis, and a browser before the console of the first.
 type consoleFleet struct {
+	redis         *redistest.Server
 	service, node *process
 	at            *remote.Client
 	browser       *browser
@@ -37,8 +38,8 @@ type consoleFleet struct {
 // The console of two real processes, in a real browser.
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	store := redistest.Standalone(t, redistest.Options{}).URL()
-	f := &consoleFleet{}
+	f := &consoleFleet{redis: redistest.Standalone(t, redistest.Options{})}
+	store := f.redis.URL()
 	f.service = serve(t, onFreePort("--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"), "--store", store, "--region", "eu", "--node-id", "first")...)
 	f.at = rulesService(t, f.service)
 	rules := json.RawMessage(`{"rules":[` + fmt.Sprintf(consoleTold, evil) + "," + consoleLeased + "]}")
@@ -64,6 +65,7 @@ func TestConsole(t *testing.T) {
 		{"AnEditorIsToldOfWhoWasFaster", (*consoleFleet).editsAtOnce},
 		{"ATokenThatIsRevokedIsAskedForAnewWhereItWas", (*consoleFleet).revoked},
 		{"AReadersClockMayBeWrong", (*consoleFleet).wrongClock},
+		{"WithoutRedisWhatIsLeftIsUnknown", (*consoleFleet).unknown},
 		{"ASilentServiceIsSaid", (*consoleFleet).away},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { f.browser.as(t); part.run(f, t) }) {
@@ -236,6 +238,31 @@ func (f *consoleFleet) pages(t *testing.T) {
 	if got := ask[string](b, "document.body.innerText"); !strings.Contains(got, "404") {
 		t.Errorf("an address that there is not is answered with %q", got)
 	}
+}
+
+func (f *consoleFleet) unknown(t *testing.T) {
+	putRule(t, f.at, "shared", `{"id":"shared","when":{"path":"/shared"},"key":["user"],"limits":["5/h"]}`)
+	await.NoError(t, "the rule in force", func() error {
+		for _, p := range []*process{f.service, f.node} {
+			if got := p.metric("headgate_rules"); got != 3 {
+				return fmt.Errorf("%v rules, want 3", got)
+			}
+		}
+		return nil
+	})
+	b := f.browser
+	look := func() {
+		b.open("/clients")
+		b.write("#k-name-0", "user")
+		b.write("#k-value-0", "acme")
+		b.click("main button", "Look up")
+	}
+	look()
+	b.see("what is left", `document.querySelector('[data-table=keys] [data-label=Left]')?.textContent === "5 of 5"`)
+	f.redis.Kill()
+	look()
+	b.see("that it is unknown", `document.querySelector('[data-table=keys] [data-label=Left]')?.textContent === "unknown"`)
+	b.seeText("the store cannot be asked")
 }
 
 func (f *consoleFleet) harmless(t *testing.T) {

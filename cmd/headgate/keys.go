@@ -27,9 +27,9 @@ type counted struct {
 		Limit        string `json:"limit"`
 		Allowed      bool   `json:"allowed"`
 		Capacity     int64  `json:"capacity"`
-		Remaining    int64  `json:"remaining"`
+		Remaining    *int64 `json:"remaining"` // nil if it is not known
 		RetryAfterMS int64  `json:"retry_after_ms"`
-		ResetAfterMS int64  `json:"reset_after_ms"`
+		ResetAfterMS *int64 `json:"reset_after_ms"`
 	} `json:"limits"`
 }
 
@@ -68,7 +68,8 @@ func (p *program) keysCommand() *cobra.Command {
 		Long: `Look at what a client has left, or forget what it has consumed, on all nodes of a namespace. Each node that counts in its own memory
 is asked for itself; of those that share a store one is.
 
-Exit codes: 0 done, 1 something is wrong, such as a node that did not answer. What others answered is shown all the same.`,
+Exit codes: 0 done, 1 something is wrong, such as a node that did not answer or a store that could not be asked: what is left there is
+unknown. Everything else is shown all the same.`,
 		Example: `  headgate keys get user=acme
   headgate keys reset user=acme --rule search-per-user`,
 	}
@@ -125,9 +126,11 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 				rows = append(rows, []string{k.Rule, k.Effect, "-", "-", k.where(), dash(k.Client)})
 			}
 			for _, l := range k.Limits {
-				rows = append(rows, []string{
-					k.Rule, l.Limit, fmt.Sprintf("%d of %d", l.Remaining, l.Capacity), soon(l.ResetAfterMS), k.where(), dash(k.Client),
-				})
+				left, full := "unknown", "unknown"
+				if l.Remaining != nil && l.ResetAfterMS != nil {
+					left, full = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), soon(*l.ResetAfterMS)
+				}
+				rows = append(rows, []string{k.Rule, l.Limit, left, full, k.where(), dash(k.Client)})
 			}
 		}
 		if err := p.show(out, answer, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {

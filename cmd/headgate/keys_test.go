@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +89,43 @@ func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
 		t.Errorf("with a node that was killed: exit %d, %s%s; want 1, what n1 has, and that n2 did not answer", code, out, errs)
 	}
 	s.refuses(exitError, "node n2: it did not answer", "keys", "reset", "user=acme")
+}
+
+// What is left in a store that cannot be asked is unknown: nothing is made up, and the reason is told.
+func TestKeysAreUnknownWithoutRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Standalone(t, redistest.Options{})
+	s, at, nodes := fleetShell(t, []string{"n1"}, countingIn(t, redis)...)
+	takeAs(t, nodes[0], "acme", 2)
+	s.want("8 of 10", "keys", "get", "user=acme")
+	redis.Kill()
+	out, errs, code := s.run("", "keys", "get", "user=acme")
+	if table := fields(out); code != exitError || !strings.Contains(table, "per-user 10/h unknown unknown n1 -") || strings.Contains(table, "10 of 10") {
+		t.Errorf("got exit %d,\n%s\nwant 1, and that what is left is unknown", code, out)
+	}
+	if !strings.Contains(errs, "node n1: ") || !strings.Contains(errs, redis.Addr()) {
+		t.Errorf("got %q, want the reason, with the address of the server", errs)
+	}
+	var answer struct {
+		Keys []struct {
+			Mode   string `json:"mode"`
+			Limits []struct {
+				Remaining *int64 `json:"remaining"`
+			} `json:"limits"`
+		} `json:"keys"`
+		Error string `json:"error"`
+	}
+	if err := at.Do(t.Context(), http.MethodGet, "/v1/keys", url.Values{"user": {"acme"}}, nil, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Error == "" || len(answer.Keys) == 0 {
+		t.Errorf("got %+v, want an error", answer)
+	}
+	for _, k := range answer.Keys {
+		if k.Mode != "degraded" || k.Limits[0].Remaining != nil {
+			t.Errorf("got %+v, want mode degraded and nothing that remains", k)
+		}
+	}
 }
 
 func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {

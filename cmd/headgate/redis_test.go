@@ -83,6 +83,12 @@ func TestItStartsWithoutRedisAndIsExactOnceItIsThere(t *testing.T) {
 	if got := p.metric(`headgate_degraded_total{policy="open",rule="per-key"}`); got < 30 {
 		t.Errorf("got %v degraded decisions, want at least 30", got)
 	}
+	if got := p.metric(`headgate_decisions_total{mode="degraded",rule="per-key",verdict="allow"}`); got < 30 {
+		t.Errorf("got %v decisions counted as degraded, want at least 30", got)
+	}
+	if got := p.metric(`headgate_decisions_total{mode="exact",rule="per-key",verdict="allow"}`); got != 0 {
+		t.Errorf("got %v decisions counted as exact, want none without Redis", got)
+	}
 	if got := p.metric(`headgate_degraded_total{policy="closed",rule="strict"}`); got < 1 {
 		t.Errorf("got %v denied by policy, want 1", got)
 	}

@@ -228,9 +228,10 @@ type explanation struct {
 
 // A ruleView is what one rule says.
 type ruleView struct {
-	ID        string `json:"id"`
-	Effect    string `json:"effect"`
-	Denied    bool   `json:"denied,omitempty"`
+	ID     string `json:"id"`
+	Effect string `json:"effect"`
+	Denied bool   `json:"denied,omitempty"`
+	// Mode is how counters are shared, or degraded: the store could not be asked, and on_failure decides.
 	Mode      string `json:"mode"`
 	Shadow    bool   `json:"shadow,omitempty"`
 	Shared    bool   `json:"shared,omitempty"`
@@ -252,13 +253,14 @@ type keyPart struct {
 
 // A limitView is what one limit says. Times of −1 are never.
 type limitView struct {
-	Name         string `json:"name"`
-	Limit        string `json:"limit"`
-	Allowed      bool   `json:"allowed"`
-	Capacity     int64  `json:"capacity"`
-	Remaining    int64  `json:"remaining"`
+	Name     string `json:"name"`
+	Limit    string `json:"limit"`
+	Allowed  bool   `json:"allowed"`
+	Capacity int64  `json:"capacity"`
+	// Remaining and ResetAfterMS are null if they are not known, because the store could not be asked.
+	Remaining    *int64 `json:"remaining"`
 	RetryAfterMS int64  `json:"retry_after_ms"`
-	ResetAfterMS int64  `json:"reset_after_ms"`
+	ResetAfterMS *int64 `json:"reset_after_ms"`
 	DelayMS      int64  `json:"delay_ms,omitempty"`
 }
 
@@ -301,11 +303,25 @@ func ruleViewOf(e *engine.Explained) ruleView {
 		made.Key = append(made.Key, keyPart{k.Attribute.String(), k.Value})
 	}
 	for i := range e.Limits {
-		l := &e.Limits[i]
-		made.Limits = append(made.Limits, limitView{
-			Name: l.Name, Limit: l.Limit.String(), Allowed: l.Decision.Allowed, Capacity: l.Decision.Limit, Remaining: l.Decision.Remaining,
-			RetryAfterMS: millis(l.Decision.RetryAfter), ResetAfterMS: millis(l.Decision.ResetAfter), DelayMS: millis(l.Decision.Delay),
-		})
+		made.Limits = append(made.Limits, limitViewOf(&e.Limits[i]))
+	}
+	if e.Degraded {
+		made.Mode = degradedMode
+	}
+	return made
+}
+
+// degradedMode is the mode of a rule whose store could not be asked.
+const degradedMode = "degraded"
+
+func limitViewOf(l *engine.Applied) limitView {
+	made := limitView{
+		Name: l.Name, Limit: l.Limit.String(), Allowed: l.Decision.Allowed, Capacity: l.Decision.Limit,
+		RetryAfterMS: millis(l.Decision.RetryAfter), DelayMS: millis(l.Decision.Delay),
+	}
+	if !l.Decision.Degraded {
+		left, reset := l.Decision.Remaining, millis(l.Decision.ResetAfter)
+		made.Remaining, made.ResetAfterMS = &left, &reset
 	}
 	return made
 }

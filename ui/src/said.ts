@@ -183,9 +183,10 @@ export interface LimitView {
   limit: string;
   allowed: boolean;
   capacity: number;
-  remaining: number;
+  /** Null if it is not known, because the store could not be asked. */
+  remaining: number | null;
   retry_after_ms: number;
-  reset_after_ms: number;
+  reset_after_ms: number | null;
   delay_ms?: number;
 }
 

@@ -95,7 +95,7 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
     <section aria-label="What was found">
       {failed.length > 0 && (
         <Notice tone="warn">
-          <p>{plural(failed.length, "node")} did not answer. What they count by themselves is missing:</p>
+          <p>Of {plural(failed.length, "node")} not all is known:</p>
           <ul>
             {failed.map((n) => (
               <li key={n.id}>

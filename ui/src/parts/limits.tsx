@@ -22,6 +22,7 @@ export const leftColumn: Column<LimitOf> = { name: "Left", cell: ({ limit }) => 
 
 /** How much is left, as a bar and in words. */
 function Left({ limit }: { limit: LimitView }) {
+  if (limit.remaining === null) return <Badge tone="warn">unknown</Badge>;
   const share = limit.capacity > 0 ? Math.max(0, Math.min(1, limit.remaining / limit.capacity)) : 0;
   return (
     <span class="left">
@@ -71,7 +72,7 @@ export function When({ limit }: { limit: LimitView }) {
     <>
       {!limit.allowed && <>passes {wait(limit.retry_after_ms)}, </>}
       {limit.delay_ms ? <>is held {span(limit.delay_ms)}, </> : null}
-      {limit.reset_after_ms === 0 ? "all is there" : <>all back {wait(limit.reset_after_ms)}</>}
+      {limit.reset_after_ms === null ? "the store could not be asked" : limit.reset_after_ms === 0 ? "all is there" : <>all back {wait(limit.reset_after_ms)}</>}
     </>
   );
 }
