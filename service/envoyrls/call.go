@@ -18,6 +18,7 @@ type call struct {
 
 	found    []finding // one a descriptor
 	asked    []int     // which of them ask the store
+	byRules  []int     // which of them rules decide
 	statuses []status  // one a descriptor
 	nodes    []*node
 	ruled    []*ruled // one a descriptor, if rules decide
@@ -36,6 +37,9 @@ type finding struct {
 	key      span
 	decision headgate.Decision
 	err      error
+
+	next    int  // the next descriptor of the request with the same counter, below 0 for none
+	follows bool // an earlier descriptor has the same counter
 }
 
 // A span is a part of call.keys.
@@ -75,7 +79,7 @@ func (c *call) reset() {
 		f := &c.found[i]
 		f.limit, f.counter, f.replaced, f.err = nil, nil, false, nil
 	}
-	c.asked, c.keys = c.asked[:0], c.keys[:0]
+	c.asked, c.byRules, c.keys = c.asked[:0], c.byRules[:0], c.keys[:0]
 }
 
 // entries returns those of a descriptor.
@@ -132,7 +136,7 @@ func (c *call) write(overall code, headers int) {
 		out = appendHeader(out, "RateLimit-Remaining", number(int64(s.remaining)))
 		out = appendHeader(out, "RateLimit-Reset", number(s.seconds()))
 	}
-	c.reply.out = c.appendMetadata(out)
+	c.reply.out = out
 }
 
 // tightest returns which status is told in headers: the last that denies, else the first that has the least left; below 0
@@ -149,46 +153,6 @@ func (c *call) tightest() int {
 	}
 	return at
 }
-
-// appendMetadata appends what the limits that are not exceeded have to say, as dynamic_metadata: a list under the name
-// metadata.
-func (c *call) appendMetadata(out []byte) []byte {
-	size := 0
-	each := func(do func(data []byte)) {
-		for i := range c.found {
-			if l := c.found[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok && !c.statuses[i].over {
-				do(l.metadata)
-			}
-		}
-	}
-	// Struct{fields: {"metadata": Value{list_value: ListValue{values: [Value{struct_value: …}]}}}}
-	sizeValue := func(data []byte) int { return 1 + protowire.SizeBytes(len(data)) }
-	each(func(data []byte) { size += 1 + protowire.SizeBytes(sizeValue(data)) })
-	if size == 0 {
-		return out
-	}
-	list := 1 + protowire.SizeBytes(size)
-	pair := 1 + protowire.SizeBytes(len(metadataName)) + 1 + protowire.SizeBytes(list)
-	out = protowire.AppendTag(out, 6, protowire.BytesType)
-	out = protowire.AppendVarint(out, uint64(1+protowire.SizeBytes(pair)))
-	out = protowire.AppendTag(out, 1, protowire.BytesType)
-	out = protowire.AppendVarint(out, uint64(pair))
-	out = protowire.AppendTag(out, 1, protowire.BytesType)
-	out = protowire.AppendString(out, metadataName)
-	out = protowire.AppendTag(out, 2, protowire.BytesType)
-	out = protowire.AppendVarint(out, uint64(list))
-	out = protowire.AppendTag(out, 6, protowire.BytesType)
-	out = protowire.AppendVarint(out, uint64(size))
-	each(func(data []byte) {
-		out = protowire.AppendTag(out, 1, protowire.BytesType)
-		out = protowire.AppendVarint(out, uint64(sizeValue(data)))
-		out = protowire.AppendTag(out, 5, protowire.BytesType)
-		out = protowire.AppendBytes(out, data)
-	})
-	return out
-}
-
-const metadataName = "metadata"
 
 // untilNextWindow returns how long a window of the clock still lasts.
 func untilNextWindow(now time.Time, period time.Duration) time.Duration {

@@ -32,7 +32,7 @@ import (
 // Behaviour stands in testdata/cases/*.txt, one step a line:
 //
 //	configuration, rules     the lines below that are indented are a file, which comes into force at once
-//	options WORD…            before the first of them: headers, take-only (denied hits do not count)
+//	options WORD…            before the first of them: headers, dynamic-metadata, take-only (denied hits do not count)
 //	at DURATION              the time, since a moment at which windows of all units begin
 //	ask DOMAIN [hits=N]: DESCRIPTOR | DESCRIPTOR… -> CODE: STATUS | STATUS…
 //	ask … -> error CODE
@@ -173,6 +173,8 @@ func (s *script) options(text string) {
 			s.config.ResponseHeaders = true
 		case "take-only":
 			s.config.CountDenied = false
+		case "dynamic-metadata":
+			s.config.DynamicMetadata = true
 		default:
 			s.fail("what is the option %q?", word)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 	"unsafe"
 
 	"google.golang.org/grpc/codes"
@@ -50,17 +49,20 @@ func (s *Server) decide(ctx context.Context, c *call) error {
 	if overall == overLimit && !s.config.CountDenied {
 		s.giveBack(ctx, c)
 	}
-	s.write(c, overall)
-	return nil
+	return s.write(c, overall)
 }
 
-// write makes the reply of the statuses.
-func (s *Server) write(c *call, overall code) {
+// write writes the response.
+func (s *Server) write(c *call, overall code) error {
 	headers := -1
 	if s.config.ResponseHeaders {
 		headers = c.tightest()
 	}
 	c.write(overall, headers)
+	if s.config.DynamicMetadata || c.hasMetadata() {
+		return c.appendMetadata()
+	}
+	return nil
 }
 
 // find finds the limits of all descriptors, and which of them ask the store.
@@ -184,7 +186,8 @@ func (s *Server) certain(f *finding) bool {
 }
 
 // ask asks the store for all limits: one after the other if it is in this process, else all at once, so that it takes one
-// round trip. An error is that of the call; a store that fails leaves it to the policy.
+// round trip. Descriptors with the same counter are decided in the order of the request. An error is that of the call; if
+// the store fails, the policy decides.
 func (s *Server) ask(ctx context.Context, c *call) error {
 	if len(c.asked) == 0 {
 		return nil
@@ -197,14 +200,10 @@ func (s *Server) ask(ctx context.Context, c *call) error {
 		}
 	} else {
 		keys := string(c.keys)
-		last := len(c.asked) - 1
-		for _, i := range c.asked[:last] {
+		c.eachCounter(c.asked, keys, func(i int) {
 			f := &c.found[i]
-			c.under.Go(func() { s.take(ctx, f, keys[f.key.from:f.key.to], c.request.descriptors[i].negative) })
-		}
-		f := &c.found[c.asked[last]]
-		s.take(ctx, f, keys[f.key.from:f.key.to], c.request.descriptors[c.asked[last]].negative)
-		c.under.Wait()
+			s.take(ctx, f, keys[f.key.from:f.key.to], c.request.descriptors[i].negative)
+		})
 	}
 	for _, i := range c.asked {
 		f := &c.found[i]
@@ -218,6 +217,34 @@ func (s *Server) ask(ctx context.Context, c *call) error {
 		}
 	}
 	return nil
+}
+
+// eachCounter calls do for each descriptor of a list, which is not empty, and returns when all calls have: concurrently for
+// different keys, one after the other in the order of the request for the same key.
+func (c *call) eachCounter(list []int, keys string, do func(i int)) {
+	for at, i := range list {
+		f := &c.found[i]
+		f.next, f.follows = -1, false
+		for _, j := range list[:at] { // fewer than Limits.Descriptors
+			earlier := &c.found[j]
+			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[f.key.from:f.key.to] {
+				earlier.next, f.follows = i, true
+				break
+			}
+		}
+	}
+	run := func(i int) {
+		for ; i >= 0; i = c.found[i].next {
+			do(i)
+		}
+	}
+	for _, i := range list[1:] {
+		if !c.found[i].follows {
+			c.under.Go(func() { run(i) })
+		}
+	}
+	run(list[0])
+	c.under.Wait()
 }
 
 // take takes the hits of a descriptor.
@@ -260,7 +287,6 @@ func (s *Server) fail(ctx context.Context, f *finding) error {
 
 // conclude makes the statuses, and returns what comes of the request.
 func (s *Server) conclude(c *call) code {
-	var now time.Time
 	denied, quotas, spent := false, 0, 0
 	for i := range c.found {
 		f, st := &c.found[i], &c.statuses[i]
@@ -279,16 +305,8 @@ func (s *Server) conclude(c *call) code {
 			continue
 		}
 		over := f.over(negative)
-		st.current, st.most, st.over, st.hasReset = l.current, l.most, over, true
-		if st.reset = f.decision.ResetAfter; st.reset <= 0 && l.counted.Algorithm == headgate.FixedWindow && !l.counted.Staggered {
-			if now.IsZero() {
-				now = s.config.Now()
-			}
-			st.reset = untilNextWindow(now, l.counted.Period)
-		}
-		if !over {
-			st.remaining = uint32Of(min(f.decision.Remaining, l.most))
-		}
+		st.current, st.most, st.over = l.current, l.most, over
+		s.measure(f, st)
 		if l.quota {
 			quotas++
 		}
@@ -315,7 +333,19 @@ func (s *Server) conclude(c *call) code {
 	return ok
 }
 
-// over tells whether the limit is exceeded.
+// measure sets how much the limit has left and when it is full again, by the descriptor's latest decision.
+func (s *Server) measure(f *finding, st *status) {
+	counted := &f.limit.counted
+	st.hasReset, st.reset = true, f.decision.ResetAfter
+	if st.reset <= 0 && counted.Algorithm == headgate.FixedWindow && !counted.Staggered {
+		st.reset = untilNextWindow(s.config.Now(), counted.Period)
+	}
+	if !st.over {
+		st.remaining = uint32Of(min(f.decision.Remaining, f.limit.most))
+	}
+}
+
+// over reports whether the limit is exceeded.
 func (f *finding) over(negative bool) bool {
 	d := &f.decision
 	if !d.Allowed || f.hits > f.limit.most && !negative {

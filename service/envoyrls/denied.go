@@ -22,13 +22,13 @@ func (s *Server) count(ctx context.Context, c *headgate.Check) (headgate.Decisio
 	return s.config.Store.Charge(ctx, *c)
 }
 
-// giveBack gives back what was taken for a request that is denied, all at once if the store is asked over a network. What is in
-// shadow mode is counted on its own, and a limit that was exceeded has taken nothing.
+// giveBack returns what was taken for a request that is denied, all at once if the store is asked over a network, and
+// updates the statuses of those limits. Limits in shadow mode keep what they took, and an exceeded limit has taken nothing.
 func (s *Server) giveBack(ctx context.Context, c *call) {
 	taken := 0
 	for _, i := range c.asked {
 		if f := &c.found[i]; f.decision.Receipt.Units > 0 && !f.limit.shadow && !c.request.descriptors[i].negative {
-			c.asked[taken] = i // nobody asks for them any more
+			c.asked[taken] = i // the rest of the list is not used any more
 			taken++
 		}
 	}
@@ -37,17 +37,23 @@ func (s *Server) giveBack(ctx context.Context, c *call) {
 	}
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer end()
+	s.eachTaken(c, func(i int, key string) { s.giveBackOne(ctx, &c.found[i], key) })
+	s.eachTaken(c, func(i int, key string) { s.lookAgain(ctx, c, i, key) }) // after all returns: some may share a counter
+}
+
+// eachTaken calls do for the descriptors of c.asked, all at once if the store is asked over a network.
+func (s *Server) eachTaken(c *call, do func(i int, key string)) {
 	if s.borrows {
 		for _, i := range c.asked {
 			key := c.keys[c.found[i].key.from:c.found[i].key.to]
-			s.giveBackOne(ctx, &c.found[i], unsafe.String(unsafe.SliceData(key), len(key)))
+			do(i, unsafe.String(unsafe.SliceData(key), len(key)))
 		}
 		return
 	}
 	keys := string(c.keys)
 	for _, i := range c.asked {
-		f := &c.found[i]
-		c.under.Go(func() { s.giveBackOne(ctx, f, keys[f.key.from:f.key.to]) })
+		span := c.found[i].key
+		c.under.Go(func() { do(i, keys[span.from:span.to]) })
 	}
 	c.under.Wait()
 }
@@ -56,9 +62,21 @@ func (s *Server) giveBackOne(ctx context.Context, f *finding, key string) {
 	receipt := f.decision.Receipt
 	check := headgate.Check{Key: key, Limit: f.limit.counted, Cost: receipt.Units, OnFailure: s.config.OnFailure}
 	if err := s.config.Store.Give(ctx, check, receipt); err != nil {
-		s.config.OnError(fmt.Errorf("envoyrls: give back what a request that is denied has taken: %w", err))
+		s.config.OnError(fmt.Errorf("envoyrls: return what a denied request has taken: %w", err))
 	}
 }
 
-// giveBackTime is how long that may take. What is not given back comes back in time.
+// lookAgain updates the status of a descriptor whose units were returned.
+func (s *Server) lookAgain(ctx context.Context, c *call, i int, key string) {
+	f := &c.found[i]
+	d, err := s.config.Store.Take(ctx, headgate.Check{Key: key, Limit: f.limit.counted, OnFailure: s.config.OnFailure})
+	if err != nil {
+		s.config.OnError(fmt.Errorf("envoyrls: look at a limit after a return: %w", err))
+		return
+	}
+	f.decision = d
+	s.measure(f, &c.statuses[i])
+}
+
+// giveBackTime is the most time for returning units. Units that are not returned drain or expire like all others.
 const giveBackTime = time.Second

@@ -29,10 +29,10 @@ type Document struct {
 
 // A Descriptor is an entry that requests' descriptors may have, the limit of those that end with it, and what may follow.
 type Descriptor struct {
-	// Key is that of the entry. Not empty.
+	// Key is the key of the entry. Not empty.
 	Key string `field:"key"`
-	// Value is that of the entry. One that ends in '*' is what values begin with, and none stands for every value that no
-	// other Descriptor of this key takes.
+	// Value is the value of the entry. A '*' in it stands for any text, as in "/api/*/login". No value stands for every
+	// value that no other Descriptor of this key matches. A '*' in Key works on key and value joined by '_'.
 	Value string `field:"value"`
 	// RateLimit is the limit; nil for none.
 	RateLimit *RateLimit `field:"rate_limit"`
@@ -47,7 +47,7 @@ type Descriptor struct {
 	// DetailedMetric counts the hits by the values of all entries, ValueToMetric by that of this one.
 	DetailedMetric bool `field:"detailed_metric"`
 	ValueToMetric  bool `field:"value_to_metric"`
-	// ShareThreshold has all values that a '*' stands for share one counter.
+	// ShareThreshold makes all values that match a Value with '*' share one counter.
 	ShareThreshold bool `field:"share_threshold"`
 	// Metadata is sent along with the answer if the limit is not exceeded. Nil for none.
 	Metadata *structpb.Struct `field:"metadata"`
@@ -94,7 +94,7 @@ func Parse(name string, data []byte) (*Document, error) {
 // Load reads the configuration at a path: that of one file, or of all files of a directory that end in .yaml, .yml or .json
 // and do not begin with a dot. What is in directories below is not read.
 func Load(path string) ([]*Document, error) {
-	texts, err := readTexts(path)
+	texts, _, err := readTexts(path)
 	if err != nil {
 		return nil, err
 	}
@@ -107,26 +107,27 @@ type text struct {
 	data []byte
 }
 
-func readTexts(path string) ([]text, error) {
+// readTexts reads the files of a configuration. leftOut are the names in its directory that are not part of it.
+func readTexts(path string) (texts []text, leftOut []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := []string{path}
 	if info.IsDir() {
-		if names, err = filesOf(path); err != nil {
-			return nil, err
+		if names, leftOut, err = filesOf(path); err != nil {
+			return nil, nil, err
 		}
 	}
-	texts := make([]text, 0, len(names))
+	texts = make([]text, 0, len(names))
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		texts = append(texts, text{name, data})
 	}
-	return texts, nil
+	return texts, leftOut, nil
 }
 
 // parseTexts reads all of them, to say everything that is wrong at once.
@@ -147,28 +148,43 @@ func parseTexts(texts []text) ([]*Document, error) {
 	return docs, nil
 }
 
-func filesOf(dir string) ([]string, error) {
+// filesOf returns the files of a directory that are part of a configuration, and the names of all others. The ..data of a
+// Kubernetes ConfigMap is in neither: what it holds is linked beside it.
+func filesOf(dir string) (files, leftOut []string, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var names []string
 	for _, entry := range list {
 		name := entry.Name()
-		switch strings.ToLower(filepath.Ext(name)) {
-		case ".yaml", ".yml", ".json":
-		default:
+		if strings.HasPrefix(name, "..") {
 			continue
 		}
-		if path := filepath.Join(dir, name); name[0] != '.' {
-			if info, err := os.Stat(path); err != nil {
-				return nil, err
-			} else if !info.IsDir() {
-				names = append(names, path)
-			}
+		path := filepath.Join(dir, name)
+		wanted, err := isConfiguration(path)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case wanted:
+			files = append(files, path)
+		default:
+			leftOut = append(leftOut, name)
 		}
 	}
-	return names, nil
+	return files, leftOut, nil
+}
+
+func isConfiguration(path string) (bool, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml", ".json":
+	default:
+		return false, nil
+	}
+	if strings.HasPrefix(filepath.Base(path), ".") {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir(), err
 }
 
 // leaveOutNothing removes fields without a value: there they are as good as none.

@@ -34,8 +34,8 @@ var refused = []struct{ name, text, want string }{
 	{"no number", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: day, requests_per_unit: many}}\n", `requests_per_unit: "many": want a whole number`},
 	{"an empty replaces", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: day, replaces: [{name: \"\"}]}}\n", "replaces[0].name: want the name of another limit"},
 	{"a replaces of itself", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: day, name: x, replaces: [{name: x}]}}\n", `replaces[0].name: "x": want the name of another limit, not of this one`},
-	{"share_threshold without a star", "domain: a\ndescriptors:\n- {key: k, value: v, share_threshold: true}\n", "share_threshold: true: want a value that ends in *"},
-	{"share_threshold without a value", "domain: a\ndescriptors:\n- {key: k, share_threshold: true}\n", "share_threshold: true: want a value that ends in *"},
+	{"share_threshold without a star", "domain: a\ndescriptors:\n- {key: k, value: v, share_threshold: true}\n", "share_threshold: true: want a value that contains *"},
+	{"share_threshold without a value", "domain: a\ndescriptors:\n- {key: k, share_threshold: true}\n", "share_threshold: true: want a value that contains *"},
 	{"a bool that is none", "domain: a\ndescriptors:\n- {key: k, shadow_mode: maybe}\n", `shadow_mode: value "maybe": want true or false`},
 	{"a limit and a unit", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unit: day, limit: 1/s}}\n", "limit: 1/s: want either this or unit and requests_per_unit"},
 	{"a limit and unlimited", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unlimited: true, limit: 1/s}}\n", "unlimited: true: want either this or limit"},
@@ -135,7 +135,7 @@ func TestADomainInTwoFilesIsRefused(t *testing.T) {
 	write(t, dir, "a.yaml", "domain: one\n")
 	write(t, dir, "b.yml", "# again\ndomain: one\n")
 	_, err := envoyrls.New(envoyrls.Config{Path: dir, Store: newSmallStore(t), Logger: quiet})
-	if want := "b.yml:2:9: domain: \"one\": want each domain in one file; " + filepath.Join(dir, "a.yaml") + ":1 has this one"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "b.yml:2:9: domain: \"one\": want each domain in one file, or merge_domains: true; " + filepath.Join(dir, "a.yaml") + ":1 has this one"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("got %v\nwant %s", err, want)
 	}
 	if !errors.Is(err, envoyrls.ErrInvalid) {

@@ -62,7 +62,7 @@ func (a *Call) Answer(ctx context.Context, s *Server, b []byte) ([]byte, error) 
 
 // Probe puts a document in force, and finds every limit of it by entries that lead there.
 func Probe(d *Document) error {
-	t, err := compile([]*Document{d})
+	t, err := compile([]*Document{d}, false)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ var errNoFiles = errors.New("no configuration: want a file that ends in .yaml, .
 func (s *Server) load() error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	texts, err := readTexts(s.config.Path)
+	texts, leftOut, err := readTexts(s.config.Path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
@@ -32,7 +32,7 @@ func (s *Server) load() error {
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	t, err := compile(docs)
+	t, err := compile(docs, s.config.MergeDomains)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
@@ -42,7 +42,20 @@ func (s *Server) load() error {
 	s.counts.loads.Add(1)
 	s.last, s.inForce = "", texts
 	s.config.Logger.Info("rate limit configuration loaded", "path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
+	s.logLeftOut(leftOut)
 	return nil
+}
+
+// maxLeftOut is how many files left out of a directory are named in the log.
+const maxLeftOut = 3
+
+// logLeftOut logs the files of the directory that are not part of the configuration. A limit in such a file does not apply.
+func (s *Server) logLeftOut(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	s.config.Logger.Warn("files left out of the rate limit configuration: they do not end in .yaml, .yml or .json, or begin with a dot, "+
+		"or are directories", "path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxLeftOut)])
 }
 
 func (t text) equal(other text) bool { return t.name == other.name && bytes.Equal(t.data, other.data) }

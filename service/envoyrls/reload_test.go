@@ -15,6 +15,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
@@ -217,5 +218,62 @@ func TestAConfigurationThatIsWrongAtTheStartIsAnError(t *testing.T) {
 		if _, err := envoyrls.New(c); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
+	}
+}
+
+func TestFilesOfOneDomainAreMergedIfTheConfigSaysSo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", "domain: api\ndescriptors:\n- {key: user, rate_limit: {unit: hour, requests_per_unit: 1}}\n")
+	write(t, dir, "b.yaml", "domain: api\ndescriptors:\n- {key: path, value: /a*, rate_limit: {unit: hour, requests_per_unit: 2}}\n")
+	if _, err := envoyrls.New(envoyrls.Config{Path: dir, Store: newSmallStore(t), Logger: quiet}); err == nil || !strings.Contains(err.Error(), "merge_domains") {
+		t.Errorf("two files of a domain: got error %v, want one that names merge_domains", err)
+	}
+	s := newServer(t, envoyrls.Config{Path: dir, MergeDomains: true})
+	client := dial(t, s)
+	r := asking("api", "u")
+	r.Descriptors = append(r.Descriptors, asking("api", "/abc").Descriptors[0])
+	r.Descriptors[1].Entries[0].Key = "path"
+	got, err := client.ShouldRateLimit(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, want := answerText(got), "OK 0 of 1/HOUR"; !strings.Contains(text, want) || !strings.Contains(text, "OK 1 of 2/HOUR") {
+		t.Errorf("limits of both files: got %s, want 1 an hour by user and 2 by path", text)
+	}
+	write(t, dir, "c.yaml", limits("api", 9))
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "c.yaml:3") || !strings.Contains(err.Error(), "user") {
+		t.Errorf("the same descriptor in two files: got error %v, want one that names c.yaml:3 and the key", err)
+	}
+	if got := limitOf(t, client, "api"); got != 1 {
+		t.Errorf("after the refusal: got %d an hour, want the 1 before", got)
+	}
+}
+
+func TestFilesLeftOutOfADirectoryAreLogged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("a", 1))
+	write(t, dir, "b.yaml.disabled", limits("b", 1))
+	write(t, dir, ".c.yaml", limits("c", 1))
+	if err := os.MkdirAll(filepath.Join(dir, "..data", "d.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var book logbook.Book
+	newServer(t, envoyrls.Config{Path: dir, Logger: book.Logger()})
+	log := book.String()
+	if !strings.Contains(log, "files left out") || !strings.Contains(log, "count=3") {
+		t.Errorf("got the log\n%s\nwant a line on 3 files left out", log)
+	}
+	for _, name := range []string{"b.yaml.disabled", ".c.yaml", "e.yaml"} {
+		if !strings.Contains(log, name) {
+			t.Errorf("got the log\n%s\nwant it to name %s", log, name)
+		}
+	}
+	if strings.Contains(log, "..data") {
+		t.Errorf("got the log\n%s\nwant nothing about ..data of a ConfigMap", log)
 	}
 }

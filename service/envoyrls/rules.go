@@ -65,22 +65,14 @@ func (s *Server) decideByRules(ctx context.Context, c *call) error {
 				return err
 			}
 			c.asked = append(c.asked, i)
+		} else {
+			c.byRules = append(c.byRules, i)
 		}
 	}
 	if err := s.ask(ctx, c); err != nil {
 		return err
 	}
-	if s.borrows {
-		for i := range c.found {
-			s.rule(ctx, c, i)
-		}
-	} else {
-		for i := range n - 1 {
-			c.under.Go(func() { s.rule(ctx, c, i) })
-		}
-		s.rule(ctx, c, n-1)
-		c.under.Wait()
-	}
+	s.rule(ctx, c)
 	overall := s.conclude(c)
 	var failed error
 	for i := range c.found {
@@ -105,15 +97,26 @@ func (s *Server) decideByRules(ctx context.Context, c *call) error {
 	if err := s.hold(ctx, c, overall); err != nil {
 		return err
 	}
-	s.write(c, overall)
-	return nil
+	return s.write(c, overall)
 }
 
-// rule has the rules decide one descriptor, unless it has a limit of its own.
-func (s *Server) rule(ctx context.Context, c *call, i int) {
-	if c.found[i].limit != nil {
-		return
+// rule decides the descriptors without a limit of their own by the rules. Equal descriptors are decided in the order of the
+// request, others all at once if a store is asked over a network.
+func (s *Server) rule(ctx context.Context, c *call) {
+	switch {
+	case s.borrows || len(c.byRules) == 1:
+		for _, i := range c.byRules {
+			s.ruleOne(ctx, c, i)
+		}
+	case len(c.byRules) > 1:
+		for _, i := range c.byRules {
+			c.key(i, byRule, 0)
+		}
+		c.eachCounter(c.byRules, string(c.keys), func(i int) { s.ruleOne(ctx, c, i) })
 	}
+}
+
+func (s *Server) ruleOne(ctx context.Context, c *call, i int) {
 	r, d := c.ruled[i], &c.request.descriptors[i]
 	r.subject = subject{domain: c.request.domain, entries: c.entries(i)}
 	terms := engine.Terms{Cost: c.found[i].hits, HasCost: d.hasHits || c.request.hits > 0}
@@ -162,6 +165,10 @@ func (s *Server) cancel(ctx context.Context, c *call) {
 		}
 		if err := r.verdict.Cancel(context.WithoutCancel(ctx)); err != nil {
 			s.config.OnError(err)
+			continue
+		}
+		if st := &c.statuses[i]; st.current != nil {
+			st.remaining = uint32Of(min(int64(st.remaining)+r.verdict.Decision.Receipt.Units, st.most))
 		}
 	}
 }

@@ -43,6 +43,12 @@ type Config struct {
 	// CountDenied counts requests that are denied, as other services of this protocol do. Otherwise what the descriptors of one
 	// have taken is given back. Without a Path it has no effect: rules have count_rejected for that.
 	CountDenied bool
+	// MergeDomains lets several files have the same domain: their descriptors apply together. A key and value may still stand
+	// only once at the top level. Default is to refuse a second file of a domain.
+	MergeDomains bool
+	// DynamicMetadata sends dynamic_metadata with every response. Default is to send it only if a limit that applies and is not
+	// exceeded has metadata.
+	DynamicMetadata bool
 	// OnFailure says who decides when the store cannot be asked. Default Open.
 	OnFailure headgate.Policy
 	// ResponseHeaders adds RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses.

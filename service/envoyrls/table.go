@@ -3,10 +3,9 @@ package envoyrls
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
@@ -22,19 +21,11 @@ type table struct {
 
 // A level is what one entry of a descriptor is compared with.
 type level struct {
-	keys map[string]*choices // nil if nothing follows
-}
-
-// choices are what a key may be followed by.
-type choices struct {
-	exact map[string]*node
-	begin []prefixed // in the order of the file
-	any   *node      // nil for none
-}
-
-type prefixed struct {
-	prefix string
-	node   *node
+	exact map[entry]*node // by key and value; an empty value stands for every other value of its key
+	// Descriptors with '*' in the value, by key, and those with '*' in the key; each list in the order of the file.
+	wild     map[string][]pattern
+	joined   []pattern
+	patterns int // how many were added, for their order
 }
 
 // A node is where an entry leads.
@@ -57,30 +48,36 @@ type limit struct {
 	detailed  bool
 	name      string
 	replaces  []string
-	current   []byte // current_limit of a status, on the wire; empty if it is unlimited
-	metadata  []byte // google.protobuf.Struct, on the wire
+	current   []byte           // current_limit of a status, on the wire; empty if it is unlimited
+	metadata  *structpb.Struct // nil for none; must not be changed
 	metric    *counter
 }
 
 // The suffixes of counters. Those of a unit are its number.
-const ownLimit = 'l'
+const (
+	ownLimit = 'l'
+	byRule   = 'r' // no counter: only tells equal descriptors
+)
 
-// compile makes documents ready as one. The error names the file of what is there twice.
-func compile(docs []*Document) (*table, error) {
+// compile turns documents into one table. Two documents may have the same domain only if merge is set; then they must not
+// have the same descriptor at the top level. The error names both files.
+func compile(docs []*Document, merge bool) (*table, error) {
 	t := &table{domains: make(map[string]*level, len(docs))}
 	first := make(map[string]*Document, len(docs))
 	var failed []error
 	for _, d := range docs {
-		if other := first[d.Domain]; other != nil {
-			failed = append(failed, d.refuse("domain", rules.Quote(d.Domain), "each domain in one file; "+other.place("domain")+" has this one"))
+		other := first[d.Domain]
+		if other != nil && !merge {
+			failed = append(failed, d.refuse("domain", rules.Quote(d.Domain),
+				"each domain in one file, or merge_domains: true; "+other.place("domain")+" has this one"))
 			continue
 		}
-		first[d.Domain] = d
-		l := &level{}
-		if err := t.fill(l, d.Descriptors, d.Domain, ""); err != nil {
+		if other == nil {
+			first[d.Domain], t.domains[d.Domain] = d, &level{}
+		}
+		if err := t.fill(t.domains[d.Domain], d, d.Descriptors, ""); err != nil {
 			failed = append(failed, err)
 		}
-		t.domains[d.Domain] = l
 	}
 	if failed != nil {
 		return nil, errors.Join(failed...)
@@ -108,46 +105,29 @@ func (d *Document) source() *source.File {
 	return d.file
 }
 
-func (t *table) fill(l *level, list []Descriptor, domain, path string) error {
-	if len(list) > 0 {
-		l.keys = make(map[string]*choices, len(list))
+// fill adds descriptors of a document to a level. path is the label of the level in metrics.
+func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) error {
+	if len(list) > 0 && l.exact == nil {
+		l.exact = make(map[entry]*node, len(list))
 	}
 	for i := range list {
 		d := &list[i]
 		here := path + d.label()
+		at := entry{d.Key, d.Value}
+		if l.exact[at] != nil { // within one document, validate has refused it
+			return doc.refuse("descriptors["+strconv.Itoa(i)+"]", d.label(), "each key and value once in a domain; another file has this one")
+		}
 		n := &node{pattern: d.Value, shared: d.ShareThreshold, valued: d.ValueToMetric}
 		if r := d.rateLimit(); r != nil {
-			made, err := t.limit(d, r, domain, here)
-			if err != nil {
-				return err
-			}
-			n.limit = made
+			n.limit = t.limit(d, r, doc.Domain, here)
 		}
-		c := l.keys[d.Key]
-		if c == nil {
-			c = &choices{}
-			l.keys[d.Key] = c
-		}
-		c.add(d.Value, n)
-		if err := t.fill(&n.level, d.Descriptors, domain, here+"."); err != nil {
+		l.exact[at] = n
+		l.addPattern(d.Key, d.Value, n)
+		if err := t.fill(&n.level, doc, d.Descriptors, here+"."); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (c *choices) add(value string, n *node) {
-	if value == "" {
-		c.any = n
-		return
-	}
-	if c.exact == nil {
-		c.exact = make(map[string]*node)
-	}
-	c.exact[value] = n
-	if prefix, ok := strings.CutSuffix(value, wildcard); ok {
-		c.begin = append(c.begin, prefixed{prefix, n})
-	}
 }
 
 func (d *Descriptor) rateLimit() *RateLimit {
@@ -157,10 +137,11 @@ func (d *Descriptor) rateLimit() *RateLimit {
 	return d.RateLimit
 }
 
-func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) (*limit, error) {
+func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) *limit {
 	l := &limit{
 		unlimited: r.Unlimited, shadow: d.ShadowMode, quota: d.QuotaMode, detailed: d.DetailedMetric, name: r.Name,
-		metric: &counter{domain: domain, descriptor: path},
+		metadata: d.Metadata,
+		metric:   &counter{domain: domain, descriptor: path},
 	}
 	switch {
 	case r.Limit != nil:
@@ -173,15 +154,8 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) (*limit,
 	for _, replaced := range r.Replaces {
 		l.replaces, t.named = append(l.replaces, replaced.Name), true
 	}
-	if d.Metadata != nil {
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(d.Metadata)
-		if err != nil {
-			return nil, err // it was made of text in UTF-8
-		}
-		l.metadata = data
-	}
 	t.limits = append(t.limits, l)
-	return l, nil
+	return l
 }
 
 // perUnit sets how much may pass in so many units, counted as other services of this protocol do. It is false if that is too
@@ -221,19 +195,14 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 	return nodes[len(nodes)-1].limit, nodes
 }
 
-// next returns where an entry leads, nil if nowhere.
+// next returns the node of an entry, nil for none: that of the same key and value, else the first pattern that matches, else
+// that of the key alone.
 func (l *level) next(e *entry) *node {
-	c := l.keys[e.key]
-	if c == nil {
-		return nil
-	}
-	if n := c.exact[e.value]; n != nil {
+	if n := l.exact[*e]; n != nil && e.value != "" {
 		return n
 	}
-	for i := range c.begin {
-		if strings.HasPrefix(e.value, c.begin[i].prefix) {
-			return c.begin[i].node
-		}
+	if n := l.match(e); n != nil {
+		return n
 	}
-	return c.any
+	return l.exact[entry{key: e.key}]
 }

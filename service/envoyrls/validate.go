@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// wildcard is what a value ends with that stands for all that begin like it.
+// wildcard stands for any text in a key or value.
 const wildcard = "*"
 
 // complaints gathers what is wrong with a document, beside what was found wrong when it was read.
@@ -52,8 +52,8 @@ func (c *complaints) descriptors(path string, list []Descriptor) {
 		} else {
 			seen[entry{d.Key, d.Value}] = i
 		}
-		if d.ShareThreshold && !strings.HasSuffix(d.Value, wildcard) {
-			c.add(at+".share_threshold", "true", "a value that ends in *, whose matches share the limit")
+		if d.ShareThreshold && !strings.Contains(d.Value, wildcard) {
+			c.add(at+".share_threshold", "true", "a value that contains *, whose matches share the limit")
 		}
 		if d.Limit != nil {
 			if d.RateLimit != nil {

@@ -54,6 +54,8 @@ type RESP struct {
 type Envoy struct {
 	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, let what is denied count too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
 	ResponseHeaders bool            `field:"response_headers" default:"false" doc:"Add RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses."`
+	DynamicMetadata bool            `field:"dynamic_metadata" default:"false" doc:"Send dynamic_metadata with every response, not only where a limit has metadata, as RESPONSE_DYNAMIC_METADATA of envoyproxy/ratelimit does."`
+	MergeDomains    bool            `field:"merge_domains" default:"false" doc:"With envoy_config, let several files have the same domain, as MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit does. Otherwise a second file of a domain is refused."`
 	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, what is answered when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
 }
 

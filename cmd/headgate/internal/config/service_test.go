@@ -43,7 +43,7 @@ func TestTheDecisionServiceIsAsTheFileSays(t *testing.T) {
 	if s.RESP.OnFailure != headgate.Local || s.RESP.IdleTimeout != SpanOff {
 		t.Errorf("got %+v", s.RESP)
 	}
-	if !s.Envoy.NoCountDenied || !s.Envoy.ResponseHeaders || s.Envoy.OnFailure != headgate.Closed {
+	if e := s.Envoy; !e.NoCountDenied || !e.ResponseHeaders || !e.DynamicMetadata || !e.MergeDomains || e.OnFailure != headgate.Closed {
 		t.Errorf("got %+v", s.Envoy)
 	}
 	if delay, timeout := c.Drain(); delay != 9*time.Second || timeout != 12*time.Second {

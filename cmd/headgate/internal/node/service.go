@@ -143,6 +143,7 @@ func (n *Node) openEnvoy() error {
 	c := envoyrls.Config{
 		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.main(), CountDenied: !settings.Envoy.NoCountDenied,
 		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
+		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
 		OnError: n.faults("envoy"), Logger: n.log.With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {

@@ -1,0 +1,101 @@
+package envoyrls
+
+import (
+	"strconv"
+
+	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// hasMetadata reports whether a limit that applies and is not exceeded has metadata.
+func (c *call) hasMetadata() bool {
+	for i := range c.found {
+		if l := c.found[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
+			return true
+		}
+	}
+	return false
+}
+
+// appendMetadata appends dynamic_metadata to the response, in the form of envoyproxy/ratelimit:
+//
+//	{"domain": …, "descriptors": [{"entries": ["key=value"], "limit": …, "hitsAddend": …}], "hitsAddend": …, "metadata": {…}}
+//
+// The last are the mappings of the limits that are not exceeded, merged.
+func (c *call) appendMetadata() error {
+	r := &c.request
+	fields := map[string]*structpb.Value{"domain": structpb.NewStringValue(r.domain)}
+	descriptors := make([]*structpb.Value, len(r.descriptors))
+	merged := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	for i := range r.descriptors {
+		descriptors[i] = structpb.NewStructValue(&structpb.Struct{Fields: c.describe(i)})
+		if l := c.found[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
+			merge(merged, l.metadata)
+		}
+	}
+	fields["descriptors"] = structpb.NewListValue(&structpb.ListValue{Values: descriptors})
+	if r.hits > 0 {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(r.hits))
+	}
+	if len(merged.Fields) > 0 {
+		fields["metadata"] = structpb.NewStructValue(merged)
+	}
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&structpb.Struct{Fields: fields})
+	if err != nil { // keys and values are UTF-8: they were read so
+		return grpcstatus.Errorf(codes.Internal, "write dynamic_metadata: %v", err)
+	}
+	c.reply.out = protowire.AppendTag(c.reply.out, 6, protowire.BytesType)
+	c.reply.out = protowire.AppendBytes(c.reply.out, data)
+	return nil
+}
+
+// describe returns a descriptor of the request as dynamic_metadata shows it.
+func (c *call) describe(i int) map[string]*structpb.Value {
+	d := &c.request.descriptors[i]
+	entries := make([]*structpb.Value, 0, d.to-d.from)
+	for _, e := range c.entries(i) {
+		entries = append(entries, structpb.NewStringValue(e.key+"="+e.value))
+	}
+	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(&structpb.ListValue{Values: entries})}
+	if d.override.is {
+		fields["limit"] = structpb.NewStringValue(d.override.String())
+	}
+	if d.hasHits {
+		fields["hitsAddend"] = structpb.NewNumberValue(float64(d.hits))
+	}
+	return fields
+}
+
+// String returns the override as the text form of its protobuf message.
+func (o *override) String() string {
+	text := ""
+	if o.requests != 0 {
+		text = "requests_per_unit:" + strconv.FormatUint(uint64(o.requests), 10) + " "
+	}
+	text += "unit:" + typepb.RateLimitUnit(o.unit).String()
+	if o.multiplier != 0 {
+		text += " unit_multiplier:{value:" + strconv.FormatUint(uint64(o.multiplier), 10) + "}"
+	}
+	return text
+}
+
+// merge adds the fields of from that into does not have. Where both have a mapping, it is merged in the same way.
+func merge(into, from *structpb.Struct) {
+	for name, value := range from.GetFields() {
+		has, found := into.Fields[name]
+		switch {
+		case !found && value.GetStructValue() != nil: // a copy: the original belongs to the configuration
+			inner := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+			merge(inner, value.GetStructValue())
+			into.Fields[name] = structpb.NewStructValue(inner)
+		case !found:
+			into.Fields[name] = value
+		case has.GetStructValue() != nil && value.GetStructValue() != nil:
+			merge(has.GetStructValue(), value.GetStructValue())
+		}
+	}
+}
