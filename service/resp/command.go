@@ -18,11 +18,13 @@ type command struct {
 	// open tells that it needs no token.
 	open bool
 	// reset tells that it needs one whatever the settings are.
-	reset   bool
-	write   bool
-	key     int // which argument is a key, 0 if none is
-	summary string
-	usage   string
+	reset bool
+	// immediate says that it is run at once between MULTI and EXEC, not queued.
+	immediate bool
+	write     bool
+	key       int // which argument is a key, 0 if none is
+	summary   string
+	usage     string
 }
 
 // commands returns all commands.
@@ -61,8 +63,20 @@ func commands() []*command {
 		{name: "info", least: 1, run: (*conn).info, summary: "Tells of the server.", usage: "[section [section ...]]"},
 		{name: "select", least: 2, most: 2, run: (*conn).selectDB, summary: "Chooses database 0, the only one.", usage: "index"},
 		{name: "cluster", least: 2, run: (*conn).cluster, summary: "Says that this is no cluster.", usage: "subcommand"},
-		{name: "reset", least: 1, most: 1, run: (*conn).resetSession, open: true, summary: "Begins anew."},
-		{name: "quit", least: 1, run: (*conn).quit, open: true, summary: "Ends the connection."},
+		{
+			name: "multi", least: 1, most: 1, run: (*conn).multi, immediate: true,
+			summary: "Starts a transaction: commands are queued until EXEC.",
+		},
+		{
+			name: "exec", least: 1, most: 1, run: (*conn).exec, immediate: true,
+			summary: "Runs the queued commands in their order.",
+		},
+		{name: "discard", least: 1, most: 1, run: (*conn).discard, immediate: true, summary: "Drops the queued commands."},
+		{
+			name: "reset", least: 1, most: 1, run: (*conn).resetSession, open: true, immediate: true,
+			summary: "Resets the connection to its state at the start.",
+		},
+		{name: "quit", least: 1, run: (*conn).quit, open: true, immediate: true, summary: "Ends the connection."},
 	}
 }
 
@@ -107,16 +121,19 @@ func fold(word []byte, upper string) bool {
 func (c *conn) obey(k *clerk, j *jobs, args [][]byte) {
 	k.commands++
 	cmd := c.server.find(args[0])
+	if c.transaction != nil && (cmd == nil || !cmd.immediate) {
+		j.do(k)
+		c.queue(k, cmd, args)
+		return
+	}
+	if refusal := c.refuse(cmd, args); refusal != "" {
+		j.do(k)
+		if !c.closing { // a connection that speaks HTTP gets no reply
+			k.fail(refusal)
+		}
+		return
+	}
 	switch {
-	case cmd == nil:
-		j.do(k)
-		c.unknown(k, args)
-	case !c.authed && !cmd.open:
-		j.do(k)
-		k.fail(textNoAuth)
-	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
-		j.do(k)
-		k.fail("ERR wrong number of arguments for '" + cmd.name + "' command")
 	case cmd.decide != nil && c.server.borrows:
 		cmd.decide(k, c.server.background, args)
 	case cmd.decide != nil:
@@ -124,32 +141,45 @@ func (c *conn) obey(k *clerk, j *jobs, args [][]byte) {
 		if len(j.list) == mostJobs {
 			j.do(k)
 		}
-		return
-	case cmd.reset && !c.proven:
-		j.do(k)
-		k.fail("NOPERM resetting needs a token: AUTH with that of the service or the administrator's")
 	default:
 		j.do(k)
 		cmd.run(c, k, args)
 	}
 }
 
-// unknown answers a command that there is not.
-func (c *conn) unknown(k *clerk, args [][]byte) {
+// refuse returns the error that a command gets instead of being run; empty if it may run.
+func (c *conn) refuse(cmd *command, args [][]byte) string {
+	switch {
+	case cmd == nil:
+		return c.unknown(args)
+	case !c.authed && !cmd.open:
+		return textNoAuth
+	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
+		return "ERR wrong number of arguments for '" + cmd.name + "' command"
+	case cmd.reset && !c.proven:
+		return "NOPERM resetting needs a token: AUTH with that of the service or the administrator's"
+	case c.transaction != nil && cmd.name == "client" && fold(args[1], "REPLY"):
+		return "ERR CLIENT REPLY is not allowed between MULTI and EXEC"
+	}
+	return ""
+}
+
+// unknown returns the error for a command that does not exist.
+func (c *conn) unknown(args [][]byte) string {
+	said := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	if fold(args[0], "POST") || fold(args[0], "HOST:") {
 		// A browser was made to send what looks like commands. Redis hangs up too.
 		if s := c.server; s.strays.may(time.Since(s.started)) {
 			s.config.Logger.Warn("resp: a client speaks HTTP: hung up on", "client", c.remote())
 		}
 		c.closing = true
-		return
+		return said
 	}
-	said := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	for _, a := range args[1:] {
 		if len(said) > 256 {
 			break
 		}
 		said += "'" + printable(a) + "' "
 	}
-	k.fail(said)
+	return said
 }

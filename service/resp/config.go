@@ -57,7 +57,7 @@ type Limits struct {
 	Bulk int
 	// Command is how long a command may be in all, in bytes. Default 64 KiB.
 	Command int
-	// Held is how much all connections together may have sent of commands that are not whole, in bytes, not counting the
+	// Held is how much all connections together may have sent of commands that are not whole or wait for EXEC, in bytes, not counting the
 	// first 4 KiB of each. Default 64 MiB.
 	Held int
 	// InFlight is how many decisions may be in flight at once if they are made behind a network, of all connections. More

@@ -20,8 +20,10 @@ type conn struct {
 	counted int64  // how much of rest is part of Server.held
 	closing bool
 	turns   int
-	err     error            // that of writing
-	raw     func([]byte) int // writes what can be written at once, if that is possible
+
+	transaction *transaction     // between MULTI and EXEC, else nil
+	err         error            // that of writing
+	raw         func([]byte) int // writes what can be written at once, if that is possible
 
 	// For the caretaker, in ticks.
 	active  atomic.Int64 // when a command came last
@@ -92,6 +94,7 @@ func (c *conn) serve() {
 	defer func() { _ = c.net.Close() }()
 	err := c.serveReady()
 	c.hold(nil)
+	c.endTransaction()
 	var bad protocolError
 	if errors.As(err, &bad) {
 		c.server.counts.broken.Add(1)

@@ -147,6 +147,7 @@ func (c *conn) quit(k *clerk, _ [][]byte) {
 
 func (c *conn) resetSession(k *clerk, _ [][]byte) {
 	c.begin(c.server)
+	c.endTransaction()
 	k.out = appendSimple(k.out, "RESET")
 }
 

@@ -32,7 +32,7 @@ func TestWhatClientsSayToBeginWith(t *testing.T) {
 			{"CLIENT NO-EVICT ON", "OK"},
 			{"CLIENT TRACKING ON OPTIN", "OK"},
 			{"CLIENT NONSENSE", "ERR unknown subcommand…"},
-			{"COMMAND COUNT", "17"},
+			{"COMMAND COUNT", "20"},
 			{"COMMAND INFO cl.throttle nothing", "[cl.throttle -5 [fast write] 1 1 1 [] [] [] []] [(null)]"},
 			{"COMMAND GETKEYS HG.TAKE rule key", "key"},
 			{"COMMAND DOCS ping", "ping [summary Answers PONG. [message] since 1.0.0 group connection arguments []]"},

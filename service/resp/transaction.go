@@ -1,0 +1,109 @@
+package resp
+
+import "context"
+
+// A transaction is the commands between MULTI and EXEC. They are queued, and run one after the other when EXEC comes.
+type transaction struct {
+	commands []queued
+	bytes    int64 // memory of the arguments, part of Server.held
+	failed   bool  // a command was refused: EXEC runs nothing
+}
+
+// A queued command waits for EXEC.
+type queued struct {
+	command *command
+	args    [][]byte
+}
+
+// The most that one transaction may hold.
+const (
+	maxQueued      = 128
+	maxQueuedBytes = 64 << 10
+	queuedOverhead = 64 // memory per argument beside its bytes, about
+)
+
+// multi answers MULTI.
+func (c *conn) multi(k *clerk, _ [][]byte) {
+	if c.transaction != nil {
+		k.fail("ERR MULTI calls can not be nested")
+		return
+	}
+	c.transaction = &transaction{}
+	k.out = append(k.out, textOK...)
+}
+
+// discard answers DISCARD.
+func (c *conn) discard(k *clerk, _ [][]byte) {
+	if c.transaction == nil {
+		k.fail("ERR DISCARD without MULTI")
+		return
+	}
+	c.endTransaction()
+	k.out = append(k.out, textOK...)
+}
+
+// endTransaction forgets the queued commands.
+func (c *conn) endTransaction() {
+	if c.transaction != nil {
+		c.server.held.Add(-c.transaction.bytes)
+		c.transaction = nil
+	}
+}
+
+// queue answers a command that comes between MULTI and EXEC. A command that cannot be run makes EXEC run nothing, so that
+// nothing is taken.
+func (c *conn) queue(k *clerk, cmd *command, args [][]byte) {
+	t := c.transaction
+	if refusal := c.refuse(cmd, args); refusal != "" {
+		t.failed = true
+		k.fail(refusal)
+		return
+	}
+	size := int64(0)
+	for _, a := range args {
+		size += int64(len(a)) + queuedOverhead
+	}
+	if len(t.commands) == maxQueued || t.bytes+size > maxQueuedBytes ||
+		c.server.held.Load()+size > int64(c.server.config.Limits.Held) {
+		t.failed = true
+		k.fail("ERR transaction too long: want at most 128 commands of 64 kB in all")
+		return
+	}
+	c.server.held.Add(size)
+	t.bytes += size
+	copies := make([][]byte, len(args)) // the arguments lie in a buffer of the connection
+	for i, a := range args {
+		copies[i] = append([]byte(nil), a...)
+	}
+	t.commands = append(t.commands, queued{cmd, copies})
+	k.out = append(k.out, textQueued...)
+}
+
+const textQueued = "+QUEUED\r\n"
+
+// exec answers EXEC: it runs the queued commands in their order and replies with an array of their replies.
+func (c *conn) exec(k *clerk, _ [][]byte) {
+	t := c.transaction
+	if t == nil {
+		k.fail("ERR EXEC without MULTI")
+		return
+	}
+	defer c.endTransaction()
+	if t.failed {
+		k.fail("EXECABORT Transaction discarded because of previous errors.")
+		return
+	}
+	k.out = appendArray(k.out, len(t.commands))
+	for _, q := range t.commands {
+		k.commands++
+		if q.command.decide == nil {
+			q.command.run(c, k, q.args)
+			continue
+		}
+		func() {
+			ctx, cancel := context.WithTimeout(k.server.ctx, k.server.config.Limits.DecideTimeout)
+			defer cancel()
+			q.command.decide(k, ctx, q.args)
+		}()
+	}
+}
