@@ -66,7 +66,7 @@ type GossipOptions struct {
 	// Random is where chance comes from. Default one that nobody foresees.
 	Random rand.Source
 	// Transport wraps the sockets, for tests of what a network may do. Default is to leave them as they are.
-	Transport func(*memberlist.NetTransport) memberlist.Transport
+	Transport func(*memberlist.NetTransport) memberlist.NodeAwareTransport
 	// Mesh makes the network, for simulators. Default is memberlist on BindAddr.
 	Mesh func(Listener) (Mesh, error)
 }

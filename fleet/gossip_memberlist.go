@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ type memberMesh struct {
 	herald  *herald
 	list    *memberlist.Memberlist
 	joiner  *joiner
+	streams *streamGate
 
 	mu    sync.RWMutex
 	nodes map[string]*memberlist.Node // the others who live, and those that are missed
@@ -112,11 +114,25 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 	if conf.AdvertiseAddr != "" && conf.AdvertisePort == 0 {
 		conf.AdvertisePort = conf.BindPort
 	}
-	conf.Transport = net
+	var transport memberlist.NodeAwareTransport = net
 	if m.options.Transport != nil {
-		conf.Transport = m.options.Transport(net)
+		transport = m.options.Transport(net)
 	}
+	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) { m.herald.tell(Trouble, addr, err.Error()) })
+	conf.Transport = m.streams
 	return nil
+}
+
+// isMember reports whether a host of the fleet that lives or is missed has that address.
+func (m *memberMesh) isMember(ip netip.Addr) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, node := range m.nodes {
+		if addr, ok := netip.AddrFromSlice(node.Addr); ok && addr.Unmap() == ip {
+			return true
+		}
+	}
+	return false
 }
 
 // listen opens a TCP and a UDP socket on the same port.

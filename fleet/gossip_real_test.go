@@ -160,7 +160,7 @@ func (n *badNet) loses() bool {
 	return n.rand.Float64() < n.loss
 }
 
-func (n *badNet) wrap(t *memberlist.NetTransport) memberlist.Transport {
+func (n *badNet) wrap(t *memberlist.NetTransport) memberlist.NodeAwareTransport {
 	return &badTransport{NetTransport: t, net: n, addr: fmt.Sprint("127.0.0.1:", t.GetAutoBindPort())}
 }
 

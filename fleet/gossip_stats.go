@@ -27,6 +27,8 @@ type GossipStats struct {
 	// WrongKey, OtherCluster and Foreign are packets and attempts to join that were turned away. Foreign ones are of a cluster of the
 	// same name with another secret.
 	WrongKey, OtherCluster, Foreign int64
+	// StreamsRefused is how many streams were closed at once because too many were open.
+	StreamsRefused int64
 	// EventsDropped is how many events OnEvent was too slow for.
 	EventsDropped int64
 	// Ahead is by how much the date of the fleet is ahead of this host's, and DatesOff how many hosts, this one included, have a
@@ -62,6 +64,9 @@ func (g *Gossip) Stats() GossipStats {
 		}
 		made.Ledger.Lag += least
 		made.Ledger.LagMax += least
+	}
+	if m, ok := g.network().(*memberMesh); ok {
+		made.StreamsRefused = m.streams.count.Load()
 	}
 	return made
 }

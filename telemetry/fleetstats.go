@@ -56,6 +56,7 @@ type Gossip struct {
 	SentBytes, HeardBytes           int64
 	Malformed, WrongKey, Foreign    int64
 	SendErrors, Duplicates, Skipped int64
+	StreamsRefused                  int64
 }
 
 var fleetDescs = []*prometheus.Desc{
@@ -121,5 +122,6 @@ func (g *Gossip) collect(ch chan<- prometheus.Metric) {
 		{"duplicate", g.Duplicates},
 		{"not_sent", g.SendErrors},
 		{"no_room", g.Skipped},
+		{"streams", g.StreamsRefused},
 	})
 }

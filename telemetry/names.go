@@ -67,7 +67,7 @@ var (
 	newsTalliesDesc   = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true, or make no sense.", "mode", "what")
 	newsLostDesc      = desc("news_lost_keys_total", "Keys that were forgotten before their time (evicted), and new ones that were refused (full).", "mode", "what")
 	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes that this node sent to others, and heard from them.", "way")
-	gossipRefusedDesc = desc("gossip_lost_total", "Packets that came to nothing: malformed, wrong_key, foreign, duplicate, not_sent, no_room.", "why")
+	gossipRefusedDesc = desc("gossip_lost_total", "Packets that came to nothing: malformed, wrong_key, foreign, duplicate, not_sent, no_room; and streams, refused because too many were open.", "why")
 
 	serverUpDesc         = desc("redis_up", "1 if a server of Redis answers, else 0.", "server", "role")
 	serverPingDesc       = desc("redis_ping_seconds", "How long a server took to answer.", "server", "role")

@@ -330,6 +330,7 @@ func (k *company) figures() telemetry.Fleet {
 		f.Gossip = &telemetry.Gossip{
 			SentBytes: s.SentBytes, HeardBytes: s.HeardBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
 			Foreign: s.Foreign + s.OtherCluster, SendErrors: s.SendErrors, Duplicates: s.Duplicates, Skipped: s.Skipped,
+			StreamsRefused: s.StreamsRefused,
 		}
 	}
 	return f
