@@ -48,7 +48,7 @@ func TestWhatIsThereAllocatesNothing(t *testing.T) {
 }
 
 func TestBearerAndBasicAllocateTheirValueOnly(t *testing.T) {
-	id := newID(t, Config{})
+	id := newID(t, withBasic(Config{}))
 	for name, header := range map[string]string{"bearer": "Authorization: Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl", "user": basic("alice:secret")} {
 		r, asked := request("192.0.2.1:1", "/", header), attr(t, name)
 		var a Attributes

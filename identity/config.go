@@ -46,8 +46,9 @@ type Config struct {
 	// APIKeyHeader and APIKeyQuery are the header and the parameter that hold an API key. Default the header
 	// DefaultAPIKeyHeader alone.
 	APIKeyHeader, APIKeyQuery string
-	// UserFrom says where to look for the attribute user, in this order. Leave out what your service does not check, since it
-	// is the client's word. Default UserFromBasic, UserFromToken, UserFromHeader.
+	// UserFrom says where to look for the attribute user, in this order. The name in UserFromBasic is one that anybody can
+	// send with a wrong password, and so use up the limits of its user: name it only where passwords have been checked before
+	// requests come here. Default UserFromToken, UserFromHeader.
 	UserFrom []UserSource
 	// UserHeader is the header in which a trusted proxy names the user. The proxy must set or remove it in every request.
 	// Default DefaultUserHeader.

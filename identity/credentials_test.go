@@ -78,12 +78,12 @@ func TestUser(t *testing.T) {
 		{"no header then", Config{Hops: 1, UserFrom: []UserSource{UserFromHeader, UserFromBasic}}, "10.0.0.1:1", []string{basic("alice:x")}, "alice"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := get(t, newID(t, tt.config), request(tt.remote, "/", tt.headers...), "user"); got != tt.want {
+			if got := get(t, newID(t, withBasic(tt.config)), request(tt.remote, "/", tt.headers...), "user"); got != tt.want {
 				t.Errorf("user = %s, want %s", got, tt.want)
 			}
 		})
 	}
-	if got := get(t, newID(t, Config{}), request("192.0.2.1:1", "/", basic(strings.Repeat("a", 1025)+":x")), "user"); len(got) != 24 {
+	if got := get(t, newID(t, withBasic(Config{})), request("192.0.2.1:1", "/", basic(strings.Repeat("a", 1025)+":x")), "user"); len(got) != 24 {
 		t.Errorf("a long user is %q, want its hash", got)
 	}
 }

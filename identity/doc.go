@@ -43,8 +43,8 @@
 //
 // # user, api_key, bearer and jwt.<claim>: the credentials
 //
-//	user         the user of Authorization: Basic; else the sub of a verified token; else X-User-ID, from trusted proxies
-//	             only. Config.UserFrom changes this. Passwords are never looked at.
+//	user         the sub of a verified token; else X-User-ID, from trusted proxies only. Config.UserFrom changes this, and
+//	             can add the user of Authorization: Basic, whose password is never looked at.
 //	api_key      X-API-Key, or what Config names. Several that differ are malformed.
 //	bearer       a keyed hash of the token in Authorization: Bearer, 144 bits as 24 characters, valid or not. The token
 //	             itself is nowhere.

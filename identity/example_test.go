@@ -42,7 +42,7 @@ func ExampleIdentifier_Read() {
 	r.RemoteAddr = "10.0.0.1:4711"
 	r.Header.Set("X-Forwarded-For", "127.0.0.1, 203.0.113.9, 10.0.0.7") // the first is made up
 	r.Header.Set("X-Plan", "gold")
-	r.SetBasicAuth("alice", "secret")
+	r.Header.Set("X-User-ID", "alice") // set by the proxy
 
 	var who identity.Attributes
 	id.Read(r, &who)

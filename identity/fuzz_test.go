@@ -163,7 +163,7 @@ func FuzzBasic(f *testing.F) {
 	for _, seed := range []string{"Basic YWxpY2U6eA==", "basic YWxpY2U6eA==", "Basic  YWxpY2U6eA==", "Basic Og==", "Basic", "Bearer x", "Basic YQ=="} {
 		f.Add(seed)
 	}
-	id := newID(f, Config{})
+	id := newID(f, withBasic(Config{}))
 	f.Fuzz(func(t *testing.T, header string) {
 		if len(header) > maxHashed {
 			return

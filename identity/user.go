@@ -7,7 +7,7 @@ type UserSource uint8
 
 // The sources of the attribute user.
 const (
-	UserFromBasic  UserSource = 1 + iota // the user of Authorization: Basic, whose password is for the service to check
+	UserFromBasic  UserSource = 1 + iota // the user of Authorization: Basic, who need not be the one who sends it
 	UserFromToken                        // the claim sub of a token that was verified
 	UserFromHeader                       // the header Config.UserHeader, from a trusted proxy
 )

@@ -84,7 +84,7 @@ rules:
 // All protocols ask one engine: what one of them takes the others see.
 func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 	t.Parallel()
-	p := serve(t, onFreePort("--rules", rulesFile(t, serviceRules))...)
+	p := serve(t, onFreePort("--rules", rulesFile(t, serviceRules), "--config", newFile(t, "headgate.yaml", "identity: { user_from: basic }\n"))...)
 	const body = `{"client":{"userId":"alice"}}`
 	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit"); status != "200" || !strings.Contains(got, `"remainingRequests":2`) {
 		t.Errorf("HTTP: got %s %s, want 200 and 2 left", status, got)

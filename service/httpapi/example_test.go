@@ -96,7 +96,7 @@ func Example_forwardAuth() {
 		r.Header.Set("X-Forwarded-Host", "api.example.com")
 		r.Header.Set("X-Forwarded-Uri", "/search?q=books")
 		r.Header.Set("X-Forwarded-For", "192.0.2.1")
-		r.SetBasicAuth("alice", "secret")
+		r.Header.Set("X-User-ID", "alice") // whom the proxy has let in
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			fmt.Println(err)
