@@ -47,7 +47,7 @@ What is equal already is left alone, so that applying twice changes nothing. Wit
 a repository that is applied by a pipeline; without, rules that they do not have stay. A file that has no clients says nothing of
 clients: those that are registered stay. Files are checked here first, with the line of everything that is wrong.`,
 		Example: `  headgate rules apply -f rules.yaml
-  headgate rules apply -f rules/ --prune
+  headgate rules apply -f rules/ --prune --note "search is slow"
   headgate rules apply -f rules/ --prune --dry-run`,
 		Args: cobra.NoArgs,
 	}
@@ -57,6 +57,7 @@ clients: those that are registered stay. Files are checked here first, with the 
 	})
 	a.add(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	noteFlag(c, f)
 	return c
 }
 
@@ -241,6 +242,7 @@ Clients that are registered already become what the file says. With --prune thos
 		return nil
 	})
 	c.Flags().BoolVar(&prune, "prune", false, "the file is the whole truth: remove clients that it does not have")
+	noteFlag(c, f)
 	formatFlag(c, &out)
 	return c
 }

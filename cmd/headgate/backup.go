@@ -85,6 +85,8 @@ With --db a database is filled before a rules service is started on it, and no t
 	p.addServer(c, f)
 	c.Flags().StringVar(&db, "db", "", "`URL` of the database to fill, as serve has it, rather than a rules service")
 	c.Flags().BoolVar(&replace, "replace", false, "give up all that there is for what was saved")
+	noteFlag(c, f)
+	c.MarkFlagsMutuallyExclusive("db", "note")
 	c.MarkFlagsMutuallyExclusive("db", "server")
 	c.MarkFlagsMutuallyExclusive("db", "context")
 	byService := p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {

@@ -24,26 +24,44 @@ const (
 	checkTimeout = 30 * time.Second
 )
 
-// A question is what check asks.
+// A question is the request that check and explain are asked about.
 type question struct {
-	set     []string // attribute=value
-	terms   engine.Terms
-	repeat  int
-	explain bool
-	out     format
+	set    []string // attribute=value
+	terms  engine.Terms
+	repeat int
+	out    format
+
+	server   serverFlags
+	settings func() map[string]string
+}
+
+// attributesLong lists the attributes for the help.
+const attributesLong = `
+
+Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>, query.<name>, jwt.<claim>, region, namespace.`
+
+// add adds the flags of a question to a command.
+func (q *question) add(p *program, c *cobra.Command) {
+	p.addServer(c, &q.server)
+	flags := c.Flags()
+	q.settings = settingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
+	flags.StringArrayVar(&q.set, "set", nil, "an `ATTRIBUTE=VALUE` of the request; give it as often as needed")
+	flags.StringVar(&q.terms.Rule, "rule", "", "ask the rule of this `ID` alone, without its when")
+	flags.Int64Var(&q.terms.Cost, "cost", 0, "take `N` units from each limit, whatever the rules say; places are taken as they say")
+	formatFlag(c, &q.out)
 }
 
 func (p *program) checkCommand() *cobra.Command {
-	var q question
+	q := &question{}
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Decide one request from the shell",
-		Long: `Decide one request from the shell, by the rules of a file.
+		Long: `Decide one request from the shell, by the rules of a file or by those of a rules service.
 
-It counts in memory, beginning with nothing, or with --store in Redis, where it takes from what the gateways of the same store
-count. With --explain it takes nothing, and tells what every rule that matches would say.
+With --rules FILE the request is decided here. Counters are in memory and start empty, or with --store in Redis, where the request takes
+from the same counters as the gateways of that store.
 
-Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>, query.<name>, jwt.<claim>, region, namespace.
+Without --rules the rules service is asked what its rules and counters would decide now. Nothing is taken.` + attributesLong + `
 
 The exit code is 0 if the request passes (the last one, if it is repeated), 3 if it is denied, 1 if something is wrong.`,
 		Example: `  # one decision
@@ -52,24 +70,17 @@ The exit code is 0 if the request passes (the last one, if it is repeated), 3 if
   # when does alice meet her limit?
   headgate check --rules rules.yaml --set user=alice --set path=/search --repeat 25
 
-  # which rules match, and why?
-  headgate check --rules rules.yaml --set host=api.example.com --set path=/v1/orders --explain
+  # in a script, against the counters of the gateways
+  headgate check --rules rules.yaml --store redis://cache:6379 --set user=alice --output json
 
-  # in a script, against what the gateways count
-  headgate check --rules rules.yaml --store redis://cache:6379 --set user=alice --output json`,
+  # would it pass now, by the rules in force?
+  headgate check --set user=alice --set path=/search`,
 		Args: cobra.NoArgs,
 	}
-	flags := c.Flags()
-	given := settingFlags(flags, []string{"rules", "store", "key-secret-file", "namespace", "region"})
-	flags.StringArrayVar(&q.set, "set", nil, "an `ATTRIBUTE=VALUE` of the request; give it as often as needed")
-	flags.StringVar(&q.terms.Rule, "rule", "", "ask the rule of this `ID` alone, without its when")
-	flags.Int64Var(&q.terms.Cost, "cost", 0, "take `N` units from each limit, whatever the rules say; places are taken as they say")
-	flags.IntVar(&q.repeat, "repeat", 1, "decide it `N` times in a row")
-	flags.BoolVar(&q.explain, "explain", false, "take nothing, and tell what every rule would say")
-	formatFlag(c, &q.out)
+	q.add(p, c)
+	c.Flags().IntVar(&q.repeat, "repeat", 1, "decide it `N` times in a row")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		q.terms.HasCost = flags.Changed("cost")
-		return p.check(c.Context(), given(), &q)
+		return p.ask(c, q, p.decide, func(x *explained) error { return p.showDecided(q, []decided{x.Verdict}) })
 	}
 	return c
 }
@@ -80,46 +91,49 @@ func (q *question) validate() error {
 		return fmt.Errorf("--repeat %d: want 1 to %d", q.repeat, maxRepeat)
 	case q.terms.HasCost && (q.terms.Cost < 1 || q.terms.Cost > headgate.MaxCount):
 		return fmt.Errorf("--cost %d: want 1 to %d", q.terms.Cost, int64(headgate.MaxCount))
-	case q.explain && q.terms.Rule != "":
-		return errors.New("--explain tells of all rules: leave out --rule")
 	}
 	return nil
 }
 
-func (p *program) check(ctx context.Context, flags map[string]string, q *question) error {
+// ask asks a question: by a rules file with here, or the rules service, whose response there is called with.
+func (p *program) ask(
+	cmd *cobra.Command, q *question, here func(context.Context, *engine.Engine, rules.Subject, *question) error, there func(*explained) error,
+) error {
+	q.terms.HasCost = cmd.Flags().Changed("cost")
 	if err := q.validate(); err != nil {
 		return err
+	}
+	flags := q.settings()
+	if q.server.Namespace != "" {
+		flags["namespace"] = q.server.Namespace
 	}
 	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
 	if err != nil {
 		return err
 	}
-	if c.Rules == "" {
-		return errors.New("no rules to decide by: use --rules FILE")
-	}
 	values, err := q.attributes()
 	if err != nil {
 		return err
+	}
+	if c.Rules == "" {
+		return p.askService(cmd, q, flags, values, there)
 	}
 	log, err := telemetry.NewLogger(p.stderr, telemetry.LogText, "error")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
 	defer cancel()
 	d, err := node.OpenDecider(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // it is over anyway
+	defer func() { _ = d.Close() }() // nothing is left to be done with it
 	who, err := d.Read(values)
 	if err != nil {
 		return fmt.Errorf("--set: %w", err)
 	}
-	if q.explain {
-		return p.explain(ctx, d.Engine, who, q)
-	}
-	return p.decide(ctx, d.Engine, who, q)
+	return here(ctx, d.Engine, who, q)
 }
 
 // attributes returns what --set says.
@@ -154,6 +168,7 @@ type decided struct {
 	Limits       []decidedLimit `json:"limits"`
 
 	limitText         string
+	limitAllowed      bool
 	retryAfter, delay time.Duration
 	reset             time.Duration
 }
@@ -166,8 +181,27 @@ type decidedLimit struct {
 	Allowed      bool   `json:"allowed"`
 	Asked        bool   `json:"asked"`
 	Shadow       bool   `json:"shadow,omitempty"`
-	Remaining    int64  `json:"remaining"`
+	Remaining    *int64 `json:"remaining"` // null if it is not known
 	RetryAfterMs int64  `json:"retryAfterMs"`
+}
+
+// remaining returns how much is left, for a table.
+func (l *decidedLimit) remaining() string {
+	if l.Remaining == nil {
+		return "unknown"
+	}
+	return strconv.FormatInt(*l.Remaining, 10)
+}
+
+func newDecidedLimit(a *engine.Applied) decidedLimit {
+	made := decidedLimit{
+		Rule: a.Rule.ID, Name: a.Name, Limit: a.Limit.String(), Allowed: a.Decision.Allowed, Asked: a.Decision.Limit != 0,
+		Shadow: a.Shadow, RetryAfterMs: millis(a.Decision.RetryAfter),
+	}
+	if !a.Decision.Degraded {
+		made.Remaining = &a.Decision.Remaining
+	}
+	return made
 }
 
 func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subject, q *question) error {
@@ -192,6 +226,11 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subjec
 			return err
 		}
 	}
+	return p.showDecided(q, results)
+}
+
+// showDecided shows decisions. The last one says the exit code.
+func (p *program) showDecided(q *question, results []decided) error {
 	if q.out != formatTable {
 		var value any = results
 		if q.repeat == 1 {
@@ -223,10 +262,7 @@ func newDecided(v *engine.Verdict) decided {
 		d.Rule = v.Rule.ID
 	}
 	for _, a := range v.Limits() {
-		d.Limits = append(d.Limits, decidedLimit{
-			Rule: a.Rule.ID, Name: a.Name, Limit: a.Limit.String(), Allowed: a.Decision.Allowed, Asked: a.Decision.Limit != 0,
-			Shadow: a.Shadow, Remaining: a.Decision.Remaining, RetryAfterMs: millis(a.Decision.RetryAfter),
-		})
+		d.Limits = append(d.Limits, newDecidedLimit(&a))
 		if a.Rule == v.Rule && a.Decision.Remaining == v.Decision.Remaining && d.limitText == "" && !a.Shadow {
 			d.limitText = a.Limit.String()
 		}

@@ -85,6 +85,7 @@ client.plan. What it has under single rules is for a file: see "headgate clients
 	flags.BoolVar(&asked.Unlimited, "unlimited", false, "no limit at all")
 	flags.BoolVar(&asked.Block, "block", false, "nothing passes")
 	flags.Int64Var(&base, "revision", base, "only if it is at this `REVISION`, 0 if there is none (default whatever it is)")
+	noteFlag(c, f)
 	return c
 }
 
@@ -130,6 +131,7 @@ func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
 		if asked.Expires, err = readTime(ends); err != nil {
 			return fmt.Errorf("--until: %w", err)
 		}
+		asked.Note = f.note
 		var made map[string]json.RawMessage
 		if err := at.Do(ctx, "POST", "/v1/overrides", nil, asked, &made); err != nil {
 			return err
@@ -154,8 +156,8 @@ func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
 	flags.BoolVar(&asked.Block, "block", false, "nothing passes")
 	flags.StringVar(&asked.For, "for", "", "how long, such as 72h or 3d")
 	flags.StringVar(&ends, "until", "", "when it ends: a `TIME` here such as \"2027-01-31 18:00\" or 2027-01-31, or with its zone, 2027-01-31T18:00:00Z")
-	flags.StringVar(&asked.ID, "id", "", "its `ID` (default one by chance)")
-	flags.StringVar(&asked.Note, "note", "", "why, for people")
+	flags.StringVar(&asked.ID, "id", "", "its `ID` (default a random one)")
+	noteFlag(c, f)
 	_ = c.MarkFlagRequired("client")                                      // it is there
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleSort, f)) // it is there
 	formatFlag(c, &out)

@@ -256,6 +256,7 @@ func (p *program) deleteCommand(s *sort, f *serverFlags) *cobra.Command {
 		return nil
 	})
 	c.Flags().Int64Var(&base, "revision", base, "only if it is at this `REVISION` (default whatever it is)")
+	noteFlag(c, f)
 	return c
 }
 
@@ -302,6 +303,7 @@ func begins[T any](list []T, begun string, name func(*T) (id, says string)) []st
 func (p *program) endCommand(f *serverFlags, c *cobra.Command, done, thing, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)
+	noteFlag(c, f)
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
 		for _, id := range args {
 			if err := at.Do(ctx, "DELETE", path+url.PathEscape(id), nil, nil, nil); err != nil {

@@ -5,11 +5,38 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 )
 
-// An explained is what all rules that match would say.
+func (p *program) explainCommand() *cobra.Command {
+	q := &question{repeat: 1}
+	c := &cobra.Command{
+		Use:   "explain",
+		Short: "Say which rules match a request, and what each would decide",
+		Long: `Say which rules match a request, what each of them would decide, and which one is tightest. Nothing is taken.
+
+With --rules FILE the rules of the file are asked. Counters are in memory and start empty, or with --store those of Redis.
+Without --rules the rules service is asked, which knows the rules in force, registered clients, overrides and counters.` + attributesLong + `
+
+The exit code is 0 if the request would pass, 3 if it would be denied, 1 if something is wrong.`,
+		Example: `  # by the rules in force
+  headgate explain --set user=alice --set path=/search
+
+  # by a file
+  headgate explain --rules rules.yaml --set host=api.example.com --set path=/v1/orders`,
+		Args: cobra.NoArgs,
+	}
+	q.add(p, c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.ask(c, q, p.explain, func(x *explained) error { return p.showExplained(q, x) })
+	}
+	return c
+}
+
+// An explained is what all rules that match would decide.
 type explained struct {
 	Verdict decided         `json:"verdict"`
 	Rules   []explainedRule `json:"rules"`
@@ -28,7 +55,23 @@ type explainedRule struct {
 	Cost     int64             `json:"cost"`
 	Limits   []decidedLimit    `json:"limits"`
 
-	keyText string
+	keys []string // attribute=value
+}
+
+func (r *explainedRule) addKey(attribute, value string) {
+	if r.Key == nil {
+		r.Key = make(map[string]string)
+	}
+	r.Key[attribute] = value
+	r.keys = append(r.keys, attribute+"="+dash(value))
+}
+
+// counted says by what the rule counts.
+func (r *explainedRule) counted() string {
+	if len(r.keys) == 0 {
+		return "one for all"
+	}
+	return strings.Join(r.keys, " ")
 }
 
 func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subject, q *question) error {
@@ -40,10 +83,15 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, who rules.Subje
 	for i := range x.Rules {
 		made.Rules = append(made.Rules, newExplainedRule(&x.Rules[i]))
 	}
+	return p.showExplained(q, &made)
+}
+
+// showExplained shows an explanation. Its verdict says the exit code.
+func (p *program) showExplained(q *question, made *explained) (err error) {
 	if q.out != formatTable {
 		err = p.show(q.out, made, nil, nil)
 	} else {
-		err = p.sayExplained(&made)
+		err = p.sayExplained(made)
 	}
 	if err == nil && !made.Verdict.Passed {
 		return exitCodeError(exitDenied)
@@ -56,26 +104,14 @@ func newExplainedRule(r *engine.Explained) explainedRule {
 		Rule: r.Rule.ID, Effect: r.Effect.String(), Mode: r.Mode.String(), Shadow: r.Shadow, Denies: r.Denied || r.Effect.Denies(),
 		Cost: r.Cost, Client: r.Client, Limits: []decidedLimit{},
 	}
-	var parts []string
 	for _, k := range r.Key {
-		if made.Key == nil {
-			made.Key = make(map[string]string)
-		}
-		made.Key[k.Attribute.String()] = k.Value
-		parts = append(parts, k.Attribute.String()+"="+dash(k.Value))
-	}
-	made.keyText = strings.Join(parts, " ")
-	if made.keyText == "" {
-		made.keyText = "one for all"
+		made.addKey(k.Attribute.String(), k.Value)
 	}
 	if r.Override >= 0 {
 		made.Override = &r.Override
 	}
 	for _, a := range r.Limits {
-		made.Limits = append(made.Limits, decidedLimit{
-			Rule: a.Rule.ID, Name: a.Name, Limit: a.Limit.String(), Allowed: a.Decision.Allowed, Asked: a.Decision.Limit != 0,
-			Shadow: a.Shadow, Remaining: a.Decision.Remaining, RetryAfterMs: millis(a.Decision.RetryAfter),
-		})
+		made.Limits = append(made.Limits, newDecidedLimit(&a))
 	}
 	return made
 }
@@ -101,7 +137,7 @@ func (p *program) sayExplained(x *explained) error {
 		}
 		for _, l := range r.Limits {
 			rows = append(rows, []string{
-				r.Rule, effect, r.keyText, fmt.Sprint(r.Cost), l.Limit, fmt.Sprint(l.Remaining), says(l.Allowed, r.Shadow),
+				r.Rule, effect, r.counted(), fmt.Sprint(r.Cost), l.Limit, l.remaining(), says(l.Allowed, r.Shadow),
 			})
 		}
 	}
@@ -121,7 +157,7 @@ func says(allows, shadow bool) string {
 	case allows:
 		return "allow"
 	case shadow:
-		return "deny, in the shadow"
+		return "deny (shadow)"
 	default:
 		return "deny"
 	}

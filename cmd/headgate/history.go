@@ -221,6 +221,7 @@ func (p *program) rollbackCommand(f *serverFlags) *cobra.Command {
 	})
 	c.Flags().BoolVar(&all, "all", false, "clients and overrides as well")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	noteFlag(c, f)
 	formatFlag(c, &out)
 	return c
 }

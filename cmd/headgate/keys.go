@@ -188,6 +188,7 @@ func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 	})
 	formatFlag(c, &out)
 	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all that count the client)")
+	noteFlag(c, f)
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleSort, f)) // it is there
 	return c
 }

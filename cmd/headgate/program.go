@@ -64,19 +64,23 @@ With --upstream and --rules it protects yours.`,
   # protect a service with rules of your own
   headgate serve --upstream http://localhost:9000 --rules rules.yaml
 
-  # what would be decided?
-  headgate check --rules rules.yaml --set user=alice --set path=/search`,
+  # what would be decided, and by which rules?
+  headgate check --rules rules.yaml --set user=alice --set path=/search
+  headgate explain --rules rules.yaml --set user=alice --set path=/search`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	built := thisBuild()
+	root.Version = built.String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if before := c.Flags().Args(); c.HasParent() && c.HasSubCommands() && len(before) > 0 { // the flag may be one of the command that is meant
 			return unknownCommand(c, before[0])
 		}
-		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+		return fmt.Errorf("%w%s; see %s --help", err, suggestFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(
-		p.serveCommand(), p.checkCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.nodesCommand(),
+		p.serveCommand(), p.checkCommand(), p.explainCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.nodesCommand(),
 		p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(), p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false

@@ -28,6 +28,7 @@ const localServer = "http://127.0.0.1:8084"
 type serverFlags struct {
 	context string
 	timeout time.Duration
+	note    string
 	place
 }
 
@@ -48,6 +49,11 @@ func (p *program) addServer(c *cobra.Command, f *serverFlags) {
 	flags.StringVar(&f.context, "context", "", "`NAME` of the context to use")
 	flags.DurationVar(&f.timeout, "timeout", remote.DefaultTimeout, "how long a call may take")
 	_ = c.RegisterFlagCompletionFunc("context", p.completeContexts) // it is there
+}
+
+// noteFlag adds --note to a command that changes something.
+func noteFlag(c *cobra.Command, f *serverFlags) {
+	c.Flags().StringVar(&f.note, "note", "", "why, `TEXT` for the history and the audit")
 }
 
 func (p *program) getenv(name string) string {
@@ -101,7 +107,7 @@ func (p *program) connect(f *serverFlags) (*remote.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := remote.Config{URL: at.Server, Namespace: at.Namespace, Timeout: f.timeout, UserAgent: "headgate/" + thisBuild().Version}
+	c := remote.Config{URL: at.Server, Namespace: at.Namespace, Timeout: f.timeout, Note: f.note, UserAgent: "headgate/" + thisBuild().Version}
 	if f.context == "" || !p.elsewhere(at.Server) {
 		c.Token = p.getenv("HEADGATE_TOKEN")
 	}

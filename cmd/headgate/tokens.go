@@ -89,6 +89,7 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 	_ = c.MarkFlagRequired("role") // it is there
 	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "editor", "admin", "node"}, cobra.ShellCompDirectiveNoFileComp))
 	formatFlag(c, &out)
+	noteFlag(c, f)
 	return c
 }
 

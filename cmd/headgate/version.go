@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -45,12 +46,22 @@ func thisBuild() build {
 	return b
 }
 
+// String returns the build in one line.
+func (b *build) String() string {
+	text := "headgate " + b.Version
+	if b.Revision != "" {
+		text += fmt.Sprintf(" (%.12s)", b.Revision)
+	}
+	return text + " " + b.Go + " " + b.Platform
+}
+
 func (p *program) versionCommand() *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
 		Example: `  headgate version
+  headgate --version
   headgate version --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -58,11 +69,7 @@ func (p *program) versionCommand() *cobra.Command {
 			if out != formatTable {
 				return p.show(out, b, nil, nil)
 			}
-			p.say("headgate %s", b.Version)
-			if b.Revision != "" {
-				p.say(" (%.12s)", b.Revision)
-			}
-			p.say(" %s %s\n", b.Go, b.Platform)
+			p.say("%s\n", b.String())
 			return nil
 		},
 	}

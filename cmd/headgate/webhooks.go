@@ -191,6 +191,7 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which nobody else can read, and do not show it")
 	_ = c.MarkFlagRequired("url") // it is there
 	formatFlag(c, &out)
+	noteFlag(c, f)
 	return c
 }
 

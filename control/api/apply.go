@@ -45,7 +45,7 @@ func (s *Server) apply(c *call) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.applyFile(c.r.Context(), c.change(c.namespace, "rules.apply", t.note), fileApply{
+	made, err := s.applyFile(c.r.Context(), c.change(c.namespace, "rules.apply"), fileApply{
 		name: name, data: data, prune: prune, dryRun: t.dryRun, match: t.match,
 	})
 	if err != nil {
@@ -58,15 +58,11 @@ func (s *Server) apply(c *call) error {
 // terms are on what terms a change of many objects is asked for.
 type terms struct {
 	dryRun bool
-	note   string
 	match  condition
 }
 
 func (c *call) terms() (t terms, err error) {
 	if t.dryRun, err = c.flag("dry_run"); err != nil {
-		return t, err
-	}
-	if t.note, err = c.note(); err != nil {
 		return t, err
 	}
 	t.match, err = c.condition("If-Match")

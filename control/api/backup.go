@@ -96,7 +96,7 @@ func (s *Server) restore(c *call) error {
 	made := restored{}
 	// The audit has it with what is restored, or there is neither.
 	recorded, err := dump.Record(from, dump.Event{
-		Namespace: systemNamespace, ID: eventRestore, Actor: c.who.ID, From: c.from, Time: s.config.Now(),
+		Namespace: systemNamespace, ID: eventRestore, Actor: c.who.ID, From: c.from, Note: c.query.Get("note"), Time: s.config.Now(),
 		Body: func(last int64) ([]byte, error) {
 			made.Revision = last
 			return json.Marshal(restoreEvent{Revision: last, Replaced: was})

@@ -280,16 +280,8 @@ func (c *call) number(name string, or, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// maxNote is how long what someone says of a change may be.
+// maxNote is how long the note of a change may be, in bytes.
 const maxNote = 1000
-
-func (c *call) note() (string, error) {
-	n := c.query.Get("note")
-	if len(n) > maxNote {
-		return "", wrongQuery("note", n, "at most 1000 bytes")
-	}
-	return n, nil
-}
 
 // A cursor is where a page begins. Callers hand it back as they got it.
 func makeCursor(last string) string {

@@ -50,7 +50,7 @@ func (s *Server) record(c *call, namespace, event string, what any) {
 	var body bytes.Buffer
 	err := encode(&body, what)
 	if err == nil {
-		change := c.change(namespace, event, "")
+		change := c.change(namespace, event)
 		change.Ops = []control.Op{{Kind: control.KindEvent, ID: event, Base: control.Any, Body: bytes.TrimSpace(body.Bytes())}}
 		err = s.config.DB.Commit(ctx, change)
 	}

@@ -44,15 +44,11 @@ func (s *Server) importClients(c *call) error {
 	if err != nil {
 		return err
 	}
-	note, err := c.note()
-	if err != nil {
-		return err
-	}
 	form, err := c.form()
 	if err != nil {
 		return err
 	}
-	in := &clientImport{server: s, call: c, note: note, done: imported{}}
+	in := &clientImport{server: s, call: c, done: imported{}}
 	if prune {
 		in.seen = make(map[string]bool)
 	}
@@ -89,7 +85,6 @@ func (s *Server) importClients(c *call) error {
 type clientImport struct {
 	server *Server
 	call   *call
-	note   string
 	done   imported
 	seen   map[string]bool // ids, if others are to be deleted
 	chunk  []edit
@@ -241,7 +236,7 @@ func (in *clientImport) flush() error {
 
 func (in *clientImport) commit(chunk []edit) error {
 	s, c := in.server, in.call
-	change := c.change(c.namespace, "clients.import", in.note)
+	change := c.change(c.namespace, "clients.import")
 	var created, updated int
 	changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, sp *space) ([]edit, error) {
 		created, updated = 0, 0
@@ -290,7 +285,7 @@ func (in *clientImport) changed(change *control.Change) {
 func (in *clientImport) prune() error {
 	s, c := in.server, in.call
 	for {
-		change := c.change(c.namespace, "clients.import", in.note)
+		change := c.change(c.namespace, "clients.import")
 		left := false
 		var edits []edit
 		changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, _ *space) ([]edit, error) {

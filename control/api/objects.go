@@ -385,13 +385,9 @@ func (s *Server) write(c *call, of *sort, sent edit, refuse func(*control.Object
 
 // writeEdit commits an edit of one object, which is made by what is there, and answers with the object.
 func (s *Server) writeEdit(c *call, of *sort, id string, made func(*control.Object) (edit, error)) error {
-	note, err := c.note()
-	if err != nil {
-		return err
-	}
 	var before *control.Object
 	var sent edit
-	change := c.change(c.namespace, of.plural+"."+strings.ToLower(c.r.Method), note)
+	change := c.change(c.namespace, of.plural+"."+strings.ToLower(c.r.Method))
 	var warnings []string
 	changed, err := s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, sp *space) ([]edit, error) {
 		var err error
@@ -453,11 +449,7 @@ func remove(of *sort) func(*Server, *call) error {
 		if err != nil {
 			return err
 		}
-		note, err := c.note()
-		if err != nil {
-			return err
-		}
-		change := c.change(c.namespace, of.plural+".delete", note)
+		change := c.change(c.namespace, of.plural+".delete")
 		_, err = s.commit(c.r.Context(), request{change: change, edits: func(ctx context.Context, _ *space) ([]edit, error) {
 			o, err := s.get(ctx, c.namespace, of.kind, c.args[0])
 			if err != nil {

@@ -293,7 +293,7 @@ func (s *Server) rollback(c *call) error {
 	if all {
 		kinds = nodeKinds
 	}
-	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n), t.note)
+	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n))
 	var made *applied
 	diff := func() string { return made.text() }
 	changed, err := s.commit(c.r.Context(), request{change: change, match: t.match, dryRun: t.dryRun, diff: diff, edits: func(ctx context.Context, sp *space) ([]edit, error) {

@@ -110,31 +110,31 @@ var routes = prepare([]route{
 	{method: "POST", path: "/v1/validate", roles: viewers, serve: (*Server).validate},
 	{method: "POST", path: "/v1/explain", roles: viewers, query: []string{"draft"}, serve: (*Server).explain},
 	{method: "GET", path: "/v1/keys", roles: viewers, query: []string{"*"}, serve: (*Server).keys},
-	{method: "POST", path: "/v1/keys:reset", roles: editors, serve: (*Server).resetKeys},
+	{method: "POST", path: "/v1/keys:reset", roles: editors, query: []string{"note"}, serve: (*Server).resetKeys},
 	{method: "POST", path: "/v1/keys:override", roles: editors, query: []string{"note"}, overrides: true, serve: create(overrideSort)},
 
 	{method: "GET", path: "/v1/watch", roles: everyone, stream: true, serve: (*Server).watch},
 	{method: "GET", path: "/v1/snapshot", roles: nodes, query: []string{"since"}, serve: (*Server).snapshot},
 	{method: "GET", path: "/v1/nodes", roles: viewers, serve: (*Server).listNodes},
 	{method: "PUT", path: "/v1/nodes/{id}", roles: nodes, serve: (*Server).heartbeat},
-	{method: "DELETE", path: "/v1/nodes/{id}", roles: []Role{Editor, Admin, Node}, query: []string{"started"}, serve: (*Server).removeNode},
+	{method: "DELETE", path: "/v1/nodes/{id}", roles: []Role{Editor, Admin, Node}, query: []string{"started", "note"}, serve: (*Server).removeNode},
 
 	{method: "GET", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: pageQuery, serve: (*Server).listTokens},
-	{method: "POST", path: "/v1/tokens", roles: admins, scope: anyNamespace, serve: (*Server).createToken},
+	{method: "POST", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: []string{"note"}, serve: (*Server).createToken},
 	{method: "GET", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, serve: (*Server).showToken},
-	{method: "DELETE", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, serve: (*Server).revokeToken},
+	{method: "DELETE", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, query: []string{"note"}, serve: (*Server).revokeToken},
 
 	{method: "GET", path: "/v1/webhooks", roles: admins, query: pageQuery, serve: (*Server).listWebhooks},
-	{method: "POST", path: "/v1/webhooks", roles: admins, serve: (*Server).createWebhook},
+	{method: "POST", path: "/v1/webhooks", roles: admins, query: []string{"note"}, serve: (*Server).createWebhook},
 	{method: "GET", path: "/v1/webhooks/{id}", roles: admins, serve: (*Server).showWebhook},
-	{method: "DELETE", path: "/v1/webhooks/{id}", roles: admins, serve: (*Server).removeWebhook},
+	{method: "DELETE", path: "/v1/webhooks/{id}", roles: admins, query: []string{"note"}, serve: (*Server).removeWebhook},
 	{method: "GET", path: "/v1/webhooks/{id}/deliveries", roles: admins, serve: (*Server).listDeliveries},
 	{method: "POST", path: "/v1/webhooks/{id}/deliveries/{n}:retry", roles: admins, serve: (*Server).retryDelivery},
 	{method: "POST", path: "/v1/hooks/rules", roles: strangers, scope: anyNamespace, serve: (*Server).takeHook},
 	{method: "POST", path: "/v1/hooks/keys", roles: strangers, scope: anyNamespace, serve: (*Server).takeQuestion},
 
 	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
-	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, query: []string{"replace"}, content: true, serve: (*Server).restore},
+	{method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, query: []string{"replace", "note"}, content: true, serve: (*Server).restore},
 })
 
 func prepare(list []route) []route {

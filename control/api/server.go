@@ -214,6 +214,8 @@ func (c *call) readQuery() error {
 			return fail(http.StatusBadRequest, "?%s is not a parameter of this: want %s.", name, want)
 		case !isText(values[0]) && slices.Contains(c.route.query, name): // attributes may be anything, and are not kept
 			return wrongQuery(name, values[0], "text in UTF-8 without zero bytes")
+		case name == "note" && len(values[0]) > maxNote && slices.Contains(c.route.query, name):
+			return wrongQuery(name, values[0], "at most 1000 bytes")
 		}
 	}
 	return nil

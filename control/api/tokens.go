@@ -117,7 +117,7 @@ func (s *Server) revokeToken(c *call) error {
 	if _, err := s.findToken(c); err != nil {
 		return err
 	}
-	change := c.change(systemNamespace, "tokens.revoke", "")
+	change := c.change(systemNamespace, "tokens.revoke")
 	change.Ops = []control.Op{{Kind: control.KindToken, ID: c.args[0], Base: control.Any}}
 	if err := s.config.DB.Commit(c.r.Context(), change); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *Server) createToken(c *call) error {
 			c.who.ID, strings.Join(asked.Namespaces, ", "))
 	}
 	secret := newSecret()
-	object, err := s.saveToken(c.r.Context(), c.change(systemNamespace, "tokens.create", ""), asked, secret)
+	object, err := s.saveToken(c.r.Context(), c.change(systemNamespace, "tokens.create"), asked, secret)
 	var taken *control.Conflict
 	if errors.As(err, &taken) {
 		return fail(http.StatusConflict, "There is a token %s already. Revoke it first, or choose another id.", asked.ID)
@@ -324,7 +324,9 @@ const (
 // ownIDs are ids that no caller can give a token: what the history says of these is the rules service's own.
 var ownIDs = []string{adminID, firstID, systemActor}
 
-// change begins a change that a call makes.
-func (c *call) change(namespace, action, note string) *control.Change {
-	return &control.Change{Namespace: namespace, Actor: c.who.ID, From: c.from, Action: action, Note: note, Base: control.Any}
+// change begins a change that a call makes, with the note of the call.
+func (c *call) change(namespace, action string) *control.Change {
+	return &control.Change{
+		Namespace: namespace, Actor: c.who.ID, From: c.from, Action: action, Note: c.query.Get("note"), Base: control.Any,
+	}
 }

@@ -97,7 +97,7 @@ func (s *Server) removeWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	change := c.change(c.namespace, "webhooks.delete", "")
+	change := c.change(c.namespace, "webhooks.delete")
 	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: o.ID, Base: control.Any}}
 	if err := s.config.DB.Commit(c.r.Context(), change); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Server) createWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	change := c.change(c.namespace, "webhooks.create", "")
+	change := c.change(c.namespace, "webhooks.create")
 	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: asked.ID, Base: control.Absent, Body: body}}
 	err = s.config.DB.Commit(c.r.Context(), change)
 	if errors.Is(err, control.ErrConflict) {

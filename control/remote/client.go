@@ -33,6 +33,8 @@ type Config struct {
 	// Timeout is how long a call may take, and how long a stream may be silent. Default DefaultTimeout; streams are given at
 	// least three of the service's signs of life.
 	Timeout time.Duration
+	// Note is sent with every change, for the history and the audit: why it is made. At most 1000 bytes. Default none.
+	Note string
 	// UserAgent is who calls, for the service's log. Default headgate.
 	UserAgent string
 }
@@ -127,6 +129,9 @@ func (c *Client) send(ctx context.Context, what call) (*http.Response, error) {
 	}
 	if !query.Has("namespace") {
 		query.Set("namespace", c.config.Namespace)
+	}
+	if c.config.Note != "" && what.method != http.MethodGet {
+		query.Set("note", c.config.Note)
 	}
 	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path+"?"+query.Encode(), what.body)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // An Event is what is done with a backup, and is to stand in its log.
 type Event struct {
-	Namespace, ID, Actor, From string
-	Time                       time.Time
+	Namespace, ID, Actor, From, Note string
+	Time                             time.Time
 	// Body returns what is told of it, by the revision that the backup is at.
 	Body func(last int64) ([]byte, error)
 }
@@ -90,7 +90,7 @@ func (r *recorder) end() error {
 		{Namespace: &r.all},
 		{Namespace: &r.system},
 		{Object: object},
-		{Change: &Change{Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Action: e.ID}},
+		{Change: &Change{Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Note: e.Note, Action: e.ID}},
 		{Op: op},
 	} {
 		if err := r.out.Write(line); err != nil {

@@ -10,7 +10,7 @@ type Config struct {
 	// Rules is the file of the rules, empty for those of a rules service.
 	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and is the truth: there is no database then. Default: none; the rules are those of the database, or of control."`
 	// DB is where the rules service of this process keeps its rules, empty for a file in DataDir.
-	DB string `field:"db" doc:"Where the rules service keeps rules: a file of SQLite, or a URL of postgres:// or redis://. Default: rules.db in data_dir. One that is new gets the rules of the demonstration, unless db and upstream are given or the gateway is off."`
+	DB string `field:"db" doc:"Where the rules service keeps rules: a file of SQLite, or a URL of postgres:// or redis://. Default: rules.db in data_dir. A new one gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`
 	// DBFollows is a rules file that the database follows, empty if it is changed by its API.
 	DBFollows string `field:"db_follows" doc:"A rules file that the database follows, for rules that are kept under version control: it is watched, and the API changes neither rules nor clients. Default: none."`
 	// Control is where the rules service is whose node this is, empty if it is in this process.

@@ -80,8 +80,11 @@ func (n *Node) banner() string {
 	rules := n.config.Rules
 	if n.followed != nil {
 		rules = n.followed.current().Source
-		if n.shows() {
-			rules += "; write yours there, or use --rules FILE"
+		switch {
+		case n.shows():
+			rules += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
+		case n.engine.Rules().Len() == 0:
+			rules += "; there are none yet, so nothing is limited: add some with \"headgate rules apply -f rules.yaml\" or in the console"
 		}
 	}
 	row("rules", rules)
@@ -124,11 +127,8 @@ Others are not affected, such as a client with an API key:
 	return b.String()
 }
 
-// shows tells whether the rules in force are those of the demonstration.
+// shows reports whether the demo rules are in force.
 func (n *Node) shows() bool { return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil }
-
-// demoRule is the rule of the demonstration that the banner speaks of.
-const demoRule = "demo-per-address"
 
 // gatewayURL returns a URL of the gateway for this host, empty if it is off or there is none.
 func (n *Node) gatewayURL() string {

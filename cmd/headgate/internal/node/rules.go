@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	_ "embed"
-
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/respite"
 	"github.com/headgate/headgate/rules"
@@ -21,9 +19,6 @@ import (
 	"github.com/headgate/headgate/rules/source"
 	"github.com/headgate/headgate/telemetry"
 )
-
-//go:embed demo.yaml
-var demoRules []byte
 
 // A keeper keeps the rules of a file in force.
 type keeper struct {

@@ -137,6 +137,11 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if last > 0 && !c.GatewayOff() && !c.NeedsDemo() {
+		if err := n.removeDemoRules(ctx); err != nil {
+			return err
+		}
+	}
 	settings := api.Config{}
 	if c.DBFollows != "" {
 		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change that"
@@ -155,11 +160,8 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		}
 		return nil
 	}
-	if last == 0 && !c.GatewayOff() && (c.NeedsDemo() || !c.Given("db")) {
-		if _, err := s.api.Load().Apply(ctx, c.ControlNamespace(), "headgate", "demo.yaml", demoRules); err != nil {
-			return fmt.Errorf("rules for demonstration: %w", err)
-		}
-		n.log.Info("the database was empty and has the rules of the demonstration now", "db", s.db.Name())
+	if last == 0 && c.NeedsDemo() {
+		return n.addDemoRules(ctx)
 	}
 	return nil
 }

@@ -1,0 +1,60 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	_ "embed"
+
+	"github.com/headgate/headgate/control"
+)
+
+//go:embed demo.yaml
+var demoRules []byte
+
+// demoRule is the demo rule that the banner speaks of. All of them begin with demoPrefix.
+const (
+	demoRule   = "demo-per-address"
+	demoPrefix = "demo-"
+)
+
+// demoActor is the author of changes that nobody asked for, such as the demo rules.
+const demoActor = "headgate"
+
+// addDemoRules gives a new database the rules for the built-in service.
+func (n *Node) addDemoRules(ctx context.Context) error {
+	s := n.control
+	if _, err := s.api.Load().Apply(ctx, n.config.ControlNamespace(), demoActor, "demo.yaml", demoRules); err != nil {
+		return fmt.Errorf("demo rules: %w", err)
+	}
+	n.log.Info("new database: demo rules for the built-in service added", "db", s.db.Name())
+	return nil
+}
+
+// removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front of a
+// user's service nothing is limited until a rule says so. Rules that somebody has changed since are theirs and stay.
+func (n *Node) removeDemoRules(ctx context.Context) error {
+	db, namespace := n.control.db, n.config.ControlNamespace()
+	found, err := db.List(ctx, control.Query{Namespace: namespace, Kind: control.KindRule, AfterNamespace: namespace, AfterID: demoPrefix, Limit: 100})
+	if err != nil {
+		return fmt.Errorf("look for demo rules: %w", err)
+	}
+	change := &control.Change{
+		Namespace: namespace, Actor: demoActor, Action: "rules.delete", Base: control.Any,
+		Note: "demo rules are for the built-in service only",
+	}
+	for i := range found {
+		if o := &found[i]; o.By == demoActor && strings.HasPrefix(o.ID, demoPrefix) {
+			change.Ops = append(change.Ops, control.Op{Kind: control.KindRule, ID: o.ID, Base: o.Revision})
+		}
+	}
+	if len(change.Ops) == 0 {
+		return nil
+	}
+	if err := db.Commit(ctx, change); err != nil {
+		return fmt.Errorf("remove demo rules: %w", err)
+	}
+	n.log.Info("demo rules removed: they are for the built-in service only", "db", db.Name(), "rules", len(change.Ops))
+	return nil
+}
