@@ -75,6 +75,9 @@ func newHost(t testing.TB, now func() time.Time, c grpcapi.Config) *host {
 	if c.Token, err = service.NewToken(tokenText); err != nil {
 		t.Fatal(err)
 	}
+	if c.Logins, err = service.NewLogins(service.LoginOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
 	if c.Store == nil {
 		c.Store = unsigned{store}
 	}
@@ -83,6 +86,7 @@ func newHost(t testing.TB, now func() time.Time, c grpcapi.Config) *host {
 	h.start("127.0.0.1:0")
 	t.Cleanup(func() {
 		h.stop()
+		_ = c.Logins.Close()
 		_ = store.Close()
 	})
 	return h

@@ -125,6 +125,7 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
 		ConnState:         s.state,
+		ConnContext:       withProven,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	if set != nil {

@@ -88,12 +88,3 @@ func (t *Token) Is(presented string) bool {
 
 // scheme is how a token is shown in an Authorization header.
 const scheme = "Bearer"
-
-// IsBearer tells whether the value of an Authorization header, or of the metadata of that name, shows the token.
-func (t *Token) IsBearer(authorization string) bool {
-	if t == nil {
-		return true
-	}
-	name, presented, _ := strings.Cut(authorization, " ")
-	return strings.EqualFold(name, scheme) && t.Is(strings.TrimSpace(presented))
-}

@@ -80,10 +80,10 @@ func (p *program) showLogins(failed *failedLogins, out format) error {
 		if l.Denied {
 			state = "too often"
 		}
-		rows = append(rows, []string{clock(l.Time), l.From, state})
+		rows = append(rows, []string{clock(l.Time), dash(l.From), dash(l.Listener), state})
 	}
 	if out == formatTable {
 		_, _ = fmt.Fprintf(p.stderr, "headgate: %d since the rules service was started\n", failed.Count)
 	}
-	return p.show(out, failed, []string{"TIME", "FROM", "STATE"}, rows)
+	return p.show(out, failed, []string{"TIME", "FROM", "LISTENER", "STATE"}, rows)
 }

@@ -92,9 +92,10 @@ func happened(after json.RawMessage) string {
 type failedLogins struct {
 	Count  int64 `json:"count"`
 	Recent []struct {
-		Time   time.Time `json:"time"`
-		From   string    `json:"from"`
-		Denied bool      `json:"denied,omitempty"`
+		Time     time.Time `json:"time"`
+		From     string    `json:"from"`
+		Listener string    `json:"listener,omitempty"`
+		Denied   bool      `json:"denied,omitempty"`
 	} `json:"recent"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
-	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/internal/logins"
 )
 
 // A service is a rules service on a database of its own.
@@ -41,12 +41,7 @@ func open(t testing.TB, c api.Config) *service {
 	}
 	s.db = c.DB
 	if c.Logins == nil {
-		store, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
-		c.Logins = store
+		c.Logins = newLogins(t, logins.DefaultLimit)
 	}
 	if c.AdminToken == "" && c.FirstToken == nil {
 		c.FirstToken = func(token string) { s.admin = token }

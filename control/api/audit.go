@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/internal/logins"
 )
 
 // audit answers GET /v1/audit: all changes that the caller's token covers, and who failed to log in.
@@ -48,21 +49,16 @@ func (s *Server) audit(c *call) error {
 		FailedLogins *failedLogins  `json:"failed_logins,omitempty"`
 	}{Audit: made, Next: next}
 	if c.who.coversAll() {
-		answer.FailedLogins = s.logins.view()
+		count, recent := s.config.Logins.Recent()
+		answer.FailedLogins = &failedLogins{count, recent}
 	}
 	return c.answer(http.StatusOK, answer)
 }
 
-// failedLogins are those since the server has started.
+// failedLogins are those since the process started, on all listeners that take tokens.
 type failedLogins struct {
-	Count  int64         `json:"count"`
-	Recent []failedLogin `json:"recent"`
-}
-
-func (l *logins) view() *failedLogins {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return &failedLogins{l.failed, append([]failedLogin{}, l.recent...)}
+	Count  int64            `json:"count"`
+	Recent []logins.Failure `json:"recent"`
 }
 
 // mayAudit tells whether the caller's token covers what was changed.

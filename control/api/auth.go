@@ -15,11 +15,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/internal/logins"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -110,7 +109,7 @@ func (s *Server) authenticate(c *call) (*principal, error) {
 // identify says whose a token is: errDenied for nobody's.
 func (s *Server) identify(ctx context.Context, token string, from netip.Addr) (*principal, error) {
 	if len(token) > 4096 {
-		return nil, s.loginFailed(ctx, byGuess, from)
+		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
 	if id, secret, ok := splitToken(token); ok {
 		// Nobody guesses 256 bits, so that this is asked even of an address that is denied: one who fails from there
@@ -120,19 +119,19 @@ func (s *Server) identify(ctx context.Context, token string, from netip.Addr) (*
 			return who, err
 		}
 		if _, _, may := splitToken(s.config.AdminToken); !may {
-			return nil, s.loginFailed(ctx, byOldToken, from)
+			return nil, s.loginFailed(ctx, logins.Revoked, from)
 		}
 	}
 	if s.config.AdminToken == "" {
-		return nil, s.loginFailed(ctx, byGuess, from)
+		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
 	// This one may be what someone has thought of: an address that is denied is not told whether it has guessed.
-	if err := s.mayLogIn(ctx, byGuess, from); err != nil {
+	if err := s.mayLogIn(ctx, logins.Guess, from); err != nil {
 		return nil, err
 	}
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.config.AdminToken))
 	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-		return nil, s.loginFailed(ctx, byGuess, from)
+		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
 	return &principal{ID: adminID, Role: Admin, Namespaces: []string{wildcard}}, nil
 }
@@ -159,79 +158,28 @@ func (s *Server) lookUp(ctx context.Context, id, secret string) (*principal, err
 	return &principal{ID: stored.ID, Role: stored.Role, Namespaces: stored.Namespaces, Expires: stored.Expires}, nil
 }
 
-// logins remembers who failed.
-type logins struct {
-	mu     sync.Mutex
-	failed int64
-	recent []failedLogin // the last of them, the latest last
-}
+// listener is the name of the listener that the API is served on, in the log and the audit.
+const listener = "admin"
 
-// A failedLogin is one that failed.
-type failedLogin struct {
-	Time time.Time `json:"time"`
-	From string    `json:"from"`
-	// Denied tells that the address had failed too often to be listened to.
-	Denied bool `json:"denied,omitempty"`
-}
-
-// maxRecentLogins is how many failed logins are shown.
-const maxRecentLogins = 100
-
-func (l *logins) add(f failedLogin) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failed++
-	if l.recent = append(l.recent, f); len(l.recent) > maxRecentLogins {
-		l.recent = slices.Delete(l.recent, 0, 1)
-	}
-}
-
-// How a login failed, which are counted apart: by a token that may be a guess, or by one of a form that nobody guesses, and that was
-// good once. A node that goes on with its old one locks out nobody on its host who knows the one of a file.
-const (
-	byGuess    = "login "
-	byOldToken = "old login "
-)
-
-// loginKey is by what failed logins are counted: the address, of IPv6 the network that one customer has.
-func loginKey(how string, from netip.Addr) string {
-	if from.Is6() && !from.Is4In6() {
-		if p, err := from.WithZone("").Prefix(64); err == nil {
-			return how + p.String()
-		}
-	}
-	return how + from.Unmap().String()
-}
-
-// loginFailed counts a login that failed, and returns what to answer.
-func (s *Server) loginFailed(ctx context.Context, how string, from netip.Addr) error {
-	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(how, from), Limit: s.config.LoginLimit, Cost: 1})
-	if err != nil {
-		return fmt.Errorf("count a failed login: %w", err)
-	}
-	s.logins.add(failedLogin{Time: s.config.Now().UTC(), From: from.String(), Denied: !d.Allowed})
-	if !d.Allowed {
-		return tooManyLogins(d.RetryAfter)
+// loginFailed counts a login that failed, and returns the error to answer with.
+func (s *Server) loginFailed(ctx context.Context, kind logins.Kind, from netip.Addr) error {
+	if retry := s.config.Logins.Failed(ctx, listener, kind, from); retry > 0 {
+		return tooManyLogins(retry)
 	}
 	return errDenied
 }
 
-// mayLogIn tells whether an address has not failed too often.
-func (s *Server) mayLogIn(ctx context.Context, how string, from netip.Addr) error {
-	d, err := s.config.Logins.Take(ctx, headgate.Check{Key: loginKey(how, from), Limit: s.config.LoginLimit})
-	if err != nil {
-		return fmt.Errorf("look at failed logins: %w", err)
-	}
-	if d.Remaining < 1 {
-		s.logins.add(failedLogin{Time: s.config.Now().UTC(), From: from.String(), Denied: true})
-		return tooManyLogins(max(d.RetryAfter, d.ResetAfter/time.Duration(max(d.Limit, 1))))
+// mayLogIn returns an error for an address that has failed too often.
+func (s *Server) mayLogIn(ctx context.Context, kind logins.Kind, from netip.Addr) error {
+	if retry := s.config.Logins.Denied(ctx, listener, kind, from); retry > 0 {
+		return tooManyLogins(retry)
 	}
 	return nil
 }
 
 func tooManyLogins(after time.Duration) error {
 	p := fail(http.StatusTooManyRequests, "Too many logins from this address have failed.")
-	p.retryAfter = max(after, time.Second)
+	p.retryAfter = after
 	return p
 }
 

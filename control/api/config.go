@@ -10,10 +10,10 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/logins"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -24,9 +24,6 @@ const (
 	DefaultMaxCached   = 64 << 20
 	DefaultHeartbeat   = 10 * time.Second
 )
-
-// DefaultLoginLimit is how often an address may fail to log in unless told otherwise.
-var DefaultLoginLimit = headgate.PerMinute(10)
 
 // A Local is the node that the API is served by, whose rules it can be asked about. An *engine.Engine is one.
 type Local interface {
@@ -44,10 +41,8 @@ var _ Local = (*engine.Engine)(nil)
 type Config struct {
 	// DB is where everything is kept. The server does not close it.
 	DB control.DB
-	// Logins counts failed logins by address. One in this process will do.
-	Logins headgate.Limiter
-	// LoginLimit is how often an address may fail. Default DefaultLoginLimit.
-	LoginLimit headgate.Limit
+	// Logins counts failed logins by address: one of service.NewLogins, which other listeners of the process share.
+	Logins *logins.Throttle
 	// Node answers explain, and keys together with the nodes that send heartbeats. Default none.
 	Node Local
 	// NodeID is how heartbeats name the Node: it is asked here rather than by the network. Default none.
@@ -111,7 +106,7 @@ type HookConfig struct {
 
 var (
 	errNoDB     = errors.New("api: no DB: want one of control/open")
-	errNoLogins = errors.New("api: no Logins: want a Limiter that counts failed logins, such as a memstore.Store")
+	errNoLogins = errors.New("api: no Logins: want one of service.NewLogins")
 )
 
 // fill checks the Config and sets what is missing.
@@ -121,12 +116,6 @@ func (c *Config) fill() error {
 	}
 	if c.Logins == nil {
 		return errNoLogins
-	}
-	if c.LoginLimit == (headgate.Limit{}) {
-		c.LoginLimit = DefaultLoginLimit
-	}
-	if err := c.LoginLimit.Validate(); err != nil {
-		return fmt.Errorf("api: LoginLimit: %w", err)
 	}
 	if c.AdminToken != "" && len(c.AdminToken) < minAdminToken {
 		return fmt.Errorf("api: AdminToken: %d characters are too few: want at least %d, better 32 by chance", len(c.AdminToken), minAdminToken)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
-	"github.com/headgate/headgate/memstore"
+	decisions "github.com/headgate/headgate/service"
 )
 
 func Example() {
@@ -29,12 +29,12 @@ func Example() {
 		return
 	}
 	defer func() { _ = db.Close() }()
-	logins, err := memstore.New(memstore.Options{})
+	logins, err := decisions.NewLogins(decisions.LoginOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer logins.Close()
+	defer func() { _ = logins.Close() }()
 
 	const token = "one line of a file, by chance"
 	server, err := api.New(api.Config{DB: db, Logins: logins, AdminToken: token})

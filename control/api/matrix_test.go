@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/logins"
 	"github.com/headgate/headgate/memstore"
 )
 
@@ -40,12 +41,7 @@ func (s *service) statusOf(token, method, path string) int {
 // Every cell of role × endpoint × namespace. What a call is refused for besides permission (an empty body, a thing that is
 // not there) comes after it, and is no matter here.
 func TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace(t *testing.T) {
-	logins, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { logins.Close() })
-	s := open(t, api.Config{Logins: logins})
+	s := open(t, api.Config{})
 	scopes := map[string][]string{"its own": {"shop"}, "another": {"blog"}, "several": {"blog", "shop"}, "all": {"*"}}
 	tokens := map[string]string{}
 	for _, role := range api.Roles {
@@ -194,7 +190,7 @@ func TestTheFirstTokenIsMadeOnce(t *testing.T) {
 	if list := file.call("GET", "/v1/tokens", ""); !strings.Contains(list.body, `"tokens":[]`) {
 		t.Errorf("a token of a file is kept: %s", list.body)
 	}
-	if _, err := api.New(api.Config{DB: s.db, Logins: memory(t), AdminToken: "short"}); err == nil {
+	if _, err := api.New(api.Config{DB: s.db, Logins: newLogins(t, logins.DefaultLimit), AdminToken: "short"}); err == nil {
 		t.Error("a short admin token: got no error")
 	}
 }
@@ -218,7 +214,7 @@ func TestTheFirstTokensIDIsNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	again, err := api.New(api.Config{DB: s.db, Logins: memory(t), FirstToken: first, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	again, err := api.New(api.Config{DB: s.db, Logins: newLogins(t, logins.DefaultLimit), FirstToken: first, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,8 +236,18 @@ func memory(t testing.TB) *memstore.Store {
 	return store
 }
 
+func newLogins(t testing.TB, limit headgate.Limit) *logins.Throttle {
+	t.Helper()
+	made, err := logins.New(logins.Options{Limit: limit, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return made
+}
+
 func TestAnAddressThatFailsTooOftenIsDenied(t *testing.T) {
-	s := open(t, api.Config{AdminToken: "a token of a file, long enough", LoginLimit: headgate.PerHour(10)})
+	s := open(t, api.Config{AdminToken: "a token of a file, long enough", Logins: newLogins(t, headgate.PerHour(10))})
 	good := s.token("good", api.Viewer, "*")
 	denied := 0
 	for i := range 30 {
@@ -270,7 +276,7 @@ func TestAnAddressThatFailsTooOftenIsDenied(t *testing.T) {
 
 // A node whose token is over goes on asking, maybe from the host of who could give it another.
 func TestATokenThatIsOverLocksOutNobodyElse(t *testing.T) {
-	s := open(t, api.Config{AdminToken: "a token of a file, long enough", LoginLimit: headgate.PerHour(10)})
+	s := open(t, api.Config{AdminToken: "a token of a file, long enough", Logins: newLogins(t, headgate.PerHour(10))})
 	old := s.token("old", api.Node, "*")
 	s.call("DELETE", "/v1/tokens/old", "").wants(200)
 	denied := 0
@@ -284,7 +290,7 @@ func TestATokenThatIsOverLocksOutNobodyElse(t *testing.T) {
 	}
 	s.call("GET", "/v1/whoami", "").wants(200)
 	// Where the token of the file has that form, it may be what somebody guesses.
-	formed := open(t, api.Config{AdminToken: "hg_admin_long-enough", LoginLimit: headgate.PerHour(10)})
+	formed := open(t, api.Config{AdminToken: "hg_admin_long-enough", Logins: newLogins(t, headgate.PerHour(10))})
 	for i := range 10 {
 		formed.as(fmt.Sprintf("hg_admin_guess-%d", i), "GET", "/v1/whoami", "").wants(401)
 	}

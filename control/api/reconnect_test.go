@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
 	"github.com/headgate/headgate/internal/bars"
-	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/internal/logins"
 )
 
 // serveEnv makes this program a rules service instead of a test: its own process, whose memory is nobody else's.
@@ -47,12 +47,12 @@ func serveRules(dir string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	logins, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
+	throttle, err := logins.New(logins.Options{})
 	if err != nil {
 		return err
 	}
-	defer logins.Close()
-	server, err := api.New(api.Config{DB: db, Logins: logins, AdminToken: childToken, Logger: slog.New(slog.DiscardHandler)})
+	defer func() { _ = throttle.Close() }()
+	server, err := api.New(api.Config{DB: db, Logins: throttle, AdminToken: childToken, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

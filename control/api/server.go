@@ -21,7 +21,6 @@ type Server struct {
 	hub          *hub
 	snapshots    snapshots
 	beats        beats
-	logins       logins
 	hooks        *courier
 	asker        *asker
 	watchComment time.Duration

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/bars"
-	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/internal/logins"
 )
 
 const adminToken = "a-token-for-the-tests-of-nodes"
@@ -39,11 +39,11 @@ type service struct {
 // startService starts one over a database.
 func startService(t testing.TB, db control.DB) *service {
 	t.Helper()
-	logins, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
+	throttle, err := logins.New(logins.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := api.New(api.Config{DB: db, Logins: logins, AdminToken: adminToken, Logger: slog.New(slog.DiscardHandler)})
+	server, err := api.New(api.Config{DB: db, Logins: throttle, AdminToken: adminToken, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func startService(t testing.TB, db control.DB) *service {
 		}
 		h.CloseClientConnections()
 		h.Close()
-		if err := logins.Close(); err != nil {
+		if err := throttle.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -13,8 +13,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/grpcwire"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
@@ -94,6 +96,9 @@ func newServer(t testing.TB, c envoyrls.Config) *envoyrls.Server {
 	if c.Logger == nil {
 		c.Logger = quiet
 	}
+	if c.Logins == nil {
+		c.Logins = newLogins(t, 1000)
+	}
 	s, err := envoyrls.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -109,4 +114,14 @@ func limitOf(t testing.TB, c rlspb.RateLimitServiceClient, domain string) uint32
 		t.Fatal(err)
 	}
 	return r.Statuses[0].GetCurrentLimit().GetRequestsPerUnit()
+}
+
+func newLogins(t testing.TB, most int64) *service.Logins {
+	t.Helper()
+	made, err := service.NewLogins(service.LoginOptions{Limit: headgate.PerHour(most), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return made
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/service"
 )
 
 // Handler answers POST /json, for those who have no gRPC: a RateLimitRequest in the JSON of protobuf, answered with a
@@ -34,10 +37,29 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "OK")
 }
 
-func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
-	if !s.config.Token.IsBearer(r.Header.Get("Authorization")) {
+// login reports whether a call may be made. If not, it has been answered.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
+	if s.config.Token == nil {
+		return true
+	}
+	ctx := r.Context()
+	err := s.tokens.CheckBearer(ctx, r.Header.Get("Authorization"), service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
+	var tooMany *service.TooManyLoginsError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &tooMany):
+		w.Header().Set("Retry-After", strconv.FormatInt(tooMany.Seconds(), 10))
+		http.Error(w, "too many wrong tokens from this address", http.StatusTooManyRequests)
+	default:
 		w.Header().Set("WWW-Authenticate", `Bearer realm="headgate"`)
 		http.Error(w, "want the token of this service: Authorization: Bearer …", http.StatusUnauthorized)
+	}
+	return false
+}
+
+func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
+	if !s.login(w, r) {
 		return
 	}
 	done, room := s.reserve(r.ContentLength)

@@ -55,6 +55,8 @@ type Config struct {
 	ResponseHeaders bool
 	// Token is what callers of /json must show. Default none. That of gRPC is asked for by its server.
 	Token *service.Token
+	// Logins counts wrong tokens. It must be given with a Token.
+	Logins *service.Logins
 	// Limits bound requests.
 	Limits Limits
 	// OnError is told of a store that fails. It must be fast and safe for concurrent use. Default is to do nothing.
@@ -115,6 +117,7 @@ func (c *Config) fill() error {
 // A Server answers Envoys. Make one with New. It is safe for concurrent use.
 type Server struct {
 	config    Config
+	tokens    service.Tokens
 	borrows   bool // the store reads keys only until it returns
 	table     atomic.Pointer[table]
 	detailed  detailed
@@ -139,7 +142,12 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	c.CountDenied = c.CountDenied && c.Path != ""
-	s := &Server{config: c, overrides: counter{descriptor: overrideName}}
+	s := &Server{
+		config: c, overrides: counter{descriptor: overrideName}, tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins},
+	}
+	if err := s.tokens.Validate(); err != nil {
+		return nil, err
+	}
 	_, s.borrows = c.Store.(engine.Borrower)
 	if c.Path != "" {
 		if err := s.load(); err != nil && !errors.Is(err, errNoFiles) {

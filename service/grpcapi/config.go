@@ -35,6 +35,8 @@ type Config struct {
 	Token *service.Token
 	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
 	AdminToken *service.Token
+	// Logins counts wrong tokens. It must be given with a Token or AdminToken.
+	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
 	// MaxMessage is how large a message may be, in bytes. Default DefaultMaxMessage.

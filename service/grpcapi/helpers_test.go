@@ -108,6 +108,9 @@ func start(t testing.TB, c Config) (*Server, string) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Logins == nil {
+		c.Logins = newLogins(t, 1000)
+	}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -163,4 +166,14 @@ func until(t testing.TB, what string, is func() bool) {
 
 func withToken(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tokenText)
+}
+
+func newLogins(t testing.TB, most int64) *service.Logins {
+	t.Helper()
+	made, err := service.NewLogins(service.LoginOptions{Limit: headgate.PerHour(most), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return made
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -30,6 +32,7 @@ import (
 // A Server answers calls. Make one with New. It is safe for concurrent use.
 type Server struct {
 	config   Config
+	tokens   service.Tokens
 	grpc     *grpc.Server
 	health   *health.Server
 	conns    service.Conns
@@ -59,12 +62,16 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	tokens := service.Tokens{Listener: "grpc", Token: c.Token, Admin: c.AdminToken, Logins: c.Logins}
+	if err := tokens.Validate(); err != nil {
+		return nil, err
+	}
 	set, err := c.TLS.Open(c.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("grpcapi: %w", err)
 	}
 	s := &Server{
-		config: c, certs: set, health: health.NewServer(),
+		config: c, tokens: tokens, certs: set, health: health.NewServer(),
 		conns: service.Conns{Most: int64(c.MaxConns)}, helpers: make(chan struct{}, maxHelpers),
 	}
 	_, s.borrows = c.Store.(engine.Borrower)
@@ -113,8 +120,10 @@ var errToken = status.Error(codes.Unauthenticated, "show the token of the decisi
 // admit asks a call for the token before anything else of it is read, and sees to it that it ends. How the server is everybody
 // may ask, as load balancers do; to be told for as long as it runs is for those who have the token.
 func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if s.config.Token != nil && info.FullMethodName != grpc_health_v1.Health_Check_FullMethodName && !s.shown(info.Header) {
-		return nil, errToken
+	if s.config.Token != nil && info.FullMethodName != grpc_health_v1.Health_Check_FullMethodName {
+		if err := s.login(ctx, info.Header); err != nil {
+			return nil, err
+		}
 	}
 	if _, has := ctx.Deadline(); has || (*s.streams.Load())[info.FullMethodName] {
 		return ctx, nil
@@ -124,20 +133,43 @@ func (s *Server) admit(ctx context.Context, info *tap.Info) (context.Context, er
 	return ctx, nil
 }
 
-// shown tells whether a call has shown a token.
-func (s *Server) shown(md metadata.MD) bool {
+// login returns nil if a call has shown a valid token, or the status to refuse it with.
+func (s *Server) login(ctx context.Context, md metadata.MD) error {
 	shown := md["authorization"]
 	if len(shown) != 1 {
-		return false
+		return errToken
 	}
-	return s.config.Token != nil && s.config.Token.IsBearer(shown[0]) ||
-		s.config.AdminToken != nil && s.config.AdminToken.IsBearer(shown[0])
+	var from netip.Addr
+	var proven *atomic.Bool
+	if p, ok := peer.FromContext(ctx); ok {
+		if known, ok := p.Addr.(*connAddr); ok {
+			proven = &known.proven
+			from = service.AddrOf(known.Addr)
+		}
+	}
+	err := s.tokens.CheckBearer(ctx, shown[0], from, proven)
+	var tooMany *service.TooManyLoginsError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooMany):
+		return status.Error(codes.ResourceExhausted, tooMany.Error())
+	default:
+		return errToken
+	}
 }
 
-// mayReset tells whether a call may reset keys: only one that has shown a token.
-func (s *Server) mayReset(ctx context.Context) bool {
+// mayReset returns nil if a call may reset keys: only one that has shown a token.
+func (s *Server) mayReset(ctx context.Context) error {
+	if !s.tokens.Any() {
+		return errForbidden
+	}
 	md, _ := metadata.FromIncomingContext(ctx)
-	return s.shown(md)
+	err := s.login(ctx, md)
+	if errors.Is(err, errToken) {
+		return errForbidden
+	}
+	return err
 }
 
 // listStreams notes which methods are streams, of all services.
@@ -215,14 +247,25 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, done: l.done}, nil
+	return &conn{Conn: c, addr: connAddr{Addr: c.RemoteAddr()}, done: l.done}, nil
 }
 
 type conn struct {
 	net.Conn
+	addr connAddr
 	once sync.Once
 	done func()
 }
+
+// A connAddr is the address of a caller. gRPC hands it on with each call, so that the calls of one connection can share
+// what is known about it.
+type connAddr struct {
+	net.Addr
+	proven atomic.Bool // the token was shown on this connection
+}
+
+// RemoteAddr returns a *connAddr.
+func (c *conn) RemoteAddr() net.Addr { return &c.addr }
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()

@@ -149,8 +149,8 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 	case wirev1.Give:
 		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
 	case wirev1.Reset:
-		if !c.server.mayReset(ctx) {
-			return nil, errForbidden
+		if err := c.server.mayReset(ctx); err != nil {
+			return nil, err
 		}
 		return decisions, store.Reset(ctx, op.Checks[0])
 	default:

@@ -41,6 +41,30 @@ func drained(stream grpc.ClientStream) error {
 	return nil
 }
 
+func TestWrongTokensAreThrottled(t *testing.T) {
+	_, address := start(t, Config{Token: newToken(t), Logins: newLogins(t, 10), Store: newStore(t, nil)})
+	call := func(conn *grpc.ClientConn, token string) codes.Code {
+		ctx := metadata.AppendToOutgoingContext(patient(t), "authorization", "Bearer "+token)
+		_, err := headgatev1.NewRateLimiterClient(conn).RateLimit(ctx, ask("a", "/"))
+		return status.Code(err)
+	}
+	knows, guesses := dial(t, address), dial(t, address)
+	if got := call(knows, tokenText); got != codes.OK {
+		t.Fatalf("the token: got %v", got)
+	}
+	for range 10 {
+		if got := call(guesses, "another-token-of-sixteen"); got != codes.Unauthenticated {
+			t.Fatalf("a guess: got %v", got)
+		}
+	}
+	if got := call(guesses, tokenText); got != codes.ResourceExhausted {
+		t.Errorf("the token after ten guesses: got %v, want ResourceExhausted", got)
+	}
+	if got := call(knows, tokenText); got != codes.OK {
+		t.Errorf("the token on a connection that has shown it before: got %v, want OK", got)
+	}
+}
+
 func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
 	store := newStore(t, nil)
 	_, address := start(t, Config{Token: newToken(t), Store: store})

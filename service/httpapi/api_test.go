@@ -65,6 +65,32 @@ func TestBodiesNeedNoContentType(t *testing.T) {
 	}
 }
 
+func TestWrongTokensAreThrottled(t *testing.T) {
+	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{Token: token(t), Logins: newLogins(t, 10)})
+	calls := [][2]string{{"POST", "/v1/ratelimit"}, {"POST", "/v1/ratelimit:batch"}, {"GET", "/v1/forward-auth"}}
+	for i := range 10 {
+		c := calls[i%len(calls)]
+		a.wants(t, 401, "", c[0], c[1], "", "Authorization", "Bearer a-wrong-one")
+	}
+	for _, c := range calls {
+		r := a.call(c[0], c[1], "", "Authorization", "Bearer "+secret)
+		if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %v with the token, want 429 with Retry-After", c[1], r.StatusCode, r.Header)
+		}
+	}
+	a.wants(t, 429, "", "GET", "/v1/forward-auth", "", "X-Headgate-Token", secret)
+	a.wants(t, 401, "", "POST", "/v1/ratelimit", "") // nothing is shown
+}
+
+// Clients of a proxy that shows its token as Bearer can send X-Headgate-Token themselves.
+func TestAClientCannotUseUpItsProxysLogins(t *testing.T) {
+	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{Token: token(t), Logins: newLogins(t, 10)})
+	for range 30 {
+		a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "X-Headgate-Token", "of-the-client", "Authorization", "Bearer "+secret)
+		a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "X-Headgate-Token", secret, "Authorization", "Bearer of-the-client")
+	}
+}
+
 // A proxy that shows the token as Bearer must not make all of its clients one.
 func TestTheTokenIsNotTakenForTheClients(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-bearer, key: bearer, fallback: skip, limits: 1/h }]", httpapi.Config{Token: token(t)})
@@ -298,7 +324,7 @@ func TestFieldsCanBeTurnedOff(t *testing.T) {
 func TestOtherPathsCanBeAnsweredToo(t *testing.T) {
 	also := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	a := newAPI(t, "rules: []", httpapi.Config{
-		Token: token(t), Also: map[string]http.Handler{"/open": also, "/json": httpapi.RequireToken(token(t), also)},
+		Token: token(t), Also: map[string]http.Handler{"/open": also, "/json": httpapi.RequireToken(&service.Tokens{Token: token(t), Logins: newLogins(t, 1000)}, also)},
 	})
 	a.wants(t, http.StatusTeapot, "", "GET", "/open", "")
 	a.wants(t, 401, "", "POST", "/json", "")

@@ -30,6 +30,8 @@ type Config struct {
 	// Token is what callers must show as Authorization: Bearer; those of forward-auth as X-Headgate-Token instead, if they
 	// need the other for their client's. Default nil: everybody may call.
 	Token *service.Token
+	// Logins counts wrong tokens. It must be given with a Token.
+	Logins *service.Logins
 	// Fields says which header fields tell of limits. Default both dialects.
 	Fields httplimit.Fields
 	// MaxBody is how long the body of a call may be, in bytes. Default DefaultMaxBody.

@@ -40,8 +40,8 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	a := s.askers.Get().(*asker)
 	defer s.forget(a)
 	a.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
-	if !s.admit(&a.request) {
-		unauthorized(w)
+	if err := s.admit(r, &a.request); err != nil {
+		unauthorized(w, err)
 		return
 	}
 	s.config.Identifier.Read(&a.request, &a.who)
@@ -66,20 +66,23 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	s.answerProxy(w, r, a, denied)
 }
 
-// admit tells whether a proxy may call, and keeps the token from being taken for the client's.
-func (s *Server) admit(r *http.Request) bool {
-	t := s.config.Token
-	switch {
-	case t == nil:
-		return true
-	case t.Is(r.Header.Get(tokenHeader)):
-		return true
-	case !t.IsBearer(r.Header.Get("Authorization")):
-		return false
+// admit checks the token of a proxy, and removes it from the request of the proxy's client, for which it could be taken.
+func (s *Server) admit(call, request *http.Request) error {
+	if s.config.Token == nil {
+		return nil
 	}
-	r.Header = r.Header.Clone()
-	delete(r.Header, "Authorization")
-	return true
+	authorization := call.Header.Get("Authorization")
+	if shown := call.Header.Get(tokenHeader); shown != "" && (authorization == "" || s.config.Token.Is(shown)) {
+		ctx := call.Context()
+		return s.tokens.Check(ctx, shown, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
+	}
+	// A wrong one beside Authorization may be the client's, who must not use up the proxy's logins.
+	if err := login(&s.tokens, call, authorization); err != nil {
+		return err
+	}
+	request.Header = request.Header.Clone()
+	delete(request.Header, "Authorization")
+	return nil
 }
 
 // deniedStatus reads ?status=403, which is what a denial is answered with. Any other query is the client's: some proxies,

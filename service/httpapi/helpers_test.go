@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/httpapi"
 )
 
@@ -59,6 +60,9 @@ func (a *api) init(t testing.TB, text string, c httpapi.Config, o memstore.Optio
 		c.Identifier = identify(t, "10.0.0.0/8, 127.0.0.1")
 	}
 	var err error
+	if c.Logins == nil {
+		c.Logins = newLogins(t, 1000)
+	}
 	if a.Server, err = httpapi.New(c); err != nil {
 		t.Fatal(err)
 	}
@@ -134,4 +138,14 @@ func (a *api) wants(t testing.TB, status int, has, method, path, body string, he
 	if got := text(t, r); r.StatusCode != status || !strings.Contains(got, has) {
 		t.Errorf("%s %s %s\n got %d %s\nwant %d with %s", method, path, body, r.StatusCode, got, status, has)
 	}
+}
+
+func newLogins(t testing.TB, most int64) *service.Logins {
+	t.Helper()
+	made, err := service.NewLogins(service.LoginOptions{Limit: headgate.PerHour(most), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return made
 }

@@ -19,6 +19,7 @@ import (
 // A Server answers calls. It is an http.Handler, and safe for concurrent use.
 type Server struct {
 	config   Config
+	tokens   service.Tokens
 	calls    sync.Pool // of *call
 	askers   sync.Pool // of *asker
 	buffered atomic.Int64
@@ -34,7 +35,10 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c}
+	s := &Server{config: c, tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins}}
+	if err := s.tokens.Validate(); err != nil {
+		return nil, err
+	}
 	s.calls.New = func() any { return new(call) }
 	s.askers.New = func() any { return &asker{given: make(map[string]string)} }
 	return s, nil
@@ -117,8 +121,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case to.method != "" && r.Method != to.method && (to.method != http.MethodGet || r.Method != http.MethodHead):
 		w.Header().Set("Allow", to.method)
 		problem{status: http.StatusMethodNotAllowed, detail: "Use " + to.method + "."}.answer(w)
-	case !to.open && !s.config.Token.IsBearer(r.Header.Get("Authorization")):
-		unauthorized(w)
+	case !to.open && s.config.Token != nil:
+		if err := login(&s.tokens, r, r.Header.Get("Authorization")); err != nil {
+			unauthorized(w, err)
+			return
+		}
+		to.serve(s, w, r)
 	default:
 		to.serve(s, w, r)
 	}
@@ -133,18 +141,31 @@ func short(text string) string {
 	return text
 }
 
-// RequireToken returns a handler that asks for a token before another answers.
-func RequireToken(t *service.Token, next http.Handler) http.Handler {
+// RequireToken returns a handler that asks for a token before next answers.
+func RequireToken(t *service.Tokens, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !t.IsBearer(r.Header.Get("Authorization")) {
-			unauthorized(w)
+		if err := login(t, r, r.Header.Get("Authorization")); err != nil {
+			unauthorized(w, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func unauthorized(w http.ResponseWriter) {
+// login checks the token of an Authorization header.
+func login(t *service.Tokens, r *http.Request, authorization string) error {
+	ctx := r.Context()
+	return t.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
+}
+
+// unauthorized answers a call whose token was refused with err.
+func unauthorized(w http.ResponseWriter, err error) {
+	var tooMany *service.TooManyLoginsError
+	if errors.As(err, &tooMany) {
+		w.Header().Set("Retry-After", strconv.FormatInt(tooMany.Seconds(), 10))
+		problem{status: http.StatusTooManyRequests, detail: "Too many wrong tokens from this address."}.answer(w)
+		return
+	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	problem{
 		status: http.StatusUnauthorized,

@@ -28,6 +28,8 @@ type Config struct {
 	Token *service.Token
 	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
 	AdminToken *service.Token
+	// Logins counts wrong tokens. It must be given with a Token or AdminToken.
+	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *service.TLS
 	// Identity gives what callers say of their clients the form that rules compare. Default identity.New's without settings.

@@ -102,6 +102,9 @@ type running struct {
 
 func serve(t testing.TB, c resp.Config) running {
 	t.Helper()
+	if c.Logins == nil {
+		c.Logins = newLogins(t, 1000)
+	}
 	s, err := resp.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -313,4 +316,14 @@ func output(t testing.TB, stdin, name string, args ...string) string {
 		t.Fatalf("%s %q: %v: %s", name, args, err, said)
 	}
 	return string(said)
+}
+
+func newLogins(t testing.TB, most int64) *service.Logins {
+	t.Helper()
+	made, err := service.NewLogins(service.LoginOptions{Limit: headgate.PerHour(most), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = made.Close() })
+	return made
 }

@@ -20,6 +20,7 @@ import (
 // A Server answers clients of Redis. Make one with New; it is safe for concurrent use.
 type Server struct {
 	config     Config
+	tokens     service.Tokens
 	bounds     bounds
 	borrows    bool // decisions are made in this process, and keys are only borrowed
 	oneCPU     bool // connections take turns; with more CPUs, giving way wakes another of them, which costs more than it gains
@@ -77,6 +78,10 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
+	tokens := service.Tokens{Listener: "resp", Token: c.Token, Admin: c.AdminToken, Logins: c.Logins}
+	if err := tokens.Validate(); err != nil {
+		return nil, err
+	}
 	set, err := c.TLS.Open(c.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
@@ -84,6 +89,7 @@ func New(c Config) (*Server, error) {
 	l := &c.Limits
 	s := &Server{
 		config:     c,
+		tokens:     tokens,
 		certs:      set,
 		bounds:     bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
 		list:       commands(),

@@ -2,7 +2,10 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
+
+	"github.com/headgate/headgate/service"
 )
 
 // A session is what a client has told of itself.
@@ -50,34 +53,30 @@ func (c *conn) auth(k *clerk, args [][]byte) {
 	switch {
 	case len(args) > 3:
 		k.fail(textSyntax)
-	case !c.server.tokens() && len(args) == 2:
+	case !c.server.tokens.Any() && len(args) == 2:
 		k.fail("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
-	case !c.server.tokens(), c.show(args[len(args)-1]):
+	case !c.server.tokens.Any(), c.show(k, args[len(args)-1]):
 		k.out = append(k.out, textOK...)
-	default:
-		k.fail(textWrongPass)
 	}
 }
 
 const textWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// tokens tells whether there is one that could be shown.
-func (s *Server) tokens() bool { return s.config.Token != nil || s.config.AdminToken != nil }
-
-// show takes a token, and tells whether it is right.
-func (c *conn) show(token []byte) bool {
-	shown := string(token)
-	config := &c.server.config
-	right := config.Token != nil && config.Token.Is(shown)
-	if config.AdminToken != nil && config.AdminToken.Is(shown) {
-		right = true
-	}
-	if right {
+// show takes a token, and reports whether it is valid. If not, it has told the client.
+func (c *conn) show(k *clerk, token []byte) bool {
+	err := c.server.tokens.Check(c.server.background, string(token), service.AddrOf(c.net.RemoteAddr()), nil)
+	if err == nil {
 		c.authed, c.proven = true, true
 		return true
 	}
 	c.server.counts.refusedTokens.Add(1)
+	var tooMany *service.TooManyLoginsError
+	if errors.As(err, &tooMany) {
+		k.fail("ERR " + tooMany.Error())
+	} else {
+		k.fail(textWrongPass)
+	}
 	return false
 }
 
@@ -113,8 +112,7 @@ func (c *conn) hello(k *clerk, args [][]byte) {
 			return
 		}
 	}
-	if token != nil && c.server.tokens() && !c.show(token) {
-		k.fail(textWrongPass)
+	if token != nil && c.server.tokens.Any() && !c.show(k, token) {
 		return
 	}
 	if !c.authed {

@@ -1,6 +1,7 @@
 package resp_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -116,6 +117,30 @@ func TestWithATokenNobodyElseIsAnswered(t *testing.T) {
 	if got := c.closed(); got != "-ERR Protocol error: unauthenticated multibulk length\r\n" {
 		t.Errorf("17 arguments without a token: got %q", got)
 	}
+}
+
+func TestWrongTokensAreThrottled(t *testing.T) {
+	config := onMemory(t, memstore.Options{})
+	config.Token, config.AdminToken = token(t, "0123456789abcdef"), token(t, "administrator-0123456789")
+	config.Logins = newLogins(t, 10)
+	s := serve(t, config)
+	before := dial(t, s.address)
+	converse(t, before, []said{{"AUTH 0123456789abcdef", "OK"}})
+	const wrong = "WRONGPASS invalid username-password pair or user is disabled."
+	const tooMany = "ERR too many wrong tokens from this address: try again in 360 s"
+	guesses := dial(t, s.address)
+	for i := range 5 {
+		converse(t, guesses, []said{{fmt.Sprintf("AUTH guess-number-%d", i), wrong}, {fmt.Sprintf("HELLO 3 AUTH default guess-%d", i), wrong}})
+	}
+	for _, c := range []*client{guesses, dial(t, s.address)} {
+		converse(t, c, []said{
+			{"AUTH guess-number-11", tooMany},
+			{"AUTH administrator-0123456789", tooMany},
+			{"HELLO 3 AUTH default 0123456789abcdef", tooMany},
+			{"PING", "NOAUTH Authentication required."},
+		})
+	}
+	converse(t, before, []said{{"PING", "PONG"}, {"AUTH administrator-0123456789", tooMany}, {"PING", "PONG"}})
 }
 
 func TestRepliesCanBeTurnedOff(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/identity/jwt"
 	"github.com/headgate/headgate/internal/watch"
+	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/telemetry"
 	"github.com/headgate/headgate/ui"
 )
@@ -44,6 +45,7 @@ type Node struct {
 	state   atomic.Value // telemetry.State
 
 	metrics  *telemetry.Metrics
+	logins   *service.Logins // of all listeners that take tokens
 	stores   *stores
 	company  *company
 	tokens   *jwt.Verifier // nil if there are none
@@ -83,6 +85,10 @@ func (n *Node) open(ctx context.Context) error {
 		return errNothing
 	}
 	n.metrics = telemetry.New(n.options.Version)
+	var err error
+	if n.logins, err = service.NewLogins(service.LoginOptions{Logger: n.log}); err != nil {
+		return err
+	}
 	secret, err := c.Secret()
 	if err != nil {
 		return err
@@ -414,6 +420,9 @@ func (n *Node) close() error {
 		errs = append(errs, n.followed.follower.Close())
 	}
 	errs = append(errs, n.control.close())
+	if n.logins != nil {
+		errs = append(errs, n.logins.Close())
+	}
 	if n.company != nil {
 		n.company.close()
 	}

@@ -23,15 +23,13 @@ import (
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
 	"github.com/headgate/headgate/internal/respite"
-	"github.com/headgate/headgate/memstore"
 )
 
 // A rulesService is what a node has to do with rules that are not just a file: the database and its API, or the rules service
 // elsewhere whose node it is.
 type rulesService struct {
-	db      control.DB // nil if it has none
-	late    *late      // nil if the database is in a file
-	logins  *memstore.Store
+	db      control.DB                 // nil if it has none
+	late    *late                      // nil if the database is in a file
 	api     atomic.Pointer[api.Server] // nil if it has none, or none yet
 	remote  *remote.Client             // nil if the rules service is in this process
 	hook    http.Handler               // nil if it takes no webhook
@@ -201,21 +199,13 @@ func (n *Node) openTemporary(ctx context.Context) (control.DB, error) {
 	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
 }
 
-// maxLogins is how much memory the counters of failed logins may take.
-const maxLogins = 8 << 20
-
 // openAPIServer makes the API of the database.
 func (n *Node) openAPIServer(settings api.Config) (err error) {
 	s := n.control
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
 		return err
 	}
-	if s.logins == nil {
-		if s.logins, err = memstore.New(memstore.Options{MaxBytes: maxLogins}); err != nil {
-			return err
-		}
-	}
-	settings.DB, settings.Logins, settings.Logger = s.db, s.logins, n.log
+	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.log
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id, n.config.ControlNamespace(), n.identity
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
@@ -352,9 +342,6 @@ func (s *rulesService) stop() error {
 func (s *rulesService) close() error {
 	var errs []error
 	errs = append(errs, s.stop())
-	if s.logins != nil {
-		errs = append(errs, s.logins.Close())
-	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}

@@ -118,7 +118,7 @@ func (n *Node) parallel() int {
 func (n *Node) openGRPC() (protocolServer, error) {
 	settings := &n.config.Service
 	c := grpcapi.Config{
-		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin,
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins,
 		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
 		MaxConns: settings.MaxConns, Parallel: n.parallel(), Logger: n.log.With("listener", "grpc"),
@@ -142,7 +142,7 @@ func (n *Node) openEnvoy() error {
 	settings := &n.config.Service
 	c := envoyrls.Config{
 		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.main(), CountDenied: !settings.Envoy.NoCountDenied,
-		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
+		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token, Logins: n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
 		OnError: n.faults("envoy"), Logger: n.log.With("protocol", "envoy"),
@@ -166,7 +166,7 @@ func (n *Node) openAPI() (protocolServer, error) {
 	settings := &n.config.Service
 	log := n.log.With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
-		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Fields: n.config.Fields(),
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
 		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.parallel(),
 		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // which ask for the token where it is needed
 		Logger: log,
@@ -184,7 +184,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
 		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
-		Token: n.service.token, AdminToken: n.service.admin, TLS: settings.RESP.TLS.Settings(), Identity: n.identity,
+		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(), Identity: n.identity,
 		Limits:  resp.Limits{Conns: settings.MaxConns},
 		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
 	}

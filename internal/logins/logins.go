@@ -1,0 +1,195 @@
+// Package logins counts wrong tokens by address, over all listeners, and refuses addresses that show too many.
+package logins
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+)
+
+// DefaultLimit is how many wrong tokens an address may show.
+var DefaultLimit = headgate.PerMinute(10)
+
+// maxBytes bounds the memory for addresses.
+const maxBytes = 8 << 20
+
+// Options are the settings of a Throttle. The zero value is usable.
+type Options struct {
+	// Limit is how many wrong tokens an address may show. Default DefaultLimit.
+	Limit headgate.Limit
+	// Logger gets a line about wrong tokens, at most one a second. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// A Throttle remembers which addresses have shown wrong tokens. All listeners of a process that take a token share one, so
+// that a guess costs the same wherever it is made. It is safe for concurrent use.
+type Throttle struct {
+	options Options
+	store   *memstore.Store
+	started time.Time
+
+	// until is when the last refusal ends, as a time since started. Before that, addresses are looked up; at 0, nobody is
+	// refused, and checking a token costs one load.
+	until atomic.Int64
+
+	mu     sync.Mutex
+	failed int64
+	recent []Failure // the latest last
+	logged time.Time // when the log got a line
+	missed int64     // failures since then
+}
+
+// A Failure is a login that failed.
+type Failure struct {
+	Time time.Time `json:"time"`
+	// From is the address, empty for a Unix socket.
+	From string `json:"from"`
+	// Listener is where it was tried: admin, api, grpc or resp.
+	Listener string `json:"listener,omitempty"`
+	// Denied reports that the address had failed too often: its token was not compared.
+	Denied bool `json:"denied,omitempty"`
+}
+
+// A Kind says how a login failed. Kinds are counted apart.
+type Kind string
+
+const (
+	// Guess is a token that somebody may have guessed.
+	Guess Kind = "login "
+	// Revoked is a token of a form that nobody can guess, and that was probably valid once. A node that keeps sending one
+	// does not lock out operators on its host.
+	Revoked Kind = "old login "
+)
+
+// New returns a Throttle. Close it after use.
+func New(o Options) (*Throttle, error) {
+	if o.Limit == (headgate.Limit{}) {
+		o.Limit = DefaultLimit
+	}
+	if err := o.Limit.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	store, err := memstore.New(memstore.Options{MaxBytes: maxBytes})
+	if err != nil {
+		return nil, err
+	}
+	return &Throttle{options: o, store: store, started: time.Now()}, nil
+}
+
+// Close frees the Throttle's memory.
+func (t *Throttle) Close() error { return t.store.Close() }
+
+// Denied returns how long tokens from an address are refused, 0 if they are not. It must be asked before a token is
+// compared: a refused address must not learn whether it has guessed right.
+func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from netip.Addr) time.Duration {
+	until := t.until.Load()
+	if until == 0 {
+		return 0
+	}
+	if int64(time.Since(t.started)) > until {
+		t.until.CompareAndSwap(until, 0)
+		return 0
+	}
+	d, err := t.store.Take(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit})
+	if err == nil && d.Remaining >= 1 {
+		return 0
+	}
+	retry := time.Second
+	if err == nil {
+		retry = max(retry, d.RetryAfter, d.ResetAfter/time.Duration(max(d.Limit, 1)))
+	}
+	t.note(Failure{From: text(from), Listener: listener, Denied: true}, err)
+	return retry
+}
+
+// Failed counts a wrong token. It returns how long tokens from the address are refused now, 0 if they are not.
+func (t *Throttle) Failed(ctx context.Context, listener string, kind Kind, from netip.Addr) time.Duration {
+	d, err := t.store.Take(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit, Cost: 1})
+	denied := err != nil || !d.Allowed
+	if err == nil && d.Remaining < 1 {
+		t.refuseUntil(time.Since(t.started) + d.ResetAfter)
+	}
+	t.note(Failure{From: text(from), Listener: listener, Denied: denied}, err)
+	if !denied {
+		return 0
+	}
+	return max(d.RetryAfter, time.Second)
+}
+
+func (t *Throttle) refuseUntil(end time.Duration) {
+	for {
+		before := t.until.Load()
+		if before >= int64(end) || t.until.CompareAndSwap(before, int64(end)) {
+			return
+		}
+	}
+}
+
+// maxRecent is how many failures are kept.
+const maxRecent = 100
+
+// Recent returns how many logins have failed, and the latest of them, the last one last.
+func (t *Throttle) Recent() (failed int64, latest []Failure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failed, append([]Failure{}, t.recent...)
+}
+
+// logEvery is how often the log gets a line.
+const logEvery = time.Second
+
+func (t *Throttle) note(f Failure, err error) {
+	now := time.Now()
+	f.Time = now.UTC()
+	t.mu.Lock()
+	t.failed++
+	if t.recent = append(t.recent, f); len(t.recent) > maxRecent {
+		t.recent = slices.Delete(t.recent, 0, 1)
+	}
+	if now.Sub(t.logged) < logEvery {
+		t.missed++
+		t.mu.Unlock()
+		return
+	}
+	missed := t.missed
+	t.logged, t.missed = now, 0
+	t.mu.Unlock()
+	args := []any{"listener", f.Listener, "from", f.From, "more", missed}
+	switch {
+	case err != nil:
+		t.options.Logger.Error("wrong tokens cannot be counted, refusing the token", append(args, "err", err)...)
+	case f.Denied:
+		t.options.Logger.Warn("too many wrong tokens from an address, refusing its tokens", args...)
+	default:
+		t.options.Logger.Warn("wrong token", args...)
+	}
+}
+
+// key is what failures are counted by: the address, of IPv6 the network that one customer has. All who use a Unix socket
+// are one.
+func key(kind Kind, from netip.Addr) string {
+	from = from.Unmap()
+	if from.Is6() {
+		if p, err := from.WithZone("").Prefix(64); err == nil {
+			return string(kind) + p.String()
+		}
+	}
+	return string(kind) + text(from)
+}
+
+func text(from netip.Addr) string {
+	if !from.IsValid() {
+		return ""
+	}
+	return from.String()
+}
