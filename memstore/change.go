@@ -85,7 +85,7 @@ func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pai
 	for {
 		word := e.unclaimed()
 		pair := to(a.unseal(word))
-		next := word&denied | seal(a.tag(), pair)
+		next := seal(a.tag(), pair) | e.stillDenied(word, a.now+a.behind)
 		if pair.Units == 0 {
 			next = held
 		}

@@ -29,7 +29,8 @@ type claim struct {
 	ask
 	slot   *slot // the entry of the key; nil if it has a record
 	word   uint64
-	pair   algorithm.Pair    // what comes of it
+	pair   algorithm.Pair    // after the taking
+	next   uint64            // the state word of that pair
 	record *[minRecord]int64 // the record of the key
 }
 
@@ -133,7 +134,6 @@ func (c *claim) takeRecord(d *headgate.Decision) bool {
 	var state algorithm.State
 	if state, *d = c.plan.Take(stateOf(record), c.now, c.n, 0); d.Allowed {
 		c.settle(record, state, d.ResetAfter)
-		record[recordDenied] = 0
 	}
 	return d.Allowed
 }
@@ -168,6 +168,7 @@ func (s *Store) see(c *claim, times int) bool {
 	var ok bool
 	c.slot, c.word = e, word
 	c.pair, ok = c.plan.TakePair(unseal(tag, word, c.now), c.now, c.n)
+	c.next = seal(tag, c.pair) | e.stillDenied(word, c.now)
 	return ok
 }
 
@@ -191,7 +192,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	}
 	for i := range claims[:max(last, 0)] {
 		if c := &claims[i]; c.slot != nil {
-			atomic.StoreUint64(&c.slot.state, seal(c.tag(), c.pair))
+			atomic.StoreUint64(&c.slot.state, c.next)
 		}
 	}
 	for i := range claims {
@@ -206,7 +207,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 func (c *claim) swap(last bool) bool {
 	next := c.word | held | claimed
 	if last {
-		next = seal(c.tag(), c.pair)
+		next = c.next
 	}
 	return atomic.CompareAndSwapUint64(&c.slot.state, c.word, next)
 }

@@ -23,9 +23,9 @@
 // # When memory is full
 //
 // Options.MaxBytes is never exceeded. A new key then takes the place of dead ones, else of those in its neighbourhood that
-// have the least left to remember: these start anew, as if they had not been seen, and count as Evictions. A key whose
-// latest decision was a denial is never evicted before its time. If there is nobody else, the new key is refused
-// with headgate.ErrFull and counts as a Refusal; [Bound.Allow] lets it pass.
+// have the least left to remember: these start again, as if they had not been seen, and count as Evictions. A key that
+// was denied since it last drained is never evicted, even if its latest decision was an allow. If no other key is there,
+// the new key is refused with headgate.ErrFull and counts as a Refusal; [Bound.Allow] lets it pass.
 //
 // # Keys
 //

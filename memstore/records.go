@@ -13,7 +13,7 @@ import (
 //	word 0   the key's hash
 //	word 1   how long the state is
 //	word 2   when the state is as good as none, in µs
-//	word 3   1 if the latest decision was a denial
+//	word 3   1 if the key was denied since it last drained
 //	word 4…  the state
 //
 // and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in word 1
@@ -132,7 +132,7 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 
 // allocate returns a free record of a class. If need be it adds a page or, where memory does not allow that, evicts a
 // record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and those
-// whose latest decision was a denial.
+// that were denied since they last drained.
 func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
 	c := &sh.wide.classes[size]
 	for !s.reserveRecord(indexBytes) {

@@ -55,8 +55,8 @@ func (s *Store) room(a *ask) (*segment, error) {
 }
 
 // makeRoom sees that a full segment is full no longer: it drops what is dead if that is worth it, else it grows, and if
-// memory does not allow that, it evicts the entries that have the least left to remember. Keys whose latest decision
-// was a denial stay; if nothing else is there, the new key is refused.
+// memory does not allow that, it evicts the entries that have the least left to remember. Keys that were denied since
+// they last drained stay; if nothing else is there, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.idles(now) {
 		if g.tidy(&sieve{ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {

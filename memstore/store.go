@@ -290,7 +290,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 				}
 				continue
 			}
-			if atomic.CompareAndSwapUint64(&e.state, word, seal(tag, pair)) {
+			if atomic.CompareAndSwapUint64(&e.state, word, seal(tag, pair)|e.stillDenied(word, now)) {
 				return pair, yes
 			}
 			if lost++; lost == crowded {

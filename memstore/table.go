@@ -131,6 +131,14 @@ func (g *segment) free(tag uint64) *slot {
 	}
 }
 
+// stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
+func (e *slot) stillDenied(word uint64, now int64) uint64 {
+	if word&denied == 0 || left(atomic.LoadUint64(&e.tag), word, now, now) <= 0 {
+		return 0
+	}
+	return denied
+}
+
 // A sieve decides what happens to each entry when a segment is tidied.
 type sieve struct {
 	ref, now int64

@@ -287,6 +287,11 @@ func (p *part) pin(record []int64) {
 	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
 }
 
+// unpin lets the record of a part be evicted again.
+func (p *part) unpin(record []int64) {
+	record[recordUntil], record[recordDenied] = p.until, p.denied
+}
+
 // hold holds the entry of a part, if it has one and may take from it, and reads it.
 func (s *Store) hold(p *part) {
 	if p.plan.IsPair() {
@@ -332,8 +337,8 @@ func (p *part) tryRecord(d *headgate.Decision) {
 	copy(p.before[:], state)
 	state, *d = p.plan.Take(state, p.now, p.n, 0)
 	if p.taken = d.Allowed; p.taken {
+		p.unpin(p.record)
 		p.settle(p.record, state, d.ResetAfter)
-		p.record[recordDenied] = 0
 	}
 }
 
@@ -354,14 +359,17 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
 		if p.n > 0 {
-			p.word = seal(p.tag(), p.next)
+			p.word = seal(p.tag(), p.next) | p.slot.stillDenied(p.word, p.now+p.behind)
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.taken:
-	case p.n > 0 && p.record != nil:
-		*d = p.commitRecord(p.record)
 	case p.n > 0:
-		*d = s.commitWide(&s.shards[p.shard()], &p.ask)
+		record := p.record
+		if record == nil {
+			record = s.shards[p.shard()].wide.lookup(p.hash)
+		}
+		p.unpin(record)
+		*d = p.commitRecord(record)
 	}
 }
 
@@ -393,7 +401,7 @@ func (s *Store) letGo(p *part, allowed bool) {
 		p.record = nil
 		return
 	}
-	record[recordUntil], record[recordDenied] = p.until, p.denied
+	p.unpin(record)
 	if !allowed {
 		s.decideWide(sh, &p.ask, p.n) // notes the denial
 	}

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -35,10 +36,11 @@ func (s *Store) stepWide(sh *shard, a *ask) (headgate.Decision, error) {
 	if !d.Allowed || a.n == 0 {
 		return d, nil
 	}
-	if _, err := s.roomWide(sh, a); err != nil {
+	record, err := s.roomWide(sh, a)
+	if err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.commitWide(sh, a), nil
+	return a.commitRecord(record), nil
 }
 
 // decideWide decides n units on a record, and notes a denial in it.
@@ -55,20 +57,15 @@ func (a *ask) decideRecord(record []int64, n int64) headgate.Decision {
 	if !d.Allowed {
 		// What was consumed under a limit that has been lowered since lives as long as this one says.
 		record[recordDenied] = 1
-		record[recordUntil] = max(record[recordUntil], a.until(d.ResetAfter))
+		record[recordUntil] = max(record[recordUntil], a.until(record, d.ResetAfter))
 	}
 	return d
 }
 
-// commitWide takes what decideWide has allowed, from a record that has room for it.
-func (s *Store) commitWide(sh *shard, a *ask) headgate.Decision {
-	return a.commitRecord(sh.wide.lookup(a.hash))
-}
-
+// commitRecord takes what decideWide has allowed, from a record that has room for it.
 func (a *ask) commitRecord(record []int64) headgate.Decision {
 	state, d := a.plan.Take(stateOf(record), a.now, a.n, newLease())
 	a.settle(record, state, d.ResetAfter)
-	record[recordDenied] = 0
 	return d
 }
 
@@ -86,15 +83,23 @@ func (a *ask) wordsAfter(words int64) int {
 	return max(a.plan.Words(), int(words)+spare(a.plan.kind))
 }
 
-// settle stores the state that a step returned, and until when it is worth remembering.
+// settle stores the state that a step returned, and until when it is worth remembering. A denial is forgotten if the key
+// had drained.
 func (a *ask) settle(record []int64, state algorithm.State, resetAfter time.Duration) {
+	if record[recordUntil] <= a.now+a.behind {
+		record[recordDenied] = 0
+	}
 	record[recordWords] = int64(copy(record[recordState:], state))
-	record[recordUntil] = a.until(resetAfter)
+	record[recordUntil] = a.until(record, resetAfter)
 }
 
-// until returns the store's time after which a state is as good as none.
-func (a *ask) until(resetAfter time.Duration) int64 {
-	return a.now + a.behind + resetAfter.Microseconds()
+// until returns the store's time until which the state in a record is remembered.
+func (a *ask) until(record []int64, resetAfter time.Duration) int64 {
+	us := resetAfter.Microseconds()
+	if record[recordDenied] != 0 {
+		us = deniedLife(us)
+	}
+	return a.now + a.behind + us
 }
 
 // widen moves the entry of a key to a record, if it has one: a limit has become too large for a state word.
@@ -114,9 +119,9 @@ func (s *Store) widen(sh *shard, a *ask) error {
 	pair := a.unseal(word)
 	atomic.StoreUint64(&e.tag, gone<<lifeBits)
 	state := append(stateOf(record), pair.Time, pair.Units)
-	a.settle(record, state, a.plan.DecidePair(pair, a.now, 0).ResetAfter)
 	if word&denied != 0 {
-		record[recordDenied] = 1
+		record[recordDenied], record[recordUntil] = 1, math.MaxInt64
 	}
+	a.settle(record, state, a.plan.DecidePair(pair, a.now, 0).ResetAfter)
 	return nil
 }

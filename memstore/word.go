@@ -9,7 +9,7 @@ import (
 // A state word holds an algorithm.Pair in 64 bits, so that one compare-and-swap is a decision:
 //
 //	bit 63      held: a holder of the shard's lock is about to change or move the entry
-//	bit 62      denied: the latest decision was a denial; such a key is not evicted
+//	bit 62      denied: the key was denied since it last drained; such a key is not evicted
 //	bit 61      claimed, and then held as well: by a TakeAll, see claim.go
 //	bits 20–60  time in µs, modulo 2^41 (25 days)
 //	bits 0–19   units
@@ -59,6 +59,11 @@ func unpack(word uint64, now int64) algorithm.Pair {
 func age(word uint64, now int64) int64 {
 	return int64((uint64(now)-word>>unitBits+maxAhead)&timeMask) - maxAhead
 }
+
+// deniedLife returns how long a key that was denied is remembered, if its state is worth remembering for so many µs. One
+// that is asked for at several times its limit is then asked for again while the denial is remembered, even if it has
+// drained: otherwise it could be evicted until its next denial.
+func deniedLife(us int64) int64 { return us + us/4 }
 
 // A tag word names the key of an entry: 56 bits of its hash, and in the low byte how long the entry lives. The other 8
 // bits of the hash are the number of the shard. A tag word of 0 is a free entry.
@@ -127,6 +132,7 @@ func lifeTime(life uint8) int64 {
 // left returns how long an entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how
 // long it has been. The word's time is told by ref, a time at which the entry was known to be readable.
 func left(tagWord, word uint64, ref, now int64) int64 {
+	wasDenied := word&denied != 0
 	word ^= tagWord >> lifeBits
 	life := uint8(tagWord & lifeMask)
 	units := int64(word & unitMask)
@@ -136,6 +142,9 @@ func left(tagWord, word uint64, ref, now int64) int64 {
 	lives := lifeTime(life)
 	if life&windowBit == 0 {
 		lives *= units
+	}
+	if wasDenied {
+		lives = deniedLife(lives)
 	}
 	return min(lives, maxLife) - (age(word, ref) + now - ref)
 }
