@@ -50,7 +50,8 @@
 //
 // What a request costs is taken before it is served. For a cost that a response header says, the estimate is taken and
 // [Verdict.Settle] charges or refunds the difference, on every limit of the rule. A charge beyond the limit is a debt that
-// time repays. Settle also releases the places of concurrency limits. [Verdict.Cancel] is for requests that were not
+// time repays. [Verdict.SettleCut] is for a response that was cut short before it said its cost, as clients can do: it charges
+// the rule's Cost.Max. Both also release the places of concurrency limits. [Verdict.Cancel] is for requests that were not
 // served, and gives everything back; units that time has given back meanwhile are not given twice.
 //
 // A rule that has count_rejected charges the cost of the requests that it denies itself, and RetryAfter accounts for it.

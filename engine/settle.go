@@ -18,6 +18,16 @@ import (
 //
 // The error says what could not be charged or given back; there is nothing left to try.
 func (v *Verdict) Settle(ctx context.Context, response func(name string) string) error {
+	return v.finish(ctx, response, false)
+}
+
+// SettleCut is Settle for a request whose response was cut short: its client has hung up, say. A rule whose cost the
+// response has not said by then charges its Cost.Max, as clients could otherwise have for the estimate what costs more.
+func (v *Verdict) SettleCut(ctx context.Context, response func(name string) string) error {
+	return v.finish(ctx, response, true)
+}
+
+func (v *Verdict) finish(ctx context.Context, response func(name string) string, cut bool) error {
 	if !v.ends() || !v.settles {
 		return nil
 	}
@@ -30,6 +40,9 @@ func (v *Verdict) Settle(ctx context.Context, response func(name string) string)
 		said, settles := int64(0), false
 		if v.reads && cost.ResponseHeader != "" && response != nil {
 			said, settles = cost.Settle(response(cost.ResponseHeader))
+			if cut && !settles {
+				said, settles = v.most(from, to), true
+			}
 		}
 		for i := from; i < to; i++ {
 			var err error
@@ -46,6 +59,18 @@ func (v *Verdict) Settle(ctx context.Context, response func(name string) string)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// most returns what a request takes under the rule of some checks if its response could not say its cost.
+func (v *Verdict) most(from, to int) int64 {
+	if most := v.rule(from).Cost.Max; most > 0 {
+		return most
+	}
+	least := v.limit(&v.asked[from]).Capacity()
+	for i := from + 1; i < to; i++ {
+		least = min(least, v.limit(&v.asked[i]).Capacity())
+	}
+	return least
 }
 
 // settle charges or gives back the difference between what a request has cost and what was taken for it.

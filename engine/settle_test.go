@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,51 @@ func TestCostThatTheResponseSays(t *testing.T) {
 		if again := remaining(t, b.Engine, alice()); again["tokens:1"] != tt.left {
 			t.Errorf("%s: settled twice: got %v", tt.name, again)
 		}
+	}
+}
+
+// A client can cut a response short before it says its cost: then the request costs the most that one can.
+func TestCutResponseCostsTheMost(t *testing.T) {
+	for _, tt := range []struct {
+		name, header string
+		max          int64
+		left         map[string]int64
+	}{
+		{"nothing is said", "", 0, map[string]int64{"tokens:1": 0, "tokens:2": 400}},
+		{"no number is said", "many", 0, map[string]int64{"tokens:1": 0, "tokens:2": 400}},
+		{"it was said before", "4", 0, map[string]int64{"tokens:1": 96, "tokens:2": 496}},
+		{"nothing is said, and there is a max", "", 30, map[string]int64{"tokens:1": 70, "tokens:2": 470}},
+		{"a max beyond the limit", "", 150, map[string]int64{"tokens:1": -50, "tokens:2": 350}},
+	} {
+		r := tokens("100/h", "500/d")
+		r.Cost.Max = tt.max
+		b := newBench(t, r)
+		v := b.ask(alice())
+		if err := v.SettleCut(t.Context(), func(string) string { return tt.header }); err != nil {
+			t.Fatal(err)
+		}
+		if left := remaining(t, b.Engine, alice()); !maps.Equal(left, tt.left) {
+			t.Errorf("%s: got %v, want %v", tt.name, left, tt.left)
+		}
+		settle(t, v, map[string]string{"X-Tokens-Used": "3"}) // once is enough
+		if left := remaining(t, b.Engine, alice()); !maps.Equal(left, tt.left) {
+			t.Errorf("%s: settled twice: got %v", tt.name, left)
+		}
+	}
+}
+
+// Limits of a client's own are what its requests are charged by, and nothing else is charged more because of a cut.
+func TestCutResponseUnderLimitsOfAClient(t *testing.T) {
+	r := tokens("100/h")
+	r.Overrides = []rules.Override{{When: is(user, "alice"), Limits: limits("50/h")}}
+	b := newBench(t, r, rules.Rule{ID: "slots", Limits: limits("2 concurrent")}, rules.Rule{ID: "fixed", Limits: limits("10/h")})
+	v := b.ask(alice())
+	if err := v.SettleCut(t.Context(), func(string) string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"tokens:1": 0, "slots:1": 2, "fixed:1": 9}
+	if left := remaining(t, b.Engine, alice()); !maps.Equal(left, want) {
+		t.Errorf("got %v, want %v", left, want)
 	}
 }
 

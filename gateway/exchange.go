@@ -131,7 +131,7 @@ func (ex *exchange) Kept() (kept *any, repeats bool) {
 	return ex.lines.Kept()
 }
 
-// Unserved tells the limiter that the request was let pass, but nothing of it has reached an upstream.
+// Unserved reports whether the request was let pass, but nothing of it has reached an upstream: see httplimit.Forwarder.
 func (ex *exchange) Unserved() bool { return ex.unsent }
 
 // Identified returns what the gateway knows already of who is asking, if it is found in the same way; else nil.

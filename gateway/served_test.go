@@ -1,16 +1,21 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
 )
+
+var _ httplimit.Forwarder = (*exchange)(nil)
 
 func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 	t.Helper()
@@ -75,6 +80,69 @@ rules:
 				if a := get(t, g, tt.path); a.status != want {
 					t.Errorf("request %d: %d, want %d", i, a.status, want)
 				}
+			}
+		})
+	}
+}
+
+// The cost that a trailer says is known at the end of the response. A client that hangs up before it pays what the trailer
+// says or, if it was not read, the most: the smallest capacity of the limits.
+func TestClientThatHangsUpBeforeTheTrailerPaysTheMost(t *testing.T) {
+	const rules = `
+rules:
+  - { id: tokens, key: api_key, limits: 100/h, cost: { response_header: X-Tokens-Used, estimate: 1 } }
+`
+	const words = "all that the client wants"
+	for name, protocol := range map[string]string{"HTTP/1.1": "", "HTTP/2": "h2c"} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{}, 5)
+			up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Trailer", "X-Tokens-Used")
+				_, _ = io.WriteString(w, words)
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-gone:
+				case <-r.Context().Done():
+				}
+				w.Header().Set("X-Tokens-Used", "50")
+			}))
+			up.Config.Protocols = new(http.Protocols)
+			up.Config.Protocols.SetHTTP1(true)
+			up.Config.Protocols.SetUnencryptedHTTP2(true)
+			up.Start()
+			t.Cleanup(up.Close)
+			url := up.URL
+			if protocol != "" {
+				url = strings.Replace(url, "http", protocol, 1)
+			}
+			c := before(url)
+			c.Identity = identify(t, identity.Config{})
+			c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, rules)
+			g := start(t, c)
+			served := 0
+			for range cap(gone) {
+				conn, r := dial(t, g)
+				send(t, conn, "GET / HTTP/1.1\r\nHost: x\r\nX-API-Key: a\r\n\r\n")
+				status, err := r.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(status, "429") {
+					_ = conn.Close()
+					continue
+				}
+				for line := ""; !strings.Contains(line, words); {
+					if line, err = r.ReadString('s'); err != nil {
+						t.Fatal(err)
+					}
+				}
+				served++
+				_ = conn.Close()
+				gone <- struct{}{}
+				await.Equal(t, "requests under way", func() int64 { return g.Stats().InFlight }, 0)
+			}
+			if served > 2 {
+				t.Errorf("%d of 5 were served whole, want at most 2: each costs 50 of 100", served)
 			}
 		})
 	}

@@ -44,6 +44,7 @@ var (
 type call struct {
 	who     identity.Attributes
 	verdict engine.Verdict
+	served  bool // the handler has returned
 }
 
 func (l *Limiter) release(c *call) {
@@ -75,8 +76,11 @@ func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		ctx = said.listen(ctx)
 	}
 	// Once, however the handler ends.
+	c.served = false
 	defer l.settle(ctx, info.FullMethod, c, said)
-	return handler(ctx, req)
+	response, err := handler(ctx, req)
+	c.served = true
+	return response, err
 }
 
 // admit decides a call and waits for its turn. If it does not pass, the error is its status. The fields are for the header if
@@ -154,7 +158,11 @@ func (l *Limiter) told(ctx context.Context, err error) {
 
 // settle charges or gives back what the response says that the call has cost, and releases the places that it held.
 func (l *Limiter) settle(ctx context.Context, method string, c *call, said *metadataSaid) {
-	if err := c.verdict.Settle(ctx, said.lastWord); err != nil {
+	settle := c.verdict.Settle
+	if !c.served || ctx.Err() != nil { // the caller did not wait for all of the response
+		settle = c.verdict.SettleCut
+	}
+	if err := settle(ctx, said.lastWord); err != nil {
 		l.config.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
 	}
 	l.release(c)

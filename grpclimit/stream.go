@@ -41,11 +41,15 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		l.read(ctx, info.FullMethod, s.messages)
 	}
 	if settles {
+		c.served = false
 		defer l.settle(ctx, info.FullMethod, c, s.said) // once, however the handler ends
 	} else {
 		l.release(c)
 	}
 	err = handler(srv, s)
+	if settles {
+		c.served = true
+	}
 	if denied := s.denied.Load(); denied != nil && err != nil {
 		return *denied // whatever the handler makes of it
 	}

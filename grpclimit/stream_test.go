@@ -1,6 +1,7 @@
 package grpclimit_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/grpclimit"
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestStreamIsOneCall(t *testing.T) {
@@ -111,6 +113,48 @@ func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
 	}
 	if n := g.store.Gives.Load(); n != 1 {
 		t.Errorf("places were given back %d times, want once", n)
+	}
+}
+
+// A caller that leaves before the response says its cost pays the most that one can cost, by default the limit's capacity.
+func TestCallerThatLeavesPaysTheMost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		say  string
+		left string
+	}{
+		"nothing is said":  {"", "0"},
+		"the cost is said": {"250", "650"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate(t, byTokens, grpclimit.Config{})
+			ended := make(chan struct{})
+			g.service.duplex = func(s grpc_testing.TestService_FullDuplexCallServer) error {
+				defer close(ended)
+				if err := s.Send(&grpc_testing.StreamingOutputCallResponse{}); err != nil {
+					return err
+				}
+				<-s.Context().Done()
+				if tt.say != "" {
+					s.SetTrailer(metadata.Pairs("x-tokens-used", tt.say))
+				}
+				return nil
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			s, err := g.client.FullDuplexCall(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			leave()
+			<-ended
+			g.service.unary = func(ctx context.Context) error { return grpc.SetTrailer(ctx, metadata.Pairs("x-tokens-used", "0")) }
+			await.Equal(t, "left of 1000", func() string {
+				a := g.call(t)
+				return only(a.header, "x-ratelimit-remaining") + only(a.trailer, "x-ratelimit-remaining")
+			}, tt.left)
+		})
 	}
 }
 

@@ -39,6 +39,8 @@ type exchange struct {
 	verdict engine.Verdict
 	buf     []byte
 
+	served bool // the next handler has returned, so that its answer is complete unless the client is gone
+
 	place   *any // where it may be kept for the requests of one connection; nil if there is none
 	kept    bool // it is, and not of the pool
 	lasting bool // the verdict depends on what the request says, on rules and counters alone
@@ -192,12 +194,20 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 			return
 		}
 	}
-	if v.Settles() {
-		// Once, however the handler ends: it returns, panics, or has taken the connection over.
-		defer h.settle(w, r, x)
-	} else {
+	if !v.Settles() {
 		h.release(x)
+		h.pass(w, wrapped, r)
+		return
 	}
+	// Once, however the handler ends: it returns, panics, or has taken the connection over.
+	x.served = false
+	defer h.settle(w, r, x)
+	h.pass(w, wrapped, r)
+	x.served = true
+}
+
+// pass lets the next handler answer, with the writer that tells of limits if there is one.
+func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) {
 	if wrapped == nil {
 		h.next.ServeHTTP(w, r)
 		return
@@ -243,18 +253,29 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	return wrapped
 }
 
+// A Forwarder is the ResponseWriter of a proxy, which panics if it cannot send the whole response.
+type Forwarder interface {
+	http.ResponseWriter
+	// Unserved reports whether the request was let pass, but no service has seen any of it.
+	Unserved() bool
+}
+
 // settle charges or gives back what the answer says that the request has cost, and releases the places that it held.
 func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
+	settle := x.verdict.Settle
 	var response func(string) string
 	if x.verdict.ReadsResponse() {
 		header := w.Header()
 		response = func(name string) string { return lastWord(header, name) }
-		if s, ok := w.(interface{ Unserved() bool }); ok && s.Unserved() {
-			// A proxy says that no service has seen the request, so there is none who could say what it has cost.
-			response = func(string) string { return "0" }
+		proxy, forwards := w.(Forwarder)
+		switch {
+		case forwards && proxy.Unserved():
+			response = func(string) string { return "0" } // there is no service that could say a cost
+		case !x.served, !forwards && r.Context().Err() != nil:
+			settle = x.verdict.SettleCut // a handler may return as soon as its client is gone
 		}
 	}
-	if err := x.verdict.Settle(r.Context(), response); err != nil {
+	if err := settle(r.Context(), response); err != nil {
 		h.OnError(r, fmt.Errorf("settle %s %s: %w", r.Method, r.URL.Path, err))
 	}
 	h.release(x)

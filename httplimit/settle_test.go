@@ -89,6 +89,40 @@ func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 	}
 }
 
+// A client that hangs up before the response says its cost pays the most that one can cost, by default the limit's capacity.
+func TestClientThatHangsUpPaysTheMost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  http.HandlerFunc // when the client is gone
+		left string           // of 1000, less the estimate of the one who looks
+	}{
+		{"it returns", func(http.ResponseWriter, *http.Request) {}, "0"},
+		{"it panics", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "0"},
+		{"it says the cost all the same", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(http.TrailerPrefix+"X-Tokens-Used", "250")
+		}, "650"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate(t, byTokens, httplimit.Config{})
+			mux := http.NewServeMux()
+			mux.HandleFunc("/free", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Tokens-Used", "0") })
+			mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, "all that the client wants")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				tt.end(w, r)
+			})
+			url := serve(t, g.limit(mux))
+			resp, err := http.Get(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close() // before its end
+			await.Equal(t, "left of 1000", func() string { return left(t, url) }, tt.left)
+		})
+	}
+}
+
 func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -20,8 +20,10 @@ type Cost struct {
 	Estimate int64 `field:"estimate"`
 	// Min is the least that a header can say. Default 1; 0 for a response header.
 	Min int64 `field:"min"`
-	// Max is the most that a header can say. It must be given for a request header, since clients write those. Default for
-	// a response header is headgate.MaxCount.
+	// Max is the most that a header can say. It must be given for a request header, since clients write those. Beside a
+	// response header it is also what a request takes whose response was cut short before it said its cost, as clients can cut
+	// it short. Default there is the smallest capacity of the limits that the request came under, and no bound on what the
+	// header can say.
 	Max int64 `field:"max"`
 }
 
@@ -40,7 +42,7 @@ func (c *Cost) Reserve(s Subject) int64 {
 }
 
 // Settle returns what the request has cost according to its response header. It is false for one that says no whole
-// number: the estimate stands.
+// number: the estimate stands, unless the response was cut short.
 func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
 
 // read returns the whole number that a text says, within the bounds, or Min and false. Of a header that is there several times
@@ -62,11 +64,15 @@ func (c *Cost) readOne(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return c.Min, false
 	}
+	most := c.Max
+	if most == 0 {
+		most = headgate.MaxCount
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		n = c.Max // it has too many digits
+		n = most // it has too many digits
 	}
-	return min(max(n, c.Min), c.Max), true
+	return min(max(n, c.Min), most), true
 }
 
 // least returns the least that every request takes.
@@ -89,9 +95,6 @@ func (c Cost) normal() Cost {
 		c.Min = max(c.Min, 1)
 	case c.ResponseHeader != "":
 		c.Estimate = max(c.Estimate, 1)
-		if c.Max == 0 {
-			c.Max = headgate.MaxCount
-		}
 	default:
 		c.Units = max(c.Units, 1)
 	}

@@ -47,7 +47,8 @@
 //
 // Limits are written as [headgate.ParseLimit] reads them, and can have names: { name: hourly, limit: 1000/h }. A request
 // takes cost: a number, what a request header says (cost: { header: X-Cost, max: 100 }), or what a response header says
-// afterwards (cost: { response_header: X-Tokens-Used, estimate: 100 }).
+// afterwards (cost: { response_header: X-Tokens-Used, estimate: 100, max: 8000 }). A response that is cut short before it
+// says so costs max.
 //
 // For one client the first of these holds:
 //
