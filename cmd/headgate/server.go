@@ -156,7 +156,7 @@ func (p *program) explainRefusal(f *serverFlags, err error) error {
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w\n  give one with --token-file, HEADGATE_TOKEN_FILE or a context: the first was printed when the rules service was first started", err)
+		return fmt.Errorf("%w\n  give one with --token-file, HEADGATE_TOKEN_FILE or a context: the first was printed when the rules service was first started; if it is lost, start that with --admin-token-file", err)
 	case refused.Diff != "":
 		var diff strings.Builder
 		for line := range strings.Lines(refused.Diff) {

@@ -102,8 +102,8 @@ func (d *demo) show(ctx context.Context) error {
 // tryIt is the library in a few lines; README.md has them in a whole program.
 var tryIt = []string{
 	`store, err := memstore.New(memstore.Options{})`,
-	`perUser, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
-	`if !perUser.Allow(user) {`,
+	`perAddress, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
+	`if err != nil || !perAddress.Allow(host) {`,
 	`	http.Error(w, "too many requests", http.StatusTooManyRequests)`,
 	`	return`,
 	`}`,

@@ -39,7 +39,7 @@ func TestTheDemonstrationShowsAllScenesInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants(t, escapes.ReplaceAllString(out.String(), ""),
-				`(?s)A noisy neighbour.*noisy asked \d+ times.*One burst, every algorithm.*Decisions.*Now yours.*perUser\.Allow`,
+				`(?s)A noisy neighbour.*noisy asked \d+ times.*One burst, every algorithm.*Decisions.*Now yours.*perAddress\.Allow`,
 				`alice, bob and carol asked \d+ times and did not notice: 0 denied\.`,
 				`  [\d.]+ million decisions/s on \d+ cores, over 1,000 keys, \d+ bytes a key\n`)
 		})
