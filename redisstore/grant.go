@@ -35,7 +35,8 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return headgate.Decision{}, err
 	}
 	if a.never() {
-		return s.take(ctx, &a) // to say so
+		d, _, err := s.take(ctx, &a) // to say so
+		return d, err
 	}
 	d, err := s.grant(ctx, &a, max(a.n, min(want, headgate.MaxCount)), max(1, min(share, headgate.MaxCount)))
 	return d, s.named(err, a.key)

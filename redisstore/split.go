@@ -75,49 +75,59 @@ func roomy(c *headgate.Check, parts int) int {
 }
 
 // takeSplit takes from one part, or from a second one.
-func (s *Store) takeSplit(ctx context.Context, keys *keyMaker, c *headgate.Check, parts int) (headgate.Decision, error) {
+func (s *Store) takeSplit(
+	ctx context.Context, keys *keyMaker, c *headgate.Check, parts int,
+) (headgate.Decision, found, error) {
 	among := roomy(c, parts)
 	if among == 0 {
 		among = parts // to say how it is
 	}
 	first := rand.IntN(among)
-	d, err := s.takePart(ctx, keys, c, parts, first)
+	d, before, err := s.takePart(ctx, keys, c, parts, first)
 	away := errors.Is(err, ErrAway) // so nothing was taken there
 	if err != nil && !away || d.Allowed || err == nil && c.Cost == 0 || d.RetryAfter == headgate.Never || among < 2 {
-		return d, err
+		return d, before, err
 	}
 	second := (first + 1 + rand.IntN(among-1)) % among
-	other, failed := s.takePart(ctx, keys, c, parts, second)
+	other, beforeOther, failed := s.takePart(ctx, keys, c, parts, second)
 	switch {
 	case failed == nil && other.Allowed:
-		return other, nil
+		return other, beforeOther, nil
 	case away: // that one denies is not all there is to say
-		return d, err
+		return d, before, err
 	case failed != nil || other.RetryAfter < d.RetryAfter:
-		return other, failed
+		return other, beforeOther, failed
 	}
-	return d, nil
+	return d, before, nil
 }
 
-func (s *Store) takePart(ctx context.Context, keys *keyMaker, c *headgate.Check, parts, part int) (headgate.Decision, error) {
+func (s *Store) takePart(
+	ctx context.Context, keys *keyMaker, c *headgate.Check, parts, part int,
+) (d headgate.Decision, before found, err error) {
 	a, err := s.ask(keys, shareOf(c, parts, part), part)
 	if err != nil {
-		return headgate.Decision{}, err
+		return d, before, err
 	}
 	if a.lease != 0 {
 		a.lease = a.lease&^splitMask | uint64(part+1)
 	}
-	d, err := s.take(ctx, &a)
+	d, before, err = s.take(ctx, &a)
 	if err != nil {
-		return d, err
+		return d, before, err
 	}
-	// Of what remains one can only guess that the other parts are alike.
-	d.Remaining = min(d.Remaining*int64(parts), c.Limit.Capacity())
-	d.Limit = c.Limit.Capacity()
+	d = ofWhole(c, parts, d)
 	if d.Receipt.Units > 0 {
 		d.Receipt.Lease = d.Receipt.Lease&^splitMask | uint64(part+1)
 	}
-	return d, nil
+	return d, before, nil
+}
+
+// ofWhole returns a decision about one part as one about the key. Of what remains one can only guess that the other parts
+// are alike.
+func ofWhole(c *headgate.Check, parts int, d headgate.Decision) headgate.Decision {
+	d.Limit = c.Limit.Capacity()
+	d.Remaining = min(d.Remaining*int64(parts), d.Limit)
+	return d
 }
 
 // chargeSplit charges every part its slice.

@@ -157,26 +157,29 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 		return headgate.Decision{}, err
 	}
 	if parts := partsOf(&c); parts > 1 {
-		return s.takeSplit(ctx, keys, &c, parts)
+		d, _, err := s.takeSplit(ctx, keys, &c, parts)
+		return d, err
 	}
 	a, err := s.ask(keys, &c, unsplit)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.take(ctx, &a)
+	d, _, err := s.take(ctx, &a)
+	return d, err
 }
 
-func (s *Store) take(ctx context.Context, a *ask) (headgate.Decision, error) {
+// take decides one check, and returns as well what it found.
+func (s *Store) take(ctx context.Context, a *ask) (d headgate.Decision, before found, err error) {
 	op := opTake
 	if a.n == 0 || a.never() {
 		op = opLook
 	}
-	now, allowed, found, err := s.step(ctx, op, a)
+	now, allowed, state, err := s.step(ctx, op, a)
 	if err != nil {
-		return headgate.Decision{}, err
+		return d, before, err
 	}
-	d, err := a.decide(now, found, allowed && op == opTake)
-	return d, s.named(err, a.key)
+	d, err = a.decide(now, state, allowed && op == opTake)
+	return d, a.found(now, state), s.named(err, a.key)
 }
 
 // Charge takes the cost whatever the limit says. See [headgate.Limiter].

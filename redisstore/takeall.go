@@ -28,7 +28,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	for range checks {
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
-	r := round{store: s, keys: keys, checks: checks, decisions: dst[before:]}
+	r := round{store: s, keys: keys, checks: checks, decisions: dst[before:], before: make([]found, len(checks))}
 	if err := r.take(ctx); err != nil {
 		return dst[:before], err
 	}
@@ -41,19 +41,16 @@ type round struct {
 	keys      *keyMaker
 	checks    []headgate.Check
 	decisions []headgate.Decision
+	before    []found // of the checks that were asked
 }
 
 // take asks the owners in turn, and gives back what they took if a later one denies or fails.
 func (r *round) take(ctx context.Context) error {
-	asked := make([]bool, len(r.checks))
 	for first := range r.checks {
-		if asked[first] {
+		if r.before[first].plan != nil { // it was taken together with one before
 			continue
 		}
 		group := r.group(first)
-		for _, i := range group {
-			asked[i] = true
-		}
 		allowed, err := r.takeGroup(ctx, group)
 		if err != nil || !allowed {
 			r.giveBack(ctx, group)
@@ -119,22 +116,20 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 		return false, err
 	}
 	taken := allowed && op == opTake
-	var found string
+	var state string
 	for j := range asks {
-		if found, rest, err = readFound(rest); err != nil {
+		if state, rest, err = readFound(rest); err != nil {
 			return false, err
 		}
-		d, err := asks[j].decide(now, found, taken)
+		d, err := asks[j].decide(now, state, taken)
 		if err != nil {
 			return false, err
 		}
-		if !taken && d.Allowed { // it would have been, but for the others
-			asks[j].n = 0
-			if d, err = asks[j].decide(now, found, false); err != nil {
-				return false, err
-			}
+		before := asks[j].found(now, state)
+		if !taken && d.Allowed {
+			d = before.untaken()
 		}
-		r.decisions[group[j]] = d
+		r.decisions[group[j]], r.before[group[j]] = d, before
 	}
 	return allowed && !never, nil
 }
@@ -142,16 +137,16 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 func (r *round) takeOne(ctx context.Context, i int) (bool, error) {
 	c := &r.checks[i]
 	if parts := partsOf(c); parts > 1 {
-		d, err := r.store.takeSplit(ctx, r.keys, c, parts)
-		r.decisions[i] = d
+		d, before, err := r.store.takeSplit(ctx, r.keys, c, parts)
+		r.decisions[i], r.before[i] = d, before
 		return d.Allowed, err
 	}
 	a, err := r.store.ask(r.keys, c, unsplit)
 	if err != nil {
 		return false, err
 	}
-	d, err := r.store.take(ctx, &a)
-	r.decisions[i] = d
+	d, before, err := r.store.take(ctx, &a)
+	r.decisions[i], r.before[i] = d, before
 	return d.Allowed, err
 }
 
@@ -179,17 +174,16 @@ func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			now, _, found, err := r.store.step(ctx, opLook, &a)
+			now, _, state, err := r.store.step(ctx, opLook, &a)
 			if err != nil {
 				return false, err
 			}
-			d, err := a.decide(now, found, false)
-			if err == nil && d.Allowed {
-				a.n = 0
-				d, err = a.decide(now, found, false)
-			}
+			d, err := a.decide(now, state, false)
 			if err != nil {
 				return false, err
+			}
+			if d.Allowed {
+				d = a.found(now, state).untaken()
 			}
 			r.decisions[k] = d
 		}
@@ -250,9 +244,11 @@ func (r *round) returnOne(ctx context.Context, i int) {
 	}
 }
 
-// untake makes of a decision what it would be if nothing had been taken, but for ResetAfter, which is not known.
+// untake makes of a decision what it would be if nothing had been taken.
 func (r *round) untake(i int) {
-	d := &r.decisions[i]
-	d.Remaining = min(d.Remaining+d.Receipt.Units, d.Limit)
-	d.Receipt, d.Delay, d.ResetAfter = headgate.Receipt{}, 0, 0
+	c, d := &r.checks[i], r.before[i].untaken()
+	if parts := partsOf(c); parts > 1 {
+		d = ofWhole(c, parts, d)
+	}
+	r.decisions[i] = d
 }

@@ -104,6 +104,25 @@ func (a *ask) decide(now int64, found string, taken bool) (headgate.Decision, er
 	return d, nil
 }
 
+// A found is the state that a script found, and when, by the key's clock.
+type found struct {
+	plan  *plan
+	now   int64
+	state string
+}
+
+func (a *ask) found(now int64, state string) found {
+	return found{plan: a.plan, now: now - a.offset, state: state}
+}
+
+// untaken returns the decision about a check that would have been allowed but for others: it says how the key was found.
+// The state must have been decided on before.
+func (f found) untaken() headgate.Decision {
+	var room [8]int64
+	state, _ := f.plan.Found(f.state, room[:0])
+	return f.plan.Decide(state, f.now, 0)
+}
+
 func (a *ask) tookPair(now int64, found string) (headgate.Decision, error) {
 	pair, ok := a.pair(found)
 	if ok {
