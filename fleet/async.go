@@ -19,13 +19,15 @@ var _ headgate.Limiter = (*Async)(nil)
 type Exchange interface {
 	// Exchange leaves this node's notes under keys, of 16 bytes each, and calls heard for the notes that others left under
 	// the same keys: key is its index among keys, age for how long the note has been there. An empty note leaves what is
-	// there. Notes that heard was called with before may be left out. A note may be forgotten when nobody has left one under
-	// its key for as long as keep says. Without keys, it finds out whether there is anybody: err is nil only if there is.
+	// there. Notes that heard was called with before may be left out, unless all is set for the key. A note may be forgotten
+	// when nobody has left one under its key for as long as keep says. Without keys, it finds out whether there is anybody: err
+	// is nil only if there is.
 	//
 	// missed are the indices of keys whose notes may not have been left, and err says why. Keys of one of the Groups are kept
 	// together, so that they are missed together. An error that has a method
 	// Foreign() bool, and that returns true, tells that somebody else leaves notes there who does not belong to us.
-	Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(key int, author, note string, age time.Duration)) (missed []int, err error)
+	Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool,
+		heard func(key int, author, note string, age time.Duration)) (missed []int, err error)
 }
 
 // A Forgetful exchange knows when it has lost its notes, as a Redis does that starts again without its data.
@@ -176,6 +178,7 @@ func NewAsync(lo LedgerOptions, x Exchange, o AsyncOptions) (*Async, error) {
 	a := &Async{byLedger: byLedger{l}, exchange: x, options: o, clock: l.options.Clock, strangers: strangers{tell: o.OnEvent}}
 	a.last = a.clock.Now()
 	a.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)
+	l.startLearning(a.rounds.hurry)
 	a.rounds.begin(a.clock, spread(o.Interval, o.Rand), a.turn)
 	return a, nil
 }
@@ -196,16 +199,20 @@ func (o *AsyncOptions) Author() string {
 // Close tells the other nodes what they don't know yet, as long as ctx lasts, and ends what NewAsync began. The exchange
 // is the caller's to close.
 func (a *Async) Close(ctx context.Context) error {
-	return a.rounds.finish(ctx, a.round, a.ledger)
+	return a.rounds.finish(ctx, func(ctx context.Context) (bool, error) { return a.round(ctx, false) }, a.ledger)
 }
 
 // turn makes one exchange if there is something to tell, or to find out: whether the exchange is there matters to who comes
 // next, however long nobody has.
-func (a *Async) turn(ctx context.Context) {
+func (a *Async) turn(ctx context.Context, early bool) {
+	if early {
+		_, _ = a.round(ctx, early) // what fails is told, and told again
+		return
+	}
 	if a.last >= a.began { // it answers, as far as is known
 		a.calendar.turn(ctx)
 	}
-	_, _ = a.round(ctx) // what fails is told, and told again
+	_, _ = a.round(ctx, early)
 	if len(a.batch.tallies) == 0 && a.clock.Now()-a.began >= a.patience() {
 		_ = a.meet(ctx)
 	}
@@ -220,10 +227,12 @@ func (a *Async) patience() time.Duration {
 }
 
 // round makes one exchange, unless there is nothing to tell. It says whether there may be more.
-func (a *Async) round(ctx context.Context) (more bool, err error) {
-	a.batch.fill(a.ledger, a.options.MaxKeys)
+func (a *Async) round(ctx context.Context, early bool) (more bool, err error) {
+	a.batch.fill(a.ledger, a.options.MaxKeys, early)
 	full := len(a.batch.tallies) == a.options.MaxKeys
-	a.parts.ask(&a.batch)
+	if !early {
+		a.parts.ask(&a.batch)
+	}
 	if len(a.batch.tallies) == 0 {
 		return false, nil
 	}
@@ -236,7 +245,7 @@ func (a *Async) meet(ctx context.Context) error {
 	ctx, done := within(ctx, a.clock, a.options.Deadline)
 	defer done()
 	a.began = a.clock.Now()
-	missed, err := a.exchange.Exchange(ctx, b.keys, b.notes, b.keep, a.hear)
+	missed, err := a.exchange.Exchange(ctx, b.keys, b.notes, b.keep, b.all, a.hear)
 	a.counters.exchanges.Add(1)
 	a.counters.sent.Add(int64(len(b.tallies) - len(missed)))
 	a.counters.trip.Store(int64(a.clock.Now() - a.began))
@@ -281,6 +290,7 @@ func (a *Async) settle(missed []int, err error) {
 		a.counters.failures.Add(1)
 		a.ledger.Retell(a.batch.pick(missed))
 	}
+	a.ledger.answered(a.batch.tallies, missed)
 	patience := time.Duration(a.options.Missed) * a.options.Interval
 	was := a.parts.cut
 	a.parts.note(a.batch.tallies, missed, a.began, now, patience)

@@ -68,8 +68,8 @@ func (p pencil) Date(ctx context.Context) (time.Time, error) {
 // undated hides that an exchange has a date.
 type undated struct{ to Exchange }
 
-func (u undated) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
-	return u.to.Exchange(ctx, keys, notes, keep, heard)
+func (u undated) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+	return u.to.Exchange(ctx, keys, notes, keep, all, heard)
 }
 
 // lose has notes of some keys lost from now on.
@@ -79,7 +79,7 @@ func (s *slate) lose(lost func(key string) bool) {
 	s.lost = lost
 }
 
-func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (p pencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
 	wait(ctx, p.delay)
 	type found struct {
 		key          int

@@ -26,7 +26,7 @@ type slowPencil struct {
 	lost  uint64
 }
 
-func (p *slowPencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (p *slowPencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
 	type found struct {
 		key    int
 		author string

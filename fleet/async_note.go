@@ -11,15 +11,20 @@ type batch struct {
 	keys    []string
 	notes   []string
 	keep    []time.Duration
+	all     []bool
 	bytes   []byte
 	ends    []int
 	missed  []Tally
 }
 
-// fill takes from the ledger what is to be told.
-func (b *batch) fill(l *Ledger, most int) {
-	b.tallies = l.Changes(b.tallies[:0], most)
-	b.keys, b.notes, b.keep, b.bytes, b.ends = b.keys[:0], b.notes[:0], b.keep[:0], b.bytes[:0], b.ends[:0]
+// fill takes from the ledger what is to be told, or, in an early round, only what decisions wait for.
+func (b *batch) fill(l *Ledger, most int, early bool) {
+	if early {
+		b.tallies = l.lookups(b.tallies[:0], most)
+	} else {
+		b.tallies = l.Changes(b.tallies[:0], most)
+	}
+	b.keys, b.notes, b.keep, b.all, b.bytes, b.ends = b.keys[:0], b.notes[:0], b.keep[:0], b.all[:0], b.bytes[:0], b.ends[:0]
 	uptime := l.Uptime()
 	for i := range b.tallies {
 		t := &b.tallies[i]
@@ -28,7 +33,7 @@ func (b *batch) fill(l *Ledger, most int) {
 			b.bytes = appendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))
-		b.keep = append(b.keep, keep(t))
+		b.keep, b.all = append(b.keep, keep(t)), append(b.all, t.all)
 	}
 	text := string(b.bytes)
 	from := 0

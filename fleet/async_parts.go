@@ -57,6 +57,7 @@ func (p *parts) ask(b *batch) {
 		}
 		key := Key{byte(g)} // as good as any: there is nothing to tell of it
 		b.tallies = append(b.tallies, Tally{Key: key})
-		b.keys, b.notes, b.keep = append(b.keys, string(key[:])), append(b.notes, ""), append(b.keep, minKeep)
+		b.keys, b.notes = append(b.keys, string(key[:])), append(b.notes, "")
+		b.keep, b.all = append(b.keep, minKeep), append(b.all, false)
 	}
 }

@@ -87,8 +87,8 @@ func TestAsyncOnRedisClusterThreeHostsOwe8(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		limit := headgate.Per(4, 300*24*time.Hour)
 		for _, a := range all {
-			if got := takeAsync(t, a, name, limit, 4); got != 4 {
-				t.Errorf("%s let pass %d, want 4", a.options.Name, got)
+			if d, err := a.Take(t.Context(), headgate.Check{Key: name, Limit: limit, Cost: 4}); err != nil || !d.Allowed {
+				t.Errorf("%s, its first decision: got %+v, %v, want allowed", a.options.Name, d, err)
 			}
 		}
 		agree(t, "when all is known", name, limit, -8, all...)

@@ -15,32 +15,76 @@ type rounds struct {
 	life  context.Context // ends with the rounds
 	end   context.CancelFunc
 	busy  sync.WaitGroup
+	pause func() time.Duration
+	do    func(ctx context.Context, early bool)
 
 	mu      sync.Mutex
 	timer   Timer
+	due     time.Duration // by the clock: when the next round is to begin, if nobody hurries
+	rest    time.Duration // by the clock: before then no early round begins
+	running bool
+	hurried bool // an early round is wanted
 	closing bool
 }
 
-// begin has do called after each pause, which is from the beginning of one round to that of the next.
-func (r *rounds) begin(clock Clock, pause func() time.Duration, do func(context.Context)) {
-	r.clock = clock
-	r.life, r.end = context.WithCancel(context.Background())
-	r.schedule(pause(), pause, do)
-}
+// minRest is how long there is no early round after any round, at the least: as long as that one took, if it took longer. So
+// what is wanted meanwhile is done together, and early rounds take half of the time at most.
+const minRest = 2 * time.Millisecond
 
-func (r *rounds) schedule(after time.Duration, pause func() time.Duration, do func(context.Context)) {
+// begin has do called after each pause, which is from the beginning of one round to that of the next, and early when somebody
+// hurries.
+func (r *rounds) begin(clock Clock, pause func() time.Duration, do func(ctx context.Context, early bool)) {
+	r.clock, r.pause, r.do = clock, pause, do
+	r.life, r.end = context.WithCancel(context.Background())
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.due = clock.Now() + pause()
+	r.schedule()
+}
+
+// schedule has the next round come. It is called with the lock held.
+func (r *rounds) schedule() {
 	if r.closing {
 		return
 	}
+	at := r.due
+	if r.hurried {
+		at = min(at, r.rest)
+	}
 	r.busy.Add(1)
-	r.timer = r.clock.AfterFunc(after, func() {
-		defer r.busy.Done()
-		began := r.clock.Now()
-		do(r.life)
-		r.schedule(max(0, pause()-(r.clock.Now()-began)), pause, do)
-	})
+	r.timer = r.clock.AfterFunc(max(0, at-r.clock.Now()), r.round)
+}
+
+func (r *rounds) round() {
+	defer r.busy.Done()
+	r.mu.Lock()
+	began := r.clock.Now()
+	early := began < r.due
+	if !early {
+		r.due = began + r.pause()
+	}
+	r.running, r.hurried = true, false
+	r.mu.Unlock()
+	r.do(r.life, early)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.clock.Now()
+	r.running, r.rest = false, ended+max(minRest, ended-began)
+	r.schedule()
+}
+
+// hurry has a round come as soon as may be.
+func (r *rounds) hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hurried || r.closing {
+		return
+	}
+	r.hurried = true
+	if !r.running && r.timer.Stop() {
+		r.busy.Done()
+		r.schedule()
+	}
 }
 
 // stop ends the rounds and waits for the one under way, which is cut short when ctx ends.

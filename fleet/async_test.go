@@ -48,6 +48,7 @@ func TestAsyncThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testi
 		all := startAsync(t, 3, newSlate(time.Millisecond), nil)
 		defer closeAsync(t, all...)
 		limit := headgate.PerSecond(4)
+		leftAsync(t, "at first", "k", limit, 4, all...) // all know the key
 		start := time.Now()
 		passed := 0
 		for _, a := range all {
@@ -246,7 +247,10 @@ func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) 
 				start := time.Now()
 				passed := takeAsync(t, all[0], "k", limit, 60)
 				time.Sleep(3 * time.Second)
-				passed += takeAsync(t, all[1], "k", limit, 60)
+				if d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit, Cost: 60}); err != nil || !d.Allowed {
+					t.Fatalf("the first decision: got %+v, %v, want allowed", d, err)
+				}
+				passed += 60
 				talk()
 				if d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -59 || d.Remaining > -55 {
 					t.Errorf("remaining when it has heard of the other: got %d, %v, want about -57", d.Remaining, err)
@@ -295,8 +299,8 @@ func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
 // A stranger is an exchange of which another fleet makes use.
 type stranger struct{ pencil }
 
-func (s stranger) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(int, string, string, time.Duration)) ([]int, error) {
-	missed, err := s.pencil.Exchange(ctx, keys, notes, keep, heard)
+func (s stranger) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+	missed, err := s.pencil.Exchange(ctx, keys, notes, keep, all, heard)
 	return missed, errors.Join(err, foreignError{})
 }
 

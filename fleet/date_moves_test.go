@@ -30,7 +30,7 @@ func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.
 		var d headgate.Decision
 		sh := h.shardOf(&a.key)
 		sh.mu.Lock()
-		err = h.Ledger.take(sh, &a, then, &d)
+		_, err = h.Ledger.take(sh, &a, then, &d)
 		sh.mu.Unlock()
 		if err != nil {
 			t.Fatal(err)

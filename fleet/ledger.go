@@ -70,6 +70,7 @@ type Ledger struct {
 	share   share
 	// attentive is for how long after a key was asked for it is asked for in every other call of Changes.
 	attentive time.Duration
+	learning  learning
 
 	forgot atomic.Int64 // by the clock: when a record was last forgotten that was worth keeping; 0 if none was
 
@@ -124,7 +125,8 @@ func NewLedger(o LedgerOptions) (*Ledger, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Ledger{options: o, began: o.Clock.Now(), attentive: o.Lag / 2}
+	l := &Ledger{options: o, began: o.Clock.Now()}
+	l.setAttentive(o.Lag / 2)
 	l.epoch = o.Epoch.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
@@ -212,6 +214,7 @@ type ask struct {
 	degraded bool
 	shut     bool // denied because nodes are away
 	other    bool // counted by a limit of another kind than the check's
+	patient  bool // waits for a lookup if it has to
 }
 
 // ask prepares a check. It is false for one that is denied without being counted.
@@ -221,7 +224,7 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 			return a, false, err
 		}
 	}
-	a.n, counted = c.Cost, true
+	a.n, a.patient, counted = c.Cost, true, true
 	limit := &c.Limit
 	var other headgate.Limit
 	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
@@ -261,32 +264,52 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	}
 	sh := l.shardOf(&a.key)
 	sh.mu.Lock()
-	err = l.take(sh, &a, now, &d)
+	wait, err := l.take(sh, &a, now, &d)
 	sh.mu.Unlock()
+	if wait == nil {
+		return d, err
+	}
+	if err := l.await(ctx, wait); err != nil {
+		return d, err
+	}
+	a.patient = false
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	_, err = l.take(sh, &a, l.now(), &d)
 	return d, err
 }
 
-// take decides an ask. The shard is locked.
-func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) error {
+// take decides an ask, or returns what has to be waited for before. The shard is locked.
+func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait *lookup, err error) {
 	r := sh.records[a.key]
-	if r == nil {
-		if a.n == 0 || a.n > a.plan.Capacity() {
+	isNew := r == nil
+	if isNew {
+		if l.options.Asks && a.n == 0 && a.plan.shared {
+			r, err = l.add(sh, a.key, a.plan, a.offset, now) // to learn of it; if there is no room, it is not
+		} else if a.n > 0 && a.n <= a.plan.Capacity() {
+			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+				return nil, err
+			}
+		}
+		if r == nil {
 			*d = a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
 			d.Degraded = a.degraded
-			return nil
-		}
-		var err error
-		if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
-			return err
+			return nil, nil
 		}
 	}
 	l.arrive(r, a.plan, now)
+	at := r.at(now)
+	if (r.unlearned || at-r.askedAt > l.learning.cold) && !(isNew && a.n > 0) {
+		if wait := l.see(sh, r, a, now); wait != nil {
+			return wait, nil
+		}
+	}
 	if a.n == 0 || a.n > a.plan.Capacity() {
 		*d = l.look(r, a.n, now)
 		d.Degraded = a.degraded
-		return nil
+		return nil, nil
 	}
-	r.askedAt = r.at(now)
+	r.askedAt = at
 	if l.try(r, a.n, now, d) {
 		l.consumed(sh, r, a.n, now)
 		r.emptied(d, now)
@@ -300,106 +323,5 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) error
 	if a.other && d.Receipt.Units > 0 {
 		d.Receipt.Lease = receiptOf(a.plan.kind)
 	}
-	return nil
-}
-
-// TakeAll decides several checks as one. See [headgate.Limiter].
-func (l *Ledger) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	if err := l.admit(ctx); err != nil {
-		return dst, err
-	}
-	now := l.now()
-	var room [8]ask
-	asks := room[:0]
-	if len(checks) > len(room) {
-		asks = make([]ask, 0, len(checks))
-	}
-	open := true
-	var touched uint64 // shards
-	for i := range checks {
-		a, counted, err := l.ask(&checks[i], now)
-		if err != nil {
-			return dst, err
-		}
-		open = open && counted
-		touched |= 1 << (a.key[0] % shards)
-		asks = append(asks, a)
-	}
-	if err := headgate.ValidateAll(checks); err != nil {
-		return dst, err
-	}
-	// In the order of the shards, so that nobody waits for one who waits for him.
-	for i := range l.shards {
-		if touched>>i&1 == 1 {
-			l.shards[i].mu.Lock()
-		}
-	}
-	defer func() {
-		for i := range l.shards {
-			if touched>>i&1 == 1 {
-				l.shards[i].mu.Unlock()
-			}
-		}
-	}()
-	first := len(dst)
-	for i := range asks {
-		a := &asks[i]
-		d := l.peek(a, now)
-		if a.shut {
-			d = l.shut(&checks[i], now)
-		}
-		open = open && d.Allowed
-		dst = append(dst, d)
-	}
-	if !open {
-		for i := range asks {
-			l.turnedDown(&asks[i], &dst[first+i], now)
-		}
-		return dst, nil
-	}
-	for i := range asks {
-		if err := l.take(l.shardOf(&asks[i].key), &asks[i], now, &dst[first+i]); err != nil {
-			l.undo(asks[:i], dst[first:first+i], now)
-			return dst[:first], err
-		}
-	}
-	return dst, nil
-}
-
-// peek tells what a take would answer.
-func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
-	r := l.shardOf(&a.key).records[a.key]
-	if r == nil {
-		d := a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
-		d.Degraded = a.degraded
-		return d
-	}
-	l.arrive(r, a.plan, now)
-	d := l.look(r, a.n, now)
-	d.Degraded = a.degraded
-	return d
-}
-
-// turnedDown makes of a peek the answer to a check that takes nothing, as another one denied.
-func (l *Ledger) turnedDown(a *ask, d *headgate.Decision, now moment) {
-	sh := l.shardOf(&a.key)
-	if r := sh.records[a.key]; r != nil && a.n > 0 {
-		r.denied = r.denied || !d.Allowed
-		r.askedAt = r.at(now)
-		l.asked(sh, r)
-	}
-	if d.Allowed && a.n > 0 {
-		look := *a
-		look.n = 0
-		*d = l.peek(&look, now)
-	}
-}
-
-// undo gives back what was taken a moment ago.
-func (l *Ledger) undo(asks []ask, taken []headgate.Decision, now moment) {
-	for i := range asks {
-		if r := l.shardOf(&asks[i].key).records[asks[i].key]; r != nil && taken[i].Receipt.Units > 0 {
-			l.give(r, taken[i].Receipt.Units, taken[i].Receipt, now)
-		}
-	}
+	return nil, nil
 }

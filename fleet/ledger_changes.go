@@ -28,6 +28,11 @@ func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	return dst
 }
 
+// lookups appends what there is to tell of the keys that decisions wait for, as Changes does for all.
+func (l *Ledger) lookups(dst []Tally, most int) []Tally {
+	return l.changesOf(dst, lookupClass, int(l.counters.turns.Load()), len(dst)+most, l.now())
+}
+
 // changesOf appends what is in the queues of a class, until dst is as long as it may be. Each time another shard is first.
 func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) []Tally {
 	for i := range l.shards {
@@ -46,7 +51,7 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 			}
 			l.roll(r, now)
 			dst = append(dst, r.tell(now))
-			r.class, r.told, r.speak = none, r.total, false
+			r.class, r.told, r.speak, r.exchanged = none, r.total, false, r.at(now)
 			if l.fresh(r, now) {
 				sh.stay(r, soon)
 			}
@@ -66,7 +71,7 @@ func (l *Ledger) Retell(tallies []Tally) {
 			if r.start == t.Start {
 				r.told = min(r.told, t.told)
 			}
-			r.speak = true // whatever was known: nobody can tell now
+			r.speak, r.exchanged = true, 0 // whatever was known: nobody can tell now
 			l.changed(sh, r)
 		}
 		sh.mu.Unlock()

@@ -1,6 +1,10 @@
 package fleet
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+	"time"
+)
 
 // A ledger that hears only of keys that it asks for goes on asking for a while: others may tell of what they consumed at
 // the same time a moment later, and what they consume in the meantime counts when the key is asked for again. Records
@@ -17,6 +21,15 @@ const (
 // fresh tells whether others may still have to tell of what they consumed when a key was last asked for.
 func (l *Ledger) fresh(r *record, now moment) bool {
 	return l.options.Asks && r.at(now)-r.askedAt < l.attentive.Microseconds()
+}
+
+// setAttentive has keys asked for in every other call of Changes for so long after they were asked for here, and learned again
+// when they have been left alone for longer.
+func (l *Ledger) setAttentive(d time.Duration) {
+	l.attentive, l.learning.cold = d, d.Microseconds()
+	if !l.options.Asks {
+		l.learning.cold = math.MaxInt64
+	}
 }
 
 // stay puts a record into a list, and takes it from the one it was in: it is in one at most.

@@ -23,9 +23,10 @@ type record struct {
 	returned bool  // there is something in back
 	wasReset bool
 	speak    bool // others should hear of the level
-	gone     bool
-	void     bool    // the key was reset: totals say more than what counts
-	here     counter // what counts as consumed, by whomever
+	// unlearned is set while it is not known what others consumed; see learning.
+	unlearned bool
+	void      bool    // the key was reset: totals say more than what counts
+	here      counter // what counts as consumed, by any node
 
 	key    Key
 	alone  *counter // what this node consumed by itself, if LocalCap bounds that
@@ -49,6 +50,9 @@ type record struct {
 	owedOf int64
 	over   int64 // the deepest debt that news has caused since there was none
 	seen   []seen
+
+	exchanged int64   // when others were last asked for it; 0 if they have not answered yet
+	lookup    *lookup // what decisions wait for; nil if none does
 
 	oldest int64 // when the first record began of all that were heard of, and this one
 	joined int64 // when a level of others was last taken over; 0 if never
@@ -288,6 +292,7 @@ func (r *record) tally(now moment) Tally {
 	t := Tally{
 		Key: r.key, Limit: r.plan.limit, Start: r.start, Total: r.total, Level: r.level(now),
 		Offset: r.offset, Reset: r.wasReset, told: r.told, speak: r.speak,
+		unlearned: r.unlearned, all: r.exchanged == 0, born: r.born,
 	}
 	if r.plan.windowed() {
 		t.Window = r.window

@@ -34,7 +34,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 		}
 	}
 	l.arrive(r, a.plan, now)
-	r.askedAt = r.at(now)
+	l.touch(sh, r, now)
 	d = l.charge(r, a.n, now)
 	l.consumed(sh, r, d.Receipt.Units, now)
 	r.emptied(&d, now)

@@ -23,7 +23,10 @@ type shard struct {
 	// many there are. One whose heat grows is put into another queue, and not taken from the one it was in; an entry counts
 	// only if the record says that it is there.
 	queues [classes]queue
-	ready  atomic.Uint32   // which queues are not empty
+	ready  atomic.Uint32 // which queues are not empty
+
+	unlearned atomic.Int32 // records; see learning
+
 	linger [gaps][]*record // see linger
 	_      [64]byte        // so that shards have lines of the cache of their own
 }
@@ -67,6 +70,9 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 	}
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
+	if l.options.Asks && p.shared {
+		l.unlearn(sh, r)
+	}
 	return r, nil
 }
 
@@ -130,7 +136,8 @@ func (l *Ledger) drop(sh *shard, r *record) {
 	sh.list = sh.list[:last]
 	delete(sh.records, r.key)
 	sh.leave(r)
-	r.gone, r.class = true, none
+	sh.release(r, true)
+	r.class = none
 }
 
 // changed queues a record of which there is something to tell, by how much that is.

@@ -30,6 +30,10 @@ type LedgerStats struct {
 	// Evicted is how many keys were forgotten before their time, Full how many new ones were refused, and Unheard how many
 	// tallies were not heeded, because there was no room.
 	Evicted, Full, Unheard int64
+	// Lookups is how many keys were learned from others: new ones, and those that were left alone for a while. LookupWaits is how
+	// many decisions waited for that. LookupsDropped is how many did not, or not to the end, and went by this node's own counter:
+	// too many were waiting, or there was no answer in time.
+	Lookups, LookupWaits, LookupsDropped int64
 	// Crowded is how often a record knew of too many peers and forgot one.
 	Crowded int64
 }
@@ -78,6 +82,7 @@ func (l *Ledger) Stats() LedgerStats {
 		Absorbed: c.absorbed.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Unheard: c.unheard.Load(),
 		Crowded: c.crowded.Load(), Levelled: c.levelled.Load(),
+		Lookups: l.learning.lookups.Load(), LookupWaits: l.learning.waits.Load(), LookupsDropped: l.learning.dropped.Load(),
 	}
 	c.mu.Lock()
 	s.Lag, s.LagMax = c.lag, max(c.most[0], c.most[1])

@@ -41,6 +41,11 @@ type Tally struct {
 	// this node consumed the writer may know, if bounded.
 	sent    int64
 	bounded bool
+
+	// unlearned says that it is not known what others consumed, all that nothing of theirs was heard, and born is when the record
+	// was added.
+	unlearned, all bool
+	born           time.Duration
 }
 
 // A Peer is another node, or one incarnation of it: a node that starts again begins with nothing consumed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +17,12 @@ var _ headgate.Limiter = (*Region)(nil)
 type RegionBook interface {
 	// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which
 	// window (0 if there are none), how much, and how much of that was reported before. Of the nodes that report a key, one
-	// speaks for the region, for as long as hold and again. reported is called with whether it is this one, since when the
-	// region has kept account, and of how much; missed are the indices of keys for which it was not. A node that starts again
-	// has another name.
-	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, keep []time.Duration, hold time.Duration,
-		reported func(key int, speaks bool, start, total, now int64)) (missed []int, err error)
+	// speaks for the region, for as long as hold and again. learned says whether this node knows what other regions consumed.
+	// reported is called with whether this node speaks, whether one that spoke within two holds was learned, since when the region
+	// has kept account, and of how much; missed are the indices of keys for which it was not. A node that starts again has
+	// another name.
+	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool, keep []time.Duration,
+		hold time.Duration, reported func(key int, speaks, known bool, start, total, now int64)) (missed []int, err error)
 	// Settle takes note of what other regions say that they consumed: since when, how much, when they said so, how much it can be in all,
 	// and how much of it can be news if that record is known. It calls news with how much was not known, once for the whole region, and whether
 	// nothing was known of that region, it said more than can be, or less than before. Of more than can be, what can is news
@@ -137,17 +137,18 @@ func NewRegion(lo LedgerOptions, store headgate.Limiter, book RegionBook, x Exch
 	}
 	// What a node consumed while another speaks is told by that one, or, if it does not speak again for an interval, by this one:
 	// so it must report once more after that.
-	l.attentive = 2 * o.Interval
+	l.setAttentive(2 * o.Interval)
 	g := &Region{inner: store, book: book, exchange: x, options: o, ledger: l, clock: l.options.Clock, keys: make(map[Key]*regionKey)}
 	g.strangers.tell = o.OnEvent
 	g.life = (&AsyncOptions{Name: o.Node}).Author()
 	g.last = g.clock.Now()
 	g.calendar = newCalendar(x, l, o.Deadline, o.OnEvent)
-	g.rounds.begin(g.clock, spread(o.Interval, o.Rand), func(ctx context.Context) {
-		if g.since == 0 {
+	l.startLearning(g.rounds.hurry)
+	g.rounds.begin(g.clock, spread(o.Interval, o.Rand), func(ctx context.Context, early bool) {
+		if g.since == 0 && !early {
 			g.calendar.turn(ctx)
 		}
-		_, _ = g.round(ctx)
+		_, _ = g.round(ctx, early)
 	})
 	return g, nil
 }
@@ -157,26 +158,48 @@ func (g *Region) AskDate(ctx context.Context) error { return g.calendar.askNow(c
 
 // Close tells the other regions what they don't know yet, as long as ctx lasts, and ends what NewRegion began.
 func (g *Region) Close(ctx context.Context) error {
-	return g.rounds.finish(ctx, g.round, g.ledger)
+	return g.rounds.finish(ctx, func(ctx context.Context) (bool, error) { return g.round(ctx, false) }, g.ledger)
 }
 
 // Take decides one check by the region's store. See [headgate.Limiter].
 func (g *Region) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	var k witnessKey
+	if wait := g.ledger.foresee(&c, &k); wait != nil {
+		if err := g.ledger.await(ctx, wait); err != nil {
+			return headgate.Decision{}, err
+		}
+	}
 	d, err := g.inner.Take(ctx, c)
 	if err == nil && c.Cost > 0 {
-		g.ledger.witness(&c, &d)
+		g.ledger.witness(&c, &k, &d)
 	}
 	return d, err
 }
 
 // TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
 func (g *Region) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+	var room [8]witnessKey
+	keys := room[:]
+	if len(checks) > len(room) {
+		keys = make([]witnessKey, len(checks))
+	}
+	var waits []*lookup
+	for i := range checks {
+		if wait := g.ledger.foresee(&checks[i], &keys[i]); wait != nil {
+			waits = append(waits, wait)
+		}
+	}
+	if waits != nil {
+		if err := g.ledger.await(ctx, waits...); err != nil {
+			return dst, err
+		}
+	}
 	first := len(dst)
 	dst, err := g.inner.TakeAll(ctx, checks, dst)
 	if err == nil {
 		for i := range checks {
 			if d := &dst[first+i]; checks[i].Cost > 0 && d.Limit > 0 {
-				g.ledger.witness(&checks[i], d)
+				g.ledger.witness(&checks[i], &keys[i], d)
 			}
 		}
 	}
@@ -187,7 +210,9 @@ func (g *Region) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 func (g *Region) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	d, err := g.inner.Charge(ctx, c)
 	if err == nil {
-		g.ledger.witness(&c, &d)
+		var k witnessKey
+		k.plan, k.key, _ = g.ledger.told(&c)
+		g.ledger.witness(&c, &k, &d)
 	}
 	return d, err
 }
@@ -227,62 +252,5 @@ func (g *Region) Stats() RegionStats {
 	return RegionStats{
 		AsyncStats: g.counters.stats(g.ledger, g.calendar), Charged: g.region.charged.Load(), Lost: g.region.lost.Load(),
 		Owed: g.region.owed.Load(), Spoken: g.region.spoken.Load(), StoreOff: time.Duration(g.homeOff.Load()),
-	}
-}
-
-// chargers is how many charges are under way at once.
-const chargers = 32
-
-// chargeAll charges what is owed to the region's store.
-func (g *Region) chargeAll(ctx context.Context) {
-	places := make(chan struct{}, chargers)
-	var group sync.WaitGroup
-	for key, k := range g.keys {
-		if k.owed <= 0 {
-			continue
-		}
-		check, ok := g.ledger.checkOf(key)
-		if !ok { // nobody has asked for long, and what is owed has been repaid since
-			k.owed = 0
-			continue
-		}
-		check.Cost = min(k.owed, headgate.MaxCount)
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			g.charge(ctx, key, check, k)
-		})
-	}
-	group.Wait()
-	var owed int64
-	for _, k := range g.keys {
-		owed += k.owed
-	}
-	g.region.owed.Store(owed)
-}
-
-func (g *Region) charge(ctx context.Context, key Key, c headgate.Check, k *regionKey) {
-	d, err := g.inner.Charge(ctx, c)
-	if err != nil {
-		// It may have been charged, and is not charged again.
-		g.region.lost.Add(c.Cost)
-		k.owed -= c.Cost
-		return
-	}
-	charged := d.Receipt.Units
-	if d.Degraded {
-		charged = c.Cost
-	} else {
-		g.ledger.standing(key, &d)
-	}
-	k.owed -= charged
-	k.charged += charged
-	k.level += charged
-	g.region.charged.Add(charged)
-	if debt := k.owed - d.Remaining; debt > k.over {
-		g.ledger.counters.over(debt, debt-max(0, k.over))
-		k.over = debt
-	} else if d.Remaining >= d.Limit {
-		k.over = 0
 	}
 }

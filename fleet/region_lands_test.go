@@ -21,7 +21,7 @@ type homeBook struct {
 type homeKey struct {
 	start, window, total int64
 	speaker              string
-	until                int64
+	until, learned       int64
 	nodes, regions       map[string][2]int64 // start and total
 	said                 map[string]int64    // of regions
 	leaped               map[string]bool
@@ -29,8 +29,8 @@ type homeKey struct {
 
 func newHomeBook() *homeBook { return &homeBook{keys: make(map[string]*homeKey)} }
 
-func (b *homeBook) Report(_ context.Context, node string, keys []string, starts, windows, totals, told []int64, _ []time.Duration, hold time.Duration,
-	reported func(int, bool, int64, int64, int64),
+func (b *homeBook) Report(_ context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool,
+	_ []time.Duration, hold time.Duration, reported func(int, bool, bool, int64, int64, int64),
 ) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +42,7 @@ func (b *homeBook) Report(_ context.Context, node string, keys []string, starts,
 			b.keys[name] = k
 		}
 		if windows[i] < k.window {
-			reported(i, false, k.start, k.total, now)
+			reported(i, false, true, k.start, k.total, now)
 			continue
 		}
 		if windows[i] > k.window {
@@ -64,8 +64,11 @@ func (b *homeBook) Report(_ context.Context, node string, keys []string, starts,
 		speaks := k.speaker == node || k.until < now
 		if speaks {
 			k.speaker, k.until = node, now+hold.Microseconds()
+			if learned[i] {
+				k.learned = now
+			}
 		}
-		reported(i, speaks, k.start, k.total, now)
+		reported(i, speaks, now-k.learned <= 2*hold.Microseconds(), k.start, k.total, now)
 	}
 	return nil, nil
 }

@@ -30,6 +30,8 @@ type regionKey struct {
 // A report is what the book says of one key.
 type report struct {
 	speaks            bool
+	known             bool // the region knows what others consumed
+	failed            bool // the book or the exchange did not answer for it
 	start, total, now int64
 }
 
@@ -41,48 +43,61 @@ type hearsay struct {
 	tally  Tally
 }
 
-// round makes one exchange. It tells whether there may be more to tell.
-func (g *Region) round(ctx context.Context) (more bool, err error) {
+// round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to tell.
+func (g *Region) round(ctx context.Context, early bool) (more bool, err error) {
 	b := &g.batch
-	b.fill(g.ledger, g.options.MaxKeys)
+	b.fill(g.ledger, g.options.MaxKeys, early)
 	g.turn++
+	var reports []report
 	if len(b.tallies) > 0 {
-		err = g.exchangeAll(ctx)
+		reports, err = g.exchangeAll(ctx)
 	}
 	charging, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
-	g.chargeAll(charging)
-	g.sweep()
+	if early {
+		g.chargeBatch(charging)
+	} else {
+		g.chargeAll(charging)
+		g.sweep()
+	}
+	g.learned(ctx, reports)
 	return len(b.tallies) == g.options.MaxKeys, err
 }
 
-func (g *Region) exchangeAll(ctx context.Context) error {
-	reports, missed, err := g.report(ctx)
+func (g *Region) exchangeAll(ctx context.Context) ([]report, error) {
+	reports, missed, err := g.report(ctx, g.batch.tallies, false)
+	for _, i := range missed {
+		reports[i].failed = true
+	}
 	g.settle(missed, err) // its own Redis is no other region; but what is not added up is told again
 	speaking := g.speaking(reports)
 	g.region.spoken.Store(int64(len(speaking)))
 	if len(speaking) == 0 {
-		return err
+		return reports, err
 	}
 	heard, abroad := g.goAbroad(ctx, reports, speaking)
-	return errors.Join(err, abroad, g.bringHome(ctx, reports, heard))
+	return reports, errors.Join(err, abroad, g.bringHome(ctx, reports, heard))
 }
 
-// report adds up what this node consumed with the others of its region.
-func (g *Region) report(ctx context.Context) ([]report, []int, error) {
-	b := &g.batch
-	n := len(b.tallies)
+// report adds up what this node consumed with the others of its region, and tells them whether it knows what other regions
+// consumed: of all keys if learned, else of those that are.
+func (g *Region) report(ctx context.Context, tallies []Tally, learned bool) ([]report, []int, error) {
+	n := len(tallies)
+	keys, keeps, knows := make([]string, n), make([]time.Duration, n), make([]bool, n)
 	starts, windows, totals, told := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
-	for i := range b.tallies {
-		t := &b.tallies[i]
+	for i := range tallies {
+		t := &tallies[i]
+		keys[i], keeps[i], knows[i] = string(t.Key[:]), keep(t), learned || !t.unlearned
 		starts[i], windows[i], totals[i], told[i] = t.Start.Microseconds(), t.Window, t.Total, t.told
 	}
 	reports := make([]report, n)
 	ctx, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
 	asked := g.clock.Now()
-	missed, err := g.book.Report(ctx, g.life, b.keys, starts, windows, totals, told, b.keep, g.options.Interval,
-		func(key int, speaks bool, start, total, now int64) { reports[key] = report{speaks, start, total, now} })
+	missed, err := g.book.Report(ctx, g.life, keys, starts, windows, totals, told, knows, keeps, g.options.Interval,
+		func(key int, speaks, known bool, start, total, now int64) {
+			reports[key] = report{speaks: speaks, known: known, start: start, total: total, now: now}
+		})
 	g.compare(reports, asked)
 	return reports, missed, err
 }
@@ -156,8 +171,9 @@ func (g *Region) stand(k *regionKey, t *Tally, r *report) {
 func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int) ([]hearsay, error) {
 	b := &g.batch
 	keys, notes, keep := make([]string, len(speaking)), make([]string, len(speaking)), make([]time.Duration, len(speaking))
+	whole := make([]bool, len(speaking))
 	for n, i := range speaking {
-		keys[n], keep[n] = b.keys[i], b.keep[i]
+		keys[n], keep[n], whole[n] = b.keys[i], b.keep[i], b.all[i]
 		r, k := &reports[i], g.keys[b.tallies[i].Key]
 		if k.total == r.total && k.start == r.start {
 			continue // others know it
@@ -170,7 +186,7 @@ func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int)
 	defer done()
 	var all []hearsay
 	g.began = g.clock.Now()
-	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, func(key int, author, note string, age time.Duration) {
+	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, whole, func(key int, author, note string, age time.Duration) {
 		h := hearsay{}
 		from, ok := peerOf(author)
 		uptime, read := readNote(note, &h.tally)
@@ -202,6 +218,7 @@ func (g *Region) goAbroad(ctx context.Context, reports []report, speaking []int)
 	}
 	for _, n := range missed {
 		if n >= 0 && n < len(speaking) {
+			reports[speaking[n]].failed = true
 			g.keys[b.tallies[speaking[n]].Key].total = -1 // to be told again
 			g.ledger.Retell(b.tallies[speaking[n] : speaking[n]+1])
 		}
@@ -266,7 +283,7 @@ func (g *Region) bringHome(ctx context.Context, reports []report, heard []hearsa
 	}
 	ctx, done := within(ctx, g.clock, g.options.Deadline)
 	defer done()
-	_, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep, func(i int, units int64, first, leaped, fell bool) {
+	missed, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep, func(i int, units int64, first, leaped, fell bool) {
 		switch h := &heard[i]; {
 		case leaped:
 			g.refuse(h, whyLeaped)
@@ -275,6 +292,9 @@ func (g *Region) bringHome(ctx context.Context, reports []report, heard []hearsa
 		}
 		g.heed(&heard[i], &reports[heard[i].key], units, first)
 	})
+	for _, i := range missed {
+		reports[heard[i].key].failed = true
+	}
 	if err != nil {
 		g.counters.failures.Add(1)
 	}

@@ -6,22 +6,46 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// witness notes what another limiter decided, and that this node consumed it. Keys are told by; what is needed to charge
-// them later is kept.
-func (l *Ledger) witness(c *headgate.Check, d *headgate.Decision) {
-	p, key, ok := l.told(c)
-	if !ok {
+// witness notes what another limiter decided on a check, and that this node consumed it.
+func (l *Ledger) witness(c *headgate.Check, k *witnessKey, d *headgate.Decision) {
+	if k.plan == nil {
 		return
 	}
-	now := l.now()
-	sh := l.shardOf(&key)
+	p, now := k.plan, l.now()
+	sh := l.shardOf(&k.key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	r := sh.records[key]
+	r, err := l.witnessed(sh, c, k, now)
+	if err != nil {
+		return // it is counted by the region, and not told; Stats.Full says so
+	}
+	l.arrive(r, p, now)
+	l.touch(sh, r, now)
+	r.elsewhere, r.elsewhereAt = p.Capacity()-d.Remaining, r.at(now)
+	if units := d.Receipt.Units; units > 0 {
+		own := l.charge(r, units, now)
+		r.emptied(&own, now)
+		l.consumed(sh, r, units, now)
+		r.denied = false
+		return
+	}
+	r.denied = !d.Allowed
+	l.asked(sh, r)
+}
+
+// A witnessKey is what a check that another limiter decides on is counted by, if others are told of it.
+type witnessKey struct {
+	plan *plan // nil if they are not
+	key  Key
+}
+
+// witnessed returns the record of a check, with what is needed to charge it later. The shard is locked.
+func (l *Ledger) witnessed(sh *shard, c *headgate.Check, k *witnessKey, now moment) (*record, error) {
+	r := sh.records[k.key]
 	if r == nil {
 		var err error
-		if r, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
-			return // it is counted by the region, and not told; Stats.Full says so
+		if r, err = l.add(sh, k.key, k.plan, k.plan.Offset(c.Key), now); err != nil {
+			return nil, err
 		}
 	}
 	if r.check == nil || r.check.Limit != c.Limit {
@@ -29,17 +53,36 @@ func (l *Ledger) witness(c *headgate.Check, d *headgate.Decision) {
 			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure, Safe: c.Safe,
 		}
 	}
-	l.arrive(r, p, now)
-	r.askedAt = r.at(now)
-	r.elsewhere, r.elsewhereAt = p.Capacity()-d.Remaining, r.at(now)
-	if units := d.Receipt.Units; units > 0 {
-		own := l.charge(r, units, now)
-		r.emptied(&own, now)
-		l.consumed(sh, r, units, now)
-		return
+	return r, nil
+}
+
+// foresee notes that another limiter is about to decide on a check. It returns what has to be waited for before, or nil.
+func (l *Ledger) foresee(c *headgate.Check, k *witnessKey) *lookup {
+	var ok bool
+	if k.plan, k.key, ok = l.told(c); !ok {
+		k.plan = nil
+		return nil
 	}
-	r.denied = !d.Allowed
-	l.asked(sh, r)
+	now := l.now()
+	sh := l.shardOf(&k.key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[k.key]
+	isNew := r == nil
+	if isNew {
+		var err error
+		if r, err = l.witnessed(sh, c, k, now); err != nil {
+			return nil // it is not learned
+		}
+	}
+	switch {
+	case isNew && c.Cost > 0: // this is the first decision
+	case !r.unlearned && r.at(now)-r.askedAt <= l.learning.cold:
+	case r.denied: // consumption elsewhere does not change that
+	default:
+		return l.see(sh, r, &ask{patient: true}, now)
+	}
+	return nil
 }
 
 // told returns by what a check that others are told of is counted.

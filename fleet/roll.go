@@ -132,7 +132,7 @@ func NewRoll(ctx context.Context, book RollBook, o RollOptions) (*Roll, error) {
 	r.live.Store(1)
 	r.known.Store(1)
 	r.beat(ctx)
-	r.rounds.begin(r.clock, func() time.Duration { return o.Every }, r.beat)
+	r.rounds.begin(r.clock, func() time.Duration { return o.Every }, func(ctx context.Context, _ bool) { r.beat(ctx) })
 	return r, nil
 }
 

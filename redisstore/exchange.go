@@ -48,8 +48,12 @@ const places = 64
 type place struct {
 	epoch    string
 	version  int64            // the highest that was seen in this epoch
-	versions map[string]int64 // up to which notes of a key are known, for keys of the latest exchange
+	versions map[string]int64 // up to which notes of a key are known, for keys of the latest exchanges
 }
+
+// maxVersions is of how many keys a place remembers that. When there are more it begins with those of the latest exchange, and
+// notes of the others are heard once more.
+const maxVersions = 1024
 
 // BoardOptions are the settings of a Board.
 type BoardOptions struct {
@@ -133,13 +137,16 @@ func appendNoteNumber(b []byte, n int64) []byte {
 }
 
 // Exchange leaves notes and calls heard for those of others. See fleet.Exchange.
-func (b *Board) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, heard func(key int, author, note string, age time.Duration)) (missed []int, err error) {
+func (b *Board) Exchange(
+	ctx context.Context, keys, notes []string, keep []time.Duration, whole []bool,
+	heard func(key int, author, note string, age time.Duration),
+) (missed []int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, err := b.store.admit(ctx); err != nil {
 		return all(len(keys)), err
 	}
-	errands, err := b.errands(keys, notes, keep)
+	errands, err := b.errands(keys, notes, keep, whole)
 	if err != nil {
 		return all(len(keys)), err
 	}
@@ -178,7 +185,7 @@ func all(n int) []int {
 }
 
 // errands sorts keys by place.
-func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, error) {
+func (b *Board) errands(keys, notes []string, keep []time.Duration, whole []bool) ([]*errand, error) {
 	var byPlace [places]*errand
 	var list []*errand
 	if len(keys) == 0 { // to find out whether there is anybody
@@ -198,7 +205,11 @@ func (b *Board) errands(keys, notes []string, keep []time.Duration) ([]*errand, 
 		var name [nameBytes]byte
 		size := ascii85.Encode(name[:], []byte(key))
 		e.keys = append(e.keys, e.keys[0]+string(name[:size]))
-		arg := appendNoteNumber(make([]byte, 0, 2*noteNumber+len(notes[i])), b.places[at].versions[key])
+		since := b.places[at].versions[key]
+		if whole[i] {
+			since = 0
+		}
+		arg := appendNoteNumber(make([]byte, 0, 2*noteNumber+len(notes[i])), since)
 		arg = appendNoteNumber(arg, keep[i].Milliseconds())
 		e.args = append(e.args, string(append(arg, notes[i]...)))
 		e.index = append(e.index, i)
@@ -295,7 +306,10 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 	if was.epoch == epoch && version <= was.version { // by a replica that had not heard of the latest
 		b.lost |= 1 << e.place
 	}
-	known := make(map[string]int64, len(e.index))
+	known := was.versions
+	if was.epoch != epoch || version <= was.version || known == nil || len(known)+len(e.index) > maxVersions {
+		known = make(map[string]int64, len(e.index))
+	}
 	for _, i := range e.index {
 		known[keys[i]] = version
 	}

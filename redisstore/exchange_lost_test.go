@@ -53,7 +53,7 @@ func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 	report := func(node string, window time.Time, start, total int64) (speaks bool, sum int64) {
 		t.Helper()
 		missed, err := book.Report(t.Context(), node, []string{noteKeyOf("x")}, []int64{start}, []int64{window.UnixMicro()}, []int64{total}, []int64{0},
-			[]time.Duration{5 * time.Minute}, time.Microsecond, func(_ int, s bool, _, total, _ int64) { speaks, sum = s, total })
+			[]bool{true}, []time.Duration{5 * time.Minute}, time.Microsecond, func(_ int, s, _ bool, _, total, _ int64) { speaks, sum = s, total })
 		if err != nil || len(missed) > 0 {
 			t.Fatalf("missed %v, %v", missed, err)
 		}
@@ -164,7 +164,7 @@ func TestANoteThatIsKeptShortlyDoesNotCutThePlaceOfOneThatIsKeptLong(t *testing.
 	a := newReader(t, open(t, server.URL(), Options{Secret: testSecret}), "a", 1)
 	leave := func(name string, keep time.Duration) {
 		t.Helper()
-		_, err := a.Exchange(t.Context(), []string{noteKeyOf(name)}, []string{"1"}, []time.Duration{keep}, func(int, string, string, time.Duration) {})
+		_, err := a.Exchange(t.Context(), []string{noteKeyOf(name)}, []string{"1"}, []time.Duration{keep}, []bool{false}, func(int, string, string, time.Duration) {})
 		if err != nil {
 			t.Fatal(err)
 		}

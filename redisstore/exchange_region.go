@@ -35,12 +35,24 @@ func (s *Store) RegionBook(name string) (*RegionBook, error) {
 
 // Report adds what a node consumed to what the region did, once however often it is reported: since when, in which window (0
 // if there are none), how much, and how much of that was reported before. A node that starts again needs another name. One
-// node speaks for the region for as long as hold, for each key. reported is called with whether it is this one, when the
+// node speaks for the region for as long as hold, for each key. learned says whether the node knows what other regions
+// consumed. reported is called with whether this node speaks, whether the speaker has known of other regions of late, when the
 // region's record began, how much was consumed since, and the server's time, in µs.
-func (b *RegionBook) Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, keep []time.Duration, hold time.Duration, reported func(key int, speaks bool, start, total, now int64)) (missed []int, err error) {
+func (b *RegionBook) Report(
+	ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool, keep []time.Duration,
+	hold time.Duration, reported func(key int, speaks, known bool, start, total, now int64),
+) (missed []int, err error) {
 	return b.run(ctx, keys, []string{"report", node, decimal(hold.Microseconds())}, func(i int) []string {
-		return []string{decimal(starts[i]), decimal(windows[i]), decimal(totals[i]), decimal(told[i]), decimal(keep[i].Milliseconds())}
-	}, 1, 3, func(i int, head, parts []int64) { reported(i, parts[0] == 1, parts[1], parts[2], head[0]) })
+		knows := "0"
+		if learned[i] {
+			knows = "1"
+		}
+		return []string{
+			decimal(starts[i]), decimal(windows[i]), decimal(totals[i]), decimal(told[i]), knows, decimal(keep[i].Milliseconds()),
+		}
+	}, 1, 4, func(i int, head, parts []int64) {
+		reported(i, parts[0] == 1, parts[1] == 1, parts[2], parts[3], head[0])
+	})
 }
 
 // Settle takes note of what other regions consumed, and calls news with what was not known, once for the whole region, and

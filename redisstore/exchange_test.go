@@ -41,7 +41,7 @@ func (r *reader) leave(pairs ...string) (heard map[string][]string, missed []int
 	heard = make(map[string][]string)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	missed, err = r.Exchange(ctx, keys, notes, keep, func(key int, author, note string, age time.Duration) {
+	missed, err = r.Exchange(ctx, keys, notes, keep, make([]bool, len(keys)), func(key int, author, note string, age time.Duration) {
 		heard[pairs[2*key]] = append(heard[pairs[2*key]], author+"="+note)
 		r.ages = append(r.ages, age)
 	})
@@ -131,7 +131,7 @@ func TestBoardWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
 	server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := a.Exchange(ctx, nil, nil, nil, nil); err == nil {
+	if _, err := a.Exchange(ctx, nil, nil, nil, nil, nil); err == nil {
 		t.Error("when the server is gone: got no error")
 	}
 }
@@ -209,7 +209,7 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		got = nil
-		if _, err := b.Exchange(ctx, []string{noteKeyOf("x")}, []string{"2"}, []time.Duration{50 * time.Millisecond}, hear); err != nil {
+		if _, err := b.Exchange(ctx, []string{noteKeyOf("x")}, []string{"2"}, []time.Duration{50 * time.Millisecond}, []bool{false}, hear); err != nil {
 			t.Fatal(err)
 		}
 		b.places[int('x')%places] = place{} // hear all
@@ -245,7 +245,7 @@ func TestBoardNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
 // nameOf returns the last part of a key in Redis.
 func nameOf(name string) string {
 	b := &Board{store: &Store{}}
-	e, err := b.errands([]string{noteKeyOf(name)}, []string{""}, []time.Duration{0})
+	e, err := b.errands([]string{noteKeyOf(name)}, []string{""}, []time.Duration{0}, []bool{false})
 	if err != nil {
 		panic(err)
 	}
@@ -282,7 +282,7 @@ func TestBoardMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
 		pairs = append(pairs, keys[i], "note")
 	}
 	a.mustLeave(heard{}, pairs...)
-	errands, err := a.errands([]string{noteKeyOf(keys[0])}, []string{""}, []time.Duration{0})
+	errands, err := a.errands([]string{noteKeyOf(keys[0])}, []string{""}, []time.Duration{0}, []bool{false})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestBoardMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
 	for _, key := range keys {
 		named, notes, keep = append(named, noteKeyOf(key)), append(notes, "again"), append(keep, time.Minute)
 	}
-	missed, err := a.Exchange(ctx, named, notes, keep, func(int, string, string, time.Duration) {})
+	missed, err := a.Exchange(ctx, named, notes, keep, make([]bool, len(named)), func(int, string, string, time.Duration) {})
 	if err == nil || len(missed) == 0 || len(missed) > 50 || !slices.Contains(missed, 0) {
 		t.Errorf("with one server of three away: missed %d of 64, %v, want a third and an error", len(missed), err)
 	}
@@ -314,7 +314,7 @@ func TestBoardRefusesBadInput(t *testing.T) {
 		t.Error("Roll with a space: got no error")
 	}
 	b := newReader(t, s, "a", 1)
-	if missed, err := b.Exchange(t.Context(), []string{"short"}, []string{""}, []time.Duration{0}, nil); err == nil || len(missed) != 1 {
+	if missed, err := b.Exchange(t.Context(), []string{"short"}, []string{""}, []time.Duration{0}, []bool{false}, nil); err == nil || len(missed) != 1 {
 		t.Errorf("a short key: missed %v, %v, want 1 and an error", missed, err)
 	}
 	if err := s.Close(); err != nil {

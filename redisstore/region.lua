@@ -1,15 +1,17 @@
 -- The nodes of a region add up what they consumed, and take note of what other regions did, once for all of them.
 --
 -- KEYS    a hash a key: s (when this record began, in µs), w (the window it is of, 0 if there are none), t (what the region
---         consumed since), x and X (which node speaks for the region, and until when), n‹node› (what a node has reported),
+--         consumed since), x and X (which node speaks for the region, and until when), k (when it last knew what other regions
+--         consumed, in µs), n‹node› (what a node has reported),
 --         b‹region› (what is known of another region: when its record began, how much it consumed since, when it said so, and 1
 --         if that was more than can be)
 -- ARGV[1] what to do
 --
 -- report: ARGV[2] the node (a name for each of its lives), ARGV[3] for how long it speaks for the region if nobody else does, in µs, and for each key: when
---         the node's own record began, its window, what it consumed since, how much of that it has reported before, and for
---         how long all this is kept, in ms.
---         Returns the time, and for each key: 1 if the node speaks for the region, s and t.
+--         the node's own record began, its window, what it consumed since, how much of that it has reported before, 1 if it
+--         knows what other regions consumed, and for how long all this is kept, in ms.
+--         Returns the time, and for each key: 1 if the node speaks for the region, 1 if the region knows what others consumed, s
+--         and t.
 -- settle: for each key: a region, when its record began, what it consumed since, when it said so, how much that can be in all, and
 --         how much of it can be news if the record is known, and for how long that is kept, in ms.
 --         Returns for each key: how much of it is news, 1 if nothing was known of that region, and 1 if it says more than can be
@@ -39,13 +41,14 @@ local function prune(key, keep)
 	end
 end
 
-local function report(key, node, hold, start, window, total, told, keep)
+local function report(key, node, hold, start, window, total, told, learned, keep)
 	local field = 'n' .. node
-	local h = redis.call('HMGET', key, 's', 't', 'x', 'X', field, 'w')
+	local h = redis.call('HMGET', key, 's', 't', 'x', 'X', field, 'w', 'k')
 	local s, t = h[1] or whole(now), tonumber(h[2] or 0)
 	local current = tonumber(h[6] or window)
+	local k = tonumber(h[7] or 0)
 	if window < current and current <= now + keep * 1000 then
-		return 0, s, whole(t) -- of a window that is over
+		return 0, 1, s, whole(t) -- of a window that is over
 	elseif window ~= current then -- or current is of a date that was far ahead, and nobody would be heard until then
 		s, t = whole(math.max(now, s + 1)), 0
 	end
@@ -65,14 +68,17 @@ local function report(key, node, hold, start, window, total, told, keep)
 	local speaks = x == node or till < now or till > now + 10 * hold
 	if speaks then
 		x, till = node, now + hold
+		if learned == 1 then
+			k = now
+		end
 	end
-	redis.call('HSET', key, 's', s, 'w', whole(window), 't', whole(t), 'x', x, 'X', whole(till),
+	redis.call('HSET', key, 's', s, 'w', whole(window), 't', whole(t), 'x', x, 'X', whole(till), 'k', whole(k),
 		field, whole(start) .. ':' .. whole(math.max(total, base)) .. ':' .. whole(now))
 	redis.call('PEXPIRE', key, keep)
 	if redis.call('HLEN', key) > FEW then
 		prune(key, keep)
 	end
-	return speaks and 1 or 0, s, whole(t)
+	return speaks and 1 or 0, now - k <= 2 * hold and 1 or 0, s, whole(t)
 end
 
 local function settle(key, region, start, total, said, all, most, keep)
@@ -114,9 +120,9 @@ end
 if ARGV[1] == 'report' then
 	add(whole(now))
 	for k = 1, #KEYS do
-		local at = 4 + (k - 1) * 5
+		local at = 4 + (k - 1) * 6
 		add(report(KEYS[k], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[at]), tonumber(ARGV[at + 1]),
-			tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])))
+			tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])))
 	end
 else
 	for k = 1, #KEYS do
