@@ -38,7 +38,15 @@ type Forgetful interface {
 }
 
 // Async decides by this node's own counters, and tells other nodes, and hears from them, what was consumed: some times in
-// every interval, for the keys that were asked for, through an [Exchange]. No decision waits for that.
+// every interval, for the keys that were asked for, through an [Exchange]. No decision on a key that is in use waits for that.
+//
+// # Keys that are new to this node
+//
+// Consumption that is older than S, as defined below, counts in full from this node's second decision on a key. The first
+// decision on a key that is new here, or was left alone for an interval, goes by what this node knows. It does not wait, but for
+// a peek at a key that is new. Later decisions that this node's own counter would allow wait for a lookup, 250 ms at most.
+// Lookups of several keys are one exchange, and at most 4,096 decisions wait at once; others, and all while the exchange fails,
+// go by this node's own counter and are counted in LedgerStats.LookupsDropped.
 //
 // # What can slip through
 //

@@ -33,7 +33,8 @@ type RegionBook interface {
 
 // A Region shares limits with other regions. It decides by the region's own store, which may be exact or lease, and tells
 // the other regions what this one consumed, and charges what they did to the region's store: as [Async] does between nodes,
-// with one more step, and the same bound, where N is the number of regions. No decision waits for another region.
+// with one more step, and the same bound, where N is the number of regions. No decision on a key that is in use waits for
+// another region; one on a key that is new here waits for a lookup from the second on, as under [Async].
 //
 // What the nodes of a region consumed is added up in the region's Redis. For every key, one of the nodes that count it
 // speaks for the region: it takes the sum to the exchange that all regions share, and brings back what others left there. So

@@ -49,6 +49,8 @@ type News struct {
 	Told, Heard, Failures, Refused int64
 	// Evicted and Full are keys that were forgotten before their time, and new ones that were refused.
 	Evicted, Full int64
+	// Lookups are keys learned from others, LookupWaits decisions that waited for that, and LookupsDropped decisions made without.
+	Lookups, LookupWaits, LookupsDropped int64
 }
 
 // Gossip is the figures of the network of nodes that gossip.
@@ -61,7 +63,7 @@ type Gossip struct {
 
 var fleetDescs = []*prometheus.Desc{
 	fleetNodesDesc, leaseKeysDesc, leaseCallsDesc, leaseUnitsDesc, leaseChecksDesc, newsKeysDesc, newsUnitsDesc, newsOverDesc, newsLagDesc,
-	newsUpDesc, newsDateDesc, newsDatesOffDesc, newsTalliesDesc, newsLostDesc, gossipBytesDesc, gossipRefusedDesc,
+	newsUpDesc, newsDateDesc, newsDatesOffDesc, newsTalliesDesc, newsLostDesc, newsLookupsDesc, gossipBytesDesc, gossipRefusedDesc,
 }
 
 func (f *Fleet) collect(ch chan<- prometheus.Metric) {
@@ -111,6 +113,7 @@ func (n *News) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(newsDatesOffDesc, float64(n.DatesOff), n.Mode)
 	counters(ch, newsTalliesDesc, []labelled{{"told", n.Told}, {"heard", n.Heard}, {"failed", n.Failures}, {"refused", n.Refused}}, n.Mode)
 	counters(ch, newsLostDesc, []labelled{{"evicted", n.Evicted}, {"full", n.Full}}, n.Mode)
+	counters(ch, newsLookupsDesc, []labelled{{"learned", n.Lookups}, {"waited", n.LookupWaits}, {"dropped", n.LookupsDropped}}, n.Mode)
 }
 
 func (g *Gossip) collect(ch chan<- prometheus.Metric) {

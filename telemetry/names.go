@@ -59,13 +59,15 @@ var (
 	newsKeysDesc  = desc("news_keys", "Keys of which a node tells others what it took: remembered, and of these waiting to be told.", "mode", "state")
 	newsUnitsDesc = desc("news_units_total",
 		"Units that other nodes or regions took, as far as was heard (absorbed), those that passed beyond limits before it was (over), which is a debt that is repaid, and those that could not be charged (lost).", "mode", "what")
-	newsOverDesc      = desc("news_over_most_units", "The most units that passed beyond one limit before it was known.", "mode")
-	newsLagDesc       = desc("news_lag_seconds", "How old news of other nodes or regions is when it is heard: in the mean of late, and at most.", "mode", "of")
-	newsUpDesc        = desc("news_up", "1 if nodes or regions hear of each other, 0 if what carries their news is away.", "mode")
-	newsDateDesc      = desc("news_date_ahead_seconds", "By how much the date of the fleet, by which windows are counted, is ahead of this node's.", "mode")
-	newsDatesOffDesc  = desc("news_dates_off", "Nodes, and stores of regions, whose date is off by more than a second, as far as this node knows.", "mode")
-	newsTalliesDesc   = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true, or make no sense.", "mode", "what")
-	newsLostDesc      = desc("news_lost_keys_total", "Keys that were forgotten before their time (evicted), and new ones that were refused (full).", "mode", "what")
+	newsOverDesc     = desc("news_over_most_units", "The most units that passed beyond one limit before it was known.", "mode")
+	newsLagDesc      = desc("news_lag_seconds", "How old news of other nodes or regions is when it is heard: in the mean of late, and at most.", "mode", "of")
+	newsUpDesc       = desc("news_up", "1 if nodes or regions hear of each other, 0 if what carries their news is away.", "mode")
+	newsDateDesc     = desc("news_date_ahead_seconds", "By how much the date of the fleet, by which windows are counted, is ahead of this node's.", "mode")
+	newsDatesOffDesc = desc("news_dates_off", "Nodes, and stores of regions, whose date is off by more than a second, as far as this node knows.", "mode")
+	newsTalliesDesc  = desc("news_total", "Pieces of news: told, heard, failed (to be exchanged), and refused because they cannot be true, or make no sense.", "mode", "what")
+	newsLostDesc     = desc("news_lost_keys_total", "Keys that were forgotten before their time (evicted), and new ones that were refused (full).", "mode", "what")
+	newsLookupsDesc  = desc("news_lookups_total",
+		"Keys learned from other nodes or regions on first sight, decisions that waited for that, and decisions made without (dropped).", "mode", "what")
 	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes that this node sent to others, and heard from them.", "way")
 	gossipRefusedDesc = desc("gossip_lost_total", "Packets that came to nothing: malformed, wrong_key, foreign, duplicate, not_sent, no_room; and streams, refused because too many were open.", "why")
 

@@ -125,5 +125,7 @@ func addNews(to *telemetry.News, n telemetry.News) {
 		to.Ahead = n.Ahead
 	}
 	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full
+	to.Lookups, to.LookupWaits = to.Lookups+n.Lookups, to.LookupWaits+n.LookupWaits
+	to.LookupsDropped += n.LookupsDropped
 	to.Up = to.Up && n.Up
 }

@@ -366,6 +366,7 @@ func news(mode string, s fleet.LedgerStats) telemetry.News {
 	return telemetry.News{
 		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Absorbed: s.Absorbed, Over: s.Over, OverMax: s.OverMax,
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
+		Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
 	}
 }
 
