@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/gateway/downstream"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A frontServer is the server of one listener. It is ours for what most clients send, and net/http's for all else; nothing but
@@ -63,7 +64,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 
 // open opens the listener of a front.
 func (g *Gateway) open(f *frontServer) error {
-	inner, err := f.config.listen()
+	inner, err := conns.Listen(f.config.Address)
 	if err != nil {
 		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +26,7 @@ type Listener struct {
 }
 
 func (l *Listener) check(k *checker, field string) {
-	switch network, address := l.split(); {
+	switch network, address := conns.Split(l.Address); {
 	case network == "unix" && address == "":
 		k.add(field+".Address", quote(l.Address), "a path after unix:")
 	case network == "unix":
@@ -47,38 +46,6 @@ func (l *Listener) check(k *checker, field string) {
 	if l.TLS != nil {
 		l.TLS.check(k, field+".TLS")
 	}
-}
-
-// split returns what net.Listen takes.
-func (l *Listener) split() (network, address string) {
-	if path, ok := strings.CutPrefix(l.Address, "unix:"); ok {
-		return "unix", path
-	}
-	return "tcp", l.Address
-}
-
-// listen opens the listener.
-func (l *Listener) listen() (net.Listener, error) {
-	network, address := l.split()
-	if network == "unix" {
-		removeStale(address)
-	}
-	return net.Listen(network, address)
-}
-
-// removeStale removes the socket of a process that is gone, so that its successor can listen. One that somebody listens on
-// stays, and so does what is no socket.
-func removeStale(path string) {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSocket == 0 {
-		return
-	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		_ = conn.Close()
-		return
-	}
-	_ = os.Remove(path) // net.Listen will tell
 }
 
 // A boundedListener closes connections that are too many.

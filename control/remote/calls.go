@@ -81,14 +81,14 @@ func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error
 	}{{string(of), &list}, {"next", &page.Next}, {"total", &page.Total}, {"revision", &page.Revision}} {
 		if raw := answer[field.name]; raw != nil {
 			if err := json.Unmarshal(raw, field.into); err != nil {
-				return nil, fmt.Errorf("GET %s/v1/%s: %s: %w", c.base, of, field.name, err)
+				return nil, fmt.Errorf("GET %s/v1/%s: %s: %w", c.name, of, field.name, err)
 			}
 		}
 	}
 	for _, item := range list {
 		made, err := objectOf(of, item)
 		if err != nil {
-			return nil, fmt.Errorf("GET %s/v1/%s: %w", c.base, of, err)
+			return nil, fmt.Errorf("GET %s/v1/%s: %w", c.name, of, err)
 		}
 		page.Objects = append(page.Objects, *made)
 	}
@@ -122,7 +122,7 @@ func (c *Client) Get(ctx context.Context, of Collection, id string) (*Object, er
 	}
 	made, err := objectOf(of, item)
 	if err != nil {
-		return nil, fmt.Errorf("GET %s%s: %w", c.base, of.path(id), err)
+		return nil, fmt.Errorf("GET %s%s: %w", c.name, of.path(id), err)
 	}
 	return made, nil
 }

@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // Config says which rules service to call, and as whom.
 type Config struct {
-	// URL is where its admin listener is, such as https://rules.example.com:8084.
+	// URL is where its admin listener is, such as https://rules.example.com:8084 or unix:/run/headgate/admin.sock.
 	URL string
 	// Token is what it is shown: hg_…. TokenFrom, if any, is asked before each call instead, so that a token can be replaced
 	// while the program runs.
@@ -55,7 +56,8 @@ const (
 // A Client calls a rules service. Make one with New. It is safe for concurrent use.
 type Client struct {
 	config    Config
-	base      string
+	name      string // for people
+	base      string // of URLs
 	transport *http.Transport
 	http      *http.Client
 	silence   time.Duration // how long a stream may be silent
@@ -65,9 +67,14 @@ var errRedirect = errors.New("the rules service sends calls elsewhere: give the 
 
 // New returns a client. It does not call anybody yet.
 func New(c Config) (*Client, error) {
-	u, err := url.Parse(c.URL)
+	at := c.URL
+	network, path := conns.Split(c.URL)
+	if network == "unix" && path != "" {
+		at = "http://localhost"
+	}
+	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("remote: no URL of a rules service: want http://host:port or https://host:port, and the token elsewhere")
+		return nil, errors.New("remote: no URL of a rules service: want http://host:port, https://host:port or unix:/path, and the token elsewhere")
 	}
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("remote: Timeout %s: want a time above 0", c.Timeout)
@@ -81,9 +88,17 @@ func New(c Config) (*Client, error) {
 	if c.UserAgent == "" {
 		c.UserAgent = "headgate"
 	}
+	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}
+	dial, name := dialer.DialContext, strings.TrimSuffix(u.String(), "/")
+	if network == "unix" {
+		name = c.URL
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, path)
+		}
+	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:         dial,
 		TLSClientConfig:     c.TLS,
 		TLSHandshakeTimeout: c.Timeout,
 		ForceAttemptHTTP2:   true,
@@ -92,7 +107,7 @@ func New(c Config) (*Client, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 	}
 	return &Client{
-		config: c, base: strings.TrimSuffix(u.String(), "/"), transport: transport, silence: max(silence, c.Timeout),
+		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, silence: max(silence, c.Timeout),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
@@ -101,7 +116,7 @@ func New(c Config) (*Client, error) {
 }
 
 // Name says which service it is, for people.
-func (c *Client) Name() string { return c.base }
+func (c *Client) Name() string { return c.name }
 
 // Namespace returns whose rules are meant.
 func (c *Client) Namespace() string { return c.config.Namespace }
@@ -159,7 +174,7 @@ func (c *Client) send(ctx context.Context, what call) (*http.Response, error) {
 		if errors.As(err, &failed) {
 			err = failed.Err // which has the whole query in it
 		}
-		return nil, fmt.Errorf("%s %s%s: %w", what.method, c.base, what.path, err)
+		return nil, fmt.Errorf("%s %s%s: %w", what.method, c.name, what.path, err)
 	}
 	if answer.StatusCode/100 != 2 && answer.StatusCode != http.StatusNotModified {
 		defer discard(answer)
@@ -195,7 +210,7 @@ func (c *Client) do(ctx context.Context, what call, out any) (int64, error) {
 		err = json.Unmarshal(body, out)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s %s%s: %w", what.method, c.base, what.path, err)
+		return 0, fmt.Errorf("%s %s%s: %w", what.method, c.name, what.path, err)
 	}
 	return revision, nil
 }

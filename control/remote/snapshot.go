@@ -60,7 +60,7 @@ func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, e
 		err = fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, reader.Header.Namespace)
 	}
 	if err != nil {
-		err = fmt.Errorf("GET %s/v1/snapshot: %w", c.base, errors.Join(err, body.close()))
+		err = fmt.Errorf("GET %s/v1/snapshot: %w", c.name, errors.Join(err, body.close()))
 		cancel(nil)
 		return nil, err
 	}

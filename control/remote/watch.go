@@ -82,7 +82,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 	}
 	defer func() { _ = answer.Body.Close() }() // it has no end to read to
 	if media := answer.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
-		return false, fmt.Errorf("GET %s/v1/watch: no stream of events but %q", c.base, media)
+		return false, fmt.Errorf("GET %s/v1/watch: no stream of events but %q", c.name, media)
 	}
 	if *last > 0 && !yield(Event{Namespace: c.config.Namespace, Revision: *last}, nil) {
 		return true, nil
@@ -97,7 +97,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 			if err == nil {
 				err = io.ErrUnexpectedEOF
 			}
-			return false, fmt.Errorf("GET %s/v1/watch: %w", c.base, silentOr(ctx, err))
+			return false, fmt.Errorf("GET %s/v1/watch: %w", c.name, silentOr(ctx, err))
 		}
 		line := lines.Text()
 		name, value, _ := strings.Cut(line, ":")
@@ -107,7 +107,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 			if kind == "revision" && data != "" {
 				var e Event
 				if err := json.Unmarshal([]byte(data), &e); err != nil {
-					return false, fmt.Errorf("GET %s/v1/watch: %w", c.base, err)
+					return false, fmt.Errorf("GET %s/v1/watch: %w", c.name, err)
 				}
 				*last = e.Revision
 				if !yield(e, nil) {
@@ -120,7 +120,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 		case name == "data":
 			data += value
 			if len(data) > maxEvent {
-				return false, fmt.Errorf("GET %s/v1/watch: an event of more than %d bytes", c.base, maxEvent)
+				return false, fmt.Errorf("GET %s/v1/watch: an event of more than %d bytes", c.name, maxEvent)
 			}
 		}
 	}

@@ -28,14 +28,14 @@ type Config struct {
 	// GlobalStore is a URL of what all regions share, empty if there is one region.
 	GlobalStore string `field:"global_store" doc:"Where regions tell each other what they took, for rules with scope: global: a URL as store has it. Default: none; such rules are refused."`
 	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
-	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, or off. Port 0 picks one. Not with gateway.listeners."`
+	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, unix: and a path, or off. Port 0 picks one. Not with gateway.listeners."`
 	// APIAddr is where the decision service answers HTTP. Off for nowhere.
-	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"Where the decision service answers HTTP with JSON and forward-auth: host:port, :port, or off."`
+	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"Where the decision service answers HTTP with JSON and forward-auth: host:port, :port, unix: and a path, or off."`
 	// GRPCAddr is where it answers gRPC, that of Envoy too, and RESPAddr clients of Redis. Off for nowhere.
-	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"Where the decision service answers gRPC, its own and Envoy's: host:port, :port, or off."`
-	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, or off."`
+	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"Where the decision service answers gRPC, its own and Envoy's: host:port, :port, unix: and a path, or off."`
+	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, unix: and a path, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
-	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where the rules service is (/v1/…), /metrics, /healthz and /readyz: host:port, :port, or off."`
+	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where the rules service is (/v1/…), /metrics, /healthz and /readyz: host:port, :port, unix: and a path, or off."`
 	// GossipAddr is where nodes tell each other what they took, if they do: if it, Join or GossipKeyFile is given. Off for
 	// nowhere.
 	GossipAddr string `field:"gossip_addr" default:":8085" doc:"Where nodes tell each other what they took, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is in use if this, join or gossip_key_file is given."`

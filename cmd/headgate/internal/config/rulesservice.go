@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/certs"
+	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
@@ -90,8 +91,13 @@ func (c *Config) checkControl() error {
 			return &complaint{"given as well as " + c.Where(other.name), "one of them: a node of a rules service elsewhere has no database"}
 		}
 	}
+	network, path := conns.Split(c.Control)
 	u, err := url.Parse(c.Control)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+	if network == "unix" {
+		if path == "" {
+			return bad(c.Control, "a path after unix:")
+		}
+	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return &complaint{"no such rules service", "a URL such as https://rules.example.com:8084, and the token in --token-file"}
 	}
 	if c.TokenFile == "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -32,12 +33,12 @@ func (c *Config) validate() error {
 		{"db", c.checkDB},
 		{"db-follows", c.checkDBFollows},
 		{"node-id", func() error { return checkAddressed(c.NodeID) }},
-		{"gateway-addr", func() error { return checkAddress(c.GatewayAddr) }},
-		{"api-addr", func() error { return checkAddress(c.APIAddr) }},
-		{"grpc-addr", func() error { return checkAddress(c.GRPCAddr) }},
-		{"resp-addr", func() error { return checkAddress(c.RESPAddr) }},
+		{"gateway-addr", func() error { return checkListenAddress(c.GatewayAddr) }},
+		{"api-addr", func() error { return checkListenAddress(c.APIAddr) }},
+		{"grpc-addr", func() error { return checkListenAddress(c.GRPCAddr) }},
+		{"resp-addr", func() error { return checkListenAddress(c.RESPAddr) }},
 		{"envoy-config", c.checkEnvoy},
-		{"admin-addr", func() error { return checkAddress(c.AdminAddr) }},
+		{"admin-addr", func() error { return checkListenAddress(c.AdminAddr) }},
 		{"log-format", c.checkLog},
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
 		{"gateway-addr", c.checkListeners},
@@ -74,7 +75,21 @@ func (c *Config) checkLog() error {
 	return nil
 }
 
-// checkAddress checks where to listen.
+// checkListenAddress checks where to listen over TCP or on a Unix socket.
+func checkListenAddress(addr string) error {
+	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
+	switch network, path := conns.Split(addr); {
+	case network == "unix" && path == "":
+		return bad(addr, want)
+	case network == "unix":
+		return nil
+	case checkAddress(addr) != nil:
+		return bad(addr, want)
+	}
+	return nil
+}
+
+// checkAddress checks where to listen over TCP.
 func checkAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, or off"
 	if addr == Off {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // addresses returns the names of the listeners and where they are, by turns.
@@ -15,11 +17,11 @@ func (n *Node) addresses() []string {
 			if i > 0 {
 				name = fmt.Sprintf("gateway%d", i+1)
 			}
-			list = append(list, name, addr.String())
+			list = append(list, name, conns.Join(addr))
 		}
 	}
 	for _, p := range n.service.protocols {
-		list = append(list, p.name, p.listener.Addr().String())
+		list = append(list, p.name, conns.Join(p.listener.Addr()))
 	}
 	if n.admin != nil {
 		list = append(list, "admin", n.admin.addr())
@@ -89,9 +91,13 @@ func (n *Node) banner() string {
 	}
 	row("rules", rules)
 	for _, p := range n.service.protocols {
-		at := reachable(p.listener.Addr().String())
+		at := reachable(conns.Join(p.listener.Addr()))
 		switch p.name {
 		case "api":
+			if p.listener.Addr().Network() == "unix" {
+				row("decisions", at+", POST /v1/ratelimit")
+				continue
+			}
 			row("decisions", "http://"+at+"/v1/ratelimit")
 		case "grpc":
 			row("gRPC", at+", Envoy's protocol too")
@@ -101,6 +107,9 @@ func (n *Node) banner() string {
 	}
 	if n.admin != nil {
 		admin := n.admin.url()
+		if n.admin.listener.Addr().Network() == "unix" {
+			admin += ", "
+		}
 		row("console", admin+"/")
 		if n.control.api.Load() != nil {
 			row("rules API", admin+"/v1/rules")

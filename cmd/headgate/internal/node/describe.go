@@ -44,6 +44,9 @@ func (n *Node) adminURL() string {
 	if given := n.config.RulesService.Address; given != "" {
 		return given
 	}
+	if n.admin.listener.Addr().Network() == "unix" {
+		return "" // only this host reaches it
+	}
 	scheme, _, _ := strings.Cut(n.admin.url(), "://")
 	host, port, err := net.SplitHostPort(n.admin.addr())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/internal/certs"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A server is one of the small ones beside the gateway.
@@ -25,7 +26,7 @@ type server struct {
 
 // listen opens a server, which serves nobody yet.
 func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server, error) {
-	l, err := net.Listen("tcp", addr)
+	l, err := conns.Listen(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,11 @@ func (s *server) reload(log *slog.Logger) {
 	}
 }
 
-// url returns where the server is.
+// url returns a URL of the server, or its address if that is a Unix socket.
 func (s *server) url() string {
+	if s.listener.Addr().Network() == "unix" {
+		return s.addr()
+	}
 	if s.certificates != nil {
 		return "https://" + reachable(s.addr())
 	}
@@ -72,7 +76,7 @@ func openDemo(log *slog.Logger) (*server, error) {
 	return s, nil
 }
 
-func (s *server) addr() string { return s.listener.Addr().String() }
+func (s *server) addr() string { return conns.Join(s.listener.Addr()) }
 
 // serve serves until the server is shut down or closed.
 func (s *server) serve() error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/envoyrls"
@@ -83,7 +84,7 @@ func (n *Node) openService() error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		d.protocols = append(d.protocols, made)
-		if made.listener, err = net.Listen("tcp", p.addr); err != nil {
+		if made.listener, err = conns.Listen(p.addr); err != nil {
 			if !c.Given(p.setting) { // who has not asked for it may not know it
 				return fmt.Errorf("%w; give another address with --%s, or off", err, p.setting)
 			}
@@ -97,8 +98,11 @@ func (n *Node) openService() error {
 	return nil
 }
 
-// onLoopback tells whether only this host reaches an address.
+// onLoopback reports whether only this host reaches an address.
 func onLoopback(addr net.Addr) bool {
+	if addr.Network() == "unix" {
+		return true
+	}
 	ap, err := netip.ParseAddrPort(addr.String())
 	return err == nil && ap.Addr().Unmap().IsLoopback()
 }
