@@ -13,7 +13,8 @@ const (
 	LogText = "text"
 )
 
-// NewLogger returns a logger that writes lines to w, as JSON or text, from a level on: debug, info, warn or error.
+// NewLogger returns a logger that writes lines to w, as JSON or text, from a level on: debug, info, warn or error. A line has at
+// most about 1000 bytes: longer texts are cut.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	from, err := ParseLevel(level)
 	if err != nil {
@@ -22,9 +23,9 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: from}
 	switch format {
 	case LogJSON:
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(shortLines{Handler: slog.NewJSONHandler(w, options)}), nil
 	case LogText:
-		return slog.New(slog.NewTextHandler(w, options)), nil
+		return slog.New(shortLines{Handler: slog.NewTextHandler(w, options)}), nil
 	default:
 		return nil, fmt.Errorf("log format %q: want json or text", format)
 	}

@@ -16,19 +16,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// What Options hold unless told otherwise.
+// The defaults of Options.
 const (
 	DefaultSettle = 100 * time.Millisecond
+	DefaultQuiet  = time.Second
 	DefaultPoll   = 10 * time.Second
 )
 
-// maxSettle is how long a file that is written again and again is waited for.
-const maxSettle = time.Second
+// maxWaits is how many times Settle or Quiet a file that changes again and again is waited for.
+const maxWaits = 10
 
 // Options are the settings of File and Dir. The zero Options are good.
 type Options struct {
-	// Settle is how long nothing more must happen before it is told. Default DefaultSettle.
+	// Settle is how long nothing more must happen before a change is reported. Default DefaultSettle.
 	Settle time.Duration
+	// Quiet is Settle for a file that is written in place. It is longer, because a program that pauses in the middle of writing
+	// leaves a file that may be valid and is not complete. A file that is replaced by a rename is complete at once. Default
+	// DefaultQuiet, at least Settle.
+	Quiet time.Duration
 	// Poll is how often the file is looked at by itself, for file systems that do not tell of changes (NFS, some mounts of
 	// containers). Default DefaultPoll.
 	Poll time.Duration
@@ -53,6 +58,10 @@ func start(ctx context.Context, w *watcher, path string) error {
 	if o.Settle == 0 {
 		o.Settle = DefaultSettle
 	}
+	if o.Quiet == 0 {
+		o.Quiet = DefaultQuiet
+	}
+	o.Quiet = max(o.Quiet, o.Settle)
 	if o.Poll == 0 {
 		o.Poll = DefaultPoll
 	}
@@ -99,7 +108,19 @@ func (w *watcher) run(ctx context.Context) {
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
 	defer settled.Stop()
-	var first time.Time // when what is not told yet began; zero if all is told
+	var first time.Time // when the changes began that are not reported yet; zero if there are none
+	inPlace := false    // one of them was a write to a file
+	wait := func() {
+		now := time.Now()
+		if first.IsZero() {
+			first = now
+		}
+		span := w.options.Settle
+		if inPlace {
+			span = w.options.Quiet
+		}
+		settled.Reset(min(span, max(0, maxWaits*span-now.Sub(first))))
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -113,11 +134,8 @@ func (w *watcher) run(ctx context.Context) {
 			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] && (w.end == "" || filepath.Dir(e.Name) != w.end) {
 				continue
 			}
-			now := time.Now()
-			if first.IsZero() {
-				first = now
-			}
-			settled.Reset(min(w.options.Settle, max(0, maxSettle-now.Sub(first))))
+			inPlace = inPlace || e.Has(fsnotify.Write)
+			wait()
 		case err, ok := <-failures:
 			if !ok {
 				failures = nil
@@ -125,15 +143,15 @@ func (w *watcher) run(ctx context.Context) {
 			}
 			w.options.Logger.Warn("watching a file", "file", w.path, "error", err)
 		case <-settled.C:
-			first = time.Time{}
+			first, inPlace = time.Time{}, false
 			w.follow()
 			w.seen = w.look()
 			w.changed()
 		case <-poll.C:
 			w.follow()
-			if now := w.look(); now != w.seen {
-				w.seen = now
-				w.changed()
+			if w.look() != w.seen && first.IsZero() {
+				inPlace = true // whether it was is not known
+				wait()
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func start(t *testing.T, path string, poll time.Duration) *watched {
 	done := make(chan error, 1)
 	watching := make(chan struct{}, 1)
 	go func() {
-		done <- watch.File(ctx, path, watch.Options{Settle: settle, Poll: poll}, func() {
+		done <- watch.File(ctx, path, watch.Options{Settle: settle, Quiet: settle, Poll: poll}, func() {
 			w.changed()
 			select {
 			case watching <- struct{}{}:
@@ -259,5 +259,50 @@ func TestManyWritesAreToldOnce(t *testing.T) {
 	// On a busy machine writes are so far apart that some are told each.
 	if got, most := w.told.Load()-before, 2+int64(time.Since(begun)/settle); got > most {
 		t.Errorf("got told %d times of 1000 writes, want at most %d", got, most)
+	}
+}
+
+// A program that pauses in the middle of writing leaves a file that may be valid, and is not what was meant.
+func TestAHalfWrittenFileIsNotReported(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "before")
+	ctx, cancel := context.WithCancel(context.Background())
+	reports := make(chan string, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- watch.File(ctx, path, watch.Options{Settle: settle, Quiet: 500 * time.Millisecond, Poll: time.Hour}, func() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Error(err)
+			}
+			reports <- string(data)
+		})
+	}()
+	if got := <-reports; got != "before" {
+		t.Fatalf("at the start: got %q, want %q", got, "before")
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	pauses := time.NewTicker(100 * time.Millisecond) // longer than Settle, shorter than Quiet
+	defer pauses.Stop()
+	for _, part := range []string{"one", ", two", ", three"} {
+		if _, err := f.WriteString(part); err != nil {
+			t.Fatal(err)
+		}
+		want += part
+		<-pauses.C
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-reports; got != want {
+		t.Errorf("got a report of %q, want only that of %q", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -306,6 +306,7 @@ func (n *Node) Run(ctx context.Context) error {
 		group.Go(func() { n.stores.watchServers(serving) })
 	}
 	group.Go(func() { n.reloadOnDemand(serving) })
+	group.Go(func() { watchMemory(serving, n.stores.memory.Stats, n.log) })
 
 	n.awaitGateway(serving)
 	n.state.Store(telemetry.Ready)

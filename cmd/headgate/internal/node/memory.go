@@ -1,0 +1,32 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate/memstore"
+)
+
+// memoryCheck is how often the memory store is checked for keys that it has lost.
+const memoryCheck = 10 * time.Second
+
+// watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones, until ctx ends.
+func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
+	tick := time.NewTicker(memoryCheck)
+	defer tick.Stop()
+	var before memstore.Stats
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := stats()
+		if evicted, refused := now.Evictions-before.Evictions, now.Refusals-before.Refusals; evicted > 0 || refused > 0 {
+			log.Warn("memory store full: live keys evicted or new keys refused; raise memory.max_bytes",
+				"store", "memory", "evicted", evicted, "refused", refused, "keys", now.Keys, "bytes", now.Bytes, "max_bytes", now.MaxBytes)
+		}
+		before = now
+	}
+}

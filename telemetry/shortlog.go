@@ -1,0 +1,136 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxLine is how long a line of the log may be, in bytes.
+const maxLine = 1000
+
+// lineOverhead is the part of a line beside the message and the attributes: time, level and punctuation.
+const lineOverhead = 100
+
+// shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts of a line until it fits. A line that is
+// cut says how many bytes were left out.
+type shortLines struct {
+	slog.Handler
+	before int // size of the attributes that were added with With
+}
+
+var _ slog.Handler = shortLines{}
+
+// Handle writes a record.
+func (h shortLines) Handle(ctx context.Context, r slog.Record) error {
+	size := lineOverhead + h.before + written(r.Message)
+	var attrs []slog.Attr
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		size += sizeOf(a)
+		return true
+	})
+	if size <= maxLine {
+		return h.Handler.Handle(ctx, r)
+	}
+	texts := make([]string, 1, len(attrs)+1) // the message, then the attributes
+	texts[0] = r.Message
+	for _, a := range attrs {
+		texts = append(texts, textOf(a.Value))
+	}
+	fit(texts, maxLine-(size-sizesOf(texts)))
+	short := slog.NewRecord(r.Time, r.Level, texts[0], r.PC)
+	for i, a := range attrs {
+		if text := texts[i+1]; text != textOf(a.Value) {
+			a.Value = slog.StringValue(text)
+		}
+		short.AddAttrs(a)
+	}
+	return h.Handler.Handle(ctx, short)
+}
+
+// WithAttrs returns a handler that adds attributes to each line.
+func (h shortLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for _, a := range attrs {
+		h.before += sizeOf(a)
+	}
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+// WithGroup returns a handler that puts attributes into a group.
+func (h shortLines) WithGroup(name string) slog.Handler {
+	h.before += len(name) + 8
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
+// minText is the least that is left of a text that is cut.
+const minText = 32
+
+// fit cuts the longest texts until all of them together take at most room bytes, or minText each.
+func fit(texts []string, room int) {
+	for sizesOf(texts) > room {
+		longest := 0
+		for i := range texts {
+			if written(texts[i]) > written(texts[longest]) {
+				longest = i
+			}
+		}
+		size := written(texts[longest])
+		if size <= minText+16 {
+			return
+		}
+		texts[longest] = cutTo(texts[longest], max(minText, min(size*3/4, size-(sizesOf(texts)-room))))
+	}
+}
+
+// cutTo returns the start of a text, written in at most size bytes, and how much of it was left out.
+func cutTo(text string, size int) string {
+	keep := min(len(text), size)
+	for keep > 0 && (written(text[:keep]) > size-16 || !utf8.ValidString(text[:keep])) {
+		keep -= max(1, keep/64)
+	}
+	return fmt.Sprintf("%s… (+%d B)", text[:keep], len(text)-keep)
+}
+
+func sizesOf(texts []string) (size int) {
+	for _, text := range texts {
+		size += written(text)
+	}
+	return size
+}
+
+// sizeOf returns how many bytes of a line an attribute takes.
+func sizeOf(a slog.Attr) int { return len(a.Key) + 4 + written(textOf(a.Value)) }
+
+// written returns how many bytes a text takes in JSON, without its quotes.
+func written(text string) int {
+	if !slices.ContainsFunc([]byte(text), func(c byte) bool {
+		return c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&'
+	}) {
+		return len(text)
+	}
+	data, err := json.Marshal(text)
+	if err != nil { // it never fails for a string
+		return 6 * len(text)
+	}
+	return len(data) - 2
+}
+
+// textOf returns a value as it stands in a line, about.
+func textOf(v slog.Value) string {
+	v = v.Resolve()
+	if v.Kind() == slog.KindAny {
+		if err, ok := v.Any().(error); ok {
+			return err.Error()
+		}
+		if data, err := json.Marshal(v.Any()); err == nil {
+			return string(data)
+		}
+	}
+	return v.String()
+}
