@@ -28,6 +28,7 @@ type Attributes struct {
 	peer      netip.Addr
 	client    netip.Addr
 	ip        string
+	auth      authorization
 	user      string
 	apiKey    string
 	bearer    string
@@ -55,6 +56,7 @@ const (
 	knowsHost
 	knowsPath
 	knowsToken
+	knowsAuthorization
 )
 
 // reads tells whether there is a request to read.
@@ -183,7 +185,7 @@ func (a *Attributes) Malformed() error {
 	if _, err := a.cookies(); err != nil {
 		return err
 	}
-	if _, err := a.authorization(); err != nil {
+	if err := a.findAuthorization().err; err != nil {
 		return err
 	}
 	_, err := a.findKey()

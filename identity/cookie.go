@@ -39,34 +39,40 @@ func (a *Attributes) cookies() ([]string, error) {
 }
 
 // cookies walks the values of a cookie in one line.
-type cookies struct{ rest, name string }
+type cookies struct {
+	rest, name string
+	odd        bool // services read a value in different ways
+}
 
 func (c *cookies) next() (value string, ok bool) {
 	for c.rest != "" {
 		var part string
 		part, c.rest, _ = strings.Cut(c.rest, ";")
-		key, value, ok := strings.Cut(trim(part), "=")
-		if !ok || trim(key) != c.name {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || trimSpace(key) != c.name {
 			continue
 		}
-		return plainCookie(value), true
+		return c.plain(trimSpace(value)), true
 	}
 	return "", false
 }
 
-// plainCookie returns what the value of a cookie means to whoever reads the most into it: there are services that remove white
-// space and quotes around it, and that read escapes. To them a client could otherwise send the same cookie in many ways, and be
-// another one to us each time. To services that read less into it, nobody but such a client sends it in two ways.
-func plainCookie(value string) string {
-	value = trim(value)
+// plain returns the value of a cookie without the quotes around it and with its escapes read, as some services do. To them
+// a client could otherwise send one cookie in many ways, and be another client to us each time. For services that read less
+// into it, only such a client sends it in two ways.
+func (c *cookies) plain(value string) string {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
+		c.odd = c.odd || strings.IndexByte(value, '\\') >= 0 // an escape to Python alone
 	}
-	if strings.IndexByte(value, '%') < 0 {
-		return value
+	c.odd = c.odd || strings.IndexByte(value, '"') >= 0 // some remove the first and the last character then
+	if strings.IndexByte(value, '%') >= 0 {
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		} else {
+			c.odd = true
+		}
 	}
-	if plain, err := url.PathUnescape(value); err == nil {
-		return plain
-	}
+	c.odd = c.odd || hasControl(value)
 	return value
 }

@@ -1,71 +1,50 @@
 package identity
 
-import (
-	"encoding/base64"
-	"strings"
-)
+// Services read credentials leniently. They split on any white space, take the first word, remove quotes, skip characters
+// that base64 does not have. A client could therefore write one credential in many ways and have a new limit with each. So
+// there is one form of each credential: text that differs from it in a known way is normalised, all other text is malformed.
 
-// authorization returns the Authorization header. Repeated, it must always be the same: a service may read either.
-func (a *Attributes) authorization() (string, error) {
-	lines := a.endToEnd(nameAuthorization)
-	if len(lines) == 0 {
-		return "", nil
+// inWord has the bytes that an API key or a bearer token consists of: visible ASCII, without the characters at which
+// services end a value or that they remove from it.
+var inWord = func() (table [256]bool) {
+	for c := '!'; c <= '~'; c++ {
+		table[c] = c != ',' && c != ';' && c != '"'
 	}
-	for _, line := range lines[1:] {
-		if line != lines[0] {
-			return "", malformed("header Authorization", "", "it once")
+	return table
+}()
+
+const wantWord = "one word of visible ASCII characters, without comma, semicolon and quotes"
+
+// isWord reports whether the text can be an API key.
+func isWord(s string) bool {
+	for i := range len(s) {
+		if !inWord[s[i]] {
+			return false
 		}
 	}
-	return trim(lines[0]), nil
+	return s != ""
 }
 
-// credentials returns what follows a scheme in the Authorization header.
-func (a *Attributes) credentials(scheme string) string {
-	value, err := a.authorization()
-	if err != nil || len(value) <= len(scheme) || value[len(scheme)] != ' ' || !strings.EqualFold(value[:len(scheme)], scheme) {
-		return ""
-	}
-	return trim(value[len(scheme):])
-}
-
-// bearerToken returns the token of Authorization: Bearer.
-func (a *Attributes) bearerToken() string { return a.credentials("Bearer") }
-
-// findBearer returns what stands for the bearer token, once.
-func (a *Attributes) findBearer() string {
-	if a.learn(knowsBearer) {
-		if token := a.bearerToken(); token != "" {
-			a.bearer = a.id.BearerHash(token)
-		}
-	}
-	return a.bearer
-}
-
-// basicUser returns the user of Authorization: Basic. The password is not looked at.
-func (a *Attributes) basicUser() string {
-	text := a.credentials("Basic")
-	if text == "" || len(text) > maxHashed {
-		return ""
-	}
-	plain := make([]byte, 0, 256)
-	plain, err := base64.StdEncoding.AppendDecode(plain, []byte(text))
-	if err != nil {
-		return ""
-	}
-	for i, c := range plain {
-		if c == ':' {
-			return a.id.bound(string(plain[:i]))
-		}
-	}
-	return ""
-}
-
-// findKey returns the API key, once. Where there are several that differ, the service may read any of them: a client could
-// show us another one each time, so none counts.
+// findKey returns the API key, once. If there are several that differ, the service may read any of them, and a client could
+// send a different one to us each time: the request is malformed.
 func (a *Attributes) findKey() (string, error) {
 	if !a.learn(knowsKey) {
 		return a.apiKey, a.keyErr
 	}
+	key, err := a.sentKey()
+	if err == nil && key != "" && !isWord(key) {
+		err = malformed("API key", "", wantWord)
+	}
+	if err != nil {
+		a.keyErr = err
+		return "", err
+	}
+	a.apiKey = a.id.bound(key)
+	return a.apiKey, nil
+}
+
+// sentKey returns the API key as it was sent.
+func (a *Attributes) sentKey() (string, error) {
 	key, same := "", true
 	if a.id.apiKey.lower != "" {
 		for _, line := range a.endToEnd(a.id.apiKey) {
@@ -78,16 +57,13 @@ func (a *Attributes) findKey() (string, error) {
 			key, same = agree(key, value, same)
 		}
 		if p.odd {
-			a.keyErr = malformed("API key", "", "no semicolon in it, and no escape that is none: not all read it in the same way")
-			return "", a.keyErr
+			return "", malformed("API key", "", "no semicolon, control character or broken escape in it: services read it in different ways")
 		}
 	}
 	if !same {
-		a.keyErr = malformed("API key", "", "it once; there are several that differ")
-		return "", a.keyErr
+		return "", malformed("API key", "", "it once; there are several that differ")
 	}
-	a.apiKey = a.id.bound(key)
-	return a.apiKey, nil
+	return key, nil
 }
 
 // agree adds a value to those that must be the same. Empty ones do not count.

@@ -51,9 +51,16 @@ func TestUser(t *testing.T) {
 		{"a colon in the password", Config{}, "192.0.2.1:1", []string{basic("alice:a:b")}, "alice"},
 		{"the scheme in other letters", Config{}, "192.0.2.1:1", []string{strings.Replace(basic("alice:x"), "Basic ", "bASIC   ", 1)}, "alice"},
 		{"no user", Config{}, "192.0.2.1:1", []string{basic(":secret")}, "-"},
-		{"no colon", Config{}, "192.0.2.1:1", []string{basic("alice")}, "-"},
+		{"no colon", Config{}, "192.0.2.1:1", []string{basic("alice")}, "alice"},
 		{"no base64", Config{}, "192.0.2.1:1", []string{"Authorization: Basic !!!"}, "-"},
-		{"no padding", Config{}, "192.0.2.1:1", []string{"Authorization: Basic YWxpY2U6eA"}, "-"},
+		{"no padding", Config{}, "192.0.2.1:1", []string{"Authorization: Basic YWxpY2U6eA"}, "alice"},
+		{"half the padding", Config{}, "192.0.2.1:1", []string{"Authorization: Basic YWxpY2U6eA="}, "alice"},
+		{"after a tab", Config{}, "192.0.2.1:1", []string{"Authorization: Basic\tYWxpY2U6eA=="}, "alice"},
+		{"the other alphabet", Config{}, "192.0.2.1:1", []string{"Authorization: Basic YWxpY2U6_-8"}, "-"},
+		{"more than base64", Config{}, "192.0.2.1:1", []string{"Authorization: Basic YWxpY2U6eA== x"}, "-"},
+		{"white space around it", Config{}, "192.0.2.1:1", []string{basic(" alice\u00a0:x")}, "alice"},
+		{"a control character", Config{}, "192.0.2.1:1", []string{basic("ali\x00ce:x")}, "-"},
+		{"ISO 8859-1", Config{}, "192.0.2.1:1", []string{basic("\xe4lice:x")}, "älice"},
 		{"no credentials", Config{}, "192.0.2.1:1", []string{"Authorization: Basic"}, "-"},
 		{"another scheme", Config{}, "192.0.2.1:1", []string{"Authorization: Basically YWxpY2U6eA=="}, "-"},
 		{"too long", Config{}, "192.0.2.1:1", []string{basic(strings.Repeat("a", maxHashed) + ":x")}, "-"},
@@ -105,7 +112,13 @@ func TestAPIKey(t *testing.T) {
 		{"twice", Config{}, "/", []string{"X-API-Key: k1", "X-API-Key: k1"}, "k1", ""},
 		{"two", Config{}, "/", []string{"X-API-Key: k1", "X-API-Key: k2"}, "-", "API key"},
 		{"another header", both, "/", []string{"X-API-Key: k1", "X-Key: k2"}, "k2", ""},
-		{"the query", both, "/?key=k%201", nil, "k 1", ""},
+		{"the query", both, "/?key=k%2D1", nil, "k-1", ""},
+		{"two words", both, "/?key=k%201", nil, "-", "API key"},
+		{"a NUL", both, "/?key=k1%00", nil, "-", "API key"},
+		{"a list", Config{}, "/", []string{"X-API-Key: k1, k2"}, "-", "API key"},
+		{"in quotes", Config{}, "/", []string{`X-API-Key: "k1"`}, "-", "API key"},
+		{"a space of ISO 8859-1", Config{}, "/", []string{"X-API-Key: k1\xa0"}, "-", "API key"},
+		{"a space of UTF-8", Config{}, "/", []string{"X-API-Key: k1\u2009."}, "-", "API key"},
 		{"both the same", both, "/?key=k1", []string{"X-Key: k1"}, "k1", ""},
 		{"both and not the same", both, "/?key=k1", []string{"X-Key: k2"}, "-", "API key"},
 		{"two in the query", both, "/?key=k1&key=k2", nil, "-", "API key"},
@@ -123,15 +136,15 @@ func TestAPIKey(t *testing.T) {
 
 func TestBearerIsAHashThatOnlyTheSecretTells(t *testing.T) {
 	id, other := newID(t, Config{}), newID(t, Config{Secret: []byte("another secret of some length")})
-	r := request("192.0.2.1:1", "/", "Authorization: bearer  eyJ.token.x")
+	r := request("192.0.2.1:1", "/", "Authorization: bearer  tok.en.x")
 	got := get(t, id, r, "bearer")
 	if len(got) != 24 || strings.Trim(got, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		t.Errorf("bearer = %q, want 24 characters of base64url", got)
 	}
-	if want := id.BearerHash("eyJ.token.x"); got != want {
+	if want := id.BearerHash("tok.en.x"); got != want {
 		t.Errorf("bearer = %s, want BearerHash, %s", got, want)
 	}
-	if get(t, other, r, "bearer") == got || id.BearerHash("eyJ.token.y") == got || id.hasher.sum(hashedValue, "eyJ.token.x") == got {
+	if get(t, other, r, "bearer") == got || id.BearerHash("tok.en.y") == got || id.hasher.sum(hashedValue, "tok.en.x") == got {
 		t.Error("hashes of other secrets, tokens or things are the same")
 	}
 	for _, header := range []string{"Authorization: Bearer", "Authorization: Bearer ", "Authorization: Basic YWxpY2U6eA==", "Authorization: BearerX t", "X-A: b"} {
@@ -145,6 +158,60 @@ func TestBearerIsAHashThatOnlyTheSecretTells(t *testing.T) {
 	}
 	if got := id.BearerHash(strings.Repeat("x", maxHashed+1)); got != "" {
 		t.Errorf("a token beyond all bounds hashes to %q, want nothing", got)
+	}
+}
+
+func TestAuthorizationIsOneCredential(t *testing.T) {
+	id := newID(t, Config{})
+	const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXI"
+	for value, bad := range map[string]bool{
+		"":                                     false,
+		"Bearer":                               false,
+		"Bearer " + token:                      false,
+		"BEARER\t " + token + "=":              false,
+		"Bearer 1|opaque:token~":               false,
+		"Basic YWxpY2U6eA":                     false,
+		"Token token=x":                        false,
+		"key-without-scheme=":                  false,
+		`Digest username="a", realm="b"`:       false,
+		"AWS4-HMAC-SHA256 Credential=a/b, x=y": false,
+		"Bearer a b":                           true,
+		"Bearer a,b":                           true,
+		"Bearer a;b":                           true,
+		"Bearer token=a":                       true,
+		"Bearer ==":                            true,
+		"Bearer a\xa0":                         true,
+		"Bearer\xa0a":                          true,
+		"Bearer:a":                             true,
+		"Bearerxa":                             true,
+		"\xa0Bearer a":                         true,
+		"x Bearer a":                           true,
+		"xbasic\tYWxpY2U6eA":                   true,
+		"Basic YWxpY2U6e":                      true,
+		"Basic YWxp!Y2U6eA==":                  true,
+		"Basic YWxpY2U6\r\neA==":               true,
+		"Basic YQBiOmM":                        true,
+		"Bearer " + token + "!":                true,
+		"Bearer " + token[:len(token)-1] + "J": true, // which decodes to the same
+		"Bearer " + token + "AA":               true, // too long by one
+		"Bearer " + token + ".x":               true,
+	} {
+		r := request("192.0.2.1:1", "/")
+		r.Header["Authorization"] = []string{value}
+		want := ""
+		if bad {
+			want = "header Authorization"
+		}
+		if got := part(t, id, r); got != want {
+			t.Errorf("Authorization: %q: malformed %q, want %q", value, got, want)
+		}
+		if bad {
+			for _, name := range []string{"user", "bearer", "header.authorization"} {
+				if got := get(t, id, r, name); got != "-" {
+					t.Errorf("Authorization: %q: %s = %s, want none", value, name, got)
+				}
+			}
+		}
 	}
 }
 

@@ -39,10 +39,15 @@ func (h *hasher) sum(what byte, value string) string {
 	if len(value) > maxHashed {
 		return ""
 	}
+	return h.sumPair(what, value, "")
+}
+
+// sumPair returns the hash of both texts as one.
+func (h *hasher) sumPair(what byte, value, more string) string {
 	m := h.pool.Get().(*mac)
 	m.Reset()
 	m.buf = append(m.buf[:0], what)
-	m.buf = append(m.buf, value...)
+	m.buf = append(append(m.buf, value...), more...)
 	_, _ = m.Write(m.buf) // never fails
 	clear(m.buf)          // the pool keeps no secrets
 	m.buf = m.Sum(m.buf[:0])
@@ -59,6 +64,3 @@ func (id *Identifier) bound(value string) string {
 	}
 	return id.hasher.sum(hashedValue, value)
 }
-
-// BearerHash returns the value that the attribute bearer has for a token.
-func (id *Identifier) BearerHash(token string) string { return id.hasher.sum(hashedBearer, token) }

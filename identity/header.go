@@ -91,6 +91,9 @@ func (a *Attributes) headerValue(lower string) string {
 		host, _ := a.findHost()
 		return host
 	}
+	if lower == nameAuthorization.lower {
+		return a.id.authorizationHash(a.findAuthorization())
+	}
 	value := join(a.endToEnd(*a.id.names.get(lower)))
 	if value != "" && isSecret(lower) {
 		return a.id.hasher.sum(hashedHeader, value)
@@ -114,11 +117,11 @@ func join(lines []string) string {
 	case 0:
 		return ""
 	case 1:
-		return trim(lines[0])
+		return trimSpace(lines[0])
 	}
 	var b strings.Builder
 	for _, line := range lines {
-		line = trim(line)
+		line = trimSpace(line)
 		if line == "" {
 			continue
 		}
@@ -131,15 +134,4 @@ func join(lines []string) string {
 		b.WriteString(line)
 	}
 	return b.String()
-}
-
-// trim removes the white space that HTTP allows around values.
-func trim(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
 }

@@ -15,7 +15,7 @@ func (a *Attributes) query(name string) string {
 			value = last
 		}
 	}
-	return a.id.bound(value)
+	return a.id.bound(trimSpace(value))
 }
 
 // parameters walks the values of a parameter in the order in which they are sent.
@@ -37,7 +37,7 @@ func (a *Attributes) checkQuery() error {
 // parameters reads a query as url.ParseQuery does, without making a map of it.
 type parameters struct {
 	rest, name string
-	odd        bool // some were left out that others may read
+	odd        bool // services read a value in different ways, or read one that was left out
 }
 
 func (p *parameters) next() (value string, ok bool) {
@@ -60,6 +60,7 @@ func (p *parameters) next() (value string, ok bool) {
 			}
 			value = plain
 		}
+		p.odd = p.odd || hasControl(value)
 		return value, true
 	}
 	return "", false

@@ -25,16 +25,17 @@ func (r Repeated) validate() error {
 	return nil
 }
 
-// Repeats tells whether an attribute is there several times with different values, so that the service may see another client
-// than we do: a cookie, a parameter of the query, or a header on several lines. It is false for all others, and if
-// Config.Repeated says which one counts.
+// Repeats reports whether an attribute has no single value, so that the service may see another client than we do: a cookie, a
+// parameter of the query or a header that is there several times with different values, unless Config.Repeated says which one
+// counts; or a cookie or parameter that services read in different ways, such as one with a control character, a semicolon or
+// a quote in it. It is false for all other attributes.
 func (a *Attributes) Repeats(attr headgate.Attribute) bool {
-	if !a.reads() || a.id.config.Repeated != RefuseRepeated {
+	if !a.reads() {
 		return false
 	}
 	switch attr.Kind {
 	case headgate.AttrHeader:
-		return attr.Name != nameCookie.lower && differ(a.endToEnd(*a.id.names.get(attr.Name)))
+		return a.refusesRepeated() && attr.Name != nameCookie.lower && differ(a.endToEnd(*a.id.names.get(attr.Name)))
 	case headgate.AttrCookie:
 		return a.repeatsCookie(attr.Name)
 	case headgate.AttrQuery:
@@ -44,9 +45,11 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	}
 }
 
+func (a *Attributes) refusesRepeated() bool { return a.id.config.Repeated == RefuseRepeated }
+
 func differ(lines []string) bool {
 	for i := 1; i < len(lines); i++ {
-		if trim(lines[i]) != trim(lines[0]) {
+		if trimSpace(lines[i]) != trimSpace(lines[0]) {
 			return true
 		}
 	}
@@ -58,11 +61,11 @@ func (a *Attributes) repeatsCookie(name string) bool {
 	if err != nil {
 		return false // it is malformed
 	}
-	first, found := "", false
+	first, found, refuses := "", false, a.refusesRepeated()
 	for _, line := range lines {
 		c := cookies{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
-			if found && value != first {
+			if c.odd || refuses && found && value != first {
 				return true
 			}
 			first, found = value, true
@@ -71,12 +74,12 @@ func (a *Attributes) repeatsCookie(name string) bool {
 	return false
 }
 
-// repeatsParameter also tells of a value that services read in several ways, even if it is the only one.
 func (a *Attributes) repeatsParameter(name string) bool {
 	p := a.parameters(name)
 	first, found := p.next()
+	refuses := a.refusesRepeated()
 	for value, ok := first, found; ok; value, ok = p.next() {
-		if value != first {
+		if refuses && value != first {
 			return true
 		}
 	}

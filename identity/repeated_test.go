@@ -11,38 +11,46 @@ func TestRepeatedCookiesAndParameters(t *testing.T) {
 		target      string
 		lines       []string
 		first, last string
-		repeats     bool
+		repeats     bool // differs
+		odd         bool // whatever Config.Repeated says
 	}{
-		{"a parameter once", "query.t", "/?t=1", nil, "1", "1", false},
-		{"a parameter twice the same", "query.t", "/?t=1&t=1", nil, "1", "1", false},
-		{"a parameter that differs", "query.t", "/?t=1&x=y&t=2", nil, "1", "2", true},
-		{"a parameter that differs, escaped", "query.t", "/?t=1&%74=2", nil, "1", "2", true},
-		{"a parameter that is empty once", "query.t", "/?t=&t=2", nil, "-", "2", true},
-		{"a parameter that cannot be read once", "query.t", "/?t=1&t=2;x", nil, "1", "1", true},
-		{"a parameter before a semicolon", "query.t", "/?t=1&t;x=2", nil, "1", "1", true},
-		{"a parameter that ends at a semicolon, or not", "query.t", "/?t=1;x", nil, "-", "-", true},
-		{"a parameter behind a semicolon", "query.t", "/?x=y;t=1", nil, "-", "-", true},
-		{"a parameter with an escape that is none", "query.t", "/?x=y&t=1%zz", nil, "-", "-", true},
-		{"another parameter that cannot be read", "query.t", "/?x=1;2&t=1", nil, "1", "1", false},
-		{"another parameter that differs", "query.t", "/?t=1&tt=2&T=3", nil, "1", "1", false},
-		{"no parameter", "query.t", "/", nil, "-", "-", false},
-		{"a cookie once", "cookie.s", "/", []string{"Cookie: a=b; s=1"}, "1", "1", false},
-		{"a cookie twice the same", "cookie.s", "/", []string{`Cookie: s=1; s="1"`}, "1", "1", false},
-		{"a cookie twice the same, escaped", "cookie.s", "/", []string{"Cookie: s=%31; s= 1"}, "1", "1", false},
-		{"a cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; a=b; s=2; c=d"}, "1", "2", true},
-		{"a cookie that differs on two lines", "cookie.s", "/", []string{"Cookie: s=1", "Cookie: s=2"}, "1", "2", true},
-		{"another cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; S=2; ss=3"}, "1", "1", false},
-		{"a header once", "header.x-t", "/", []string{"X-T: 1, 2"}, "1, 2", "1, 2", false},
-		{"a header that differs", "header.x-t", "/", []string{"X-T: 1", "X-T: 2"}, "1, 2", "1, 2", true},
-		{"a header twice the same", "header.x-t", "/", []string{"X-T: 1", "X-T:  1 "}, "1, 1", "1, 1", false},
-		{"what cannot be repeated", "user", "/", nil, "-", "-", false},
+		{"a parameter once", "query.t", "/?t=1", nil, "1", "1", false, false},
+		{"a parameter twice the same", "query.t", "/?t=1&t=1", nil, "1", "1", false, false},
+		{"a parameter that differs", "query.t", "/?t=1&x=y&t=2", nil, "1", "2", true, false},
+		{"a parameter that differs, escaped", "query.t", "/?t=1&%74=2", nil, "1", "2", true, false},
+		{"a parameter that is empty once", "query.t", "/?t=&t=2", nil, "-", "2", true, false},
+		{"a parameter that cannot be read once", "query.t", "/?t=1&t=2;x", nil, "1", "1", false, true},
+		{"a parameter before a semicolon", "query.t", "/?t=1&t;x=2", nil, "1", "1", false, true},
+		{"a parameter that ends at a semicolon, or not", "query.t", "/?t=1;x", nil, "-", "-", false, true},
+		{"a parameter behind a semicolon", "query.t", "/?x=y;t=1", nil, "-", "-", false, true},
+		{"a parameter with an escape that is none", "query.t", "/?x=y&t=1%zz", nil, "-", "-", false, true},
+		{"another parameter that cannot be read", "query.t", "/?x=1;2&t=1", nil, "1", "1", false, false},
+		{"another parameter that differs", "query.t", "/?t=1&tt=2&T=3", nil, "1", "1", false, false},
+		{"no parameter", "query.t", "/", nil, "-", "-", false, false},
+		{"a cookie once", "cookie.s", "/", []string{"Cookie: a=b; s=1"}, "1", "1", false, false},
+		{"a cookie twice the same", "cookie.s", "/", []string{`Cookie: s=1; s="1"`}, "1", "1", false, false},
+		{"a cookie twice the same, escaped", "cookie.s", "/", []string{"Cookie: s=%31; s= 1"}, "1", "1", false, false},
+		{"a cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; a=b; s=2; c=d"}, "1", "2", true, false},
+		{"a cookie that differs on two lines", "cookie.s", "/", []string{"Cookie: s=1", "Cookie: s=2"}, "1", "2", true, false},
+		{"another cookie that differs", "cookie.s", "/", []string{"Cookie: s=1; S=2; ss=3"}, "1", "1", false, false},
+		{"a parameter with a control character", "query.t", "/?t=1%00", nil, "1", "1", false, true},
+		{"a parameter with white space around it", "query.t", "/?t=+1%C2%A0", nil, "1", "1", false, false},
+		{"a cookie with a control character", "cookie.s", "/", []string{"Cookie: s=1%00"}, "1\x00", "1\x00", false, true},
+		{"a cookie with an open quote", "cookie.s", "/", []string{`Cookie: s="12`}, `"12`, `"12`, false, true},
+		{"a cookie with Python's escapes", "cookie.s", "/", []string{`Cookie: s="\061"`}, `\061`, `\061`, false, true},
+		{"a cookie with an escape that is none", "cookie.s", "/", []string{"Cookie: s=1%"}, "1%", "1%", false, true},
+		{"a cookie with other white space", "cookie.s", "/", []string{"Cookie: \xa0s=1\xa0; s=2"}, "1", "2", true, false},
+		{"a header once", "header.x-t", "/", []string{"X-T: 1, 2"}, "1, 2", "1, 2", false, false},
+		{"a header that differs", "header.x-t", "/", []string{"X-T: 1", "X-T: 2"}, "1, 2", "1, 2", true, false},
+		{"a header twice the same", "header.x-t", "/", []string{"X-T: 1", "X-T:  1 "}, "1, 1", "1, 1", false, false},
+		{"what cannot be repeated", "user", "/", nil, "-", "-", false, false},
 	} {
 		r := request("192.0.2.1:1", tt.target, tt.lines...)
 		for _, is := range []struct {
 			id      *Identifier
 			want    string
 			repeats bool
-		}{{refuse, tt.first, tt.repeats}, {first, tt.first, false}, {last, tt.last, false}} {
+		}{{refuse, tt.first, tt.repeats || tt.odd}, {first, tt.first, tt.odd}, {last, tt.last, tt.odd}} {
 			var a Attributes
 			is.id.Read(r, &a)
 			if err := a.Malformed(); err != nil {

@@ -53,9 +53,9 @@ func (a *Attributes) proxyUser() string {
 	}
 	user, same := "", true
 	for _, line := range lines {
-		user, same = agree(user, trim(line), same)
+		user, same = agree(user, trimSpace(line), same)
 	}
-	if !same {
+	if !same || hasControl(user) {
 		return ""
 	}
 	return a.id.bound(user)

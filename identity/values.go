@@ -108,15 +108,35 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 			return asInput(err)
 		}
 		value = path
-	case headgate.AttrBearer:
-		value = a.id.BearerHash(value)
-	case headgate.AttrHeader:
-		if isSecret(attr.Name) {
-			value = a.id.hasher.sum(hashedHeader, value)
+	case headgate.AttrUser:
+		if value = trimSpace(value); hasControl(value) {
+			return badValue("user", quote(value), "no control characters")
 		}
 		value = a.id.bound(value)
+	case headgate.AttrAPIKey:
+		if value = trim(value); value != "" && !isWord(value) {
+			return badValue("api_key", "", wantWord)
+		}
+		value = a.id.bound(value)
+	case headgate.AttrBearer:
+		if value = trim(value); value == "" {
+			return nil
+		}
+		if !isBearerToken(value) {
+			return badValue("bearer", "", "one bearer token: "+wantWord)
+		}
+		value = a.id.BearerHash(value)
+	case headgate.AttrHeader:
+		header, err := a.id.givenHeader(attr.Name, value)
+		if err != nil {
+			return badValue(attr.String(), "", err.Want)
+		}
+		value = header
 	default:
 		value = a.id.bound(value)
+	}
+	if value == "" {
+		return nil
 	}
 	if earlier := a.find(attr); earlier != nil {
 		if earlier.value != value {
@@ -126,6 +146,19 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	}
 	a.pairs = append(a.pairs, pair{attr: attr, value: value})
 	return nil
+}
+
+// givenHeader returns a header in the form that it has when it is read from a request.
+func (id *Identifier) givenHeader(lower, value string) (string, *RequestError) {
+	switch value = trimSpace(value); {
+	case lower == nameAuthorization.lower:
+		auth := parseAuthorization(value)
+		return id.authorizationHash(&auth), auth.err
+	case value != "" && isSecret(lower):
+		return id.hasher.sum(hashedHeader, value), nil
+	default:
+		return id.bound(value), nil
+	}
 }
 
 func (a *Attributes) find(attr headgate.Attribute) *pair {

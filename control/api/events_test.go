@@ -21,10 +21,10 @@ func (s *service) eventOf(token, query, action string) answer {
 
 func TestAResetIsInTheAuditWithoutSecrets(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
-	s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"acme","ip":"192.0.2.1","api_key":"sesame","header.authorization":"Basic sesame"}}`).wants(200)
+	s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"acme","ip":"192.0.2.1","api_key":"sesame","header.authorization":"Basic c2VzYW1lOng="}}`).wants(200)
 	got := s.eventOf(s.admin, "", "keys.reset").wants(200, `"actor":"first-admin"`, `"from":"127.0.0.1"`, `"namespace":"default"`,
 		`"user":"acme"`, `"ip":"192.0.2.1"`, `"api_key":"(hidden)"`, `"rules":["`, `"nodes":1`)
-	if strings.Contains(got.body, "sesame") {
+	if strings.Contains(got.body, "sesame") || strings.Contains(got.body, "c2VzYW1l") {
 		t.Errorf("got %s, want no value that may be a secret", got.body)
 	}
 	// Each is in it, with what it was of: one says nothing of the one before.

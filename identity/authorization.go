@@ -1,0 +1,121 @@
+package identity
+
+import (
+	"strings"
+)
+
+// A scheme is one of the Authorization header by which clients are told apart.
+type scheme uint8
+
+const (
+	schemeOther scheme = iota // no header, a scheme without a credential, or another scheme
+	schemeBasic
+	schemeBearer
+)
+
+// An authorization is the Authorization header of a request.
+type authorization struct {
+	scheme scheme
+	text   string // the credential behind the scheme; the whole value if it is another scheme
+	err    *RequestError
+}
+
+// findAuthorization parses the Authorization header, once. A header on several lines must always be the same: a service may
+// read any of them.
+func (a *Attributes) findAuthorization() *authorization {
+	if !a.learn(knowsAuthorization) {
+		return &a.auth
+	}
+	lines := a.endToEnd(nameAuthorization)
+	if len(lines) == 0 {
+		return &a.auth
+	}
+	for _, line := range lines[1:] {
+		if line != lines[0] {
+			a.auth.err = badAuthorization("it once")
+			return &a.auth
+		}
+	}
+	a.auth = parseAuthorization(lines[0])
+	return &a.auth
+}
+
+// parseAuthorization reads a scheme and its credential. White space around both does not count.
+func parseAuthorization(value string) authorization {
+	value = trim(value)
+	auth := authorization{text: value}
+	switch {
+	case hasName(value, "Basic"):
+		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
+	case hasName(value, "Bearer"):
+		auth.scheme, auth.text = schemeBearer, value[len("Bearer"):]
+	default:
+		if value != "" && (leadingSpace(value) > 0 || hidesScheme(value)) {
+			auth.err = badAuthorization("a scheme at its start, and one only")
+		}
+		return auth
+	}
+	rest := trim(auth.text)
+	switch {
+	case auth.text == "":
+		return authorization{} // no credential
+	case len(rest) == len(auth.text):
+		auth.err = badAuthorization("a space after the scheme")
+	case auth.scheme == schemeBearer && !isBearerToken(rest):
+		auth.err = badAuthorization("one bearer token: "+wantWord)
+	case auth.scheme == schemeBasic && !isBasic(rest):
+		auth.err = badAuthorization("one user and password in base64")
+	}
+	auth.text = rest
+	return auth
+}
+
+// badAuthorization does not name the value, which is secret.
+func badAuthorization(want string) *RequestError {
+	return &RequestError{Part: "header Authorization", Want: want}
+}
+
+// hasName reports whether the text begins with the name, in any case.
+func hasName(text, name string) bool {
+	return len(text) >= len(name) && strings.EqualFold(text[:len(name)], name)
+}
+
+// hidesScheme reports whether services that look for Basic or Bearer anywhere in the value would find one.
+func hidesScheme(value string) bool {
+	for i := range len(value) {
+		if value[i]|0x20 == 'b' && (isNamed(value[i:], "basic") || isNamed(value[i:], "bearer")) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed reports whether the text begins with the name and white space.
+func isNamed(text, name string) bool {
+	return hasName(text, name) && leadingSpace(text[len(name):]) > 0
+}
+
+// normal returns the scheme and the credential in the form in which header.authorization is hashed.
+func (auth *authorization) normal() (name, rest string) {
+	switch auth.scheme {
+	case schemeBasic:
+		plain, _ := decodeBasic(auth.text, nil)
+		return "basic ", string(plain)
+	case schemeBearer:
+		return "bearer ", bearerText(auth.text)
+	}
+	end := strings.IndexAny(auth.text, " \t")
+	if end < 0 {
+		return "", auth.text
+	}
+	return strings.ToLower(auth.text[:end]) + " ", trim(auth.text[end:])
+}
+
+// authorizationHash returns the value of header.authorization, which is empty if there is none or it is malformed.
+func (id *Identifier) authorizationHash(auth *authorization) string {
+	if auth.text == "" || auth.err != nil || len(auth.text) > maxHashed {
+		return ""
+	}
+	name, rest := auth.normal()
+	return id.hasher.sumPair(hashedHeader, name, rest)
+}

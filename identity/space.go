@@ -1,0 +1,69 @@
+package identity
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// trim removes the white space that HTTP allows around values.
+func trim(s string) string {
+	for s != "" && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
+	}
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// trimSpace removes everything around a value that some service takes for white space, in UTF-8 or ISO 8859-1.
+func trimSpace(s string) string {
+	for s != "" {
+		n := leadingSpace(s)
+		if n == 0 {
+			break
+		}
+		s = s[n:]
+	}
+	for s != "" {
+		last := s[len(s)-1]
+		if last > ' ' && last < 0x7f {
+			break
+		}
+		r, n := utf8.DecodeLastRuneInString(s)
+		if n == 1 {
+			r = rune(last)
+		}
+		if !isSpace(r) {
+			break
+		}
+		s = s[:len(s)-n]
+	}
+	return s
+}
+
+// leadingSpace returns how many bytes the white space character takes with which the text begins, 0 if it is none.
+func leadingSpace(s string) int {
+	if s == "" || s[0] > ' ' && s[0] < 0x7f {
+		return 0
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if n == 1 {
+		r = rune(s[0])
+	}
+	if !isSpace(r) {
+		return 0
+	}
+	return n
+}
+
+// isSpace reports whether some service removes the character from the ends of a value. Java does so with all control
+// characters, JavaScript with the byte order mark.
+func isSpace(r rune) bool {
+	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
+}
+
+// hasControl reports whether the text has a control character. C ends a text at the first of them, and other services
+// remove them.
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
