@@ -50,7 +50,17 @@
 //	             itself is nowhere.
 //	jwt.<claim>  a claim of that token, by Config.Tokens: see package identity/jwt.
 //
-// An Authorization header that is repeated and differs is malformed.
+// Services read credentials leniently, so one credential could be written in many ways. Each has one form here:
+//
+//	API keys     one word of visible ASCII characters without comma, semicolon and quotes.
+//	Bearer       one such word, in any case and after any number of spaces or tabs. Padding (=) at its end does not count. A
+//	             token of JOSE (JWT) must be canonical base64url in all its parts.
+//	Basic        base64 with or without padding. White space around the user does not count, text without a colon is a
+//	             user without a password, text that is not UTF-8 is ISO 8859-1, and control characters are malformed.
+//
+// All other text behind Bearer or Basic is malformed, and so are an Authorization header that is repeated and differs, and
+// one of another scheme that has Basic or Bearer further inside. Other schemes, and a scheme without a credential, name
+// nobody: the rule's fallback counts. The case of letters matters in all of them; some services ignore it.
 //
 // # host and path: what is asked for
 //
@@ -64,11 +74,12 @@
 //
 // Of a header that is repeated, all lines are one value with ", " between them, as RFC 9110 has it. Of cookies and of
 // parameters of the query the first counts, or the one that Config.Repeated names. [Attributes.Repeats] tells where they
-// differ, or where services read one parameter in several ways (a semicolon in it, an escape that is none): under rules that
-// count by it such a request is denied, since its sender could be another client each time. Cookies are without the white space
-// and quotes around them, and escapes in them are read, as some services do.
+// differ, or where services read one in several ways (a semicolon in a parameter, a quote in a cookie, a control character, an
+// escape that is none): under rules that count by it such a request is denied, since its sender could be another client each
+// time. All values are without the white space around them, of Unicode too. Cookies are without the quotes around them, and
+// escapes in them are read, as some services do.
 // header.authorization, header.proxy-authorization and header.cookie are hashes,
-// as they hold secrets. A header that Connection names is missing, since the service will not see it either; a request that
+// as they hold secrets; the first is that of the credential in its one form. A header that Connection names is missing, since the service will not see it either; a request that
 // names one which tells who is asking is malformed.
 //
 // # Bounds
