@@ -45,9 +45,9 @@ func parseAuthorization(value string) authorization {
 	value = trim(value)
 	auth := authorization{text: value}
 	switch {
-	case hasName(value, "Basic"):
+	case hasName(value, "basic"):
 		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
-	case hasName(value, "Bearer"):
+	case hasName(value, "bearer"):
 		auth.scheme, auth.text = schemeBearer, value[len("Bearer"):]
 	default:
 		if value != "" && (leadingSpace(value) > 0 || hidesScheme(value)) {
@@ -62,7 +62,7 @@ func parseAuthorization(value string) authorization {
 	case len(rest) == len(auth.text):
 		auth.err = badAuthorization("a space after the scheme")
 	case auth.scheme == schemeBearer && !isBearerToken(rest):
-		auth.err = badAuthorization("one bearer token: "+wantWord)
+		auth.err = badAuthorization("one bearer token: " + wantWord)
 	case auth.scheme == schemeBasic && !isBasic(rest):
 		auth.err = badAuthorization("one user and password in base64")
 	}
@@ -75,15 +75,23 @@ func badAuthorization(want string) *RequestError {
 	return &RequestError{Part: "header Authorization", Want: want}
 }
 
-// hasName reports whether the text begins with the name, in any case.
-func hasName(text, name string) bool {
-	return len(text) >= len(name) && strings.EqualFold(text[:len(name)], name)
+// hasName reports whether the text begins with the name, given in lower case, in any case.
+func hasName(text, lower string) bool {
+	if len(text) < len(lower) {
+		return false
+	}
+	for i := range len(lower) {
+		if text[i]|0x20 != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // hidesScheme reports whether services that look for Basic or Bearer anywhere in the value would find one.
 func hidesScheme(value string) bool {
 	for i := range len(value) {
-		if value[i]|0x20 == 'b' && (isNamed(value[i:], "basic") || isNamed(value[i:], "bearer")) {
+		if isNamed(value[i:], "basic") || isNamed(value[i:], "bearer") {
 			return true
 		}
 	}

@@ -9,53 +9,46 @@ func bearerText(token string) string { return strings.TrimRight(token, "=") }
 // would be a list of parameters (RFC 9110, 11.4), of which services read the one that they know.
 func isBearerToken(token string) bool {
 	token = bearerText(token)
-	if !isWord(token) || strings.IndexByte(token, '=') >= 0 {
+	all := classesOf(token)
+	if token == "" || all&inBearer == 0 {
 		return false
 	}
-	return !looksSigned(token) || isCanonicalCompact(token)
-}
-
-// looksSigned reports whether the text looks like a token of JOSE: at least three parts, and the first is the base64 of
-// text that begins with { and white space or a quote.
-func looksSigned(token string) bool {
-	return len(token) > 2 && token[0] == 'e' && (token[1] == 'y' || token[1] == 'w') && strings.Count(token, ".") >= 2
+	// Text that begins with { and white space or a quote begins like this in base64: the header of a JOSE token (JWT).
+	if len(token) < 2 || token[0] != 'e' || token[1] != 'y' && token[1] != 'w' {
+		return true
+	}
+	parts, canonical := compactParts(token)
+	return parts < 3 || canonical && all&inCompact != 0
 }
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-var inBase64URL = func() (table [256]bool) {
-	for i := range len(base64URL) {
-		table[base64URL[i]] = true
-	}
-	return table
-}()
-
-// isCanonicalCompact reports whether all parts of a token are base64 as encoders write it. The signature does not cover its
-// own text: decoders skip characters that base64 does not have, and bits at the end that do not fill a byte.
-func isCanonicalCompact(token string) bool {
-	for part := range strings.SplitSeq(token, ".") {
-		for i := range len(part) {
-			if !inBase64URL[part[i]] {
-				return false
-			}
+// compactParts returns how many parts a JOSE token has, and whether all end as encoders of base64url end them. The signature
+// does not cover its own text: decoders skip other characters, and bits at the end that do not fill a byte.
+func compactParts(token string) (parts int, canonical bool) {
+	for canonical = true; ; parts++ {
+		end := strings.IndexByte(token, '.')
+		part := token
+		if end >= 0 {
+			part = token[:end]
 		}
-		unused := 0
 		switch len(part) % 4 {
-		case 0:
-			continue
 		case 1:
-			return false
+			canonical = false
 		case 2:
-			unused = 0b1111
+			canonical = canonical && sextet(part[len(part)-1])&0b1111 == 0
 		case 3:
-			unused = 0b11
+			canonical = canonical && sextet(part[len(part)-1])&0b11 == 0
 		}
-		if strings.IndexByte(base64URL, part[len(part)-1])&unused != 0 {
-			return false
+		if end < 0 {
+			return parts + 1, canonical
 		}
+		token = token[end+1:]
 	}
-	return true
 }
+
+// sextet returns the six bits that a character of base64url stands for.
+func sextet(c byte) int { return strings.IndexByte(base64URL, c) }
 
 // findBearer returns the hash that stands for the bearer token, once.
 func (a *Attributes) findBearer() string {

@@ -66,13 +66,14 @@ func (c *cookies) plain(value string) string {
 		c.odd = c.odd || strings.IndexByte(value, '\\') >= 0 // an escape to Python alone
 	}
 	c.odd = c.odd || strings.IndexByte(value, '"') >= 0 // some remove the first and the last character then
-	if strings.IndexByte(value, '%') >= 0 {
-		if plain, err := url.PathUnescape(value); err == nil {
-			value = plain
-		} else {
-			c.odd = true
-		}
+	if strings.IndexByte(value, '%') < 0 {
+		return value
 	}
-	c.odd = c.odd || hasControl(value)
-	return value
+	plain, err := url.PathUnescape(value)
+	if err != nil {
+		c.odd = true
+		return value
+	}
+	c.odd = c.odd || hasControl(plain)
+	return plain
 }

@@ -1,29 +1,52 @@
 package identity
 
+import "strings"
+
 // Services read credentials leniently. They split on any white space, take the first word, remove quotes, skip characters
 // that base64 does not have. A client could therefore write one credential in many ways and have a new limit with each. So
 // there is one form of each credential: text that differs from it in a known way is normalised, all other text is malformed.
 
-// inWord has the bytes that an API key or a bearer token consists of: visible ASCII, without the characters at which
-// services end a value or that they remove from it.
-var inWord = func() (table [256]bool) {
+// A class is a set of bytes that credentials consist of.
+type class uint8
+
+const (
+	// inWord is visible ASCII, without the characters at which services end a value or that they remove from it.
+	inWord class = 1 << iota
+	// inBearer is inWord without the equals sign.
+	inBearer
+	// inCompact is base64url, and the dot between parts.
+	inCompact
+)
+
+var classes = func() (table [256]class) {
 	for c := '!'; c <= '~'; c++ {
-		table[c] = c != ',' && c != ';' && c != '"'
+		if c == ',' || c == ';' || c == '"' {
+			continue
+		}
+		table[c] = inWord
+		if c != '=' {
+			table[c] |= inBearer
+		}
+		if c == '.' || strings.ContainsRune(base64URL, c) {
+			table[c] |= inCompact
+		}
 	}
 	return table
 }()
 
+// classesOf returns the classes that all bytes of the text are in.
+func classesOf(s string) class {
+	all := class(0xff)
+	for i := range len(s) {
+		all &= classes[s[i]]
+	}
+	return all
+}
+
 const wantWord = "one word of visible ASCII characters, without comma, semicolon and quotes"
 
-// isWord reports whether the text can be an API key.
-func isWord(s string) bool {
-	for i := range len(s) {
-		if !inWord[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
+// isWord reports whether the text, which is not empty, can be an API key.
+func isWord(s string) bool { return classesOf(s)&inWord != 0 }
 
 // findKey returns the API key, once. If there are several that differ, the service may read any of them, and a client could
 // send a different one to us each time: the request is malformed.

@@ -59,8 +59,8 @@ func (p *parameters) next() (value string, ok bool) {
 				continue
 			}
 			value = plain
+			p.odd = p.odd || hasControl(value)
 		}
-		p.odd = p.odd || hasControl(value)
 		return value, true
 	}
 	return "", false

@@ -64,6 +64,6 @@ func isSpace(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
 }
 
-// hasControl reports whether the text has a control character. C ends a text at the first of them, and other services
-// remove them.
+// hasControl reports whether the text has a control character. C ends a text at NUL, and other services remove some. No
+// server accepts one in a header or a target, so they come from escapes and base64.
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }
