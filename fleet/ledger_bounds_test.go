@@ -151,6 +151,28 @@ func TestAKeyThatIsDeniedIsNeverForgotten(t *testing.T) {
 	}
 }
 
+// A flood of new keys does not let a client that is being denied start again, though some of its decisions allow.
+func TestAKeyAboveItsLimitIsNotEvicted(t *testing.T) {
+	for _, text := range []string{"1000/s", "1000/s sliding-window"} {
+		clock, all := hosts(t, 1, false, func(o *LedgerOptions) { o.MaxKeys = 1024 })
+		h, limit := all[0], headgate.MustParseLimit(text)
+		h.take("hot", limit, int(limit.Count)+1) // until it is denied
+		admitted, step := 0, limit.Period/time.Duration(10*limit.Count)
+		const asks = 20_000
+		for i := range asks {
+			clock.Advance(step)
+			admitted += h.take("hot", limit, 1)
+			h.take(fmt.Sprint(i), headgate.PerHour(3), 1)
+		}
+		if most := asks/10 + 1; admitted > most {
+			t.Errorf("%s: %d admitted in %v, want at most %d", text, admitted, asks*step, most)
+		}
+		if h.Stats().Evicted == 0 {
+			t.Errorf("%s: nothing was evicted, the test puts no pressure on memory", text)
+		}
+	}
+}
+
 func TestKeysThatAreAsGoodAsNewAreDropped(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		clock, all := hosts(t, 2, asks, nil)

@@ -20,6 +20,7 @@ type record struct {
 	class    int8  // of the queue it is in, or none
 	gap      int8  // of the list it lingers in, or none
 	denied   bool  // latest
+	stays    bool  // it was denied since it last drained, and is not evicted
 	returned bool  // there is something in back
 	wasReset bool
 	speak    bool // others should hear of the level
@@ -74,6 +75,7 @@ func (l *Ledger) arrive(r *record, p *plan, now moment) {
 		r.plan = p
 	}
 	l.roll(r, now)
+	r.stays = (r.stays || r.denied) && !r.drained(now)
 }
 
 // roll brings a record to now.
@@ -131,7 +133,7 @@ func (r *record) reset(now moment) {
 	if r.alone != nil {
 		*r.alone = counter{}
 	}
-	r.owed, r.denied, r.void = 0, false, true
+	r.owed, r.denied, r.stays, r.void = 0, false, false, true
 	r.emptyAt, r.waste = r.at(now), 0
 	for i := range r.seen {
 		r.seen[i].waste = 0
@@ -268,9 +270,11 @@ func (r *record) level(now moment) int64 {
 
 // idle tells whether a record is as good as none.
 func (r *record) idle(now moment) bool {
-	if r.owed > 0 || r.total != r.told {
-		return false
-	}
+	return r.owed == 0 && r.total == r.told && r.drained(now)
+}
+
+// drained reports whether nothing of what was consumed counts any more.
+func (r *record) drained(now moment) bool {
 	if r.plan.leaks() {
 		return r.emptyAt <= r.at(now)
 	}

@@ -92,7 +92,7 @@ func (l *Ledger) makeRoom(sh *shard, now moment) bool {
 		if !r.plan.leaks() {
 			left = r.at(now) + r.here.decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
 		}
-		if !r.denied && r.owed == 0 && (victim == nil || left < least) {
+		if !r.denied && !r.stays && r.owed == 0 && (victim == nil || left < least) {
 			victim, least = r, left
 		}
 	}
