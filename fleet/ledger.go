@@ -297,6 +297,12 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 			return nil, nil
 		}
 	}
+	if a.n == 0 && r.plan != a.plan {
+		r = l.under(r, a.plan, now) // a peek changes no limit
+		*d = l.look(r, 0, now)
+		d.Degraded = a.degraded
+		return nil, nil
+	}
 	l.arrive(r, a.plan, now)
 	at := r.at(now)
 	if (r.unlearned || at-r.askedAt > l.learning.cold) && !(isNew && a.n > 0) {
@@ -311,6 +317,7 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 	}
 	r.askedAt = at
 	if l.try(r, a.n, now, d) {
+		r.changedAt = at
 		l.consumed(sh, r, a.n, now)
 		r.emptied(d, now)
 		r.denied = false

@@ -222,6 +222,7 @@ func (l *Ledger) chargeNews(r *record, n, window int64, now moment) {
 		return
 	}
 	d := r.here.charge(r.plan, r.at(now), min(n, headgate.MaxCount))
+	r.changedAt = r.at(now)
 	r.emptied(&d, now)
 	if rest := n - d.Receipt.Units; rest > 0 {
 		r.owed, r.owedOf = min(r.owed+rest, r.mostOwed()), r.window

@@ -10,20 +10,22 @@ import (
 // if not said otherwise.
 type record struct {
 	// What every decision needs comes first, in two lines of the cache.
-	plan     *plan
-	emptyAt  int64 // when all that was consumed will have leaked, or has
-	waste    int64 // for how long nothing has leaked since, less what was used of it
-	total    int64 // consumed since start
-	told     int64 // of total
-	askedAt  int64 // when somebody last wanted to consume
-	owed     int64 // see owedOf
-	class    int8  // of the queue it is in, or none
-	gap      int8  // of the list it lingers in, or none
-	denied   bool  // latest
-	stays    bool  // it was denied since it last drained, and is not evicted
-	returned bool  // there is something in back
-	wasReset bool
-	speak    bool // others should hear of the level
+	plan    *plan
+	emptyAt int64 // when all that was consumed will have leaked, or has
+	waste   int64 // for how long nothing has leaked since, less what was used of it
+	total   int64 // consumed since start
+	told    int64 // of total
+	askedAt int64 // when somebody last wanted to consume
+	// changedAt is when here was last changed.
+	changedAt int64
+	owed      int64 // see owedOf
+	class     int8  // of the queue it is in, or none
+	gap       int8  // of the list it lingers in, or none
+	denied    bool  // latest
+	stays     bool  // it was denied since it last drained, and is not evicted
+	returned  bool  // there is something in back
+	wasReset  bool
+	speak     bool // others should hear of the level
 	// unlearned is set while it is not known what others consumed; see learning.
 	unlearned bool
 	void      bool    // the key was reset: totals say more than what counts
@@ -66,18 +68,6 @@ type record struct {
 // at returns a moment by the record's clock.
 func (r *record) at(now moment) int64 { return r.plan.at(now, r.offset) }
 
-// arrive brings a record to now, for a check by a plan.
-func (l *Ledger) arrive(r *record, p *plan, now moment) {
-	if r.plan != p {
-		if r.plan.period != p.period {
-			r.window, r.ahead = p.window(r.at(now)), now.ahead // by the periods of now
-		}
-		r.plan = p
-	}
-	l.roll(r, now)
-	r.stays = (r.stays || r.denied) && !r.drained(now)
-}
-
 // roll brings a record to now.
 func (l *Ledger) roll(r *record, now moment) {
 	at := r.at(now)
@@ -116,6 +106,7 @@ func (l *Ledger) roll(r *record, now moment) {
 // settle charges what is owed as far as the debt may go.
 func (r *record) settle(now moment) {
 	d := r.here.charge(r.plan, r.at(now), min(r.owed, headgate.MaxCount))
+	r.changedAt = r.at(now)
 	r.owed -= d.Receipt.Units
 	r.emptied(&d, now)
 }
@@ -196,6 +187,7 @@ func (r *record) describe(d *headgate.Decision) {
 // charge takes n units whatever the limit says.
 func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
 	d := r.here.charge(r.plan, r.at(now), n)
+	r.changedAt = r.at(now)
 	if r.alone != nil {
 		r.alone.charge(l.capped(r.plan), r.at(now), n)
 	}
@@ -232,6 +224,7 @@ func (l *Ledger) give(r *record, n int64, receipt headgate.Receipt, now moment) 
 	at := r.at(now)
 	before := r.here.decide(r.plan, at, 0).Remaining
 	r.here.give(r.plan, at, n, receipt)
+	r.changedAt = at
 	if r.alone != nil {
 		r.alone.give(l.capped(r.plan), at, n, receipt)
 	}

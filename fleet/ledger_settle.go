@@ -69,10 +69,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if rec := sh.records[key]; rec != nil {
-		if kind == p.kind {
-			rec.plan = p
-		}
-		l.roll(rec, now)
+		l.roll(rec, now) // a refund does not change the limit
 		l.give(rec, c.Cost, r, now)
 	}
 	return nil

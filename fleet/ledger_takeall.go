@@ -119,7 +119,11 @@ func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
 		d.Degraded = a.degraded
 		return d
 	}
-	l.arrive(r, a.plan, now)
+	if a.n == 0 && r.plan != a.plan {
+		r = l.under(r, a.plan, now)
+	} else {
+		l.arrive(r, a.plan, now)
+	}
 	d := l.look(r, a.n, now)
 	d.Degraded = a.degraded
 	return d

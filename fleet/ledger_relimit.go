@@ -1,0 +1,89 @@
+package fleet
+
+import "slices"
+
+// When the rate of a bucket changes, what was consumed stays: the level at the latest decision under the old limit, a started
+// unit counted as a whole one, counts as consumed at that decision, and drains at the new rate from then on. Only decisions that
+// changed the level count, as in any store; but a denial counts as well while there is a debt that others caused: the debt is
+// what denies, and has drained at the old rate for as long as it did.
+
+// arrive brings a record to now, for a check by a plan.
+func (l *Ledger) arrive(r *record, p *plan, now moment) {
+	if r.plan != p {
+		l.relimit(r, p, now)
+	}
+	l.roll(r, now)
+	r.stays = (r.stays || r.denied) && !r.drained(now)
+}
+
+// relimit puts a record under another plan of its kind.
+func (l *Ledger) relimit(r *record, p *plan, now moment) {
+	old := r.plan
+	r.plan = p
+	switch {
+	case old.leaks():
+		if !p.sameRate(old) {
+			l.changeRate(r, old, now)
+		}
+	case old.period != p.period:
+		r.window, r.ahead = p.window(r.at(now)), now.ahead // by the periods of now
+	}
+}
+
+// changeRate has a bucket, which was one of another plan, drain at the rate of its own from its latest decision on.
+func (l *Ledger) changeRate(r *record, old *plan, now moment) {
+	at := r.at(now)
+	last := r.changedAt
+	if r.over > 0 {
+		last = max(last, r.askedAt)
+	}
+	last = min(last, at)
+	r.elsewhere -= old.unitsIn(last-r.elsewhereAt, max(0, r.elsewhere))
+	r.elsewhereAt = max(last, r.elsewhereAt)
+	if r.here.carry(old, r.plan, last, at) {
+		r.emptyAt = last + r.here.decide(r.plan, last, 0).ResetAfter.Microseconds()
+	}
+	if r.alone != nil {
+		r.alone.carry(l.capped(old), l.capped(r.plan), last, at)
+	}
+}
+
+// carry makes a bucket one of another plan: of a key that consumed what is in it at a time, and nothing before. It reports whether
+// there is anything now.
+func (c *counter) carry(from, to *plan, then, now int64) bool {
+	used := c.decide(from, now, 0).Remaining < from.Capacity()
+	units := from.Capacity() - c.decide(from, then, 0).Remaining
+	*c = counter{}
+	if used && units > 0 {
+		taken := c.charge(to, then, units).Receipt.Units
+		c.pair.Units += units - taken // a debt that is deeper than any of the new limit stays
+	}
+	return used
+}
+
+// sameRate reports whether two buckets drain at the same rate.
+func (p *plan) sameRate(other *plan) bool {
+	a, b := gcd(p.limit.Count, p.period), gcd(other.limit.Count, other.period)
+	return p.limit.Count/a == other.limit.Count/b && p.period/a == other.period/b
+}
+
+// gcd returns the greatest common divisor of two numbers above 0.
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// under returns what a record would be under another plan, and leaves it as it is.
+func (l *Ledger) under(r *record, p *plan, now moment) *record {
+	other := *r
+	other.here.state = slices.Clone(r.here.state)
+	if r.alone != nil {
+		alone := *r.alone
+		alone.state = slices.Clone(r.alone.state)
+		other.alone = &alone
+	}
+	l.arrive(&other, p, now)
+	return &other
+}
