@@ -53,16 +53,3 @@ func TestCaddyWithForwardAuth(t *testing.T) {
 	run(t, dir, addr, "caddy", "run", "--config", path, "--adapter", "caddyfile")
 	proxy{url: "http://" + addr, tells: true, opens: true}.test(t, s)
 }
-
-func TestHAProxyWithLua(t *testing.T) {
-	t.Parallel()
-	s, dir, addr := newSite(t), t.TempDir(), freePort(t)
-	place(t, dir, "haproxy/headgate.lua", "127.0.0.1:8081", s.decider)
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := place(t, dir, "haproxy/haproxy.cfg", "127.0.0.1:9000", s.service, "bind :80", "bind 127.0.0.1:"+port)
-	run(t, dir, addr, "haproxy", "-db", "-f", path)
-	proxy{url: "http://" + addr, tells: true, opens: true}.test(t, s)
-}

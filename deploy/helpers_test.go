@@ -242,9 +242,8 @@ func ask(t *testing.T, from, method, url, body string, header ...string) answer 
 	return answer{response, string(text)}
 }
 
-// askBadly sends a request with a character in its header that is not allowed there, and returns the status, or 0 if there was
-// no answer.
-func askBadly(t *testing.T, url, path string) int {
+// askRaw sends a request as it is given, and returns the status, or 0 if there was no response.
+func askRaw(t *testing.T, url, request string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
@@ -254,7 +253,7 @@ func askBadly(t *testing.T, url, path string) int {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\nX-Bad: a\x01b\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -314,11 +313,16 @@ func (p proxy) test(t *testing.T, s *site) {
 		t.Errorf("got Content-Type %q", got)
 	}
 	wants("who says that he is another", get("127.0.0.2", "/limited/b", "X-Forwarded-For", "192.0.2.1"), 429)
-	if got := askBadly(t, p.url, "/limited/b"); got >= 200 && got < 300 {
+	if got := askRaw(t, p.url, "GET /limited/b HTTP/1.1\r\nHost: example.com\r\nX-Bad: a\x01b\r\n\r\n"); got >= 200 && got < 300 {
 		t.Errorf("a header that nobody should take: got %d, want that it is refused", got)
 	}
 	wants("who is limited, after somebody's bad header", get("127.0.0.2", "/limited/b"), 429)
 	wants("another", get("127.0.0.3", "/limited/b"), 200)
+	for i, want := range []int{200, 200, 429} { // 127.0.0.1
+		if got := askRaw(t, p.url, "GET /limited/b HTTP/1.0\r\n\r\n"); got != want {
+			t.Errorf("HTTP/1.0 without a host, request %d: got %d, want %d", i+1, got, want)
+		}
+	}
 	wants("a path without a limit", get("127.0.0.2", "/"), 200)
 
 	// The method, the headers and the body are the client's.
