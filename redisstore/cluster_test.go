@@ -27,6 +27,7 @@ func TestOnOneCluster(t *testing.T) {
 		{"TRYAGAIN ends with the deadline", testTryAgainEndsWithTheDeadline},
 		{"several commands reach all shards", testDoMultiReachesAllShards},
 		{"several limits are decided while their slot moves", testSeveralLimitsAreDecidedWhileTheirSlotMoves},
+		{"refunds wait for a slow server and a slot that moves", testRefundsWaitForASlowServerAndASlotThatMoves},
 		{"sent commands are not lost", testSentCommandsAreNotLost},
 		{"health, also of a server that is dead", testHealthOfACluster},
 	} {

@@ -75,8 +75,8 @@ func (s *Store) start(run func()) bool {
 // ForgetsContexts tells those who look after contexts that the store does not keep a call's when the call has returned.
 func (s *Store) ForgetsContexts() {}
 
-// LostRefunds returns how often units that had been taken for a request that another limit denied could not be given
-// back.
+// LostRefunds returns how many units that had been taken for requests that another limit denied could not be returned: a
+// server failed, or did not answer for some seconds.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }
 
 // admit checks what every method is given first, and sees that keys can be made.

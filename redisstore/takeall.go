@@ -192,8 +192,13 @@ func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
 	return true, nil
 }
 
-// refundTime is how long giving back may take after a round that failed or was denied.
-const refundTime = 50 * time.Millisecond
+const (
+	// refundWait is how long a caller is held until what it took for nothing has been returned.
+	refundWait = 50 * time.Millisecond
+	// refundTime is how long a server has for that. It is as long as a call is tried that has no deadline: a refund that is
+	// given up is a loss, unlike a decision, and a slow server or a slot that moves may need it.
+	refundTime = maxTrying
+)
 
 // giveBack returns what was taken before the last group, which took nothing.
 func (r *round) giveBack(ctx context.Context, last []int) {
@@ -206,32 +211,38 @@ func (r *round) giveBack(ctx context.Context, last []int) {
 	r.returnAll(ctx, owed)
 }
 
-// returnAll gives back what checks took, while the caller has time; what is left then is given back without him.
+// returnAll returns what checks took. The caller waits for it while it has time, but not longer than refundWait. No more
+// refunds are under way than calls were when the server became slow: a call that is not answered takes nothing.
 func (r *round) returnAll(ctx context.Context, owed []int) {
 	owed = slices.DeleteFunc(owed, func(i int) bool { return r.decisions[i].Receipt.Units == 0 })
-	within, cancel := context.WithTimeout(ctx, refundTime)
-	defer cancel()
-	for len(owed) > 0 && within.Err() == nil {
-		r.returnOne(within, owed[0])
-		r.untake(owed[0])
-		owed = owed[1:]
-	}
 	if len(owed) == 0 {
 		return
 	}
-	late := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
+	back := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
 	for _, i := range owed {
 		r.untake(i)
 	}
+	done := make(chan struct{})
 	started := r.store.start(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), refundTime) // the caller's is his again
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), refundTime) // the caller's is its own again when it returns
 		defer cancel()
 		for _, i := range owed {
-			late.returnOne(ctx, i)
+			back.returnOne(ctx, i)
 		}
 	})
 	if !started {
-		r.store.lostRefunds.Add(int64(len(owed)))
+		for _, i := range owed {
+			r.store.lostRefunds.Add(back.decisions[i].Receipt.Units)
+		}
+		return
+	}
+	timer := time.NewTimer(refundWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -240,7 +251,7 @@ func (r *round) returnOne(ctx context.Context, i int) {
 	c := r.checks[i]
 	c.Cost = r.decisions[i].Receipt.Units
 	if err := r.store.give(ctx, r.keys, &c, r.decisions[i].Receipt); err != nil {
-		r.store.lostRefunds.Add(1)
+		r.store.lostRefunds.Add(c.Cost)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 )
@@ -47,4 +48,33 @@ func TestReturnedChecksSayHowTheirKeysAre(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A refund takes longer than its caller is held: the server is stopped, and when it goes on it says that the key has moved.
+func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redistest.ClusterSet) {
+	s := open(t, cluster.URL(), Options{Secret: testSecret, HangTimeout: unhurried})
+	c := headgate.Check{Owner: "alice", Key: "alice/hour", Limit: headgate.PerHour(10), Cost: 3}
+	slot := redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, unsplit))
+	from, to := cluster.PrimaryOfSlot(slot), cluster.Servers()[0]
+	if from == to {
+		to = cluster.Servers()[1]
+	}
+	r := round{
+		store: s, keys: s.keys.Load(), checks: []headgate.Check{c}, decisions: make([]headgate.Decision, 1), before: make([]found, 1),
+	}
+	if allowed, err := r.takeOne(within(t, unhurried), 0); err != nil || !allowed {
+		t.Fatalf("allowed %v, %v; want it allowed", allowed, err)
+	}
+	move := cluster.BeginMove(slot, to)
+	for move.MoveKeys(100) > 0 {
+	}
+	from.Pause()
+	r.returnAll(within(t, unhurried), []int{0})
+	from.Resume()
+	c.Cost = 0
+	await.Equal(t, "remaining", func() int64 { return mustTake(t, s, c).Remaining }, 10)
+	if lost := s.LostRefunds(); lost != 0 {
+		t.Errorf("%d units were lost", lost)
+	}
+	move.Finish()
 }
