@@ -53,8 +53,9 @@ type Forgetful interface {
 // What others consumed is known after S = interval + 2 delays at the latest, where a delay is the way to the exchange.
 // N nodes with a burst of R and a rate of r can let pass at most (N−1)(R+rS) too much before they know. If λ is the most
 // that arrives in any S, and it is twice the rate or more, it is at most (λ−r)S; if it is less, it is at most what others
-// let pass within S, which is below λS. Whatever it was is a debt: nobody lets anything pass until it is repaid, so that in
-// the long run no more passes than the limit. Each node exchanges four times in an interval, so that news is not older
+// let pass within S, which is below λS. It is a debt, and no node lets anything pass until it is repaid; what was too much in a
+// fixed window counts in the next one. So in the long run no more passes than the limit, but under sliding-window, where a debt
+// fades with its window. Each node exchanges four times in an interval, so that news is not older
 // than half of one and two delays as a rule; the rest is for calls that are late. LedgerOptions.LocalCap bounds what one
 // node can do alone.
 //

@@ -67,6 +67,7 @@ const (
 	noteVersion = 1
 	noteWindow  = 1 << 0
 	noteReset   = 1 << 1
+	noteCarried = 1 << 2
 )
 
 func appendNote(b []byte, uptime time.Duration, t *Tally) []byte {
@@ -77,6 +78,9 @@ func appendNote(b []byte, uptime time.Duration, t *Tally) []byte {
 	if t.Reset {
 		flags |= noteReset
 	}
+	if t.Carried != 0 {
+		flags |= noteCarried
+	}
 	b = append(b, noteVersion, flags)
 	b = binary.AppendUvarint(b, uint64(uptime/time.Microsecond))
 	b = binary.AppendUvarint(b, uint64(t.Start/time.Microsecond))
@@ -85,12 +89,15 @@ func appendNote(b []byte, uptime time.Duration, t *Tally) []byte {
 	if t.Window != 0 {
 		b = binary.AppendVarint(b, t.Window)
 	}
+	if t.Carried != 0 {
+		b = binary.AppendUvarint(b, uint64(t.Carried))
+	}
 	return b
 }
 
 // readNote reads a note. What it says is not checked.
 func readNote(note string, t *Tally) (uptime time.Duration, ok bool) {
-	if len(note) < 2 || len(note) > maxNote || note[0] != noteVersion || note[1]&^(noteWindow|noteReset) != 0 {
+	if len(note) < 2 || len(note) > maxNote || note[0] != noteVersion || note[1]&^(noteWindow|noteReset|noteCarried) != 0 {
 		return 0, false
 	}
 	b := []byte(note[2:])
@@ -112,6 +119,13 @@ func readNote(note string, t *Tally) (uptime time.Duration, ok bool) {
 			return 0, false
 		}
 		t.Window, b = n, b[size:]
+	}
+	if note[1]&noteCarried != 0 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n == 0 || n > maxNoteNumber {
+			return 0, false
+		}
+		t.Carried, b = int64(n), b[size:]
 	}
 	return uptime, len(b) == 0
 }

@@ -463,6 +463,7 @@ func TestAsyncAuthorsOfTwoLivesDiffer(t *testing.T) {
 func FuzzAsyncNote(f *testing.F) {
 	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 12, Level: 5})))
 	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
+	f.Add(string(appendNote(nil, time.Hour, &Tally{Start: time.Second, Total: 10, Level: 25, Window: 1767225600000000, Carried: 15})))
 	f.Add("")
 	f.Add("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 	f.Fuzz(func(t *testing.T, note string) {
@@ -471,7 +472,7 @@ func FuzzAsyncNote(f *testing.F) {
 		if !ok {
 			return
 		}
-		if uptime < 0 || tally.Start < 0 || tally.Total < 0 || tally.Level < 0 {
+		if uptime < 0 || tally.Start < 0 || tally.Total < 0 || tally.Level < 0 || tally.Carried < 0 {
 			t.Fatalf("read %q: %v %+v: want nothing below zero", note, uptime, tally)
 		}
 		var again Tally

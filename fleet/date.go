@@ -59,7 +59,7 @@ func (l *Ledger) redate(r *record, w int64, now moment) {
 	if r.alone != nil {
 		*r.alone = counter{}
 	}
-	r.owed, r.over = 0, 0
+	r.owed, r.over, r.carried, r.before = 0, 0, 0, 0
 	r.restart(now)
 }
 

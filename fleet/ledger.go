@@ -35,8 +35,8 @@ var _ headgate.Limiter = (*Ledger)(nil)
 // would be charged for the other half whenever they hear of it, and be closed for a while, though nobody has exceeded
 // anything; the longer the interval the worse.
 //
-// Counts of windows carry the number of their window. News of one that is over is no longer news, but for a sliding
-// window, where it still weighs.
+// Counts of windows carry the number of their window. News of one that is over counts under a sliding window, where it still
+// weighs, and as far as it shows that more passed in it than its limit: that is carried into the next fixed window.
 //
 // # Whom to believe
 //
@@ -321,7 +321,7 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 		l.consumed(sh, r, a.n, now)
 		r.emptied(d, now)
 		r.denied = false
-		r.describe(d)
+		r.describe(d, a.n)
 	} else {
 		r.denied = true
 		l.asked(sh, r)

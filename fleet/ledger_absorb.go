@@ -51,7 +51,7 @@ func (t *Tally) wrong(uptime time.Duration) string {
 	switch {
 	case t.Total < 0:
 		return "a negative total"
-	case t.Level < 0:
+	case t.Level < 0 || t.Carried < 0:
 		return "a negative level"
 	case t.Start < 0 || t.Start > uptime+time.Second: // two records may have to begin in one microsecond
 		return "a record from the future"
@@ -119,7 +119,10 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	}
 	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
 	s.start, s.total, s.heard, s.waste, s.leaped = t.Start, known+news, r.at(now), r.waste, leaped
-	s.past = r.plan.windowed() && t.Window < r.window
+	s.past, s.ahead = r.plan.windowed() && t.Window < r.window, r.plan.windowed() && t.Window > r.window
+	if r.carries() && t.Window == r.window {
+		r.carryMore(t.Carried, now)
+	}
 	if !first && uptime >= s.said && r.plan.leaks() {
 		if t.Age > 0 {
 			late = t.Age
@@ -193,6 +196,8 @@ func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duratio
 		l.chargeNews(r, news, w, now)
 	case r.plan.kind == algorithm.KindWindows && w >= r.window-r.plan.period:
 		r.chargePrevious(news, now)
+	case r.carries() && w == r.window-r.plan.period:
+		r.heedPast(t.Total-news, t.Total, now)
 	}
 }
 

@@ -52,7 +52,10 @@ type record struct {
 	// windows begin before ours. It is of the window owedOf.
 	owedOf int64
 	over   int64 // the deepest debt that news has caused since there was none
-	seen   []seen
+	// carried is what was carried into a fixed window, and before what was taken in the window before, with what was carried
+	// into that.
+	carried, before int64
+	seen            []seen
 
 	exchanged int64   // when others were last asked for it; 0 if they have not answered yet
 	lookup    *lookup // what decisions wait for; nil if none does
@@ -78,12 +81,14 @@ func (l *Ledger) roll(r *record, now moment) {
 			l.redate(r, w, now)
 		}
 		if w > r.window {
+			r.endWindow(w)
 			r.window, r.ahead = w, now.ahead
 			r.over = 0
 			r.restart(now)
 			if r.owedOf < w {
-				r.owed = 0 // a debt goes with its window
+				r.owed = 0 // a debt goes with its window, but for what is carried
 			}
+			r.bringForward(now)
 		}
 		if r.owed > 0 && r.owedOf <= r.window {
 			r.settle(now)
@@ -125,6 +130,7 @@ func (r *record) reset(now moment) {
 		*r.alone = counter{}
 	}
 	r.owed, r.denied, r.stays, r.void = 0, false, false, true
+	r.carried, r.before = 0, 0
 	r.emptyAt, r.waste = r.at(now), 0
 	for i := range r.seen {
 		r.seen[i].waste = 0
@@ -141,7 +147,7 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 		}
 	}
 	if !r.here.take(r.plan, at, n, d) {
-		r.describe(d)
+		r.describe(d, n)
 		return false
 	}
 	if l.options.LocalCap < 100 && r.alone != nil {
@@ -154,7 +160,7 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 // look tells what a take of n units would answer, or how things stand for 0.
 func (l *Ledger) look(r *record, n int64, now moment) headgate.Decision {
 	d := r.here.decide(r.plan, r.at(now), n)
-	r.describe(&d)
+	r.describe(&d, n)
 	if r.alone == nil {
 		return d
 	}
@@ -171,9 +177,15 @@ func (l *Ledger) look(r *record, n int64, now moment) headgate.Decision {
 	return d
 }
 
-// describe adds what is owed to a decision.
-func (r *record) describe(d *headgate.Decision) {
-	if r.owed == 0 || r.plan.windowed() {
+// describe adds what is owed to a decision about n units.
+func (r *record) describe(d *headgate.Decision, n int64) {
+	if r.plan.windowed() {
+		if !d.Allowed && r.carries() {
+			r.describeCarried(d, n)
+		}
+		return
+	}
+	if r.owed == 0 {
 		return
 	}
 	more := time.Duration(r.plan.timeFor(r.owed)) * time.Microsecond
@@ -292,7 +304,7 @@ func (r *record) tally(now moment) Tally {
 		unlearned: r.unlearned, all: r.exchanged == 0, born: r.born,
 	}
 	if r.plan.windowed() {
-		t.Window = r.window
+		t.Window, t.Carried = r.window, r.carried
 	}
 	return t
 }

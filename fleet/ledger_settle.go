@@ -38,7 +38,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	d = l.charge(r, a.n, now)
 	l.consumed(sh, r, d.Receipt.Units, now)
 	r.emptied(&d, now)
-	r.describe(&d)
+	r.describe(&d, 0)
 	d.Degraded = a.degraded
 	if a.other {
 		d.Receipt.Lease = receiptOf(a.plan.kind)

@@ -27,6 +27,8 @@ type Tally struct {
 	Level int64
 	// Window is, for limits that have windows, when the one that Total is of began, in µs since 1970 and less Offset.
 	Window int64
+	// Carried is, for a fixed window, what was let pass beyond the limit in the windows before, and counts as consumed in this one.
+	Carried int64
 	// Offset is, for a staggered window, by how much it begins later than others, in µs.
 	Offset int64
 	// Reset tells that the record began because the key was reset.
@@ -69,4 +71,5 @@ type seen struct {
 	times              int32
 	leaped             bool // the latest total was one that cannot be
 	past               bool // it was of a window that was over
+	ahead              bool // it was of a window that had not begun here
 }
