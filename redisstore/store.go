@@ -136,7 +136,7 @@ func (s *Store) step(ctx context.Context, op string, a *ask, more ...int64) (now
 	switch op {
 	case opLook:
 		sc = program.look[a.plan.algorithm]
-	case opGive:
+	case opGive, opRenew: // a server whose memory is full must do these all the same
 		sc = program.give[a.plan.algorithm]
 	}
 	answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers(more...))))
