@@ -122,7 +122,7 @@ func (b *builder) sets(tests []*Test) []keySet {
 		switch {
 		case t.Attribute.Kind == headgate.AttrHost && hosts.keys == nil:
 			hosts = set
-		case t.Attribute.Kind == headgate.AttrPath && paths.keys == nil:
+		case t.Attribute.Kind == headgate.AttrPath && t.Attribute.Name == "" && paths.keys == nil:
 			paths = set
 		default:
 			sets = append(sets, set)
@@ -180,7 +180,7 @@ func (b *builder) best(c *Condition) (best keySet, most int) {
 		n := 0
 		for _, k := range set.keys {
 			n = max(n, b.counts[k])
-			if k.kind == byValue || k.kind == byRun {
+			if k.kind == byValue || k.kind == byRun || k.kind == byForm {
 				n++ // an attribute that is asked for nothing else
 			}
 		}
@@ -236,7 +236,11 @@ func (b *builder) add(k key, h hit) {
 		if b.runs[k.slot] == nil {
 			b.runs[k.slot] = &trie{}
 		}
-		b.runs[k.slot].add(runRoute(k.text), h)
+		route := runRoute
+		if k.kind == byForm {
+			route = pathRoute
+		}
+		b.runs[k.slot].add(route(k.text), h)
 	}
 }
 

@@ -107,10 +107,13 @@ func (s *Set) compile(rules []Rule) {
 	}
 	slices.SortStableFunc(enabled, func(a, b *Rule) int { return cmp.Compare(b.Priority, a.Priority) })
 
-	r := newReader(enabled)
+	conditions := make([]*Condition, len(enabled))
+	for rank, rule := range enabled {
+		conditions[rank] = formed(&rule.When, rule.form())
+	}
+	r := newReader(enabled, conditions)
 	s.rules = make([]compiled, len(enabled))
 	s.byID = make(map[string]int32, len(enabled))
-	conditions := make([]*Condition, len(enabled))
 	namespaces := make([][]test, len(enabled))
 	var work turn
 	for rank, rule := range enabled {
@@ -118,7 +121,6 @@ func (s *Set) compile(rules []Rule) {
 		s.rules[rank] = r.compile(rule)
 		s.rules[rank].place = int32(rank)
 		s.byID[rule.ID] = int32(rank)
-		conditions[rank] = &rule.When
 		if rule.Namespace != "" {
 			slot := r.slot(headgate.Attribute{Kind: headgate.AttrNamespace})
 			namespaces[rank] = []test{{slot: slot, kind: testOneOrNone, one: rule.Namespace}}
@@ -182,7 +184,7 @@ func (s *Set) numberKeys() {
 }
 
 // newReader returns a reader that numbers the attributes that most rules look at first.
-func newReader(rules []*Rule) *reader {
+func newReader(rules []*Rule, conditions []*Condition) *reader {
 	counts := map[headgate.Attribute]int{}
 	var order []headgate.Attribute
 	count := func(a headgate.Attribute) {
@@ -191,13 +193,13 @@ func newReader(rules []*Rule) *reader {
 		}
 	}
 	var work turn
-	for _, r := range rules {
+	for i, r := range rules {
 		work.polite()
-		tests, _ := partsOf(&r.When)
+		tests, _ := partsOf(conditions[i])
 		for _, t := range tests {
 			count(t.Attribute)
 		}
-		for _, a := range r.Key {
+		for _, a := range formedKey(r.Key, r.form()) {
 			count(a)
 		}
 	}
@@ -214,7 +216,7 @@ func newReader(rules []*Rule) *reader {
 
 // compile makes a rule ready, all but its condition.
 func (r *reader) compile(rule *Rule) compiled {
-	made := rule.normal()
+	made, form := rule.normal(), rule.form()
 	c := compiled{
 		rule:      &made,
 		limits:    made.Limits,
@@ -226,14 +228,15 @@ func (r *reader) compile(rule *Rule) compiled {
 		keyed:     newNaming(rule, made.Key),
 		byIP:      newNaming(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
 	}
-	for i, a := range made.Key {
+	c.keyed.attributes = formedKey(made.Key, form)
+	for i, a := range c.keyed.attributes {
 		c.slots[i] = int32(r.slot(a))
 		c.count++
 		c.repeats = c.repeats || repeatable(a.Kind)
 	}
 	c.asks = slices.ContainsFunc(made.Overrides, func(o Override) bool { return o.When.asks() })
-	c.blocks = r.choices(made.Overrides, true)
-	c.others = r.choices(made.Overrides, false)
+	c.blocks = r.choices(made.Overrides, true, form)
+	c.others = r.choices(made.Overrides, false, form)
 	c.simple = made.isSimple()
 	c.units = max(made.Cost.Units, 1)
 	c.plain = !c.block && !c.unlimited && !c.known && c.blocks == nil && c.others == nil
@@ -247,12 +250,12 @@ func (r *Rule) isSimple() bool {
 }
 
 // choices makes those overrides ready that block, or those that do not; nil if there are none.
-func (r *reader) choices(overrides []Override, block bool) *choices {
+func (r *reader) choices(overrides []Override, block bool, form string) *choices {
 	o := &choices{}
 	var conditions []*Condition
 	for i := range overrides {
 		if overrides[i].Block == block {
-			conditions = append(conditions, &overrides[i].When)
+			conditions = append(conditions, formed(&overrides[i].When, form))
 			o.places = append(o.places, i)
 		}
 	}

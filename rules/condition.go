@@ -26,8 +26,8 @@ type Condition struct {
 // it asks whether there is one. A backslash takes the meaning from the character behind it. Addresses are compared as
 // addresses, and may be networks: "10.0.0.0/8".
 //
-// Hosts and methods are compared without regard to case; a subject has hosts in lower case. Paths and segments are written
-// as they are sent: "/b%C3%BCcher".
+// Hosts and methods are compared without regard to case; a subject has hosts in lower case. GET is true of HEAD, too. Paths and
+// segments are written as they are sent: "/b%C3%BCcher". Rule.Case and Rule.TrailingSlash say which paths are the same.
 type Test struct {
 	Attribute headgate.Attribute
 	Values    []string

@@ -10,7 +10,7 @@ import (
 // A key is what a condition can stand under in an index.
 type key struct {
 	kind keyKind
-	slot int          // of byValue and byRun
+	slot int          // of byValue, byRun and byForm
 	host string       // of byPlace: a host, a domain with its dot in front, or empty for any
 	text string       // a value, or a pattern
 	net  netip.Prefix // of byNet
@@ -25,6 +25,7 @@ const (
 	byNet
 	byValue
 	byRun
+	byForm // a pattern of the path in a form of a rule's own
 )
 
 // A keySet is keys of which at least one fits every request that some tests hold for.
@@ -47,13 +48,16 @@ func keysOf(slot int, t *Test) (keys []key, proven bool) {
 			return nil, false
 		case p.net.IsValid():
 			k.kind, k.slot = byNet, 0
-		case t.Attribute.Kind == headgate.AttrPath:
+		case t.Attribute.Kind == headgate.AttrPath && t.Attribute.Name == "":
 			k, proves = pathKey(p.text)
 		case t.Attribute.Kind == headgate.AttrHost:
 			k = key{kind: byPlace, host: domainOf(p.text), text: anyPath}
 			proves = p.exact() || p.text == anyRun+k.host
 		case p.exact():
 			k.kind = byValue
+		case t.Attribute.Kind == headgate.AttrPath:
+			r := pathRoute(p.text)
+			k.kind, proves = byForm, r.end != endsMore
 		default:
 			k.kind, proves = byRun, false
 		}
@@ -106,6 +110,9 @@ func (k *key) selective() bool {
 		return k.host != "" || r.selective()
 	case byNet:
 		return k.net.Bits() > 0
+	case byForm:
+		r := pathRoute(k.text)
+		return r.selective()
 	case byRun:
 		r := runRoute(k.text)
 		return r.texts[0] != ""

@@ -182,7 +182,12 @@ func (s *Set) Rules() []*Rule {
 
 // Attributes returns what the rules in force look at, in conditions, keys and costs. Nothing else of a request is needed.
 func (s *Set) Attributes() []headgate.Attribute {
-	list := slices.DeleteFunc(slices.Clone(s.slots), func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient })
+	var list []headgate.Attribute
+	for _, a := range s.slots {
+		if a, _ = unformed(a); a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
 	for i := range s.rules {
 		a := headgate.Attribute{Kind: headgate.AttrHeader, Name: s.rules[i].rule.Cost.Header}
 		if a.Name != "" && !slices.Contains(list, a) {

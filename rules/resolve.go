@@ -209,7 +209,8 @@ func (s *Set) lookUp(m *Matched, p *probe) (found, string) {
 func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (found, string) {
 	value, _ := p.get(slot)
 	if p.clientOf != slot || sure && !p.clientSure { // several rules in a row count by the same
-		p.clientOf, p.clientSure, p.client = slot, sure, s.find(s.slots[slot], value, sure, p.era)
+		by, _ := unformed(s.slots[slot])
+		p.clientOf, p.clientSure, p.client = slot, sure, s.find(by, value, sure, p.era)
 	}
 	if p.client.nobody() {
 		return found{}, ""

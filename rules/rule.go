@@ -23,6 +23,11 @@ type Rule struct {
 	Disabled bool `field:"enabled,not"`
 	// When is what must be true of a request. The zero Condition is true of all.
 	When Condition `field:"when"`
+	// Case says whether paths that differ in upper and lower case are different, in When, in the conditions of Overrides and
+	// in Key. Default StrictDefault: they are.
+	Case Strictness `field:"case"`
+	// TrailingSlash says whether a path with a slash at its end is another than the one without, likewise.
+	TrailingSlash Strictness `field:"trailing_slash"`
 	// Key are the attributes that name a client: each combination of their values is counted on its own. Default none: one
 	// bucket for all. At most MaxKey.
 	Key []headgate.Attribute `field:"key"`

@@ -47,11 +47,27 @@ func usualMethod(method string) string { return strings.ToUpper(method) }
 
 // valueOf returns the value of an attribute as it stands in keys.
 func valueOf(s Subject, a headgate.Attribute) string {
-	value, _ := s.Get(a)
+	switch a.Kind {
+	case headgate.AttrPath, headgate.AttrSegment, headgate.AttrMethod:
+		value, _ := getFormed(s, a)
+		return value
+	default:
+		value, _ := s.Get(a)
+		return value
+	}
+}
+
+// getFormed returns the value of an attribute that may be a form of one.
+func getFormed(s Subject, a headgate.Attribute) (string, bool) {
+	a, form := unformed(a)
+	value, ok := s.Get(a)
 	if a.Kind == headgate.AttrMethod {
 		value = usualMethod(value)
 	}
-	return value
+	if form != "" {
+		value = inForm(value, form)
+	}
+	return value, ok
 }
 
 // cachedSlots is how many attributes a probe remembers. A Set numbers those that most rules look at first.
@@ -88,12 +104,21 @@ func (p *probe) get(slot int) (string, bool) {
 		return p.values[slot%cachedSlots], p.has>>slot&1 != 0
 	}
 	a := &p.set.slots[slot]
-	if a.Kind == headgate.AttrClient {
+	var value string
+	var ok bool
+	switch a.Kind {
+	case headgate.AttrClient:
 		return p.property(slot, a.Name)
-	}
-	value, ok := p.subject.Get(*a)
-	if a.Kind == headgate.AttrMethod {
-		value = usualMethod(value)
+	case headgate.AttrMethod:
+		value, ok = getFormed(p.subject, *a)
+	case headgate.AttrPath, headgate.AttrSegment:
+		if strings.IndexByte(a.Name, formMark[0]) >= 0 {
+			value, ok = getFormed(p.subject, *a)
+			break
+		}
+		fallthrough
+	default:
+		value, ok = p.subject.Get(*a)
 	}
 	if slot < cachedSlots {
 		bit := uint32(1) << slot

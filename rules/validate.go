@@ -23,6 +23,8 @@ func (r *Rule) validate(at *place, p *problems) {
 	}
 	new(extent).condition(&r.When, at.field("when"), p)
 	validateKey(r.Key, at.field("key"), p)
+	validateWord(at.field("case"), p, int(r.Case), strictnessWords)
+	validateWord(at.field("trailing_slash"), p, int(r.TrailingSlash), strictnessWords)
 	validateWord(at.field("owner"), p, int(r.Owner), ownerWords)
 	validateWord(at.field("fallback"), p, int(r.Fallback), fallbackWords)
 	validateWord(at.field("consistency"), p, int(r.Consistency), consistencyWords)

@@ -93,6 +93,7 @@ var (
 	partitionWords    = []string{headgate.PartitionFull.String(), headgate.PartitionShare.String()}
 	actionWords       = []string{"reject", "delay", "drop", "shadow"}
 	unregisteredWords = []string{"default", "deny"}
+	strictnessWords   = []string{"default", "exact", "ignore"}
 )
 
 func (o Owner) String() string        { return word(ownerWords, uint8(o)) }
@@ -101,6 +102,7 @@ func (c Consistency) String() string  { return word(consistencyWords, uint8(c)) 
 func (s Scope) String() string        { return word(scopeWords, uint8(s)) }
 func (a Action) String() string       { return word(actionWords, uint8(a)) }
 func (u Unregistered) String() string { return word(unregisteredWords, uint8(u)) }
+func (s Strictness) String() string   { return word(strictnessWords, uint8(s)) }
 
 // String returns the words that ParseOnLimit reads.
 func (o OnLimit) String() string {
@@ -149,6 +151,12 @@ func ParsePartition(text string) (headgate.Partition, error) {
 func ParseUnregistered(text string) (Unregistered, error) {
 	n, err := parseWord("unregistered", unregisteredWords, text)
 	return Unregistered(n), err
+}
+
+// ParseStrictness reads "exact" or "ignore".
+func ParseStrictness(text string) (Strictness, error) {
+	n, err := parseWord("case", strictnessWords[1:], text)
+	return Strictness(n + 1), err
 }
 
 // ParsePolicy reads "open", "closed" or "local".

@@ -28,8 +28,27 @@ func TestTheExamplesOfRulesPassLintAndTest(t *testing.T) {
 	}
 	for _, test := range tests {
 		rules := strings.TrimSuffix(test, "_test.yaml") + ".yaml"
-		if code, stdout, stderr := run(t, "rules", "lint", rules); code != 0 {
-			t.Errorf("lint: got %d\n%s%s", code, stdout, stderr)
+		if code, stdout, stderr := run(t, "rules", "lint", rules); code != 0 || stderr != "" {
+			t.Errorf("lint: got %d, want 0 and no warning\n%s%s", code, stdout, stderr)
 		}
+	}
+}
+
+// Rules that requests can get around are right, and warned of.
+func TestLintWarnsOfRulesThatCanBeGotAround(t *testing.T) {
+	t.Parallel()
+	const text = "rules:\n  - id: login\n    when: { path: /login }\n    limits: 5/m\n"
+	code, stdout, stderr := run(t, "rules", "lint", rulesFile(t, text))
+	if code != 0 || !strings.Contains(stdout, "ok, 1 rule") || !strings.Contains(stderr, ":3:19: warning: rules[0].when.path: \"/login\"") ||
+		!strings.Contains(stderr, "/login/ and /LOGIN") {
+		t.Errorf("got %d\n%s%s", code, stdout, stderr)
+	}
+	_, stdout, _ = run(t, "rules", "lint", "--output", "json", rulesFile(t, text))
+	if !strings.Contains(stdout, `"warnings"`) || !strings.Contains(stdout, `"ok": true`) {
+		t.Errorf("in JSON: got %s", stdout)
+	}
+	code, _, stderr = run(t, "rules", "lint", rulesFile(t, text+"    case: ignore\n    trailing_slash: exact\n"))
+	if code != 0 || stderr != "" {
+		t.Errorf("of one that says how: got %d, %s, want no warning", code, stderr)
 	}
 }

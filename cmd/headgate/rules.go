@@ -40,6 +40,8 @@ type linted struct {
 	Clients  int       `json:"clients"`
 	Problems []problem `json:"problems"`
 	More     int       `json:"more,omitempty"`
+	// Warnings are what is right but may not be meant.
+	Warnings []problem `json:"warnings,omitempty"`
 
 	err error
 }
@@ -61,7 +63,11 @@ func (p *program) lintCommand() *cobra.Command {
 		Long: `Say what is wrong with rules files, and where: file, line, column, and what would be right.
 
 Each file is checked for itself, as "serve --rules" does. A file named - is standard input.
-The exit code is 0 if all are right, else 1.`,
+
+Rules that requests can get around are warned of: one for /login is not for /login/ and /LOGIN, which many services take for the same.
+Write "trailing_slash: ignore" and "case: ignore" in the rule, or "exact" if the service tells them apart.
+
+The exit code is 0 if all are right, with warnings too, else 1.`,
 		Example: `  headgate rules lint rules.yaml
   headgate rules lint --output json rules/*.yaml`,
 		Args: cobra.MinimumNArgs(1),
@@ -85,6 +91,9 @@ func (p *program) lint(names []string, out format) error {
 	} else {
 		for _, r := range results {
 			if r.OK {
+				for _, w := range r.Warnings {
+					_, _ = fmt.Fprintf(p.stderr, "%s:%d:%d: warning: %s: %s: want %s\n", r.File, w.Line, w.Column, w.Path, w.Value, w.Want)
+				}
 				p.say("%s: ok, %s, %s\n", r.File, number(r.Rules, "rule"), number(r.Clients, "client"))
 				continue
 			}
@@ -101,7 +110,7 @@ func (p *program) lintFile(name string) linted {
 	result := linted{File: name, Problems: []problem{}}
 	data, err := p.readAll(name)
 	if err == nil {
-		result.Rules, result.Clients, err = lintRules(name, data)
+		result.Rules, result.Clients, result.Warnings, err = lintRules(name, data)
 	}
 	if err == nil {
 		result.OK = true
@@ -132,16 +141,27 @@ func (p *program) readAll(name string) ([]byte, error) {
 	return data, nil
 }
 
-// lintRules says what is wrong with rules. Whether a node has the stores for them only the node knows.
-func lintRules(name string, data []byte) (ruleCount, clients int, err error) {
+// lintRules says what is wrong with rules, and what may not be meant. Whether a node has the stores for them only the node
+// knows.
+func lintRules(name string, data []byte) (ruleCount, clients int, warnings []problem, err error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, nil, err
 	}
 	if _, err := doc.Compile(); err != nil {
-		return 0, 0, err
+		return 0, 0, nil, err
 	}
-	return len(doc.Rules), len(doc.Clients), nil
+	if doubts := rules.Doubts(doc.Rules); len(doubts) > 0 {
+		text, err := source.Read(name, data)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		for _, d := range doubts {
+			line, column := text.Locate(d.Path)
+			warnings = append(warnings, problem{Path: d.Path, Line: line, Column: column, Value: d.Value, Want: d.Want})
+		}
+	}
+	return len(doc.Rules), len(doc.Clients), warnings, nil
 }
 
 // loadRules reads a rules file and makes its rules ready.

@@ -21,6 +21,7 @@ func newCodec() *source.Codec {
 	source.Words(c, rules.ParseScope, rules.Scope.String)
 	source.Words(c, rules.ParsePartition, headgate.Partition.String)
 	source.Words(c, rules.ParseUnregistered, rules.Unregistered.String)
+	source.Words(c, rules.ParseStrictness, rules.Strictness.String)
 	source.Words(c, rules.ParseOnLimit, rules.OnLimit.String)
 	source.Words(c, rules.ParseDenials, rules.Denials.String)
 	source.Words(c, rules.ParseDuration, rules.FormatDuration)

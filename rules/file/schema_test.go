@@ -122,12 +122,14 @@ func texts(list []any) []string {
 func TestSchemaHasEveryWordAndNoOther(t *testing.T) {
 	rule := at(t, readSchema(t), "$defs", "rule", "properties")
 	for field, want := range map[string][]string{
-		"owner":        {rules.OwnerClient.String(), rules.OwnerShared.String()},
-		"fallback":     words(rules.FallbackIP, rules.ParseFallback),
-		"consistency":  words(rules.Exact, rules.ParseConsistency),
-		"on_failure":   words(headgate.Open, rules.ParsePolicy),
-		"unregistered": words(rules.UnregisteredDefault, rules.ParseUnregistered),
-		"status":       {"429", "503"},
+		"owner":          {rules.OwnerClient.String(), rules.OwnerShared.String()},
+		"fallback":       words(rules.FallbackIP, rules.ParseFallback),
+		"consistency":    words(rules.Exact, rules.ParseConsistency),
+		"on_failure":     words(headgate.Open, rules.ParsePolicy),
+		"unregistered":   words(rules.UnregisteredDefault, rules.ParseUnregistered),
+		"case":           words(rules.StrictExact, rules.ParseStrictness),
+		"trailing_slash": words(rules.StrictExact, rules.ParseStrictness),
+		"status":         {"429", "503"},
 	} {
 		if got := texts(at(t, rule, field, "enum").([]any)); !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", field, got, want)

@@ -17,10 +17,10 @@ type Search struct {
 // fieldNames are those of rules, clients and overrides, and of attributes that have no name of their own: header.x-plan is what
 // somebody has chosen, path is not.
 var fieldNames = []string{
-	"after", "all", "any", "api_key", "attributes", "bearer", "block", "client", "consistency", "cost", "count_rejected", "description",
+	"after", "all", "any", "api_key", "attributes", "bearer", "block", "case", "client", "consistency", "cost", "count_rejected", "description",
 	"enabled", "estimate", "expires", "fallback", "for", "header", "host", "id", "ip", "key", "limits", "max", "method", "min", "name",
 	"namespace", "not", "note", "on_failure", "on_limit", "overrides", "owner", "partition", "path", "penalty", "priority", "region",
-	"response_header", "rule", "rules", "safe", "scope", "split", "status", "unlimited", "unregistered", "user", "when",
+	"response_header", "rule", "rules", "safe", "scope", "split", "status", "trailing_slash", "unlimited", "unregistered", "user", "when",
 }
 
 // SearchFor returns how to look for a text.
