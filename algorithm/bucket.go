@@ -8,13 +8,15 @@ import (
 
 // A bucket is the Pair of token-bucket, gcra and leaky-bucket: Units had been consumed since the anchor Time, and none
 // of them had drained by then. What is in the bucket at a time t is Units − rate·(t − Time), exactly: the anchor moves
-// only by times in which whole units drain, or to the present when the bucket is empty.
+// only by times in which whole units drain, or to the present when the bucket is empty. Last is the time of the latest
+// take, charge or refund.
 
 // slide moves the anchor to less than one reduced period before now, or to now when the bucket is empty, and returns
-// how many whole units have drained since the anchor. An anchor ahead of now stays, and nothing has drained.
+// how many whole units have drained since the anchor. An anchor ahead of now stays, and nothing has drained. Last stays.
 func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	if b.Units == 0 {
-		return Pair{Time: max(now, b.Time)}, 0
+		b.Time = max(now, b.Last)
+		return b, 0
 	}
 	elapsed := now - b.Time
 	if elapsed <= 0 {
@@ -24,7 +26,7 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 		periods := elapsed / r.micros
 		hi, gone := bits.Mul64(uint64(periods), uint64(r.units))
 		if hi != 0 || gone >= uint64(b.Units) {
-			return Pair{Time: now}, 0
+			return Pair{Time: now, Last: b.Last}, 0
 		}
 		b.Units -= int64(gone)
 		b.Time += periods * r.micros
@@ -32,7 +34,7 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	}
 	if r.units > 1 && elapsed > 0 { // else units drain in whole periods only
 		if drained = r.unitsIn(elapsed, b.Units); drained >= b.Units {
-			return Pair{Time: now}, 0
+			return Pair{Time: now, Last: b.Last}, 0
 		}
 	}
 	return b, drained
@@ -85,12 +87,14 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket returns n units taken at a time, less what the bucket would have drained of them since: by the bucket's own
-// time if that is ahead, and to the part of a unit. Of the time since, whole reduced periods turn into units, and the
-// rest moves the anchor.
+// giveBucket returns n units taken at a time, less what the bucket has drained of them since, to the part of a unit. If the
+// clock is behind the latest decision, that is the time: what the bucket had drained by then comes back no second time. Of
+// the time since, whole reduced periods turn into units, and the rest moves the anchor.
 func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
+	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
 	now = max(now, b.Time)
+	b.Last = now
 	held := max(0, now-at)
 	if p.rate.unitsIn(held, n) >= n {
 		return b // all of them have drained
@@ -101,7 +105,7 @@ func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
 		b.Units += p.rate.units
 	}
 	if b.Units <= 0 || p.rate.unitsIn(now-b.Time, b.Units) >= b.Units {
-		return Pair{Time: now}
+		return Pair{Time: now, Last: now}
 	}
 	return b
 }
@@ -111,6 +115,7 @@ func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	b, drained := b.slide(p.rate, now)
 	n = min(n, max(0, p.deepest-(b.Units-drained)))
 	b.Units += n
+	b.Last = max(now, b.Last)
 	d := p.decideBucket(b, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: max(now, b.Time), Units: n}

@@ -1,8 +1,13 @@
 -- The twin of concurrency.go: entries are a lease and how many units it holds; their score is when it expires. a is the
--- time after which a holder is taken for dead, b the lease, c how many units it took. The op renew has all that take has.
+-- time after which a holder is taken for dead, b the lease, c how many units it took.
 
 local function leaseEntry(lease, units)
 	return struct.pack('>I7I3', lease, units)
+end
+
+-- leaseHead returns the head of a set of leases.
+local function leaseHead(units, latest)
+	return 'h' .. struct.pack('>I3I7', units, latest)
 end
 
 -- findLease returns the entry of a lease and its units. It holds as many as it took, unless some were given back already;
@@ -26,11 +31,15 @@ local function findLease(key, lease, took)
 end
 
 local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
-	local head, units, latest = loadList(key)
-	if not head then
-		if units then
-			return nil, units
+	local head = redis.call('ZRANGE', key, 0, 0)[1]
+	local units, latest
+	if head then
+		if #head ~= 11 or string.sub(head, 1, 1) ~= 'h' then
+			return nil, key
 		end
+		units, latest = struct.unpack('>I3I7', head, 2)
+	end
+	if not head then
 		if op == 'give' then
 			return true, ''
 		end
@@ -41,7 +50,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 			for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + a), '+inf')) do
 				redis.call('ZADD', key, now + a, entry)
 			end
-			head = saveHead(key, head, units, now)
+			head = saveHead(key, head, leaseHead(units, now))
 		end
 		latest = now
 	end
@@ -57,7 +66,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 			if had > back then
 				redis.call('ZADD', key, score, leaseEntry(b, had - back))
 			end
-			saveHead(key, head, units - back, latest)
+			saveHead(key, head, leaseHead(units - back, latest))
 		end
 	end
 	local time = math.max(now, latest)
@@ -75,17 +84,9 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		found = struct.pack('>I7', latest) .. told
 	end
-	local renewed = false
-	if op == 'renew' then
-		-- A lease that lives is written again with its new time, however many others there are.
-		local entry, had = findLease(key, b, n)
-		if entry and tonumber(redis.call('ZSCORE', key, entry)) > time then
-			used, n, renewed = used - had, had, true
-		end
-	end
-	if used + n > capacity and not renewed then
+	if used + n > capacity then
 		if server and op ~= 'look' then
-			bury(key, head, dead, time, used, latest)
+			bury(key, head, dead, time, leaseHead(used, latest))
 		end
 		return false, found
 	elseif n == 0 then
@@ -96,7 +97,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 			redis.call('ZREMRANGEBYSCORE', key, 0, time)
 		end
 		redis.call('ZADD', key, time + a, leaseEntry(b, n))
-		saveHead(key, head, used + n, time)
+		saveHead(key, head, leaseHead(used + n, time))
 		redis.call('PEXPIRE', key, lifeOf(last(key) - now, slack))
 	end
 end

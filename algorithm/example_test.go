@@ -22,7 +22,7 @@ func ExampleNewPlan() {
 	_, err = algorithm.NewPlan(headgate.Limit{Count: 10})
 	fmt.Println(err)
 	// Output:
-	// 10/s burst 20 20 2
+	// 10/s burst 20 20 5
 	// invalid limit: Period 0s: want whole microseconds from 1µs to 366d
 }
 

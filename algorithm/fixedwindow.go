@@ -6,16 +6,17 @@ import "github.com/headgate/headgate"
 // period.
 type fixedWindow struct{ pairSteps }
 
-// A window is the Pair of fixed-window: Units were consumed in the window that holds Time. Time never goes back; it is a
-// window's beginning, or the latest one known under another period.
+// A window is the Pair of fixed-window: Units were consumed in the window that holds Time, which is when the latest take,
+// charge or refund was. Time never goes back.
 
 // roll brings the window to now, or leaves it where it is if it is ahead, and returns when it ends.
 func (p *Plan) roll(w Pair, now int64) (rolled Pair, end int64) {
 	now = max(now, w.Time)
 	start := floorTo(now, p.period)
 	if w.Time < start {
-		w = Pair{Time: start}
+		w.Units = 0
 	}
+	w.Time, w.Last = now, now
 	return w, start + p.period
 }
 

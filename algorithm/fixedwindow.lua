@@ -1,23 +1,34 @@
--- The twin of fixedwindow.go: units consumed in the window that holds a time. a is the period, b by how much the key's
--- clock is behind, c the time of a receipt.
+-- The twin of fixedwindow.go: units consumed in the window that holds the latest decision. Kept are the period, the time of
+-- that decision, and the units. a is the period, b by how much the key's clock is behind plus 1 if the window is staggered,
+-- else 0, c the time of a receipt.
 local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
-	now = now - b
-	local time, units, found = loadPair(key)
-	if time then
-		if server and time > now + b then
+	local kind = 119
+	if b > 0 then
+		kind = 118
+		now = now - (b - 1)
+	end
+	local value, found = redis.pcall('GET', key), ''
+	local time, units = 0, 0
+	if value then
+		local was, period
+		if #value == 20 then
+			was, period, time, units = struct.unpack('>BI6I7I6', value)
+		end
+		if was ~= kind or period ~= a then
+			return 'changed'
+		end
+		found = value
+		if server and time > now then
 			time = now
-			found = packPair(time, units)
+			found = struct.pack('>BI6I7I6', kind, a, time, units)
 			if op ~= 'look' then
 				redis.call('SET', key, found, 'PX', math.ceil(a / 1000) + slack)
 			end
 		end
-	elseif units then
-		return nil, units
-	else
-		if op == 'give' then
-			return true, ''
-		end
-		time, units, found = 0, 0, ''
+	elseif op == 'give' then
+		return true, ''
+	elseif op == 'place' then
+		time, units = c, n
 	end
 	local latest = math.max(now, time)
 	local into = latest % a
@@ -25,8 +36,10 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		into = into + a
 	end
 	local start = latest - into
-	if time < start then
-		time, units = start, 0
+	if op == 'place' then
+		latest = time
+	elseif time < start then
+		units = 0
 	end
 	local life = math.ceil((start + a - now) / 1000)
 	if op == 'give' then
@@ -35,17 +48,18 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 	elseif op == 'charge' then
 		units = units + math.min(n, math.max(0, capacity * 11 - units)) -- a debt of ten capacities
-	elseif units + n > capacity then
-		-- What was written under a limit of a shorter memory is kept for as long as it is denied.
-		if op ~= 'look' and redis.call('PTTL', key) < life then
-			redis.call('PEXPIRE', key, life + slack)
+	elseif op ~= 'place' then
+		if units + n > capacity then
+			-- What was written under a limit of a shorter memory is kept for as long as it is denied.
+			if op ~= 'look' and redis.call('PTTL', key) < life then
+				redis.call('PEXPIRE', key, life + slack)
+			end
+			return false, found
 		end
-		return false, found
-	else
 		if n == 0 then
 			return true, found
 		end
 		units = units + n
 	end
-	return true, found, 'SET', packPair(time, units), life + slack
+	return true, found, 'SET', struct.pack('>BI6I7I6', kind, a, latest, units), life + slack
 end

@@ -3,8 +3,8 @@ local function room(found, now, capacity, a, b)
 	if found == '' then
 		return capacity
 	end
-	local time, units = struct.unpack(#found == 12 and '>I7I5' or '>I7I6', found)
-	local latest = math.max(now - b, time)
+	local _, _, time, units = struct.unpack('>BI6I7I6', found)
+	local latest = math.max(b > 0 and now - (b - 1) or now, time)
 	local into = latest % a
 	if into < 0 then -- the quotient was rounded up
 		into = into + a

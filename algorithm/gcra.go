@@ -13,5 +13,6 @@ func (p *Plan) schedule(b Pair, now, n int64) (Pair, bool) {
 		return b, false
 	}
 	b.Units += n
+	b.Last = max(now, b.Last)
 	return b, true
 }

@@ -1,24 +1,31 @@
 -- The twin of grant.go: takes units on one key for somebody who hands them out. ARGV: nothing of interest, and the units
 -- that are needed, capacity, a, b, the units that are wanted, and the part of what remains beyond which they are not given,
--- as numbers of 7 bytes. The answer is one string: the time, whether it is allowed, the state as it was found, and behind
--- that how many units were taken, in 7 bytes.
-local key = KEYS[1]
-local need, capacity, a, b, want, share = struct.unpack('>I7I7I7I7I7I7', ARGV[2])
+-- as numbers of 7 bytes; behind them, what carry.lua is told. The answer is one string: the time, whether it is allowed, as
+-- for take.lua, the state as it was found, and behind that how many units were taken, in 7 bytes.
+local key, asked = KEYS[1], ARGV[2]
+local need, capacity, a, b, want, share = struct.unpack('>I7I7I7I7I7I7', asked)
 local fits, seen = step('look', key, now, server, slack, need, capacity, a, b)
+if fits == 'changed' then
+	local other = carry(step, asked, 42, key, now, server, slack, capacity, a, b)
+	if other then
+		return struct.pack('>I7B', now, 2) .. other .. struct.pack('>I7', 0)
+	end
+	fits, seen = step('look', key, now, server, slack, need, capacity, a, b)
+end
 local n = need
-if fits then
+if fits == true then
 	-- Far fewer than 2^53 units fit, so that the quotient cannot round up to a whole number.
 	n = math.min(math.max(math.floor(room(seen, now, capacity, a, b) / share), need), math.max(want, need))
 end
-local allowed, found, write, w1, w2, w3, w4 = step('take', key, now, server, slack, n, capacity, a, b)
-if allowed == nil then
-	return redis.error_reply('HEADGATE the value of ' .. found .. ' is not a counter: something else writes to this key')
+local allowed, found, write, w1, w2, w3, w4, w5 = step('take', key, now, server, slack, n, capacity, a, b)
+if allowed == nil or allowed == 'changed' then
+	return redis.error_reply('HEADGATE the value of ' .. key .. ' is not a counter: something else writes to this key')
 end
 if write then
 	if write == 'SET' then
 		redis.call('SET', key, w1, 'PX', w2)
 	else
-		write(key, w1, w2, w3, w4)
+		write(key, w1, w2, w3, w4, w5)
 	end
 end
 return struct.pack('>I7B', now, allowed and 1 or 0) .. found .. struct.pack('>I7', n)

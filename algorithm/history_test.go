@@ -158,7 +158,7 @@ func (h *history) step() error {
 		n := 1 + h.from.upTo(r.Units-1)
 		h.tell(event{verb: "give", n: n, receipt: r})
 		h.state = h.plan.Give(h.state, h.now, n, r)
-		h.oracle.Give(h.now, n, r)
+		h.oracle.Give(h.now, n, h.limit, r)
 		h.open = append(h.open[:i], h.open[i+1:]...)
 		got, want = h.take(0)
 	default:

@@ -1,23 +1,10 @@
 -- What sliding-log and concurrency share: a sorted set of entries by time, in front of which, at a score below any time,
--- stands a head with the sum of their units and the latest time seen.
+-- stands a head with the sum of their units and the latest time seen, and for a log the period.
 local BEFORE = -1
 
--- loadList returns the head as it is kept, the sum, and the latest time.
-local function loadList(key)
-	local head = redis.call('ZRANGE', key, 0, 0)[1]
-	if not head then
-		return nil
-	end
-	if #head ~= 11 or string.sub(head, 1, 1) ~= 'h' then
-		return nil, key
-	end
-	return head, struct.unpack('>I3I7', head, 2)
-end
-
--- saveHead puts a new head in the place of the old one, and returns it. The set is never empty meanwhile: Redis would
--- forget it, and with it when it expires.
-local function saveHead(key, old, units, latest)
-	local head = 'h' .. struct.pack('>I3I7', units, latest)
+-- saveHead puts a new head in the place of the old one, if it is another, and returns it. The set is never empty meanwhile:
+-- Redis would forget it, and with it when it expires.
+local function saveHead(key, old, head)
 	if head ~= old then
 		redis.call('ZADD', key, BEFORE, head)
 		if old then
@@ -38,10 +25,10 @@ end
 
 -- bury forgets the dead entries, up to a score, of a key that was denied if there are many: a client that keeps trying
 -- would have them read each time. Only by the server's clock, which does not go back to when they lived.
-local function bury(key, head, dead, score, used, latest)
+local function bury(key, head, dead, score, new)
 	if #dead >= 64 then
 		redis.call('ZREMRANGEBYSCORE', key, 0, score)
-		saveHead(key, head, used, latest)
+		saveHead(key, head, new)
 	end
 end
 

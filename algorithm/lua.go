@@ -12,10 +12,10 @@ var luaFiles embed.FS
 
 // The files of each algorithm's script, in order, before the one that calls it.
 var luaOf = [...][]string{
-	headgate.TokenBucket:    {"exact", "pair", "bucket", "tokenbucket"},
-	headgate.LeakyBucket:    {"exact", "pair", "bucket", "leakybucket"},
-	headgate.GCRA:           {"exact", "pair", "bucket", "gcra"},
-	headgate.FixedWindow:    {"pair", "fixedwindow"},
+	headgate.TokenBucket:    {"exact", "bucket", "tokenbucket"},
+	headgate.LeakyBucket:    {"exact", "bucket", "leakybucket"},
+	headgate.GCRA:           {"exact", "bucket", "gcra"},
+	headgate.FixedWindow:    {"fixedwindow"},
 	headgate.SlidingLog:     {"store", "list", "slidinglog"},
 	headgate.SlidingWindow:  {"exact", "store", "slidingwindow"},
 	headgate.SlidingBuckets: {"exact", "store", "slidingbuckets"},
@@ -56,12 +56,12 @@ func LuaGrant(a headgate.Algorithm) string {
 // luaCall returns the script that makes the steps of an algorithm by the file named call.
 func luaCall(a headgate.Algorithm, call string, more ...string) string {
 	names := luaOf[a]
-	return lua("clock") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua(call)
+	return lua("clock", "carry") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua(call)
 }
 
 // LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.
 func LuaAll() string {
-	names := []string{"clock"}
+	names := []string{"clock", "carry"}
 	have := map[string]bool{}
 	for _, list := range luaOf {
 		for _, name := range list {
@@ -92,12 +92,16 @@ func lua(names ...string) string {
 }
 
 // LuaArgs returns the numbers that the script of a limit's algorithm calls a and b: what it has to know of the plan
-// beside its capacity. offset is by how much the key's clock is behind, lease the name of a place that may be taken.
+// beside its capacity. offset is by how much the key's clock is behind, lease the name of a place that may be taken. A
+// window that is not staggered has 0 in the place of an offset plus 1.
 func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
 	switch p.kind {
 	case KindBucket:
 		return p.rate.units, p.rate.micros
 	case KindWindow:
+		if p.limit.Staggered {
+			offset++
+		}
 		return p.period, offset
 	case KindBuckets:
 		return p.width, p.buckets
@@ -116,40 +120,84 @@ func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
 	return r.At
 }
 
-// Found reads a state as a script found it. It appends to s, which may be nil. ok is false if the script cannot have
-// written that.
+// LuaGiveBack returns what a refund on a state of another limit needs: an algorithm of its kind, and the numbers that the
+// script calls a and b.
+func (s State) LuaGiveBack(key string) (algorithm headgate.Algorithm, a, b int64) {
+	p := s.plan()
+	switch p.kind {
+	case KindWindow:
+		if b = s.Offset(key); p.head&headStaggered != 0 {
+			b++
+		}
+		return headgate.FixedWindow, p.period, b
+	case KindWindows:
+		return headgate.SlidingWindow, p.period, 0
+	case KindBuckets:
+		return headgate.SlidingBuckets, p.width, p.buckets
+	case KindLog:
+		return headgate.SlidingLog, p.period, 0
+	default:
+		return headgate.TokenBucket, p.rate.units, p.rate.micros
+	}
+}
+
+// Found reads a state as a script found it, which may be one of another limit. It appends to s, which may be nil. ok is
+// false if no script can have written that.
 func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 	r := luaReader{rest: packed}
 	if packed == "" {
 		return s, true
 	}
-	switch p.kind {
-	case KindBucket, KindWindow:
-		s = append(s, r.number(7))
-		s = append(s, r.number(max(len(r.rest), 5)))
-		return s, r.ok() && len(packed) <= 7+6
-	case KindWindows:
-		s = append(s, r.number(7), r.number(6), r.number(6))
-	case KindBuckets:
-		bytes := int(r.number(1))
-		s = append(s, r.number(6), r.number(7))
-		for r.ok() && r.rest != "" {
-			s = append(s, r.number(max(bytes, 1)))
-		}
-		return s, r.ok() && len(s) > ringCounts && s[ringWidth] > 0
-	case KindLog:
-		s = append(s, r.number(3), r.number(7), logEntries)
-		for r.ok() && r.rest != "" {
-			s = append(s, r.number(7), r.number(3))
-		}
-		return s, r.ok() && s.sums()
-	case KindLeases:
+	if p.kind == KindLeases {
 		s = append(s, r.number(7))
 		for r.ok() && r.rest != "" {
 			s = append(s, r.number(7), r.number(3), 0)
 		}
+		return s, r.ok()
 	}
-	return s, r.ok() && r.rest == ""
+	switch r.number(1) {
+	case 'b':
+		s = r.bucket(s, 2, 5, 3)
+	case 'B':
+		s = r.bucket(s, 6, 6, 6)
+	case 'w':
+		s = append(s, headFor(KindWindow, r.number(6)), r.time(), r.number(6))
+	case 'v':
+		s = append(s, headFor(KindWindow, r.number(6))|headStaggered, r.time(), r.number(6))
+	case 's':
+		s = append(s, headFor(KindWindows, r.number(6)), r.time(), 0, r.number(5))
+		s[windowsCurrent], s[windowsPrevious] = s[windowsPrevious]>>20, s[windowsPrevious]&(1<<20-1)
+	case 'S':
+		s = append(s, headFor(KindWindows, r.number(6)), r.time(), r.number(6), r.number(6))
+	case 'r':
+		bytes := int(r.number(1))
+		s = append(s, headFor(KindBuckets, r.number(6)), r.time())
+		for r.ok() && r.rest != "" {
+			s = append(s, r.number(max(bytes, 1)))
+		}
+		return s, r.ok() && len(s) > ringCounts && s[headWord]&headNumber > 0
+	case 'l':
+		s = append(s, headFor(KindLog, r.number(6)), r.number(3), r.time(), logEntries)
+		for r.ok() && r.rest != "" {
+			s = append(s, r.time(), r.number(3))
+		}
+		return s, r.ok() && s.sums()
+	default:
+		return s, false
+	}
+	return s, r.ok() && r.rest == "" && s[headWord]&headNumber > 0
+}
+
+func headFor(k Kind, number int64) int64 { return int64(k+1)<<headKind | number }
+
+// bucket reads a bucket whose numbers have so many bytes: its rate, its time, the time since the anchor, and units.
+func (r *luaReader) bucket(s State, rateUnits, rateMicros, units int) State {
+	head, micros := headFor(KindBucket, r.number(rateUnits)), r.number(rateMicros)
+	last, since := r.time(), r.number(rateMicros)
+	if micros == 0 {
+		r.short = true
+	}
+	return append(s, head, micros, last-since, r.number(units), last)
 }
 
 // sums tells whether the entries of a log have as many units as it says.
@@ -159,6 +207,15 @@ func (s State) sums() bool {
 		units -= s[i+1]
 	}
 	return units == 0
+}
+
+// time reads a time. Text that somebody else wrote reads as one that never comes.
+func (r *luaReader) time() int64 {
+	t := r.number(7)
+	if t >= forever {
+		r.short = true
+	}
+	return t
 }
 
 // A luaReader reads big-endian numbers.

@@ -2,12 +2,16 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// A Pair is the state of an algorithm that needs but two words: a time and what was consumed. The zero Pair is that of a
-// key never seen. A store that has room for a Pair of its own may pass it to the methods that end in Pair instead of
-// passing a State to the others; the answers are the same.
+// A Pair is the state of an algorithm that needs but a time and what was consumed, without the limit. The zero Pair is
+// that of a key never seen. A store that knows the limit under which a Pair was written may pass it to the methods that
+// end in Pair instead of passing a State to the others; the answers are the same. [Plan.StateOf] and [PairOf] turn one
+// into the other.
 type Pair struct {
-	Time  int64 // µs
+	Time  int64 // µs: the anchor of a bucket, the latest decision of a window
 	Units int64
+	// Last is when the latest decision was that changed the Pair, in µs: for a window the same as Time, for a bucket never
+	// before it. Only a change of limit, and a refund while the clock is behind, ask for it.
+	Last int64
 }
 
 // IsPair tells whether the plan's state is a Pair.
@@ -30,6 +34,7 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 			return s, false
 		}
 		s.Units += n
+		s.Last = max(s.Last, now)
 		return s, true
 	}
 	switch p.limit.Algorithm {
@@ -77,32 +82,58 @@ func (p *Plan) GivePair(s Pair, now, n int64, r headgate.Receipt) Pair {
 // pairSteps are the steps of the algorithms whose state is a Pair.
 type pairSteps struct{}
 
-func pairOf(s State) Pair {
-	if len(s) == 0 {
+// The words of the states that are pairs.
+const (
+	headWord = 0
+
+	bucketMicros = 1
+	bucketTime   = 2
+	bucketUnits  = 3
+	bucketLast   = 4
+	bucketWords  = 5
+
+	windowTime  = 1
+	windowUnits = 2
+	windowWords = 3
+)
+
+// PairOf returns the Pair in a state of a bucket or a window, and the zero Pair of any other.
+func PairOf(s State) Pair {
+	switch s.kind() {
+	case KindBucket:
+		return Pair{Time: s[bucketTime], Units: s[bucketUnits], Last: s[bucketLast]}
+	case KindWindow:
+		return Pair{Time: s[windowTime], Units: s[windowUnits], Last: s[windowTime]}
+	default:
 		return Pair{}
 	}
-	return Pair{Time: s[0], Units: s[1]}
 }
 
-func (b Pair) into(s State) State { return append(s[:0], b.Time, b.Units) }
+// StateOf appends to s, which may be nil, the state of the plan that has this Pair.
+func (p *Plan) StateOf(pair Pair, s State) State {
+	if p.kind == KindWindow {
+		return append(s[:0], p.head, pair.Time, pair.Units)
+	}
+	return append(s[:0], p.head, p.rate.micros, pair.Time, pair.Units, pair.Last)
+}
 
 func (pairSteps) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	return p.DecidePair(pairOf(s), now, n)
+	return p.DecidePair(PairOf(s), now, n)
 }
 
 func (pairSteps) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	pair, ok := p.TakePair(pairOf(s), now, n)
+	pair, ok := p.TakePair(PairOf(s), now, n)
 	if !ok {
 		return s, p.DecidePair(pair, now, n)
 	}
-	return pair.into(s), p.DescribeTaken(pair, now, n)
+	return p.StateOf(pair, s), p.DescribeTaken(pair, now, n)
 }
 
 func (pairSteps) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	pair, d := p.ChargePair(pairOf(s), now, n)
-	return pair.into(s), d
+	pair, d := p.ChargePair(PairOf(s), now, n)
+	return p.StateOf(pair, s), d
 }
 
 func (pairSteps) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	return p.GivePair(pairOf(s), now, n, r).into(s)
+	return p.StateOf(p.GivePair(PairOf(s), now, n, r), s)
 }

@@ -8,6 +8,9 @@ import (
 
 // A State is what a store keeps for one key, in words. The empty State is that of a key never seen. A step may change
 // the words of the state it is given and may return a longer one; the one it was given is not used again.
+//
+// A State says under what limit it was written, as far as its words depend on that, and when the latest decision was that
+// changed it. Its steps are those of a plan that owns it (see [Plan.Owns]); [Plan.Carry] makes it one of another limit.
 type State []int64
 
 // steps is what an algorithm has to say. now is in microseconds; n is in units, 0 only to look in decide and at least 1
@@ -23,17 +26,17 @@ type steps interface {
 	give(p *Plan, s State, now, n int64, r headgate.Receipt) State
 }
 
-// A Kind names the shape of a state. Algorithms of one kind understand each other's states, so that a rule may change
-// from one to the other and keep what was consumed. Stores keep different kinds of one key apart.
+// A Kind names the form of a state. Stores keep one state for each key whatever its kind, and carry it over when the limit
+// changes; only the leases of concurrency, which are no consumption, are kept apart from all others.
 type Kind uint8
 
-// The kinds of state.
+// The kinds of state. All but the last begin with a head that names the kind and a number of the limit.
 const (
-	KindBucket  Kind = iota // a Pair: token-bucket, gcra, leaky-bucket
-	KindWindow              // a Pair: fixed-window
-	KindWindows             // start, current, previous: sliding-window
-	KindBuckets             // width, newest, counts…: sliding-buckets
-	KindLog                 // units, latest, first, (time, units)…: sliding-log
+	KindBucket  Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
+	KindWindow              // head, a Pair: fixed-window
+	KindWindows             // head, latest, current, previous: sliding-window
+	KindBuckets             // head, latest, counts…: sliding-buckets
+	KindLog                 // head, units, latest, first, (time, units)…: sliding-log
 	KindLeases              // latest, (expiry, units, lease)…: concurrency
 	Kinds                   // how many there are
 )
@@ -60,6 +63,7 @@ type Plan struct {
 	steps    steps
 	capacity int64 // the most that can be taken at once
 	deepest  int64 // the most that can ever be consumed, debt included
+	head     int64 // of its states
 	rate     rate
 	period   int64 // µs; the TTL for concurrency
 	buckets  int64
@@ -105,6 +109,7 @@ func (p *Plan) Set(limit headgate.Limit) error {
 		p.width = p.period / p.buckets
 	}
 	p.rate = newRate(limit.Count, p.period)
+	p.head = p.headOf()
 	return nil
 }
 
@@ -123,26 +128,31 @@ func (p *Plan) Limit() headgate.Limit { return p.limit }
 // Capacity returns the most that can be taken at once.
 func (p *Plan) Capacity() int64 { return p.capacity }
 
-// Kind returns the shape of the plan's states.
+// Rate returns how many units drain in how many microseconds, in lowest terms. Concurrency has none.
+func (p *Plan) Rate() (units, micros int64) { return p.rate.units, p.rate.micros }
+
+// Kind returns the kind of the plan's states.
 func (p *Plan) Kind() Kind { return p.kind }
 
 // Words returns how long a state is at first. Those of sliding-log and concurrency grow with what they remember.
 func (p *Plan) Words() int {
 	switch p.kind {
+	case KindBucket:
+		return bucketWords
+	case KindWindow:
+		return windowWords
 	case KindWindows:
-		return 3
+		return windowsWords
 	case KindBuckets:
 		return ringCounts + int(p.buckets)
 	case KindLog:
 		return logEntries + 2
-	case KindLeases:
-		return leaseFirst + leaseWords
 	default:
-		return 2
+		return leaseFirst + leaseWords
 	}
 }
 
-// MaxUnits returns the most units that a Pair of this plan can hold.
+// MaxUnits returns the most units that a Pair of this plan can hold, unless it was carried over from another limit.
 func (p *Plan) MaxUnits() int64 {
 	if p.kind == KindBucket {
 		return p.deepest + p.rate.units // what has drained since the anchor comes on top
@@ -186,16 +196,6 @@ func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
 	return s, d, nil
 }
 
-// Renew gives the lease of a slot that holds n units another TTL. If it has expired it is taken again, if that is allowed.
-// It reports whether the slot is held. The error is headgate.ErrUnsupported for all but concurrency.
-func (p *Plan) Renew(s State, now, n int64, lease uint64) (State, bool, error) {
-	if p.kind != KindLeases {
-		return s, false, headgate.ErrUnsupported
-	}
-	s, held := concurrency{}.renew(p, s, now, n, lease)
-	return s, held, nil
-}
-
 // Give returns n units that were taken with r.
 func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
 	if len(s) == 0 {
@@ -217,13 +217,17 @@ func (p *Plan) Offset(key string) int64 {
 	if !p.limit.Staggered {
 		return 0
 	}
+	return offsetOf(key, p.period)
+}
+
+func offsetOf(key string, period int64) int64 {
 	const offsetBasis, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offsetBasis)
 	for i := range len(key) {
 		h = (h ^ uint64(key[i])) * prime
 	}
 	h ^= h >> 32
-	return int64(h % uint64(p.period))
+	return int64(h % uint64(period))
 }
 
 func micros(us int64) time.Duration { return time.Duration(min(us, forever)) * time.Microsecond }

@@ -7,11 +7,10 @@ import "github.com/headgate/headgate"
 // passed in the bucket that has just left: never more than Count in any Period·(N−1)/N.
 type slidingBuckets struct{}
 
-// A state of slidingBuckets is the width of a bucket in µs, the number of the newest bucket since 1970, and a ring of
-// counts in which bucket i stands at i modulo N.
+// A state of slidingBuckets is the time of the latest take, charge or refund, which is in the newest bucket, and a ring of
+// counts in which bucket i since 1970 stands at i modulo N. The head has the width of a bucket.
 const (
-	ringWidth = iota
-	ringNewest
+	ringLatest = iota + 1
 	ringCounts
 )
 
@@ -20,48 +19,31 @@ type ring struct {
 	counts []int64
 	newest int64 // number of the newest bucket that was written
 	now    int64 // number of the bucket that time has come to, newest or later
+	time   int64 // µs
 }
 
-// ringAt returns the ring at a time. A state that was cut into other buckets is cut anew.
+// bucketOf returns the number of the bucket that holds a time.
+func (p *Plan) bucketOf(t int64) int64 { return floorTo(t, p.width) / p.width }
+
+// ringAt returns the ring at a time.
 func (p *Plan) ringAt(s State, now int64) ring {
 	if len(s) == 0 {
-		bucket := floorTo(now, p.width) / p.width
-		return ring{newest: bucket, now: bucket}
+		bucket := p.bucketOf(now)
+		return ring{newest: bucket, now: bucket, time: now}
 	}
-	if s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets {
-		s = p.recut(s, now)
-	}
-	r := ring{counts: s[ringCounts:], newest: s[ringNewest]}
-	r.now = max(floorTo(now, p.width)/p.width, r.newest)
-	return r
+	at := max(now, s[ringLatest])
+	return ring{counts: s[ringCounts:], newest: p.bucketOf(s[ringLatest]), now: p.bucketOf(at), time: at}
 }
 
-// recut spreads the counts of a state over this plan's buckets, at a time. A count goes to where its bucket ended, or to
-// the time if that is within the bucket, so that nothing is forgotten early. Until the next take stores the new cut, a
-// denial's RetryAfter can therefore be too short by less than one of the old buckets.
-func (p *Plan) recut(s State, now int64) State {
-	old := ring{counts: s[ringCounts:], newest: s[ringNewest], now: s[ringNewest]}
-	width := s[ringWidth]
-	now = max(now, old.newest*width)
-	newest := floorTo(now, p.width) / p.width
-	cut := p.newRing(nil, newest)
-	for i := old.oldest(); i <= old.newest; i++ {
-		if to := floorTo(min((i+1)*width-1, now), p.width) / p.width; to > newest-p.buckets {
-			cut[ringCounts+place(to, p.buckets)] += old.at(i)
-		}
-	}
-	return cut
-}
-
-// newRing returns an empty ring, in the room that s has if it is enough.
-func (p *Plan) newRing(s State, newest int64) State {
+// newRing returns a ring without units, in the room that s has if it is enough.
+func (p *Plan) newRing(s State, latest int64) State {
 	if words := p.Words(); cap(s) >= words {
 		s = s[:words]
 		clear(s)
 	} else {
 		s = make(State, words)
 	}
-	s[ringWidth], s[ringNewest] = p.width, newest
+	s[headWord], s[ringLatest] = p.head, latest
 	return s
 }
 
@@ -117,7 +99,7 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 		d.RetryAfter = micros(r.admits(p, used, p.capacity-n) - now)
 		d.ResetAfter = micros(r.gone(p, now) - now)
 	case n > 0:
-		d.Receipt = headgate.Receipt{At: max(now, r.now*p.width), Units: n}
+		d.Receipt = headgate.Receipt{At: r.time, Units: n}
 		d.ResetAfter = micros((r.now+p.buckets)*p.width - now)
 	default:
 		d.ResetAfter = micros(r.gone(p, now) - now)
@@ -129,23 +111,19 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 	return d
 }
 
-// rollRing makes room in a state for the bucket that time has come to, and forgets those that no longer count.
-func (p *Plan) rollRing(s State, now int64) State {
-	bucket := floorTo(now, p.width) / p.width
-	switch {
-	case len(s) == 0:
-		return p.newRing(s, bucket)
-	case s[ringWidth] != p.width || int64(len(s)-ringCounts) != p.buckets:
-		s = p.recut(s, now)
+// rollRing makes room in a state for the bucket that time has come to, and forgets those that no longer count. It returns
+// the number of that bucket.
+func (p *Plan) rollRing(s State, now int64) (State, int64) {
+	if len(s) == 0 {
+		return p.newRing(s, now), p.bucketOf(now)
 	}
-	for i := s[ringNewest] + 1; i <= bucket; i++ {
-		if i > s[ringNewest]+p.buckets { // the ring has been emptied
-			break
-		}
+	newest, at := p.bucketOf(s[ringLatest]), max(now, s[ringLatest])
+	bucket := p.bucketOf(at)
+	for i := newest + 1; i <= min(bucket, newest+p.buckets); i++ {
 		s[ringCounts+place(i, p.buckets)] = 0
 	}
-	s[ringNewest] = max(s[ringNewest], bucket)
-	return s
+	s[ringLatest] = at
+	return s, bucket
 }
 
 func (slidingBuckets) decide(p *Plan, s State, now, n int64) headgate.Decision {
@@ -157,25 +135,24 @@ func (slidingBuckets) take(p *Plan, s State, now, n int64, _ uint64) (State, hea
 	if !d.Allowed {
 		return s, d
 	}
-	s = p.rollRing(s, now)
-	s[ringCounts+place(s[ringNewest], p.buckets)] += n
+	s, bucket := p.rollRing(s, now)
+	s[ringCounts+place(bucket, p.buckets)] += n
 	return s, d
 }
 
 func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	s = p.rollRing(s, now)
+	s, bucket := p.rollRing(s, now)
 	n = min(n, max(0, p.deepest-p.ringAt(s, now).used()))
-	s[ringCounts+place(s[ringNewest], p.buckets)] += n
+	s[ringCounts+place(bucket, p.buckets)] += n
 	d := p.ringAt(s, now).describe(p, now, 0)
 	d.RetryAfter = 0
-	d.Receipt = headgate.Receipt{At: max(now, s[ringNewest]*p.width), Units: n}
+	d.Receipt = headgate.Receipt{At: s[ringLatest], Units: n}
 	return s, d
 }
 
 func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	s = p.rollRing(s, now)
-	i := floorTo(r.At, p.width) / p.width
-	if newest := s[ringNewest]; i > newest-p.buckets && i <= newest {
+	s, newest := p.rollRing(s, now)
+	if i := p.bucketOf(r.At); i > newest-p.buckets && i <= newest {
 		at := &s[ringCounts+place(i, p.buckets)]
 		*at = max(0, *at-n)
 	}

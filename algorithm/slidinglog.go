@@ -6,10 +6,10 @@ import "github.com/headgate/headgate"
 // not in the log, so that a client that keeps trying gets out all the same.
 type slidingLog struct{}
 
-// A state of slidingLog is the sum of its units, the latest time seen, the place of its first live entry, and the
-// entries: a time and how many units were taken then, oldest first.
+// A state of slidingLog is the sum of its units, the time of the latest take, charge or refund, the place of its first
+// live entry, and the entries: a time and how many units were taken then, oldest first. The head has the period.
 const (
-	logUnits = iota
+	logUnits = iota + 1
 	logLatest
 	logFirst
 	logEntries
@@ -59,7 +59,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 // appendLog adds n units at now, or at the latest time seen, after dropping the entries that no longer count.
 func (p *Plan) appendLog(s State, now, n int64) State {
 	if len(s) == 0 {
-		return append(s, n, now, logEntries, now, n)
+		return append(s, p.head, n, now, logEntries, now, n)
 	}
 	now = max(now, s[logLatest])
 	first, units := s.live(now - p.period)
@@ -91,15 +91,18 @@ func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decisi
 	used := p.capacity - p.describeLog(s, now, 0).Remaining
 	if n = min(n, max(0, p.deepest-used)); n > 0 {
 		s = p.appendLog(s, now, n)
+	} else {
+		s[logLatest] = max(now, s[logLatest])
 	}
 	d := p.describeLog(s, now, 0)
 	d.RetryAfter = 0
-	d.Receipt = headgate.Receipt{At: max(now, s[logLatest]), Units: n}
+	d.Receipt = headgate.Receipt{At: s[logLatest], Units: n}
 	return s, d
 }
 
 func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	first, _ := s.live(max(now, s[logLatest]) - p.period)
+	s[logLatest] = max(now, s[logLatest])
+	first, _ := s.live(s[logLatest] - p.period)
 	for i := len(s) - 2; i >= first && s[i] >= r.At; i -= 2 {
 		if s[i] != r.At {
 			continue

@@ -5,17 +5,35 @@ local function logEntry(time, units)
 	return struct.pack('>I7I3', time, units)
 end
 
+-- logHead returns the head of a log: the sum of the units, the time of the latest decision, and the period.
+local function logHead(units, latest, period)
+	return 'h' .. struct.pack('>I3I7I6', units, latest, period)
+end
+
 local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
-	local head, units, latest = loadList(key)
-	if not head then
-		if units then
-			return nil, units
+	local reply = redis.pcall('ZRANGE', key, 0, 0)
+	if reply.err then
+		return 'changed'
+	end
+	local head, units, latest, period = reply[1], 0, now, a
+	if op == 'place' then
+		n = math.min(n, capacity * (1 + DEBT))
+		return true, '', function()
+			saveHead(key, nil, logHead(n, c, a))
+			if n > 0 then
+				redis.call('ZADD', key, c, logEntry(c, n))
+			end
+			redis.call('PEXPIRE', key, lifeOf(c + a - now, slack))
 		end
-		if op == 'give' then
-			return true, ''
+	elseif head then
+		if #head ~= 17 or string.sub(head, 1, 1) ~= 'h' then
+			return nil, key
 		end
-		units, latest = 0, now
-	elseif server and latest > now then
+		units, latest, period = struct.unpack('>I3I7I6', head, 2)
+	elseif op == 'give' then
+		return true, ''
+	end
+	if head and server and latest > now then
 		-- The clock has gone back: what was taken later was taken now.
 		if op ~= 'look' then
 			local moved = unitsOf(redis.call('ZRANGEBYSCORE', key, now, '+inf'))
@@ -28,13 +46,23 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 					end
 				end
 			end
-			head = saveHead(key, head, units, now)
-			redis.call('PEXPIRE', key, lifeOf(a, slack))
+			head = saveHead(key, head, logHead(units, now, period))
+			redis.call('PEXPIRE', key, lifeOf(math.max(a, period), slack))
 		end
 		latest = now
 	end
 	local time = math.max(now, latest)
-	local since = time - a
+	-- Entries count by the limit that they were written under until one of another period takes over; and what did not count
+	-- any more by that when it wrote last does not count again. Giving back does not take over.
+	local since = time - (op == 'give' and period or a)
+	if period ~= a and op ~= 'give' then
+		local final = last(key)
+		if final and math.min(final, time) <= time - period then
+			since = time
+		else
+			since = math.max(since, latest - period)
+		end
+	end
 	local dead = redis.call('ZRANGEBYSCORE', key, 0, since)
 	local used = units - unitsOf(dead)
 	local found = ''
@@ -48,32 +76,42 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 		if not told then
 			return nil, key
 		end
-		found = struct.pack('>I3I7', used, latest) .. told
+		found = struct.pack('>BI6I3I7', 108, a, used, latest) .. told
 	end
 	if op == 'give' then
-		if c <= since then
-			return true, found
+		local entry
+		if c > since then
+			entry = redis.call('ZRANGEBYSCORE', key, c, c)[1]
 		end
-		local entry = redis.call('ZRANGEBYSCORE', key, c, c)[1]
-		if not entry then
-			return true, found
-		end
-		local _, had = struct.unpack('>I7I3', entry)
-		local back = math.min(n, had)
 		return true, found, function()
-			redis.call('ZREM', key, entry)
-			if had > back then
-				redis.call('ZADD', key, c, logEntry(c, had - back))
+			if entry then
+				local _, had = struct.unpack('>I7I3', entry)
+				local back = math.min(n, had)
+				redis.call('ZREM', key, entry)
+				if had > back then
+					redis.call('ZADD', key, c, logEntry(c, had - back))
+				end
+				units = units - back
 			end
-			saveHead(key, head, units - back, latest)
+			saveHead(key, head, logHead(units, time, period))
 		end
+	end
+	if head and period ~= a and op ~= 'look' then
+		if #dead > 0 then
+			redis.call('ZREMRANGEBYSCORE', key, 0, since)
+			dead = {}
+		end
+		head = saveHead(key, head, logHead(used, latest, a))
 	end
 	if op == 'charge' then
 		n = math.min(n, math.max(0, capacity * (1 + DEBT) - used))
+		if n == 0 then
+			saveHead(key, head, logHead(head and struct.unpack('>I3', head, 2) or 0, time, a))
+		end
 	elseif used + n > capacity then
 		if op ~= 'look' then
 			if server then
-				bury(key, head, dead, since, used, latest)
+				bury(key, head, dead, since, logHead(used, latest, a))
 			end
 			outlive(key, last(key) + a - now, slack)
 		end
@@ -93,7 +131,7 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 			redis.call('ZREM', key, entry)
 		end
 		redis.call('ZADD', key, time, logEntry(time, more))
-		saveHead(key, head, used + n, time)
+		saveHead(key, head, logHead(used + n, time, a))
 		redis.call('PEXPIRE', key, lifeOf(time + a - now, slack))
 	end
 end

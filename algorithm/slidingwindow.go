@@ -8,39 +8,44 @@ import "github.com/headgate/headgate"
 // period.
 type slidingWindow struct{}
 
-// windows is the state: what was consumed in the window that holds start, and in the one before it.
+// windows is what the state says: what was consumed in the window that holds the latest take, charge or refund, and in the
+// one before it.
 type windows struct {
-	start             int64 // µs
+	latest            int64 // µs
 	current, previous int64 // units
 }
+
+const (
+	windowsLatest = iota + 1
+	windowsCurrent
+	windowsPrevious
+	windowsWords
+)
 
 func windowsOf(s State) windows {
 	if len(s) == 0 {
 		return windows{}
 	}
-	return windows{start: s[0], current: s[1], previous: s[2]}
+	return windows{latest: s[windowsLatest], current: s[windowsCurrent], previous: s[windowsPrevious]}
 }
 
-func (w windows) into(s State) State {
-	if len(s) == 0 {
-		return append(s, w.start, w.current, w.previous)
-	}
-	s[0], s[1], s[2] = w.start, w.current, w.previous
-	return s
+func (w windows) into(p *Plan, s State) State {
+	return append(s[:0], p.head, w.latest, w.current, w.previous)
 }
 
 // roll brings the windows to now, or leaves them where they are if they are ahead. It returns when the current one began
 // and how far into it now is.
 func (w windows) roll(p *Plan, now int64) (rolled windows, begin, into int64) {
-	now = max(now, w.start)
+	now = max(now, w.latest)
 	begin = floorTo(now, p.period)
 	switch {
-	case w.start >= begin:
-	case w.start >= begin-p.period:
-		w = windows{start: begin, previous: w.current}
+	case w.latest >= begin:
+	case w.latest >= begin-p.period:
+		w.current, w.previous = 0, w.current
 	default:
-		w = windows{start: begin}
+		w.current, w.previous = 0, 0
 	}
+	w.latest = now
 	return w, begin, now - begin
 }
 
@@ -104,7 +109,7 @@ func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, head
 		return s, d
 	}
 	w.current += n
-	return w.into(s), d
+	return w.into(p, s), d
 }
 
 func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
@@ -114,7 +119,7 @@ func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Dec
 	d := w.describe(p, begin, into, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: begin + into, Units: n}
-	return w.into(s), d
+	return w.into(p, s), d
 }
 
 func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
@@ -125,5 +130,5 @@ func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) St
 	case r.At >= begin-p.period && r.At < begin:
 		w.previous = max(0, w.previous-n)
 	}
-	return w.into(s)
+	return w.into(p, s)
 }

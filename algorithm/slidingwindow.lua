@@ -1,68 +1,69 @@
--- The twin of slidingwindow.go: what was consumed in the window that holds a time, and in the one before. a is the
--- period, c the time of a receipt.
-
--- Two small counters share five bytes.
+-- The twin of slidingwindow.go: what was consumed in the window that holds the latest decision, and in the one before. Kept are
+-- the period, the time of that decision, and the two counters, which share five bytes if they are small. a is the period, c
+-- the time of a receipt.
 local SMALL = 1048576
 
-local function loadWindows(key)
-	local value = redis.call('GET', key)
+local function loadWindows(key, a)
+	local value = redis.pcall('GET', key)
 	if not value then
 		return nil
 	end
-	local start, current, previous
-	if #value == 12 then
+	local kind, period, latest, current, previous
+	if #value == 19 then
 		local both
-		start, both = struct.unpack('>I7I5', value)
+		kind, period, latest, both = struct.unpack('>BI6I7I5', value)
 		previous = both % SMALL
 		current = (both - previous) / SMALL
-	elseif #value == 19 then
-		start, current, previous = struct.unpack('>I7I6I6', value)
+	elseif #value == 26 then
+		kind, period, latest, current, previous = struct.unpack('>BI6I7I6I6', value)
 	end
-	if not start or start >= NEVER then
-		return nil, key
+	if period ~= a or (kind ~= 115 and kind ~= 83) then
+		return false
 	end
-	return start, current, previous
+	return latest, current, previous
 end
 
-local function saveWindows(key, start, current, previous, life)
+local function saveWindows(key, a, latest, current, previous, life)
 	local value
 	if current < SMALL and previous < SMALL then
-		value = struct.pack('>I7I5', start, current * SMALL + previous)
+		value = struct.pack('>BI6I7I5', 115, a, latest, current * SMALL + previous)
 	else
-		value = struct.pack('>I7I6I6', start, current, previous)
+		value = struct.pack('>BI6I7I6I6', 83, a, latest, current, previous)
 	end
 	redis.call('SET', key, value, 'PX', life)
 end
 
 local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
-	local start, current, previous = loadWindows(key)
+	local time, current, previous = loadWindows(key, a)
 	local found = ''
-	if start then
-		if server and start > now then
-			start = now
+	if time then
+		if server and time > now then
+			time = now
 			if op ~= 'look' then
-				saveWindows(key, start, current, previous, lifeOf(2 * a, slack))
+				saveWindows(key, a, time, current, previous, lifeOf(2 * a, slack))
 			end
 		end
-		found = struct.pack('>I7I6I6', start, current, previous)
-	elseif current then
-		return nil, current
+		found = struct.pack('>BI6I7I6I6', 83, a, time, current, previous)
+	elseif time == false then
+		return 'changed'
 	else
 		if op == 'give' then
 			return true, found
+		elseif op == 'place' then
+			return true, found, saveWindows, a, c, n, 0, lifeOf(c + 2 * a - now, slack)
 		end
-		start, current, previous = 0, 0, 0
+		time, current, previous = 0, 0, 0
 	end
-	local latest = math.max(now, start)
+	local latest = math.max(now, time)
 	local _, into = scale(latest, 1, a)
 	local begin = latest - into
-	if start < begin then
-		if start >= begin - a then
+	if time < begin then
+		if time >= begin - a then
 			previous = current
 		else
 			previous = 0
 		end
-		start, current = begin, 0
+		current = 0
 	end
 	if op == 'give' then
 		if c >= begin and c < begin + a then
@@ -90,5 +91,5 @@ local function slidingwindow(op, key, now, server, slack, n, capacity, a, _, c)
 			current = current + n
 		end
 	end
-	return true, found, saveWindows, start, current, previous, lifeOf(begin + 2 * a - now, slack)
+	return true, found, saveWindows, a, latest, current, previous, lifeOf(begin + 2 * a - now, slack)
 end

@@ -3,13 +3,13 @@ local function room(found, now, capacity, a)
 	if found == '' then
 		return capacity
 	end
-	local start, current, previous = struct.unpack('>I7I6I6', found)
-	local latest = math.max(now, start)
+	local _, _, time, current, previous = struct.unpack('>BI6I7I6I6', found)
+	local latest = math.max(now, time)
 	local _, into = scale(latest, 1, a)
 	local begin = latest - into
-	if start < begin - a then
+	if time < begin - a then
 		return capacity
-	elseif start < begin then
+	elseif time < begin then
 		current, previous = 0, current
 	end
 	local weight, rest = scale(a - into, previous, a)

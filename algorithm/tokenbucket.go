@@ -10,5 +10,6 @@ func (p *Plan) takeBucket(b Pair, now, n int64) (Pair, bool) {
 		return b, false
 	}
 	b.Units += n
+	b.Last = max(now, b.Last)
 	return b, true
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -169,9 +168,6 @@ func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 	if failed != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if errors.Is(failed, headgate.ErrOverloaded) {
-			return v.undecided(failed)
 		}
 		var err error
 		passes, err = v.fail(ctx, 0, 1, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[0].store), failed))

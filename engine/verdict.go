@@ -38,13 +38,11 @@ const (
 	Unregistered               // its client is not registered, and the rule says unregistered: deny
 	QueueFull                  // it would have been held, but Config.MaxWaiting others are
 	StoreFailed                // the store could not be asked, and the rule says on_failure: closed
-	Overloaded                 // more requests came at once than could be decided in time
 )
 
 var reasonWords = [...]string{
 	None: "none", OverLimit: "over limit", Blocked: "blocked", Unidentified: "unidentified",
 	Unregistered: "unregistered", QueueFull: "queue full", StoreFailed: "store failed",
-	Overloaded: "overloaded",
 }
 
 func (r Reason) String() string { return word(reasonWords[:], uint8(r)) }
@@ -99,8 +97,6 @@ type Verdict struct {
 	reads     bool
 	delays    bool // some rule may hold it
 	smooth    bool // see Smooth, which asks for more
-	keeps     bool // KeepSlots renews slots
-	keeper    *keeper
 
 	set     *rules.Set // by which it was matched, if the same request would be matched in the same way again; else nil
 	repeats bool       // and nothing but its checks decides it: see DecideAgain
@@ -128,7 +124,6 @@ func (v *Verdict) reset(e *Engine) {
 	if v.waits {
 		v.leave()
 	}
-	v.stopKeeping()
 	v.Action, v.Reason, v.Degraded, v.Rule, v.Status = Allow, None, false, nil, 0
 	v.Decision, v.RetryAfter, v.Delay, v.Took = headgate.Decision{}, 0, 0, 0
 	v.engine = e

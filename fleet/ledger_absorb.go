@@ -243,12 +243,12 @@ func (r *record) mostOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // chargePrevious charges what was consumed in the window before to that.
 func (r *record) chargePrevious(n int64, now moment) {
-	const previous = 2
+	const latest, current, previous = 1, 2, 3 // in the state of a sliding-window
 	d := r.here.decide(r.plan, r.at(now), 0)
-	if len(r.here.state) <= previous || r.here.state[0] < r.window {
+	if len(r.here.state) <= previous || r.here.state[latest] < r.window {
 		// There is no state for this window yet: begin one.
 		r.here.charge(r.plan, r.at(now), 1)
-		r.here.state[1] = max(0, r.here.state[1]-1)
+		r.here.state[current] = max(0, r.here.state[current]-1)
 	}
 	deepest := r.plan.Capacity()*(1+headgate.MaxDebt) - (r.plan.Capacity() - d.Remaining)
 	r.here.state[previous] += max(0, min(n, deepest))

@@ -3,11 +3,13 @@ package fleet
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/headgate/headgate/algorithm"
 )
 
 func TestWhatADecisionNeedsIsInTwoLinesOfTheCache(t *testing.T) {
 	var r record
-	if got := unsafe.Offsetof(r.here) + unsafe.Sizeof(r.here.pair); got > 128 {
+	if got := unsafe.Offsetof(r.here) + unsafe.Sizeof(algorithm.Pair{}); got > 128 {
 		t.Errorf("what a decision needs ends at byte %d, want at most 128", got)
 	}
 	if got := unsafe.Sizeof(r); got > 384 {

@@ -82,14 +82,30 @@ const longest = 1 << 55
 
 // A counter is what was consumed under one plan.
 type counter struct {
-	pair  algorithm.Pair
+	room  [4]int64        // the pair, or where the state begins
 	state algorithm.State // if it is no pair
-	room  [3]int64        // where it begins
+}
+
+func (c *counter) pair() algorithm.Pair {
+	return algorithm.Pair{Time: c.room[0], Units: c.room[1], Last: c.room[2]}
+}
+
+func (c *counter) setPair(p algorithm.Pair) {
+	c.room[0], c.room[1], c.room[2] = p.Time, p.Units, p.Last
+}
+
+// adopt makes what was consumed under a plan that of another of its kind. See [algorithm.Plan.Carry].
+func (c *counter) adopt(from, to *plan, at int64) {
+	if from.IsPair() {
+		c.setPair(to.CarryPair(&from.Plan, c.pair(), 0, at))
+		return
+	}
+	c.state = to.Carry(c.state, 0, at)
 }
 
 func (c *counter) decide(p *plan, at, n int64) headgate.Decision {
 	if p.IsPair() {
-		return p.DecidePair(c.pair, at, n)
+		return p.DecidePair(c.pair(), at, n)
 	}
 	return p.Decide(c.state, at, n)
 }
@@ -97,12 +113,12 @@ func (c *counter) decide(p *plan, at, n int64) headgate.Decision {
 // take takes n units, of which there are at least 1 and at most the capacity, if that is allowed.
 func (c *counter) take(p *plan, at, n int64, d *headgate.Decision) bool {
 	if p.IsPair() {
-		pair, ok := p.TakePair(c.pair, at, n)
+		pair, ok := p.TakePair(c.pair(), at, n)
 		if !ok {
 			*d = p.DecidePair(pair, at, n)
 			return false
 		}
-		c.pair = pair
+		c.setPair(pair)
 		p.Describe(d, pair, at, n)
 		return true
 	}
@@ -116,7 +132,8 @@ func (c *counter) take(p *plan, at, n int64, d *headgate.Decision) bool {
 
 func (c *counter) charge(p *plan, at, n int64) (d headgate.Decision) {
 	if p.IsPair() {
-		c.pair, d = p.ChargePair(c.pair, at, n)
+		pair, d := p.ChargePair(c.pair(), at, n)
+		c.setPair(pair)
 		return d
 	}
 	c.state, d, _ = p.Charge(c.states(), at, n) // concurrency, which has no charge, never comes here
@@ -125,7 +142,7 @@ func (c *counter) charge(p *plan, at, n int64) (d headgate.Decision) {
 
 func (c *counter) give(p *plan, at, n int64, r headgate.Receipt) {
 	if p.IsPair() {
-		c.pair = p.GivePair(c.pair, at, n, r)
+		c.setPair(p.GivePair(c.pair(), at, n, r))
 		return
 	}
 	c.state = p.Give(c.states(), at, n, r)

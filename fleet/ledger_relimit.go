@@ -25,8 +25,15 @@ func (l *Ledger) relimit(r *record, p *plan, now moment) {
 		if !p.sameRate(old) {
 			l.changeRate(r, old, now)
 		}
-	case old.period != p.period:
-		r.window, r.ahead = p.window(r.at(now)), now.ahead // by the periods of now
+	case old.Shape() != p.Shape():
+		at := r.at(now)
+		r.here.adopt(old, p, at)
+		if r.alone != nil {
+			r.alone.adopt(l.capped(old), l.capped(p), at)
+		}
+		if old.period != p.period {
+			r.window, r.ahead = p.window(at), now.ahead // by the periods of now
+		}
 	}
 }
 
@@ -56,7 +63,7 @@ func (c *counter) carry(from, to *plan, then, now int64) bool {
 	*c = counter{}
 	if used && units > 0 {
 		taken := c.charge(to, then, units).Receipt.Units
-		c.pair.Units += units - taken // a debt that is deeper than any of the new limit stays
+		c.room[1] += units - taken // a debt that is deeper than any of the new limit stays
 	}
 	return used
 }

@@ -12,7 +12,7 @@ var ErrUnavailable = errors.New("the store cannot be asked")
 
 // An Error says what could not be done, where and why. It wraps ErrUnavailable and Err.
 type Error struct {
-	// Op is what was asked for: "take", "renew", "give", "reset" or "grant".
+	// Op is what was asked for: "take", "give", "reset" or "grant".
 	Op string
 	// Shard is who did not answer, empty if the store has but one.
 	Shard string
@@ -50,13 +50,12 @@ const (
 	refused                 // the store works, but has no answer
 	failed                  // the store does not work
 	ended                   // the caller did not wait for the answer
-	starved                 // this process was too busy to send the call or to read the answer
 )
 
-// faults are errors that say nothing bad about the store: they are the caller's, or the store has too much to do.
+// faults are errors that are the caller's.
 var faults = [...]error{
 	headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
-	headgate.ErrNever, headgate.ErrClosed, headgate.ErrOverloaded,
+	headgate.ErrNever, headgate.ErrClosed,
 }
 
 // judge says what came of a call that the caller made with ctx. An error with a method Answered() bool that returns true

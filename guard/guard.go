@@ -64,8 +64,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g.prober, _ = inner.(Prober)
 	_, forgets := inner.(Forgetter)
-	g.terms = newTerms(forgets, o.Deadline)
-	g.terms.wire, _ = inner.(Wire)
+	g.terms = newTerms(forgets)
 	g.shards.of, _ = inner.(Sharded)
 	g.shards.byName.Store(&map[string]*shard{})
 	if g.shards.of == nil {

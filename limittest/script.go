@@ -135,9 +135,9 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	switch s.verb {
 	case "take", "charge", "takeall":
 		takesChecks = true
-	case "peek", "give", "renew", "reset":
+	case "peek", "give", "reset":
 	default:
-		return fmt.Errorf("unknown verb %q: want take, peek, charge, give, renew, reset or takeall", s.verb)
+		return fmt.Errorf("unknown verb %q: want take, peek, charge, give, reset or takeall", s.verb)
 	}
 	for more := true; more; {
 		c, err := p.parseCheck(s.verb, &w, takesChecks)
@@ -167,8 +167,7 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	if verb == "reset" {
 		return c, nil
 	}
-	returns := verb == "give" || verb == "renew"
-	if takes || returns {
+	if takes || verb == "give" {
 		text := w.next()
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -176,9 +175,9 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 		}
 		c.Cost = n
 	}
-	if returns {
+	if verb == "give" {
 		if !w.accept("of") {
-			return c, fmt.Errorf(`%s of which receipt? want "of NAME"`, verb)
+			return c, fmt.Errorf(`give of which receipt? want "of NAME"`)
 		}
 		if c.of = w.next(); !p.receipts[c.of] {
 			return c, fmt.Errorf("unknown receipt %q", c.of)

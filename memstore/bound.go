@@ -11,7 +11,7 @@ type Bound struct {
 
 // Bind returns the limit, ready to decide. The error is that of limit.Validate.
 func (s *Store) Bind(limit headgate.Limit) (*Bound, error) {
-	p, err := newPlan(limit)
+	p, err := s.newPlan(limit)
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,13 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	a := s.ask(p, c.Key, c.Cost)
-	sh := s.lockFor(&a, c.Key)
+	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
 	if p.compact && sh.wide.lookup(a.hash) == nil {
-		return s.chargeCompact(&a)
+		d, fits, err := s.chargeCompact(sh, &a)
+		if fits || err != nil {
+			return d, err
+		}
 	}
 	if err := s.widen(sh, &a); err != nil {
 		return headgate.Decision{}, err
@@ -42,27 +45,36 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return d, nil
 }
 
-func (s *Store) chargeCompact(a *ask) (headgate.Decision, error) {
-	var d headgate.Decision
-	found := s.change(a, a.plan.life, func(pair algorithm.Pair) algorithm.Pair {
+// chargeCompact charges the entry of a key, or a new one. It is false if a word cannot hold what comes of it, or the key
+// has a record now, and then nothing was charged.
+func (s *Store) chargeCompact(sh *shard, a *ask) (d headgate.Decision, fits bool, err error) {
+	e, err := s.adopt(sh, a, s.entry(a.hash))
+	if err != nil || sh.wide.lookup(a.hash) != nil {
+		return d, false, err
+	}
+	if e == nil {
+		pair, d := a.plan.ChargePair(algorithm.Pair{}, a.now, a.n)
+		if !a.plan.holds(pair) {
+			return d, false, nil
+		}
+		g, err := s.room(a)
+		if err != nil {
+			s.refusals.Add(1)
+			return headgate.Decision{}, false, err
+		}
+		pair, d = a.plan.ChargePair(algorithm.Pair{}, a.now, a.n) // room may have moved the time
+		g.add(a.tagWord(), a.seal(pair))
+		return d, true, nil
+	}
+	fits = s.change(a, e, func(pair algorithm.Pair) (algorithm.Pair, bool) {
 		pair, d = a.plan.ChargePair(pair, a.now, a.n)
-		return pair
+		return pair, a.plan.holds(pair)
 	})
-	if found {
-		return d, nil
-	}
-	g, err := s.room(a)
-	if err != nil {
-		s.refusals.Add(1)
-		return headgate.Decision{}, err
-	}
-	pair, d := a.plan.ChargePair(algorithm.Pair{}, a.now, a.n)
-	g.add(a.tagWord(), seal(a.tag(), pair))
-	return d, nil
+	return d, fits, nil
 }
 
 // lockFor locks the shard of an ask, and sees to it that entries are readable at the store's time of asking.
-func (s *Store) lockFor(a *ask, key string) *shard {
+func (s *Store) lockFor(a *ask) *shard {
 	sh := &s.shards[a.shard()]
 	for {
 		sh.mu.Lock()
@@ -70,50 +82,46 @@ func (s *Store) lockFor(a *ask, key string) *shard {
 			return sh
 		}
 		sh.mu.Unlock()
-		a.at(s.now(), key)
+		a.at(s.now())
 	}
 }
 
-// change replaces the pair of a key by what to returns, and tells whether the key was there. A key that has no units left
-// is forgotten, as if it had been swept. The shard is locked, so that the entry stays where it is.
-func (s *Store) change(a *ask, life uint8, to func(algorithm.Pair) algorithm.Pair) bool {
-	e := s.entry(a.hash)
-	if e == nil {
-		return false
-	}
-	e.live(a.tag(), life)
+// change replaces the pair in the entry of a key, whose layout is that of the plan, by what to returns, unless that says not
+// to. A key that has no units left is forgotten, as if it had been swept. The shard is locked, so that the entry stays where
+// it is.
+func (s *Store) change(a *ask, e *slot, to func(algorithm.Pair) (algorithm.Pair, bool)) bool {
 	for {
 		word := e.unclaimed()
-		pair := to(a.unseal(word))
-		next := seal(a.tag(), pair) | e.stillDenied(word, a.now+a.behind)
-		if pair.Units == 0 {
-			next = held
+		pair, ok := to(a.unseal(word))
+		if !ok {
+			return false
 		}
-		if !atomic.CompareAndSwapUint64(&e.state, word, next) {
-			continue
+		if s.replace(a, e, word, pair, &a.plan.layout) {
+			return true
 		}
-		if pair.Units == 0 {
-			s.forgetEntry(a, e)
-		}
-		return true
 	}
+}
+
+// replace puts the word of a pair in the place of another of the same layout, unless that has changed, and forgets an entry
+// without units.
+func (s *Store) replace(a *ask, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
+	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.behind)
+	if pair.Units == 0 {
+		next = held
+	}
+	if !atomic.CompareAndSwapUint64(&e.state, word, next) {
+		return false
+	}
+	if pair.Units == 0 {
+		s.forgetEntry(a, e)
+	}
+	return true
 }
 
 // forgetEntry lets a held entry be nobody's. Its slot is free when the segment is next tidied.
 func (s *Store) forgetEntry(a *ask, e *slot) {
-	atomic.StoreUint64(&e.tag, gone<<lifeBits)
+	atomic.StoreUint64(&e.tag, gone<<layoutBits)
 	s.shards[a.shard()].sweptAt(a.now + a.behind)
-}
-
-// live raises the life byte of a tag's entry to at least life, before a state that needs it is stored.
-func (e *slot) live(tag uint64, life uint8) {
-	for {
-		tagWord := atomic.LoadUint64(&e.tag)
-		if tagWord>>lifeBits != tag || uint8(tagWord) >= life ||
-			atomic.CompareAndSwapUint64(&e.tag, tagWord, tagWord&^lifeMask|uint64(life)) {
-			return
-		}
-	}
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
@@ -126,37 +134,56 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 		return err
 	}
 	a := s.ask(p, c.Key, c.Cost)
-	sh := s.lockFor(&a, c.Key)
+	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
-	if !p.compact {
-		// As for a take. In full memory it stays in its word, which gives back all but a part of a unit.
-		_ = s.widen(sh, &a)
-	}
 	if record := sh.wide.lookup(a.hash); record != nil {
-		// A limit of more buckets needs a larger one. What is returned does not.
-		record, err := s.fit(sh, &a, max(p.Words(), int(record[recordWords])))
-		if err != nil {
-			return err
-		}
-		state := p.Give(stateOf(record), a.now, a.n, r)
-		a.settle(record, state, p.Decide(state, a.now, 0).ResetAfter)
+		a.giveRecord(record, r)
 		return nil
 	}
-	if p.IsPair() {
-		s.change(&a, p.life, func(pair algorithm.Pair) algorithm.Pair { return a.give(pair, r) })
+	if e := s.entry(a.hash); e != nil {
+		s.giveEntry(&a, e, r)
 	}
 	return nil
 }
 
-// give returns the pair after a refund, for a word. The limit may be another than that under which units were consumed, and at
-// its rate more may pass, or for longer, than a word has room for: then a part of a unit is not given back.
-func (a *ask) give(pair algorithm.Pair, r headgate.Receipt) algorithm.Pair {
-	given := a.plan.GivePair(pair, a.now, a.n, r)
-	now := max(a.now, pair.Time)
-	if given.Units <= unitMask && now-given.Time <= maxLife {
-		return given
+// giveRecord gives back to the state in a record, by the limit that it was written under. That needs no more room.
+func (a *ask) giveRecord(record []int64, r headgate.Receipt) {
+	state := stateOf(record)
+	if a.plan.Owns(state) {
+		state = a.plan.Give(state, a.now, a.n, r)
+		a.settle(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+		return
 	}
-	return algorithm.Pair{Time: now, Units: a.plan.Capacity() - a.plan.DecidePair(given, now, 0).Remaining}
+	shift := a.shift(state)
+	r.At -= shift
+	record[recordWords] = int64(len(state.GiveBack(a.now-shift, a.n, r))) // it is as long as it was, or shorter
+}
+
+// giveEntry gives back to the pair in an entry, by the limit that it was written under. Where the word cannot hold what comes
+// of it, a part of a unit is not given back.
+func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
+	w := s.layouts.places[atomic.LoadUint64(&e.tag)&layoutMask].Load()
+	if w == nil {
+		if a.plan.id != anonymous || !a.plan.compact {
+			return // brief limits know their own only
+		}
+		w = &written{a.plan.layout, a.plan.Plan}
+	}
+	offset := w.plan.Offset(a.key)
+	now := a.now + a.behind - offset
+	r.At += a.behind - offset
+	for {
+		word := e.unclaimed()
+		pair := w.settled(w.unseal(a.tag(), word, a.now+a.behind), now)
+		given := w.plan.GivePair(pair, now, a.n, r)
+		if !w.holds(given) {
+			at, units := w.plan.ConsumedPair(given, now)
+			given = algorithm.Pair{Time: at, Units: units, Last: at}
+		}
+		if s.replace(a, e, word, given, &w.layout) {
+			return
+		}
+	}
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].
@@ -167,15 +194,18 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
-	for _, seed := range s.seeds {
-		a := ask{hash: maphash.String(seed, c.Key), now: s.now()}
+	for _, kind := range []algorithm.Kind{algorithm.KindBucket, algorithm.KindLeases} {
+		a := ask{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
 		sh := &s.shards[a.shard()]
 		sh.mu.Lock()
 		if sh.wide.lookup(a.hash) != nil {
 			s.drop(&sh.wide, a.hash)
 			sh.sweptAt(a.now)
 		}
-		s.change(&a, 0, func(algorithm.Pair) algorithm.Pair { return algorithm.Pair{} })
+		if e := s.entry(a.hash); e != nil {
+			e.hold()
+			s.forgetEntry(&a, e)
+		}
 		sh.mu.Unlock()
 	}
 	return nil

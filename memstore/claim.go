@@ -121,7 +121,7 @@ func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *s
 // find finds the record of a claim.
 func (s *Store) find(c *claim) bool {
 	record := s.shards[c.shard()].wide.lookup(c.hash)
-	if record == nil || record[recordWords] > shortState {
+	if record == nil || record[recordWords] > shortState || !c.plan.Owns(stateOf(record)) {
 		return false
 	}
 	c.record = (*[minRecord]int64)(record)
@@ -162,13 +162,13 @@ func (s *Store) see(c *claim, times int) bool {
 		word = atomic.LoadUint64(&e.state)
 	}
 	tag, tagWord := c.tag(), atomic.LoadUint64(&e.tag) // after the state, as in takeCompact
-	if tagWord>>lifeBits != tag || uint8(tagWord) < c.plan.life || !s.valid(c.now) {
+	if tagWord != c.tagWord() || !s.valid(c.now) {
 		return false
 	}
 	var ok bool
 	c.slot, c.word = e, word
-	c.pair, ok = c.plan.TakePair(unseal(tag, word, c.now), c.now, c.n)
-	c.next = seal(tag, c.pair) | e.stillDenied(word, c.now)
+	c.pair, ok = c.plan.TakePair(c.plan.unseal(tag, word, c.now), c.now, c.n)
+	c.next = c.plan.seal(tag, c.pair) | c.plan.stillDenied(tag, word, c.now)
 	return ok
 }
 

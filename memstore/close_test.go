@@ -61,12 +61,12 @@ func TestClosedStoreDecidesNothing(t *testing.T) {
 			t.Fatal("Allow: got false, want what cannot be decided to pass")
 		}
 	}
-	p, err := newPlan(c.Limit)
+	p, err := s.newPlan(c.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := s.ask(p, c.Key, 0)
-	if d := s.look(&a, c.Key); d.Remaining != 4 {
+	if d := s.look(&a); d.Remaining != 4 {
 		t.Errorf("%d remaining, want the 4 that there were", d.Remaining)
 	}
 }

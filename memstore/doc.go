@@ -12,9 +12,9 @@
 // # Memory
 //
 // A key of token-bucket, gcra, leaky-bucket and fixed-window takes 16 bytes in an open-addressed table that is 42 to 84 %
-// full: 19 to 38 bytes a key. Its limit must be one of up to 95,000 units that refill within a day, or about that (11
-// times its capacity below 2^20, and worth remembering for less than 19 days; a window of at most 38 hours). A larger one,
-// and every key of the other algorithms, takes a record of at least 64 bytes and about 32 for finding it.
+// full: 19 to 38 bytes a key. Its limit must be one of up to 4 million units that refill within two days, or about that, and a
+// staggered window at most 26 hours long. A larger one, a debt, a count that fits its period badly, and every key of the
+// other algorithms takes a record of at least 64 bytes and about 32 for finding it.
 //
 // The table has no pointers, so the garbage collector has nothing to scan. It grows by splitting one segment of 512
 // entries at a time; no other waits for that. What is dead is swept: an idle token bucket is as good as a new one, so
@@ -30,9 +30,9 @@
 // # Keys
 //
 // A key is known by a 64-bit hash, seeded anew in every process so that nobody can choose keys that collide. Among 100
-// million keys about 0.0003 pairs share a hash; such a pair would share a counter. A decision that is interrupted between
+// million keys about 0.004 pairs share a hash; such a pair would share a counter. A decision that is interrupted between
 // its two instructions on a counter, for so long that the counter's place goes to another key, begins again; with a chance of
-// at most 1 in 2^36 it does not notice, and is charged to that key.
+// at most 1 in 2^32 it does not notice, and is charged to that key.
 //
 // # Time
 //

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A lap is a look at every entry, to forget those that are dead. Entries keep their time modulo 2^41 µs, so laps must
+// A lap is a look at every entry, to forget those that are dead. Entries keep their time modulo 2^39 µs, so laps must
 // not be too far apart: after a lap at a time t, decisions are made for times from t − validBefore to t + validBefore.
 // Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
-// completes a lap every few minutes, so that neither happens unless the clock jumps by days.
+// completes a lap every few minutes, so that neither happens unless the clock jumps by an hour.
 const (
-	validBefore = maxAhead / 4 // 19 hours
+	validBefore = 1 << (timeBits - 7) // 71 minutes
 	validSpan   = 2 * validBefore
 
 	// What is dead may have been so for maxDeath when a lap leaves it, and is looked at again by the end of the range. It is
@@ -112,9 +112,9 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		}
 		start := time.Now()
 		g := d.segments[i]
-		if found := g.survey(ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
+		if found := g.survey(&s.layouts, ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
 			sh.sweptAt(now)
-			g.tidy(&sieve{ref: ref, now: now, linger: lingerMicros})
+			g.tidy(&sieve{layouts: &s.layouts, ref: ref, now: now, linger: lingerMicros})
 		}
 		if ref == now {
 			s.merge(d, i, now)

@@ -8,10 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/algorithm"
 )
-
-func pack2(time, units int64) uint64 { return pack(algorithm.Pair{Time: time, Units: units}) }
 
 func TestMemoryStaysWithinItsLimit(t *testing.T) {
 	for _, limit := range everyAlgorithm {
@@ -178,7 +175,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 }
 
 func TestMemoryOfRecordsIsGivenBack(t *testing.T) {
-	for _, limit := range []string{"5/s sliding-window", "5/s sliding-buckets 5", "50/s sliding-log", "5 concurrent ttl 1s", "300000/s burst 300000"} {
+	for _, limit := range []string{"5/s sliding-window", "5/s sliding-buckets 5", "50/s sliding-log", "5 concurrent ttl 1s", "5000000/s burst 5000000"} {
 		t.Run(limit, func(t *testing.T) {
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now})

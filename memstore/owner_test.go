@@ -26,7 +26,7 @@ type owned struct {
 func newOwned(t *testing.T, limit string) *owned {
 	clock := &fakeClock{}
 	o := &owned{Store: newStore(t, Options{Now: clock.Now}), t: t, clock: clock, limit: headgate.MustParseLimit(limit)}
-	p, err := newPlan(o.limit)
+	p, err := o.newPlan(o.limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func (o *owned) tidy() {
 	n, now := o.slow.shard(), o.now()
 	o.shards[n].mu.Lock()
 	defer o.shards[n].mu.Unlock()
-	o.dirs[n].Load().segments[0].tidy(&sieve{ref: now, now: now, linger: lingerMicros})
+	o.dirs[n].Load().segments[0].tidy(&sieve{layouts: &o.layouts, ref: now, now: now, linger: lingerMicros})
 }
 
 // publish makes a segment the only one of the slow decision's shard.
@@ -96,7 +96,7 @@ func (o *owned) useAgain(g *segment) *segment {
 // goOn lets the slow decision go on. The slot is the owner's now, who has so many units left.
 func (o *owned) goOn(owner string, left int64) {
 	o.t.Helper()
-	if got := atomic.LoadUint64(&o.slow.slot.tag) >> lifeBits; got != tagOf(o.hash(o.plan, owner)) {
+	if got := atomic.LoadUint64(&o.slow.slot.tag) >> layoutBits; got != tagOf(o.hash(o.plan, owner)) {
 		o.t.Fatalf("the slot has the tag %x, want it to be that of %s", got, owner)
 	}
 	if o.slow.swap(true) {
@@ -177,7 +177,7 @@ func TestASlotOfMemoryThatIsUsedAgainIsNotWrittenTo(t *testing.T) {
 func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	o := newOwned(t, "10/d fixed-window")
 	a := o.ask(o.plan, "first", 1)
-	entry := slot{tag: a.tagWord(), state: seal(a.tag(), algorithm.Pair{Time: a.now, Units: 1})}
+	entry := slot{tag: a.tagWord(), state: a.seal(algorithm.Pair{Time: a.now, Units: 1, Last: a.now})}
 	g := o.useAgain(o.newLargeSegment(0))
 	base := g.base()
 	stop := make(chan struct{})
@@ -198,7 +198,7 @@ func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	})
 	for range 1_000 {
 		g.fill([]slot{entry})
-		g.tidy(&sieve{bit: ^uint64(0), ref: a.now, now: a.now})
+		g.tidy(&sieve{layouts: &o.layouts, bit: ^uint64(0), ref: a.now, now: a.now})
 		g = o.useAgain(g)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 )
 
@@ -18,16 +19,20 @@ import (
 func TestPauseOfASplitIsShort(t *testing.T) {
 	clock := &fakeClock{}
 	s := newStore(t, Options{Now: clock.Now})
+	p, err := s.newPlan(headgate.MustParseLimit("1000/h"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var took []time.Duration
 	for range 200 {
 		g := newSegment(maxSlots, 0)
 		for !g.full(int(g.depth)) {
 			tag := tagOf(rand.Uint64())
-			g.add(tag<<lifeBits|20, seal(tag, algorithm.Pair{Time: s.now(), Units: 1}))
+			g.add(tag<<layoutBits|p.id, p.seal(tag, algorithm.Pair{Time: s.now(), Units: 1, Last: s.now()}))
 		}
 		start := time.Now()
-		found := g.survey(s.now(), s.now(), 32)
-		sift := sieve{ref: s.now(), now: s.now(), bit: 1 << 55}
+		found := g.survey(&s.layouts, s.now(), s.now(), 32)
+		sift := sieve{layouts: &s.layouts, ref: s.now(), now: s.now(), bit: 1 << 51}
 		g.tidy(&sift)
 		newSegment(maxSlots, 1).fill(sift.moved)
 		took = append(took, time.Since(start))

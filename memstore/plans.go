@@ -11,27 +11,27 @@ import (
 // A plan is a limit made ready for this store.
 type plan struct {
 	algorithm.Plan
+	layout  // of its entries, if compact
 	limit   headgate.Limit
 	kind    algorithm.Kind
-	compact bool  // its state fits a state word
-	life    uint8 // the life byte of its entries, if compact
-	loan    bool  // it is for one decision, and then for another
+	compact bool // its state fits a state word
+	loan    bool // it is for one decision, and then for another
 }
 
-func newPlan(limit headgate.Limit) (*plan, error) {
+func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
 	made := &plan{}
-	if err := made.set(limit); err != nil {
+	if err := s.setPlan(made, limit); err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
-func (p *plan) set(limit headgate.Limit) error {
+func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 	if err := p.Set(limit); err != nil {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()
-	p.life, p.compact = lifeOf(&p.Plan)
+	p.layout, p.compact = s.layouts.of(&p.Plan)
 	return nil
 }
 
@@ -45,14 +45,14 @@ const admitted = 256
 // unplanned returns a plan for a limit that is not remembered. Give it to done after the decision.
 func (s *Store) unplanned(limit headgate.Limit, room bool) (*plan, error) {
 	if room || rand.Uint32()%admitted == 0 {
-		p, err := newPlan(limit)
+		p, err := s.newPlan(limit)
 		if err == nil {
 			s.plans.Put(&limit, p)
 		}
 		return p, err
 	}
 	p := loans.Get().(*plan)
-	if err := p.set(limit); err != nil {
+	if err := s.setPlan(p, limit); err != nil {
 		loans.Put(p)
 		return nil, err
 	}

@@ -58,8 +58,8 @@ func (s *Store) room(a *ask) (*segment, error) {
 // memory does not allow that, it evicts the entries that have the least left to remember. Keys that were denied since
 // they last drained stay; if nothing else is there, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
-	if g.idles(now) {
-		if g.tidy(&sieve{ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {
+	if g.idles(&s.layouts, now) {
+		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
 	}
@@ -67,8 +67,8 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 		return nil
 	}
 	batch := max(g.over(depthOf(d)), len(g.slots)/32)
-	found := g.survey(now, now, batch)
-	sift := sieve{ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
+	found := g.survey(&s.layouts, now, now, batch)
+	sift := sieve{layouts: &s.layouts, ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
 	g.tidy(&sift)
 	s.evictions.Add(int64(sift.evicted))
 	if g.full(depthOf(d)) {
@@ -79,7 +79,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 
 // grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
 func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
-	sift := sieve{ref: now, now: now, linger: lingerMicros, moved: s.scratch.get()}
+	sift := sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros, moved: s.scratch.get()}
 	defer func() { s.scratch.put(sift.moved) }()
 	if len(g.slots) < maxSlots {
 		if !s.reserveTable(g.bytes()) {
@@ -105,7 +105,7 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		}
 		return false
 	}
-	sift.bit = 1 << (64 - lifeBits - 1 - g.depth)
+	sift.bit = 1 << (64 - layoutBits - 1 - g.depth)
 	g.tidy(&sift)
 	g.depth++
 	other.fill(sift.moved)
@@ -140,7 +140,7 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
 		return
 	}
-	sift := sieve{ref: now, now: now, linger: lingerMicros, bit: ^uint64(0), moved: s.scratch.get()}
+	sift := sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros, bit: ^uint64(0), moved: s.scratch.get()}
 	other.tidy(&sift)
 	for _, entry := range sift.moved {
 		g.add(entry.tag, entry.state)
@@ -153,6 +153,6 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	s.release(other)
 }
 
-func depthOf(d *directory) int { return 64 - lifeBits - int(d.shift) }
+func depthOf(d *directory) int { return 64 - layoutBits - int(d.shift) }
 
 func (s *Store) reserveTable(bytes int64) bool { return s.budget.reserve(&s.budget.tables, bytes) }

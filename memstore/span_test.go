@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,96 +76,46 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 	}
 }
 
-// A refund is one that is given back under another limit than it was taken under, before anything is taken under that.
-type refund struct {
-	*Store
-	at    int64 // µs
-	check headgate.Check
-	taken headgate.Receipt
-	want  int64 // what remains then, as the algorithm says
-}
-
-// newRefund returns a refund of some of what was taken in a store, part of it a little later.
-func newRefund(t *testing.T, s *Store, clock *fakeClock, limit string) refund {
-	t.Helper()
+// What is given back under another limit than it was taken under goes by that which is in force, and is seen by the other, in
+// full memory too.
+func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 	const first, second, given, later = 80_000, 9_000, 10_000, 100 // units, and µs
 	const small = "90000/s"
-	from, err := algorithm.NewPlan(headgate.MustParseLimit(small))
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, err := algorithm.NewPlan(headgate.MustParseLimit(limit))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := take(t, s, "alice", small, first)
-	clock.advance(later * time.Microsecond)
-	take(t, s, "alice", small, second)
+	from := mustPlan(t, small)
+	for _, limit := range []string{"1000003/s", "10000019/s", "999983/s burst 1", "3/366d burst 2", "1000000007/366d", "1000/d", "100000/d fixed-window"} {
+		for _, full := range []bool{false, true} {
+			clock := &fakeClock{}
+			s := newStore(t, Options{Now: clock.Now})
+			d := take(t, s, "alice", small, first)
+			clock.advance(later * time.Microsecond)
+			take(t, s, "alice", small, second)
+			if full {
+				s.budget.mu.Lock()
+				s.budget.most = 0
+				s.budget.mu.Unlock()
+			}
+			to := mustPlan(t, limit)
+			if err := s.Give(t.Context(), headgate.Check{Key: "alice", Limit: to.Limit(), Cost: given}, d.Receipt); err != nil {
+				t.Fatal(err)
+			}
 
-	at := d.Receipt.At + later
-	state, _ := from.Take(nil, d.Receipt.At, first, 0)
-	state, _ = from.Take(state, at, second, 0)
-	return refund{
-		Store: s, at: at, taken: d.Receipt,
-		check: headgate.Check{Key: "alice", Limit: to.Limit(), Cost: given},
-		want:  to.Decide(to.Give(state, at, given, d.Receipt), at, 0).Remaining,
+			at := d.Receipt.At + later
+			state, _ := from.Take(nil, d.Receipt.At, first, 0)
+			state, _ = from.Take(state, at, second, 0)
+			state = from.Give(state, at, given, d.Receipt)
+			want := to.Decide(to.Carry(state, 0, at), at, 0).Remaining
+			if got := take(t, s, "alice", limit, 0).Remaining; got != want {
+				t.Errorf("%s: %d remaining, want %d", limit, got, want)
+			}
+		}
 	}
 }
 
-// give gives it back, and returns the entry of the key, nil if it has none, and what remains by that.
-func (r *refund) give(t *testing.T) (e *slot, remaining int64) {
+func mustPlan(t *testing.T, limit string) *algorithm.Plan {
 	t.Helper()
-	if err := r.Give(t.Context(), r.check, r.taken); err != nil {
-		t.Fatal(err)
-	}
-	p, err := newPlan(r.check.Limit)
+	p, err := algorithm.NewPlan(headgate.MustParseLimit(limit))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := r.ask(p, r.check.Key, 0)
-	if e = r.entry(a.hash); e != nil {
-		remaining = p.DecidePair(a.unseal(atomic.LoadUint64(&e.state)), a.now, 0).Remaining
-	}
-	return e, remaining
-}
-
-// At the rates of these, more units pass in a period than a word has room for, or the period is longer than it can tell.
-var unlikeLimits = []string{"1000003/s", "10000019/s", "999983/s burst 1", "3/366d burst 2", "1000000007/366d"}
-
-func TestWhatIsGivenBackUnderAnotherLimitIsWhatTheAlgorithmSays(t *testing.T) {
-	for _, limit := range unlikeLimits {
-		clock := &fakeClock{}
-		r := newRefund(t, newStore(t, Options{Now: clock.Now}), clock, limit)
-		r.give(t)
-		if got := take(t, r.Store, "alice", limit, 0).Remaining; got != r.want {
-			t.Errorf("%s: %d remaining, want %d", limit, got, r.want)
-		}
-	}
-}
-
-// Where there is no room for more than a word, the word says so.
-func TestWhatIsGivenBackUnderAnotherLimitInFullMemoryFitsTheWord(t *testing.T) {
-	for _, limit := range unlikeLimits {
-		clock := &fakeClock{}
-		r := newRefund(t, newStore(t, Options{Now: clock.Now}), clock, limit)
-		r.budget.mu.Lock()
-		r.budget.most = 0
-		r.budget.mu.Unlock()
-		if e, got := r.give(t); e == nil || got != r.want {
-			t.Errorf("%s: entry %v, %d remaining, want an entry and %d", limit, e, got, r.want)
-		}
-	}
-}
-
-// What is left after a refund lives as long as the limit says under which it is given.
-func TestWhatIsGivenBackUnderASlowerLimitIsNotForgotten(t *testing.T) {
-	clock := &fakeClock{}
-	r := newRefund(t, newStore(t, Options{Now: clock.Now}), clock, "1000/d")
-	e, got := r.give(t)
-	if e == nil || got != r.want {
-		t.Fatalf("entry %v, %d remaining, want an entry and %d", e, got, r.want)
-	}
-	if rest := left(atomic.LoadUint64(&e.tag), atomic.LoadUint64(&e.state), r.at, r.at); rest < time.Hour.Microseconds() {
-		t.Errorf("it is forgotten after %d µs, want it known for hours", rest)
-	}
+	return p
 }

@@ -28,6 +28,8 @@ type Store struct {
 	dirs   [1 << shardBits]atomic.Pointer[directory]
 	plans  algorithm.Cache[*plan]
 
+	layouts layouts
+
 	shards [1 << shardBits]shard
 
 	budget    budget
@@ -54,9 +56,12 @@ func New(o Options) (*Store, error) {
 	}
 	s.budget.most = o.MaxBytes
 	s.stock.want = make(chan struct{}, 1)
+	// A key has one state whatever its kind; only places in flight, which are no consumption, are kept apart.
+	consumed := maphash.MakeSeed()
 	for kind := range s.seeds {
-		s.seeds[kind] = maphash.MakeSeed()
+		s.seeds[kind] = consumed
 	}
+	s.seeds[algorithm.KindLeases] = maphash.MakeSeed()
 	now := s.clock.micros()
 	if now < 0 {
 		return nil, fmt.Errorf("memstore: Now is at %s: want a time after 1970", time.UnixMicro(now).UTC())
@@ -131,6 +136,7 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 // An ask is one check on its way through the store.
 type ask struct {
 	plan   *plan
+	key    string
 	hash   uint64
 	now    int64 // by the key's clock, in µs
 	behind int64 // by how much the key's clock is behind the store's, in µs
@@ -140,17 +146,17 @@ type ask struct {
 // ask returns what a check asks now. It reads the clock after the key, which may not be in the cache, and before the
 // table, which will not be: reading the clock waits for all reads before it.
 func (s *Store) ask(p *plan, key string, n int64) ask {
-	a := ask{plan: p, hash: s.hash(p, key), n: n}
-	a.at(s.now(), key)
+	a := ask{plan: p, key: key, hash: s.hash(p, key), n: n}
+	a.at(s.now())
 	return a
 }
 
 func (s *Store) hash(p *plan, key string) uint64 { return maphash.String(s.seeds[p.kind], key) }
 
 // at sets the time of an ask to the store's time now.
-func (a *ask) at(now int64, key string) {
+func (a *ask) at(now int64) {
 	if a.plan.limit.Staggered {
-		a.behind = a.plan.Offset(key)
+		a.behind = a.plan.Offset(a.key)
 	}
 	a.now = now - a.behind
 }
@@ -158,25 +164,28 @@ func (a *ask) at(now int64, key string) {
 func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
 func (a *ask) tag() uint64  { return tagOf(a.hash) }
 
-// unseal returns the pair in the key's word. It reads the word by the store's time: the key's own may be behind by a period,
-// and by that of a limit that does not fit a word nothing is readable.
-func (a *ask) unseal(word uint64) algorithm.Pair { return unseal(a.tag(), word, a.now+a.behind) }
+// unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word by the store's time: the
+// key's own may be behind by a period.
+func (a *ask) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(), word, a.now+a.behind) }
+
+// seal returns the key's word for a pair, in the layout of the plan.
+func (a *ask) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
 
 // takes tells whether the units asked for could be taken at all.
 func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.
-func (a *ask) tagWord() uint64 { return a.tag()<<lifeBits | uint64(a.plan.life) }
+func (a *ask) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
 
 // take decides n units and puts the decision where it will stay, since copies of it take longer than making it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	a := s.ask(p, key, n)
 	if !p.compact {
-		*d, err = s.takeWide(&a, key)
+		*d, err = s.takeWide(&a)
 		return err
 	}
 	if !a.takes() {
-		*d = s.look(&a, key)
+		*d = s.look(&a)
 		return nil
 	}
 	for {
@@ -194,28 +203,26 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 				*d = taken
 				return err
 			}
+		case changed:
+			if err := s.adoptAlone(&a); err != nil {
+				return err
+			}
 		}
-		a.at(s.nowInRange(), key)
+		a.at(s.nowInRange())
 	}
 }
 
-// errLate tells take to read the clock again; see late.
-var errLate = errors.New("the clock has jumped")
+// errLate tells take to look again; see late and changed.
+var errLate = errors.New("the clock has jumped, or the limit changed")
 
 // look decides without taking.
-func (s *Store) look(a *ask, key string) headgate.Decision {
+func (s *Store) look(a *ask) headgate.Decision {
 	if pair, found := s.read(a); found {
 		return a.plan.DecidePair(pair, a.now, a.n)
 	}
-	sh := s.lockFor(a, key)
+	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
-	if e := s.entry(a.hash); e != nil {
-		return a.plan.DecidePair(a.unseal(e.unclaimed()), a.now, a.n)
-	}
-	if record := sh.wide.lookup(a.hash); record != nil {
-		return a.plan.Decide(stateOf(record), a.now, a.n)
-	}
-	return a.plan.Decide(nil, a.now, a.n)
+	return s.peek(sh, a, a.n)
 }
 
 // read returns the pair of a key if it is found without a lock.
@@ -225,11 +232,11 @@ func (s *Store) read(a *ask) (algorithm.Pair, bool) {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
-	if word&held != 0 || atomic.LoadUint64(&e.tag)>>lifeBits != a.tag() ||
+	if word&held != 0 || atomic.LoadUint64(&e.tag) != a.tagWord() ||
 		atomic.LoadUint64(&e.state) != word || !s.valid(a.now) {
 		return algorithm.Pair{}, false
 	}
-	return unseal(a.tag(), word, a.now), true
+	return a.plan.unseal(a.tag(), word, a.now), true
 }
 
 // entry returns where the entry of a key is, or nil. Only with the shard's lock is it sure to stay there, and nil sure
@@ -241,7 +248,7 @@ func (s *Store) entry(hash uint64) *slot {
 	}
 	tag := tagOf(hash)
 	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
-	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>lifeBits == tag {
+	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>layoutBits == tag {
 		return e
 	}
 	return probe(base, d.mask, tag)
@@ -253,8 +260,9 @@ type took uint8
 const (
 	no took = iota
 	yes
-	absent // the key was not found; only the shard's lock holder can tell whether it is there
-	late   // the clock has jumped so far meanwhile that the entry may not be readable at the time of asking
+	absent  // the key was not found; only the shard's lock holder can tell whether it is there
+	late    // the clock has jumped so far meanwhile that the entry may not be readable at the time of asking
+	changed // the entry has the layout of another limit
 )
 
 // takeCompact is the way of almost every decision: find the entry, decide, swap. It returns the pair after a take, or the
@@ -269,17 +277,16 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 		for lost := 0; ; {
 			word := atomic.LoadUint64(&e.state)
 			tagWord := atomic.LoadUint64(&e.tag)
-			if word&held != 0 || tagWord>>lifeBits != tag { // it is being moved, or was
+			if word&held != 0 || tagWord>>layoutBits != tag { // it is being moved, or was
 				break
 			}
 			if !s.valid(now) {
 				return algorithm.Pair{}, late
 			}
-			if uint8(tagWord) < p.life { // also for a denial: what was consumed now lives as long as this limit says
-				e.live(tag, p.life)
-				continue
+			if tagWord&layoutMask != p.id {
+				return algorithm.Pair{}, changed
 			}
-			pair, ok := p.TakePair(unseal(tag, word, now), now, n)
+			pair, ok := p.TakePair(p.unseal(tag, word, now), now, n)
 			if !ok {
 				if word&denied != 0 { // it says so already, if it is this key's
 					if atomic.LoadUint64(&e.state) == word {
@@ -290,7 +297,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 				}
 				continue
 			}
-			if atomic.CompareAndSwapUint64(&e.state, word, seal(tag, pair)|e.stillDenied(word, now)) {
+			if atomic.CompareAndSwapUint64(&e.state, word, p.seal(tag, pair)|p.stillDenied(tag, word, now)) {
 				return pair, yes
 			}
 			if lost++; lost == crowded {
@@ -326,7 +333,7 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 		return a.plan.DescribeTaken(pair, a.now, a.n), nil
 	case no:
 		return a.plan.DecidePair(pair, a.now, a.n), nil
-	case late:
+	case late, changed:
 		return headgate.Decision{}, errLate
 	}
 	g, err := s.room(a)
@@ -335,7 +342,7 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 		return headgate.Decision{}, err
 	}
 	pair, _ = a.plan.TakePair(algorithm.Pair{}, a.now, a.n)
-	g.add(a.tagWord(), seal(a.tag(), pair))
+	g.add(a.tagWord(), a.seal(pair))
 	return a.plan.DescribeTaken(pair, a.now, a.n), nil
 }
 

@@ -76,7 +76,7 @@ type directory struct {
 
 func newDirectory(depth uint8, slots int) *directory {
 	return &directory{
-		shift:    64 - lifeBits - depth,
+		shift:    64 - layoutBits - depth,
 		mask:     uint64(slots - 1),
 		bases:    make([]atomic.Pointer[slot], 1<<depth),
 		segments: make([]*segment, 1<<depth),
@@ -100,7 +100,7 @@ func probe(base *slot, mask, tag uint64) *slot {
 	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
 		e := at(base, i)
 		switch word := atomic.LoadUint64(&e.tag); {
-		case word>>lifeBits == tag:
+		case word>>layoutBits == tag:
 			return e
 		case word == 0:
 			return nil
@@ -111,7 +111,7 @@ func probe(base *slot, mask, tag uint64) *slot {
 
 // add puts a new entry into the segment, which must not be full.
 func (g *segment) add(tagWord, state uint64) {
-	g.free(tagWord>>lifeBits).own(tagWord, state)
+	g.free(tagWord>>layoutBits).own(tagWord, state)
 	g.used++
 }
 
@@ -131,16 +131,9 @@ func (g *segment) free(tag uint64) *slot {
 	}
 }
 
-// stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
-func (e *slot) stillDenied(word uint64, now int64) uint64 {
-	if word&denied == 0 || left(atomic.LoadUint64(&e.tag), word, now, now) <= 0 {
-		return 0
-	}
-	return denied
-}
-
 // A sieve decides what happens to each entry when a segment is tidied.
 type sieve struct {
+	layouts  *layouts
 	ref, now int64
 	linger   int64  // how long, in µs, entries stay after they died
 	bit      uint64 // of the tag: entries that have it go elsewhere
@@ -168,13 +161,13 @@ func (g *segment) tidy(s *sieve) {
 		if tagWord == 0 {
 			continue
 		}
-		tag := tagWord >> lifeBits
+		tag := tagWord >> layoutBits
 		if s.drops(e) {
 			g.clear(e)
 			continue
 		}
 		if tag&s.bit != 0 {
-			state := e.hold() // from now on the life byte stays as well
+			state := e.hold() // from now on the layout stays as well
 			s.moved = append(s.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
 			g.clear(e)
 			continue
@@ -199,7 +192,7 @@ func (g *segment) fill(entries []slot) {
 	}
 	mask, base := uint64(len(g.slots)-1), g.base()
 	for _, entry := range entries {
-		i := entry.tag >> lifeBits & mask
+		i := entry.tag >> layoutBits & mask
 		for at(base, i).tag != 0 {
 			i = (i + 1) & mask
 		}
@@ -240,14 +233,14 @@ func (e *slot) hold() uint64 {
 func (s *sieve) drops(e *slot) bool {
 	for {
 		state := e.unclaimed()
-		tagWord := atomic.LoadUint64(&e.tag) // after the state: its life is raised before a state that needs it is stored
-		if tagWord>>lifeBits == gone {
+		tagWord := atomic.LoadUint64(&e.tag) // after the state, which is held while its layout changes
+		if tagWord>>layoutBits == gone {
 			return true
 		}
 		if state&held != 0 {
 			return false // by ourselves, for the check under way
 		}
-		rest := left(tagWord, state, s.ref, s.now)
+		rest := s.layouts.left(tagWord, state, s.ref, s.now)
 		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
 		if rest > -s.linger && !evict {
 			return false
@@ -262,13 +255,13 @@ func (s *sieve) drops(e *slot) bool {
 }
 
 // idles tells, by a sample, whether so many entries have been dead for long that dropping them is worth it.
-func (g *segment) idles(now int64) bool {
+func (g *segment) idles(t *layouts, now int64) bool {
 	idle := 0
 	for i := range min(64, len(g.slots)) {
 		e := &g.slots[i]
 		switch tagWord := atomic.LoadUint64(&e.tag); {
 		case tagWord == 0:
-		case tagWord>>lifeBits == gone, left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -lingerMicros:
+		case tagWord>>layoutBits == gone, t.left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -lingerMicros:
 			idle++
 		}
 	}
@@ -283,7 +276,7 @@ type census struct {
 	evict int64 // at least as many as were wanted have no more than this left, of those that may be evicted
 }
 
-func (g *segment) survey(ref, now int64, want int) census {
+func (g *segment) survey(t *layouts, ref, now int64, want int) census {
 	var c census
 	var byLength [65]int
 	for i := range g.slots {
@@ -293,11 +286,11 @@ func (g *segment) survey(ref, now int64, want int) census {
 			continue
 		}
 		state := e.unclaimed()
-		if tagWord>>lifeBits == gone {
+		if tagWord>>layoutBits == gone {
 			c.dead++
 			c.idle++
 		} else if state&held == 0 {
-			if rest := left(tagWord, state, ref, now); rest <= 0 {
+			if rest := t.left(tagWord, state, ref, now); rest <= 0 {
 				c.dead++
 				if rest <= -lingerMicros {
 					c.idle++

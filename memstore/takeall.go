@@ -26,7 +26,7 @@ type part struct {
 	pinned        bool    // the key's record cannot be evicted meanwhile; these are what it says otherwise
 	until, denied int64
 	taken         bool // it was taken from the record already, which had this state before
-	before        [3]int64
+	before        [5]int64
 }
 
 // TakeAll takes all or none. See [headgate.Limiter].
@@ -80,12 +80,12 @@ func (s *Store) takeMany(checks []headgate.Check, claims []claim, dst []headgate
 	}
 	now := s.now() // when the keys are in the cache and before the table is looked at; see ask
 	for i := range claims {
-		claims[i].at(now, checks[i].Key)
+		claims[i].at(now)
 	}
 	from, err := len(dst), error(nil)
 	dst = slices.Grow(dst, len(claims))[:from+len(claims)]
 	if !s.takeShort(claims, dst[from:], now) {
-		dst, err = s.takeTogether(checks, claims, dst[:from], now)
+		dst, err = s.takeTogether(claims, dst[:from], now)
 	}
 	for i := range claims {
 		claims[i].plan.done()
@@ -101,7 +101,7 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 		if err != nil {
 			return cmp.Or(headgate.ValidateAll(checks), err)
 		}
-		to.plan, to.hash, to.n = plan, s.hash(plan, c.Key), c.Cost
+		to.plan, to.key, to.hash, to.n = plan, c.Key, s.hash(plan, c.Key), c.Cost
 		for j := range i {
 			// Equal keys have equal hashes, unless they are for different kinds of state.
 			if k := &claims[j]; k.hash == to.hash || k.plan.kind != plan.kind && checks[j].Key == c.Key {
@@ -115,20 +115,20 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 }
 
 // takeTogether takes all or none in the long way. now is the store's time at which the asks are.
-func (s *Store) takeTogether(checks []headgate.Check, asks []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+func (s *Store) takeTogether(asks []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(asks); {
 	case n <= 4:
 		var room [4]part
-		return s.takeLocked(checks, asks, room[:n], dst, now)
+		return s.takeLocked(asks, room[:n], dst, now)
 	case n <= 16:
 		var room [16]part
-		return s.takeLocked(checks, asks, room[:n], dst, now)
+		return s.takeLocked(asks, room[:n], dst, now)
 	default:
-		return s.takeLocked(checks, asks, make([]part, n), dst, now)
+		return s.takeLocked(asks, make([]part, n), dst, now)
 	}
 }
 
-func (s *Store) takeLocked(checks []headgate.Check, asks []claim, parts []part, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+func (s *Store) takeLocked(asks []claim, parts []part, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	var locked shardSet
 	for i := range asks {
 		parts[i].ask = asks[i].ask
@@ -138,12 +138,44 @@ func (s *Store) takeLocked(checks []headgate.Check, asks []claim, parts []part, 
 		s.unlock(&locked)
 		now = s.now()
 		for i := range parts {
-			parts[i].at(now, checks[i].Key)
+			parts[i].at(now)
 		}
 	}
 	defer s.unlock(&locked)
 	s.reach(parts)
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.takes() }) {
+		return s.peekParts(parts, dst), nil
+	}
 	return s.takeParts(parts, dst)
+}
+
+// peekParts decides parts none of which can take. It holds their entries meanwhile, so that it sees all of what another
+// call takes from them, or nothing.
+func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Decision {
+	for i := range parts {
+		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
+			if p.slot = s.entry(p.hash); p.slot != nil {
+				p.word = p.slot.hold() &^ held
+			}
+		}
+	}
+	before, allowed := len(dst), true
+	for i := range parts {
+		p := &parts[i]
+		d := s.peek(&s.shards[p.shard()], &p.ask, p.n)
+		allowed = allowed && d.Allowed
+		dst = append(dst, d)
+	}
+	for i := range parts {
+		p := &parts[i]
+		if !allowed && dst[before+i].Allowed {
+			dst[before+i] = s.peek(&s.shards[p.shard()], &p.ask, 0)
+		}
+		if p.slot != nil {
+			atomic.StoreUint64(&p.slot.state, p.word)
+		}
+	}
+	return dst
 }
 
 // A shardSet is a set of shard numbers, in order.
@@ -243,18 +275,34 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 // the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It is told whether
 // entries may have been moved since the parts were reached for, and tells whether some may have been moved for it.
 func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
-	if !p.takes() {
-		return false, nil
-	}
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
 		if e := s.entry(p.hash); e != nil { // then it has no record
-			p.hold(e)
-			return false, nil
+			kept, err := s.adopt(sh, &p.ask, e)
+			if kept != nil && p.takes() {
+				p.hold(kept)
+				return false, nil
+			}
+			if moves = kept == nil; err != nil {
+				return moves, err
+			}
 		}
 	}
 	if p.plan.compact || moved {
 		p.find(sh)
+	}
+	if p.record != nil && !p.plan.Owns(stateOf(p.record)) {
+		if _, err := s.adoptRecord(sh, &p.ask, p.record); err != nil {
+			return true, err
+		}
+		p.find(sh)
+		moves = true
+	}
+	if !p.takes() {
+		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
+			return true, s.widen(sh, &p.ask)
+		}
+		return moves, nil
 	}
 	if p.plan.compact && p.record == nil {
 		g, err := s.room(&p.ask)
@@ -262,13 +310,13 @@ func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
 			s.refusals.Add(1)
 			return true, err
 		}
-		g.add(p.tagWord(), held|seal(p.tag(), algorithm.Pair{}))
+		g.add(p.tagWord(), held|p.seal(algorithm.Pair{}))
 		return true, nil
 	}
 	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
 		p.wide = true
 		p.pin(p.record)
-		return false, nil
+		return moves, nil
 	}
 	if err := s.widen(sh, &p.ask); err != nil {
 		return true, err
@@ -305,7 +353,6 @@ func (s *Store) hold(p *part) {
 
 // hold holds the entry of the part's key, and reads it.
 func (p *part) hold(e *slot) {
-	e.live(p.tag(), p.plan.life)
 	p.slot, p.word = e, e.hold()&^held
 	p.pair = p.unseal(p.word)
 }
@@ -359,7 +406,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
 		if p.n > 0 {
-			p.word = seal(p.tag(), p.next) | p.slot.stillDenied(p.word, p.now+p.behind)
+			p.word = p.seal(p.next) | p.plan.stillDenied(p.tag(), p.word, p.now+p.behind)
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
 	case p.taken:

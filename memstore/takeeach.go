@@ -37,7 +37,7 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 			known, errs[i] = s.planOf(c)
 		}
 		if known != nil {
-			a.plan, a.hash = known, s.hash(known, c.Key)
+			a.plan, a.key, a.hash = known, c.Key, s.hash(known, c.Key)
 		}
 	}
 	s.fetchAll(asks)
@@ -48,7 +48,7 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 		if p == nil {
 			continue
 		}
-		a.at(now, c.Key)
+		a.at(now)
 		if p.compact && a.takes() {
 			switch pair, took := s.takeCompact(p, a.hash, a.now, a.n); took {
 			case yes:

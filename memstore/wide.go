@@ -21,9 +21,12 @@ func spare(k algorithm.Kind) int {
 	}
 }
 
-func (s *Store) takeWide(a *ask, key string) (headgate.Decision, error) {
-	sh := s.lockFor(a, key)
+func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
+	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
+	if !a.takes() {
+		return s.peek(sh, a, a.n), nil
+	}
 	if err := s.widen(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}
@@ -32,11 +35,18 @@ func (s *Store) takeWide(a *ask, key string) (headgate.Decision, error) {
 
 // stepWide takes from the record of a key. The shard is locked.
 func (s *Store) stepWide(sh *shard, a *ask) (headgate.Decision, error) {
-	d := s.decideWide(sh, a, a.n)
-	if !d.Allowed || a.n == 0 {
-		return d, nil
+	words := a.plan.Words()
+	if record := sh.wide.lookup(a.hash); record != nil {
+		record, err := s.adoptRecord(sh, a, record)
+		if err != nil {
+			return headgate.Decision{}, err
+		}
+		if d := a.decideRecord(record, a.n); !d.Allowed {
+			return d, nil
+		}
+		words = a.wordsAfter(record[recordWords])
 	}
-	record, err := s.roomWide(sh, a)
+	record, err := s.fit(sh, a, words)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
@@ -69,10 +79,14 @@ func (a *ask) commitRecord(record []int64) headgate.Decision {
 	return d
 }
 
-// roomWide returns the record of a key with room for one more step.
+// roomWide returns the record of a key, of a state of the plan, with room for one more step.
 func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
+		record, err := s.adoptRecord(sh, a, record)
+		if err != nil {
+			return nil, err
+		}
 		words = a.wordsAfter(record[recordWords])
 	}
 	return s.fit(sh, a, words)
@@ -102,9 +116,10 @@ func (a *ask) until(record []int64, resetAfter time.Duration) int64 {
 	return a.now + a.behind + us
 }
 
-// widen moves the entry of a key to a record, if it has one: a limit has become too large for a state word.
+// widen moves the entry of a key to a record, if it has one: the limit is another, or there is a debt, for which a state word
+// has no room.
 func (s *Store) widen(sh *shard, a *ask) error {
-	if !a.plan.IsPair() || sh.wide.lookup(a.hash) != nil {
+	if sh.wide.lookup(a.hash) != nil {
 		return nil
 	}
 	e := s.entry(a.hash)
@@ -116,12 +131,11 @@ func (s *Store) widen(sh *shard, a *ask) error {
 		return err
 	}
 	word := e.hold()
-	pair := a.unseal(word)
-	atomic.StoreUint64(&e.tag, gone<<lifeBits)
-	state := append(stateOf(record), pair.Time, pair.Units)
+	state := s.carriedState(a, atomic.LoadUint64(&e.tag), word)
+	atomic.StoreUint64(&e.tag, gone<<layoutBits)
 	if word&denied != 0 {
 		record[recordDenied], record[recordUntil] = 1, math.MaxInt64
 	}
-	a.settle(record, state, a.plan.DecidePair(pair, a.now, 0).ResetAfter)
+	a.settle(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
 	return nil
 }

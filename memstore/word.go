@@ -11,53 +11,36 @@ import (
 //	bit 63      held: a holder of the shard's lock is about to change or move the entry
 //	bit 62      denied: the key was denied since it last drained; such a key is not evicted
 //	bit 61      claimed, and then held as well: by a TakeAll, see claim.go
-//	bits 20–60  time in µs, modulo 2^41 (25 days)
-//	bits 0–19   units
+//	bits 22–60  time in µs, modulo 2^39 (6 days)
+//	bits 0–21   units and, above them, how long after the time the latest decision was
 //
-// Time and units are sealed with the key: the 56 bits of its tag are added to them without carry. So the words of two keys
+// How many of the last 22 bits are units, and in what grain the time after that is counted, depends on the limit: see layout.
+//
+// Time and units are sealed with the key: the 52 bits of its tag are added to them without carry. So the words of two keys
 // that have consumed the same at the same time differ, and one who has read the word of a key cannot swap that of the
-// slot's next owner for it.
+// slot's next owner for it. They are sealed with the layout as well, so that one who has read the word of a key under one
+// limit cannot swap it when it has become one of another.
 //
-// A time is told from those 25 days before and after it because nothing lives longer than maxLife, and because what is
+// A time is told from those 6 days before and after it because nothing lives longer than maxLife, and because what is
 // dead is found and dropped in time (see lap.go).
 const (
 	held    = 1 << 63
 	denied  = 1 << 62
 	claimed = 1 << 61
 
-	unitBits = 20
-	timeBits = 41
-	unitMask = 1<<unitBits - 1
-	timeMask = 1<<timeBits - 1
+	fieldBits = 22
+	timeBits  = 39
+	fieldMask = 1<<fieldBits - 1
+	timeMask  = 1<<timeBits - 1
 
-	maxAhead = 1 << (timeBits - 3) // µs by which a time may be after now: 3.2 days
-	maxLife  = 3 << (timeBits - 2) // µs: 19 days
-	maxDeath = 1 << (timeBits - 5) // µs for which a dead entry may stay: 19 hours
+	maxAhead = 3 << (timeBits - 4) // µs by which a time may be after now: 28 hours
+	maxLife  = 3 << (timeBits - 2) // µs: 4.7 days
+	maxDeath = 1 << (timeBits - 7) // µs for which a dead entry may stay: 71 minutes
 )
 
-func pack(p algorithm.Pair) uint64 {
-	return uint64(p.Time)&timeMask<<unitBits | uint64(p.Units)
-}
-
-// seal returns the state word of a key, given by its tag, that has a pair.
-func seal(tag uint64, p algorithm.Pair) uint64 { return pack(p) ^ tag }
-
-// unseal returns the pair in the state word of a key.
-func unseal(tag, word uint64, now int64) algorithm.Pair { return unpack(word^tag, now) }
-
-// unpack returns the pair in a word, whose time is less than maxAhead after now and less than 2^41 − maxAhead before. A
-// word without units is that of an entry that is only just being added.
-func unpack(word uint64, now int64) algorithm.Pair {
-	units := int64(word & unitMask)
-	if units == 0 {
-		return algorithm.Pair{}
-	}
-	return algorithm.Pair{Time: now - age(word, now), Units: units}
-}
-
-// age returns how long before now the word's time is; negative if it is after.
+// age returns how long before now the time of a word is that is not sealed; negative if it is after.
 func age(word uint64, now int64) int64 {
-	return int64((uint64(now)-word>>unitBits+maxAhead)&timeMask) - maxAhead
+	return int64((uint64(now)-word>>fieldBits+maxAhead)&timeMask) - maxAhead
 }
 
 // deniedLife returns how long a key that was denied is remembered, if its state is worth remembering for so many µs. One
@@ -65,19 +48,14 @@ func age(word uint64, now int64) int64 {
 // drained: otherwise it could be evicted until its next denial.
 func deniedLife(us int64) int64 { return us + us/4 }
 
-// A tag word names the key of an entry: 56 bits of its hash, and in the low byte how long the entry lives. The other 8
-// bits of the hash are the number of the shard. A tag word of 0 is a free entry.
-//
-// The life byte is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket
-// the time in which one unit drains, for a window (bit 7 set) its period. It is rounded up, and only ever raised: it
-// tells when an entry may be forgotten, never what is decided.
+// A tag word names the key of an entry, by 52 bits of its hash, and in the low bits the layout of its state word. 8 more bits
+// of the hash are the number of the shard. A tag word of 0 is a free entry.
 const (
-	lifeBits  = 8
-	lifeMask  = 1<<lifeBits - 1
-	windowBit = 1 << (lifeBits - 1)
+	layoutBits = 12
+	layoutMask = 1<<layoutBits - 1
 
 	// gone is the tag of an entry that moved to the wide records. No key has it: tagOf never returns all ones.
-	gone = 1<<(64-lifeBits) - 1
+	gone = 1<<(64-layoutBits) - 1
 )
 
 // tagOf returns the part of a hash that is in the tag word, never 0 nor gone.
@@ -89,29 +67,101 @@ func tagOf(hash uint64) uint64 {
 	return tag
 }
 
-// lifeOf returns the life byte of a plan's entries, and false if they do not fit a state word.
-func lifeOf(p *algorithm.Plan) (life uint8, fits bool) {
-	if !p.IsPair() || p.MaxUnits() > unitMask {
-		return 0, false
+// A layout says how the state words of some limits hold their pairs: those of one algorithm.Shape, and of a capacity that
+// needs as many bits.
+//
+// Of a bucket, a time is kept at which its units were whole, and how long after that the latest decision was. The more bits
+// the units leave, the finer is the grain of that: it is rounded up, and so a change of limit may count from a little after the
+// decision, by less than the time in which a unit drains.
+type layout struct {
+	id        uint64 // in the tag words of its entries
+	salt      uint64 // what seals their state words beside the tag
+	unitMask  uint64
+	grainMask int64 // the longest time that a grain is short of
+	unitBits  uint8
+	grain     uint8 // the power of two, in µs
+	// life is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket the time
+	// in which one unit drains, for a window (bit 7 set) its period. It is rounded up: it tells when an entry may be forgotten,
+	// never what is decided.
+	life uint8
+}
+
+const (
+	windowBit = 1 << 7
+	noGrain   = 63 // what is after the time is not kept: it is nothing
+)
+
+// layoutOf returns the layout of a plan's words but for its id, and false if they cannot hold its states. A debt may be too
+// much for them all the same.
+func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
+	if !p.IsPair() {
+		return l, false
 	}
 	us := p.Life(1)
 	if p.Kind() == algorithm.KindWindow {
-		if us > maxBehind {
-			return 0, false
-		}
 		if p.Limit().Staggered {
+			if us > maxBehind {
+				return l, false
+			}
 			us *= 2 // its times are behind by up to a period
 		}
-		life = windowBit
+		l.life = windowBit | lifeFor(us)
+		l.set(fieldBits, noGrain)
+		return l, p.Capacity() <= fieldMask && lifeTime(l.life) <= maxLife
 	}
-	life |= lifeFor(us)
-	if p.Kind() == algorithm.KindBucket {
-		return life, lifeTime(life)*p.MaxUnits() <= maxLife
-	}
-	return life, lifeTime(life) <= maxLife
+	units, micros := p.Rate()
+	room := p.Capacity() + units // what has drained since the anchor comes on top
+	unitBits := bits.Len64(uint64(room))
+	grain := max(0, bits.Len64(uint64(micros))-(fieldBits-unitBits)) // a whole period may come of rounding up
+	l.life = lifeFor(us)
+	l.set(uint8(unitBits), uint8(grain))
+	return l, unitBits <= fieldBits && lifeTime(l.life) <= maxLife/room && (grain == 0 || units <= micros>>grain)
 }
 
-// lifeFor returns the life byte of the shortest time that is at least so long, or of the longest there is.
+func (l *layout) set(unitBits, grain uint8) {
+	l.unitBits, l.grain = unitBits, grain
+	l.unitMask = 1<<unitBits - 1
+	if grain != noGrain {
+		l.grainMask = 1<<grain - 1
+	}
+}
+
+// holds reports whether a pair with units fits a word: they are not too many, nor worth remembering for too long.
+func (l *layout) holds(p algorithm.Pair) bool {
+	if l.life&windowBit == 0 && p.Units > maxLife/lifeTime(l.life) {
+		return false
+	}
+	return uint64(p.Units) <= l.unitMask && uint64(p.Last-p.Time+l.grainMask)>>l.grain <= fieldMask>>l.unitBits
+}
+
+// seal returns the state word of a key, given by its tag, that has a pair.
+func (l *layout) seal(tag uint64, p algorithm.Pair) uint64 {
+	return (uint64(p.Time)&timeMask<<fieldBits | uint64(p.Last-p.Time+l.grainMask)>>(l.grain&63)<<(l.unitBits&63) | uint64(p.Units)) ^ tag ^ l.salt
+}
+
+// unseal returns the pair in the state word of a key. Its time is less than maxAhead after now and less than 2^39 − maxAhead
+// before, and Last is the latest that it can be. A word without units is that of an entry that is only just being added.
+func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
+	word ^= tag ^ l.salt
+	units := int64(word & l.unitMask)
+	if units == 0 {
+		return algorithm.Pair{}
+	}
+	time := now - age(word, now)
+	since := int64(word & fieldMask >> (l.unitBits & 63) << (l.grain & 63))
+	return algorithm.Pair{Time: time, Units: units, Last: time + since}
+}
+
+// settled returns a pair as unseal has it for a step that asks when the latest decision was: it was not after now, unless the
+// clock is behind by more than a grain.
+func (l *layout) settled(p algorithm.Pair, now int64) algorithm.Pair {
+	if p.Last-l.grainMask <= now {
+		p.Last = max(p.Time, min(p.Last, now))
+	}
+	return p
+}
+
+// lifeFor returns the life of the shortest time that is at least so long, or of the longest there is.
 func lifeFor(us int64) (life uint8) {
 	if us > 1 {
 		// 2^bits.Len64(us−1) is the first power of two that is long enough; half of it is not.
@@ -123,7 +173,7 @@ func lifeFor(us int64) (life uint8) {
 	return life
 }
 
-// lifeTime returns the time in a life byte, in µs.
+// lifeTime returns the time of a life, in µs.
 func lifeTime(life uint8) int64 {
 	life &^= windowBit
 	return (2 + int64(life&1)) << (life >> 1) >> 1
@@ -131,20 +181,27 @@ func lifeTime(life uint8) int64 {
 
 // left returns how long an entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how
 // long it has been. The word's time is told by ref, a time at which the entry was known to be readable.
-func left(tagWord, word uint64, ref, now int64) int64 {
+func (l *layout) left(tag, word uint64, ref, now int64) int64 {
 	wasDenied := word&denied != 0
-	word ^= tagWord >> lifeBits
-	life := uint8(tagWord & lifeMask)
-	units := int64(word & unitMask)
+	word ^= tag ^ l.salt
+	units := int64(word & l.unitMask)
 	if units == 0 {
 		return -lingerMicros
 	}
-	lives := lifeTime(life)
-	if life&windowBit == 0 {
+	lives := lifeTime(l.life)
+	if l.life&windowBit == 0 {
 		lives *= units
 	}
 	if wasDenied {
 		lives = deniedLife(lives)
 	}
 	return min(lives, maxLife) - (age(word, ref) + now - ref)
+}
+
+// stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
+func (l *layout) stillDenied(tag, word uint64, now int64) uint64 {
+	if word&denied == 0 || l.left(tag, word, now, now) <= 0 {
+		return 0
+	}
+	return denied
 }

@@ -45,18 +45,31 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 const opGrant = "grant"
 
 func (s *Store) grant(ctx context.Context, a *ask, want, share int64) (headgate.Decision, error) {
-	args := s.timed(append(make([]string, 0, 3), opGrant, a.numbers(want, share)))
-	answer, err := s.run(ctx, s.program().grant[a.plan.algorithm], []string{a.key}, args)
-	if err != nil {
-		return headgate.Decision{}, err
-	}
-	now, allowed, rest, err := readAnswer(answer)
-	if err != nil {
-		return headgate.Decision{}, err
-	}
-	found, units, err := readGranted(rest)
-	if err != nil {
-		return headgate.Decision{}, err
+	var (
+		now   int64
+		out   = changed
+		found string
+		units int64
+	)
+	for try := 0; out == changed; try++ {
+		if try == carryTries {
+			return headgate.Decision{}, s.changing(a.key)
+		}
+		args := s.timed(append(make([]string, 0, 3), opGrant, a.numbers(want, share)))
+		answer, err := s.run(ctx, s.program().grant[a.plan.algorithm], []string{a.key}, args)
+		if err != nil {
+			return headgate.Decision{}, err
+		}
+		var rest string
+		if now, out, rest, err = readAnswer(answer); err != nil {
+			return headgate.Decision{}, err
+		}
+		if found, units, err = readGranted(rest); err != nil {
+			return headgate.Decision{}, err
+		}
+		if out == changed && !a.carry(now, found) {
+			return headgate.Decision{}, s.foreign(a.key)
+		}
 	}
 	var room [8]int64
 	state, ok := a.plan.Found(found, room[:0])
@@ -67,7 +80,7 @@ func (s *Store) grant(ctx context.Context, a *ask, want, share int64) (headgate.
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if d.Allowed != allowed || allowed && d.Receipt.Units != units {
+	if d.Allowed != (out == allowed) || d.Allowed && d.Receipt.Units != units {
 		return headgate.Decision{}, errAnswer
 	}
 	return d, nil

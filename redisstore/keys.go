@@ -33,9 +33,17 @@ const (
 	nameSize  = 16
 )
 
-var kindLetters = [algorithm.Kinds]byte{
-	algorithm.KindBucket: 'b', algorithm.KindWindow: 'w', algorithm.KindWindows: 's',
-	algorithm.KindBuckets: 'r', algorithm.KindLog: 'l', algorithm.KindLeases: 'c',
+// The last letter of a key. Places in flight are no consumption, and are kept apart.
+const (
+	consumedLetter = "u"
+	heldLetter     = "c"
+)
+
+func letterOf(k algorithm.Kind) string {
+	if k == algorithm.KindLeases {
+		return heldLetter
+	}
+	return consumedLetter
 }
 
 // unsplit is the part of a key that is not counted in parts.

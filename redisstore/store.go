@@ -111,7 +111,7 @@ func (s *Store) ask(keys *keyMaker, c *headgate.Check, part int) (ask, error) {
 	if err != nil {
 		return ask{}, err
 	}
-	a := ask{plan: p, n: c.Cost, offset: p.Offset(c.Key), key: keys.keyOf(c.Owner, c.Key, part, p.letter)}
+	a := ask{plan: p, name: c.Key, n: c.Cost, offset: p.Offset(c.Key), key: keys.keyOf(c.Owner, c.Key, part, p.letter)}
 	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
 		a.lease = newLease()
 	}
@@ -129,22 +129,31 @@ func (s *Store) timed(args []string) []string {
 	return append(args, decimal(s.now().UnixMicro()))
 }
 
-// step has a server make one step, and returns its time, whether it is allowed, and the state it found.
-func (s *Store) step(ctx context.Context, op string, a *ask, more ...int64) (now int64, allowed bool, found string, err error) {
+// step has a server make one step, and returns its time, whether it is allowed, and the state it found. A look may find a
+// state of another limit; any other step has replaced that.
+func (s *Store) step(ctx context.Context, op string, a *ask) (now int64, ok bool, found string, err error) {
 	program := s.program()
 	sc := program.step[a.plan.algorithm]
-	switch op {
-	case opLook:
+	if op == opLook {
 		sc = program.look[a.plan.algorithm]
-	case opGive, opRenew: // a server whose memory is full must do these all the same
-		sc = program.give[a.plan.algorithm]
 	}
-	answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers(more...))))
-	if err != nil {
-		return 0, false, "", err
+	for range carryTries {
+		answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers())))
+		if err != nil {
+			return 0, false, "", err
+		}
+		now, out, found, err := readAnswer(answer)
+		if err != nil || out != changed {
+			return now, out == allowed, found, s.named(err, a.key)
+		}
+		if !a.carry(now, found) {
+			return 0, false, "", s.foreign(a.key)
+		}
+		if op == opLook {
+			return now, false, found, nil
+		}
 	}
-	now, allowed, found, err = readAnswer(answer)
-	return now, allowed, found, s.named(err, a.key)
+	return 0, false, "", s.changing(a.key)
 }
 
 // Take decides one check, in one round trip. See [headgate.Limiter].
@@ -231,8 +240,22 @@ func (s *Store) giveOne(ctx context.Context, keys *keyMaker, c *headgate.Check, 
 		return err
 	}
 	a.lease = r.Lease
-	_, _, _, err = s.step(ctx, opGive, &a, a.plan.LuaReceipt(r))
-	return err
+	name, numbers := a.plan.algorithm, a.numbers(a.plan.LuaReceipt(r))
+	for range carryTries {
+		answer, err := s.run(ctx, s.program().give[name], []string{a.key}, s.timed(append(make([]string, 0, 3), opGive, numbers)))
+		if err != nil {
+			return err
+		}
+		_, out, found, err := readAnswer(answer)
+		if err != nil || out != changed {
+			return s.named(err, a.key)
+		}
+		var ok bool
+		if name, numbers, ok = a.giveTo(found, r); !ok {
+			return s.foreign(a.key)
+		}
+	}
+	return s.changing(a.key)
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].
@@ -255,11 +278,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	for _, part := range parts {
 		key := keys.key(c.Owner, c.Key, part)
 		names = append(names, key)
-		all := make([]string, 0, len(kindLetters))
-		for _, letter := range kindLetters {
-			all = append(all, key+string(letter))
-		}
-		commands = append(commands, s.conn.b().Unlink().Key(all...).Build())
+		commands = append(commands, s.conn.b().Unlink().Key(key+consumedLetter, key+heldLetter).Build())
 	}
 	for i, result := range s.conn.doMulti(ctx, commands...) {
 		if err := result.Error(); err != nil {
@@ -269,14 +288,11 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// splitShard is the shard of keys that are counted in parts.
-const splitShard = "split keys"
-
 // Shard names the server that decides a check, for those who keep account of servers. Keys that are counted in parts
 // are on many, and have a name of their own.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
-		return splitShard
+		return "split keys"
 	}
 	if !s.conn.clustered() {
 		return s.conn.shardOf(0)

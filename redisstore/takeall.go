@@ -100,18 +100,10 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if idle || never { // then none is taken, and all that is wanted is to see how they are
 		sc, op = r.store.program().lookAll, opLook
 	}
-	args := append(make([]string, 0, 2+len(asks)), op)
-	for j := range asks {
-		args = append(args, asks[j].numbersOf())
-	}
-	answer, err := r.store.run(ctx, sc, keys, r.store.timed(args))
+	now, allowed, rest, err := r.ask(ctx, sc, op, keys, asks)
 	if scattered(err) {
 		return r.takeApart(ctx, group)
 	}
-	if err != nil {
-		return false, err
-	}
-	now, allowed, rest, err := readAnswer(answer)
 	if err != nil {
 		return false, err
 	}
@@ -132,6 +124,42 @@ func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 		r.decisions[group[j]], r.before[group[j]] = d, before
 	}
 	return allowed && !never, nil
+}
+
+// ask has a server decide asks together, and returns its time, whether all are allowed, and the states that it found.
+func (r *round) ask(ctx context.Context, sc *script, op string, keys []string, asks []ask) (now int64, ok bool, rest string, err error) {
+	for range carryTries {
+		args := append(make([]string, 0, 2+len(asks)), op)
+		for j := range asks {
+			args = append(args, asks[j].numbersOf())
+		}
+		answer, err := r.store.run(ctx, sc, keys, r.store.timed(args))
+		if err != nil {
+			return 0, false, "", err
+		}
+		now, out, rest, err := readAnswer(answer)
+		if err != nil || out != changed {
+			return now, out == allowed, rest, err
+		}
+		states := rest
+		for j := range asks {
+			var found string
+			if found, rest, err = readFound(rest); err != nil {
+				return 0, false, "", err
+			}
+			asks[j].carried = ""
+			if state, ok := asks[j].plan.Found(found, nil); ok && asks[j].plan.Owns(state) {
+				continue
+			}
+			if !asks[j].carry(now, found) {
+				return 0, false, "", r.store.foreign(keys[j])
+			}
+		}
+		if op == opLook {
+			return now, false, states, nil
+		}
+	}
+	return 0, false, "", r.store.changing(keys[0])
 }
 
 func (r *round) takeOne(ctx context.Context, i int) (bool, error) {

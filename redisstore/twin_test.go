@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/stepstore"
 )
@@ -127,14 +126,6 @@ func (h *history) drawLimit() headgate.Limit {
 	}
 }
 
-func planKind(l headgate.Limit) algorithm.Kind {
-	p, err := newPlan(l)
-	if err != nil {
-		panic(err)
-	}
-	return p.Kind()
-}
-
 func span(l headgate.Limit) time.Duration { return max(l.Period, l.TTL) }
 
 // step lets time pass and does one thing on both sides.
@@ -176,14 +167,8 @@ func (h *history) step() error {
 		return h.takeAll(ctx)
 	case 6:
 		if h.rng.IntN(8) == 0 {
-			changed := h.drawLimit()
-			if kind := planKind(l); kind != planKind(changed) || kind != algorithm.KindBucket {
-				changed.Algorithm = l.Algorithm
-			}
-			if changed.Validate() == nil {
-				h.limits[i] = changed
-				c = h.check(i)
-			}
+			h.limits[i] = h.drawLimit()
+			c = h.check(i)
 		}
 	}
 	got, err := h.redis.Take(ctx, c)

@@ -13,7 +13,7 @@ type plan struct {
 	*algorithm.Plan
 	algorithm headgate.Algorithm
 	one       string // the numbers of a cost of 1, if they are the same for all keys
-	letter    string // of its kind, which ends its keys
+	letter    string // which ends its keys
 }
 
 func newPlan(limit headgate.Limit) (*plan, error) {
@@ -21,7 +21,7 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &plan{Plan: p, algorithm: limit.Algorithm, letter: string(kindLetters[p.Kind()])}
+	made := &plan{Plan: p, algorithm: limit.Algorithm, letter: letterOf(p.Kind())}
 	if !limit.Staggered && p.Kind() != algorithm.KindLeases {
 		made.one = string((&ask{plan: made, n: 1}).pack(nil))
 	}
@@ -34,16 +34,18 @@ const (
 	opLook   = "look"
 	opCharge = "charge"
 	opGive   = "give"
-	opRenew  = "renew"
 )
 
 // An ask is one check on its way to a server.
 type ask struct {
 	plan   *plan
+	name   string // of the key
 	key    string // in Redis
 	n      int64
 	offset int64 // by how much the key's clock is behind the server's
 	lease  uint64
+	// carried is what a script is told of the state of another limit, "" if there is none. See carry.lua.
+	carried string
 }
 
 // never tells whether the cost cannot pass whatever the state.
@@ -52,20 +54,20 @@ func (a *ask) never() bool { return a.n > a.plan.Capacity() }
 // numbers returns the numbers of take.lua, with more of them if there are any.
 func (a *ask) numbers(more ...int64) string {
 	if a.n == 1 && len(more) == 0 && a.plan.one != "" {
-		return a.plan.one
+		return a.plan.one + a.carried
 	}
 	var room [6 * numberSize]byte
 	packed := a.pack(room[:0])
 	for _, n := range more {
 		packed = appendNumber(packed, n)
 	}
-	return string(packed)
+	return string(packed) + a.carried
 }
 
 // numbersOf returns the numbers of takeall.lua.
 func (a *ask) numbersOf() string {
 	var room [1 + 4*numberSize]byte
-	return string(a.pack(append(room[:0], byte(a.plan.algorithm))))
+	return string(a.pack(append(room[:0], byte(a.plan.algorithm)))) + a.carried
 }
 
 func (a *ask) pack(dst []byte) []byte {
@@ -96,7 +98,7 @@ func (a *ask) decide(now int64, found string, taken bool) (headgate.Decision, er
 		return headgate.Decision{}, errAnswer
 	}
 	if !taken {
-		return a.plan.Decide(state, now, a.n), nil
+		return a.plan.Decide(a.plan.Carry(state, a.shift(state), now), now, a.n), nil
 	}
 	_, d := a.plan.Take(state, now, a.n, a.lease)
 	if !d.Allowed {
@@ -157,10 +159,10 @@ func (a *ask) charged(now int64, found string) (headgate.Decision, error) {
 
 // pair reads a state that is one. Unlike others it need not be on the heap.
 func (a *ask) pair(found string) (pair algorithm.Pair, ok bool) {
-	var room [2]int64
+	var room [8]int64
 	state, ok := a.plan.Found(found, room[:0])
-	if len(state) == len(room) {
-		pair = algorithm.Pair{Time: state[0], Units: state[1]}
+	if ok && len(state) > 0 {
+		pair = algorithm.PairOf(state)
 	}
 	return pair, ok
 }
@@ -179,16 +181,25 @@ func (s *Store) named(err error, key string) error {
 	}
 }
 
-// readAnswer splits a script's answer into its time, whether it allows, and the rest.
-func readAnswer(answer string) (now int64, allowed bool, rest string, err error) {
+// An outcome is what a script says of a step.
+type outcome byte
+
+const (
+	denied outcome = iota
+	allowed
+	changed // there is a state of another limit, and nothing was done
+)
+
+// readAnswer splits a script's answer into its time, its outcome, and the rest.
+func readAnswer(answer string) (now int64, o outcome, rest string, err error) {
 	const head = numberSize + 1
-	if len(answer) < head {
-		return 0, false, "", errAnswer
+	if len(answer) < head || answer[head-1] > byte(changed) {
+		return 0, denied, "", errAnswer
 	}
 	for i := range numberSize {
 		now = now<<8 | int64(answer[i])
 	}
-	return now, answer[head-1] == 1, answer[head:], nil
+	return now, outcome(answer[head-1]), answer[head:], nil
 }
 
 // readFound takes the state of one key off the rest of an answer for several.

@@ -16,11 +16,6 @@ type Remote interface {
 	Shard(c headgate.Check) string
 	// Grant takes units ahead of their use.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
-	// Sent and Heard say when something was last sent to a shard and read from it, and Unread whether it has sent something
-	// that was not read yet.
-	Sent(shard string) time.Time
-	Heard(shard string) time.Time
-	Unread(shard string) bool
 	// Probe says how a shard is.
 	Probe(ctx context.Context, shard string) error
 }
@@ -55,13 +50,12 @@ const (
 	opTakeAll
 	opCharge
 	opGive
-	opRenew
 	opReset
 	opGrant
 	ops // how many there are
 )
 
-var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opRenew: "renew", opReset: "reset", opGrant: "grant"}
+var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opReset: "reset", opGrant: "grant"}
 
 type timed struct {
 	Remote
@@ -111,14 +105,6 @@ func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	err := t.Remote.Give(ctx, c, r)
 	t.done(opGive, begun, err)
 	return err
-}
-
-// Renew measures that of the store.
-func (t *timed) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	begun := time.Now()
-	held, err := t.Remote.Renew(ctx, c, r)
-	t.done(opRenew, begun, err)
-	return held, err
 }
 
 // Grant measures that of the store.

@@ -33,6 +33,12 @@ func (b *bucket) levelAt(l headgate.Limit, t int64) *big.Int {
 	return level
 }
 
+// rescale counts the level in the parts of another limit of the same rate.
+func (b *bucket) rescale(from, to headgate.Limit) {
+	b.level.Mul(b.level, big.NewInt(to.Period.Microseconds()))
+	b.level.Quo(b.level, big.NewInt(from.Period.Microseconds())) // without a rest: what drains in a µs is whole in both
+}
+
 func (b *bucket) used(l headgate.Limit, t int64) int64 { return units(l, b.levelAt(l, t)) }
 
 func (b *bucket) first(l headgate.Limit, now, room int64) int64 {

@@ -32,6 +32,17 @@ func (s *slidingLog) add(_ headgate.Limit, now, n int64, _ uint64) {
 	*s = append(*s, struct{ at, units int64 }{now, n})
 }
 
+// since returns the entries that are later than a time.
+func (s *slidingLog) since(t int64) *slidingLog {
+	later := new(slidingLog)
+	for _, e := range *s {
+		if e.at > t {
+			*later = append(*later, e)
+		}
+	}
+	return later
+}
+
 func (s *slidingLog) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
 	for i := range *s {
 		if e := &(*s)[i]; e.at == r.At {

@@ -96,14 +96,76 @@ func TestOracleOfDebtsAndRefunds(t *testing.T) {
 	if d := o.Charge(start, 100); d.Remaining != -40 || d.Receipt.Units != 32 {
 		t.Errorf("deepest debt: got %+v", d)
 	}
-	o = oracle.New(headgate.MustParseLimit("10/s"))
+	l := headgate.MustParseLimit("10/s")
+	o = oracle.New(l)
 	d := o.Take(start, 10, 0)
-	o.Give(start+second/2, 10, d.Receipt)
+	o.Give(start+second/2, 10, l, d.Receipt)
 	if d := o.Take(start+second/2, 10, 0); !d.Allowed {
 		t.Errorf("after a refund: got %+v", d)
 	}
-	o.Give(start+2*second, 10, d.Receipt)
+	o.Give(start+2*second, 10, l, d.Receipt)
 	if d := o.Take(start+2*second, 0, 0); d.Remaining != 10 {
 		t.Errorf("after a late refund: got %+v", d)
+	}
+}
+
+// TestOracleOfAChangedLimit asks for what DESIGN's rule says, worked out by hand.
+func TestOracleOfAChangedLimit(t *testing.T) {
+	type step struct {
+		at        int64
+		limit     string
+		n         int64
+		allowed   bool
+		remaining int64
+		retry     time.Duration
+	}
+	for name, steps := range map[string][]step{
+		"a lower rate counts nothing again": {
+			{0, "777/h burst 10", 10, true, 0, 0},
+			{19 * minute, "777/h burst 10", 3, true, 7, 0}, // all of the ten have drained
+			{19 * minute, "10/h burst 10", 1, true, 6, 0},
+			{25 * minute, "10/h burst 10", 0, true, 7, 0}, // a unit in six minutes
+		},
+		"a part of a unit counts whole": {
+			{0, "7/m", 2, true, 5, 0},
+			{5 * second, "7/m", 1, true, 4, 0}, // 2.42 of 7
+			{5 * second, "1/m", 0, false, -2, 2 * time.Minute},
+		},
+		"a higher rate drains from the latest decision on": {
+			{0, "1/m burst 5", 4, true, 1, 0},
+			{30 * second, "1/m burst 5", 1, true, 0, 0},  // 4.5 of 5
+			{31 * second, "60/m burst 5", 1, true, 0, 0}, // 5 at 30 s, of which 1 has drained
+			{31 * second, "60/m burst 5", 1, false, 0, time.Second},
+		},
+		"nothing counts after it has drained": {
+			{0, "10/s", 10, true, 0, 0},
+			{2 * second, "10/d", 0, true, 10, 0},
+		},
+		"a shorter window that holds the latest decision": {
+			{5 * minute, "10/d fixed-window", 9, true, 1, 0},
+			{6 * minute, "10/h fixed-window", 2, false, 1, 54 * time.Minute},
+			{60 * minute, "10/h fixed-window", 10, true, 0, 0},
+		},
+		"units of a log keep their times": {
+			{0, "5/10m sliding-log", 2, true, 3, 0},
+			{4 * minute, "5/10m sliding-log", 2, true, 1, 0},
+			{5 * minute, "5/8m sliding-log", 2, false, 1, 3 * time.Minute},
+			{8 * minute, "5/8m sliding-log", 0, true, 3, 0},
+		},
+		"two windows become a bucket": {
+			{30 * minute, "100/h sliding-window", 100, true, 0, 0},
+			{75 * minute, "100/h sliding-window", 25, true, 0, 0}, // 75 of the hour before weigh
+			{75 * minute, "60/h burst 120", 0, true, 20, 0},
+			{76 * minute, "60/h burst 120", 0, true, 21, 0},
+		},
+	} {
+		o := oracle.New(headgate.MustParseLimit(steps[0].limit))
+		for _, s := range steps {
+			o.Change(headgate.MustParseLimit(s.limit))
+			d := o.Take(start+s.at, s.n, 0)
+			if got := (step{s.at, s.limit, s.n, d.Allowed, d.Remaining, d.RetryAfter}); got != s {
+				t.Errorf("%s: got %+v, want %+v", name, got, s)
+			}
+		}
 	}
 }

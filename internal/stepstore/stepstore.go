@@ -24,9 +24,10 @@ type Store struct {
 	leases uint64
 }
 
+// A stateKey names a state: places in flight are no consumption, and stand apart.
 type stateKey struct {
-	kind algorithm.Kind
-	key  string
+	leases bool
+	key    string
 }
 
 // New returns an empty store that lives by the clock now.
@@ -59,8 +60,12 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, before := s.now(), len(dst)
+	takes := takes(checks)
 	for _, c := range checks {
 		a := s.open(c, now)
+		if takes {
+			s.states[a.key] = a.state()
+		}
 		dst = append(dst, a.plan.Decide(a.state(), a.now, c.Cost))
 	}
 	allowed := headgate.Allowed(dst[before:])
@@ -126,27 +131,15 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.open(c, s.now())
-	s.states[a.key] = a.plan.Give(a.state(), a.now, c.Cost, r)
+	state := s.states[a.key]
+	if a.plan.Owns(state) {
+		s.states[a.key] = a.plan.Give(state, a.now, c.Cost, r)
+		return nil
+	}
+	shift := state.Offset(c.Key) - a.plan.Offset(c.Key)
+	r.At -= shift
+	s.states[a.key] = state.GiveBack(a.now-shift, c.Cost, r)
 	return nil
-}
-
-// Renew gives the slot of a concurrency limit another TTL.
-func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if err := admit(ctx, c); err != nil {
-		return false, err
-	}
-	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
-		return false, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.open(c, s.now())
-	state, held, err := a.plan.Renew(a.state(), a.now, c.Cost, r.Lease)
-	if err != nil {
-		return false, err
-	}
-	s.states[a.key] = state
-	return held, nil
 }
 
 // Reset forgets what was consumed under the check's key.
@@ -159,10 +152,21 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for kind := range algorithm.Kinds {
-		delete(s.states, stateKey{kind, c.Key})
-	}
+	delete(s.states, stateKey{leases: false, key: c.Key})
+	delete(s.states, stateKey{leases: true, key: c.Key})
 	return nil
+}
+
+// takes reports whether checks ask for units, and for no more of any than can ever be taken.
+func takes(checks []headgate.Check) bool {
+	some := false
+	for _, c := range checks {
+		some = some || c.Cost > 0
+		if c.Cost > c.Limit.Capacity() {
+			return false
+		}
+	}
+	return some
 }
 
 func admit(ctx context.Context, checks ...headgate.Check) error {
@@ -195,14 +199,21 @@ func (s *Store) open(c headgate.Check, now time.Time) account {
 		plan, _ = algorithm.NewPlan(c.Limit)
 		s.plans[c.Limit] = plan
 	}
-	return account{s, plan, stateKey{plan.Kind(), c.Key}, now.UnixMicro() - plan.Offset(c.Key)}
+	return account{s, plan, stateKey{plan.Kind() == algorithm.KindLeases, c.Key}, now.UnixMicro() - plan.Offset(c.Key)}
 }
 
-func (a account) state() algorithm.State { return a.store.states[a.key] }
+// state returns the state of the key, carried over to the plan if it was written under another limit.
+func (a account) state() algorithm.State {
+	state := a.store.states[a.key]
+	return a.plan.Carry(state, state.Offset(a.key.key)-a.plan.Offset(a.key.key), a.now)
+}
 
+// take takes n units, and keeps a state that was carried over even if they are denied.
 func (a account) take(n int64) headgate.Decision {
 	a.store.leases++
 	state, d := a.plan.Take(a.state(), a.now, n, a.store.leases)
-	a.store.states[a.key] = state
+	if n > 0 && n <= a.plan.Capacity() {
+		a.store.states[a.key] = state
+	}
 	return d
 }

@@ -2,7 +2,9 @@ package source
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,9 +52,16 @@ var ErrSyntax = errors.New("not a file that can be read")
 // *Error and wraps ErrSyntax.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: bytes.TrimPrefix(data, []byte("\uFEFF"))}
-	json := isJSON(name, f.data)
+	isJSON := false
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json":
+		isJSON = true
+	case ".yaml", ".yml":
+	default:
+		isJSON = len(data) <= MaxJSON && json.Valid(f.data)
+	}
 	kind, most := "YAML", MaxYAML
-	if json {
+	if isJSON {
 		kind, most = "JSON", MaxJSON
 	}
 	var p *Problem
@@ -60,7 +69,7 @@ func Read(name string, data []byte) (*File, error) {
 		p = &Problem{Value: strconv.Itoa(len(f.data)) + " bytes", Want: "at most " + strconv.Itoa(most) + " of " + kind}
 	} else if !utf8.Valid(f.data) {
 		p = f.badByte()
-	} else if json {
+	} else if isJSON {
 		f.arena = arenas.Get().(*arena)
 		f.Root, p = readJSON(f.data, f.arena)
 	} else {
@@ -94,20 +103,20 @@ func position(data []byte, offset int) (line, column int) {
 	return bytes.Count(data[:begin], []byte{'\n'}) + 1, utf8.RuneCount(data[begin:offset]) + 1
 }
 
-// line returns a line of the text, which is part of it.
-func (f *File) line(n int) []byte {
+// line returns a line of the text.
+func (f *File) line(n int) string {
 	rest := f.data
 	for ; n > 1; n-- {
 		i := bytes.IndexByte(rest, '\n')
 		if i < 0 {
-			return nil
+			return ""
 		}
 		rest = rest[i+1:]
 	}
 	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
 		rest = rest[:i]
 	}
-	return bytes.TrimSuffix(rest, []byte{'\r'})
+	return string(bytes.TrimSuffix(rest, []byte{'\r'}))
 }
 
 // Locate returns where a path such as "rules[3].limits[0]" leads: the line and column of the last of its parts that is

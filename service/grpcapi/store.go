@@ -148,9 +148,6 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 		return append(decisions, d), err
 	case wirev1.Give:
 		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
-	case wirev1.Renew:
-		held, err := store.Renew(ctx, op.Checks[0], op.Receipt)
-		return append(decisions, headgate.Decision{Allowed: held}), err
 	case wirev1.Reset:
 		if err := c.server.mayReset(ctx); err != nil {
 			return nil, err
@@ -219,8 +216,6 @@ func failureOf(err error) wirev1.Failure {
 		f.Fault = wirev1.Unsupported
 	case errors.Is(err, headgate.ErrFull):
 		f.Fault = wirev1.Full
-	case errors.Is(err, headgate.ErrOverloaded):
-		f.Fault = wirev1.Overloaded
 	case errors.Is(err, headgate.ErrClosed):
 		f.Fault = wirev1.Closed
 	case errors.Is(err, errForbidden):

@@ -21,7 +21,6 @@ const (
 	Closed
 	Unavailable
 	Forbidden
-	Overloaded
 )
 
 // A Failure is headgate.v1.Failure.

@@ -17,7 +17,6 @@ const (
 	Charge
 	Give
 	Reset
-	Renew
 	verbs // and all beyond
 )
 

@@ -1,0 +1,41 @@
+-- carry replaces the state of another limit by what was consumed under that, if the caller has worked it out and the state
+-- has not changed since: behind the first bytes of what is asked of a key stand when, how much, and the state as it was
+-- found. Otherwise it returns what is there, and false and the key if that is no state. Of a log, whose entries are many, it
+-- is one that has all units in its last entry.
+local function carry(step, asked, size, key, now, server, slack, capacity, a, b)
+	local found = redis.pcall('GET', key)
+	if type(found) ~= 'string' then
+		local head = redis.pcall('ZRANGE', key, 0, 0)[1]
+		if not head or #head ~= 17 then
+			return false, key
+		end
+		local units, latest, period = struct.unpack('>I3I7I6', head, 2)
+		local dead = redis.call('ZRANGEBYSCORE', key, 0, latest - period)
+		for i = 1, #dead do
+			units = units - struct.unpack('>I3', dead[i], #dead[i] - 2)
+		end
+		found = struct.pack('>BI6I3I7', 108, period, units, latest)
+		if units > 0 then
+			local final = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+			found = found .. struct.pack('>I7I3', tonumber(final[2]), units)
+		end
+	end
+	if found == '' then
+		return false, key
+	end
+	if #asked == size or string.sub(asked, size + 15) ~= found then
+		return found
+	end
+	local at, units = struct.unpack('>I7I7', asked, size + 1)
+	if server then
+		at = math.min(at, now)
+	end
+	redis.call('DEL', key)
+	local _, _, write, w1, w2, w3, w4, w5 = step('place', key, now, server, slack, units, capacity, a, b, at)
+	if write == 'SET' then
+		redis.call('SET', key, w1, 'PX', w2)
+	else
+		write(key, w1, w2, w3, w4, w5)
+	end
+	return nil
+end

@@ -1,0 +1,350 @@
+// Package changetest holds a headgate.Limiter against package oracle while the limits of its keys change at random times.
+package changetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/oracle"
+	"github.com/headgate/headgate/limittest"
+)
+
+// A History is what happens to one key of a limiter and to its oracle. Make one with New.
+type History struct {
+	rng     *rand.Rand
+	limiter headgate.Limiter
+	clock   *limittest.Clock
+	options Options
+
+	key   string
+	limit headgate.Limit
+	// written is the limit of the latest take or charge that could change the state, but for those of concurrency.
+	written headgate.Limit
+	// least and most bound what the key has consumed. They are one oracle, unless the limiter blurs times.
+	least, most *oracle.Oracle
+	blurred     bool // the limit has changed from one that is blurred, and something of what was consumed then may count
+	taken       []taking
+	told        []string
+	seen        Seen
+}
+
+// Options say how a limiter is held against the oracle.
+type Options struct {
+	// Accept reports whether a limit may be drawn. Default: all.
+	Accept func(headgate.Limit) bool
+	// Blur returns by how many microseconds later than it was the limiter may believe the latest decision under a limit to
+	// have been. Default: none.
+	Blur func(headgate.Limit) int64
+}
+
+// Seen counts what happened in histories.
+type Seen struct {
+	Steps, Changes, Denied, Allowed, Blurred int
+}
+
+// Add adds what happened in other histories.
+func (s *Seen) Add(other Seen) {
+	s.Steps += other.Steps
+	s.Changes += other.Changes
+	s.Denied += other.Denied
+	s.Allowed += other.Allowed
+	s.Blurred += other.Blurred
+}
+
+// A taking is what was taken by one decision.
+type taking struct {
+	check  headgate.Check
+	theirs headgate.Receipt
+	ours   headgate.Receipt // the oracle's
+}
+
+// New begins a history of a key that the limiter, which lives by the clock, has never seen.
+func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand.Rand, o Options) *History {
+	h := &History{rng: rng, limiter: limiter, clock: clock, options: o, key: key}
+	h.limit = h.draw()
+	h.written = h.limit
+	clock.Advance(time.Duration(rng.Int64N(int64(10*24*time.Hour/time.Microsecond))) * time.Microsecond)
+	h.least = oracle.NewFor(key, h.limit)
+	h.most = h.least
+	if o.Blur != nil {
+		h.most = oracle.NewFor(key, h.limit)
+		h.most.Blur = o.Blur
+	}
+	return h
+}
+
+// Seen returns what has happened so far.
+func (h *History) Seen() Seen { return h.seen }
+
+// Step lets time pass, changes the limit at times, and does one thing. The error tells all that has happened if the limiter
+// and the oracle differ.
+func (h *History) Step(ctx context.Context) error {
+	h.seen.Steps++
+	h.clock.Advance(h.pause())
+	if h.rng.IntN(5) == 0 {
+		h.change()
+	}
+	var err error
+	switch op := h.rng.IntN(20); {
+	case op < 3:
+		err = h.take(ctx, 0)
+	case op < 5 && h.limit.Algorithm != headgate.Concurrency:
+		err = h.charge(ctx)
+	case op < 8 && len(h.taken) > 0:
+		err = h.give(ctx)
+	default:
+		err = h.take(ctx, h.cost())
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, strings.Join(h.told, "\n"))
+	}
+	return nil
+}
+
+func (h *History) micros() int64 { return h.clock.Now().UnixMicro() }
+
+func (h *History) tell(format string, args ...any) {
+	h.told = append(h.told, h.clock.Now().UTC().Format("01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
+}
+
+// change has the key asked by another limit: any other, or one that differs in one thing.
+func (h *History) change() {
+	l := h.limit
+	switch h.rng.IntN(6) {
+	case 0:
+		l.Count = max(1, l.Count/2)
+	case 1:
+		l.Count *= 2
+	case 2:
+		l.Period = h.draw().Period
+	case 3:
+		l.Staggered = !l.Staggered
+	case 4:
+		l.Burst = h.draw().Burst
+	default:
+		l = h.draw()
+	}
+	if !h.accepts(l) {
+		l = h.draw()
+	}
+	if h.options.Blur != nil {
+		h.blurred = h.blurred || h.options.Blur(h.written) > 0
+	}
+	h.limit = l
+	h.tell("limit %s", l)
+	h.seen.Changes++
+	h.least.Change(l)
+	h.most.Change(l)
+}
+
+func (h *History) accepts(l headgate.Limit) bool {
+	return l.Validate() == nil && (h.options.Accept == nil || h.options.Accept(l))
+}
+
+// draw draws a limit that is accepted.
+func (h *History) draw() headgate.Limit {
+	for {
+		if l := drawLimit(h.rng); h.accepts(l) {
+			return l
+		}
+	}
+}
+
+// pause draws a time such that limits are met empty, full and at their borders.
+func (h *History) pause() time.Duration {
+	span := max(h.limit.Period, h.limit.TTL, time.Microsecond)
+	upTo := func(most time.Duration) time.Duration {
+		return time.Duration(h.rng.Int64N(int64(most/time.Microsecond)+1)) * time.Microsecond
+	}
+	switch h.rng.IntN(12) {
+	case 0, 1, 2:
+		return 0
+	case 3:
+		return time.Microsecond
+	case 4, 5, 6:
+		return upTo(2 * max(time.Microsecond, span/time.Duration(h.limit.Count)))
+	case 7, 8:
+		return upTo(span / 4)
+	case 9:
+		return upTo(span >> h.rng.IntN(20))
+	case 10:
+		return span + upTo(2*time.Microsecond) - time.Microsecond
+	default:
+		return upTo(3 * span)
+	}
+}
+
+func (h *History) cost() int64 {
+	most := h.limit.Capacity()
+	switch h.rng.IntN(8) {
+	case 0, 1, 2:
+		return 1
+	case 3, 4:
+		return 1 + h.rng.Int64N(most/4+1)
+	case 5:
+		return 1 + h.rng.Int64N(most)
+	case 6:
+		return most
+	default:
+		return most + 1
+	}
+}
+
+func (h *History) check(n int64) headgate.Check {
+	return headgate.Check{Key: h.key, Limit: h.limit, Cost: n}
+}
+
+// settles notes that a step puts the limit in force. If nothing counts that was consumed before, nobody need know when it was.
+func (h *History) settles() {
+	if h.limit.Algorithm == headgate.Concurrency {
+		return
+	}
+	h.written = h.limit
+	now := h.micros()
+	if h.least.Take(now, 0, 0).ResetAfter == 0 && h.most.Take(now, 0, 0).ResetAfter == 0 {
+		h.blurred = false
+	}
+}
+
+func (h *History) take(ctx context.Context, n int64) error {
+	h.tell("take %d", n)
+	if n > 0 && n <= h.limit.Capacity() {
+		h.settles()
+	}
+	d, err := h.limiter.Take(ctx, h.check(n))
+	if err != nil {
+		return err
+	}
+	if d.Allowed {
+		h.seen.Allowed++
+	} else {
+		h.seen.Denied++
+	}
+	if h.blurred {
+		return h.bounded(d, n)
+	}
+	want := h.least.Take(h.micros(), n, d.Receipt.Lease)
+	if h.most != h.least {
+		h.most.Take(h.micros(), n, d.Receipt.Lease)
+	}
+	h.keep(h.check(n), d.Receipt, want.Receipt)
+	return h.same(d, want)
+}
+
+// bounded compares a decision with what two oracles say who disagree on how much was consumed.
+func (h *History) bounded(d headgate.Decision, n int64) error {
+	h.seen.Blurred++
+	now := h.micros()
+	never := n > h.limit.Capacity()
+	easy, hard := h.least.Fits(now, n), h.most.Fits(now, n)
+	if d.Allowed && !easy || !d.Allowed && hard {
+		return fmt.Errorf("got %+v, want allowed %v at least, %v at most", d, hard, easy)
+	}
+	if d.Allowed && n > 0 {
+		h.least.Force(now, n)
+		h.most.Force(now, n)
+	} else if n > 0 && !never {
+		h.least.Settle(now)
+		h.most.Settle(now)
+	}
+	least, most := h.least.Take(now, 0, 0), h.most.Take(now, 0, 0)
+	if d.Remaining > least.Remaining || d.Remaining < most.Remaining {
+		return fmt.Errorf("got %+v, want %d to %d remaining", d, most.Remaining, least.Remaining)
+	}
+	return nil
+}
+
+func (h *History) charge(ctx context.Context) error {
+	n := min(h.cost(), headgate.MaxCount)
+	h.tell("charge %d", n)
+	h.settles()
+	c := h.check(n)
+	d, err := h.limiter.Charge(ctx, c)
+	if err != nil {
+		return err
+	}
+	if h.blurred {
+		h.least.Force(h.micros(), d.Receipt.Units)
+		h.most.Force(h.micros(), d.Receipt.Units)
+		return nil
+	}
+	want := h.least.Charge(h.micros(), n)
+	if h.most != h.least {
+		h.most.Charge(h.micros(), n)
+	}
+	h.keep(c, d.Receipt, want.Receipt)
+	return h.same(d, want)
+}
+
+// give gives back what was taken, under whatever limit that was.
+func (h *History) give(ctx context.Context) error {
+	i := h.rng.IntN(len(h.taken))
+	x := h.taken[i]
+	h.taken = append(h.taken[:i], h.taken[i+1:]...)
+	if h.blurred {
+		return nil // what comes back depends on what there is
+	}
+	x.check.Cost = 1 + h.rng.Int64N(x.theirs.Units)
+	h.tell("give %d of %d taken under %s at %d", x.check.Cost, x.theirs.Units, x.check.Limit, x.theirs.At)
+	if err := h.limiter.Give(ctx, x.check, x.theirs); err != nil {
+		return err
+	}
+	h.least.Give(h.micros(), x.check.Cost, x.check.Limit, x.ours)
+	if h.most != h.least {
+		h.most.Give(h.micros(), x.check.Cost, x.check.Limit, x.ours)
+	}
+	return h.take(ctx, 0)
+}
+
+func (h *History) keep(c headgate.Check, theirs, ours headgate.Receipt) {
+	if theirs.Units > 0 {
+		h.taken = append(h.taken, taking{c, theirs, ours})
+	}
+}
+
+func (h *History) same(got, want headgate.Decision) error {
+	for _, d := range []*time.Duration{&got.ResetAfter, &want.ResetAfter, &got.RetryAfter, &want.RetryAfter} {
+		if *d > eternity {
+			*d = eternity
+		}
+	}
+	if got != want {
+		return fmt.Errorf("under %s at %d\ngot  %+v\nwant %+v", h.limit, h.micros(), got, want)
+	}
+	return nil
+}
+
+// eternity is so long that nobody says how long it is exactly: Lua and Go count times up to 2^53 µs.
+const eternity = 1 << 52 * time.Microsecond
+
+// drawLimit draws a limit that people write, most of whose counts do not divide their periods. It may be invalid.
+func drawLimit(rng *rand.Rand) headgate.Limit {
+	of := func(n ...int64) int64 { return n[rng.IntN(len(n))] }
+	for {
+		l := headgate.Limit{
+			Algorithm: headgate.Algorithm(rng.IntN(int(headgate.Concurrency) + 1)),
+			Count:     of(1, 2, 3, 5, 7, 10, 20, 60, 77, 100, 300, 777, 1000, 1001, 33333),
+			Period:    []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 700 * time.Millisecond, 7 * 24 * time.Hour}[rng.IntN(6)],
+		}
+		switch l.Algorithm {
+		case headgate.TokenBucket, headgate.LeakyBucket, headgate.GCRA:
+			l.Burst = of(0, 1, 10, 100, 1000)
+		case headgate.FixedWindow:
+			l.Staggered = rng.IntN(2) == 0
+		case headgate.SlidingBuckets:
+			l.Buckets = int(of(0, 2, 7, 12, 60))
+		case headgate.SlidingLog:
+			l.Count = of(1, 2, 3, 5, 7, 10, 20, 60)
+		case headgate.Concurrency:
+			if rng.IntN(3) > 0 {
+				continue
+			}
+			l.Count, l.Period, l.TTL = of(1, 2, 5, 10), 0, l.Period
+		}
+		return l
+	}
+}

@@ -1,0 +1,94 @@
+package oracle
+
+import (
+	"hash/fnv"
+
+	"github.com/headgate/headgate"
+)
+
+// The rule for a limit that changes (docs/algorithms.md, "Changing a limit"): what counted as consumed at the latest decision
+// under the old limit counts as taken then, a started unit as a whole one. If nothing of it counts any more under the old
+// limit when the new one is first asked for, nothing was consumed. Only where limits count the same history in the same way
+// is there nothing to do: buckets of one rate, windows with the same borders, and logs, whose entries have times of their own.
+
+// view returns the history as the limit that the key is asked by has it.
+func (o *Oracle) view(now int64) usage {
+	u, _ := o.viewAndLatest(now)
+	return u
+}
+
+// viewAndLatest returns the same, and when the latest decision was.
+func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
+	if o.limit.Algorithm == headgate.Concurrency {
+		return o.held, o.latest
+	}
+	if countAlike(o.written, o.limit) {
+		if b, ok := o.usage.(*bucket); ok {
+			b.rescale(o.written, o.limit)
+			o.written = o.limit
+		}
+		return o.usage, o.latest
+	}
+	if o.usage.used(o.written, o.clock(o.written, max(now, o.latest))) == 0 {
+		return newUsage(o.limit), o.latest
+	}
+	then := o.clock(o.written, o.latest)
+	if log, ok := o.usage.(*slidingLog); ok && o.limit.Algorithm == headgate.SlidingLog {
+		return log.since(then - o.written.Period.Microseconds()), o.latest
+	}
+	units, at := o.usage.used(o.written, then), o.latest
+	if o.Blur != nil {
+		if blur := o.Blur(o.written); blur > 0 {
+			units, at = units+1, min(at+blur, max(at, now))
+		}
+	}
+	if o.limit.Algorithm == headgate.SlidingLog {
+		units = min(units, deepest(o.limit)) // all of them leave at once
+	}
+	u := newUsage(o.limit)
+	u.add(o.limit, o.clock(o.limit, at), units, 0)
+	return u, at
+}
+
+// settle puts the limit in force that the key is asked by, and returns the history that it has.
+func (o *Oracle) settle(now int64) usage {
+	u, latest := o.viewAndLatest(now)
+	if o.limit.Algorithm != headgate.Concurrency {
+		o.usage, o.written, o.latest = u, o.limit, latest
+	}
+	return u
+}
+
+// countAlike reports whether two limits, neither of concurrency, count what was consumed in the same way.
+func countAlike(a, b headgate.Limit) bool {
+	switch {
+	case isBucket(a) && isBucket(b):
+		return product(a.Count, b.Period.Microseconds()).Cmp(product(b.Count, a.Period.Microseconds())) == 0
+	case a.Algorithm != b.Algorithm || a.Period != b.Period:
+		return false
+	case a.Algorithm == headgate.SlidingBuckets:
+		n, _ := cut(a)
+		m, _ := cut(b)
+		return n == m
+	default:
+		return a.Staggered == b.Staggered
+	}
+}
+
+func isBucket(l headgate.Limit) bool {
+	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
+}
+
+// clock returns the time by which the windows of a limit begin at full periods.
+func (o *Oracle) clock(l headgate.Limit, t int64) int64 { return t - o.offset(l) }
+
+// offset returns how long after the full period the key's windows begin.
+func (o *Oracle) offset(l headgate.Limit) int64 {
+	if !l.Staggered {
+		return 0
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(o.key))
+	sum := hash.Sum64()
+	return int64((sum ^ sum>>32) % uint64(l.Period.Microseconds()))
+}
