@@ -39,6 +39,7 @@ type body struct {
 	ended   bool          // it has been read to its end
 	closed  bool          // the request is over
 	free    chan struct{} // closed when the one who reads is done, made when somebody waits for that
+	read    func()        // called once, when nothing more of the body is read; nil for nothing
 	err     error         // why reading failed
 }
 
@@ -153,11 +154,20 @@ func (b *body) end(err error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		b.ended = true
+		b.wasRead()
 	default:
 		b.err = err
 	}
 	if b.free != nil {
 		close(b.free)
+	}
+}
+
+// wasRead says that nothing more of the body is read. b.mu is held.
+func (b *body) wasRead() {
+	if read := b.read; read != nil {
+		b.read = nil
+		read()
 	}
 }
 
@@ -238,6 +248,7 @@ const drainTime = time.Second
 func (b *body) finish() {
 	b.mu.Lock()
 	b.closed = true
+	b.wasRead()
 	var free chan struct{}
 	if b.reading {
 		if b.free == nil {

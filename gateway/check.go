@@ -39,6 +39,7 @@ func (c *Config) check() error {
 	between(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
 	between(&k, "MaxBody", c.MaxBody, 0, 1<<60)
 	between(&k, "MaxConns", c.MaxConns, 1, maxCount)
+	between(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
 	between(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
 	between(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
 	c.checkNames(&k)

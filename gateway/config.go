@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // What a Config holds unless told otherwise.
@@ -67,9 +68,18 @@ type Config struct {
 	// MaxBody is how long the body of a request may be, in bytes. A longer one is answered with 413. Default 0: as long as
 	// it likes, since bodies are never held in memory.
 	MaxBody int64
-	// MaxConns is how many connections of clients there may be at once, over all listeners. More are closed at once.
-	// Default DefaultMaxConns.
+	// MaxConns is how many connections of clients there may be at once, over all listeners. For more, connections that serve
+	// no request are closed, those of the address with the most first; without any, the new ones are. Default
+	// DefaultMaxConns.
 	MaxConns int
+	// MaxConnsPerAddress is how many of them one address may have, together with upgraded ones; an IPv6 address counts as
+	// its network of 64 bits. Trusted proxies, and peers on a Unix socket, may have any number; behind a load balancer that
+	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; below zero any
+	// number.
+	MaxConnsPerAddress int
+	// Descriptors are the file descriptors that client connections may use. It is for the program of which the gateway is a
+	// part. Default any number.
+	Descriptors conns.Share
 	// MaxStreams is how many requests one connection of HTTP/2 may have in flight. Default DefaultMaxStreams.
 	MaxStreams int
 	// MaxUpgrades is how many upgraded connections there may be at once. More are answered with 503. Default

@@ -35,7 +35,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
 		DisableGeneralOptionsHandler: true, // the limiter shall see them
 		ErrorLog:                     errorLog,
-		ConnState:                    g.connState,
+		ConnState:                    connState,
 		Protocols:                    protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: g.config.MaxStreams,
@@ -47,7 +47,6 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	f.server = &downstream.Server{
 		Handler: g, Rest: rest, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
-		ConnEnded: func(net.Conn) { g.conns.Done() },
 	}
 	if l.TLS == nil {
 		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)
@@ -68,7 +67,7 @@ func (g *Gateway) open(f *frontServer) error {
 	if err != nil {
 		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
 	}
-	f.bounded = &boundedListener{Listener: inner, conns: &g.conns}
+	f.bounded = &boundedListener{Listener: inner, conns: g.conns, proxies: f.config.ProxyProtocol}
 	if f.listener, err = g.readProxies(f.config, f.bounded); err != nil {
 		_ = inner.Close()
 		return fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
@@ -78,9 +77,14 @@ func (g *Gateway) open(f *frontServer) error {
 
 func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
 
-// connState counts connections that are over. Those that were hijacked are counted as upgrades, or have been dropped.
-func (g *Gateway) connState(_ net.Conn, state http.ConnState) {
-	if state == http.StateClosed || state == http.StateHijacked {
-		g.conns.Done()
+// connState tells which of the connections that net/http serves are idle.
+func connState(nc net.Conn, state http.ConnState) {
+	conn := conns.Of(nc)
+	switch {
+	case conn == nil:
+	case state == http.StateActive:
+		conn.SetKind(conns.Busy)
+	case state == http.StateIdle:
+		conn.SetKind(conns.Idle)
 	}
 }

@@ -31,7 +31,7 @@ type Gateway struct {
 	timed        bool      // somebody wants to know how long requests take
 
 	fronts   []*frontServer
-	conns    conns.Conns // of clients, over all listeners
+	conns    *conns.Conns // of clients, over all listeners
 	tunnels  tunnels
 	figures  figures
 	log      *accessLogger // nil if nothing is logged
@@ -71,7 +71,6 @@ func New(config Config) (*Gateway, error) {
 		crowd:        crowded * int64(runtime.GOMAXPROCS(0)),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
-		conns:        conns.Conns{Most: int64(config.MaxConns)},
 		tunnels:      tunnels{most: int64(config.MaxUpgrades)},
 		noise:        newNoise(config.Logger),
 		started:      make(chan struct{}),
@@ -85,6 +84,10 @@ func New(config Config) (*Gateway, error) {
 		}
 		g.identity = id
 	}
+	g.conns = conns.New(conns.Options{
+		Name: "gateway", Most: config.MaxConns, PerAddress: config.MaxConnsPerAddress, Exempt: g.identity.IsProxy,
+		Descriptors: config.Descriptors, Logger: config.Logger,
+	})
 	if config.Via != "" {
 		g.via = []string{"1.1 " + config.Via}
 	}
@@ -123,6 +126,7 @@ func (g *Gateway) makeRoutes() error {
 			}
 			rt.servers = append(rt.servers, s)
 		}
+		rt.uploads.most = rt.uploadsPerClient()
 		all[i] = rt
 	}
 	g.routes = newRoutes(all)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +53,10 @@ func (l *Listener) check(k *checker, field string) {
 type boundedListener struct {
 	net.Listener
 	conns *conns.Conns
-	end   atomic.Int64 // when to stop at the latest, once that is known: nanoseconds since 1970
-	vain  int          // how often in a row nobody was there, after that
+	// proxies are load balancers. How many connections their clients have is known when the PROXY header was read.
+	proxies []netip.Prefix
+	end     atomic.Int64 // when to stop at the latest, once that is known: nanoseconds since 1970
+	vain    int          // how often in a row nobody was there, after that
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -68,10 +71,22 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		l.vain = 0
-		if l.conns.Admit(conn) {
-			return conn, nil
+		if admitted := l.conns.Admit(conn, l.isBalancer(conn.RemoteAddr())); admitted != nil {
+			return admitted, nil
 		}
 	}
+}
+
+func (l *boundedListener) isBalancer(peer net.Addr) bool {
+	if len(l.proxies) == 0 {
+		return false
+	}
+	tcp, ok := peer.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	addr := tcp.AddrPort().Addr().Unmap()
+	return slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // How a listener ends: when nobody has come for quietTime, three times in a row, since on a busy machine a while may pass
@@ -111,5 +126,6 @@ func (g *Gateway) readProxies(l *Listener, inner net.Listener) (net.Listener, er
 	}
 	return proxyproto.NewListener(inner, proxyproto.Config{
 		Trusted: l.ProxyProtocol, Timeout: g.config.HeaderTimeout, Logger: g.noise.log("PROXY protocol"),
+		OnClient: func(balancer net.Conn, client netip.AddrPort) error { return conns.Of(balancer).SetAddr(client.Addr()) },
 	})
 }

@@ -57,6 +57,9 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 	}
 	ex.setFields(r)
 	ex.takeBody(r)
+	if ex.body != nil && !ex.beginUpload(w, r) {
+		return
+	}
 	ctx := r.Context()
 	if total := rt.config.TotalTimeout; total > 0 && ex.hops.upgrade == "" {
 		var cancel context.CancelFunc

@@ -59,6 +59,11 @@ type Route struct {
 	// UpstreamConns is how many connections an upstream may have at once. Who finds none free waits, at most DialTimeout.
 	// Default DefaultUpstreamConns.
 	UpstreamConns int
+	// UploadsPerClient is how many uploads of one client may be under way at once: requests with a body of more than 16 KiB,
+	// or of a length that is not known, which hold a connection of an upstream of HTTP/1.1 until they are received. More are
+	// answered with 429. A client is an address; one of IPv6 counts as its network of 64 bits. Default a quarter of the
+	// connections of all upstreams of the route; below zero any number.
+	UploadsPerClient int
 	// MaxBody is Config.MaxBody for this route. Default that; below zero none.
 	MaxBody int64
 
@@ -184,6 +189,7 @@ func (r *Route) check(k *checker, field string) {
 	between(k, field+".TotalTimeout", r.TotalTimeout, 0, maxDuration)
 	between(k, field+".UpstreamIdle", r.UpstreamIdle, time.Millisecond, maxDuration)
 	between(k, field+".UpstreamConns", r.UpstreamConns, 1, maxCount)
+	between(k, field+".UploadsPerClient", r.UploadsPerClient, -1, maxCount)
 	between(k, field+".Retries", r.Retries, -1, 10)
 	between(k, field+".MaxBody", r.MaxBody, -1, 1<<60)
 	between(k, field+".Ejection.After", r.Ejection.After, -1, maxCount)

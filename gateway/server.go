@@ -18,6 +18,7 @@ type route struct {
 	servers []*upstreamServer
 	next    atomic.Uint32 // whose turn it is
 	stall   time.Duration // how long an upstream may be silent in its answer
+	uploads uploads       // to upstreams of HTTP/1.1
 }
 
 // An upstreamServer is one upstream of one route, and what is known of it.

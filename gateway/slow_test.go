@@ -168,30 +168,6 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
-	up := newRecorder(t)
-	c := before(up.URL)
-	c.MaxConns = 2
-	g := start(t, c)
-	first, r1 := dial(t, g)
-	second, r2 := dial(t, g)
-	send(t, first, lines("GET / HTTP/1.1", "Host: a.example"))
-	receive(t, r1, "GET")
-	send(t, second, lines("GET / HTTP/1.1", "Host: a.example"))
-	receive(t, r2, "GET")
-	if third, err := net.Dial("tcp", addrOf(g)); err == nil { // it may be reset before it is known here
-		defer func() { _ = third.Close() }()
-		_ = third.SetDeadline(time.Now().Add(patience))
-		ends(t, third)
-	}
-	await.True(t, "one is refused", func() bool { s := g.Stats(); return s.Refused == 1 && s.Conns == 2 })
-	_ = first.Close()
-	await.True(t, "there is room", func() bool { return g.Stats().Conns == 1 })
-	fourth, r4 := dial(t, g)
-	send(t, fourth, lines("GET / HTTP/1.1", "Host: a.example"))
-	receive(t, r4, "GET")
-}
-
 // While slow clients hold what they may, others are served as fast as ever.
 func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
 	up := newRecorder(t)

@@ -31,7 +31,10 @@ type Observation struct {
 // Stats are a gateway's figures: those that count, since it was made.
 type Stats struct {
 	// Conns is how many connections of clients there are, Accepted how many there were, and Refused how many were too many.
-	Conns, Accepted, Refused int64
+	// Reclaimed is how many were closed, while they served no request, to make room for others.
+	Conns, Accepted, Refused, Reclaimed int64
+	// UploadsRefused is how many requests were refused because their client had too many uploads under way.
+	UploadsRefused int64
 	// InFlight is how many requests are being served, and Requests how many there were.
 	InFlight, Requests int64
 	// Answers is how many there were by their class: Answers[2] those from 200 to 299. Answers[0] are the requests that had
@@ -92,14 +95,17 @@ type figures struct {
 	answers     [6]tally
 	retries     tally
 	aborted     atomic.Int64
+	uploads     atomic.Int64 // that were refused
 }
 
 // Stats returns the figures.
 func (g *Gateway) Stats() Stats {
 	f := &g.figures
 	over := f.over.sum() // first, so that what is in flight is never below zero
+	counts := g.conns.Counts()
 	s := Stats{
-		Conns: g.conns.Open(), Accepted: g.conns.Accepted(), Refused: g.conns.Refused(),
+		Conns: g.conns.Open(), Accepted: counts.Accepted, Refused: counts.Refused, Reclaimed: counts.Reclaimed,
+		UploadsRefused: f.uploads.Load(),
 		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
 		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
 		UpgradesIdle: g.tunnels.idled.Load(), UpgradesAged: g.tunnels.aged.Load(), UpgradesCut: g.tunnels.cut.Load(),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/gateway/upstream"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // tunnels are the upgraded connections.
@@ -114,6 +115,10 @@ func (ex *exchange) upgrade(w http.ResponseWriter, r *http.Request, s *upstreamS
 		return upstream.Outcome{}, t.fault(upstream.FaultBusy, "upgrade", errTooManyUpgrades)
 	}
 	defer g.tunnels.now.Add(-1)
+	if !g.conns.TakeDescriptor() { // for the connection to the upstream
+		return upstream.Outcome{}, t.fault(upstream.FaultBusy, "upgrade", errNoDescriptors)
+	}
+	defer g.conns.GiveDescriptor()
 	// Not the request's own context: the server ends that when the connection is no longer its own.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
@@ -151,6 +156,7 @@ func (ex *exchange) upgrade(w http.ResponseWriter, r *http.Request, s *upstreamS
 
 var (
 	errTooManyUpgrades = errors.New("too many connections are upgraded")
+	errNoDescriptors   = errors.New("no file descriptor is left for a connection that is upgraded")
 	errOtherProtocol   = errors.New("the upstream switched to another protocol than it was asked to")
 	errNoConnection    = errors.New("the upstream's connection cannot be written to")
 	errDrained         = errors.New("the gateway is shutting down")
@@ -164,6 +170,9 @@ func (ex *exchange) connect(w http.ResponseWriter, answer *http.Response, back i
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return upstream.Outcome{}, ex.upstream.tunnel.fault(upstream.FaultUpgrade, "take over the client's connection", err)
+	}
+	if place := conns.Of(conn); place != nil {
+		place.SetUpgraded()
 	}
 	outcome.Sent = true
 	ex.wrote, ex.status = true, http.StatusSwitchingProtocols

@@ -93,6 +93,12 @@ func (id *Identifier) ReadCall(c *Call, into *Attributes) {
 	into.pathSent = c.Path
 }
 
+// IsProxy reports whether a peer with this address is believed to forward the requests of others: one of TrustedProxies, or
+// any if only Hops is set.
+func (id *Identifier) IsProxy(addr netip.Addr) bool {
+	return id.config.trusts() && (len(id.trusted) == 0 || id.Trusts(addr))
+}
+
 // Trusts tells whether an address is one of a trusted proxy, by TrustedProxies. It is for those who must know before there
 // is a request.
 func (id *Identifier) Trusts(addr netip.Addr) bool {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -31,6 +32,9 @@ type HTTPConfig struct {
 	TLS *TLS
 	// MaxConns is how many connections may be open at once; more are closed as they come. Default DefaultMaxConns.
 	MaxConns int
+	// Conns bounds the connections of one address and the file descriptors. Default a quarter of MaxConns for an address, but
+	// at least 64, and any number of descriptors.
+	Conns ConnLimits
 	// HeaderTimeout is how long a client may take for the header of a request. Default DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
 	// ReadTimeout is how long a client may take for a whole request. Default DefaultReadTimeout.
@@ -92,7 +96,7 @@ func (c *HTTPConfig) fill() error {
 // begin with it or, over TLS, ask for it.
 type HTTPServer struct {
 	http  *http.Server
-	conns Conns
+	conns *Conns
 	certs *Certificates // nil without TLS
 
 	stopping context.Context //nolint:containedctx // it ends when Shutdown is called
@@ -109,7 +113,7 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	s := &HTTPServer{conns: Conns{Most: int64(c.MaxConns)}, certs: set}
+	s := &HTTPServer{conns: c.Conns.New("api", c.MaxConns, "", c.Logger), certs: set}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -124,7 +128,7 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		MaxHeaderBytes:    c.MaxHeader,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
-		ConnState:         s.state,
+		ConnState:         SetConnState,
 		ConnContext:       withProven,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
@@ -134,10 +138,15 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	return s, nil
 }
 
-// state counts the connections that are over.
-func (s *HTTPServer) state(_ net.Conn, state http.ConnState) {
-	if state == http.StateClosed || state == http.StateHijacked {
-		s.conns.Done()
+// SetConnState is an http.Server's ConnState for connections of Conns: it says which of them are idle.
+func SetConnState(nc net.Conn, state http.ConnState) {
+	conn := conns.Of(nc)
+	switch {
+	case conn == nil:
+	case state == http.StateActive:
+		conn.SetKind(conns.Busy)
+	case state == http.StateIdle:
+		conn.SetKind(conns.Idle)
 	}
 }
 
@@ -169,7 +178,26 @@ func (s *HTTPServer) Shutdown(ctx context.Context) error {
 }
 
 // Conns returns the connections of the server.
-func (s *HTTPServer) Conns() *Conns { return &s.conns }
+func (s *HTTPServer) Conns() *Conns { return s.conns }
 
-// Conns counts the connections of a server, and lets there be so many and no more.
+// Conns are the connections of a server, of which there is a bounded number.
 type Conns = conns.Conns
+
+// ConnLimits bound the connections of a server, besides how many there may be. The zero value has the defaults.
+type ConnLimits struct {
+	// PerAddress is how many connections one address may have; one of IPv6 counts as its network of 64 bits. Default a
+	// quarter of all, but at least 64; below zero any number.
+	PerAddress int
+	// Exempt, if any, reports whether an address may have any number, as a proxy with many clients.
+	Exempt func(netip.Addr) bool
+	// Descriptors are the file descriptors that connections may use. It is for the program of which the server is a part.
+	// Default any number.
+	Descriptors conns.Share
+}
+
+// New returns the connections of a listener with at most so many of them. farewell is sent to those that are refused.
+func (l ConnLimits) New(listener string, most int, farewell string, log *slog.Logger) *Conns {
+	return conns.New(conns.Options{
+		Name: listener, Most: most, PerAddress: l.PerAddress, Exempt: l.Exempt, Descriptors: l.Descriptors, Farewell: farewell, Logger: log,
+	})
+}

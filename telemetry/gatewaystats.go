@@ -8,7 +8,8 @@ import (
 
 // Gateway is the figures of a gateway.
 type Gateway struct {
-	Conns, ConnsRefused                           int64
+	Conns, ConnsRefused, ConnsReclaimed           int64
+	UploadsRefused                                int64
 	InFlight, Requests                            int64
 	Answers                                       [6]int64 // by class of their status; [0] those that had none
 	Retries, Aborted                              int64
@@ -31,7 +32,7 @@ type Upstream struct {
 
 func describeGateway(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		connsDesc, connsRefusedDesc, inFlightDesc, answersDesc, retriesDesc, abortedDesc, upgradesDesc, upgradedDesc, upgradesEndDesc,
+		connsDesc, connsRefusedDesc, connsReclaimedDesc, uploadsRefusedDesc, inFlightDesc, answersDesc, retriesDesc, abortedDesc, upgradesDesc, upgradedDesc, upgradesEndDesc,
 		logDesc, certificatesDesc, upstreamUpDesc, upstreamInFlightDesc, upstreamRequestsDesc, upstreamFailedDesc,
 		upstreamEjectionsDesc, upstreamChecksDesc, upstreamConnsDesc,
 	} {
@@ -42,6 +43,8 @@ func describeGateway(ch chan<- *prometheus.Desc) {
 func (g *Gateway) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(connsDesc, float64(g.Conns))
 	ch <- counter(connsRefusedDesc, g.ConnsRefused)
+	ch <- counter(connsReclaimedDesc, g.ConnsReclaimed)
+	ch <- counter(uploadsRefusedDesc, g.UploadsRefused)
 	ch <- gauge(inFlightDesc, float64(g.InFlight))
 	for class, n := range g.Answers {
 		word := "none"

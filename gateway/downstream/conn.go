@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/gateway/internal/http1"
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // What a connection is doing.
@@ -24,6 +25,7 @@ const (
 	isFresh  uint32 = iota // nothing has come yet
 	isActive               // a request is being read or answered
 	isIdle                 // it waits for the next one
+	isDenied               // so it does, and the last one was denied
 	isClosed               // the server has closed it
 )
 
@@ -31,9 +33,10 @@ const (
 // know when the client hangs up.
 type conn struct {
 	server *Server
-	raw    net.Conn // as accepted
-	rwc    net.Conn // raw, or TLS over it
-	socket *socket  // of raw, if that is what is written to; else nil
+	raw    net.Conn    // as accepted
+	place  *conns.Conn // of raw, if it has one; else nil
+	rwc    net.Conn    // raw, or TLS over it
+	socket *socket     // of raw, if that is what is written to; else nil
 	remote string
 	tls    *tls.ConnectionState
 
@@ -68,7 +71,7 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, raw: nc, rwc: nc, opened: s.now()}
+	c := &conn{server: s, raw: nc, rwc: nc, place: conns.Of(nc), opened: s.now()}
 	c.response.conn, c.response.header = c, make(http.Header, fewFields)
 	c.body = &body{conn: c}
 	c.renew(make(http.Header, fewFields))
@@ -201,7 +204,7 @@ func (c *conn) next() coming {
 			return over
 		}
 	}
-	if !c.state.CompareAndSwap(isIdle, isActive) && !c.state.CompareAndSwap(isFresh, isActive) {
+	if state := c.state.Load(); state == isClosed || !c.state.CompareAndSwap(state, isActive) {
 		return over // it was closed just now
 	}
 	scanned := 0
@@ -377,8 +380,36 @@ func (c *conn) answer() bool {
 	if w.err != nil || w.closes || w.missing() || c.server.ending.Load() {
 		return false
 	}
-	c.state.Store(isIdle)
+	state := isIdle
+	if w.status == http.StatusTooManyRequests {
+		state = isDenied
+	}
+	c.state.Store(state)
 	return true
+}
+
+var _ conns.Holder = (*conn)(nil)
+
+// ConnKind returns what the connection is doing.
+func (c *conn) ConnKind() conns.Kind { return kindOf(c.state.Load()) }
+
+func kindOf(state uint32) conns.Kind {
+	switch state {
+	case isFresh:
+		return conns.Unused
+	case isIdle:
+		return conns.Idle
+	case isDenied:
+		return conns.Denied
+	default:
+		return conns.Busy
+	}
+}
+
+// ClaimConn has the connection serve nothing any more, if it is still of that kind.
+func (c *conn) ClaimConn(kind conns.Kind) bool {
+	state := c.state.Load()
+	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, isClosed)
 }
 
 // isLarge tells whether the last request is so large that its memory is not kept for the next.

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A handover is the listener on which net/http gets its connections.
@@ -57,6 +59,10 @@ func (h *handover) Addr() net.Addr { return h.addr }
 func (c *conn) handOver() bool {
 	c.disarm()
 	c.response.unbound()
+	if c.place != nil {
+		c.place.SetKind(conns.Busy)
+		c.place.SetHolder(nil) // from now on net/http knows what it is doing
+	}
 	to := c.rwc
 	if rest := c.in.bytes(); len(rest) > 0 {
 		again := &replayed{Conn: c.rwc, rest: append([]byte(nil), rest...)}

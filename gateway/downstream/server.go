@@ -136,6 +136,9 @@ func (s *Server) accept(l net.Listener) error {
 
 func (s *Server) open(nc net.Conn) {
 	c := newConn(s, nc)
+	if c.place != nil {
+		c.place.SetHolder(c)
+	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
@@ -199,7 +202,7 @@ func (s *Server) closeIdle() bool {
 		if c.state.Load() == isFresh && now-c.opened < freshTime {
 			continue
 		}
-		if c.state.CompareAndSwap(isFresh, isClosed) || c.state.CompareAndSwap(isIdle, isClosed) {
+		if state := c.state.Load(); state != isActive && state != isClosed && c.state.CompareAndSwap(state, isClosed) {
 			_ = c.raw.Close()
 		}
 	}

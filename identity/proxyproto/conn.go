@@ -121,8 +121,17 @@ func (c *Conn) readHeader() {
 		_ = c.Close()
 		return
 	}
+	if on := c.config.OnClient; on != nil && header.Source.IsValid() {
+		if c.err = on(c.Conn, header.Source); c.err != nil {
+			_ = c.Close()
+			return
+		}
+	}
 	c.header, c.rest = header, rest
 }
+
+// NetConn returns the connection of the load balancer.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // readHeader reads until the header is complete, and returns what it read beyond.
 func readHeader(r io.Reader, most int) (h Header, rest []byte, err error) {

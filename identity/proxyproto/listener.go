@@ -22,6 +22,9 @@ type Config struct {
 	Timeout time.Duration
 	// MaxHeader is how long a header may be, in bytes: 107 to 65551. Default DefaultMaxHeader.
 	MaxHeader int
+	// OnClient, if any, is called with the connection of a balancer and the client that its header names. If it returns an
+	// error, the connection is closed.
+	OnClient func(balancer net.Conn, client netip.AddrPort) error
 	// Logger hears of balancers that send bad headers. Default slog.Default().
 	Logger *slog.Logger
 }

@@ -49,6 +49,9 @@ type Config struct {
 	MaxHeader int
 	// MaxConns is how many connections may be open at once; more are closed as they come. Default service.DefaultMaxConns.
 	MaxConns int
+	// Conns bounds the connections of one address and the file descriptors. Default a quarter of MaxConns for an address, but
+	// at least 64, and any number of descriptors.
+	Conns service.ConnLimits
 	// Parallel is how many requests of one batch or stream are decided at once: 1 for a store in this process, some dozens for
 	// one behind a network. With more than one, requests of the same batch or stream about the same client may be decided in
 	// any order. Default 1.

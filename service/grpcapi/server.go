@@ -35,7 +35,7 @@ type Server struct {
 	tokens   service.Tokens
 	grpc     *grpc.Server
 	health   *health.Server
-	conns    service.Conns
+	conns    *service.Conns
 	certs    *service.Certificates // nil without TLS
 	borrows  bool                  // Config.Store keeps no keys
 	calls    sync.Pool             // of *call
@@ -72,7 +72,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, tokens: tokens, certs: set, health: health.NewServer(),
-		conns: service.Conns{Most: int64(c.MaxConns)}, helpers: make(chan struct{}, maxHelpers),
+		conns: c.Conns.New("grpc", c.MaxConns, "", c.Logger), helpers: make(chan struct{}, maxHelpers),
 	}
 	_, s.borrows = c.Store.(engine.Borrower)
 	s.makePools()
@@ -198,7 +198,7 @@ func (s *Server) SetServing(name string, serving bool) {
 }
 
 // Conns returns the connections of the server.
-func (s *Server) Conns() *service.Conns { return &s.conns }
+func (s *Server) Conns() *service.Conns { return s.conns }
 
 // Serve serves those who connect until Shutdown, and returns nil after that. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
@@ -206,7 +206,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if s.certs != nil {
 		s.running.Go(func() { s.certs.Watch(s.stopping) })
 	}
-	err := s.grpc.Serve(&listener{Listener: s.conns.Listener(l), done: s.conns.Done})
+	err := s.grpc.Serve(&listener{Listener: s.conns.Listener(l)})
 	if s.stopping.Err() != nil && errors.Is(err, grpc.ErrServerStopped) {
 		err = nil
 	}
@@ -234,41 +234,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.grpc.Stop()
 	<-done
 	return ctx.Err()
-}
-
-// A listener tells when its connections are closed.
-type listener struct {
-	net.Listener
-	done func()
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: c, addr: connAddr{Addr: c.RemoteAddr()}, done: l.done}, nil
-}
-
-type conn struct {
-	net.Conn
-	addr connAddr
-	once sync.Once
-	done func()
-}
-
-// A connAddr is the address of a caller. gRPC hands it on with each call, so that the calls of one connection can share
-// what is known about it.
-type connAddr struct {
-	net.Addr
-	proven atomic.Bool // the token was shown on this connection
-}
-
-// RemoteAddr returns a *connAddr.
-func (c *conn) RemoteAddr() net.Addr { return &c.addr }
-
-func (c *conn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.done)
-	return err
 }

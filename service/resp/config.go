@@ -36,6 +36,9 @@ type Config struct {
 	Identity *identity.Identifier
 	// Limits bound what clients can hold.
 	Limits Limits
+	// Conns bounds the connections of one address and the file descriptors. Default a quarter of Limits.Conns for an
+	// address, but at least 64, and any number of descriptors.
+	Conns service.ConnLimits
 	// Version is what INFO says of the program. Default "dev".
 	Version string
 	// Logger hears of faults, and of certificates. Default slog's.

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // A conn is a connection. Its goroutine alone reads and writes it.
@@ -87,6 +89,29 @@ var past = time.Unix(1, 0)
 
 // wake has the connection look why it was woken.
 func (c *conn) wake() { _ = c.net.SetReadDeadline(past) }
+
+var _ conns.Holder = (*conn)(nil)
+
+// silentTicks is for how many ticks a connection must have been silent to be idle. A decision takes less.
+const silentTicks = 3
+
+// ConnKind returns what the connection is doing.
+func (c *conn) ConnKind() conns.Kind {
+	silent := c.server.tick.Load()-c.active.Load() >= silentTicks
+	switch {
+	case !silent || c.expired.Load():
+		return conns.Busy
+	case c.begun.Load() != 0: // nothing came, or a part of a command
+		return conns.Unused
+	default:
+		return conns.Idle
+	}
+}
+
+// ClaimConn reports whether the connection is still of that kind, and has it end.
+func (c *conn) ClaimConn(kind conns.Kind) bool {
+	return c.ConnKind() == kind && c.expired.CompareAndSwap(false, true)
+}
 
 // serve serves the connection to its end.
 func (c *conn) serve() {

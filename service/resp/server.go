@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/service"
 )
 
@@ -45,6 +46,8 @@ type Server struct {
 	failed seldom       // logs failing stores
 	strays seldom       // logs those who speak HTTP
 
+	places *service.Conns // where connections have one
+
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
@@ -57,13 +60,14 @@ type Server struct {
 type counter = atomic.Int64
 
 type counts struct {
-	nextID, accepted, refused, expired, broken             counter
+	nextID, expired, broken                                counter
 	commands, allowed, denied, errors, refusedTokens, oops counter
 }
 
 // Stats is what a Server has done since it was made.
 type Stats struct {
 	Open, Accepted, Refused int64 // connections
+	Reclaimed               int64 // connections that were closed, while they were silent, to make room for others
 	Expired                 int64 // connections that were silent for too long
 	Broken                  int64 // connections that ended with a protocol error
 	Commands                int64 // that were answered
@@ -101,9 +105,12 @@ func New(c Config) (*Server, error) {
 		conns:      map[*conn]struct{}{},
 		stop:       make(chan struct{}),
 	}
+	farewell := "-ERR max number of clients reached\r\n"
 	if set != nil {
 		s.tls = set.Config()
+		farewell = "" // it could not be read
 	}
+	s.places = c.Conns.New("resp", l.Conns, farewell, c.Logger)
 	_, s.borrows = c.Store.(engine.Borrower)
 	s.oneCPU = runtime.GOMAXPROCS(0) == 1
 	s.ready.bind = c.Bind
@@ -124,9 +131,10 @@ func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	open := len(s.conns)
 	s.mu.Unlock()
-	c := &s.counts
+	c, conns := &s.counts, s.places.Counts()
 	return Stats{
-		Open: int64(open), Accepted: c.accepted.Load(), Refused: c.refused.Load(), Expired: c.expired.Load(), Broken: c.broken.Load(),
+		Open: int64(open), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
+		Expired: c.expired.Load(), Broken: c.broken.Load(),
 		Commands: c.commands.Load(), Allowed: c.allowed.Load(), Denied: c.denied.Load(), Errors: c.errors.Load(),
 		RefusedTokens: c.refusedTokens.Load(), StoreFailures: c.oops.Load(),
 	}
@@ -142,9 +150,10 @@ func (s *Server) Serve(l net.Listener) error {
 		return ErrClosed
 	}
 	defer s.forget(l)
+	bounded := s.places.Listener(l)
 	pause := time.Duration(0)
 	for {
-		nc, err := l.Accept()
+		nc, err := bounded.Accept()
 		if err == nil {
 			pause = 0
 			s.welcome(nc)
@@ -211,7 +220,7 @@ func (s *Server) isEnding() bool {
 	return s.ending
 }
 
-// welcome serves a connection, or says why it does not.
+// welcome serves a connection.
 func (s *Server) welcome(nc net.Conn) {
 	plain := nc
 	if s.tls != nil {
@@ -222,22 +231,16 @@ func (s *Server) welcome(nc net.Conn) {
 	now := s.tick.Load()
 	c.active.Store(now)
 	c.begun.Store(now)
+	if place := conns.Of(plain); place != nil {
+		place.SetHolder(c)
+	}
 	s.mu.Lock()
-	full := len(s.conns) >= s.config.Limits.Conns
-	if full || s.ending {
+	if s.ending {
 		s.mu.Unlock()
-		if full {
-			s.counts.refused.Add(1)
-		}
-		if full && s.tls == nil {
-			_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond))         // there is room for a line
-			_, _ = nc.Write([]byte("-ERR max number of clients reached\r\n")) // or not
-		}
 		_ = plain.Close()
 		return
 	}
 	s.conns[c] = struct{}{}
-	s.counts.accepted.Add(1)
 	s.running.Go(c.serve)
 	s.mu.Unlock()
 }

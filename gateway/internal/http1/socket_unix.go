@@ -5,6 +5,8 @@ package http1
 import (
 	"net"
 	"syscall"
+
+	"github.com/headgate/headgate/internal/conns"
 )
 
 // RawConn returns what lies below a connection, nil if that is no socket or could be something around one.
@@ -16,6 +18,8 @@ func RawConn(c net.Conn) syscall.RawConn {
 		raw, err = c.SyscallConn()
 	case *net.UnixConn:
 		raw, err = c.SyscallConn()
+	case *conns.Conn:
+		return RawConn(c.Conn)
 	}
 	if err != nil {
 		return nil

@@ -10,31 +10,32 @@ import (
 // Gateway says where clients connect and who serves them. Its fields are those of gateway.Config, by name, and so are
 // their defaults; the same is true of what is below it.
 type Gateway struct {
-	Listeners       []Listener    `field:"listeners" doc:"Where clients connect, in place of gateway_addr."`
-	Routes          []Route       `field:"routes" doc:"Which upstreams a request goes to: the route with the most specific host and, of these, the longest path."`
-	HeaderTimeout   time.Duration `field:"header_timeout" default:"10s" doc:"How long a client may take for the header of a request, and for the handshake of TLS."`
-	IdleTimeout     time.Duration `field:"idle_timeout" default:"2m" doc:"How long a connection may wait for its next request."`
-	BodyTimeout     time.Duration `field:"body_timeout" default:"30s" doc:"How long a client may be silent while it sends a body."`
-	MinBodyRate     Count         `field:"min_body_rate" default:"128" doc:"How many bytes a second a client must send of a body on the whole, after body_timeout; or off. Streams are free of it."`
-	WriteTimeout    time.Duration `field:"write_timeout" default:"30s" doc:"How long a client may take none of the answer that is there for it."`
-	StreamTimeout   time.Duration `field:"stream_timeout" default:"1h" doc:"How long streams and upgraded connections may be silent."`
-	MaxUpgradeAge   time.Duration `field:"max_upgrade_age" doc:"How long an upgraded connection may last on the whole; set it to the ttl of a limit in flight that counts them. Default: as long as it likes."`
-	MaxHeader       Size          `field:"max_header" default:"64KiB" doc:"How long the header of a request may be. A longer one is answered with 431."`
-	MaxBody         Size          `field:"max_body" doc:"How long the body of a request may be. A longer one is answered with 413. Default: as long as it likes, since bodies are never held in memory."`
-	MaxConns        Count         `field:"max_conns" default:"10000" doc:"How many connections of clients there may be at once. More are closed."`
-	MaxStreams      Count         `field:"max_streams" default:"250" doc:"How many requests one connection of HTTP/2 may have in flight."`
-	MaxUpgrades     Count         `field:"max_upgrades" default:"10000" doc:"How many upgraded connections there may be at once. More are answered with 503."`
-	Upgrades        []string      `field:"upgrades" default:"websocket" doc:"The protocols that clients may switch to."`
-	KeepUnderscores bool          `field:"keep_underscores" default:"false" doc:"Let headers pass whose names hold an underscore. Many services take X_User for X-User."`
-	OnlyFromProxies []string      `field:"only_from_proxies" doc:"Headers that are removed unless a trusted proxy sends them, besides X-Forwarded-* and Forwarded. Default: X-Real-IP, X-Original-URL, X-Original-URI, X-Rewrite-URL, the user_header and the forwarding_header."`
-	SendForwarded   bool          `field:"send_forwarded" default:"false" doc:"Add the header Forwarded (RFC 7239) to every request. Default: only where a trusted proxy has sent one."`
-	Via             string        `field:"via" doc:"The name that is added to the header Via. Default: none, and no Via."`
-	RequestIDHeader string        `field:"request_id_header" default:"X-Request-ID" doc:"The header that has the id of a request, both ways."`
-	DrainDelay      time.Duration `field:"drain_delay" doc:"How long connections are still accepted after /readyz has become 503, so that load balancers see it. Default: none."`
-	DrainLinger     time.Duration `field:"drain_linger" default:"1s" doc:"How long idle connections are then left open, so that a request which is on its way is still answered."`
-	UpgradeGrace    time.Duration `field:"upgrade_grace" default:"10s" doc:"How long upgraded connections stay open after that."`
-	DrainTimeout    time.Duration `field:"drain_timeout" default:"30s" doc:"How long all of it may take, after which what is left is cut off."`
-	AccessLog       *AccessLog    `field:"access_log" doc:"Which requests are logged. Default: none."`
+	Listeners          []Listener    `field:"listeners" doc:"Where clients connect, in place of gateway_addr."`
+	Routes             []Route       `field:"routes" doc:"Which upstreams a request goes to: the route with the most specific host and, of these, the longest path."`
+	HeaderTimeout      time.Duration `field:"header_timeout" default:"10s" doc:"How long a client may take for the header of a request, and for the handshake of TLS."`
+	IdleTimeout        time.Duration `field:"idle_timeout" default:"2m" doc:"How long a connection may wait for its next request."`
+	BodyTimeout        time.Duration `field:"body_timeout" default:"30s" doc:"How long a client may be silent while it sends a body."`
+	MinBodyRate        Count         `field:"min_body_rate" default:"128" doc:"How many bytes a second a client must send of a body on the whole, after body_timeout; or off. Streams are free of it."`
+	WriteTimeout       time.Duration `field:"write_timeout" default:"30s" doc:"How long a client may take none of the answer that is there for it."`
+	StreamTimeout      time.Duration `field:"stream_timeout" default:"1h" doc:"How long streams and upgraded connections may be silent."`
+	MaxUpgradeAge      time.Duration `field:"max_upgrade_age" doc:"How long an upgraded connection may last on the whole; set it to the ttl of a limit in flight that counts them. Default: as long as it likes."`
+	MaxHeader          Size          `field:"max_header" default:"64KiB" doc:"How long the header of a request may be. A longer one is answered with 431."`
+	MaxBody            Size          `field:"max_body" doc:"How long the body of a request may be. A longer one is answered with 413. Default: as long as it likes, since bodies are never held in memory."`
+	MaxConns           Count         `field:"max_conns" default:"10000" doc:"How many connections of clients there may be at once. For more, connections that serve no request are closed, those of the address with the most first; if there are none, the new ones are."`
+	MaxConnsPerAddress Count         `field:"max_conns_per_address" doc:"How many of max_conns one address may have, upgraded ones too, or off. A network of 64 bits counts as one address of IPv6. It does not hold for trusted_proxies and Unix sockets; with proxy_protocol, clients are counted. Default: a quarter of max_conns, but at least 64."`
+	MaxStreams         Count         `field:"max_streams" default:"250" doc:"How many requests one connection of HTTP/2 may have in flight."`
+	MaxUpgrades        Count         `field:"max_upgrades" default:"10000" doc:"How many upgraded connections there may be at once. More are answered with 503."`
+	Upgrades           []string      `field:"upgrades" default:"websocket" doc:"The protocols that clients may switch to."`
+	KeepUnderscores    bool          `field:"keep_underscores" default:"false" doc:"Let headers pass whose names hold an underscore. Many services take X_User for X-User."`
+	OnlyFromProxies    []string      `field:"only_from_proxies" doc:"Headers that are removed unless a trusted proxy sends them, besides X-Forwarded-* and Forwarded. Default: X-Real-IP, X-Original-URL, X-Original-URI, X-Rewrite-URL, the user_header and the forwarding_header."`
+	SendForwarded      bool          `field:"send_forwarded" default:"false" doc:"Add the header Forwarded (RFC 7239) to every request. Default: only where a trusted proxy has sent one."`
+	Via                string        `field:"via" doc:"The name that is added to the header Via. Default: none, and no Via."`
+	RequestIDHeader    string        `field:"request_id_header" default:"X-Request-ID" doc:"The header that has the id of a request, both ways."`
+	DrainDelay         time.Duration `field:"drain_delay" doc:"How long connections are still accepted after /readyz has become 503, so that load balancers see it. Default: none."`
+	DrainLinger        time.Duration `field:"drain_linger" default:"1s" doc:"How long idle connections are then left open, so that a request which is on its way is still answered."`
+	UpgradeGrace       time.Duration `field:"upgrade_grace" default:"10s" doc:"How long upgraded connections stay open after that."`
+	DrainTimeout       time.Duration `field:"drain_timeout" default:"30s" doc:"How long all of it may take, after which what is left is cut off."`
+	AccessLog          *AccessLog    `field:"access_log" doc:"Which requests are logged. Default: none."`
 }
 
 // A Listener is where clients connect.
@@ -70,6 +71,7 @@ type Route struct {
 	TotalTimeout          time.Duration `field:"total_timeout" doc:"How long a request may take on the whole. Default: as long as it likes."`
 	UpstreamIdle          time.Duration `field:"upstream_idle" default:"60s" doc:"How long an unused connection to an upstream is kept. It should be shorter than the upstream's own patience."`
 	UpstreamConns         Count         `field:"upstream_conns" default:"1024" doc:"How many connections an upstream may have at once."`
+	UploadsPerClient      Count         `field:"uploads_per_client" doc:"How many uploads of one client, by address, may be under way at once, or off: requests with a body of more than 16 KiB or of unknown length to upstreams of HTTP/1.1. More are answered with 429. Default: a quarter of the connections of all upstreams."`
 	MaxBody               Size          `field:"max_body" doc:"gateway.max_body for this route, or off for none."`
 	Retries               Count         `field:"retries" default:"1" doc:"On how many other upstreams a request is tried again that one did not take, or off. Only if nothing of it was sent, or it may be repeated."`
 	Health                *Health       `field:"health" doc:"How upstreams are checked. Default: they are not."`

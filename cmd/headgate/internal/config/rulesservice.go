@@ -40,9 +40,14 @@ const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin is for the listener of admin_addr.
 type Admin struct {
-	Hosts []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all below one, or * for all; others are refused, but localhost, IP addresses and the node's own name. Default: any, but for browsers that use a public name without TLS."`
-	TLS   *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all below one, or * for all; others are refused, but localhost, IP addresses and the node's own name. Default: any, but for browsers that use a public name without TLS."`
+	MaxConns           int         `field:"max_conns" default:"20000" doc:"How many connections there may be at once, as service.max_conns. Nodes that follow the rules service have one each."`
+	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not hold for trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
+	TLS                *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
 }
+
+// AdminMaxConns returns how many connections the admin listener may have.
+func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
 
 // A Mode is where the rules of a node come from.
 type Mode int

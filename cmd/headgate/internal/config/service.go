@@ -13,13 +13,14 @@ import (
 
 // Service says more of the decision service than its addresses. What is not given is as the packages of service have it.
 type Service struct {
-	MaxConns int   `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. More are closed as they come."`
-	MaxBody  Size  `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP, or a message of gRPC, may be."`
-	MaxBatch int   `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
-	API      API   `field:"api" doc:"What is said over HTTP."`
-	GRPC     GRPC  `field:"grpc" doc:"What is said over gRPC."`
-	RESP     RESP  `field:"resp" doc:"What is said to clients of Redis."`
-	Envoy    Envoy `field:"envoy" doc:"What is said to Envoys."`
+	MaxConns           int   `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. For more, connections that are idle are closed, those of the address with the most first; if there are none, the new ones are."`
+	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not hold for trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
+	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP, or a message of gRPC, may be."`
+	MaxBatch           int   `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
+	API                API   `field:"api" doc:"What is said over HTTP."`
+	GRPC               GRPC  `field:"grpc" doc:"What is said over gRPC."`
+	RESP               RESP  `field:"resp" doc:"What is said to clients of Redis."`
+	Envoy              Envoy `field:"envoy" doc:"What is said to Envoys."`
 }
 
 // API is for the listener of api_addr.
@@ -74,6 +75,9 @@ func (c *Config) checkService() error {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
 			return c.at("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
 		}
+	}
+	if n := c.Admin.MaxConns; n < 0 || n > 1_000_000 {
+		return c.at("admin.max_conns", strconv.Itoa(n), "1 to 1000000")
 	}
 	if t := c.Service.GRPC.CallTimeout; t != 0 && (t < time.Millisecond || t > time.Hour) {
 		return c.at("service.grpc.call_timeout", t.String(), "1ms to 1h")

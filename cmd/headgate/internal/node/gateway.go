@@ -10,7 +10,7 @@ func measureGateway(g *gateway.Gateway, to *telemetry.Sources) {
 	to.Gateway = func() telemetry.Gateway {
 		f := g.Stats()
 		made := telemetry.Gateway{
-			Conns: f.Conns, ConnsRefused: f.Refused, InFlight: f.InFlight, Requests: f.Requests, Answers: f.Answers,
+			Conns: f.Conns, ConnsRefused: f.Refused, ConnsReclaimed: f.Reclaimed, UploadsRefused: f.UploadsRefused, InFlight: f.InFlight, Requests: f.Requests, Answers: f.Answers,
 			Retries: f.Retries, Aborted: f.Aborted,
 			Upgrades: f.Upgrades, Upgraded: f.Upgraded, UpgradesIdle: f.UpgradesIdle, UpgradesCut: f.UpgradesCut,
 			LogWritten: f.LogWritten, LogDropped: f.LogDropped,

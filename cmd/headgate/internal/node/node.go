@@ -44,21 +44,22 @@ type Node struct {
 	started time.Time
 	state   atomic.Value // telemetry.State
 
-	metrics  *telemetry.Metrics
-	logins   *service.Logins // of all listeners that take tokens
-	stores   *stores
-	company  *company
-	tokens   *jwt.Verifier // nil if there are none
-	identity *identity.Identifier
-	id       string
-	rules    *keeper   // of a file; nil if they are those of a rules service
-	followed *followed // nil if they are those of a file
-	control  *rulesService
-	engine   *engine.Engine
-	gateway  *gateway.Gateway // nil if it is off
-	service  decisionService
-	admin    *server // nil if it is off
-	demo     *server // nil if there is somebody else to send requests to
+	metrics     *telemetry.Metrics
+	logins      *service.Logins // of all listeners that take tokens
+	descriptors descriptors
+	stores      *stores
+	company     *company
+	tokens      *jwt.Verifier // nil if there are none
+	identity    *identity.Identifier
+	id          string
+	rules       *keeper   // of a file; nil if they are those of a rules service
+	followed    *followed // nil if they are those of a file
+	control     *rulesService
+	engine      *engine.Engine
+	gateway     *gateway.Gateway // nil if it is off
+	service     decisionService
+	admin       *server // nil if it is off
+	demo        *server // nil if there is somebody else to send requests to
 
 	hup chan struct{}
 }
@@ -105,6 +106,9 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}
+	if err := n.divideDescriptors(); err != nil {
+		return err
+	}
 	if !n.config.GatewayOff() {
 		if err := n.openGateway(); err != nil {
 			return err
@@ -134,6 +138,7 @@ func (n *Node) openAdmin() error {
 	if n.admin, err = listen("admin", c.AdminAddr, adminHosts(c).guard(handler), n.log); err != nil {
 		return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
 	}
+	n.admin.bound(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.log))
 	if certificates != nil {
 		n.admin.secure(certificates, every, c.AdminMinVersion())
 	} else if n.config.Mode() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
@@ -233,6 +238,7 @@ func (n *Node) openGateway() error {
 	if err != nil {
 		return err
 	}
+	n.descriptors.bound(&settings)
 	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.log
 	if n.gateway, err = gateway.New(settings); err != nil {
 		return err

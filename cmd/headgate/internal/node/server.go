@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/internal/conns"
+	"github.com/headgate/headgate/service"
 )
 
 // A server is one of the small ones beside the gateway.
@@ -19,6 +20,7 @@ type server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
+	conns    *conns.Conns // nil if they are not bounded
 
 	certificates *certs.Set // nil if it has none
 	lookEvery    time.Duration
@@ -39,6 +41,11 @@ func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server,
 		MaxHeaderBytes:    128 << 10,
 		ErrorLog:          slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
 	}}, nil
+}
+
+// bound bounds the connections of the server.
+func (s *server) bound(to *conns.Conns) {
+	s.conns, s.http.ConnState = to, service.SetConnState
 }
 
 // secure has the server speak TLS.
@@ -80,9 +87,13 @@ func (s *server) addr() string { return conns.Join(s.listener.Addr()) }
 
 // serve serves until the server is shut down or closed.
 func (s *server) serve() error {
-	serve := func() error { return s.http.Serve(s.listener) }
+	l := s.listener
+	if s.conns != nil {
+		l = s.conns.Listener(l)
+	}
+	serve := func() error { return s.http.Serve(l) }
 	if s.certificates != nil {
-		serve = func() error { return s.http.ServeTLS(s.listener, "", "") }
+		serve = func() error { return s.http.ServeTLS(l, "", "") }
 	}
 	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", s.name, err)

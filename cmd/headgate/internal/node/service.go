@@ -125,7 +125,8 @@ func (n *Node) openGRPC() (protocolServer, error) {
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins,
 		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
-		MaxConns: settings.MaxConns, Parallel: n.parallel(), Logger: n.log.With("listener", "grpc"),
+		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.parallel(),
+		Logger: n.log.With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
 		c.Store = n.stores.main()
@@ -138,6 +139,11 @@ func (n *Node) openGRPC() (protocolServer, error) {
 	s.SetServing(envoyrls.HealthName, n.service.envoy.Healthy())
 	n.service.grpc = s
 	return s, nil
+}
+
+// connLimits bounds the connections of a listener, besides how many there may be.
+func (n *Node) connLimits(perAddress config.Count) service.ConnLimits {
+	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
 }
 
 // openEnvoy makes what answers Envoys on the listeners of HTTP and gRPC.
@@ -179,7 +185,8 @@ func (n *Node) openAPI() (protocolServer, error) {
 		return nil, err
 	}
 	return service.NewHTTP(service.HTTPConfig{
-		Handler: apiHosts(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns, Logger: log,
+		Handler: apiHosts(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
+		Conns: n.connLimits(settings.MaxConnsPerAddress), Logger: log,
 	})
 }
 
@@ -190,6 +197,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
 		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(), Identity: n.identity,
 		Limits:  resp.Limits{Conns: settings.MaxConns},
+		Conns:   n.connLimits(settings.MaxConnsPerAddress),
 		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
 	}
 	if settings.MaxConns == 0 {
@@ -324,10 +332,11 @@ func (p *protocol) figures() telemetry.Listener {
 	switch s := p.server.(type) {
 	case interface{ Conns() *service.Conns }:
 		c := s.Conns()
-		made.Conns, made.Accepted, made.Refused = c.Open(), c.Accepted(), c.Refused()
+		counts := c.Counts()
+		made.Conns, made.Accepted, made.Refused, made.Reclaimed = c.Open(), counts.Accepted, counts.Refused, counts.Reclaimed
 	case *resp.Server:
 		f := s.Stats()
-		made.Conns, made.Accepted, made.Refused = f.Open, f.Accepted, f.Refused
+		made.Conns, made.Accepted, made.Refused, made.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
 	}
 	return made
 }

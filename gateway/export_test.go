@@ -1,0 +1,10 @@
+package gateway
+
+import "net/netip"
+
+// of returns how many uploads of a client are under way.
+func (u *uploads) of(client netip.Addr) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.under[client]
+}

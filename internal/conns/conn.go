@@ -1,0 +1,191 @@
+package conns
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A Kind says what a connection is doing, and by that, how soon it may be closed to make room for others.
+type Kind uint8
+
+// The kinds, from those that stay to those that go first.
+const (
+	// Busy connections serve a request. They are never closed to make room.
+	Busy Kind = iota
+	// Idle connections wait for the next request.
+	Idle
+	// Unused connections have sent nothing yet. In their first second they count as Busy.
+	Unused
+	// Denied connections are idle, and their last request was denied.
+	Denied
+
+	kinds = iota
+)
+
+// claimed is the state of a connection that is being closed to make room.
+const claimed uint32 = kinds
+
+// unusedFor is how long a new connection may take to send something before it may be closed.
+const unusedFor = time.Second
+
+// A Holder serves a connection and knows its kind better than Conn.SetKind can tell.
+type Holder interface {
+	// ConnKind returns what the connection is doing. It must not wait.
+	ConnKind() Kind
+	// ClaimConn reports whether the connection is still of that kind, and serves no request from now on. It is closed then.
+	// It must not wait.
+	ClaimConn(Kind) bool
+}
+
+// A Conn is a connection that has a place until it is closed.
+type Conn struct {
+	net.Conn
+	conns  *Conns
+	opened time.Duration
+	state  atomic.Uint32 // a Kind, or claimed
+
+	// The rest is guarded by conns.mu.
+	holder             Holder // nil: state says it
+	peer               *peer  // nil when it is removed
+	peerPrev, peerNext *Conn
+	prev, next         *Conn
+	upgraded           bool
+}
+
+// Of returns the Conn below others, such as those of TLS, or nil if there is none.
+func Of(nc net.Conn) *Conn {
+	for {
+		switch c := nc.(type) {
+		case *Conn:
+			return c
+		case interface{ NetConn() net.Conn }:
+			nc = c.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// Close closes the connection and frees its place.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.conns.remove(c)
+	return err
+}
+
+// SetHolder says who knows the kind of the connection; nil for SetKind. Until it is called, SetKind does.
+func (c *Conn) SetHolder(h Holder) {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	c.holder = h
+}
+
+// SetKind says what the connection is doing.
+func (c *Conn) SetKind(k Kind) {
+	for {
+		before := c.state.Load()
+		if before == claimed || before == uint32(k) || c.state.CompareAndSwap(before, uint32(k)) {
+			return
+		}
+	}
+}
+
+// kind returns what the connection is doing. conns.mu is held.
+func (c *Conn) kind(now time.Duration) Kind {
+	k := Busy
+	switch {
+	case c.upgraded:
+	case c.holder != nil:
+		k = c.holder.ConnKind()
+	default:
+		if state := c.state.Load(); state < claimed {
+			k = Kind(state)
+		}
+	}
+	if k == Unused && now-c.opened < unusedFor {
+		return Busy
+	}
+	return k
+}
+
+// claim reports whether the connection can be closed. conns.mu is held.
+func (c *Conn) claim(k Kind) bool {
+	if c.holder != nil {
+		return c.holder.ClaimConn(k)
+	}
+	return c.state.CompareAndSwap(uint32(k), claimed)
+}
+
+// ErrTooMany is returned by SetAddr for an address that has too many connections.
+var ErrTooMany = errors.New("too many connections of this address")
+
+// SetAddr says which address the connection really comes from, as a load balancer says. The error is ErrTooMany if that has
+// too many; the caller closes the connection then.
+func (c *Conn) SetAddr(addr netip.Addr) error {
+	addr = addr.Unmap().WithZone("")
+	s := c.conns
+	if !addr.IsValid() || s.options.Exempt != nil && s.options.Exempt(addr) {
+		return nil
+	}
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.peer == nil {
+		return nil // it is closed
+	}
+	to := s.peer(Network(addr))
+	if to == c.peer {
+		return nil
+	}
+	if to.count >= s.options.PerAddress && !s.reclaim(to, now) {
+		s.drop(to)
+		s.counts.Refused++
+		s.note(addressFull, to.addr, to.count)
+		return ErrTooMany
+	}
+	if c.peer != nil { // else it was closed meanwhile
+		s.leavePeer(c)
+		s.joinPeer(c, s.peer(to.addr))
+	}
+	return nil
+}
+
+// SetUpgraded says that the connection no longer serves requests. It counts among those of its address, and no longer among
+// those of the listener.
+func (c *Conn) SetUpgraded() {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	if c.peer != nil && !c.upgraded {
+		c.upgraded = true
+		c.conns.open--
+	}
+}
+
+var (
+	_ syscall.Conn  = (*Conn)(nil)
+	_ io.ReaderFrom = (*Conn)(nil)
+)
+
+// SyscallConn is that of the connection below.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	if raw, ok := c.Conn.(syscall.Conn); ok {
+		return raw.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// CloseWrite ends what is sent, where the connection below can do that.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// ReadFrom sends what it reads, by sendfile where the connection below can do that.
+func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
