@@ -256,6 +256,7 @@ func NewGossip(lo LedgerOptions, o GossipOptions) (*Gossip, error) {
 	if g.ledger, err = NewLedger(lo); err != nil {
 		return nil, err
 	}
+	g.ledger.self = g.self.id()
 	g.herald = newHerald(g.clock, o.OnEvent)
 	open := o.Mesh
 	if open == nil {

@@ -46,6 +46,9 @@ func (e ear) Hear(packet []byte) {
 	if ok {
 		g.spread.pass(packet, from)
 	}
+	if g.spread.hurried.Swap(false) {
+		g.spread.hurry()
+	}
 }
 
 // hear takes in a packet. It returns whose it is, and whether it is to be passed on.
@@ -76,11 +79,21 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 		h.outdated.Add(1)
 		return "", false
 	}
-	c, first := h.others.of(name, head.from.Incarnation, g.clock.Now())
+	now := g.clock.Now()
+	c, first := h.others.of(name, head.from.Incarnation, now)
 	c.begin(head.from.Incarnation)
 	if first || c.latest == 0 {
 		g.spread.newcomer.Store(true)
 	}
+	if head.kind == asking {
+		g.spread.asked.Store(true)
+		g.spread.hurried.Store(true)
+	}
+	if !first && head.number > c.newest+missedRounds && now-c.heard >= g.missedAfter() {
+		g.spread.missed.Store(true)
+		g.spread.hurried.Store(true)
+	}
+	c.heard = now
 	if head.number != 0 && c.again(head.number) {
 		h.duplicates.Add(1)
 		return "", false
@@ -93,6 +106,9 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 	if err != nil {
 		g.refuse(err)
 		return "", false
+	}
+	if len(h.scratch) > 0 {
+		g.spread.heardNews.Store(int64(now))
 	}
 	h.tallies = h.tallies[:0]
 	for i := range h.scratch {

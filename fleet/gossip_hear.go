@@ -135,7 +135,6 @@ type correspondents map[string]*correspondent
 // of returns the one of that name, and whether it is new.
 func (cs correspondents) of(name []byte, incarnation uint64, now time.Duration) (c *correspondent, first bool) {
 	if c := cs[string(name)]; c != nil {
-		c.heard = now
 		return c, false
 	}
 	if len(cs) >= maxCorrespondents {

@@ -23,7 +23,7 @@ const (
 	// nickSpan is how many nicknames in a row a host remembers of another.
 	nickSpan = 4096
 	// About how long tallies are in a packet.
-	wholeSize, shortSize = 32, 8
+	wholeSize, shortSize = 38, 13
 	// keptFor is how long a key is remembered that was told often enough and is not hot.
 	keptFor = time.Second
 )

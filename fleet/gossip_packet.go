@@ -2,9 +2,6 @@ package fleet
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"math"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -14,7 +11,7 @@ import (
 //
 //	version   1 byte    what comes before number is the same in all versions, so that one can tell whose packet it is
 //	hops      1 byte    how many more times it may be passed on
-//	kind      1 byte    news, or a farewell, which ends after the date
+//	kind      1 byte    news, news of a host that asks to be told all, or a farewell, which ends after the date
 //	fleet     8 bytes   a hash of the cluster's name and secret
 //	host      8 bytes   incarnation, then its name with the length before it
 //	number    varint    counts the packets of an incarnation
@@ -22,17 +19,19 @@ import (
 //	date      varint    of the host, by its own clock, when it wrote this, µs since 1970
 //	limits    varint how many, then each: algorithm, flags, count, and what the flags announce
 //	whole     varint how many, then each: key 16 bytes, place in limits and flags, start µs, total, level, and what the
-//	          flags announce: nickname, window, offset
-//	short     varint how many, then each: nickname less the one before, total, level
+//	          flags announce: nickname, window, offset, and a sum
+//	short     varint how many, then each: nickname less the one before, total, level, and a sum
 //
-// A tally takes about 28 bytes whole. A key that keeps changing gets a nickname that later tallies use instead of all that
-// stays the same: these take about 6. Nicknames count up and never mean another key, so that a host that has missed the
+// A sum is: what it is more than the total, digest 2 bytes, a byte of flags and the part of a unit that has drained.
+//
+// A tally takes about 34 bytes whole. A key that keeps changing gets a nickname that later tallies use instead of all that
+// stays the same: these take about 12. Nicknames count up and never mean another key, so that a host that has missed the
 // meaning of one can only fail to understand it.
 //
 // Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
 // keys the chance that any two share a counter is below 10^-20.
 const (
-	packetVersion = 2
+	packetVersion = 3
 	// maxPacket keeps a packet, with what memberlist and IP put around it, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket   = 1300
@@ -50,6 +49,7 @@ type packetKind uint8
 const (
 	news packetKind = iota
 	farewell
+	asking
 )
 
 // A header is what a packet says before its tallies.
@@ -108,6 +108,7 @@ func (l *letter) add(t *told) bool {
 		l.short = binary.AppendUvarint(l.short, t.nick-l.last)
 		l.short = appendUnits(l.short, t.tally.Total)
 		l.short = appendUnits(l.short, t.tally.Level)
+		l.short = appendSum(l.short, &t.tally)
 	} else {
 		place := l.place(&t.tally.Limit)
 		l.whole = appendWhole(l.whole, t, place)
@@ -131,6 +132,7 @@ const (
 	hasWindow
 	hasOffset
 	wasReset
+	hasSum
 	wholeFlags
 )
 
@@ -148,6 +150,9 @@ func appendWhole(b []byte, t *told, place int) []byte {
 	if t.tally.Reset {
 		flags |= wasReset
 	}
+	if t.tally.sure {
+		flags |= hasSum
+	}
 	b = append(b, t.tally.Key[:]...)
 	b = binary.AppendUvarint(b, uint64(place)*wholeFlags|flags)
 	b = appendMicros(b, t.tally.Start)
@@ -162,7 +167,29 @@ func appendWhole(b []byte, t *told, place int) []byte {
 	if t.tally.Offset != 0 {
 		b = appendUnits(b, t.tally.Offset)
 	}
+	if t.tally.sure {
+		b = appendSum(b, &t.tally)
+	}
 	return b
+}
+
+// What the last byte of a sum says beside the part of a unit.
+const (
+	isRecent = unitParts << iota
+	isSure
+)
+
+func appendSum(b []byte, t *Tally) []byte {
+	b = binary.AppendVarint(b, t.sum-t.Total)
+	b = binary.LittleEndian.AppendUint16(b, t.digest)
+	rest := t.part % unitParts
+	if t.sure {
+		rest |= isSure
+	}
+	if t.recent {
+		rest |= isRecent
+	}
+	return append(b, rest)
 }
 
 // place returns where in the dictionary a limit is.
@@ -232,182 +259,3 @@ func appendMicros(b []byte, d time.Duration) []byte {
 
 // appendUnits appends a number of units, of which there are none below zero.
 func appendUnits(b []byte, n int64) []byte { return binary.AppendUvarint(b, uint64(max(n, 0))) }
-
-// Why a packet is not read.
-var (
-	errTorn    = errors.New("it ends too soon or has something that makes no sense")
-	errVersion = errors.New("it is of another version")
-)
-
-// A reader takes a packet apart. What it is given may be anything.
-type reader struct {
-	rest []byte
-	torn bool
-}
-
-func (r *reader) byte() byte {
-	if len(r.rest) == 0 {
-		r.torn = true
-		return 0
-	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
-	return b
-}
-
-func (r *reader) bytes(n int) []byte {
-	if n > len(r.rest) {
-		r.torn, r.rest = true, nil
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) word() uint64 {
-	if b := r.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (r *reader) uvarint() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	if size <= 0 {
-		r.torn, r.rest = true, nil
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
-}
-
-// count returns a number of things to come, each of which takes at least so many bytes.
-func (r *reader) count(most, least int) int {
-	n := r.uvarint()
-	if n > uint64(most) || n*uint64(least) > uint64(len(r.rest)) {
-		r.torn, r.rest = true, nil
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) units() int64 {
-	n := r.uvarint()
-	if n > math.MaxInt64 {
-		r.torn = true
-		return 0
-	}
-	return int64(n)
-}
-
-func (r *reader) micros() time.Duration {
-	n := r.uvarint()
-	if n > math.MaxInt64/uint64(time.Microsecond) {
-		r.torn = true
-		return 0
-	}
-	return time.Duration(n) * time.Microsecond
-}
-
-func (r *reader) limit() headgate.Limit {
-	l := headgate.Limit{Algorithm: headgate.Algorithm(r.byte())}
-	flags := r.byte()
-	if flags >= limitFlags {
-		r.torn = true
-	}
-	l.Count = r.units()
-	l.Period = r.micros()
-	if flags&hasBurst != 0 {
-		l.Burst = r.units()
-	}
-	if flags&hasBuckets != 0 {
-		l.Buckets = int(min(r.uvarint(), headgate.MaxBuckets+1)) // more is refused by Validate
-	}
-	if flags&hasTTL != 0 {
-		l.TTL = r.micros()
-	}
-	l.Staggered = flags&isStaggered != 0
-	return l
-}
-
-// header reads what stands before the tallies. The name is that of the packet, to be copied if it is kept.
-func (r *reader) header() (h header, name []byte, err error) {
-	version := r.byte()
-	h.hops = r.byte()
-	h.kind = packetKind(r.byte())
-	h.fleet = r.word()
-	h.from.Incarnation = r.word()
-	size := int(r.byte())
-	name = r.bytes(size)
-	if version != packetVersion && !r.torn && size <= maxHostName {
-		return h, name, fmt.Errorf("%w: %d, want %d", errVersion, version, packetVersion)
-	}
-	h.number = r.uvarint()
-	h.uptime = r.micros()
-	h.date = r.micros()
-	if r.torn || size == 0 || size > maxHostName || h.kind > farewell {
-		return h, nil, errTorn
-	}
-	return h, name, nil
-}
-
-// tallies reads the rest of a packet into dst. Limits must be such that a Limiter takes them.
-func (r *reader) tallies(dst []told, limits []headgate.Limit) ([]told, []headgate.Limit, error) {
-	limits = limits[:0]
-	for range r.count(maxLimits, 4) {
-		l := r.limit()
-		if r.torn || l.Validate() != nil {
-			return dst, limits, errTorn
-		}
-		limits = append(limits, l)
-	}
-	for range r.count(maxTallies, 20) {
-		t := r.whole(limits)
-		if r.torn {
-			return dst, limits, errTorn
-		}
-		dst = append(dst, t)
-	}
-	nick := uint64(0)
-	for range r.count(maxTallies, 3) {
-		step := r.uvarint()
-		nick += step
-		t := told{nick: nick, short: true}
-		t.tally.Total = r.units()
-		t.tally.Level = r.units()
-		if r.torn || step == 0 || nick < step {
-			return dst, limits, errTorn
-		}
-		dst = append(dst, t)
-	}
-	if r.torn || len(r.rest) > 0 {
-		return dst, limits, errTorn
-	}
-	return dst, limits, nil
-}
-
-// whole reads one whole tally.
-func (r *reader) whole(limits []headgate.Limit) (t told) {
-	copy(t.tally.Key[:], r.bytes(len(t.tally.Key)))
-	flags := r.uvarint()
-	if place := flags / wholeFlags; place < uint64(len(limits)) {
-		t.tally.Limit = limits[place]
-	} else {
-		r.torn = true
-	}
-	t.tally.Start = r.micros()
-	t.tally.Total = r.units()
-	t.tally.Level = r.units()
-	if flags&hasNick != 0 {
-		t.nick = r.uvarint()
-	}
-	if flags&hasWindow != 0 {
-		t.tally.Window = r.units()
-	}
-	if flags&hasOffset != 0 {
-		t.tally.Offset = r.units()
-	}
-	t.tally.Reset = flags&wasReset != 0
-	return t
-}

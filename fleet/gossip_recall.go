@@ -12,8 +12,10 @@ import (
 const (
 	// recallKeys is how many keys are told again when a host has come, and now and then.
 	recallKeys = 8192
-	// recallPause is how long it takes at least until they are told once more, and recallEvery at most.
+	// recallPause is how long it takes at least until they are told once more, askedPause if a host asks for it, and recallEvery
+	// at most.
 	recallPause = 5 * time.Second
+	askedPause  = time.Second
 	recallEvery = time.Minute
 )
 
@@ -32,6 +34,9 @@ type ranking struct {
 
 func (r *ranking) add(t *Tally) {
 	permil := min(t.Level, headgate.MaxCount*(1+headgate.MaxDebt)) * 1000 / t.Limit.Capacity()
+	if t.recent {
+		permil++ // somebody may not know how much of it has drained
+	}
 	if permil <= r.least { // as good as new, or not among them
 		return
 	}
@@ -100,16 +105,24 @@ func (h *hearing) keys() (keys []Key) {
 type recall struct {
 	keys    []Key
 	wanted  bool
+	asked   bool // by a host that may have missed something
 	last    time.Duration
 	tallies []Tally
 }
 
 // due begins anew if it is time.
 func (r *recall) due(g *Gossip, now time.Duration) {
-	if len(r.keys) > 0 || now-r.last < recallPause || !r.wanted && now-r.last < recallEvery {
+	pause := recallEvery
+	switch {
+	case r.asked:
+		pause = askedPause
+	case r.wanted:
+		pause = recallPause
+	}
+	if len(r.keys) > 0 || now-r.last < pause {
 		return
 	}
-	r.keys, r.wanted, r.last = g.hottest(recallKeys, false), false, now
+	r.keys, r.wanted, r.asked, r.last = g.hottest(recallKeys, false), false, false, now
 }
 
 // next puts up to n keys among what is to be told.

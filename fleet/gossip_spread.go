@@ -26,6 +26,12 @@ type spreader struct {
 	others budget // what it passes on
 	// newcomer is set when a host is heard for the first time. It knows no nicknames, and not what was told before.
 	newcomer atomic.Bool
+	// asked is set when a host asks to be told all.
+	asked atomic.Bool
+	// missed is set when this host did not hear another for some rounds. It then asks to be told all.
+	missed atomic.Bool
+	// hurried is set when the next round should come at once.
+	hurried atomic.Bool
 
 	mu      sync.Mutex // held for a round
 	closed  bool
@@ -38,9 +44,14 @@ type spreader struct {
 	recall  recall
 	letter  letter
 	packets [][]byte
+	due     time.Duration // when this round was to be
+	asks    int           // in how many more rounds this host asks to be told all
 	seen    int           // how many others there were in the last round
 	uptime  time.Duration // when this round began to look at what there is
 	spoke   time.Duration // when a packet was last sent; 0 if there is somebody who has heard none
+	told    time.Duration // when one that was not empty was
+
+	heardNews atomic.Int64 // by the clock: when a packet that was not empty last came
 
 	passing sync.Mutex // held for passing on
 	relay   []byte
@@ -71,7 +82,19 @@ func (s *spreader) wait() {
 		return
 	}
 	interval := s.gossip.options.Interval
-	s.timer = s.gossip.clock.AfterFunc(interval*9/10+time.Duration(s.gossip.pick(int(interval/5)+1)), s.round)
+	pause := interval*9/10 + time.Duration(s.gossip.pick(int(interval/5)+1))
+	s.due = s.gossip.clock.Now() + pause
+	s.timer = s.gossip.clock.AfterFunc(pause, s.round)
+}
+
+// hurry has the next round come at once.
+func (s *spreader) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && s.timer != nil && s.timer.Stop() {
+		s.due = s.gossip.clock.Now()
+		s.timer = s.gossip.clock.AfterFunc(0, s.round)
+	}
 }
 
 // round tells what has changed.
@@ -80,6 +103,9 @@ func (s *spreader) round() {
 	defer s.mu.Unlock()
 	if s.closed {
 		return
+	}
+	if s.missed.Swap(false) || s.gossip.clock.Now()-s.due >= s.gossip.missedAfter() {
+		s.asks = timesAsked
 	}
 	s.tell()
 	s.gossip.tidy()
@@ -92,7 +118,9 @@ func (s *spreader) tell() {
 	others := s.gossip.roster.others()
 	now := s.gossip.clock.Now()
 	s.uptime = s.gossip.ledger.Uptime()
-	if s.newcomer.Swap(false) || len(others) > s.seen {
+	asked := s.asked.Swap(false)
+	s.recall.asked = s.recall.asked || asked
+	if s.newcomer.Swap(false) || asked || len(others) > s.seen {
 		s.out.epoch++
 		s.recall.wanted = true
 		s.spoke = 0
@@ -115,19 +143,37 @@ func (s *spreader) tell() {
 		s.recall.wanted = true // when there is room again
 	}
 	s.write(hops)
-	if len(s.packets) == 0 && (s.spoke == 0 || now-s.spoke >= quietFor(len(others))) {
-		s.begin(hops, news) // there is nothing but the date to tell
+	if len(s.packets) == 0 && (s.spoke == 0 || s.asks > 0 || now-s.spoke >= s.quietFor(len(others), now)) {
+		s.begin(hops) // there is nothing but the date to tell
 		s.seal()
 	}
 	if len(s.packets) > 0 {
 		s.spoke = max(1, now)
+		s.asks = max(0, s.asks-1)
+	}
+	if len(s.chosen) > 0 {
+		s.told = now
 	}
 	s.send(others, copies, cost, now)
 }
 
-// quietFor is how long a host is silent at most, so that others know its date: longer in a large fleet, where all that is said
-// goes through everyone.
-func quietFor(others int) time.Duration { return dateEvery * time.Duration(1+others/8) }
+// quietFor is how long a host is silent at most, so that others know its date, and that they have missed nothing: not at all
+// while keys are in use, and longer in a large fleet, where all that is said goes through everyone.
+func (s *spreader) quietFor(others int, now time.Duration) time.Duration {
+	if now-max(s.told, time.Duration(s.heardNews.Load())) < recentFor && others < s.gossip.options.MeshSize {
+		return 0
+	}
+	return dateEvery * time.Duration(1+others/8)
+}
+
+// missedAfter is after how long without a word of a host, or of this host's own, something was missed.
+func (g *Gossip) missedAfter() time.Duration { return missedRounds * g.options.Interval }
+
+const (
+	missedRounds = 10
+	// timesAsked is how often a host asks to be told all: a packet may be lost.
+	timesAsked = 3
+)
 
 // listenOnly takes changes that nobody is there to hear for told, so that the ledger can forget them in time. Who comes is
 // told what there is then.
@@ -172,7 +218,7 @@ func (s *spreader) gather(now time.Duration, size int) {
 	}
 	s.changes = ledger.Changes(s.changes[:0], want)
 	for i := range s.changes {
-		s.out.put(&s.changes[i], false, s.uptime, now)
+		s.out.put(&s.changes[i], s.changes[i].speak, s.uptime, now)
 	}
 	if spare := size/wholeSize/2 - s.out.waiting(); spare > 0 {
 		s.recall.due(s.gossip, now)
@@ -198,7 +244,7 @@ func (s *spreader) refresh() {
 func (s *spreader) write(hops uint8) {
 	s.packets = s.packets[:0]
 	for rest := s.chosen; len(rest) > 0; {
-		s.begin(hops, news)
+		s.begin(hops)
 		n := 0
 		for n < len(rest) && s.letter.add(rest[n]) {
 			n++
@@ -211,7 +257,15 @@ func (s *spreader) write(hops uint8) {
 	}
 }
 
-func (s *spreader) begin(hops uint8, kind packetKind) {
+func (s *spreader) begin(hops uint8) {
+	kind := news
+	if s.asks > 0 {
+		kind = asking
+	}
+	s.beginKind(hops, kind)
+}
+
+func (s *spreader) beginKind(hops uint8, kind packetKind) {
 	s.number++
 	s.letter.begin(&header{
 		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
@@ -300,7 +354,7 @@ func (s *spreader) close() {
 	hops, _, _ := s.shape(len(others))
 	s.packets = s.packets[:0]
 	for range farewells {
-		s.begin(hops, farewell)
+		s.beginKind(hops, farewell)
 		s.packets = append(s.packets, slices.Clone(s.letter.head))
 	}
 	s.send(others, len(others), len(others), now)

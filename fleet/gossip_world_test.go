@@ -32,8 +32,46 @@ type gossipWorld struct {
 
 type worldHost struct {
 	*Gossip
-	name string
-	mesh *worldMesh
+	name  string
+	mesh  *worldMesh
+	clock *worldClock
+}
+
+// A worldClock is the clock of one host, whose timers and packets wait while it is stalled.
+type worldClock struct {
+	world   *gossipWorld
+	stalled bool
+	waiting []func()
+}
+
+// Now implements Clock.
+func (c *worldClock) Now() time.Duration { return c.world.now }
+
+// AfterFunc implements Clock.
+func (c *worldClock) AfterFunc(d time.Duration, f func()) Timer {
+	return c.world.AfterFunc(d, func() { c.do(f) })
+}
+
+// do calls f, or has it wait until the host goes on.
+func (c *worldClock) do(f func()) {
+	if c.stalled {
+		c.waiting = append(c.waiting, f)
+		return
+	}
+	f()
+}
+
+// stall stops a host, as SIGSTOP does.
+func (h *worldHost) stall() { h.clock.stalled = true }
+
+// goOn lets a stalled host go on: all that waited happens at once.
+func (h *worldHost) goOn() {
+	h.clock.stalled = false
+	waiting := h.clock.waiting
+	h.clock.waiting = nil
+	for _, f := range waiting {
+		f()
+	}
 }
 
 type worldMesh struct {
@@ -120,8 +158,8 @@ func (w *gossipWorld) every(d time.Duration, f func() bool) {
 // host starts a host and lets it and the others know each other.
 func (w *gossipWorld) host(name string, change func(*LedgerOptions, *GossipOptions)) *worldHost {
 	w.t.Helper()
-	h := &worldHost{name: name}
-	lo := LedgerOptions{Secret: []byte("a secret of the world"), Clock: w, Epoch: time.Unix(1_700_000_000, 0)}
+	h := &worldHost{name: name, clock: &worldClock{world: w}}
+	lo := LedgerOptions{Secret: []byte("a secret of the world"), Clock: h.clock, Epoch: time.Unix(1_700_000_000, 0)}
 	o := GossipOptions{
 		Name:    name,
 		Random:  rand.NewPCG(w.random.Uint64(), 1),
@@ -191,7 +229,7 @@ func (m *worldMesh) Send(to string, packet []byte) error {
 		// Some overtake others.
 		w.AfterFunc(w.delay+time.Duration(w.random.Int64N(int64(w.delay/5)+1)), func() {
 			if h := w.hosts[to]; h != nil && !h.mesh.closed {
-				h.mesh.to.Hear(p)
+				h.clock.do(func() { h.mesh.to.Hear(p) })
 			}
 		})
 	}

@@ -46,7 +46,7 @@ var _ headgate.Limiter = (*Ledger)(nil)
 //
 // # Memory
 //
-// A key takes about 400 bytes, and 80 for each peer that consumed of it, of at most [MaxPeers]. There are at most
+// A key takes about 400 bytes, and 96 for each peer that consumed of it, of at most [MaxPeers]. There are at most
 // Options.MaxKeys. Those that are as good as new and have nothing left to tell are dropped as time goes; if all places are
 // taken, one that has the least left to remember makes room, but never one whose latest decision was a denial; if there is
 // nobody else the new key is refused with headgate.ErrFull.
@@ -61,6 +61,7 @@ type Ledger struct {
 	epoch   int64         // µs since 1970 when the clock was at 0
 	ahead   atomic.Int64  // µs: by how much the date that windows go by is ahead of that
 	began   time.Duration // by the clock
+	self    uint64        // stands for this node in digests; 0 if peers do not compare sums
 	plans   algorithm.Cache[*plan]
 	closed  atomic.Bool
 

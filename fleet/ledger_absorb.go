@@ -18,13 +18,14 @@ const MaxPeers = 255
 // A record that is heard of for the first time is all news if it is younger than our own account; else we are the
 // newcomer, and begin where the peer is.
 func (l *Ledger) Absorb(from Peer, uptime time.Duration, tallies []Tally) {
-	if len(tallies) == 0 || l.closed.Load() {
+	if l.closed.Load() {
 		return
 	}
 	now := l.now()
-	place, gen := l.peers.place(from, now.micros)
-	lag := l.peers.lag(place, now.uptime, uptime)
-	late := lag + l.options.Lag/4 // at the most, as a rule
+	a := arrival{uptime: uptime}
+	a.place, a.gen = l.peers.place(from, now.micros)
+	a.lag = l.peers.lag(a.place, now.uptime, uptime)
+	a.late = a.lag + l.options.Lag/4
 	for i := range tallies {
 		t := &tallies[i]
 		if why := t.wrong(uptime); why != "" {
@@ -33,17 +34,25 @@ func (l *Ledger) Absorb(from Peer, uptime time.Duration, tallies []Tally) {
 		}
 		sh := l.shardOf(&t.Key)
 		sh.mu.Lock()
-		why := l.absorb(sh, t, place, gen, uptime, late, now)
+		why := l.absorb(sh, t, &a, now)
 		sh.mu.Unlock()
 		if why != "" {
 			l.refuse(from, t, why, now)
 		}
 		age := t.Age
 		if age == 0 {
-			age = lag
+			age = a.lag
 		}
 		l.counters.heard(age, now.clock)
 	}
+}
+
+// An arrival is how tallies came.
+type arrival struct {
+	place     int32 // of the peer
+	gen       uint32
+	uptime    time.Duration // of the peer's ledger when it wrote them
+	lag, late time.Duration // how late they are, at the least and, as a rule, at the most
 }
 
 // wrong says what cannot be true whatever is known.
@@ -69,8 +78,8 @@ const (
 )
 
 // absorb heeds one tally, and says why if it does not in all.
-func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, late time.Duration, now moment) (why string) {
-	age := max(0, uptime-t.Start) + t.Age
+func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string) {
+	age := max(0, a.uptime-t.Start) + t.Age
 	r := sh.records[t.Key]
 	if r == nil {
 		if r, why = l.introduce(sh, t, age, now); r == nil {
@@ -80,9 +89,13 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 	if !r.plan.shared {
 		return whyNoLimit
 	}
+	if r.at(now)-r.heardAt >= recentFor.Microseconds() {
+		r.guess = 0 // nobody has taken it back
+	}
 	r.heardAt = r.at(now)
 	l.roll(r, now)
-	s, first := r.peer(place, gen, l)
+	s, first := r.peer(a.place, a.gen, l)
+	heard := t
 	t, why = r.believed(t, first, age)
 	known := s.total
 	switch {
@@ -90,14 +103,14 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 		if t.Reset && age < now.uptime-r.born+l.options.Lag {
 			r.reset(now)
 		}
-		known = l.meet(r, t, first, age, late, now)
+		known = l.meet(r, s, t, first, age, a.late, now)
 		if first {
 			s.waste, s.heard = 0, r.at(now)-min(age, l.watch(r, now)).Microseconds()
 		}
 		s.leaped = false
 	case t.Start < s.start:
 		return "" // it was late, and its record has ended
-	case t.Total < known && uptime < s.said:
+	case t.Total < known && a.uptime < s.said:
 		return "" // it was late
 	case t.Total < known:
 		s.leaped = false // it says what can be true again
@@ -114,22 +127,31 @@ func (l *Ledger) absorb(sh *shard, t *Tally, place int32, gen uint32, uptime, la
 			news = 0 // it was charged when it was first said
 		}
 	}
-	if news > 0 {
-		l.heed(r, s, t, news, age, now)
+	switch {
+	case !t.recent:
+		s.recentAt = 0
+	case t.Total > s.total || t.Start > s.start:
+		s.recentAt = r.at(now) - a.lag.Microseconds()
 	}
 	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
-	s.start, s.total, s.heard, s.waste, s.leaped = t.Start, known+news, r.at(now), r.waste, leaped
+	s.start, s.total, s.heard, s.leaped = t.Start, known+news, r.at(now), leaped
 	s.past, s.ahead = r.plan.windowed() && t.Window < r.window, r.plan.windowed() && t.Window > r.window
+	if leaped || t != heard || !l.agree(sh, r, s, t, news, a.lag, now) {
+		l.heed(r, s, t, news, age, a.lag, now)
+	}
 	if r.carries() && t.Window == r.window {
 		r.carryMore(t.Carried, now)
 	}
-	if !first && uptime >= s.said && r.plan.leaks() {
+	// What was wasted since this was written may be what it has no news of yet.
+	s.waste = max(min(s.waste, r.waste), r.waste-a.lag.Microseconds())
+	if !first && a.uptime >= s.said && r.plan.leaks() {
+		late := a.late
 		if t.Age > 0 {
 			late = t.Age
 		}
 		l.level(sh, r, s, t, late, now)
 	}
-	s.said = max(uptime, s.said)
+	s.said = max(a.uptime, s.said)
 	return why
 }
 
@@ -166,8 +188,9 @@ func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (
 		l.counters.unheard.Add(1)
 		return nil, ""
 	}
-	// Before, the counter stood full.
-	r.waste = min(age, l.watch(r, now)).Microseconds()
+	if l.self == 0 {
+		r.waste = min(age, l.watch(r, now)).Microseconds() // before, the bucket was empty
+	}
 	return r, ""
 }
 
@@ -183,10 +206,19 @@ func (l *Ledger) watch(r *record, now moment) time.Duration {
 }
 
 // heed charges news.
-func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duration, now moment) {
+func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age, lag time.Duration, now moment) {
+	if news <= 0 {
+		return
+	}
 	l.counters.absorbed.Add(news)
 	if !r.plan.windowed() {
-		l.chargeNews(r, news-r.used(s, t, news, age), r.window, now)
+		used := r.used(s, t, news, age, max(t.Age, lag))
+		if l.self != 0 {
+			r.guessed(used)
+		} else {
+			r.waste -= r.plan.timeFor(used)
+		}
+		l.chargeNews(r, news-used, r.window, now)
 		return
 	}
 	switch w := r.plan.window(t.Window); {
@@ -201,17 +233,15 @@ func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duratio
 	}
 }
 
-// used returns how much of the news has leaked while this node's own counter stood full, and takes it off its waste. What
-// the peer says is still there has not.
-func (r *record) used(s *seen, t *Tally, news int64, age time.Duration) int64 {
-	waste := min(r.waste-s.waste, age.Microseconds())
+// used returns how much of the news has drained while this node's own bucket was empty. What the peer says is still there has
+// not.
+func (r *record) used(s *seen, t *Tally, news int64, age, late time.Duration) int64 {
+	waste := min(r.waste-s.waste-int64(r.guess), age.Microseconds())
 	if waste <= 0 {
 		return 0
 	}
-	still := t.Level - r.plan.unitsIn(t.Age.Microseconds(), t.Level)
-	leaked := r.plan.unitsIn(waste, max(0, news-max(0, still)))
-	r.waste -= r.plan.timeFor(leaked)
-	return leaked
+	still := t.Level - r.plan.unitsIn(late.Microseconds(), t.Level)
+	return r.plan.unitsIn(waste, max(0, news-max(0, still)))
 }
 
 // chargeNews charges what others consumed in a window, now or when it may be.

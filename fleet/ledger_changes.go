@@ -50,8 +50,11 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 				break
 			}
 			l.roll(r, now)
-			dst = append(dst, r.tell(now))
-			r.class, r.told, r.speak, r.exchanged = none, r.total, false, r.at(now)
+			dst = append(dst, l.tell(r, now))
+			r.class, r.told, r.speak = none, r.total, false
+			if l.self == 0 {
+				r.exchanged = r.at(now)
+			}
 			if l.fresh(r, now) {
 				sh.stay(r, soon)
 			}
@@ -108,7 +111,7 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 		sh.mu.Lock()
 		if r := sh.records[keys[i]]; r != nil && r.plan.shared {
 			l.roll(r, now)
-			dst = append(dst, r.tell(now))
+			dst = append(dst, l.tell(r, now))
 		}
 		sh.mu.Unlock()
 	}
@@ -134,7 +137,7 @@ func (l *Ledger) walk(sh *shard, now moment, f func(Tally) bool) bool {
 			continue
 		}
 		l.roll(r, now)
-		if !f(r.tell(now)) {
+		if !f(l.tell(r, now)) {
 			return false
 		}
 	}

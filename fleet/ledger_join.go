@@ -23,7 +23,7 @@ import (
 // begins at their level just so.
 
 // meet begins an account of a peer, or of a new record of one, and returns how much of its total is counted already.
-func (l *Ledger) meet(r *record, t *Tally, first bool, age, late time.Duration, now moment) (known int64) {
+func (l *Ledger) meet(r *record, s *seen, t *Tally, first bool, age, late time.Duration, now moment) (known int64) {
 	if !first || !r.plan.leaks() && !l.beganIn(r, t, now) {
 		return 0
 	}
@@ -32,12 +32,13 @@ func (l *Ledger) meet(r *record, t *Tally, first bool, age, late time.Duration, 
 	r.oldest = min(r.oldest, began)
 	r.void = r.void || t.Reset
 	newcomer := age > l.watch(r, now)
-	if newcomer && r.leaked(now) > 0 { // times matter, and they are not known any better
+	if newcomer && l.self == 0 && r.leaked(now) > 0 { // times matter, and they are not known any better
 		newcomer = age > l.watch(r, now)+l.options.Lag
 	}
 	if newcomer {
 		l.join(r, t, late, now)
 		r.joined = at
+		r.unsure, s.older = r.plan.leaks() && l.self != 0, true
 		return t.Total
 	}
 	return r.counted(t.Total, began, now)

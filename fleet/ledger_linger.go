@@ -38,7 +38,7 @@ func (sh *shard) stay(r *record, gap int8) {
 		return
 	}
 	sh.leave(r)
-	r.gap, r.spot = gap, len(sh.linger[gap])
+	r.gap, r.spot = gap, int32(len(sh.linger[gap]))
 	sh.linger[gap] = append(sh.linger[gap], r)
 }
 

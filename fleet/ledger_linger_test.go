@@ -15,7 +15,7 @@ func (h *host) lingering() (entries int) {
 		sh := &h.shards[i]
 		for gap, list := range sh.linger {
 			for spot, r := range list {
-				if sh.records[r.key] != r || int(r.gap) != gap || r.spot != spot {
+				if sh.records[r.key] != r || int(r.gap) != gap || int(r.spot) != spot {
 					h.Fatalf("in place %d of gap %d: a record that is gone, or says that it is in place %d of gap %d", spot, gap, r.spot, r.gap)
 				}
 				entries++

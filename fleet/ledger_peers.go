@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +13,36 @@ type peers struct {
 	mu     sync.Mutex
 	byPeer map[Peer]int32
 	places []peerPlace
+	marked atomic.Pointer[[]peerMark]
+}
+
+// A peerMark is what digests need of a place.
+type peerMark struct {
+	gen uint32
+	id  uint64 // of the peer; 0 if another incarnation of it has followed
+}
+
+// marks returns those of all places. They are not to be changed.
+func (p *peers) marks() []peerMark {
+	if m := p.marked.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+// mark notes the peer at a place, and that it follows others of its name.
+func (p *peers) mark(i int, of Peer) {
+	marks := slices.Clone(p.marks())
+	for len(marks) < len(p.places) {
+		marks = append(marks, peerMark{})
+	}
+	for j := range p.places {
+		if p.places[j].peer.Name == of.Name {
+			marks[j].id = 0
+		}
+	}
+	marks[i] = peerMark{gen: p.places[i].gen, id: of.id()}
+	p.marked.Store(&marks)
 }
 
 type peerPlace struct {
@@ -49,6 +81,7 @@ func (p *peers) place(of Peer, now int64) (int32, uint32) {
 	}
 	p.places[i] = peerPlace{peer: of, gen: p.places[i].gen + 1, heard: now, ahead: 1 << 62}
 	p.byPeer[of] = int32(i)
+	p.mark(i, of)
 	return int32(i), p.places[i].gen
 }
 

@@ -12,7 +12,7 @@ type record struct {
 	// What every decision needs comes first, in two lines of the cache.
 	plan    *plan
 	emptyAt int64 // when all that was consumed will have leaked, or has
-	waste   int64 // for how long nothing has leaked since, less what was used of it
+	waste   int64 // for how long the bucket was empty; see used
 	total   int64 // consumed since start
 	told    int64 // of total
 	askedAt int64 // when somebody last wanted to consume
@@ -29,16 +29,18 @@ type record struct {
 	// unlearned is set while it is not known what others consumed; see learning.
 	unlearned bool
 	void      bool    // the key was reset: totals say more than what counts
+	unsure    bool    // a level of others was taken over by guess; see agree
+	guess     int32   // µs; see guessed
 	here      counter // what counts as consumed, by any node
 
 	key    Key
 	alone  *counter // what this node consumed by itself, if LocalCap bounds that
-	place  int      // in the shard's list
+	place  int32    // in the shard's list
+	spot   int32    // in the list it lingers in
 	offset int64    // by how much its clock is behind, if the limit is staggered
 
 	born    time.Duration // uptime
 	heardAt int64         // when others were last heard of it
-	spot    int           // in the list it lingers in
 
 	start  time.Duration // uptime
 	window int64
@@ -57,15 +59,22 @@ type record struct {
 	carried, before int64
 	seen            []seen
 
-	exchanged int64   // when others were last asked for it; 0 if they have not answered yet
+	// exchanged is when others were last asked for it, 0 if they have not answered yet; if peers compare sums, when they were last
+	// told that it grew.
+	exchanged int64
 	lookup    *lookup // what decisions wait for; nil if none does
 
 	oldest int64 // when the first record began of all that were heard of, and this one
 	joined int64 // when a level of others was last taken over; 0 if never
 
-	// What another limiter decided, for Region: of what check, what counted as consumed, and when.
-	check                  *headgate.Check
-	elsewhere, elsewhereAt int64
+	region *regional // nil if no other limiter decides
+}
+
+// A regional is what another limiter decided, for Region.
+type regional struct {
+	check headgate.Check
+	level int64 // what counted as consumed
+	at    int64 // when
 }
 
 // at returns a moment by the record's clock.
@@ -94,10 +103,16 @@ func (l *Ledger) roll(r *record, now moment) {
 			r.settle(now)
 		}
 	case r.plan.leaks():
+		if r.guess > 0 && at > r.emptyAt {
+			r.guess -= int32(min(at-r.emptyAt, int64(r.guess))) // so much has drained
+		}
+		if r.owed > 0 && at > r.emptyAt {
+			r.drainOwed(at)
+		}
 		if at > r.emptyAt {
 			r.waste += at - r.emptyAt
 			r.emptyAt = at
-			r.over = 0
+			r.over, r.unsure = 0, false
 			if r.total > 0 && r.told == r.total && at-r.askedAt >= l.options.Idle.Microseconds() {
 				r.restart(now)
 			}
@@ -106,6 +121,18 @@ func (l *Ledger) roll(r *record, now moment) {
 			r.settle(now)
 		}
 	}
+}
+
+// drainOwed has what is owed drain since the bucket was empty, as if it had been in there.
+func (r *record) drainOwed(at int64) {
+	drained := r.plan.unitsIn(at-r.emptyAt, r.owed)
+	r.owed -= drained
+	r.emptyAt += r.plan.timeFor(drained)
+	r.here = counter{}
+	d := r.here.charge(r.plan, r.emptyAt, min(r.owed, headgate.MaxCount))
+	r.owed -= d.Receipt.Units
+	r.emptyAt += r.plan.timeFor(d.Receipt.Units)
+	r.changedAt = at
 }
 
 // settle charges what is owed as far as the debt may go.
@@ -133,7 +160,7 @@ func (r *record) reset(now moment) {
 	r.carried, r.before = 0, 0
 	r.emptyAt, r.waste = r.at(now), 0
 	for i := range r.seen {
-		r.seen[i].waste = 0
+		r.seen[i].waste, r.seen[i].level = 0, 0
 	}
 }
 
@@ -287,12 +314,16 @@ func (r *record) drained(now moment) bool {
 }
 
 // tell returns what to tell of a record, and notes that others may know it.
-func (r *record) tell(now moment) Tally {
+func (l *Ledger) tell(r *record, now moment) Tally {
 	if r.toldAt == 0 && r.total > 0 {
 		r.toldAt = r.at(now)
 	}
+	if l.self != 0 && r.total != r.sent {
+		r.exchanged = r.at(now)
+	}
 	t := r.tally(now)
 	t.sent, r.sent = r.sent, r.total
+	l.describeSum(&t, r, now)
 	return t
 }
 

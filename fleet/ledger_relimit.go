@@ -45,8 +45,10 @@ func (l *Ledger) changeRate(r *record, old *plan, now moment) {
 		last = max(last, r.askedAt)
 	}
 	last = min(last, at)
-	r.elsewhere -= old.unitsIn(last-r.elsewhereAt, max(0, r.elsewhere))
-	r.elsewhereAt = max(last, r.elsewhereAt)
+	if g := r.region; g != nil {
+		g.level -= old.unitsIn(last-g.at, max(0, g.level))
+		g.at = max(last, g.at)
+	}
 	if r.here.carry(old, r.plan, last, at) {
 		r.emptyAt = last + r.here.decide(r.plan, last, 0).ResetAfter.Microseconds()
 	}
@@ -90,6 +92,10 @@ func (l *Ledger) under(r *record, p *plan, now moment) *record {
 		alone := *r.alone
 		alone.state = slices.Clone(r.alone.state)
 		other.alone = &alone
+	}
+	if r.region != nil {
+		region := *r.region
+		other.region = &region
 	}
 	l.arrive(&other, p, now)
 	return &other

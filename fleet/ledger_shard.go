@@ -58,10 +58,13 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 		l.counters.full.Add(1)
 		return nil, headgate.ErrFull
 	}
-	r := &record{key: key, plan: p, place: len(sh.list), offset: offset, born: now.uptime, class: none, gap: none, ahead: now.ahead}
+	r := &record{key: key, plan: p, place: int32(len(sh.list)), offset: offset, born: now.uptime, class: none, gap: none, ahead: now.ahead}
 	r.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.heardAt, r.askedAt, r.emptyAt, r.oldest = at, at, at, at
+	if l.self != 0 {
+		r.waste = l.watch(r, now).Microseconds() // it was empty until now
+	}
 	if p.windowed() {
 		r.window = p.window(at)
 	}

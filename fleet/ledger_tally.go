@@ -48,6 +48,12 @@ type Tally struct {
 	// was added.
 	unlearned, all bool
 	born           time.Duration
+	// sum is how many units the sender counts in recent records, see agree, and digest says which those are. sure tells that
+	// both are to go by, and recent that the record that Total is of is among them.
+	sum          int64
+	digest       uint16
+	part         uint8 // of the last unit of Level has drained, in 64ths
+	sure, recent bool
 }
 
 // A Peer is another node, or one incarnation of it: a node that starts again begins with nothing consumed.
@@ -65,6 +71,8 @@ type seen struct {
 	said  time.Duration // the peer's uptime when it said so
 	// waste and heard are what the record's waste and time were when the peer was last heard of.
 	waste, heard int64
+	recentAt     int64 // when it was last heard to have grown, if it is recent; see agree
+	level        int64 // what the record's waste was when the levels were last the same
 
 	// least and most are by how much the peer was above us, in all that was heard of it since a time; see level.
 	least, most, since int64
@@ -72,4 +80,5 @@ type seen struct {
 	leaped             bool // the latest total was one that cannot be
 	past               bool // it was of a window that was over
 	ahead              bool // it was of a window that had not begun here
+	older              bool // its record is older than what this node has heard
 }

@@ -21,7 +21,7 @@ func (l *Ledger) witness(c *headgate.Check, k *witnessKey, d *headgate.Decision)
 	}
 	l.arrive(r, p, now)
 	l.touch(sh, r, now)
-	r.elsewhere, r.elsewhereAt = p.Capacity()-d.Remaining, r.at(now)
+	r.region.level, r.region.at = p.Capacity()-d.Remaining, r.at(now)
 	if units := d.Receipt.Units; units > 0 {
 		own := l.charge(r, units, now)
 		r.emptied(&own, now)
@@ -48,8 +48,11 @@ func (l *Ledger) witnessed(sh *shard, c *headgate.Check, k *witnessKey, now mome
 			return nil, err
 		}
 	}
-	if r.check == nil || r.check.Limit != c.Limit {
-		r.check = &headgate.Check{
+	if r.region == nil {
+		r.region = &regional{}
+	}
+	if r.region.check.Limit != c.Limit {
+		r.region.check = headgate.Check{
 			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure, Safe: c.Safe,
 		}
 	}
@@ -100,8 +103,8 @@ func (l *Ledger) standing(key Key, d *headgate.Decision) {
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.check != nil {
-		r.elsewhere, r.elsewhereAt = r.plan.Capacity()-d.Remaining, r.at(now)
+	if r := sh.records[key]; r != nil && r.region != nil {
+		r.region.level, r.region.at = r.plan.Capacity()-d.Remaining, r.at(now)
 	}
 }
 
@@ -126,8 +129,8 @@ func (l *Ledger) checkOf(key Key) (headgate.Check, bool) {
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.check != nil {
-		return *r.check, true
+	if r := sh.records[key]; r != nil && r.region != nil {
+		return r.region.check, true
 	}
 	return headgate.Check{}, false
 }
@@ -142,9 +145,12 @@ func (l *Ledger) levelOf(key Key) (*plan, int64) {
 	if r == nil {
 		return nil, 0
 	}
-	level := r.elsewhere
+	if r.region == nil {
+		return r.plan, 0
+	}
+	level := r.region.level
 	if r.plan.leaks() {
-		level -= r.plan.unitsIn(r.at(now)-r.elsewhereAt, max(0, level))
+		level -= r.plan.unitsIn(r.at(now)-r.region.at, max(0, level))
 	}
 	return r.plan, max(0, level)
 }

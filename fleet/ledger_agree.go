@@ -1,0 +1,172 @@
+package fleet
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Peers that count the same units agree on the level of a bucket, whatever each of them missed in between.
+//
+// Of G units consumed by all nodes, F have drained: the level is G − F. A node that hears of units late has a smaller G for a
+// while. Its bucket may be empty meanwhile and drain nothing, so its F is never larger than it should be: of two nodes, the
+// one with the larger F is right. So a tally carries the sum of all units that its sender counts, beside the level. The
+// difference is the sender's F, and the receiver takes the larger of the two.
+//
+// Sums are comparable only if they are of the same records: a tally also carries a digest of those. Records that have not grown
+// for recentFor are left out on all nodes, so that nodes that joined later, or dropped what was empty, have the same.
+//
+// A peer cannot lower a level at will: F can have grown by no more than what would have drained while the bucket was empty.
+
+// recentFor is for how long after a node told that its record grew that counts in sums and digests.
+const recentFor = 5 * time.Second
+
+// digestOf returns a number that stands for a peer, or for a record of it.
+func digestOf(peer uint64, start time.Duration) uint16 {
+	x := (peer ^ uint64(start/time.Microsecond)) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	return uint16(x >> 48)
+}
+
+// id returns a number that stands for a peer. It is not 0.
+func (p Peer) id() uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(p.Name)) // does not fail
+	return (h.Sum64() ^ p.Incarnation) | 1
+}
+
+// account returns the sum of the units that this node counts in recent records, its own and those of peers, and a digest
+// of the records.
+func (l *Ledger) account(r *record, now moment) (sum int64, digest uint16) {
+	since := r.at(now) - recentFor.Microseconds()
+	if r.recent(now) {
+		if r.returned {
+			r.makeGood(0, r.at(now))
+		}
+		sum, digest = r.total-r.back, digestOf(l.self, r.start)
+	}
+	marks := l.peers.marks()
+	for i := range r.seen {
+		s := &r.seen[i]
+		if s.total == 0 || s.recentAt < since {
+			continue
+		}
+		if mark := &marks[s.peer]; mark.gen == s.gen && mark.id != 0 {
+			sum += s.total
+			digest ^= digestOf(mark.id, s.start)
+		}
+	}
+	return sum, digest
+}
+
+// recent reports whether what this node consumed counts in sums and digests.
+func (r *record) recent(now moment) bool {
+	return r.total > 0 && (r.total != r.sent || r.at(now)-r.exchanged <= recentFor.Microseconds())
+}
+
+// describeSum adds to a tally what peers compare.
+func (l *Ledger) describeSum(t *Tally, r *record, now moment) {
+	if l.self == 0 || !r.plan.leaks() {
+		return
+	}
+	if r.guess > 0 {
+		t.Level = r.plan.unitsOf(r.drain(now) + int64(r.guess))
+	}
+	t.part = r.partDrained(t.Level, now)
+	t.sum, t.digest = l.account(r, now)
+	t.sure, t.recent = !r.unsure, r.recent(now)
+}
+
+// agree charges news from a peer that counts the same records, and takes over how much the peer says has drained if that is
+// more. It reports whether the peer does.
+func (l *Ledger) agree(sh *shard, r *record, s *seen, t *Tally, news int64, lag time.Duration, now moment) bool {
+	if l.self == 0 || !t.sure || !r.plan.leaks() || t.Limit != r.plan.limit {
+		return false
+	}
+	sum, digest := l.account(r, now)
+	if digest != t.digest {
+		return false
+	}
+	l.counters.absorbed.Add(news)
+	// Levels are in the time that they take to drain, to the part of a unit.
+	level, guess := r.drain(now), int64(r.guess)
+	r.guess = 0
+	theirs := max(0, r.plan.timeFor(t.Level)-r.plan.timeOf(t.part)+r.plan.timeFor(sum-t.sum)-r.plan.timeFor(t.sum-sum))
+	target := level + guess + r.plan.timeFor(news)
+	over := target - theirs
+	var credit int64
+	switch {
+	case r.unsure && s.older:
+		r.unsure, r.joined = false, 0
+		credit = over
+	case over > 0:
+		credit = min(over, max(0, r.waste-s.level))
+		s.level += credit
+	}
+	if credit == 0 && guess == 0 {
+		l.chargeNews(r, news, r.window, now)
+	} else {
+		r.setDrain(target-credit, now)
+	}
+	if over -= credit; over <= 0 {
+		s.level = max(s.level, r.waste-lag.Microseconds())
+	}
+	if r.plan.unitsIn(-over, 2) > 1 {
+		r.speak = true // the peer may have missed something
+		l.changed(sh, r)
+	}
+	return true
+}
+
+// A guess is how much was taken off the level for what has drained elsewhere while this node's bucket was empty, as far as this
+// node can tell from what it heard of others. It is taken back when a peer that counts the same records tells how much it was,
+// and for true when the bucket would have been empty without it, or nothing was heard for recentFor. Others are told the level
+// without it.
+
+// maxGuess is how much may be taken back, in µs.
+const maxGuess = 1_000_000_000
+
+// guessed notes that so many units were taken off.
+func (r *record) guessed(units int64) {
+	if units > 0 {
+		r.guess = int32(min(int64(r.guess)+r.plan.timeFor(units), maxGuess))
+	}
+}
+
+// drain returns how long it takes until a bucket is empty, in µs.
+func (r *record) drain(now moment) int64 {
+	return max(0, r.emptyAt-r.at(now)) + r.plan.timeFor(r.owed)
+}
+
+// setDrain has a bucket be empty after so many µs.
+func (r *record) setDrain(micros int64, now moment) {
+	at := r.at(now)
+	units := r.plan.unitsOf(micros)
+	r.here = counter{}
+	d := r.here.charge(r.plan, at-(r.plan.timeFor(units)-micros), min(units, headgate.MaxCount))
+	r.owed, r.owedOf = max(0, units-d.Receipt.Units), r.window
+	r.emptyAt = at + micros - r.plan.timeFor(r.owed)
+	r.changedAt = at
+}
+
+// unitsOf returns how many units drain in a time, a started one counted as a whole.
+func (p *plan) unitsOf(micros int64) int64 {
+	units := p.unitsIn(micros, headgate.MaxCount)
+	if p.timeFor(units) < micros {
+		units++
+	}
+	return units
+}
+
+// unitParts is in how many parts of a unit levels are told.
+const unitParts = 64
+
+// partDrained returns how much of the last unit of a level has drained.
+func (r *record) partDrained(level int64, now moment) uint8 {
+	rest := r.plan.timeFor(level) - r.drain(now) - int64(r.guess)
+	return uint8(r.plan.unitsIn(unitParts*rest, unitParts-1))
+}
+
+// timeOf returns how long a part of a unit takes to drain, in µs.
+func (p *plan) timeOf(part uint8) int64 { return p.timeFor(int64(part)) / unitParts }
