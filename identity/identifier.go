@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/cipher"
 	"crypto/rand"
 	"net/http"
 	"net/netip"
@@ -19,6 +20,7 @@ type Identifier struct {
 	names    headerNames
 	texts    networkTexts
 	hasher   *hasher
+	sealer   cipher.AEAD // nil if no Secret was given
 }
 
 // New returns an Identifier. The error is that of Config.Validate.
@@ -48,6 +50,9 @@ func New(config Config) (*Identifier, error) {
 	if len(secret) == 0 {
 		secret = make([]byte, 32)
 		_, _ = rand.Read(secret) // never fails
+	}
+	if len(config.Secret) > 0 {
+		id.sealer = newSealer(secret)
 	}
 	id.config.Secret = nil
 	id.hasher = newHasher(secret)

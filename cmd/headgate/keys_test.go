@@ -85,10 +85,10 @@ func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
 	nodes[1].signal(syscall.SIGKILL)
 	nodes[1].wait()
 	out, errs, code := s.run("", "keys", "get", "user=acme")
-	if code != exitError || !strings.Contains(errs, "node n2: it did not answer") || !strings.Contains(fields(out), "10 of 10 now n1 -") {
+	if code != exitError || !strings.Contains(errs, "node n2: it refused the connection") || !strings.Contains(fields(out), "10 of 10 now n1 -") {
 		t.Errorf("with a node that was killed: exit %d, %s%s; want 1, what n1 has, and that n2 did not answer", code, out, errs)
 	}
-	s.refuses(exitError, "node n2: it did not answer", "keys", "reset", "user=acme")
+	s.refuses(exitError, "node n2: it refused the connection", "keys", "reset", "user=acme")
 }
 
 // What is left in a store that cannot be asked is unknown: nothing is made up, and the reason is told.

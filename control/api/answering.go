@@ -21,6 +21,9 @@ type question struct {
 	Node       string            `json:"node"` // who is asked
 	Namespace  string            `json:"namespace"`
 	Attributes map[string]string `json:"attributes"`
+	// Sealed are attributes that may be secrets, in JSON, encrypted for those who have the fleet's secret: with no more than the token
+	// of a node, nobody reads them.
+	Sealed []byte `json:"sealed,omitempty"`
 	// Rules are those to look at, all that count the client if there are none. Named tells that one that is not there is missed.
 	Rules []string `json:"rules,omitempty"`
 	Named bool     `json:"named,omitempty"`
@@ -28,6 +31,46 @@ type question struct {
 	Reset bool `json:"reset,omitempty"`
 	// Once is by chance, so that no two questions are the same.
 	Once string `json:"once"`
+}
+
+// seal encrypts the attributes that may be secrets.
+func (q *question) seal(id *identity.Identifier) error {
+	open, secret := make(map[string]string), make(map[string]string)
+	for name, value := range q.Attributes {
+		if mayBeSecret(name) {
+			secret[name] = value
+		} else {
+			open[name] = value
+		}
+	}
+	if len(secret) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(secret)
+	if err != nil {
+		return err
+	}
+	sealed, ok := id.Seal(text)
+	if !ok {
+		return errNoSecret
+	}
+	q.Attributes, q.Sealed = open, sealed
+	return nil
+}
+
+// unseal puts back the attributes that were sealed.
+func (q *question) unseal(id *identity.Identifier) error {
+	if q.Sealed == nil {
+		return nil
+	}
+	text, err := id.Unseal(q.Sealed)
+	if err != nil {
+		return err
+	}
+	if q.Attributes == nil {
+		q.Attributes = make(map[string]string)
+	}
+	return json.Unmarshal(text, &q.Attributes)
 }
 
 // An answer is what a node says to it.
@@ -177,6 +220,9 @@ func (a *Answerer) answer(w http.ResponseWriter, r *http.Request) (*answer, erro
 	}
 	if q.Namespace != a.namespace {
 		return nil, fail(http.StatusNotFound, "The rules in force here are those of the namespace %s.", a.namespace)
+	}
+	if err := q.unseal(a.identity); err != nil {
+		return nil, fail(http.StatusForbidden, "The question cannot be read: %v.", err)
 	}
 	var who identity.Attributes
 	if err := a.identity.ReadValues(identity.Values{Attributes: q.Attributes}, &who); err != nil {

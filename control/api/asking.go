@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -40,7 +41,10 @@ const (
 )
 
 // An asker asks nodes.
-type asker struct{ client *http.Client }
+type asker struct {
+	client   *http.Client
+	identity *identity.Identifier
+}
 
 func newAsker(c *Config) *asker {
 	dialer := &net.Dialer{Timeout: nodeTime, Control: func(_, address string, _ syscall.RawConn) error {
@@ -52,7 +56,7 @@ func newAsker(c *Config) *asker {
 		}
 		return nil
 	}}
-	return &asker{&http.Client{
+	return &asker{identity: c.Identifier, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSClientConfig: c.NodeTLS, TLSHandshakeTimeout: nodeTime, ResponseHeaderTimeout: nodeTime,
@@ -73,8 +77,12 @@ var (
 	errNoAnswer = errors.New("it did not answer as a node does")
 	errTooLong  = fmt.Errorf("its answer is longer than %d MB", maxAnswer>>20)
 	errUnknown  = errors.New("it does not know clients by these attributes")
-	errOthers   = errors.New("not asked: those that share its store do not answer")
-	errRefused  = errors.New("it refused the question: it was started anew just now, or its clock is minutes off")
+	errNoSecret = errors.New("not asked: values that may be secret, such as API keys, are sent to nodes only if all have the same --key-secret-file")
+
+	errOtherSecret = errors.New("it has another --key-secret-file, so it cannot read which client is meant")
+
+	errOthers  = errors.New("not asked: those that share its store do not answer")
+	errRefused = errors.New("it refused the question: it was started anew just now, or its clock is minutes off")
 )
 
 // ask asks one node. Of what it answers nothing is told but what a node says: the address may be anybody's.
@@ -82,6 +90,9 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 	ctx, cancel := context.WithTimeout(ctx, nodeTime)
 	defer cancel()
 	q.Node, q.Once = n.ID, newSecret()[:16]
+	if err := q.seal(a.identity); err != nil {
+		return nil, err
+	}
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -99,17 +110,15 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 	case ctx.Err() != nil, errors.As(err, &late) && late.Timeout():
 		return nil, errTooLate
 	case err != nil:
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return nil, fmt.Errorf("it did not answer: %w", err)
+		return nil, faultOf(err)
 	}
 	defer func() { _ = got.Body.Close() }()
 	switch got.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized:
 		return nil, errRefused
+	case http.StatusForbidden:
+		return nil, errOtherSecret
 	case http.StatusUnprocessableEntity:
 		return nil, errUnknown
 	case http.StatusConflict:

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -154,16 +153,13 @@ func (c *courier) post(ctx context.Context, hook *storedHook, d *delivery) (stat
 	r.Header.Set(SignatureHeader, Sign([]byte(hook.Secret), body, c.server.config.Now()))
 	answer, err := c.client.Do(r)
 	if err != nil {
-		var failed *url.Error // who looks at it knows the address
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return 0, err
+		c.server.config.Logger.Debug("rules service: a webhook could not be sent", "namespace", d.Namespace, "webhook", d.Webhook, "err", err.Error())
+		return 0, faultOf(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection can be used again; it is shown to nobody
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return answer.StatusCode, fmt.Errorf("answered with %s", answer.Status)
+		return answer.StatusCode, fmt.Errorf("answered with %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
 	return answer.StatusCode, nil
 }

@@ -72,13 +72,22 @@ const hidden = "(hidden)"
 func told(attributes map[string]string) map[string]string {
 	made := maps.Clone(attributes)
 	for name, value := range made {
-		switch kind, _, _ := strings.Cut(name, "."); kind {
-		case "api_key", "bearer", "cookie", "header", "query":
+		if mayBeSecret(name) {
 			value = hidden
 		}
 		made[name] = abridged(value, maxEventText)
 	}
 	return made
+}
+
+// mayBeSecret reports whether the values of an attribute may be credentials.
+func mayBeSecret(name string) bool {
+	switch kind, _, _ := strings.Cut(name, "."); kind {
+	case "api_key", "bearer", "cookie", "header", "query":
+		return true
+	default:
+		return false
+	}
 }
 
 // abridged shortens a text to so many bytes, at a border of its characters.

@@ -53,9 +53,11 @@ func TestANodeSignsOffNobodyElse(t *testing.T) {
 	}
 	s.as(s.token("viewer", api.Viewer, "*"), "DELETE", "/v1/nodes/n1", "").wants(403)
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
-	// A token that was replaced is the node's with its next heartbeat.
+	// A node has the token that registered it, until that one is revoked.
+	s.as(other, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(403, "registered by another token than other")
+	s.as(mine, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
+	s.call("DELETE", "/v1/tokens/mine", "").wants(200)
 	s.as(other, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
-	s.as(mine, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(403)
 	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(204)
 }
 
@@ -109,4 +111,14 @@ func TestTheNodeInTheSameProcessLeavesToo(t *testing.T) {
 	if err := s.server.Leave(t.Context(), n); err != nil {
 		t.Errorf("one that is gone: got %v", err)
 	}
+}
+
+// A token cannot speak for the node of the rules service's own process, which has none.
+func TestATokenIsNotTheNodeOfTheServiceItself(t *testing.T) {
+	s := open(t, api.Config{})
+	if _, err := s.server.Beat(t.Context(), control.Node{ID: "own", Namespace: "default", Version: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.as(s.token("node", api.Node, "default"), "PUT", "/v1/nodes/own", `{"version":"evil"}`).wants(403)
+	s.call("GET", "/v1/nodes", "").wants(200, `"version":"1"`)
 }

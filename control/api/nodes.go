@@ -76,6 +76,9 @@ func (s *Server) heartbeat(c *call) error {
 	if len(errs) > 0 {
 		return invalid(errs, 0)
 	}
+	if err := s.mayBe(c, n.ID); err != nil {
+		return err
+	}
 	n.By = c.who.ID
 	reached(&n, s.config.From(c.r))
 	revision, err := s.Beat(c.r.Context(), n)
@@ -86,6 +89,32 @@ func (s *Server) heartbeat(c *call) error {
 		Revision   int64 `json:"revision"`
 		IntervalMS int64 `json:"interval_ms"`
 	}{revision, s.config.Heartbeat.Milliseconds()})
+}
+
+// mayBe refuses to let a token speak for a node that another token has registered, until that one is revoked, the node says that
+// it stops, somebody removes it, or it has been silent for nodeKept. The node of a rules service's own process has no token.
+func (s *Server) mayBe(c *call, id string) error {
+	if s.beats.by(c.namespace+"/"+id) == c.who.ID {
+		return nil
+	}
+	known, err := s.lastOf(c.r.Context(), c.namespace, id)
+	if err != nil || known == nil || known.By == c.who.ID {
+		return err
+	}
+	if known.By != "" {
+		if token, err := s.get(c.r.Context(), systemNamespace, control.KindToken, known.By); err != nil || token == nil {
+			return err
+		}
+	}
+	return fail(http.StatusForbidden, "The node %s is registered by another token than %s. Give each node an id of its own, or remove it: "+
+		"headgate nodes delete %s.", id, c.who.ID, id)
+}
+
+// by returns the token that a node last spoke with to this server, if any.
+func (b *beats) by(key string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.nodes[key].node.By
 }
 
 // Beat takes what a node says of itself, as PUT /v1/nodes/{id} does, and returns which revision its namespace has.
