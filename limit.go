@@ -32,6 +32,15 @@ var algorithmNames = [...]string{
 	Concurrency:    "concurrency",
 }
 
+// Algorithms returns all algorithms, in the order of their numbers.
+func Algorithms() []Algorithm {
+	all := make([]Algorithm, len(algorithmNames))
+	for i := range all {
+		all[i] = Algorithm(i)
+	}
+	return all
+}
+
 // String returns the algorithm's name as ParseLimit reads it.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {

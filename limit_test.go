@@ -68,7 +68,7 @@ func TestLimitValidate(t *testing.T) {
 		{limit{Count: 1, Period: us, Buckets: 2}, "Buckets"},
 		{limit{Count: 1, Period: us, TTL: us}, "TTL"},
 		{limit{Count: 1, Period: us, Staggered: true}, "Staggered"},
-		{limit{Algorithm: 8, Count: 1, Period: us}, "Algorithm"},
+		{limit{Algorithm: headgate.Algorithm(len(headgate.Algorithms())), Count: 1, Period: us}, "Algorithm"},
 		{limit{Algorithm: headgate.FixedWindow, Count: 1, Period: us, Burst: 1}, "Burst"},
 		{limit{Algorithm: headgate.SlidingLog, Count: headgate.MaxLogCount + 1, Period: us}, "Count"},
 		{limit{Algorithm: headgate.SlidingBuckets, Count: 1, Period: us}, "Buckets"},
@@ -117,7 +117,7 @@ func TestConstructors(t *testing.T) {
 }
 
 func TestAlgorithmNames(t *testing.T) {
-	for a := headgate.TokenBucket; a <= headgate.Concurrency; a++ {
+	for _, a := range headgate.Algorithms() {
 		if parsed, err := headgate.ParseAlgorithm(a.String()); err != nil || parsed != a {
 			t.Errorf("%s: parsed as %v, %v", a, parsed, err)
 		}

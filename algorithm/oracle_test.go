@@ -24,11 +24,7 @@ const historySteps = 40
 
 // algorithms lists all of them.
 func algorithms() []headgate.Algorithm {
-	var all []headgate.Algorithm
-	for a := headgate.TokenBucket; a <= headgate.Concurrency; a++ {
-		all = append(all, a)
-	}
-	return all
+	return headgate.Algorithms()
 }
 
 // drawLimit chooses a valid limit of an algorithm: plain, awkward, or at the edge of the domain.

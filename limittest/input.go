@@ -117,7 +117,7 @@ func (tr *trial) refusesLimits() {
 		{Count: 10, Period: second, Buckets: 10},
 		{Count: 10, Period: second, TTL: second},
 		{Count: 10, Period: second, Staggered: true},
-		{Algorithm: 8, Count: 10, Period: second},
+		{Algorithm: headgate.Algorithm(len(headgate.Algorithms())), Count: 10, Period: second},
 		{Algorithm: 255, Count: 10, Period: second},
 		{Algorithm: headgate.FixedWindow, Count: 10, Period: second, Burst: 20},
 		{Algorithm: headgate.SlidingWindow, Count: 10, Period: second, Burst: 20},

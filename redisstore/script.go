@@ -41,24 +41,24 @@ func newScript(major int, shebang, body string) *script {
 
 // scripts are all scripts of one version of Redis.
 type scripts struct {
-	step, give, look [algorithms]*script
-	grant            [algorithms]*script // nil for an algorithm that cannot
+	step, give, look []*script // by algorithm
+	grant            []*script // nil for an algorithm that cannot
 	takeAll, lookAll *script
 	ready            *script // does nothing, and is run only where step is
 }
 
-const algorithms = int(headgate.Concurrency) + 1
-
 func newScripts(major int) *scripts {
 	var s scripts
-	for a := range algorithms {
-		body := algorithm.Lua(headgate.Algorithm(a))
-		s.step[a] = newScript(major, writes, body)
-		s.give[a] = newScript(major, frees, algorithm.LuaGive(headgate.Algorithm(a)))
-		s.look[a] = newScript(major, noWrite, body)
-		if algorithm.Grantable(headgate.Algorithm(a)) {
-			s.grant[a] = newScript(major, writes, algorithm.LuaGrant(headgate.Algorithm(a)))
+	for _, a := range headgate.Algorithms() {
+		body := algorithm.Lua(a)
+		s.step = append(s.step, newScript(major, writes, body))
+		s.give = append(s.give, newScript(major, frees, algorithm.LuaGive(a)))
+		s.look = append(s.look, newScript(major, noWrite, body))
+		var grant *script
+		if algorithm.Grantable(a) {
+			grant = newScript(major, writes, algorithm.LuaGrant(a))
 		}
+		s.grant = append(s.grant, grant)
 	}
 	all := algorithm.LuaAll()
 	s.takeAll = newScript(major, writes, all)

@@ -96,7 +96,7 @@ func (h *history) drawNumber(most int64) int64 {
 func (h *history) drawLimit() headgate.Limit {
 	for {
 		l := headgate.Limit{
-			Algorithm: headgate.Algorithm(h.rng.IntN(algorithms)),
+			Algorithm: headgate.Algorithm(h.rng.IntN(len(headgate.Algorithms()))),
 			Count:     h.drawNumber(headgate.MaxCount),
 			Period:    time.Duration(h.drawNumber(int64(headgate.MaxPeriod/time.Microsecond))) * time.Microsecond,
 		}

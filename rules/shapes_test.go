@@ -19,7 +19,7 @@ func TestEveryLimitIsKeptAsItIs(t *testing.T) {
 	var list []Limit
 	for _, count := range []int64{1, 2, room - 1, room, room + 1, headgate.MaxCount} {
 		for _, burst := range []int64{0, 1, room - 1, room, headgate.MaxCount} {
-			for a := headgate.TokenBucket; a <= headgate.Concurrency; a++ {
+			for _, a := range headgate.Algorithms() {
 				for _, name := range []string{"", "n"} {
 					l := Limit{Name: name, Limit: headgate.Limit{Algorithm: a, Count: count, Burst: burst, Period: time.Second}}
 					switch a {

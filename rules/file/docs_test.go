@@ -75,7 +75,7 @@ func TestDocumentationNamesEveryField(t *testing.T) {
 
 func TestDocumentationHasTheModesOfEveryAlgorithm(t *testing.T) {
 	text := string(read(t, document))
-	for algorithm := headgate.TokenBucket; algorithm <= headgate.Concurrency; algorithm++ {
+	for _, algorithm := range headgate.Algorithms() {
 		row := "| " + algorithm.String() + " |"
 		for mode := rules.Exact; mode <= rules.Local; mode++ {
 			if ok, _ := rules.Compatible(mode, algorithm); ok {

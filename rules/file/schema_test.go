@@ -146,7 +146,7 @@ func TestSchemaHasEveryWordAndNoOther(t *testing.T) {
 		}
 	}
 	limit := regexp.MustCompile(at(t, readSchema(t), "$defs", "limit", "pattern").(string))
-	for algorithm := headgate.TokenBucket; algorithm <= headgate.Concurrency; algorithm++ {
+	for _, algorithm := range headgate.Algorithms() {
 		l := headgate.Limit{Algorithm: algorithm, Count: 10, Period: 1500 * time.Millisecond}
 		switch algorithm {
 		case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:

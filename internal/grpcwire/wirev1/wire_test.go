@@ -204,7 +204,7 @@ func TestVerbsAndFaultsHaveTheNumbersOfTheProtos(t *testing.T) {
 			t.Errorf("fault %v: got %d, want %d", want, fault, want)
 		}
 	}
-	for a := range headgate.Concurrency + 1 {
+	for _, a := range headgate.Algorithms() {
 		name := headgatev1.Algorithm_name[int32(a)]
 		want := "ALGORITHM_" + strings.ToUpper(strings.ReplaceAll(a.String(), "-", "_"))
 		if a == headgate.TokenBucket {
