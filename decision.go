@@ -22,8 +22,8 @@ type Decision struct {
 	// Remaining is what could still be taken now, after this decision. It is negative for a key in debt.
 	Remaining int64
 	// RetryAfter is, for a denied check, when the same check would pass if nobody else took anything: then, and not 1 µs
-	// before. Zero when allowed; Never when the cost is above Limit. An estimate for concurrency, which frees its places
-	// when holders finish: it says when one would at the latest.
+	// before. Zero when allowed; Never when the cost is above Limit. An estimate for concurrency, which frees its slots
+	// when holders finish: it is when enough of them expire that are not renewed.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the key is as good as new.
 	ResetAfter time.Duration

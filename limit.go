@@ -105,7 +105,8 @@ type Limit struct {
 	// Buckets is into how many parts sliding-buckets cuts its window. It must divide the period's microseconds. Default
 	// DefaultBuckets. Other algorithms refuse one.
 	Buckets int
-	// TTL is after how long the place of a concurrency limit is free again if nobody released it. Default DefaultTTL.
+	// TTL is after how long the slot of a concurrency limit is free again unless its holder renews it. It is for holders that
+	// have crashed: those that live renew their slots, or release them. Default DefaultTTL.
 	// Other algorithms refuse one.
 	TTL time.Duration
 	// Staggered lets a fixed-window begin at a moment of its own for every key instead of on the clock's full period,

@@ -24,7 +24,14 @@ type Limiter interface {
 	// Charge: ErrUnsupported.
 	Charge(ctx context.Context, c Check) (Decision, error)
 
-	// Give returns c.Cost of the units that were taken with the receipt r, or releases the place of a concurrency limit.
+	// Renew keeps the slot of a concurrency limit that was taken with the receipt r for another TTL from now on, as its holder
+	// is still there. c.Cost is how many units it has. A slot that has expired, or that the limiter has lost, is taken again
+	// if there is room for it. It reports whether the slot is held: if not, the limiter does not count its holder, and the
+	// holder may try again later. Do not call it while the slot is given back, or afterwards. Limits of other algorithms have
+	// no Renew: ErrUnsupported.
+	Renew(ctx context.Context, c Check, r Receipt) (held bool, err error)
+
+	// Give returns c.Cost of the units that were taken with the receipt r, or releases the slot of a concurrency limit.
 	// It never adds more than time has left to give back: units whose window has rolled or whose bucket has refilled
 	// add nothing. Give each unit back once.
 	Give(ctx context.Context, c Check, r Receipt) error

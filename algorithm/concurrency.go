@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// concurrency admits Count units in flight at once. A place is held under a lease until it is given back or, because
-// holders die, until the TTL has passed.
+// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back or, because holders
+// die, until the TTL has passed since it was taken or last renewed.
 type concurrency struct{}
 
 // A state of concurrency is the latest time at which a place was taken, and its leases, the one that expires first in
@@ -61,20 +61,42 @@ func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, 
 		return s, d
 	}
 	at, first, _ := s.held(now)
+	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
+	return s.hold(at, first, at+p.period, n, lease), d
+}
+
+// renew gives a lease another TTL. One that has expired, or is not known, is taken again if n units are allowed.
+func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State, bool) {
+	at, first, _ := s.held(now)
+	for i := first; i < len(s); i += leaseWords {
+		if s[i+2] == int64(lease) {
+			n = s[i+1]
+			s = append(s[:i], s[i+leaseWords:]...)
+			return s.hold(at, first, at+p.period, n, lease), true
+		}
+	}
+	if n > p.capacity {
+		return s, false
+	}
+	s, d := c.take(p, s, now, n, lease)
+	return s, d.Allowed
+}
+
+// hold adds a lease at a time, until another, and forgets the leases before first.
+func (s State) hold(at int64, first int, until, n int64, lease uint64) State {
 	if len(s) == 0 {
 		s = append(s, at)
 	} else {
 		s = append(s[:leaseFirst], s[first:]...)
 		s[leaseLatest] = at
 	}
-	s = append(s, at+p.period, n, int64(lease))
+	s = append(s, until, n, int64(lease))
 	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords] > s[i]; i -= leaseWords {
 		for w := range leaseWords {
 			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]
 		}
 	}
-	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
-	return s, d
+	return s
 }
 
 // charge is never called: Plan.Charge refuses.

@@ -1,5 +1,5 @@
 -- The twin of concurrency.go: entries are a lease and how many units it holds; their score is when it expires. a is the
--- time after which a holder is taken for dead, b the lease, c how many units it took.
+-- time after which a holder is taken for dead, b the lease, c how many units it took. The op renew has all that take has.
 
 local function leaseEntry(lease, units)
 	return struct.pack('>I7I3', lease, units)
@@ -84,7 +84,15 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		found = struct.pack('>I7', latest) .. told
 	end
-	if used + n > capacity then
+	local renewed = false
+	if op == 'renew' then
+		-- A lease that lives is written again with its new time, however many others there are.
+		local entry, had = findLease(key, b, n)
+		if entry and tonumber(redis.call('ZSCORE', key, entry)) > time then
+			used, n, renewed = used - had, had, true
+		end
+	end
+	if used + n > capacity and not renewed then
 		if server and op ~= 'look' then
 			bury(key, head, dead, time, leaseHead(used, latest))
 		end

@@ -196,6 +196,16 @@ func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
 	return s, d, nil
 }
 
+// Renew gives the lease of a slot that holds n units another TTL. If it has expired it is taken again, if that is allowed.
+// It reports whether the slot is held. The error is headgate.ErrUnsupported for all but concurrency.
+func (p *Plan) Renew(s State, now, n int64, lease uint64) (State, bool, error) {
+	if p.kind != KindLeases {
+		return s, false, headgate.ErrUnsupported
+	}
+	s, held := concurrency{}.renew(p, s, now, n, lease)
+	return s, held, nil
+}
+
 // Give returns n units that were taken with r.
 func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
 	if len(s) == 0 {

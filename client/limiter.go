@@ -94,6 +94,27 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	return append(dst, t.decisions...), nil
 }
 
+// Renew gives the slot of a concurrency limit another TTL.
+func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	if ctx == nil {
+		return false, headgate.ErrNilContext
+	}
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	t := newTask()
+	t.verb, t.one[0], t.receipt = wirev1.Renew, c, r
+	t.receipt.At = unpackAt(r.At)
+	t.checks = t.one[:]
+	t.safe = true
+	mine, err := s.do(ctx, t)
+	if !mine {
+		return false, err
+	}
+	defer t.free()
+	return err == nil && t.decisions[0].Allowed, err
+}
+
 // Give returns units that were taken.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := c.Validate(); err != nil && ctx != nil {

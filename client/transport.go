@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/renewal"
 )
 
 // What TransportOptions hold unless told otherwise.
@@ -169,7 +170,24 @@ type place struct {
 	limiter headgate.Limiter
 	check   headgate.Check
 	receipt headgate.Receipt
+	renewal renewal.Renewal // of a slot under a concurrency limit
 	once    sync.Once
+}
+
+// keep renews a slot under a concurrency limit until it is given back.
+func (p *place) keep() {
+	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
+		return
+	}
+	ttl := p.check.Limit.TTL
+	if ttl == 0 {
+		ttl = headgate.DefaultTTL
+	}
+	p.renewal.Start(ttl, func() {
+		ctx, end := context.WithTimeout(context.Background(), time.Second)
+		defer end()
+		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // it is tried again before the slot expires
+	})
 }
 
 // own takes from our own limit, as soon as there is something to take.
@@ -193,6 +211,7 @@ func (t *Transport) own(ctx context.Context, key string, start time.Time) (*plac
 				p.giveBack()
 				return nil, err
 			}
+			p.keep()
 			return p, nil
 		}
 		wait := max(d.RetryAfter, time.Millisecond) // whatever the limiter says, it is not asked again at once
@@ -238,6 +257,7 @@ func (p *place) giveBack() {
 		return
 	}
 	p.once.Do(func() {
+		p.renewal.Stop()
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		defer end()
 		_ = p.limiter.Give(ctx, p.check, p.receipt) // units that are not given back come back by themselves

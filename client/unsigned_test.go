@@ -34,6 +34,10 @@ func (u unsigned) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return u.Limiter.Charge(ctx, without(c))
 }
 
+func (u unsigned) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return u.Limiter.Renew(ctx, without(c), r)
+}
+
 func (u unsigned) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	return u.Limiter.Give(ctx, without(c), r)
 }

@@ -11,6 +11,7 @@
 //	if !v.Action.Passes() {
 //		// answer with v.Status, or close the connection if v.Action is Drop
 //	}
+//	v.KeepSlots() // of concurrency limits, for as long as the request lasts
 //	if err := v.Wait(ctx); err != nil { // holds those that are delayed
 //		return err
 //	}
@@ -51,7 +52,7 @@
 // What a request costs is taken before it is served. For a cost that a response header says, the estimate is taken and
 // [Verdict.Settle] charges or refunds the difference, on every limit of the rule. A charge beyond the limit is a debt that
 // time repays. [Verdict.SettleCut] is for a response that was cut short before it said its cost, as clients can do: it charges
-// the rule's Cost.Max. Both also release the places of concurrency limits. [Verdict.Cancel] is for requests that were not
+// the rule's Cost.Max. Both also release the slots of concurrency limits, which [Verdict.KeepSlots] keeps until then. [Verdict.Cancel] is for requests that were not
 // served, and gives everything back; units that time has given back meanwhile are not given twice.
 //
 // A rule that has count_rejected charges the cost of the requests that it denies itself, and RetryAfter accounts for it.

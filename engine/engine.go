@@ -8,7 +8,7 @@ import (
 )
 
 // An Engine decides requests by rules. Make one with New. It is safe for concurrent use. It starts no goroutine that
-// outlives a call, and does not close its stores.
+// outlives a call, or a verdict that keeps slots, and does not close its stores.
 type Engine struct {
 	config  Config
 	stores  stores

@@ -225,6 +225,13 @@ func (r *recorder) Charge(ctx context.Context, c headgate.Check) (headgate.Decis
 	return r.Limiter.Charge(ctx, c)
 }
 
+func (r *recorder) Renew(ctx context.Context, c headgate.Check, receipt headgate.Receipt) (bool, error) {
+	if err := r.note("renew", c); err != nil {
+		return false, err
+	}
+	return r.Limiter.Renew(ctx, c, receipt)
+}
+
 func (r *recorder) Give(ctx context.Context, c headgate.Check, receipt headgate.Receipt) error {
 	if err := r.note("give", c); err != nil {
 		return err

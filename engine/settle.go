@@ -127,6 +127,7 @@ func (v *Verdict) ends() bool {
 	if v.waits {
 		v.leave()
 	}
+	v.stopKeeping()
 	held := v.holds
 	v.holds = false
 	return held

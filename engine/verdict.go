@@ -97,6 +97,8 @@ type Verdict struct {
 	reads     bool
 	delays    bool // some rule may hold it
 	smooth    bool // see Smooth, which asks for more
+	keeps     bool // KeepSlots renews slots
+	keeper    *keeper
 
 	set     *rules.Set // by which it was matched, if the same request would be matched in the same way again; else nil
 	repeats bool       // and nothing but its checks decides it: see DecideAgain
@@ -124,6 +126,7 @@ func (v *Verdict) reset(e *Engine) {
 	if v.waits {
 		v.leave()
 	}
+	v.stopKeeping()
 	v.Action, v.Reason, v.Degraded, v.Rule, v.Status = Allow, None, false, nil, 0
 	v.Decision, v.RetryAfter, v.Delay, v.Took = headgate.Decision{}, 0, 0, 0
 	v.engine = e

@@ -43,4 +43,8 @@ func (a away) Charge(context.Context, headgate.Check) (headgate.Decision, error)
 
 func (a away) Give(context.Context, headgate.Check, headgate.Receipt) error { return a.why }
 
+func (a away) Renew(context.Context, headgate.Check, headgate.Receipt) (bool, error) {
+	return false, a.why
+}
+
 func (a away) Reset(context.Context, headgate.Check) error { return a.why }

@@ -122,6 +122,20 @@ func (l *Lease) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return l.source.Charge(ctx, kept(&c))
 }
 
+// Renew is ErrUnsupported: no slots of concurrency limits are taken here. See [headgate.Limiter].
+func (l *Lease) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if err := l.admit(ctx); err != nil {
+		return false, err
+	}
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return false, err
+	}
+	return false, headgate.ErrUnsupported
+}
+
 // Give returns units to the lease that they came from while that lives, else to the store, which credits what time has not.
 // See [headgate.Limiter].
 func (l *Lease) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {

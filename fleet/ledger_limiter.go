@@ -24,6 +24,11 @@ func (b byLedger) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return b.ledger.Charge(ctx, c)
 }
 
+// Renew gives the slot of a concurrency limit another TTL. See [Ledger.Renew].
+func (b byLedger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return b.ledger.Renew(ctx, c, r)
+}
+
 // Give returns units that were taken. See [Ledger.Give].
 func (b byLedger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	return b.ledger.Give(ctx, c, r)

@@ -46,6 +46,45 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	return d, nil
 }
 
+// Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See [headgate.Limiter].
+func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	if err := l.admit(ctx); err != nil {
+		return false, err
+	}
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return false, err
+	}
+	if c.Limit.Algorithm != headgate.Concurrency {
+		return false, headgate.ErrUnsupported
+	}
+	p, err := l.plans.Get(&c.Limit, newPlan)
+	if err != nil {
+		return false, err
+	}
+	now, key := l.now(), l.hash(c.Key, p.kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	rec := sh.records[key]
+	if rec == nil {
+		if rec, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
+			return false, err
+		}
+	}
+	l.arrive(rec, p, now)
+	state, held, err := p.Renew(rec.here.states(), rec.at(now), c.Cost, r.Lease)
+	if err != nil {
+		return false, err
+	}
+	rec.here.state = state
+	d := rec.here.decide(p, rec.at(now), 0)
+	rec.emptied(&d, now)
+	return held, nil
+}
+
 // Give returns units that were taken. See [headgate.Limiter]. Others hear of it as less that was consumed: what they were
 // not told yet is never told, and what they were is made good by the next takes, which are not told until then.
 func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {

@@ -218,6 +218,11 @@ func (g *Region) Charge(ctx context.Context, c headgate.Check) (headgate.Decisio
 	return d, err
 }
 
+// Renew is that of the region's limiter. See [headgate.Limiter].
+func (g *Region) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return g.inner.Renew(ctx, c, r)
+}
+
 // Give returns units that were taken. See [headgate.Limiter] and [Ledger.Give].
 func (g *Region) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	err := g.inner.Give(ctx, c, r)

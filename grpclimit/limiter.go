@@ -93,6 +93,7 @@ func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields met
 	if err := l.config.Engine.Decide(ctx, &c.who, &c.verdict); err != nil {
 		return nil, l.undecided(ctx, method, err)
 	}
+	c.verdict.KeepSlots()
 	return l.conclude(ctx, &c.verdict)
 }
 

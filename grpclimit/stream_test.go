@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -114,6 +115,28 @@ func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
 	if n := g.store.Gives.Load(); n != 1 {
 		t.Errorf("places were given back %d times, want once", n)
 	}
+}
+
+// A stream that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals come by
+// the system's.
+func TestSlotIsRenewedWhileTheStreamLasts(t *testing.T) {
+	g := newGate(t, "rules: [{id: one, limits: [1 concurrent ttl 30ms]}]", grpclimit.Config{})
+	s := g.open(t)
+	if err := say(s); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		g.clock.Advance(20 * time.Millisecond)
+		renewed := g.store.Renews.Load()
+		await.True(t, "the slot renewed", func() bool { return g.store.Renews.Load() > renewed })
+		if a := g.call(t); status.Code(a.err) != codes.ResourceExhausted {
+			t.Errorf("a second: got %v, want it to be denied", a.err)
+		}
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the slot free", func() bool { return g.call(t).err == nil })
 }
 
 // A caller that leaves before the response says its cost pays the most that one can cost, by default the limit's capacity.

@@ -66,6 +66,44 @@ func (g *Guard) degradeCharge(ctx context.Context, s *shard, c *headgate.Check) 
 	return d, nil
 }
 
+// Renew gives the slot of a concurrency limit another TTL. See [headgate.Limiter].
+//
+// A slot that a policy took is renewed where it was taken: nowhere, or in the local limiter. If the shard that has a slot
+// cannot be asked it returns an error that wraps ErrUnavailable.
+func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	if err := g.admit(ctx); err != nil {
+		return false, err
+	}
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return false, err
+	}
+	switch {
+	case c.Limit.Algorithm != headgate.Concurrency:
+		return false, headgate.ErrUnsupported
+	case r.At == takenNowhere:
+		return true, nil
+	case r.At < 0:
+		return g.local.Renew(ctx, g.localCheck(&c), localReceipt(r))
+	}
+	s := g.shardOf(&c)
+	k, ok := g.begin(ctx, s, time.Time{})
+	if !ok {
+		return false, &Error{Op: "renew", Shard: s.name, Err: s.lastErr()}
+	}
+	held, err = g.inner.Renew(k.ctx, c, r)
+	switch g.end(&k, &c, err) {
+	case answered:
+		return held, err
+	case ended:
+		return false, ctx.Err()
+	default:
+		return false, &Error{Op: "renew", Shard: s.name, Err: err, Sent: true}
+	}
+}
+
 // Give returns units that were taken. See [headgate.Limiter].
 //
 // What a policy took goes back to where it was taken: nowhere, or the local limiter. What the store took goes to the store

@@ -12,7 +12,7 @@ var ErrUnavailable = errors.New("the store cannot be asked")
 
 // An Error says what could not be done, where and why. It wraps ErrUnavailable and Err.
 type Error struct {
-	// Op is what was asked for: "take", "give", "reset" or "grant".
+	// Op is what was asked for: "take", "renew", "give", "reset" or "grant".
 	Op string
 	// Shard is who did not answer, empty if the store has but one.
 	Shard string

@@ -131,6 +131,13 @@ func (f *fakeStore) Give(ctx context.Context, c headgate.Check, r headgate.Recei
 	return f.store.Give(ctx, c, r)
 }
 
+func (f *fakeStore) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if err := f.begin(ctx, c.Key, "renew "+c.Key); err != nil {
+		return false, err
+	}
+	return f.store.Renew(ctx, c, r)
+}
+
 func (f *fakeStore) Reset(ctx context.Context, c headgate.Check) error {
 	if err := f.begin(ctx, c.Key, "reset "+c.Key); err != nil {
 		return err

@@ -187,6 +187,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange,
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
 	wrapped := h.tell(w, x)
+	v.KeepSlots()
 	if v.Action == engine.Delay {
 		if err := v.Wait(r.Context()); err != nil {
 			gaveUp(w, x, v.Delay)

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/limittest"
 )
 
 const byTokens = `
@@ -180,6 +181,37 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals come
+// by the system's.
+func TestSlotIsRenewedWhileTheHandlerRuns(t *testing.T) {
+	g := newGate(t, "rules: [{id: one, key: ip, limits: [1 concurrent ttl 30ms]}]", httplimit.Config{})
+	running, finish := make(chan struct{}), make(chan struct{})
+	url := serve(t, g.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			running <- struct{}{}
+			<-finish
+		}
+	})))
+	var first sync.WaitGroup
+	first.Go(func() {
+		if resp, err := http.Post(url, "", http.NoBody); err == nil {
+			resp.Body.Close()
+		}
+	})
+	<-running
+	for range 5 {
+		g.clock.Advance(20 * time.Millisecond)
+		renewed := g.store.Renews.Load()
+		await.True(t, "the slot renewed", func() bool { return g.store.Renews.Load() > renewed })
+		if got, _ := get(t, url); got != http.StatusTooManyRequests {
+			t.Errorf("a second after %v: status %d, want 429", g.clock.Now().Sub(limittest.Start), got)
+		}
+	}
+	close(finish)
+	first.Wait()
+	await.Equal(t, "the status of the next", func() int { got, _ := get(t, url); return got }, http.StatusOK)
 }
 
 func TestWhatCannotBeSettledIsReported(t *testing.T) {

@@ -36,6 +36,7 @@
 //	at TIME peek KEY [under NAME] -> OUTCOME
 //	at TIME takeall CHECK and CHECK … -> OUTCOME and OUTCOME …
 //	at TIME give KEY COST of RECEIPT [under NAME] [-> error=NAME]
+//	at TIME renew KEY COST of RECEIPT [under NAME] -> allow|deny|error=NAME
 //	at TIME reset KEY [-> error=NAME]
 //
 // A TIME is since the beginning of the case: a duration as Go writes it, or several added and subtracted, as in 1s-1us.

@@ -19,6 +19,7 @@ type faulty struct {
 	takeAll func(context.Context, []headgate.Check, []headgate.Decision) ([]headgate.Decision, error)
 	charge  func(context.Context, headgate.Check) (headgate.Decision, error)
 	give    func(context.Context, headgate.Check, headgate.Receipt) error
+	renew   func(context.Context, headgate.Check, headgate.Receipt) (bool, error)
 	reset   func(context.Context, headgate.Check) error
 }
 
@@ -48,6 +49,13 @@ func (f *faulty) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 		return f.give(ctx, c, r)
 	}
 	return f.Limiter.Give(ctx, c, r)
+}
+
+func (f *faulty) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if f.renew != nil {
+		return f.renew(ctx, c, r)
+	}
+	return f.Limiter.Renew(ctx, c, r)
 }
 
 func (f *faulty) Reset(ctx context.Context, c headgate.Check) error {
@@ -225,6 +233,19 @@ var faults = []struct {
 	{"gives nothing back", func(f *faulty, _ func() time.Time) {
 		f.give = func(context.Context, headgate.Check, headgate.Receipt) error { return nil }
 	}, []string{"cases/concurrency/places", "bound/in flight", "refund/at once", "input/refunds"}},
+	{"renews nothing", func(f *faulty, _ func() time.Time) {
+		f.renew = func(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+			return true, nil
+		}
+	}, []string{"cases/concurrency/a slot that is renewed", "renew/keeps what is held", "renew/of other algorithms", "input/contexts"}},
+	{"renews beyond the limit", func(f *faulty, _ func() time.Time) {
+		f.renew = func(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+			if c.Limit.Algorithm == headgate.Concurrency {
+				c.Limit.Count = max(c.Limit.Count, headgate.MaxLogCount)
+			}
+			return f.Limiter.Renew(ctx, c, r)
+		}
+	}, []string{"cases/concurrency/renewing an expired slot", "renew/keeps what is held"}},
 	{"rounds retry up to a millisecond", decidedBy(func(_ headgate.Check, d *headgate.Decision) {
 		if d.RetryAfter != headgate.Never {
 			d.RetryAfter = (d.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)

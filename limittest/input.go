@@ -51,6 +51,10 @@ var (
 	callGive = call{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
 	}}
+	callRenew = call{"Renew", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		_, err := l.Renew(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
+		return err
+	}}
 	callReset = call{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		return l.Reset(ctx, c)
 	}}
@@ -138,7 +142,7 @@ func (tr *trial) refusesLimits() {
 	} {
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 1}
 		tr.refuses(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
-			callTake, callTakeAll, callTakeAllOne, callCharge, callGive)
+			callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 	}
 }
 
@@ -148,7 +152,7 @@ func (tr *trial) refusesKeys() {
 		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
 			c := headgate.Check{Key: key, Limit: l, Cost: 1}
 			tr.refuses(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
-				callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callReset)
+				callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset)
 		}
 	}
 	longest := strings.Repeat("k", headgate.MaxKeyBytes)
@@ -169,11 +173,11 @@ func (tr *trial) refusesCosts() {
 	for _, l := range allLimits {
 		for _, n := range []int64{-1, math.MinInt64} {
 			tr.refuses(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
-				headgate.Check{Key: "bad", Limit: l, Cost: n}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive)
+				headgate.Check{Key: "bad", Limit: l, Cost: n}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 		}
 		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
 			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
-				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive)
+				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive, callRenew)
 		}
 		tr.asNew("bad", l, "after bad costs")
 	}
@@ -206,7 +210,7 @@ func (tr *trial) refusesContexts() {
 	cancel()
 	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
-	for _, call := range []call{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callReset} {
+	for _, call := range []call{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset} {
 		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 		for _, x := range []struct {
 			ctx  context.Context

@@ -35,6 +35,11 @@ func (o owned) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) e
 	return o.Limiter.Give(ctx, c, r)
 }
 
+func (o owned) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	c.Owner = owner
+	return o.Limiter.Renew(ctx, c, r)
+}
+
 func (o owned) Reset(ctx context.Context, c headgate.Check) error {
 	c.Owner = owner
 	return o.Limiter.Reset(ctx, c)

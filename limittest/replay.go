@@ -71,7 +71,7 @@ func (s step) play(l headgate.Limiter, receipts map[string]headgate.Receipt) err
 		if err := s.wants[i].match(d); err != nil {
 			wrong = append(wrong, err)
 		}
-		if s.verb != "charge" {
+		if s.verb != "charge" && s.verb != "renew" {
 			if err := plausible(s.checks[i].Check, d, all); err != nil {
 				wrong = append(wrong, err)
 			}
@@ -90,6 +90,8 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	switch s.verb {
 	case "give":
 		return l.Give(ctx, c.Check, receipts[c.of])
+	case "renew":
+		d.Allowed, err = l.Renew(ctx, c.Check, receipts[c.of])
 	case "reset":
 		return l.Reset(ctx, c.Check)
 	case "takeall":

@@ -76,7 +76,7 @@ func checks() ([]check, error) {
 		return nil, err
 	}
 	for _, part := range [][]check{
-		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), changeChecks(), takeAllChecks(),
+		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), renewChecks(), changeChecks(), takeAllChecks(),
 		inputChecks(), ladderChecks(),
 	} {
 		all = append(all, part...)

@@ -135,9 +135,9 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	switch s.verb {
 	case "take", "charge", "takeall":
 		takesChecks = true
-	case "peek", "give", "reset":
+	case "peek", "give", "renew", "reset":
 	default:
-		return fmt.Errorf("unknown verb %q: want take, peek, charge, give, reset or takeall", s.verb)
+		return fmt.Errorf("unknown verb %q: want take, peek, charge, give, renew, reset or takeall", s.verb)
 	}
 	for more := true; more; {
 		c, err := p.parseCheck(s.verb, &w, takesChecks)
@@ -167,7 +167,8 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	if verb == "reset" {
 		return c, nil
 	}
-	if takes || verb == "give" {
+	returns := verb == "give" || verb == "renew"
+	if takes || returns {
 		text := w.next()
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -175,9 +176,9 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 		}
 		c.Cost = n
 	}
-	if verb == "give" {
+	if returns {
 		if !w.accept("of") {
-			return c, fmt.Errorf(`give of which receipt? want "of NAME"`)
+			return c, fmt.Errorf(`%s of which receipt? want "of NAME"`, verb)
 		}
 		if c.of = w.next(); !p.receipts[c.of] {
 			return c, fmt.Errorf("unknown receipt %q", c.of)

@@ -134,8 +134,11 @@ func (s *Store) timed(args []string) []string {
 func (s *Store) step(ctx context.Context, op string, a *ask) (now int64, ok bool, found string, err error) {
 	program := s.program()
 	sc := program.step[a.plan.algorithm]
-	if op == opLook {
+	switch op {
+	case opLook:
 		sc = program.look[a.plan.algorithm]
+	case opRenew: // a server whose memory is full must do it all the same
+		sc = program.give[a.plan.algorithm]
 	}
 	for range carryTries {
 		answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers())))

@@ -34,6 +34,7 @@ const (
 	opLook   = "look"
 	opCharge = "charge"
 	opGive   = "give"
+	opRenew  = "renew"
 )
 
 // An ask is one check on its way to a server.

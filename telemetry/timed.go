@@ -50,12 +50,13 @@ const (
 	opTakeAll
 	opCharge
 	opGive
+	opRenew
 	opReset
 	opGrant
 	ops // how many there are
 )
 
-var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opReset: "reset", opGrant: "grant"}
+var opWords = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opRenew: "renew", opReset: "reset", opGrant: "grant"}
 
 type timed struct {
 	Remote
@@ -105,6 +106,14 @@ func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	err := t.Remote.Give(ctx, c, r)
 	t.done(opGive, begun, err)
 	return err
+}
+
+// Renew measures that of the store.
+func (t *timed) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	begun := time.Now()
+	held, err := t.Remote.Renew(ctx, c, r)
+	t.done(opRenew, begun, err)
+	return held, err
 }
 
 // Grant measures that of the store.

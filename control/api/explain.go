@@ -207,6 +207,10 @@ func (untouched) Give(context.Context, headgate.Check, headgate.Receipt) error {
 	return headgate.ErrUnsupported
 }
 
+func (untouched) Renew(context.Context, headgate.Check, headgate.Receipt) (bool, error) {
+	return false, headgate.ErrUnsupported
+}
+
 func (untouched) Reset(context.Context, headgate.Check) error { return headgate.ErrUnsupported }
 
 // An explanation is what would become of a request.

@@ -46,6 +46,7 @@ type Store struct {
 	Away           atomic.Bool
 	Before         func(context.Context) error // TakeAll; set it before the store is in use
 	Gives, Charges atomic.Int64                // calls, with those while it was away
+	Renews         atomic.Int64                // those that were done
 }
 
 // BorrowsKeys is as memstore does, see engine.Borrower.
@@ -70,6 +71,16 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		return dst, ErrAway
 	}
 	return s.Limiter.TakeAll(ctx, checks, dst)
+}
+
+// Renew is the Limiter's.
+func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if s.Away.Load() {
+		return false, ErrAway
+	}
+	held, err := s.Limiter.Renew(ctx, c, r)
+	s.Renews.Add(1)
+	return held, err
 }
 
 // Give is the Limiter's.

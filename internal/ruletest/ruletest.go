@@ -34,16 +34,24 @@ func Start(set *rules.Set) func() (testfile.Decide, error) {
 			return nil, err
 		}
 		ctx := context.Background()
+		served := make(map[*engine.Verdict]bool) // and not ended yet
 		return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
 			clock.set(at)
+			for v := range served { // as whoever serves requests does all the time
+				if err := v.RenewSlots(ctx); err != nil {
+					return testfile.Answer{}, err
+				}
+			}
 			v := &engine.Verdict{}
 			if err := e.Decide(ctx, request, v); err != nil {
 				return testfile.Answer{}, fmt.Errorf("decide: %w", err)
 			}
 			a := answer(v)
 			if v.Action.Passes() {
+				served[v] = true
 				a.Finish = func(at time.Duration, response func(string) string) error {
 					clock.set(at)
+					delete(served, v)
 					return v.Settle(ctx, response)
 				}
 			}

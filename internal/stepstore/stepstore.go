@@ -142,6 +142,25 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return nil
 }
 
+// Renew gives the slot of a concurrency limit another TTL.
+func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if err := admit(ctx, c); err != nil {
+		return false, err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.open(c, s.now())
+	state, held, err := a.plan.Renew(a.state(), a.now, c.Cost, r.Lease)
+	if err != nil {
+		return false, err
+	}
+	s.states[a.key] = state
+	return held, nil
+}
+
 // Reset forgets what was consumed under the check's key.
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := admit(ctx); err != nil {

@@ -148,6 +148,9 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 		return append(decisions, d), err
 	case wirev1.Give:
 		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
+	case wirev1.Renew:
+		held, err := store.Renew(ctx, op.Checks[0], op.Receipt)
+		return append(decisions, headgate.Decision{Allowed: held}), err
 	case wirev1.Reset:
 		if err := c.server.mayReset(ctx); err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ const (
 	Charge
 	Give
 	Reset
+	Renew
 	verbs // and all beyond
 )
 

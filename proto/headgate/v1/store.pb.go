@@ -158,6 +158,9 @@ const (
 	Verb_VERB_GIVE Verb = 2
 	// Forget what was consumed under the key. Only servers that ask for a token do that.
 	Verb_VERB_RESET Verb = 3
+	// Give the slot of a concurrency limit that the receipt tells of another TTL. The one decision says in allowed whether it is
+	// held, and nothing else.
+	Verb_VERB_RENEW Verb = 4
 )
 
 // Enum value maps for Verb.
@@ -167,12 +170,14 @@ var (
 		1: "VERB_CHARGE",
 		2: "VERB_GIVE",
 		3: "VERB_RESET",
+		4: "VERB_RENEW",
 	}
 	Verb_value = map[string]int32{
 		"VERB_UNSPECIFIED": 0,
 		"VERB_CHARGE":      1,
 		"VERB_GIVE":        2,
 		"VERB_RESET":       3,
+		"VERB_RENEW":       4,
 	}
 )
 
@@ -289,7 +294,8 @@ type Limit struct {
 	Burst int64 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`
 	// Into how many parts sliding buckets cut their window. 0 for 10.
 	Buckets int32 `protobuf:"varint,5,opt,name=buckets,proto3" json:"buckets,omitempty"`
-	// After how long a place under a concurrency limit is free again, in nanoseconds but whole microseconds. 0 for a minute.
+	// After how long a slot of a concurrency limit is free again unless it is renewed, in nanoseconds but whole microseconds. 0
+	// for a minute.
 	TtlNs int64 `protobuf:"varint,6,opt,name=ttl_ns,json=ttlNs,proto3" json:"ttl_ns,omitempty"`
 	// Whether a fixed window begins at a moment of its own for every key.
 	Staggered     bool `protobuf:"varint,7,opt,name=staggered,proto3" json:"staggered,omitempty"`
@@ -656,7 +662,7 @@ type Operation struct {
 	Verb Verb `protobuf:"varint,1,opt,name=verb,proto3,enum=headgate.v1.Verb" json:"verb,omitempty"`
 	// With what: one check, or for taking up to 128.
 	Checks []*Check `protobuf:"bytes,2,rep,name=checks,proto3" json:"checks,omitempty"`
-	// For giving.
+	// For giving and renewing.
 	Receipt       *Receipt `protobuf:"bytes,3,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -798,7 +804,7 @@ func (x *Failure) GetWant() string {
 // A Result is what came of an operation.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One a check, for taking and charging.
+	// One a check, for taking, charging and renewing.
 	Decisions []*Decision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// Why it was not done.
 	Failure       *Failure `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
@@ -1009,13 +1015,15 @@ const file_headgate_v1_store_proto_rawDesc = "" +
 	"\tOnFailure\x12\x1a\n" +
 	"\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ON_FAILURE_CLOSED\x10\x01\x12\x14\n" +
-	"\x10ON_FAILURE_LOCAL\x10\x02*L\n" +
+	"\x10ON_FAILURE_LOCAL\x10\x02*\\\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vVERB_CHARGE\x10\x01\x12\r\n" +
 	"\tVERB_GIVE\x10\x02\x12\x0e\n" +
 	"\n" +
-	"VERB_RESET\x10\x03*\xb5\x01\n" +
+	"VERB_RESET\x10\x03\x12\x0e\n" +
+	"\n" +
+	"VERB_RENEW\x10\x04*\xb5\x01\n" +
 	"\x05Fault\x12\x15\n" +
 	"\x11FAULT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FAULT_INVALID_LIMIT\x10\x01\x12\x17\n" +

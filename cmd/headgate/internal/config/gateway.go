@@ -18,7 +18,7 @@ type Gateway struct {
 	MinBodyRate        Count         `field:"min_body_rate" default:"128" doc:"How many bytes a second a client must send of a body on the whole, after body_timeout; or off. Streams are free of it."`
 	WriteTimeout       time.Duration `field:"write_timeout" default:"30s" doc:"How long a client may take none of the answer that is there for it."`
 	StreamTimeout      time.Duration `field:"stream_timeout" default:"1h" doc:"How long streams and upgraded connections may be silent."`
-	MaxUpgradeAge      time.Duration `field:"max_upgrade_age" doc:"How long an upgraded connection may last on the whole; set it to the ttl of a limit in flight that counts them. Default: as long as it likes."`
+	MaxUpgradeAge      time.Duration `field:"max_upgrade_age" doc:"How long an upgraded connection may last on the whole. Default: as long as it likes."`
 	MaxHeader          Size          `field:"max_header" default:"64KiB" doc:"How long the header of a request may be. A longer one is answered with 431."`
 	MaxBody            Size          `field:"max_body" doc:"How long the body of a request may be. A longer one is answered with 413. Default: as long as it likes, since bodies are never held in memory."`
 	MaxConns           Count         `field:"max_conns" default:"10000" doc:"How many connections of clients there may be at once. For more, connections that serve no request are closed, those of the address with the most first; if there are none, the new ones are."`

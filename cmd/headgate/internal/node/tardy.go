@@ -132,6 +132,10 @@ func (t *tardy[L]) Give(ctx context.Context, c headgate.Check, r headgate.Receip
 	return t.now().Give(ctx, c, r)
 }
 
+func (t *tardy[L]) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return t.now().Renew(ctx, c, r)
+}
+
 func (t *tardy[L]) Reset(ctx context.Context, c headgate.Check) error { return t.now().Reset(ctx, c) }
 
 // A borrower is one of which both that decide keep no string of a check.

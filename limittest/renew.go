@@ -1,0 +1,83 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// renewChecks prove that a slot that is renewed in time does not expire, and that renewing never takes one too many.
+func renewChecks() []check {
+	return []check{
+		{"renew", "keeps what is held", func(tr *trial) { tr.renews(headgate.MustParseLimit("7 concurrent ttl 10s")) }},
+		{"renew", "of other algorithms", func(tr *trial) { tr.refusesRenew() }},
+	}
+}
+
+// A slot is one that is held, or was.
+type slot struct {
+	headgate.Receipt
+	until time.Duration
+}
+
+// renews takes, renews and gives back slots at random times, and knows of each until when it is held.
+func (tr *trial) renews(l headgate.Limit) {
+	ctx := context.Background()
+	var slots []slot
+	used := func() (units int64) {
+		for _, s := range slots {
+			if s.until > tr.at() {
+				units += s.Units
+			}
+		}
+		return units
+	}
+	for range tr.Steps {
+		tr.Advance(draw(tr.rng, l.TTL/2))
+		switch n := cost(tr.rng, l); {
+		case len(slots) > 0 && tr.rng.IntN(3) > 0:
+			i := tr.rng.IntN(len(slots))
+			s := &slots[i]
+			c := headgate.Check{Key: "alice", Limit: l, Cost: s.Units}
+			want := s.until > tr.at() || used()+s.Units <= l.Capacity()
+			held, err := tr.limiter.Renew(ctx, c, s.Receipt)
+			if err != nil || held != want {
+				tr.Fatalf("renew %d units, %d of %d are held by others and itself: got %v, %v, want %v",
+					s.Units, used(), l.Capacity(), held, err, want)
+			}
+			if held {
+				s.until = tr.at() + l.TTL
+			}
+		case len(slots) > 0 && tr.rng.IntN(4) == 0:
+			i := tr.rng.IntN(len(slots))
+			tr.give(l, slots[i].Units, slots[i].Receipt)
+			slots = append(slots[:i], slots[i+1:]...)
+		default:
+			want := used()+n <= l.Capacity()
+			d := tr.take("alice", l, n)
+			if d.Allowed != want {
+				tr.Fatalf("take %d, %d of %d are held: got %s", n, used(), l.Capacity(), outcome(d.Allowed))
+			}
+			if d.Allowed {
+				slots = append(slots, slot{d.Receipt, tr.at() + l.TTL})
+			}
+		}
+		if got, want := tr.peek("alice", l).Remaining, l.Capacity()-used(); got != want {
+			tr.Fatalf("%d remaining, want %d", got, want)
+		}
+	}
+}
+
+// refusesRenew renews what is no slot.
+func (tr *trial) refusesRenew() {
+	for _, l := range timedLimits {
+		d := tr.take("alice", l, 1)
+		held, err := tr.limiter.Renew(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1}, d.Receipt)
+		if held || !errors.Is(err, headgate.ErrUnsupported) {
+			tr.Errorf("renew 1 of %s: got %v, %v, want %v", l, held, err, headgate.ErrUnsupported)
+		}
+		tr.reset("alice")
+	}
+}
