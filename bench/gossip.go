@@ -207,8 +207,10 @@ func (f *gossipFleet) start(ctx context.Context) error {
 	for i := range f.load.hosts {
 		o := fleet.GossipOptions{
 			Name: fmt.Sprint("host-", i), BindAddr: "127.0.0.1:0", Key: []byte("a key of 16 byte"),
-			OnEvent:   func(fleet.GossipEvent) {},
-			Transport: func(t *memberlist.NetTransport) memberlist.NodeAwareTransport { return &countedTransport{t, &f.sent[i]} },
+			OnEvent: func(fleet.GossipEvent) {},
+			Transport: func(t *memberlist.NetTransport) memberlist.NodeAwareTransport {
+				return &countedTransport{t, &f.sent[i]}
+			},
 		}
 		if i > 0 {
 			o.Join = []string{f.hosts[0].Addr()}

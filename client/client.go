@@ -425,7 +425,7 @@ func (c *Client) lostAnswer(t *task) {
 	lease := t.answer.Lease
 	c.release.Go(func() {
 		if err := c.Release(context.Background(), lease); err != nil {
-			c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "error", err)
+			c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "err", err)
 		}
 	})
 }

@@ -269,7 +269,7 @@ func (c *Client) lostDecisions(t *task) {
 		check.Cost = receipt.Units
 		c.release.Go(func() {
 			if err := c.Store().Give(context.Background(), check, receipt); err != nil {
-				c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "error", err)
+				c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "err", err)
 			}
 		})
 	}

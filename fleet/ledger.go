@@ -286,7 +286,7 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 	isNew := r == nil
 	if isNew {
 		if l.options.Asks && a.n == 0 && a.plan.shared {
-			r, err = l.add(sh, a.key, a.plan, a.offset, now) // to learn of it; if there is no room, it is not
+			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to learn of it; if there is no room, it is not learned of
 		} else if a.n > 0 && a.n <= a.plan.Capacity() {
 			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
 				return nil, err

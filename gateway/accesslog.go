@@ -141,7 +141,7 @@ func (l *accessLogger) write(rate *pace, line *accessLine) {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}
 	if line.fault != nil {
-		attrs = append(attrs, slog.String("error", line.fault.Error()))
+		attrs = append(attrs, slog.String("err", line.fault.Error()))
 	}
 	if missed > 0 {
 		attrs = append(attrs, slog.Int64("dropped", missed))

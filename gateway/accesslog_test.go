@@ -55,7 +55,7 @@ func TestAccessLogTellsWhatHappenedAndNoSecrets(t *testing.T) {
 	if all[1]["status"] != 500.0 || all[1]["level"] != "WARN" {
 		t.Errorf("second line %v, want a warning of 500", all[1])
 	}
-	if text, _ := all[2]["error"].(string); all[2]["status"] != 400.0 || !strings.Contains(text, "malformed") {
+	if text, _ := all[2]["err"].(string); all[2]["status"] != 400.0 || !strings.Contains(text, "malformed") {
 		t.Errorf("third line %v, want 400 and why", all[2])
 	}
 }

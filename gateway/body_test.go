@@ -100,8 +100,8 @@ func TestSlowBodiesAre408(t *testing.T) {
 	}
 	await.True(t, "all are logged", func() bool { return len(book.each(t, "request")) == 5 })
 	for _, line := range book.each(t, "request") {
-		if line["error"] != errBodyTooSlow.Error() {
-			t.Errorf("the log says %q, want %v", line["error"], errBodyTooSlow)
+		if line["err"] != errBodyTooSlow.Error() {
+			t.Errorf("the log says %q, want %v", line["err"], errBodyTooSlow)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 func (g *Gateway) stopAccepting() {
 	for _, f := range g.fronts {
 		if err := f.bounded.stopSoon(); err != nil {
-			g.config.Logger.Warn("close listener", "address", f.config.Address, "error", err)
+			g.config.Logger.Warn("close listener", "address", f.config.Address, "err", err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer)
 		}
 		if s.checkedWith(rt, err, g.now()) {
 			if err != nil {
-				g.config.Logger.Warn("upstream is down", "route", rt.config.Name, "upstream", s.url, "error", err)
+				g.config.Logger.Warn("upstream is down", "route", rt.config.Name, "upstream", s.url, "err", err)
 			} else {
 				g.config.Logger.Info("upstream is back", "route", rt.config.Name, "upstream", s.url)
 			}

@@ -147,9 +147,9 @@ func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
 	}
 	now, log := ex.g.now(), ex.g.config.Logger
 	if s.failedWith(ex.route, err, now) {
-		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "error", err)
+		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "err", err)
 	} else if ok, missed := s.tells(ex.g.epoch.Add(now)); ok {
-		log.Warn("request failed at the upstream", "route", ex.route.config.Name, "upstream", s.url, "error", err, "more", missed)
+		log.Warn("request failed at the upstream", "route", ex.route.config.Name, "upstream", s.url, "err", err, "more", missed)
 	}
 }
 

@@ -106,7 +106,7 @@ func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Conns: g.conns.Open(), Accepted: counts.Accepted, Refused: counts.Refused, Reclaimed: counts.Reclaimed,
 		UploadsRefused: f.uploads.Load(),
-		Requests: f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
+		Requests:       f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
 		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
 		UpgradesIdle: g.tunnels.idled.Load(), UpgradesAged: g.tunnels.aged.Load(), UpgradesCut: g.tunnels.cut.Load(),
 	}

@@ -113,7 +113,7 @@ func TestRequestsThatFailAtAnUpstreamAreToldOfOnceASecond(t *testing.T) {
 	}
 	told := float64(len(lines))
 	for _, line := range lines {
-		if text, _ := line["error"].(string); !strings.Contains(text, "refused") || line["upstream"] != c.Routes[0].Upstreams[0].URL || line["route"] != "/" {
+		if text, _ := line["err"].(string); !strings.Contains(text, "refused") || line["upstream"] != c.Routes[0].Upstreams[0].URL || line["route"] != "/" {
 			t.Errorf("%v: want the route, the upstream, and that it refuses", line)
 		}
 		told += line["more"].(float64)

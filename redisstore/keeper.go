@@ -164,7 +164,7 @@ func (n *node) failed(err error) {
 	}
 	if !n.complained || !sameTrouble(old.err, err) {
 		n.complained = true
-		n.log.Warn("redis server cannot be reached", "server", n.addr, "error", err)
+		n.log.Warn("redis server cannot be reached", "server", n.addr, "err", err)
 	}
 	next := &status{err: err, since: old.since, tries: old.tries + 1, changed: make(chan struct{})}
 	if n.status.CompareAndSwap(old, next) {

@@ -50,7 +50,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	c.major = major
 	s := newStore(c, o)
 	if err != nil {
-		c.log.Warn("redis is away; the store starts without it", "error", err)
+		c.log.Warn("redis is away; the store starts without it", "err", err)
 		c.running.Go(s.arriveLater)
 	}
 	return s, nil
@@ -140,7 +140,7 @@ func (s *Store) arriveLater() {
 			c.unfit.Store(nil)
 		} else if c.unfit.Store(&err); err.Error() != last {
 			last = err.Error()
-			c.log.Error("redis cannot be used", "error", err)
+			c.log.Error("redis cannot be used", "err", err)
 		}
 		delay = min(2*delay, lastArrival)
 	}

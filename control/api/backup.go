@@ -28,7 +28,7 @@ func (s *Server) backup(c *call) error {
 	w := &counter{ResponseWriter: c.w}
 	err := s.config.DB.Dump(c.r.Context(), w)
 	if err != nil && w.written > 0 {
-		s.config.Logger.Error("rules service: a backup was cut off", "error", err.Error())
+		s.config.Logger.Error("rules service: a backup was cut off", "err", err.Error())
 		// Who takes it must not think that it is whole.
 		panic(http.ErrAbortHandler)
 	}

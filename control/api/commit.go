@@ -98,7 +98,7 @@ func (s *Server) warm() {
 		sp.mu.Unlock()
 	}
 	if err != nil && s.ended.Err() == nil {
-		s.config.Logger.Warn("rules service: a namespace is loaded when it is changed", "error", err.Error())
+		s.config.Logger.Warn("rules service: a namespace is loaded when it is changed", "err", err.Error())
 	}
 }
 

@@ -154,7 +154,7 @@ func (c *courier) close() { c.client.CloseIdleConnections() }
 // fault tells the log.
 func (c *courier) fault(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		c.server.config.Logger.Warn("rules service: webhooks: "+what, "error", err.Error())
+		c.server.config.Logger.Warn("rules service: webhooks: "+what, "err", err.Error())
 	}
 }
 

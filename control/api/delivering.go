@@ -89,7 +89,7 @@ func (c *courier) attempt(ctx context.Context, d *delivery) (again bool) {
 	case d.Attempts >= config.Attempts || d.Status == http.StatusGone:
 		d.State, d.Error, d.Next = dead, err.Error(), time.Time{}
 		c.server.config.Logger.Error("rules service: a webhook was not delivered, and is kept as a dead letter",
-			"namespace", d.Namespace, "webhook", d.Webhook, "revision", d.Revision, "error", d.Error)
+			"namespace", d.Namespace, "webhook", d.Webhook, "revision", d.Revision, "err", d.Error)
 	default:
 		d.Error = err.Error()
 		d.Next = now.Add(backoff(config, max(d.Attempts, 1)))

@@ -55,7 +55,7 @@ func (s *Server) record(c *call, namespace, event string, what any) {
 		err = s.config.DB.Commit(ctx, change)
 	}
 	if err != nil {
-		s.config.Logger.Error("rules service: what was done is not in the audit", "event", event, "by", c.who.ID, "from", c.from, "error", err.Error())
+		s.config.Logger.Error("rules service: what was done is not in the audit", "event", event, "by", c.who.ID, "from", c.from, "err", err.Error())
 	}
 }
 

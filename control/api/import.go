@@ -65,7 +65,7 @@ func (s *Server) importClients(c *call) error {
 	if err != nil {
 		p, fault := problemOf(err)
 		if fault {
-			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "error", err.Error())
+			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "err", err.Error())
 		}
 		if len(in.done.Changes) > 0 {
 			p.Detail += " What came before it is done: see import."

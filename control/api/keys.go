@@ -138,6 +138,6 @@ func (s *Server) resetKeys(c *call) error {
 	s.record(c, c.namespace, eventReset, resetEvent{
 		Client: told(asked.Attributes), Rules: listed, More: len(made.Reset) - len(listed), Nodes: len(p.answered()), Error: abridged(made.Error, maxEventText),
 	})
-	s.config.Logger.Info("rules service: counters reset", "by", c.who.ID, "from", c.from, "rules", made.Reset, "nodes", len(p.answered()), "error", made.Error)
+	s.config.Logger.Info("rules service: counters reset", "by", c.who.ID, "from", c.from, "rules", made.Reset, "nodes", len(p.answered()), "err", made.Error)
 	return c.answer(http.StatusOK, made)
 }

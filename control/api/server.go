@@ -103,7 +103,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.serve(w, r); err != nil {
 		p, fault := problemOf(err)
 		if fault {
-			s.config.Logger.Error("rules service: a call failed", "method", r.Method, "path", r.URL.Path, "error", err.Error())
+			s.config.Logger.Error("rules service: a call failed", "method", r.Method, "path", r.URL.Path, "err", err.Error())
 		}
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="headgate"`)
@@ -237,7 +237,7 @@ func (s *Server) sweep() {
 	defer tick.Stop()
 	for {
 		if err := s.sweepOverrides(s.ended); err != nil && s.ended.Err() == nil {
-			s.config.Logger.Warn("rules service: overrides that are over could not be removed", "error", err.Error())
+			s.config.Logger.Warn("rules service: overrides that are over could not be removed", "err", err.Error())
 		}
 		select {
 		case <-s.ended.Done():

@@ -101,7 +101,7 @@ func (h *hub) tellAll(ctx context.Context) {
 		cancel()
 		if err != nil {
 			if ctx.Err() == nil {
-				h.server.config.Logger.Warn("rules service: the revision of a namespace is not known", "namespace", name, "error", err.Error())
+				h.server.config.Logger.Warn("rules service: the revision of a namespace is not known", "namespace", name, "err", err.Error())
 				h.again(ctx)
 			}
 			continue

@@ -103,7 +103,7 @@ func (s *Server) removeWebhook(c *call) error {
 		return err
 	}
 	if err := s.hooks.dropAll(c.r.Context(), c.namespace, o.ID); err != nil {
-		s.config.Logger.Warn("rules service: deliveries of a webhook that is gone stay until their time is over", "webhook", o.ID, "error", err.Error())
+		s.config.Logger.Warn("rules service: deliveries of a webhook that is gone stay until their time is over", "webhook", o.ID, "err", err.Error())
 	}
 	return c.answer(http.StatusOK, revised{change.Revision})
 }

@@ -30,7 +30,7 @@ func (f *Follower) heartbeats(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, hush) })()
 	f.speak(ctx, speaking)
 	if err := f.config.Source.Leave(speaking, f.Node()); err != nil {
-		f.log.Debug("the rules service was not told that this node stops", "error", err.Error())
+		f.log.Debug("the rules service was not told that this node stops", "err", err.Error())
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration
 		if errors.As(err, &answer) && answer.Status/100 == 4 && err.Error() != *refused {
 			level, *refused = slog.LevelWarn, err.Error()
 		}
-		f.log.Log(ctx, level, "the rules service did not take the heartbeat", "error", err.Error())
+		f.log.Log(ctx, level, "the rules service did not take the heartbeat", "err", err.Error())
 		return DefaultHeartbeat
 	}
 	*refused = ""

@@ -123,7 +123,7 @@ func Open(ctx context.Context, c Config) (*Follower, error) {
 	f.opening = time.AfterFunc(c.Timeout, func() { cancel(errTimeout) })
 	defer f.opening.Stop()
 	if err := f.fetch(ctx); err != nil && f.held == nil {
-		f.log.Error("there are no rules yet: nobody is limited until the rules service is there", "source", f.config.Source.Name(), "error", err.Error())
+		f.log.Error("there are no rules yet: nobody is limited until the rules service is there", "source", f.config.Source.Name(), "err", err.Error())
 	}
 	return f, nil
 }
@@ -169,7 +169,7 @@ func (f *Follower) openDisk() {
 	case missing(err):
 		f.diskFailed(d.why)
 	case err != nil:
-		f.log.Warn("the rules on disk are of no use: without the rules service the node starts without", "error", err.Error())
+		f.log.Warn("the rules on disk are of no use: without the rules service the node starts without", "err", err.Error())
 		f.change(func(s *Status) { s.Disk = err.Error() })
 	default:
 		f.held, f.known, f.foreign = h, same, !same
@@ -181,7 +181,7 @@ func (f *Follower) openDisk() {
 }
 
 func (f *Follower) diskFailed(err error) {
-	f.log.Warn("rules are not kept on disk: without the rules service the node would start with those that are there, or without", "error", err.Error())
+	f.log.Warn("rules are not kept on disk: without the rules service the node would start with those that are there, or without", "err", err.Error())
 	f.change(func(s *Status) { s.Disk = err.Error() })
 }
 
@@ -230,7 +230,7 @@ func (f *Follower) watch(ctx context.Context) {
 		})
 		if err != nil {
 			broken = true
-			f.log.Debug("the stream of changes broke", "error", err.Error())
+			f.log.Debug("the stream of changes broke", "err", err.Error())
 		} else if broken || revision != f.Status().Revision {
 			f.Poke() // the number may be of another past, if the service was away
 			broken = false

@@ -79,7 +79,7 @@ func (f *Follower) expire() {
 	before := len(f.held.overlay.over)
 	broken, err := f.held.expire(f.config.Clock())
 	if err != nil {
-		f.log.Error("overrides did not end", "error", err.Error())
+		f.log.Error("overrides did not end", "err", err.Error())
 		f.known = f.known && !broken // then everything is fetched
 		return
 	}
@@ -97,7 +97,7 @@ func (f *Follower) fetch(ctx context.Context) error {
 	}
 	err := f.fetchSince(ctx, since)
 	if errors.Is(err, errTangled) && since.Revision > 0 {
-		f.log.Info("changes that depend on each other: everything is fetched", "error", err.Error())
+		f.log.Info("changes that depend on each other: everything is fetched", "err", err.Error())
 		err = f.fetchSince(ctx, control.Mark{})
 	}
 	switch {

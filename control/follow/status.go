@@ -108,7 +108,7 @@ func (f *Follower) refuse(err error) {
 		s.Refusals++
 	})
 	if was.Refused != err.Error() { // the log is not filled with one
-		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.bad.Revision, "error", err.Error())
+		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.bad.Revision, "err", err.Error())
 		signal(f.beat)
 	}
 }
@@ -121,6 +121,6 @@ func (f *Follower) away(err error) {
 	})
 	if was.Away == "" && was.Ready {
 		f.log.Warn("the rules service cannot be asked; the rules in force stay", "source", was.Source, "revision", was.Revision,
-			"from_disk", was.FromDisk, "error", err.Error())
+			"from_disk", was.FromDisk, "err", err.Error())
 	}
 }

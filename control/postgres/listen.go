@@ -20,7 +20,7 @@ const quiet = 20 * time.Second
 // listen wakes the watches when PostgreSQL tells of a change, and connects again when it was away, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
 	pulse.Listen(ctx, func(ctx context.Context) error { return db.hear(ctx, config) }, func(err error) {
-		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "error", err)
+		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "err", err)
 	})
 }
 

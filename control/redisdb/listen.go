@@ -15,6 +15,6 @@ func (db *DB) listen(ctx context.Context) {
 	pulse.Listen(hearing, func(ctx context.Context) error {
 		return db.client.Receive(ctx, db.client.B().Subscribe().Channel(db.channel()).Build(), func(rueidis.PubSubMessage) { db.pulse.Beat() })
 	}, func(err error) {
-		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "error", err)
+		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "err", err)
 	})
 }

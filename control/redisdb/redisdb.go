@@ -143,7 +143,7 @@ func (db *DB) warnings(ctx context.Context) []string {
 	info := func(section string) string {
 		text, err := infoScript.Exec(ctx, db.client, []string{db.key("progress")}, []string{section}).ToString()
 		if err != nil {
-			db.log.Debug("the server does not say how it keeps data", "database", db.name, "error", err)
+			db.log.Debug("the server does not say how it keeps data", "database", db.name, "err", err)
 		}
 		return text
 	}

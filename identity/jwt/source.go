@@ -187,7 +187,7 @@ func (s *source) run(ctx context.Context) {
 		} else {
 			next = min(retry, s.config.Refresh)
 			retry = min(2*retry, retryMost)
-			s.config.Logger.Warn("cannot read the keys that verify tokens", "error", err, "again_in", next)
+			s.config.Logger.Warn("cannot read the keys that verify tokens", "err", err, "again_in", next)
 		}
 		if !s.pause(ctx, next) {
 			return

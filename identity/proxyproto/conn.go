@@ -115,7 +115,7 @@ func (c *Conn) readHeader() {
 	}
 	if err != nil {
 		if !errors.Is(err, io.EOF) { // a check whether someone listens ends so
-			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "error", err)
+			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "err", err)
 		}
 		c.err = err
 		_ = c.Close()

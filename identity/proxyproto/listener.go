@@ -89,7 +89,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 	limit := time.Now().Add(l.config.Timeout) //nolint:forbidigo // deadlines of connections go by the system's clock
 	if err := inner.SetReadDeadline(limit); err != nil {
-		l.config.Logger.Warn("PROXY header: set deadline", "peer", inner.RemoteAddr(), "error", err)
+		l.config.Logger.Warn("PROXY header: set deadline", "peer", inner.RemoteAddr(), "err", err)
 		// Reading from it will fail too.
 	}
 	return &Conn{Conn: inner, config: &l.config, limit: limit}, nil

@@ -172,7 +172,7 @@ func (s *Set) Reload(log *slog.Logger) error {
 	changed, err := s.reload()
 	switch news := s.news(err); {
 	case err != nil && news:
-		log.Error("certificates not loaded, the old ones stay in use", "error", err)
+		log.Error("certificates not loaded, the old ones stay in use", "err", err)
 	case changed:
 		log.Info("certificates loaded", "first", s.files[0].CertFile)
 	case news:

@@ -12,5 +12,5 @@ func DescriptorLimit() int {
 		return 0
 	}
 	const most = 1 << 30 // as good as no limit
-	return int(min(uint64(limit.Cur), most))
+	return int(min(limit.Cur, most))
 }

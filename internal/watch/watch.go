@@ -74,7 +74,7 @@ func start(ctx context.Context, w *watcher, path string) error {
 	}
 	w.path, w.watched = absolute, map[string]bool{}
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		o.Logger.Warn("the system does not tell of changed files; looking at it by and by", "file", path, "every", o.Poll, "error", err)
+		o.Logger.Warn("the system does not tell of changed files; looking at it by and by", "file", path, "every", o.Poll, "err", err)
 	} else {
 		defer func() { _ = w.notify.Close() }()
 	}
@@ -141,7 +141,7 @@ func (w *watcher) run(ctx context.Context) {
 				failures = nil
 				continue
 			}
-			w.options.Logger.Warn("watching a file", "file", w.path, "error", err)
+			w.options.Logger.Warn("watching a file", "file", w.path, "err", err)
 		case <-settled.C:
 			first, inPlace = time.Time{}, false
 			w.follow()
@@ -191,7 +191,7 @@ func (w *watcher) follow() {
 			w.watched[dir] = true
 		} else if w.watched[dir] {
 			delete(w.watched, dir)
-			w.options.Logger.Warn("cannot watch a directory any more; looking at it by and by", "directory", dir, "every", w.options.Poll, "error", err)
+			w.options.Logger.Warn("cannot watch a directory any more; looking at it by and by", "directory", dir, "every", w.options.Poll, "err", err)
 		}
 	}
 }

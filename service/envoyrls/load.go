@@ -67,7 +67,7 @@ func (s *Server) refuse(err error) {
 	defer s.loading.Unlock()
 	if text := err.Error(); text != s.last {
 		s.last = text
-		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "error", text)
+		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "err", text)
 	}
 }
 

@@ -51,6 +51,6 @@ func (s *Server) statusOf(err error) error {
 func (s *Server) fault(err error) {
 	now, last := time.Now().UnixNano(), s.logged.Load()
 	if now-last >= int64(time.Second) && s.logged.CompareAndSwap(last, now) {
-		s.config.Logger.Warn("a call of gRPC failed", "error", err.Error(), "more", "at most one of these is logged a second")
+		s.config.Logger.Warn("a call of gRPC failed", "err", err.Error(), "more", "at most one of these is logged a second")
 	}
 }

@@ -84,7 +84,7 @@ func (s *Server) undecided(w http.ResponseWriter, r *http.Request, err error) {
 
 func (s *Server) fault(path string, err error) {
 	if s.faults.now(time.Now(), time.Second) {
-		s.config.Logger.Warn("a decision could not be made", "path", path, "error", err.Error(), "more", "at most one of these is logged a second")
+		s.config.Logger.Warn("a decision could not be made", "path", path, "err", err.Error(), "more", "at most one of these is logged a second")
 	}
 }
 

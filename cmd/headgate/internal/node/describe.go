@@ -102,7 +102,7 @@ func (n *Node) showSelf(ctx context.Context) {
 		case <-timer.C:
 		}
 		if err := n.beatSelf(ctx, server); err != nil && ctx.Err() == nil {
-			n.log.Debug("the API does not show this node", "error", err.Error())
+			n.log.Debug("the API does not show this node", "err", err.Error())
 		}
 		timer.Reset(follow.DefaultHeartbeat)
 	}

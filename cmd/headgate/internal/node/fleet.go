@@ -160,7 +160,7 @@ func (k *company) exchange(ctx context.Context, through *redisstore.Store, name 
 // askDate has no window go by this host's own date, if it can be helped: if there is no answer now, it is asked for again.
 func (k *company) askDate(ctx context.Context, of interface{ AskDate(context.Context) error }) {
 	if err := of.AskDate(ctx); err != nil {
-		k.log.Warn("the store does not tell its date: until it does, windows begin by this host's", "error", err.Error())
+		k.log.Warn("the store does not tell its date: until it does, windows begin by this host's", "err", err.Error())
 	}
 }
 
@@ -232,7 +232,7 @@ func (k *company) close() {
 		parts = append(parts, k.roll.Close)
 	}
 	if err := errors.Join(append(errs, together(parts...))...); err != nil {
-		k.log.Warn("left without a word: others learn of it later", "error", err.Error())
+		k.log.Warn("left without a word: others learn of it later", "err", err.Error())
 	}
 }
 
@@ -262,7 +262,7 @@ func (k *company) tells(mode string) func(fleet.AsyncEvent) {
 func logExchange(log *slog.Logger, e fleet.AsyncEvent) {
 	args := []any{}
 	if e.Err != nil {
-		args = append(args, "error", e.Err.Error())
+		args = append(args, "err", e.Err.Error())
 	}
 	level := slog.LevelWarn
 	switch e.Kind {

@@ -86,11 +86,13 @@ func TestPagesOfOtherSitesCannotCallListeners(t *testing.T) {
 		{"a service that uses a public name", "POST", "/v1/ratelimit", "limits.example.com", asOther, 204, 204},
 		{
 			"a form of another site", "POST", "/v1/ratelimit", "127.0.0.1:8081",
-			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}}, 403, 403,
+			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}},
+			403, 403,
 		},
 		{
 			"a form of another port", "POST", "/v1/ratelimit", "127.0.0.1:8081",
-			http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"text/plain"}}, 403, 403,
+			http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"text/plain"}},
+			403, 403,
 		},
 		{"an old browser at another site", "POST", "/json", "localhost:8081", http.Header{"Origin": {"http://evil.example"}}, 403, 403},
 		{"a sandboxed page", "POST", "/v1/ratelimit", "localhost:8081", http.Header{"Origin": {"null"}}, 403, 403},
@@ -100,7 +102,8 @@ func TestPagesOfOtherSitesCannotCallListeners(t *testing.T) {
 		{"a page whose name points here", "GET", "/openapi.json", "evil.example:8081", asBrowser, 421, 421},
 		{
 			"a proxy about its client, a page of another site", "POST", "/v1/forward-auth", "shop.example",
-			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://evil.example"}}, 421, 204,
+			http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://evil.example"}},
+			421, 204,
 		},
 	} {
 		for name, want := range map[string]int{"admin": test.admin, "api": test.api} {

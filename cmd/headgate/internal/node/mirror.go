@@ -48,7 +48,7 @@ func (m *mirror) load(ctx context.Context) error {
 	}
 	if text := err.Error(); text != m.bad { // the log is not filled with one
 		m.bad = text
-		m.log.Error("rules refused, those in the database stay", "file", m.path, "error", text)
+		m.log.Error("rules refused, those in the database stay", "file", m.path, "err", text)
 	}
 	return err
 }
@@ -66,6 +66,6 @@ func (m *mirror) wrong() string {
 func (m *mirror) watch(ctx context.Context) {
 	err := watch.File(ctx, m.path, watch.Options{Logger: m.log}, func() { _ = m.load(ctx) }) // it has told the log
 	if err != nil {
-		m.log.Error("the rules file is not watched", "file", m.path, "error", err.Error())
+		m.log.Error("the rules file is not watched", "file", m.path, "err", err.Error())
 	}
 }

@@ -166,7 +166,7 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 		waiting, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
 		if err := n.tokens.Wait(waiting); err != nil {
-			n.log.Warn("no keys to verify tokens with yet; until there are, nobody is known by a token", "error", err.Error())
+			n.log.Warn("no keys to verify tokens with yet; until there are, nobody is known by a token", "err", err.Error())
 		}
 	}
 	n.identity, err = identity.New(n.config.IdentityConfig(secret, tokens))
@@ -268,7 +268,7 @@ func (n *Node) faults(part string) func(error) {
 		n.metrics.Fault(part)
 		now, before := time.Since(n.started).Milliseconds(), last.Load()
 		if (before == 0 || now-before >= 1000) && last.CompareAndSwap(before, max(1, now)) {
-			n.log.Warn("fault", "part", part, "error", err.Error(), "more", "headgate_faults_total counts them all")
+			n.log.Warn("fault", "part", part, "err", err.Error(), "more", "headgate_faults_total counts them all")
 		}
 	}
 }
@@ -295,7 +295,7 @@ func (n *Node) Run(ctx context.Context) error {
 			if err := n.gateway.Serve(serving); err != nil && serving.Err() == nil {
 				stop(fmt.Errorf("gateway: %w", err))
 			} else if err != nil {
-				n.log.Warn("drained incompletely", "error", err.Error())
+				n.log.Warn("drained incompletely", "err", err.Error())
 			}
 		})
 	}
@@ -304,7 +304,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.rules != nil {
 		group.Go(func() {
 			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.rules.reload); err != nil {
-				n.log.Error("the rules file is not watched", "error", err.Error())
+				n.log.Error("the rules file is not watched", "err", err.Error())
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,7 +33,7 @@ func load(t *testing.T, flags map[string]string) *config.Config {
 	return c
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // settled waits until there are no more goroutines than before.
 func settled(t *testing.T, before int) {

@@ -156,7 +156,7 @@ func (k *keeper) refused(err error) {
 	k.metrics.RulesRefused()
 	if text := err.Error(); text != k.status.Error { // the log is not filled with one
 		k.status.Error = text
-		k.log.Error("rules refused, those in force stay", "file", k.path, "revision", k.status.Revision, "error", text)
+		k.log.Error("rules refused, those in force stay", "file", k.path, "revision", k.status.Revision, "err", text)
 	}
 }
 

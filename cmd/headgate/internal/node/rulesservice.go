@@ -88,7 +88,7 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 func (n *Node) nodeDir() string {
 	state, err := n.config.StateDir()
 	if err != nil {
-		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "error", err.Error())
+		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "err", err.Error())
 		return ""
 	}
 	return filepath.Join(state, "node")
@@ -185,7 +185,7 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	if c.Given("data-dir") || errors.Is(err, control.ErrNewer) {
 		return nil, fmt.Errorf("%s: %w", c.Where("data-dir"), err)
 	}
-	n.log.Warn("rules and tokens that are made here are lost when this process ends; give --data-dir or --db", "error", err.Error())
+	n.log.Warn("rules and tokens that are made here are lost when this process ends; give --data-dir or --db", "err", err.Error())
 	return n.openTemporary(ctx)
 }
 
@@ -226,7 +226,7 @@ func (n *Node) openView(ctx context.Context) error {
 	defer cancel()
 	db, err := n.openTemporary(ctx)
 	if err != nil {
-		n.log.Warn("the API cannot show the rules", "error", err.Error())
+		n.log.Warn("the API cannot show the rules", "err", err.Error())
 		return nil
 	}
 	n.control.db = db
@@ -265,7 +265,7 @@ func (n *Node) prune(ctx context.Context) {
 		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil:
-			n.log.Warn("old changes were not forgotten", "error", err.Error())
+			n.log.Warn("old changes were not forgotten", "err", err.Error())
 		case count > 0:
 			n.log.Info("old changes were forgotten", "changes", count)
 		}

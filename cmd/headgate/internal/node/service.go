@@ -227,7 +227,7 @@ func (n *Node) serveService(ctx context.Context, group *sync.WaitGroup, stop con
 	if e := n.service.envoy; e != nil && n.config.EnvoyConfig != "" {
 		group.Go(func() {
 			if err := e.Watch(ctx); err != nil {
-				n.log.Error("the limits for Envoys are not watched", "error", err.Error())
+				n.log.Error("the limits for Envoys are not watched", "err", err.Error())
 			}
 		})
 	}
@@ -254,7 +254,7 @@ func (n *Node) drainService() {
 	for _, p := range d.protocols {
 		group.Go(func() {
 			if err := p.server.Shutdown(ctx); err != nil {
-				n.log.Warn("drained incompletely", "listener", p.name, "error", err.Error())
+				n.log.Warn("drained incompletely", "listener", p.name, "err", err.Error())
 			}
 		})
 	}

@@ -215,7 +215,7 @@ func (s *stores) askServers(ctx context.Context) {
 func logEvent(log *slog.Logger, e guard.Event) {
 	args := []any{"shard", e.Shard}
 	if e.Err != nil {
-		args = append(args, "error", e.Err.Error())
+		args = append(args, "err", e.Err.Error())
 	}
 	level := slog.LevelWarn
 	if e.Kind == guard.Recovered || e.Kind == guard.Deciding {

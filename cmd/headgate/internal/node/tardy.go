@@ -47,7 +47,7 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 	if !waits(err) {
 		return err
 	}
-	log.Warn("the store is away: until it answers, this node counts by itself", "error", err.Error())
+	log.Warn("the store is away: until it answers, this node counts by itself", "err", err.Error())
 	life, cancel := context.WithCancel(context.Background())
 	t.cancel, t.ended = cancel, make(chan struct{})
 	go func() {
@@ -66,7 +66,7 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 				return
 			}
 			if life.Err() == nil && !waits(now) && now.Error() != err.Error() { // it is there, and something else is wrong
-				log.Warn("the store answers, and cannot be used: this node counts by itself", "error", now.Error())
+				log.Warn("the store answers, and cannot be used: this node counts by itself", "err", now.Error())
 				err = now
 			}
 		}
