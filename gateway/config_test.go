@@ -143,3 +143,15 @@ func TestUpstreamURLs(t *testing.T) {
 		}
 	}
 }
+
+func TestARefusedUpstreamIsShownWithoutItsPassword(t *testing.T) {
+	for _, url := range []string{
+		"http://user:hunter2@a", "ftp://user:hunter2@a/x", "http://user:hunter2%zz@a", "user:hunter2@a:80", "http://user:hunt@er2@a", "//user:hunter2@a",
+	} {
+		config := Config{Routes: []Route{{Upstreams: []Upstream{{URL: url}}}}}
+		err := config.Validate()
+		if err == nil || strings.Contains(err.Error(), "hunt") || !strings.Contains(err.Error(), "@a") {
+			t.Errorf("%s: error %v, want one that shows the host and no password", url, err)
+		}
+	}
+}

@@ -218,7 +218,7 @@ func (h *Health) check(k *checker, field string) {
 func (u *Upstream) check(k *checker, field string) {
 	t, err := u.target()
 	if err != nil {
-		k.add(field+".URL", quote(u.URL), err.Error())
+		k.add(field+".URL", quote(withoutUser(u.URL)), err.Error())
 		return
 	}
 	if u.TLS == nil {
@@ -231,6 +231,19 @@ func (u *Upstream) check(k *checker, field string) {
 	if _, err := u.TLS.config(t.name); err != nil {
 		k.add(field+".TLS", "("+err.Error()+")", "files in PEM")
 	}
+}
+
+// withoutUser returns a URL without the user and password that it may have, to be shown. It need not be a valid URL.
+func withoutUser(text string) string {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	before, _, ok := strings.Cut(text[:at], "//")
+	if !ok {
+		return "…" + text[at:]
+	}
+	return before + "//…" + text[at:]
 }
 
 // A target is what the URL of an upstream says.

@@ -6,9 +6,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // The bounds of a token, in bytes.
@@ -46,12 +47,7 @@ func NewToken(text string) (*Token, error) {
 
 // ReadToken reads a token from a file.
 func ReadToken(path string) (*Token, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the token: %w", err)
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, MaxToken+64))
+	data, err := secretfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the token: %w", err)
 	}
@@ -59,8 +55,8 @@ func ReadToken(path string) (*Token, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
-		t.warning = fmt.Sprintf("%s can be read or written by everybody (%v): want 0600", path, info.Mode().Perm())
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
+		t.warning = fmt.Sprintf("%s can be read by everybody (%v): want 0600", path, info.Mode().Perm())
 	}
 	return t, nil
 }

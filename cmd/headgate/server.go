@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // localServer is the rules service of a node on this host.
@@ -112,7 +113,7 @@ func (p *program) connect(f *serverFlags) (*remote.Client, error) {
 		c.Token = p.getenv("HEADGATE_TOKEN")
 	}
 	if at.TokenFile != "" {
-		token, err := os.ReadFile(at.TokenFile)
+		token, err := secretfile.Read(at.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("token: %w", err)
 		}

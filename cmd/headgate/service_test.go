@@ -207,7 +207,7 @@ func TestListenersForOthersWithoutATokenAreWarnedOf(t *testing.T) {
 	}
 	open := false
 	for _, line := range q.all() {
-		open = open || strings.Contains(fmt.Sprint(line["msg"]), "can be read or written by everybody")
+		open = open || strings.Contains(fmt.Sprint(line["msg"]), "can be read by everybody")
 	}
 	if !open {
 		t.Error("got no warning of a token that everybody can read")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // A webhook is one as the rules service knows it.
@@ -154,7 +154,7 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
 		if secretFile != "" {
-			secret, err := os.ReadFile(secretFile)
+			secret, err := secretfile.Read(secretFile)
 			if err != nil {
 				return fmt.Errorf("secret: %w", err)
 			}

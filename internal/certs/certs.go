@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // Files are a certificate and its key, in PEM. Certificates of those who issued it follow it in its file.
@@ -32,7 +34,7 @@ func (f Files) load() (*tls.Certificate, sum, error) {
 	if err != nil {
 		return nil, sum{}, fmt.Errorf("read certificate: %w", err)
 	}
-	key, err := os.ReadFile(f.KeyFile)
+	key, err := secretfile.Read(f.KeyFile)
 	if err != nil {
 		return nil, sum{}, fmt.Errorf("read key: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // A Kind is how servers are put together.
@@ -346,6 +348,9 @@ func (e *Endpoint) readTLS(values url.Values, asked bool) error {
 	}
 	if cert == "" || key == "" {
 		return badURL("only one of "+paramTLSCertFile+" and "+paramTLSKeyFile, "want both or none")
+	}
+	if err := secretfile.Check(key); err != nil {
+		return fmt.Errorf("%s: %w", paramTLSKeyFile, err)
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

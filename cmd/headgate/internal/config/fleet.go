@@ -5,10 +5,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 // Fleet says how nodes and regions share limits.
@@ -125,7 +126,7 @@ func (c *Config) GossipKey() ([]byte, error) {
 		return nil, nil
 	}
 	const most = 128 // bytes of a file
-	data, err := os.ReadFile(c.GossipKeyFile)
+	data, err := secretfile.Read(c.GossipKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Where("gossip-key-file"), err)
 	}

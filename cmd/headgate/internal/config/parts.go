@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"slices"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/identity/jwt"
+	"github.com/headgate/headgate/internal/secretfile"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules/source"
@@ -27,12 +26,7 @@ const (
 
 // readSecret reads a secret from a file. A line's end after it is not part of it.
 func readSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxSecret+2))
+	data, err := secretfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

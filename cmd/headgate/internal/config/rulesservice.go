@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/internal/conns"
+	"github.com/headgate/headgate/internal/secretfile"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
@@ -269,7 +270,7 @@ const maxLine = 4096
 
 // readLine returns the one line of a file.
 func readLine(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := secretfile.Read(path)
 	if err != nil {
 		return "", err
 	}
