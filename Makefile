@@ -12,6 +12,9 @@ BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
 
+# Where the system's Node is too old for the web console, tools/need installs a newer one here.
+export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
+
 # The linter remembers findings under the absolute path that it first saw a file at, so each checkout has a memory of its own:
 # one shared by two checkouts reports files of the other, and loses the exclusions that go by path.
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
@@ -124,6 +127,6 @@ soak: need-go need-servers ## Run the long tests, one package after the other
 
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind
-	rm -rf bin dist .cache
+	rm -rf bin dist .cache ui/.unit
 	find . \( -name .git -o -name node_modules -o -name testdata \) -prune -o \
 		-type f \( -name '*.test' -o -name '*.prof' -o -name coverage.out -o -name coverage.html \) -exec rm -f {} +
