@@ -194,6 +194,7 @@ func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
 	hasty := func() *Store {
 		s := open(t, server.URL(), Options{})
 		s.secretEvery = 10 * time.Millisecond
+		s.keys.Store(nil) // so that it is learned again, and looked after that often
 		mustTake(t, s, headgate.Check{Key: "first", Limit: limit, Cost: 1})
 		return s
 	}
@@ -253,6 +254,7 @@ func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *rediste
 		prefix += "a"
 	}
 	s := open(t, cluster.URL(), Options{Prefix: prefix})
+	s.keys.Store(nil) // as if the servers had been away when the store was opened
 	c := headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1}
 	want := cluster.PrimaryOf(prefix + ":secret").Addr()
 	if got := s.Shard(c); got != want {
@@ -298,6 +300,7 @@ func TestCloseMayComeAtAnyTime(t *testing.T) {
 func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{})
+	s.keys.Store(nil) // as if the server had been away when the store was opened
 	server.Pause()
 	defer server.Resume()
 	patient, cancel := context.WithTimeout(ctx, time.Minute)

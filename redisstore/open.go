@@ -23,7 +23,8 @@ import (
 //
 // Open checks what limits rely on: see [Store.Warnings]. It fails if there is something that waiting does not cure, such
 // as a wrong password, a replica in the place of the primary, or a server without Lua. If the servers cannot be reached it
-// fails unless Options.StartAway is set. Close ends what Open starts.
+// fails unless Options.StartAway is set. When it returns, the servers that are there know the scripts, so that the first
+// decisions take no longer than others. Close ends what Open starts.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -49,7 +50,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	c.major = major
 	s := newStore(c, o)
-	if err != nil {
+	if err == nil {
+		s.warm(ctx)
+	} else {
 		c.log.Warn("redis is away; the store starts without it", "err", err)
 		c.running.Go(s.arriveLater)
 	}
@@ -133,6 +136,9 @@ func (s *Store) arriveLater() {
 		if err == nil {
 			s.scripts.Store(newScripts(major))
 			c.unfit.Store(nil)
+			loading, cancel := context.WithTimeout(c.life, 2*c.endpoint.DialTimeout)
+			s.warm(loading)
+			cancel()
 			c.log.Info("redis is there")
 			return
 		}

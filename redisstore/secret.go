@@ -38,7 +38,8 @@ func (s *Store) learnSecret(ctx context.Context) (*keyMaker, error) {
 	}
 	keys := newKeyMaker(s.prefix, secret)
 	s.keys.Store(keys)
-	s.start(func() { s.keepSecret(secret) })
+	every := s.secretEvery
+	s.start(func() { s.keepSecret(secret, every) })
 	return keys, nil
 }
 
@@ -66,8 +67,8 @@ func (s *Store) settleSecret(ctx context.Context, ours []byte) ([]byte, error) {
 }
 
 // keepSecret looks after the secret until the store is closed.
-func (s *Store) keepSecret(secret []byte) {
-	ticker := time.NewTicker(s.secretEvery)
+func (s *Store) keepSecret(secret []byte, every time.Duration) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
