@@ -35,6 +35,15 @@ type call struct {
 	from      string
 	namespace string
 	maxBody   int64
+	large     *largeBodies
+	leave     func() // ends the turn of a large body, nil if there was none
+}
+
+// end ends the turn of a large body.
+func (c *call) end() {
+	if c.leave != nil {
+		c.leave()
+	}
 }
 
 // answer sends a value as JSON.
@@ -62,7 +71,8 @@ func (c *call) give(read, write time.Duration) {
 	_ = rc.SetWriteDeadline(now.Add(write))
 }
 
-// read returns the body, and a name that says which form it has.
+// read returns the body, and a name that says which form it has. A large one waits for its turn, which lasts until the call
+// ends.
 func (c *call) read() (name string, data []byte, err error) {
 	if name, err = c.form(); err != nil {
 		return "", nil, err
@@ -71,7 +81,16 @@ func (c *call) read() (name string, data []byte, err error) {
 		return "", nil, c.tooLarge()
 	}
 	c.give(bodyTime, 2*bodyTime)
-	data, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.maxBody))
+	body := http.MaxBytesReader(c.w, c.r.Body, c.maxBody)
+	if data, err = io.ReadAll(io.LimitReader(body, smallBody)); err == nil && len(data) == smallBody {
+		if c.leave == nil {
+			if c.leave, err = c.large.enter(c.r.Context(), c.who); err != nil {
+				return "", nil, err
+			}
+		}
+		c.give(bodyTime, 2*bodyTime)
+		data, err = readRest(data, body, c.r.ContentLength)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -79,7 +98,22 @@ func (c *call) read() (name string, data []byte, err error) {
 	case err != nil:
 		return "", nil, fail(http.StatusBadRequest, "The body did not arrive: %v.", err)
 	}
+	if err := bodyBounds.Check(name, data); err != nil {
+		return "", nil, fail(http.StatusRequestEntityTooLarge, "The body takes too much memory: %v. Large bodies are sent as JSON, and clients line by line "+
+			"to /v1/clients:import.", err)
+	}
 	return name, data, nil
+}
+
+// readRest reads what comes after the first part of a body, whose length is known if it is not negative.
+func readRest(first []byte, body io.Reader, length int64) ([]byte, error) {
+	whole := bytes.NewBuffer(first)
+	if length > 0 {
+		whole = bytes.NewBuffer(make([]byte, 0, length+bytes.MinRead))
+		whole.Write(first)
+	}
+	_, err := whole.ReadFrom(body)
+	return whole.Bytes(), err
 }
 
 func (c *call) tooLarge() error {

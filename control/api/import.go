@@ -34,8 +34,11 @@ const defaultImportChunk = 5_000
 // chunkTime is how long a chunk may take to be sent.
 const chunkTime = 5 * time.Minute
 
-// maxImportLine is the most bytes of a client.
-const maxImportLine = 64 << 10
+// maxImportLine is the most bytes of a client, and maxImportChunk about the most of those of one change.
+const (
+	maxImportLine  = 64 << 10
+	maxImportChunk = 8 << 20
+)
 
 // importClients answers POST /v1/clients:import. Lines of JSON are taken as they come, a change for each defaultImportChunk of
 // them; a rules file is one change.
@@ -88,6 +91,7 @@ type clientImport struct {
 	done   imported
 	seen   map[string]bool // ids, if others are to be deleted
 	chunk  []edit
+	bytes  int            // of the bodies in chunk
 	ids    map[string]int // the line of each client of the chunk
 }
 
@@ -181,7 +185,7 @@ func (in *clientImport) lines() error {
 		if err := in.add(e, &wrong); err != nil {
 			return err
 		}
-		if len(in.chunk) == in.server.importChunk {
+		if len(in.chunk) == in.server.importChunk || in.bytes > maxImportChunk {
 			if len(wrong.list) > 0 {
 				break
 			}
@@ -214,6 +218,7 @@ func (in *clientImport) add(e edit, wrong *findings) error {
 	}
 	in.ids[e.id] = e.line
 	in.chunk = append(in.chunk, e)
+	in.bytes += len(e.body)
 	if in.seen != nil {
 		in.seen[e.id] = true
 	}
@@ -223,7 +228,7 @@ func (in *clientImport) add(e edit, wrong *findings) error {
 // flush commits the chunk.
 func (in *clientImport) flush() error {
 	chunk := in.chunk
-	in.chunk, in.ids = nil, nil
+	in.chunk, in.ids, in.bytes = nil, nil, 0
 	for len(chunk) > 0 {
 		n := min(len(chunk), control.MaxOps)
 		if err := in.commit(chunk[:n]); err != nil {

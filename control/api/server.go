@@ -23,6 +23,7 @@ type Server struct {
 	beats        beats
 	hooks        *courier
 	asker        *asker
+	large        largeBodies
 	watchComment time.Duration
 	// importChunk is how many clients are imported in one change.
 	importChunk int
@@ -131,7 +132,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allow)
 		return fail(http.StatusMethodNotAllowed, "Use %s.", allow)
 	}
-	c := &call{w: w, r: r, route: to, args: args, namespace: defaultNamespace, maxBody: s.config.MaxBody}
+	c := &call{w: w, r: r, route: to, args: args, namespace: defaultNamespace, maxBody: s.config.MaxBody, large: &s.large}
+	defer c.end()
 	if from := s.config.From(r); from.IsValid() {
 		c.from = from.String()
 	}

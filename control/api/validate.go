@@ -38,7 +38,7 @@ func readDraft(name string, data []byte) (*file.Document, error) {
 		return nil, invalid([]fieldError{{Want: "a rules file, which has rules and clients, or one rule"}}, 0)
 	}
 	if f.Root.Field("id") == nil || f.Root.Field("rules") != nil {
-		return file.Parse(name, data)
+		return file.FromSource(f)
 	}
 	r, err := file.ReadRule(name, data)
 	if err != nil {

@@ -33,9 +33,17 @@ func Parse(name string, data []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	return FromSource(f)
+}
+
+// FromSource is Parse for a file that has been read.
+func FromSource(f *source.File) (*Document, error) {
 	doc := &Document{file: f}
 	found := newCodec().Decode(f, doc)
 	more := 0
+	if len(found) > source.MaxProblems { // the rest was not decoded
+		return nil, f.Error(found, 0, rules.ErrInvalid)
+	}
 	var invalid *rules.Error
 	if err := rules.Validate(doc.Rules, doc.Clients...); errors.As(err, &invalid) {
 		found, more = append(found, doc.locate(invalid.Problems, found)...), invalid.More

@@ -9,7 +9,7 @@ import (
 // A Decoder turns the nodes of one file into values, and gathers what is wrong.
 type Decoder struct {
 	codec    *Codec
-	problems []Problem
+	problems []Problem // at most one more than are reported: then the rest is not decoded
 }
 
 // Decode turns a file into a value, into which v points, and returns everything that is wrong. What is wrong is left as it
@@ -31,6 +31,8 @@ func (d *Decoder) Decode(n *Node, path string, v any) { d.decode(n, path, reflec
 func (d *Decoder) Refuse(n *Node, path, value, want string) {
 	d.problems = append(d.problems, Problem{Path: path, Value: value, Want: want, Line: n.Line, Column: n.Column})
 }
+
+func (d *Decoder) full() bool { return len(d.problems) > MaxProblems }
 
 func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 	if f, ok := d.codec.types[v.Type()]; ok {
@@ -88,6 +90,9 @@ func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
 	}
 	made := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
 	for i, item := range n.Items {
+		if d.full() {
+			break
+		}
 		d.decode(item, path+"["+strconv.Itoa(i)+"]", made.Index(i))
 	}
 	v.Set(made)
@@ -101,6 +106,9 @@ func (d *Decoder) Fields(n *Node, path string, v any) {
 		return
 	}
 	for i := range n.Fields {
+		if d.full() {
+			break
+		}
 		f := &n.Fields[i]
 		here := Join(path, f.Name)
 		field, not := fieldOf(into, f.Name)

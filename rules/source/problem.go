@@ -55,8 +55,8 @@ type Error struct {
 	// More is how many others there are.
 	More int
 
-	lines []string // of the problems, as they stand in the file
-	err   error
+	excerpts []string // of the lines of the problems
+	err      error
 }
 
 // MaxProblems is how many problems are reported at once.
@@ -79,7 +79,7 @@ func (e *Error) Error() string {
 		}
 		b.WriteString(": " + p.String())
 		if p.Line > 0 {
-			b.WriteString(excerpt(e.lines[i], p.Column))
+			b.WriteString(e.excerpts[i])
 		}
 	}
 	if e.More > 0 {
@@ -92,16 +92,29 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.err }
 
 // excerpt shows a line below a message, or what is around the column if it is long, and a caret below the column.
-func excerpt(line string, column int) string {
+func excerpt(line []byte, column int) string {
 	const before, width = 40, 100
-	runes := []rune(strings.ReplaceAll(line, "\t", " "))
-	column = min(column-1, len(runes))
-	start := 0
-	if column > width-20 {
-		start = column - before
+	start, caret := 0, max(column-1, 0)
+	if caret > width-20 {
+		start = caret - before
 	}
-	end := min(len(runes), start+width)
-	shown := string(runes[start:end])
+	rest, skipped := line, 0
+	for skipped < start && len(rest) > 0 {
+		_, n := utf8.DecodeRune(rest)
+		rest = rest[n:]
+		skipped++
+	}
+	if len(rest) == 0 && skipped < caret { // the column is behind the end of the line
+		caret = skipped
+	}
+	end, shownRunes := 0, 0
+	for shownRunes < width && end < len(rest) {
+		_, n := utf8.DecodeRune(rest[end:])
+		end += n
+		shownRunes++
+	}
+	caret = min(caret-skipped, shownRunes)
+	shown := strings.ReplaceAll(string(rest[:end]), "\t", " ")
 	for _, r := range shown {
 		if r < ' ' || r == utf8.RuneError || r == 0x7f {
 			return "" // not to be shown on a terminal
@@ -110,7 +123,7 @@ func excerpt(line string, column int) string {
 	if shown == "" {
 		return ""
 	}
-	return "\n    " + shown + "\n    " + strings.Repeat(" ", column-start) + "^"
+	return "\n    " + shown + "\n    " + strings.Repeat(" ", caret) + "^"
 }
 
 // Error returns problems as an error, in the order of their places, nil if there are none. There are more than are given.
@@ -128,7 +141,7 @@ func (f *File) Error(problems []Problem, more int, wrap error) error {
 	}
 	e := &Error{File: f.Name, Problems: problems, More: more, err: wrap}
 	for _, p := range e.Problems {
-		e.lines = append(e.lines, f.line(p.Line))
+		e.excerpts = append(e.excerpts, excerpt(f.line(p.Line), p.Column))
 	}
 	return e
 }

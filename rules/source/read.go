@@ -2,9 +2,7 @@ package source
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,16 +50,9 @@ var ErrSyntax = errors.New("not a file that can be read")
 // *Error and wraps ErrSyntax.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: bytes.TrimPrefix(data, []byte("\uFEFF"))}
-	isJSON := false
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".json":
-		isJSON = true
-	case ".yaml", ".yml":
-	default:
-		isJSON = len(data) <= MaxJSON && json.Valid(f.data)
-	}
+	json := isJSON(name, f.data)
 	kind, most := "YAML", MaxYAML
-	if isJSON {
+	if json {
 		kind, most = "JSON", MaxJSON
 	}
 	var p *Problem
@@ -69,7 +60,7 @@ func Read(name string, data []byte) (*File, error) {
 		p = &Problem{Value: strconv.Itoa(len(f.data)) + " bytes", Want: "at most " + strconv.Itoa(most) + " of " + kind}
 	} else if !utf8.Valid(f.data) {
 		p = f.badByte()
-	} else if isJSON {
+	} else if json {
 		f.arena = arenas.Get().(*arena)
 		f.Root, p = readJSON(f.data, f.arena)
 	} else {
@@ -103,20 +94,20 @@ func position(data []byte, offset int) (line, column int) {
 	return bytes.Count(data[:begin], []byte{'\n'}) + 1, utf8.RuneCount(data[begin:offset]) + 1
 }
 
-// line returns a line of the text.
-func (f *File) line(n int) string {
+// line returns a line of the text, which is part of it.
+func (f *File) line(n int) []byte {
 	rest := f.data
 	for ; n > 1; n-- {
 		i := bytes.IndexByte(rest, '\n')
 		if i < 0 {
-			return ""
+			return nil
 		}
 		rest = rest[i+1:]
 	}
 	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
 		rest = rest[:i]
 	}
-	return string(bytes.TrimSuffix(rest, []byte{'\r'}))
+	return bytes.TrimSuffix(rest, []byte{'\r'})
 }
 
 // Locate returns where a path such as "rules[3].limits[0]" leads: the line and column of the last of its parts that is

@@ -1,0 +1,125 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrTooLarge is wrapped by errors of Bounds.Check.
+var ErrTooLarge = errors.New("too large")
+
+// Bounds limit the memory that reading a text from somebody else takes. They are checked before it is parsed: a parser takes
+// hundreds of bytes for each token.
+type Bounds struct {
+	// JSONTokens is the most brackets, commas and colons of JSON, JSONItems the most values of one of its lists.
+	JSONTokens, JSONItems int
+	// YAMLBytes is the most bytes of YAML, YAMLTokens the most tokens, estimated from above.
+	YAMLBytes, YAMLTokens int
+}
+
+// Check returns an error that wraps ErrTooLarge if a text exceeds the bounds. The name is as for Read. Check allocates nothing.
+func (b Bounds) Check(name string, data []byte) error {
+	if isJSON(name, data) {
+		return b.checkJSON(data)
+	}
+	if len(data) > b.YAMLBytes {
+		return tooLarge(strconv.Itoa(len(data))+" bytes of YAML", b.YAMLBytes)
+	}
+	if n := yamlTokens(data); n > b.YAMLTokens {
+		return tooLarge("about "+strconv.Itoa(n)+" tokens of YAML", b.YAMLTokens)
+	}
+	return nil
+}
+
+func tooLarge(is string, most int) error {
+	return &boundError{is + ": want at most " + strconv.Itoa(most)}
+}
+
+type boundError struct{ text string }
+
+func (e *boundError) Error() string { return e.text }
+func (e *boundError) Unwrap() error { return ErrTooLarge }
+
+// isJSON reports whether Read takes a text for JSON.
+func isJSON(name string, data []byte) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json":
+		return true
+	case ".yaml", ".yml":
+		return false
+	default:
+		return len(data) <= MaxJSON && json.Valid(data)
+	}
+}
+
+func (b Bounds) checkJSON(data []byte) error {
+	var items [MaxDepth + 2]int // of the lists and mappings that are open
+	tokens, depth, quoted := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		if quoted {
+			switch c {
+			case '\\':
+				i++
+			case '"':
+				quoted = false
+			}
+			continue
+		}
+		switch c {
+		case '"':
+			quoted = true
+		case '[', '{':
+			tokens++
+			if depth++; depth > MaxDepth {
+				return nil // which is refused by the parser, before it takes memory for it
+			}
+			items[depth] = 0
+		case ']', '}':
+			depth = max(depth-1, 0)
+		case ',':
+			tokens++
+			if items[depth]++; items[depth] >= b.JSONItems {
+				return tooLarge("a list of more than "+strconv.Itoa(b.JSONItems)+" values", b.JSONItems)
+			}
+		case ':':
+			tokens++
+		}
+		if tokens > b.JSONTokens {
+			return tooLarge("more than "+strconv.Itoa(b.JSONTokens)+" brackets, commas and colons", b.JSONTokens)
+		}
+	}
+	return nil
+}
+
+// yamlTokens returns at least as many tokens as the lexer finds: each character that can be an indicator, the scalar behind
+// it, and a scalar for each line.
+func yamlTokens(data []byte) int {
+	indicators, lines := 0, 1
+	begins := true // the next character may begin a token
+	for _, c := range data {
+		switch c {
+		case '\n', '\r':
+			lines++
+			begins = true
+			continue
+		case ' ', '\t':
+			begins = true
+			continue
+		case ',', '[', ']', '{', '}', ':', '\'', '"':
+			indicators++
+			begins = true
+			continue
+		case '-', '?', '#', '&', '*', '!', '|', '>', '%', '@', '`', '.', '=', '<', '~':
+			if begins {
+				indicators++
+				continue // so may the next
+			}
+		}
+		begins = false
+	}
+	return 2*indicators + lines
+}
