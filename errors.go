@@ -19,6 +19,9 @@ var (
 	ErrUnsupported = errors.New("unsupported by this algorithm")
 	// ErrFull is returned by a bounded store that has no room for a new key.
 	ErrFull = errors.New("store is full: raise its memory limit")
+	// ErrOverloaded is returned by a Limiter that has more to decide than it can decide in time. The check was not decided;
+	// units may have been taken for it. Retry after a second.
+	ErrOverloaded = errors.New("overloaded: too many checks wait to be decided")
 	// ErrClosed is returned by a Limiter that was closed.
 	ErrClosed = errors.New("limiter is closed")
 )

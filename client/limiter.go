@@ -246,6 +246,8 @@ func errorOf(f *wirev1.Failure) error {
 		return fmt.Errorf("client: store: %w", headgate.ErrUnsupported)
 	case wirev1.Full:
 		return fmt.Errorf("client: store: %w", headgate.ErrFull)
+	case wirev1.Overloaded:
+		return fmt.Errorf("client: store: %w", headgate.ErrOverloaded)
 	case wirev1.Closed:
 		return status.Error(codes.Unavailable, "the service's store is closed")
 	case wirev1.Forbidden:

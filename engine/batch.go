@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -168,6 +169,9 @@ func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 	if failed != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if errors.Is(failed, headgate.ErrOverloaded) {
+			return v.undecided(failed)
 		}
 		var err error
 		passes, err = v.fail(ctx, 0, 1, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[0].store), failed))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -395,7 +396,7 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 		}
 	}
 	if err != nil {
-		return err
+		return v.undecided(err)
 	}
 	if !passes && !t.peeks() {
 		v.rejected(ctx, 0, v.binding)
@@ -410,6 +411,23 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 	}
 	return nil
 }
+
+// undecided denies a request that a store had no time to decide. Other errors are the caller's.
+func (v *Verdict) undecided(err error) error {
+	if !errors.Is(err, headgate.ErrOverloaded) {
+		return err
+	}
+	for i := range v.decisions[:v.binding] {
+		v.decisions[i] = notAsked
+	}
+	v.Rule = v.rule(0)
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedFor
+	v.settles, v.reads = false, false
+	return nil
+}
+
+// overloadedFor is when to come back after too many requests came at once. It is a guess.
+const overloadedFor = time.Second
 
 // conclude says what to do, once everything was asked. It returns which check binds, and for how long it holds the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {

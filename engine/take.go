@@ -64,6 +64,9 @@ func (v *Verdict) answered(ctx context.Context, from, to int, ds []headgate.Deci
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
+	if errors.Is(err, headgate.ErrOverloaded) {
+		return false, headgate.ErrOverloaded
+	}
 	return v.fail(ctx, from, to, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[from].store), err))
 }
 

@@ -38,11 +38,13 @@ const (
 	Unregistered               // its client is not registered, and the rule says unregistered: deny
 	QueueFull                  // it would have been held, but Config.MaxWaiting others are
 	StoreFailed                // the store could not be asked, and the rule says on_failure: closed
+	Overloaded                 // more requests came at once than could be decided in time
 )
 
 var reasonWords = [...]string{
 	None: "none", OverLimit: "over limit", Blocked: "blocked", Unidentified: "unidentified",
 	Unregistered: "unregistered", QueueFull: "queue full", StoreFailed: "store failed",
+	Overloaded: "overloaded",
 }
 
 func (r Reason) String() string { return word(reasonWords[:], uint8(r)) }

@@ -37,6 +37,8 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 		message = "too many calls are waiting already"
 	case engine.StoreFailed:
 		message = "the limits cannot be checked right now"
+	case engine.Overloaded:
+		message = "too many calls came at once"
 	}
 	if v.RetryAfter == headgate.Never && v.Reason == engine.OverLimit {
 		message = "the call costs more than the limit can ever grant"

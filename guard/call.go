@@ -31,7 +31,7 @@ func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, boo
 		since = k.began
 	}
 	k.hasty = k.began.Sub(since) > g.options.Deadline/2
-	k.ctx = g.terms.begin(ctx, k.began, since.Add(g.options.Deadline))
+	k.ctx = g.terms.begin(ctx, s, k.began, since.Add(g.options.Deadline))
 	return k, true
 }
 
@@ -45,7 +45,10 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 		if timedOut {
 			g.counters.timeouts.Add(1)
 		}
-		if timedOut && k.hasty {
+		if k.ctx.state.Load() == termLags {
+			v = starved
+		}
+		if timedOut && k.hasty || v == starved {
 			s.told(k.leave, errNoMind, now)
 			break
 		}
@@ -57,6 +60,7 @@ func (g *Guard) end(k *call, c *headgate.Check, err error) verdict {
 		s.praise(took)
 		s.told(k.leave, nil, now)
 	}
+	s.admission.adjust(took, g.options.Deadline)
 	g.terms.end(k.ctx)
 	switch v {
 	case refused:

@@ -156,7 +156,7 @@ func TestAtMostThoseInFlightWaitForAStoreThatStopped(t *testing.T) {
 				t.Fatalf("took %v with the circuit open, want no time", got)
 			}
 		}
-		wantStats(t, g, "calls", f.calls.Load(), callers)
+		wantStats(t, g, "calls", f.calls.Load(), fewestAdmitted)
 		wantStats(t, g, "degraded", g.Stats().Open, 2*callers)
 	})
 }

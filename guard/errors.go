@@ -50,12 +50,13 @@ const (
 	refused                 // the store works, but has no answer
 	failed                  // the store does not work
 	ended                   // the caller did not wait for the answer
+	starved                 // this process was too busy to send the call or to read the answer
 )
 
-// faults are errors that are the caller's.
+// faults are errors that say nothing bad about the store: they are the caller's, or the store has too much to do.
 var faults = [...]error{
 	headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
-	headgate.ErrNever, headgate.ErrClosed,
+	headgate.ErrNever, headgate.ErrClosed, headgate.ErrOverloaded,
 }
 
 // judge says what came of a call that the caller made with ctx. An error with a method Answered() bool that returns true

@@ -64,7 +64,8 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g.prober, _ = inner.(Prober)
 	_, forgets := inner.(Forgetter)
-	g.terms = newTerms(forgets)
+	g.terms = newTerms(forgets, o.Deadline)
+	g.terms.wire, _ = inner.(Wire)
 	g.shards.of, _ = inner.(Sharded)
 	g.shards.byName.Store(&map[string]*shard{})
 	if g.shards.of == nil {

@@ -24,6 +24,7 @@ const (
 	cannotAsk          // the shard is down, or did not answer others, or there is no time left
 	hasEnded           // the caller has
 	isLate             // it has waited long enough
+	isRefused          // too many requests wait
 )
 
 // A stay is the time that a request spends in line. It is part of the deadline.
@@ -36,7 +37,8 @@ type stay struct {
 	rested bool      // it has waited for a denial to be over for certain
 }
 
-// line waits until it is the turn of all asks, which are for one shard. Who waits holds no other turn, so that no two
+// line waits until it is the turn of all asks, which are for one shard and were admitted there; while they wait they do not
+// count as admitted. Who waits holds no other turn, so that no two
 // wait for each other. It returns since when it has waited, zero if it has not. If one of the asks is denied meanwhile, it
 // returns which, and its decision.
 func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headgate.Decision, since time.Time, how standing) {
@@ -54,7 +56,9 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 		if pause := g.doubt(a, &st); pause > 0 {
 			g.leave(asks)
 			g.stays(&st)
+			s.admission.leave(false)
 			how, st.rested = g.rest(ctx, s, pause), true
+			s.admission.resume()
 		} else {
 			t, w := g.gate.enter(a.hash, a.check, g.clock.micros(), st.late)
 			if w == nil {
@@ -67,7 +71,9 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 			}
 			g.leave(asks)
 			g.stays(&st)
+			s.admission.leave(false)
 			why, how = g.await(ctx, s, a.hash, w, &st)
+			s.admission.resume()
 			a.turn = why.turn
 		}
 		if how != itsTurn {
@@ -82,9 +88,18 @@ func (g *Guard) line(ctx context.Context, s *shard, asks []ask) (at int, d headg
 	}
 	if !st.since.IsZero() && g.left(&st) < time.Duration(s.took.Load()) {
 		g.leave(asks)
-		return 0, d, st.since, cannotAsk
+		return 0, d, st.since, g.givesUp(s)
 	}
 	return 0, d, st.since, itsTurn
+}
+
+// givesUp returns how a request ends that has waited for others as long as it can: its policy decides, or it is refused if
+// that took so long because this process has too much to do.
+func (g *Guard) givesUp(s *shard) standing {
+	if s.inRow.Load() == 0 && (s.admission.queued.Load() > 0 || g.terms.lags(s)) {
+		return isRefused
+	}
+	return cannotAsk
 }
 
 // reserve is how much of the deadline is kept for a call of one's own, after waiting for others. From a store whose answers
@@ -182,7 +197,7 @@ func (g *Guard) await(ctx context.Context, s *shard, hash uint64, w *waiter, st 
 	}
 	switch {
 	case how == isLate && st.last:
-		return why, cannotAsk
+		return why, g.givesUp(s)
 	case how == isLate:
 		st.late = !st.failed && (st.heard || time.Since(st.since) < 2*time.Duration(s.took.Load()))
 		st.last = !st.late

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -52,15 +53,14 @@ func (g *Guard) probeUntilUp(s *shard, wait time.Duration) {
 	defer timer.Stop()
 	<-timer.C
 	idle, told := 0, false
+	late := g.terms.wire != nil && errors.Is(s.lastErr(), context.DeadlineExceeded)
 	for began := time.Now(); ; wait = afterProbe(wait, time.Since(began)) {
 		pause := wait - rand.N(wait/4)
 		s.nextProbe.Store(time.Now().Add(pause).UnixNano())
-		timer.Reset(pause)
-		select {
-		case <-timer.C:
-		case <-g.stop:
+		if !g.awaitProbe(s, timer, pause, late) {
 			return
 		}
+		late = false
 		if idle++; s.used.Swap(false) {
 			idle = 0
 		}
@@ -80,6 +80,30 @@ func (g *Guard) probeUntilUp(s *shard, wait time.Duration) {
 	}
 }
 
+// awaitProbe waits for a while. If the shard may be late, it waits no longer than until the shard answers what it was asked
+// before it went down. It is false when the guard is closed.
+func (g *Guard) awaitProbe(s *shard, timer *time.Timer, pause time.Duration, late bool) bool {
+	end := time.Now().Add(pause)
+	for {
+		step := time.Until(end)
+		if late {
+			step = min(step, lateLook)
+		}
+		timer.Reset(step)
+		select {
+		case <-timer.C:
+		case <-g.stop:
+			return false
+		}
+		if !time.Now().Before(end) || late && g.terms.wire.Heard(s.name).UnixNano() > s.since.Load() {
+			return true
+		}
+	}
+}
+
+// lateLook is how often to look whether a shard that has just gone down answers late.
+const lateLook = 5 * time.Millisecond
+
 // probe asks a shard how it is, with the one leave that its breaker gives, and tells whether that closed the circuit.
 func (g *Guard) probe(s *shard) (up bool, err error) {
 	done, err := s.breaker.Allow()
@@ -87,8 +111,9 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 		return false, nil
 	}
 	g.counters.probes.Add(1)
-	ctx, cancel := context.WithTimeout(g.life, g.options.Deadline)
-	defer cancel()
+	began := time.Now()
+	ctx := g.terms.begin(g.life, s, began, began.Add(g.options.Deadline))
+	defer g.terms.end(ctx)
 	var last *headgate.Check
 	if f := s.failed.Load(); f != nil {
 		last = &f.check

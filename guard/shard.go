@@ -44,8 +44,9 @@ type shard struct {
 	wellAt   atomic.Int64 // the last of these, likewise
 	made     time.Time
 
-	failed  atomic.Pointer[failure]
-	refusal atomic.Pointer[refusal] // nil while it decides what it is asked
+	admission admission
+	failed    atomic.Pointer[failure]
+	refusal   atomic.Pointer[refusal] // nil while it decides what it is asked
 }
 
 // A failure is what last went wrong.
@@ -65,6 +66,7 @@ func (g *Guard) newShard(name string) *shard {
 	opened := make(chan struct{})
 	s.opened.Store(&opened)
 	s.since.Store(time.Now().UnixNano())
+	s.admission.limit.Store(fewestAdmitted)
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         name,
 		MaxRequests:  1,
@@ -101,6 +103,7 @@ func (g *Guard) goDown(s *shard) {
 	s.used.Store(true)
 	s.down.Store(true)
 	close(*s.opened.Load())
+	s.admission.dismiss(cannotAsk)
 	g.tell(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), Started: !s.answered.Load()})
 	g.goProbe(s, wait)
 }

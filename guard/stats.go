@@ -25,6 +25,9 @@ type Stats struct {
 	// Waits is how many requests waited for the answer to another caller, or for a denial to be over, and Ungated how many
 	// went to the store because that took too long or because there was no room to wait.
 	Waits, Ungated int64
+	// Queued is how many requests waited because enough others were being decided, and Overloaded how many were refused with
+	// headgate.ErrOverloaded.
+	Queued, Overloaded int64
 	// ChargesDropped is how many charges were lost, and GivesDropped how many units were given back in vain.
 	ChargesDropped, GivesDropped int64
 	// Refunds is how many checks of a TakeAll were given back because of another, and RefundsDropped how many were to be
@@ -41,6 +44,7 @@ type counters struct {
 	degraded                     [headgate.Local + 1]atomic.Int64
 	localFailures                atomic.Int64
 	shared, waits, ungated       atomic.Int64
+	queued, overloaded           atomic.Int64
 	chargesDropped, givesDropped atomic.Int64
 	refunds, refundsDropped      atomic.Int64
 	eventsDropped                atomic.Int64
@@ -59,6 +63,7 @@ func (g *Guard) Stats() Stats {
 		LocalFailures: c.localFailures.Load(),
 		CacheHits:     c.cacheHits.sum(), Shared: c.shared.Load(),
 		Waits: c.waits.Load(), Ungated: c.ungated.Load(),
+		Queued: c.queued.Load(), Overloaded: c.overloaded.Load(),
 		ChargesDropped: c.chargesDropped.Load(), GivesDropped: c.givesDropped.Load(),
 		Refunds: c.refunds.Load(), RefundsDropped: c.refundsDropped.Load(),
 		EventsDropped: c.eventsDropped.Load(),

@@ -62,14 +62,24 @@ func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check *headga
 
 func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decision, error) {
 	c, asks := &o.check, o.asks[:]
+	waited, how := g.enter(ctx, s)
+	if how != itsTurn {
+		return g.unasked(ctx, s, c, how)
+	}
+	failed := false
+	defer func() { s.admission.leave(failed) }()
+	if waited && g.denials != nil {
+		if _, d, denied := g.news(asks, 0, wake{}); denied {
+			return d, nil
+		}
+	}
 	_, d, since, how := g.line(ctx, s, asks)
 	switch how {
+	case itsTurn:
 	case isDenied:
 		return d, nil
-	case hasEnded:
-		return headgate.Decision{}, ctx.Err()
-	case cannotAsk:
-		return g.degrade(ctx, s, c)
+	default:
+		return g.unasked(ctx, s, c, how)
 	}
 	defer g.leave(asks) // unless it has left already, should the store panic
 	k, ok := g.begin(ctx, s, since)
@@ -89,8 +99,24 @@ func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decisi
 		return d, nil
 	case ended:
 		return headgate.Decision{}, ctx.Err()
+	case starved:
+		return g.unasked(ctx, s, c, isRefused)
 	default:
+		failed = true
 		g.fail(asks)
+		return g.degrade(ctx, s, c)
+	}
+}
+
+// unasked decides a check that the store was not asked for.
+func (g *Guard) unasked(ctx context.Context, s *shard, c *headgate.Check, how standing) (headgate.Decision, error) {
+	switch how {
+	case hasEnded:
+		return headgate.Decision{}, ctx.Err()
+	case isRefused:
+		g.counters.overloaded.Add(1)
+		return headgate.Decision{}, headgate.ErrOverloaded
+	default:
 		return g.degrade(ctx, s, c)
 	}
 }

@@ -200,15 +200,26 @@ func (b *basket) askShard(s *shard) (passes bool, err error) {
 		}
 	}
 	g := b.g
+	waited, how := g.enter(b.ctx, s)
+	if how != itsTurn {
+		return b.unasked(how)
+	}
+	failed := false
+	defer func() { s.admission.leave(failed) }()
+	if waited && g.denials != nil {
+		if at, d, denied := g.news(asks, 0, wake{}); denied {
+			b.decisions[b.group[at]] = d
+			return false, nil
+		}
+	}
 	at, d, since, how := g.line(b.ctx, s, asks)
 	switch how {
+	case itsTurn:
 	case isDenied:
 		b.decisions[b.group[at]] = d
 		return false, nil
-	case hasEnded:
-		return false, b.ctx.Err()
-	case cannotAsk:
-		return b.settle()
+	default:
+		return b.unasked(how)
 	}
 	defer g.leave(asks) // unless they have left already, should the store panic
 	k, ok := g.begin(b.ctx, s, since)
@@ -234,8 +245,24 @@ func (b *basket) askShard(s *shard) (passes bool, err error) {
 		return headgate.Allowed(ds), nil
 	case ended:
 		return false, b.ctx.Err()
+	case starved:
+		return b.unasked(isRefused)
 	default:
+		failed = true
 		g.fail(asks)
+		return b.settle()
+	}
+}
+
+// unasked decides the checks of the group, which the store was not asked for.
+func (b *basket) unasked(how standing) (passes bool, err error) {
+	switch how {
+	case hasEnded:
+		return false, b.ctx.Err()
+	case isRefused:
+		b.g.counters.overloaded.Add(1)
+		return false, headgate.ErrOverloaded
+	default:
 		return b.settle()
 	}
 }

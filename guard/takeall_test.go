@@ -234,8 +234,9 @@ func TestRefundsThatCannotBeMadeAreCounted(t *testing.T) {
 		for range requests {
 			<-done
 		}
-		if got, want := g.Stats().RefundsDropped, int64(requests-returnsRoom-returners); got != want {
-			t.Errorf("%d refunds dropped, want %d", got, want)
+		// No more are queued than there is room for. Some are made while others are still decided.
+		if got, most := g.Stats().RefundsDropped, int64(requests-returnsRoom-returners); got <= 0 || got > most {
+			t.Errorf("%d refunds dropped, want 1 to %d", got, most)
 		}
 		if err := g.Close(); err != nil {
 			t.Fatal(err)

@@ -13,17 +13,23 @@ import (
 // timer looks after all of them instead of each having its own.
 type term struct {
 	context.Context // the caller's
-	deadline        time.Time
+	shard           *shard
+	began, deadline time.Time
 	done            chan struct{}
 	state           atomic.Uint32 // how it ended, before done is closed
 
 	next *term // that began before it
+
+	// For who looks:
+	sent bool          // it was
+	more time.Duration // by how much the deadline was extended
 }
 
 // How a term ended.
 const (
 	termRuns    uint32 = iota
 	termUsedUp         // the deadline has passed
+	termLags           // and so has every extension: this process did not get to send the call, or to read the answer
 	termGivenUp        // the caller's context has ended
 	termOver           // the call has
 )
@@ -43,7 +49,7 @@ func (t *term) Err() error {
 	switch t.state.Load() {
 	case termRuns:
 		return nil
-	case termUsedUp:
+	case termUsedUp, termLags:
 		return context.DeadlineExceeded
 	case termGivenUp:
 		return t.Context.Err()
@@ -65,13 +71,31 @@ type Forgetter interface {
 	ForgetsContexts()
 }
 
+// A Wire is a store that knows what it has sent and read. With it the guard tells a shard that is slow from a process that
+// is: this one, when its processor is busy with other work. The deadline of a call then begins when the call is sent, and
+// does not end it while something waits to be read. A call lasts ten deadlines at most, and if it has not been sent or its
+// answer not been read by then, that is no failure of the store.
+type Wire interface {
+	// Sent returns when something was last sent to a shard, the zero time if that is not known.
+	Sent(shard string) time.Time
+	// Heard returns when something was last read from a shard, the zero time if that is not known.
+	Heard(shard string) time.Time
+	// Unread reports whether a shard has sent something that was not read yet.
+	Unread(shard string) bool
+}
+
 // nextLook returns when to see whether it has ended. That the caller's context never does is known only of the plainest:
 // others would make a channel to tell.
-func (t *term) nextLook(now time.Time) time.Time {
-	if soon := now.Add(callerLook); t.Context != context.Background() && soon.Before(t.deadline) {
+func (s *terms) nextLook(t *term, now time.Time) time.Time {
+	every := s.every
+	if t.Context != context.Background() {
+		every = min(every, callerLook)
+	}
+	soon, end := now.Add(every), t.deadline.Add(t.more)
+	if soon.Before(end) {
 		return soon
 	}
-	return t.deadline
+	return end
 }
 
 const (
@@ -86,6 +110,9 @@ const (
 // all others from asking.
 type terms struct {
 	start  time.Time
+	every  time.Duration        // how often to look at least, to notice when this process stands still
+	most   time.Duration        // how far a deadline may be extended
+	wire   Wire                 // nil if the store is none
 	reuses bool                 // those that are over, which nobody asks any more
 	over   sync.Pool            // of these
 	count  atomic.Uint64        // of all
@@ -101,8 +128,11 @@ type terms struct {
 
 const never = math.MaxInt64
 
-func newTerms(reuses bool) *terms {
-	s := &terms{start: time.Now(), reuses: reuses}
+// lookShare is how often terms are looked at within a deadline, and lagShare how many deadlines a term lasts at most.
+const lookShare, lagShare = 8, 10
+
+func newTerms(reuses bool, deadline time.Duration) *terms {
+	s := &terms{start: time.Now(), every: max(deadline/lookShare, 1), most: (lagShare - 1) * deadline, reuses: reuses}
 	s.due.Store(manyTerms)
 	s.looks.Store(never)
 	s.wanted.Store(never)
@@ -110,13 +140,15 @@ func newTerms(reuses bool) *terms {
 }
 
 // begin returns a term from now on. It must be ended.
-func (s *terms) begin(ctx context.Context, now, deadline time.Time) *term {
+func (s *terms) begin(ctx context.Context, sh *shard, now, deadline time.Time) *term {
 	t, ok := s.over.Get().(*term)
 	if !ok {
 		t = &term{done: make(chan struct{})}
 	}
-	t.Context, t.deadline = ctx, deadline
+	t.Context, t.shard, t.began, t.deadline, t.more = ctx, sh, now, deadline, 0
+	t.sent = s.wire == nil
 	t.state.Store(termRuns)
+	at := int64(s.nextLook(t, now).Sub(s.start)) // before others can see t
 	for {
 		t.next = s.began.Load()
 		if s.began.CompareAndSwap(t.next, t) {
@@ -124,8 +156,8 @@ func (s *terms) begin(ctx context.Context, now, deadline time.Time) *term {
 		}
 	}
 	if s.count.Add(1) >= s.due.Load() && s.mu.TryLock() {
-		s.look()
-	} else if at := int64(t.nextLook(now).Sub(s.start)); at < s.looks.Load() {
+		s.look(0)
+	} else if at < s.looks.Load() {
 		s.want(at)
 	}
 	return t
@@ -156,36 +188,42 @@ func (s *terms) wake(at int64) {
 	if s.timer == nil {
 		s.timer = time.AfterFunc(in, func() {
 			s.mu.Lock()
-			s.look()
+			s.look(time.Since(s.start) - time.Duration(s.looks.Load()))
 		})
 	} else {
 		s.timer.Reset(in)
 	}
 }
 
-// look ends the terms that are used up or given up, and forgets those that are over. It is called with the lock, and lets go
-// of it.
-func (s *terms) look() {
+// look ends the terms that are used up or given up, and forgets those that are over. late is by how much it comes too
+// late: for that long nobody in this process could do anything, so deadlines are extended by it. It is called with the
+// lock, and lets go of it.
+func (s *terms) look(late time.Duration) {
 	now := time.Now()
 	s.looks.Store(never) // before it is seen who has begun: who begins after that sees to his own look
 	for t := s.began.Swap(nil); t != nil; {
 		s.live = append(s.live, t)
 		t, t.next = t.next, nil
 	}
+	if late < leastLate {
+		late = 0
+	}
 	kept, next := s.live[:0], time.Time{}
 	for _, t := range s.live {
-		switch {
-		case t.state.Load() != termRuns:
+		if t.state.Load() != termRuns {
 			s.reuse(t)
 			continue
-		case t.Context.Err() != nil:
+		}
+		if t.Context.Err() != nil {
 			t.end(termGivenUp)
 			continue
-		case !now.Before(t.deadline):
-			t.end(termUsedUp)
+		}
+		t.more = min(t.more+late, s.most)
+		if how := s.expired(t, now); how != termRuns {
+			t.end(how)
 			continue
 		}
-		if at := t.nextLook(now); len(kept) == 0 || at.Before(next) {
+		if at := s.nextLook(t, now); len(kept) == 0 || at.Before(next) {
 			next = at
 		}
 		kept = append(kept, t)
@@ -199,6 +237,33 @@ func (s *terms) look() {
 	s.mu.Unlock()
 	s.settle()
 }
+
+// leastLate is from when on a look counts as late.
+const leastLate = time.Millisecond
+
+// expired returns how a term ends now, termRuns if it does not.
+func (s *terms) expired(t *term, now time.Time) uint32 {
+	if !t.sent {
+		if at := s.wire.Sent(t.shard.name); at.IsZero() || !at.Before(t.began) {
+			t.sent = true
+			t.more = min(max(t.more, at.Sub(t.began)), s.most)
+		}
+	}
+	switch {
+	case now.Before(t.deadline.Add(t.more)):
+		return termRuns
+	case t.sent && !s.lags(t.shard):
+		return termUsedUp
+	case t.more >= s.most:
+		return termLags
+	default:
+		t.more = min(now.Add(callerLook).Sub(t.deadline), s.most)
+		return termRuns
+	}
+}
+
+// lags reports whether this process has not read yet what a shard sent.
+func (s *terms) lags(sh *shard) bool { return s.wire != nil && s.wire.Unread(sh.name) }
 
 // end ends the term of a call that is over. It must not be asked any more.
 func (s *terms) end(t *term) {

@@ -21,10 +21,10 @@ func (s *terms) kept() int {
 
 func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(false)
+		s := newTerms(false, DefaultDeadline)
 		now := time.Now()
-		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
-		short := s.begin(t.Context(), now, now.Add(7*time.Millisecond))
+		long := s.begin(context.Background(), nil, now, now.Add(30*time.Millisecond))
+		short := s.begin(t.Context(), nil, now, now.Add(7*time.Millisecond))
 		if d, ok := short.Deadline(); !ok || !d.Equal(now.Add(7*time.Millisecond)) {
 			t.Errorf("got deadline %v, %v", d, ok)
 		}
@@ -52,11 +52,11 @@ func TestATermEndsAtItsDeadlineNotBeforeAndSaysWhy(t *testing.T) {
 
 func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(false)
+		s := newTerms(false, DefaultDeadline)
 		ctx, cancel := context.WithCancel(context.Background())
 		now := time.Now()
-		own := s.begin(ctx, now, now.Add(time.Hour))
-		others := s.begin(context.Background(), now, now.Add(time.Hour))
+		own := s.begin(ctx, nil, now, now.Add(time.Hour))
+		others := s.begin(context.Background(), nil, now, now.Add(time.Hour))
 		time.Sleep(time.Minute + callerLook/2)
 		if err := own.Err(); err != nil {
 			t.Errorf("got %v before its end", err)
@@ -80,10 +80,10 @@ func TestATermEndsSoonAfterItsCallersContext(t *testing.T) {
 
 func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(false)
+		s := newTerms(false, DefaultDeadline)
 		type key struct{}
 		now := time.Now()
-		own := s.begin(context.WithValue(context.Background(), key{}, "value"), now, now.Add(time.Hour))
+		own := s.begin(context.WithValue(context.Background(), key{}, "value"), nil, now, now.Add(time.Hour))
 		child, cancel := context.WithTimeout(own, 2*time.Hour)
 		defer cancel()
 		if got := child.Value(key{}); got != "value" {
@@ -105,11 +105,11 @@ func TestATermThatIsOverEndsWhatWasMadeOfIt(t *testing.T) {
 
 func TestTermsThatAreOverAreForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(false)
+		s := newTerms(false, DefaultDeadline)
 		now := time.Now()
-		stays := s.begin(context.Background(), now, now.Add(time.Hour))
+		stays := s.begin(context.Background(), nil, now, now.Add(time.Hour))
 		for range 100 * manyTerms {
-			s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+			s.end(s.begin(context.Background(), nil, now, now.Add(time.Hour)))
 		}
 		if n := s.kept(); n > 1+manyTerms {
 			t.Errorf("%d terms are kept, want the one that is under way and at most %d others", n, manyTerms)
@@ -128,7 +128,7 @@ func TestTermsThatAreOverAreForgotten(t *testing.T) {
 }
 
 func TestTermsOfManyCallersEndOnTime(t *testing.T) {
-	s := newTerms(false)
+	s := newTerms(false, DefaultDeadline)
 	const callers, each, life = 16, 200, 5 * time.Millisecond
 	var group sync.WaitGroup
 	for c := range callers {
@@ -137,7 +137,7 @@ func TestTermsOfManyCallersEndOnTime(t *testing.T) {
 			defer cancel()
 			for i := range each {
 				now := time.Now()
-				switch one := s.begin(ctx, now, now.Add(life)); {
+				switch one := s.begin(ctx, nil, now, now.Add(life)); {
 				case i%20 != c%20:
 					s.end(one)
 					if err := one.Err(); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
@@ -157,11 +157,11 @@ func TestTermsOfManyCallersEndOnTime(t *testing.T) {
 
 func TestATermThatIsOverIsUsedAgainUnlessItHasToldThatItEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(true)
+		s := newTerms(true, DefaultDeadline)
 		now := time.Now()
 		told := make(map[*term]bool)
 		for range 3 {
-			late := s.begin(context.Background(), now, now.Add(time.Millisecond))
+			late := s.begin(context.Background(), nil, now, now.Add(time.Millisecond))
 			<-late.Done()
 			s.end(late)
 			told[late] = true
@@ -169,7 +169,7 @@ func TestATermThatIsOverIsUsedAgainUnlessItHasToldThatItEnded(t *testing.T) {
 		known, again := make(map[*term]bool), 0
 		for range 10 * manyTerms {
 			now = time.Now()
-			one := s.begin(t.Context(), now, now.Add(time.Hour))
+			one := s.begin(t.Context(), nil, now, now.Add(time.Hour))
 			if told[one] {
 				t.Fatal("a term that has told that it ended is used again")
 			}
@@ -195,14 +195,14 @@ func TestATermThatIsOverIsUsedAgainUnlessItHasToldThatItEnded(t *testing.T) {
 
 // Those that are used again end for nobody but who has them.
 func TestTermsThatAreUsedAgainEndOnTimeForManyCallers(t *testing.T) {
-	s := newTerms(true)
+	s := newTerms(true, DefaultDeadline)
 	const callers, each, life = 16, 500, 5 * time.Millisecond
 	var group sync.WaitGroup
 	for c := range callers {
 		group.Go(func() {
 			for i := range each {
 				now := time.Now()
-				one := s.begin(context.Background(), now, now.Add(life))
+				one := s.begin(context.Background(), nil, now, now.Add(life))
 				if i%50 == c {
 					<-one.Done() // by itself
 				}
@@ -220,13 +220,13 @@ func TestTermsThatAreUsedAgainEndOnTimeForManyCallers(t *testing.T) {
 // Who looks at the terms may lose his core meanwhile. Calls begin all the same, and end on time.
 func TestATermBeginsWhileOthersAreLookedAt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newTerms(false)
+		s := newTerms(false, DefaultDeadline)
 		s.mu.Lock() // as who looks does, and has seen all who began before
 		now := time.Now()
-		long := s.begin(context.Background(), now, now.Add(30*time.Millisecond))
-		short := s.begin(context.Background(), now, now.Add(7*time.Millisecond))
+		long := s.begin(context.Background(), nil, now, now.Add(30*time.Millisecond))
+		short := s.begin(context.Background(), nil, now, now.Add(7*time.Millisecond))
 		for range manyTerms { // of whom one would look too
-			s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+			s.end(s.begin(context.Background(), nil, now, now.Add(time.Hour)))
 		}
 		s.mu.Unlock()
 		s.settle()
@@ -245,12 +245,12 @@ func TestATermBeginsWhileOthersAreLookedAt(t *testing.T) {
 // the longer the longer the line is, so that it never gets shorter.
 func TestALongLineIsSeldomLookedAt(t *testing.T) {
 	const line = 1 << 16
-	s := newTerms(true)
+	s := newTerms(true, time.Hour)
 	now := time.Now()
 	looks, due := 0, s.due.Load()
 	var live []*term
 	for range line {
-		live = append(live, s.begin(context.Background(), now, now.Add(time.Hour)))
+		live = append(live, s.begin(context.Background(), nil, now, now.Add(time.Hour)))
 		if next := s.due.Load(); next != due {
 			looks, due = looks+1, next
 		}
@@ -262,7 +262,7 @@ func TestALongLineIsSeldomLookedAt(t *testing.T) {
 		s.end(term)
 	}
 	for range 2 * line { // those that are over are forgotten all the same
-		s.end(s.begin(context.Background(), now, now.Add(time.Hour)))
+		s.end(s.begin(context.Background(), nil, now, now.Add(time.Hour)))
 	}
 	if got := len(s.live); got > manyTerms {
 		t.Errorf("%d terms are remembered, want at most %d", got, manyTerms)

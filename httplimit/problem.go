@@ -44,6 +44,8 @@ func problemOf(v *engine.Verdict) problem {
 		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests are waiting already."
 	case engine.StoreFailed:
 		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "The limits cannot be checked right now."
+	case engine.Overloaded:
+		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests came at once."
 	default:
 		p.kind, p.title, p.detail = problemQuota, "Quota exceeded", "Over the limit."
 		if v.RetryAfter == headgate.Never {

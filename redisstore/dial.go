@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -33,6 +34,7 @@ func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 	attempt.made = true
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, n.dialer.network, addr)
+	socket, _ := conn.(syscall.Conn)
 	if err == nil && n.dialer.tls != nil {
 		conn, err = handshake(ctx, conn, addr, n.dialer.tls)
 	}
@@ -40,7 +42,7 @@ func (n *node) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Conf
 		attempt.err = err
 		return nil, err
 	}
-	w := &watchedConn{Conn: conn, node: n, gatherer: gatherer{conn: conn, many: n.busy}}
+	w := &watchedConn{Conn: conn, socket: socket, node: n, gatherer: gatherer{conn: conn, many: n.busy}}
 	w.greeted, _ = ctx.Deadline() // the keeper's always has one
 	n.mu.Lock()
 	n.conn, n.began = w, time.Now()
@@ -69,10 +71,13 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 // A watchedConn tells its node when the client library gives it up, and gathers what is sent.
 type watchedConn struct {
 	net.Conn
+	socket   syscall.Conn // what Conn reads from; nil if it is none
 	node     *node
 	why      atomic.Pointer[error] // it was given up
 	greeted  time.Time             // until when login may take
 	gatherer gatherer
+	wroteAt  atomic.Int64 // when the library last wrote something, as node.age tells
+	reads    atomic.Bool  // the library waits for something to read
 }
 
 // SetDeadline is called by the client library for the login, which has the time of dialing rather than that of a server that hangs,
@@ -84,10 +89,15 @@ func (w *watchedConn) SetDeadline(at time.Time) error {
 	return w.Conn.SetDeadline(at)
 }
 
-func (w *watchedConn) Write(b []byte) (int, error) { return w.gatherer.write(b) }
+func (w *watchedConn) Write(b []byte) (int, error) {
+	w.wroteAt.Store(w.node.age())
+	return w.gatherer.write(b)
+}
 
 func (w *watchedConn) Read(b []byte) (int, error) {
+	w.reads.Store(true)
 	n, err := w.Conn.Read(b)
+	w.reads.Store(false)
 	if err != nil {
 		w.why.CompareAndSwap(nil, &err)
 	} else {

@@ -291,11 +291,14 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
+// splitShard is the shard of keys that are counted in parts.
+const splitShard = "split keys"
+
 // Shard names the server that decides a check, for those who keep account of servers. Keys that are counted in parts
 // are on many, and have a name of their own.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
-		return "split keys"
+		return splitShard
 	}
 	if !s.conn.clustered() {
 		return s.conn.shardOf(0)

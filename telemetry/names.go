@@ -47,6 +47,8 @@ var (
 	storeLostDesc     = desc("store_lost_refunds_total", "Units that could not be given back to the store.")
 
 	guardWaitsDesc   = desc("guard_waits_total", "Requests that waited for the answer to another caller.")
+	guardQueuedDesc  = desc("guard_queued_total", "Requests that waited because enough others were being decided.")
+	guardRefusedDesc = desc("guard_overloaded_total", "Requests that were refused because too many others waited to be decided.")
 	guardUngatedDesc = desc("guard_ungated_total", "Requests that did not wait any longer, or for which there was no room to wait, and went to the store.")
 	guardLocalDesc   = desc("guard_local_failures_total", "Decisions of on_failure: local that let pass because counting here failed.")
 

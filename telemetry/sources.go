@@ -45,6 +45,7 @@ type Guard struct {
 	Open, Closed, Local                                      int64 // decisions of each policy
 	LocalFailures                                            int64
 	Waits, Ungated                                           int64
+	Queued, Overloaded                                       int64
 	CacheHits, Shared                                        int64 // denials without a call
 	ChargesDropped, GivesDropped, RefundsDropped, EventsLost int64
 }
@@ -66,7 +67,7 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	}
 	send(s.Memory != nil, memoryKeysDesc, memoryBytesDesc, memoryMaxDesc, memoryEvictionsDesc, memoryRefusalsDesc)
 	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc, guardPoliciesDesc,
-		guardWaitsDesc, guardUngatedDesc, guardLocalDesc)
+		guardWaitsDesc, guardUngatedDesc, guardLocalDesc, guardQueuedDesc, guardRefusedDesc)
 	send(s.Shards != nil, breakerDesc)
 	send(s.LostRefunds != nil, storeLostDesc)
 	send(s.Waiting != nil, waitingDesc)
@@ -148,6 +149,8 @@ func (g Guard) collect(ch chan<- prometheus.Metric) {
 	ch <- counter(guardCallsDesc, g.Calls)
 	ch <- counter(guardWaitsDesc, g.Waits)
 	ch <- counter(guardUngatedDesc, g.Ungated)
+	ch <- counter(guardQueuedDesc, g.Queued)
+	ch <- counter(guardRefusedDesc, g.Overloaded)
 	ch <- counter(guardLocalDesc, g.LocalFailures)
 	for _, c := range []struct {
 		desc  *prometheus.Desc

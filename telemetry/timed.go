@@ -16,6 +16,11 @@ type Remote interface {
 	Shard(c headgate.Check) string
 	// Grant takes units ahead of their use.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
+	// Sent and Heard say when something was last sent to a shard and read from it, and Unread whether it has sent something
+	// that was not read yet.
+	Sent(shard string) time.Time
+	Heard(shard string) time.Time
+	Unread(shard string) bool
 	// Probe says how a shard is.
 	Probe(ctx context.Context, shard string) error
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/guard"
@@ -148,3 +149,7 @@ func methodsThatAGuardAsksFor(t *testing.T) map[string]string {
 	}
 	return methods
 }
+
+func (r *remote) Sent(string) time.Time  { return time.Time{} }
+func (r *remote) Heard(string) time.Time { return time.Time{} }
+func (r *remote) Unread(string) bool     { return false }

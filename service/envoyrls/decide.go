@@ -2,8 +2,10 @@ package envoyrls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"time"
 	"unsafe"
 
 	"google.golang.org/grpc/codes"
@@ -274,6 +276,11 @@ func (s *Server) give(ctx context.Context, check headgate.Check) (headgate.Decis
 func (s *Server) fail(ctx context.Context, f *finding) error {
 	if err := ctx.Err(); err != nil {
 		return grpcstatus.FromContextError(err).Err()
+	}
+	if errors.Is(f.err, headgate.ErrOverloaded) {
+		// An error would let the request pass, unless Envoy is told otherwise (failure_mode_deny).
+		f.decision = headgate.Decision{Limit: f.limit.counted.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second}
+		return nil
 	}
 	s.config.OnError(fmt.Errorf("envoyrls: ask the store, %s: %w", s.config.OnFailure, f.err))
 	f.decision = headgate.Decision{

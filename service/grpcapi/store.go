@@ -219,6 +219,8 @@ func failureOf(err error) wirev1.Failure {
 		f.Fault = wirev1.Unsupported
 	case errors.Is(err, headgate.ErrFull):
 		f.Fault = wirev1.Full
+	case errors.Is(err, headgate.ErrOverloaded):
+		f.Fault = wirev1.Overloaded
 	case errors.Is(err, headgate.ErrClosed):
 		f.Fault = wirev1.Closed
 	case errors.Is(err, errForbidden):

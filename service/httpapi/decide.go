@@ -50,7 +50,10 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 	h["Content-Type"] = jsonType
 	s.tell(h, a, now)
 	c.out = append(appendDecision(append(c.out[:0], '{'), v, now), "}\n"...)
-	if !v.Action.Passes() {
+	switch {
+	case v.Reason == engine.Overloaded:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case !v.Action.Passes():
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_, _ = w.Write(c.out) // a caller that is gone has no use for it
@@ -291,9 +294,12 @@ func (s *Server) appendAnswer(ctx context.Context, dst []byte, c *call, q *reque
 		return p.append(dst)
 	}
 	dst = append(dst, `{"status":`...)
-	if a.verdict.Action.Passes() {
+	switch {
+	case a.verdict.Action.Passes():
 		dst = append(dst, "200,"...)
-	} else {
+	case a.verdict.Reason == engine.Overloaded:
+		dst = append(dst, "503,"...)
+	default:
 		dst = append(dst, "429,"...)
 	}
 	return append(appendDecision(dst, &a.verdict, s.config.Now()), '}')

@@ -26,6 +26,7 @@ const (
 	textPong       = "+PONG\r\n"
 	textNotInteger = "ERR value is not an integer or out of range"
 	textSyntax     = "ERR syntax error"
+	textBusy       = "BUSY overloaded, retry after 1 second"
 	textNoAuth     = "NOAUTH Authentication required."
 )
 
@@ -88,7 +89,7 @@ func (j *jobs) do(k *clerk) {
 		select {
 		case s.inFlight <- struct{}{}:
 		case <-ctx.Done():
-			one.command.decide(one.clerk, ctx, one.args) // there is no time left to ask the store, so that policies decide
+			one.command.decide(one.clerk, ctx, one.args) // there is no time left to ask the store
 			continue
 		}
 		j.wait.Go(func() {

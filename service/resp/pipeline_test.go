@@ -166,6 +166,7 @@ func TestBehindANetworkAPipelineIsInFlightTogether(t *testing.T) {
 }
 
 func TestDecisionsBehindANetworkEndInTime(t *testing.T) {
+	const textBusy = "BUSY overloaded, retry after 1 second"
 	store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(ctx context.Context, key string) error {
 		if strings.Contains(key, "hangs") {
 			<-ctx.Done()
@@ -178,15 +179,15 @@ func TestDecisionsBehindANetworkEndInTime(t *testing.T) {
 	one := encode("CL.THROTTLE", "hangs", "1", "1", "60")
 	c.send(one + one + one) // the third waits for the second to land
 	for range 3 {
-		if got := c.read(); got != "0 2 1 -1 0" {
-			t.Errorf("got %q, want what passes without a store", got)
+		if got := c.read(); got != textBusy {
+			t.Errorf("got %q, want %q", got, textBusy)
 		}
 	}
-	// Rules say themselves what is decided then.
+	// No policy decides: too much at once must not switch limits off.
 	c.send(one + one + encode("HG.TAKE", "per-user", "alice") + encode("HG.TAKE", "careful", "alice"))
-	for _, want := range []string{"0 2 1 -1 0", "0 2 1 -1 0", "1 5 4 -1 0", "0 5 0 1000 1000"} {
-		if got := c.read(); got != want {
-			t.Errorf("got %q, want %q", got, want)
+	for range 4 {
+		if got := c.read(); got != textBusy {
+			t.Errorf("got %q, want %q", got, textBusy)
 		}
 	}
 	c.wants("0 2 1 -1 60", "CL.THROTTLE", "answers", "1", "1", "60")

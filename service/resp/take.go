@@ -39,10 +39,8 @@ func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
 		return
 	}
 	err := k.server.config.Engine.DecideTerms(ctx, &k.subject.who, t, &k.verdict)
-	if errors.Is(err, context.DeadlineExceeded) && k.server.ctx.Err() == nil {
-		// As if the store had failed, which to the caller it has: he must not meet another answer for it than for that.
-		k.server.storeFailed(err)
-		err = k.server.config.Engine.DecideWithout(k.server.ctx, &k.subject.who, t, &k.verdict, errBusy)
+	if err == nil && k.verdict.Reason == engine.Overloaded {
+		err = headgate.ErrOverloaded
 	}
 	if err != nil {
 		k.failWith(err)
@@ -55,8 +53,6 @@ func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
 		k.denied++
 	}
 }
-
-var errBusy = errors.New("resp: no decision in time")
 
 // appendVerdict writes 1 or 0 for what passes or does not, the limit, what remains, when to come back and when the client is
 // as good as new, both in milliseconds; and the lease if there is one.
@@ -131,7 +127,9 @@ func (k *clerk) failWith(err error) {
 	switch {
 	case errors.As(err, &input), errors.Is(err, engine.ErrNoRule), errors.Is(err, engine.ErrLease):
 		k.fail("ERR " + oneLine(err.Error()))
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, headgate.ErrOverloaded), errors.Is(err, context.DeadlineExceeded):
+		k.fail(textBusy) // never a policy's decision: that too much is asked at once must not switch limits off
+	case errors.Is(err, context.Canceled):
 		k.fail("TRYAGAIN no decision in time")
 	default:
 		k.server.storeFailed(err)

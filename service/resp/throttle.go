@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"strconv"
 	"time"
 	"unsafe"
@@ -63,6 +64,10 @@ func (k *clerk) throttle(ctx context.Context, args [][]byte) {
 	default:
 		c := headgate.Check{Key: string(k.key), Limit: limit.limit, Cost: quantity, OnFailure: k.server.config.OnFailure}
 		d, err = k.server.config.Store.Take(ctx, c)
+	}
+	if errors.Is(err, headgate.ErrOverloaded) || errors.Is(err, context.DeadlineExceeded) {
+		k.failWith(err)
+		return
 	}
 	if err != nil {
 		d = k.server.withoutStore(err, limit.limit.Burst, quantity)

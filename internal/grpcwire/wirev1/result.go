@@ -21,6 +21,7 @@ const (
 	Closed
 	Unavailable
 	Forbidden
+	Overloaded
 )
 
 // A Failure is headgate.v1.Failure.

@@ -39,6 +39,8 @@ const (
 	Reason_REASON_QUEUE_FULL Reason = 5
 	// The store could not be asked, and the rule says on_failure: closed.
 	Reason_REASON_STORE_FAILED Reason = 6
+	// More requests came at once than could be decided in time.
+	Reason_REASON_OVERLOADED Reason = 7
 )
 
 // Enum value maps for Reason.
@@ -51,6 +53,7 @@ var (
 		4: "REASON_UNREGISTERED",
 		5: "REASON_QUEUE_FULL",
 		6: "REASON_STORE_FAILED",
+		7: "REASON_OVERLOADED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":  0,
@@ -60,6 +63,7 @@ var (
 		"REASON_UNREGISTERED": 4,
 		"REASON_QUEUE_FULL":   5,
 		"REASON_STORE_FAILED": 6,
+		"REASON_OVERLOADED":   7,
 	}
 )
 
@@ -772,7 +776,7 @@ const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
 	"\bresponse\x18\x02 \x01(\v2\x1e.headgate.v1.RateLimitResponseR\bresponse\"+\n" +
 	"\x0eReleaseRequest\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\"\x11\n" +
-	"\x0fReleaseResponse*\xad\x01\n" +
+	"\x0fReleaseResponse*\xc4\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_OVER_LIMIT\x10\x01\x12\x12\n" +
@@ -780,7 +784,8 @@ const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
 	"\x13REASON_UNIDENTIFIED\x10\x03\x12\x17\n" +
 	"\x13REASON_UNREGISTERED\x10\x04\x12\x15\n" +
 	"\x11REASON_QUEUE_FULL\x10\x05\x12\x17\n" +
-	"\x13REASON_STORE_FAILED\x10\x062\x9d\x03\n" +
+	"\x13REASON_STORE_FAILED\x10\x06\x12\x15\n" +
+	"\x11REASON_OVERLOADED\x10\a2\x9d\x03\n" +
 	"\vRateLimiter\x12J\n" +
 	"\tRateLimit\x12\x1d.headgate.v1.RateLimitRequest\x1a\x1e.headgate.v1.RateLimitResponse\x12Y\n" +
 	"\x0eBatchRateLimit\x12\".headgate.v1.BatchRateLimitRequest\x1a#.headgate.v1.BatchRateLimitResponse\x12E\n" +

@@ -228,6 +228,8 @@ const (
 	Fault_FAULT_UNAVAILABLE Fault = 6
 	// The server does not do this without a token.
 	Fault_FAULT_FORBIDDEN Fault = 7
+	// More came at once than could be decided in time.
+	Fault_FAULT_OVERLOADED Fault = 8
 )
 
 // Enum value maps for Fault.
@@ -241,6 +243,7 @@ var (
 		5: "FAULT_CLOSED",
 		6: "FAULT_UNAVAILABLE",
 		7: "FAULT_FORBIDDEN",
+		8: "FAULT_OVERLOADED",
 	}
 	Fault_value = map[string]int32{
 		"FAULT_UNSPECIFIED":   0,
@@ -251,6 +254,7 @@ var (
 		"FAULT_CLOSED":        5,
 		"FAULT_UNAVAILABLE":   6,
 		"FAULT_FORBIDDEN":     7,
+		"FAULT_OVERLOADED":    8,
 	}
 )
 
@@ -1023,7 +1027,7 @@ const file_headgate_v1_store_proto_rawDesc = "" +
 	"\n" +
 	"VERB_RESET\x10\x03\x12\x0e\n" +
 	"\n" +
-	"VERB_RENEW\x10\x04*\xb5\x01\n" +
+	"VERB_RENEW\x10\x04*\xcb\x01\n" +
 	"\x05Fault\x12\x15\n" +
 	"\x11FAULT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FAULT_INVALID_LIMIT\x10\x01\x12\x17\n" +
@@ -1033,7 +1037,8 @@ const file_headgate_v1_store_proto_rawDesc = "" +
 	"FAULT_FULL\x10\x04\x12\x10\n" +
 	"\fFAULT_CLOSED\x10\x05\x12\x15\n" +
 	"\x11FAULT_UNAVAILABLE\x10\x06\x12\x13\n" +
-	"\x0fFAULT_FORBIDDEN\x10\a2>\n" +
+	"\x0fFAULT_FORBIDDEN\x10\a\x12\x14\n" +
+	"\x10FAULT_OVERLOADED\x10\b2>\n" +
 	"\x05Store\x125\n" +
 	"\x02Do\x12\x16.headgate.v1.DoRequest\x1a\x17.headgate.v1.DoResponseB;Z9github.com/headgate/headgate/proto/headgate/v1;headgatev1b\x06proto3"
 

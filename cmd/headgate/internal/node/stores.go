@@ -154,6 +154,7 @@ func (s *stores) measure(to *telemetry.Sources) {
 			Open: f.Open, Closed: f.Closed, Local: f.Local, CacheHits: f.CacheHits, Shared: f.Shared,
 			ChargesDropped: f.ChargesDropped, GivesDropped: f.GivesDropped, RefundsDropped: f.RefundsDropped,
 			EventsLost: f.EventsDropped, LocalFailures: f.LocalFailures, Waits: f.Waits, Ungated: f.Ungated,
+			Queued: f.Queued, Overloaded: f.Overloaded,
 		}
 	}
 	to.Shards = func() []telemetry.Shard {

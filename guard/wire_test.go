@@ -1,0 +1,92 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A wireFake is a store that says what was sent and read. It answers after a while whatever its context says.
+type wireFake struct {
+	*fakeStore
+	mu     sync.Mutex
+	sent   time.Time
+	unread bool
+	answer time.Duration
+}
+
+func (w *wireFake) set(sent time.Time, unread bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent, w.unread = sent, unread
+}
+
+func (w *wireFake) Sent(string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
+}
+
+func (w *wireFake) Heard(string) time.Time { return time.Time{} }
+
+func (w *wireFake) Unread(string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unread
+}
+
+func (w *wireFake) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	select {
+	case <-time.After(w.answer):
+		return w.fakeStore.Take(context.WithoutCancel(ctx), c)
+	case <-ctx.Done():
+		return headgate.Decision{}, ctx.Err()
+	}
+}
+
+func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name           string
+		sentAfter      time.Duration // below zero: never
+		unreadFrom     time.Duration // below zero: never
+		answer         time.Duration
+		want           time.Duration
+		failed, starve bool
+	}{
+		{name: "store is silent", unreadFrom: -1, answer: time.Hour, want: 20 * ms, failed: true},
+		{name: "sent late and answered", sentAfter: 50 * ms, unreadFrom: -1, answer: 60 * ms, want: 60 * ms},
+		{name: "sent late and silent", sentAfter: 50 * ms, unreadFrom: -1, answer: time.Hour, want: 70 * ms, failed: true},
+		{name: "answer waits to be read", unreadFrom: 15 * ms, answer: 90 * ms, want: 90 * ms},
+		{name: "answer is never read", unreadFrom: 15 * ms, answer: time.Hour, want: 200 * ms, starve: true},
+		{name: "never sent", sentAfter: -1, unreadFrom: -1, answer: time.Hour, want: 200 * ms, starve: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := &wireFake{fakeStore: newFake(t, nil), answer: tt.answer, sent: time.Now().Add(-time.Second)}
+				g := newGuard(t, w, Options{})
+				start := time.Now()
+				if tt.sentAfter >= 0 {
+					time.AfterFunc(tt.sentAfter, func() { w.set(time.Now(), false) })
+				}
+				if tt.unreadFrom >= 0 {
+					time.AfterFunc(tt.unreadFrom, func() { w.set(start, true) })
+				}
+				d, err := g.Take(context.Background(), check("/1", "10/s"))
+				if got := time.Since(start); got < tt.want || got > tt.want+2*callerLook {
+					t.Errorf("took %v, want %v", got, tt.want)
+				}
+				if errors.Is(err, headgate.ErrOverloaded) != tt.starve || d.Degraded != tt.failed {
+					t.Errorf("got %+v and %v", d, err)
+				}
+				if got := g.shards.only.inRow.Load() > 0; got != tt.failed {
+					t.Errorf("blamed: %v, want %v", got, tt.failed)
+				}
+			})
+		})
+	}
+}
