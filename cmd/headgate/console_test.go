@@ -40,13 +40,14 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	f := &consoleFleet{redis: redistest.Standalone(t, redistest.Options{})}
 	store := f.redis.URL()
-	f.service = serve(t, onFreePort("--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"), "--store", store, "--region", "eu", "--node-id", "first")...)
+	secret := newFile(t, "key-secret", "a secret that both nodes have") // without it, API keys are not looked up on other nodes
+	f.service = serve(t, onFreePort("--key-secret-file", secret, "--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"), "--store", store, "--region", "eu", "--node-id", "first")...)
 	f.at = rulesService(t, f.service)
 	rules := json.RawMessage(`{"rules":[` + fmt.Sprintf(consoleTold, evil) + "," + consoleLeased + "]}")
 	if err := f.at.Do(t.Context(), http.MethodPost, "/v1/rules:apply", url.Values{"prune": {""}}, rules, nil); err != nil { // and none of the demonstration
 		t.Fatal(err)
 	}
-	f.node = serve(t, onFreePort("--control", "http://"+f.service.admin, "--token-file", nodeToken(t, f.at), "--store", store, "--region", "eu", "--node-id", "second")...)
+	f.node = serve(t, onFreePort("--key-secret-file", secret, "--control", "http://"+f.service.admin, "--token-file", nodeToken(t, f.at), "--store", store, "--region", "eu", "--node-id", "second")...)
 	f.browser = openBrowser(t, "http://"+f.service.admin)
 
 	// One after the other, in one window; each begins where the one before has left it.
