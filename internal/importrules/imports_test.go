@@ -34,7 +34,8 @@ var library = []libraryPackage{
 	{dir: "pacer"},
 	{dir: "rules", mayImport: []string{"."}},
 	{dir: "identity", mayImport: []string{"."}},
-	{dir: "engine", mayImport: []string{".", "rules", "identity"}},
+	{dir: "internal/renewal"},
+	{dir: "engine", mayImport: []string{".", "rules", "identity", "internal/renewal"}},
 	{dir: "httplimit", mayImport: []string{".", "rules", "identity", "engine"}},
 }
 
