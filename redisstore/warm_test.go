@@ -15,7 +15,7 @@ func TestFirstDecisionIsOneCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	server.ResetStats()
 	if _, err := store.Take(t.Context(), headgate.Check{Key: "alice", Limit: headgate.PerHour(3), Cost: 1}); err != nil {
 		t.Fatal(err)
