@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -165,4 +166,59 @@ func (w *gossipWorld) loads(limit headgate.Limit, hosts []*worldHost) (stop func
 		})
 	}
 	return func() { on = false }
+}
+
+// Two sides of a cut that together stay within the limit are not denied when they hear of each other again.
+func TestGossipSidesWithinTheLimitOweNothingAfterACut(t *testing.T) {
+	t.Parallel()
+	limit := headgate.MustParseLimit("20/s burst 20")
+	for _, n := range []int{2, 3, 5} {
+		for _, noticed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d hosts, noticed %t", n, noticed), func(t *testing.T) {
+				w := newGossipWorld(t, 93)
+				w.delay = time.Millisecond
+				hosts := w.fleet(n, nil)
+				o := &offer{key: "k", limit: limit, rate: 15}
+				stop := w.offer(o, hosts)
+				w.run(3 * time.Second)
+				w.random = rand.New(rand.NewPCG(map[bool]uint64{true: 2, false: 1}[noticed], 1))
+				end := w.cut(hosts, n/2)
+				w.run(30 * time.Second)
+				end()
+				w.run(w.twoRounds())
+				wantAgreement(t, "after the cut", "k", limit, hosts...)
+				stop()
+				for _, h := range hosts {
+					if left := h.remaining(t, "k", limit); left < 10 {
+						t.Errorf("%s has %d left, want most of 20: nobody took more than the limit", h.name, left)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Under partition: share, sides that use up their shares owe nothing when they hear of each other again.
+func TestGossipSharesAreNotOwedAfterACut(t *testing.T) {
+	t.Parallel()
+	w := newGossipWorld(t, 95)
+	w.delay, w.sharing = time.Millisecond, true
+	hosts := w.fleet(5, nil)
+	o := &offer{key: "k", limit: headgate.MustParseLimit("100/s burst 100"), rate: 400}
+	w.offer(o, hosts)
+	w.run(5 * time.Second)
+	w.random = rand.New(rand.NewPCG(2, 1)) // it is noticed
+	end := w.cut(hosts, 3)
+	before := o.passed
+	w.run(30 * time.Second)
+	if during := o.passed - before; during < 2600 || during > 3100 {
+		t.Errorf("%d passed in 30s of a cut, want about 3000", during)
+	}
+	end()
+	w.run(w.twoRounds())
+	before = o.passed
+	w.run(2 * time.Second)
+	if after := o.passed - before; after < 150 {
+		t.Errorf("%d passed in 2s after the cut, want about 200", after)
+	}
 }

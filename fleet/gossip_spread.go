@@ -170,7 +170,7 @@ func (s *spreader) quietFor(others int, now time.Duration) time.Duration {
 func (g *Gossip) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (
-	missedRounds = 10
+	missedRounds = 5
 	// timesAsked is how often a host asks to be told all: a packet may be lost.
 	timesAsked = 3
 )

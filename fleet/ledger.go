@@ -213,9 +213,10 @@ type ask struct {
 	n        int64
 	offset   int64
 	degraded bool
-	shut     bool // denied because nodes are away
-	other    bool // counted by a limit of another kind than the check's
-	patient  bool // waits for a lookup if it has to
+	left, of int64 // parts of the limit that are left to nodes out of reach, and of how many; 0 of 0 if all are heard
+	shut     bool  // denied because nodes are away
+	other    bool  // counted by a limit of another kind than the check's
+	patient  bool  // waits for a lookup if it has to
 }
 
 // ask prepares a check. It is false for one that is denied without being counted.
@@ -229,7 +230,7 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 	limit := &c.Limit
 	var other headgate.Limit
 	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
-		a.degraded, counted = l.terms(c, &other, away, now)
+		a.degraded, counted = l.terms(&a, c, &other, away, now)
 		a.shut = !counted
 		limit = &other
 	}
@@ -315,6 +316,9 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 		*d = l.look(r, a.n, now)
 		d.Degraded = a.degraded
 		return nil, nil
+	}
+	if a.of > 0 {
+		a.leave(r, now)
 	}
 	r.askedAt = at
 	if l.try(r, a.n, now, d) {

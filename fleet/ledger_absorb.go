@@ -89,9 +89,6 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 	if !r.plan.shared {
 		return whyNoLimit
 	}
-	if r.at(now)-r.heardAt >= recentFor.Microseconds() {
-		r.guess = 0 // nobody has taken it back
-	}
 	r.heardAt = r.at(now)
 	l.roll(r, now)
 	s, first := r.peer(a.place, a.gen, l)
@@ -118,6 +115,10 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 	default:
 		known += r.counted(t.Total-known, s.heard, now)
 	}
+	gap := a.uptime - s.said
+	if first || t.Start > s.start {
+		gap = age
+	}
 	news := t.Total - known
 	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.unitsIn(2*(r.at(now)-s.heard), headgate.MaxCount)
 	leaped := news > most
@@ -136,8 +137,13 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
 	s.start, s.total, s.heard, s.leaped = t.Start, known+news, r.at(now), leaped
 	s.past, s.ahead = r.plan.windowed() && t.Window < r.window, r.plan.windowed() && t.Window > r.window
-	if leaped || t != heard || !l.agree(sh, r, s, t, news, a.lag, now) {
-		l.heed(r, s, t, news, age, a.lag, now)
+	l.counters.absorbed.Add(max(0, news))
+	charged := news
+	if l.self != 0 && r.plan.leaks() {
+		charged -= r.missed(s, t, news, gap)
+	}
+	if leaped || t != heard || !l.agree(sh, r, s, t, charged, a.lag, now) {
+		l.heed(r, s, t, charged, age, now)
 	}
 	if r.carries() && t.Window == r.window {
 		r.carryMore(t.Carried, now)
@@ -206,19 +212,15 @@ func (l *Ledger) watch(r *record, now moment) time.Duration {
 }
 
 // heed charges news.
-func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age, lag time.Duration, now moment) {
+func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duration, now moment) {
 	if news <= 0 {
 		return
 	}
-	l.counters.absorbed.Add(news)
 	if !r.plan.windowed() {
-		used := r.used(s, t, news, age, max(t.Age, lag))
-		if l.self != 0 {
-			r.guessed(used)
-		} else {
-			r.waste -= r.plan.timeFor(used)
+		if l.self == 0 {
+			news -= r.used(s, t, news, age)
 		}
-		l.chargeNews(r, news-used, r.window, now)
+		l.chargeNews(r, news, r.window, now)
 		return
 	}
 	switch w := r.plan.window(t.Window); {
@@ -233,15 +235,17 @@ func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age, lag time.Du
 	}
 }
 
-// used returns how much of the news has drained while this node's own bucket was empty. What the peer says is still there has
-// not.
-func (r *record) used(s *seen, t *Tally, news int64, age, late time.Duration) int64 {
-	waste := min(r.waste-s.waste-int64(r.guess), age.Microseconds())
+// used returns how much of the news has drained while this node's own bucket was empty, and takes it off its waste. What the
+// peer says is still there has not.
+func (r *record) used(s *seen, t *Tally, news int64, age time.Duration) int64 {
+	waste := min(r.waste-s.waste, age.Microseconds())
 	if waste <= 0 {
 		return 0
 	}
-	still := t.Level - r.plan.unitsIn(late.Microseconds(), t.Level)
-	return r.plan.unitsIn(waste, max(0, news-max(0, still)))
+	still := t.Level - r.plan.unitsIn(t.Age.Microseconds(), t.Level)
+	drained := r.plan.unitsIn(waste, max(0, news-max(0, still)))
+	r.waste -= r.plan.timeFor(drained)
+	return drained
 }
 
 // chargeNews charges what others consumed in a window, now or when it may be.

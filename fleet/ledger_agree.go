@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"hash/fnv"
+	"math"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -17,7 +18,11 @@ import (
 // Sums are comparable only if they are of the same records: a tally also carries a digest of those. Records that have not grown
 // for recentFor are left out on all nodes, so that nodes that joined later, or dropped what was empty, have the same.
 //
-// A peer cannot lower a level at will: F can have grown by no more than what would have drained while the bucket was empty.
+// A peer cannot lower a level at will: F can have grown by no more than what would have drained while the bucket was empty, and
+// roundedUnits.
+
+// roundedUnits is by how many units levels may differ because units were rounded.
+const roundedUnits = 2
 
 // recentFor is for how long after a node told that its record grew that counts in sums and digests.
 const recentFor = 5 * time.Second
@@ -70,9 +75,6 @@ func (l *Ledger) describeSum(t *Tally, r *record, now moment) {
 	if l.self == 0 || !r.plan.leaks() {
 		return
 	}
-	if r.guess > 0 {
-		t.Level = r.plan.unitsOf(r.drain(now) + int64(r.guess))
-	}
 	t.part = r.partDrained(t.Level, now)
 	t.sum, t.digest = l.account(r, now)
 	t.sure, t.recent = !r.unsure, r.recent(now)
@@ -88,49 +90,68 @@ func (l *Ledger) agree(sh *shard, r *record, s *seen, t *Tally, news int64, lag 
 	if digest != t.digest {
 		return false
 	}
-	l.counters.absorbed.Add(news)
 	// Levels are in the time that they take to drain, to the part of a unit.
-	level, guess := r.drain(now), int64(r.guess)
-	r.guess = 0
+	level := r.drain(now)
 	theirs := max(0, r.plan.timeFor(t.Level)-r.plan.timeOf(t.part)+r.plan.timeFor(sum-t.sum)-r.plan.timeFor(t.sum-sum))
-	target := level + guess + r.plan.timeFor(news)
+	target := level + r.plan.timeFor(news)
 	over := target - theirs
 	var credit int64
 	switch {
 	case r.unsure && s.older:
 		r.unsure, r.joined = false, 0
 		credit = over
-	case over > 0:
+	case over > r.plan.timeFor(roundedUnits):
 		credit = min(over, max(0, r.waste-s.level))
-		s.level += credit
+	case over > 0: // estimates are of whole units
+		credit = over
 	}
-	if credit == 0 && guess == 0 {
+	r.spend(min(credit, r.waste))
+	if credit == 0 {
 		l.chargeNews(r, news, r.window, now)
 	} else {
 		r.setDrain(target-credit, now)
 	}
 	if over -= credit; over <= 0 {
 		s.level = max(s.level, r.waste-lag.Microseconds())
+		r.kept = 0
 	}
-	if r.plan.unitsIn(-over, 2) > 1 {
+	if r.plan.unitsIn(-over, 1) > 0 {
 		r.speak = true // the peer may have missed something
 		l.changed(sh, r)
 	}
 	return true
 }
 
-// A guess is how much was taken off the level for what has drained elsewhere while this node's bucket was empty, as far as this
-// node can tell from what it heard of others. It is taken back when a peer that counts the same records tells how much it was,
-// and for true when the bucket would have been empty without it, or nothing was heard for recentFor. Others are told the level
-// without it.
+// While two nodes cannot hear each other, each drains only what its own side consumes: neither F is right when they hear of each
+// other again. What one side consumed and drained then counts as drained while the bucket of the other was empty, at most. So two
+// sides that stayed within the limit together owe nothing, and two that both used all of it owe what is too much.
 
-// maxGuess is how much may be taken back, in µs.
-const maxGuess = 1_000_000_000
+// missedFor is how long nothing was heard of a peer when it must have been out of reach.
+const missedFor = 500 * time.Millisecond
 
-// guessed notes that so many units were taken off.
-func (r *record) guessed(units int64) {
-	if units > 0 {
-		r.guess = int32(min(int64(r.guess)+r.plan.timeFor(units), maxGuess))
+// missed returns how much of the news of a peer that was not heard for a time has drained meanwhile. What it says is still there
+// has not: that is the level of all nodes on its side, and is charged once for all of them.
+func (r *record) missed(s *seen, t *Tally, news int64, gap time.Duration) int64 {
+	waste := min(r.waste-s.waste, gap.Microseconds())
+	if gap < missedFor || waste <= 0 || news <= 0 {
+		return 0
+	}
+	still := max(0, t.Level-int64(r.kept))
+	drained := r.plan.unitsIn(waste, max(0, news-still))
+	r.kept = int32(min(int64(r.kept)+news-drained, math.MaxInt32))
+	r.spend(r.plan.timeFor(drained))
+	return drained
+}
+
+// spend takes time in which the bucket was empty for time in which it drained.
+func (r *record) spend(micros int64) {
+	if micros <= 0 {
+		return
+	}
+	r.waste -= micros
+	for i := range r.seen {
+		s := &r.seen[i]
+		s.waste, s.level = min(s.waste, r.waste), min(s.level, r.waste)
 	}
 }
 
@@ -164,7 +185,7 @@ const unitParts = 64
 
 // partDrained returns how much of the last unit of a level has drained.
 func (r *record) partDrained(level int64, now moment) uint8 {
-	rest := r.plan.timeFor(level) - r.drain(now) - int64(r.guess)
+	rest := r.plan.timeFor(level) - r.drain(now)
 	return uint8(r.plan.unitsIn(unitParts*rest, unitParts-1))
 }
 

@@ -30,7 +30,7 @@ type record struct {
 	unlearned bool
 	void      bool    // the key was reset: totals say more than what counts
 	unsure    bool    // a level of others was taken over by guess; see agree
-	guess     int32   // µs; see guessed
+	kept      int32   // see missed
 	here      counter // what counts as consumed, by any node
 
 	key    Key
@@ -103,16 +103,13 @@ func (l *Ledger) roll(r *record, now moment) {
 			r.settle(now)
 		}
 	case r.plan.leaks():
-		if r.guess > 0 && at > r.emptyAt {
-			r.guess -= int32(min(at-r.emptyAt, int64(r.guess))) // so much has drained
-		}
 		if r.owed > 0 && at > r.emptyAt {
 			r.drainOwed(at)
 		}
 		if at > r.emptyAt {
 			r.waste += at - r.emptyAt
 			r.emptyAt = at
-			r.over, r.unsure = 0, false
+			r.over, r.unsure, r.kept = 0, false, 0
 			if r.total > 0 && r.told == r.total && at-r.askedAt >= l.options.Idle.Microseconds() {
 				r.restart(now)
 			}

@@ -1,6 +1,10 @@
 package fleet
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/headgate/headgate"
+)
 
 // When the rate of a bucket changes, what was consumed stays: the level at the latest decision under the old limit, a started
 // unit counted as a whole one, counts as consumed at that decision, and drains at the new rate from then on. Only decisions that
@@ -52,6 +56,13 @@ func (l *Ledger) changeRate(r *record, old *plan, now moment) {
 	if r.here.carry(old, r.plan, last, at) {
 		r.emptyAt = last + r.here.decide(r.plan, last, 0).ResetAfter.Microseconds()
 	}
+	// What did not drain while the bucket was empty stays the same in units.
+	wasted := func(micros int64) int64 { return r.plan.timeFor(old.unitsIn(micros, headgate.MaxCount)) }
+	r.waste = wasted(r.waste)
+	for i := range r.seen {
+		s := &r.seen[i]
+		s.waste, s.level = wasted(s.waste), wasted(s.level)
+	}
 	if r.alone != nil {
 		r.alone.carry(l.capped(old), l.capped(r.plan), last, at)
 	}
@@ -87,6 +98,7 @@ func gcd(a, b int64) int64 {
 // under returns what a record would be under another plan, and leaves it as it is.
 func (l *Ledger) under(r *record, p *plan, now moment) *record {
 	other := *r
+	other.seen = slices.Clone(r.seen)
 	other.here.state = slices.Clone(r.here.state)
 	if r.alone != nil {
 		alone := *r.alone

@@ -41,7 +41,7 @@ func (l *Ledger) isAway(c *headgate.Check) bool {
 }
 
 // terms returns what limit a check goes by when some nodes are out of reach. It is false if none: the check is denied.
-func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, away bool, now moment) (degraded, counted bool) {
+func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bool, now moment) (degraded, counted bool) {
 	*limit = c.Limit
 	if away {
 		degraded = true
@@ -60,9 +60,18 @@ func (l *Ledger) terms(c *headgate.Check, limit *headgate.Limit, away bool, now 
 	if c.Partition == headgate.PartitionShare {
 		if live, known := l.share.of(l.options.Members, now.clock); live < known {
 			*limit = part(c.Limit, live, known)
+			a.left, a.of = known-live, known
 		}
 	}
 	return degraded, true
+}
+
+// leave counts the part of a limit that is left to nodes out of reach as drained by them: it is not owed when they are heard
+// again.
+func (a *ask) leave(r *record, now moment) {
+	if at := r.at(now); a.of > 0 && r.plan.leaks() && r.emptyAt > at {
+		r.waste += portion(max(0, at-r.askedAt), a.left, a.of-a.left)
+	}
 }
 
 // shut denies a check because nodes are away.
