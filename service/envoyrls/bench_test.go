@@ -40,7 +40,7 @@ func BenchmarkAnswer(b *testing.B) {
 	})
 }
 
-// still answers without deciding, by generated code.
+// still responds without a decision, with generated code.
 type still struct {
 	rlspb.UnimplementedRateLimitServiceServer
 }

@@ -11,111 +11,111 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A call is a request, what is found out about it, and its answer, in memory that is used again.
-type call struct {
+// A rateLimitCall holds a request, its intermediate results and its response. Calls are pooled.
+type rateLimitCall struct {
 	request request
 	reply   reply
 
-	found    []finding // one a descriptor
-	asked    []int     // which of them ask the store
-	byRules  []int     // which of them rules decide
-	statuses []status  // one a descriptor
-	nodes    []*node
-	ruled    []*ruled // one a descriptor, if rules decide
-	keys     []byte
-	under    sync.WaitGroup // those who ask the store
-	name     []byte
+	outcomes     []outcome // one per descriptor
+	storeChecks  []int     // indexes of the descriptors that the store decides
+	ruleChecks   []int     // indexes of the descriptors that rules decide
+	statuses     []status  // one per descriptor
+	nodes        []*node
+	ruleOutcomes []*ruleOutcome // one per descriptor, if rules decide
+	keys         []byte
+	wg           sync.WaitGroup // the concurrent store calls
+	name         []byte
 }
 
-// A finding is the limit of a descriptor and what was decided.
-type finding struct {
-	limit    *limit // nil if there is none, or another replaces it
-	own      limit  // the one that limit points to if it is the request's own
-	hits     int64
-	counter  *counter
-	replaced bool
-	key      span
-	decision headgate.Decision
-	err      error
+// An outcome is the limit of a descriptor and the decision on it.
+type outcome struct {
+	limit        *limit // nil if there is none, or another limit replaces it
+	requestLimit limit  // storage for limit if the request itself brings it
+	hits         int64
+	counter      *counter
+	replaced     bool
+	key          span
+	decision     headgate.Decision
+	err          error
 
-	next    int  // the next descriptor of the request with the same counter, below 0 for none
-	follows bool // an earlier descriptor has the same counter
+	next       int  // the next descriptor of the request with the same counter, -1 for none
+	hasEarlier bool // an earlier descriptor has the same counter
 }
 
 // A span is a part of call.keys.
 type span struct{ from, to int }
 
 var calls = sync.Pool{New: func() any {
-	c := new(call)
+	c := new(rateLimitCall)
 	c.reply.call = c
 	return c
 }}
 
-func newCall(most Limits) *call {
-	c := calls.Get().(*call)
-	c.request.most = most
+func newCall(limits Limits) *rateLimitCall {
+	c := calls.Get().(*rateLimitCall)
+	c.request.limits = limits
 	return c
 }
 
-// mostKept is how much memory of a kind a call keeps for the next one.
-const mostKept = 64 << 10
+// maxPooledBytes is the largest buffer, in bytes, that a pooled call keeps.
+const maxPooledBytes = 64 << 10
 
-// free hands the call back. Nobody may look at it after that.
-func (c *call) free() {
-	if cap(c.request.buf) > mostKept || cap(c.keys) > mostKept || cap(c.reply.out) > mostKept {
+// free returns the call to the pool. It must not be used afterwards.
+func (c *rateLimitCall) free() {
+	if cap(c.request.buf) > maxPooledBytes || cap(c.keys) > maxPooledBytes || cap(c.reply.out) > maxPooledBytes {
 		return
 	}
 	calls.Put(c)
 }
 
-// reset makes room for what is to be found out.
-func (c *call) reset() {
+// reset prepares the call for a request that was just read.
+func (c *rateLimitCall) reset() {
 	n := len(c.request.descriptors)
-	if cap(c.found) < n {
-		c.found, c.statuses = make([]finding, n), make([]status, n)
+	if cap(c.outcomes) < n {
+		c.outcomes, c.statuses = make([]outcome, n), make([]status, n)
 	}
-	c.found, c.statuses = c.found[:n], c.statuses[:n]
-	for i := range c.found {
-		f := &c.found[i]
+	c.outcomes, c.statuses = c.outcomes[:n], c.statuses[:n]
+	for i := range c.outcomes {
+		f := &c.outcomes[i]
 		f.limit, f.counter, f.replaced, f.err = nil, nil, false, nil
 	}
-	c.asked, c.byRules, c.keys = c.asked[:0], c.byRules[:0], c.keys[:0]
+	c.storeChecks, c.ruleChecks, c.keys = c.storeChecks[:0], c.ruleChecks[:0], c.keys[:0]
 }
 
-// entries returns those of a descriptor.
-func (c *call) entries(i int) []entry {
+// entries returns the entries of descriptor i.
+func (c *rateLimitCall) entries(i int) []entry {
 	d := &c.request.descriptors[i]
 	return c.request.entries[d.from:d.to]
 }
 
-// hits returns how many hits a descriptor adds; none if it only looks.
-func (c *call) hits(i int) int64 {
+// hits returns how many hits descriptor i adds; 0 only reads the counter.
+func (c *rateLimitCall) hits(i int) int64 {
 	d := &c.request.descriptors[i]
 	if d.hasHits {
-		return int64(min(d.hits, headgate.MaxCount)) // more is over every limit as well
+		return int64(min(d.hits, headgate.MaxCount)) // higher values exceed every limit too
 	}
 	return int64(max(1, c.request.hits))
 }
 
-// A reply is a RateLimitResponse. It is written while it is made.
+// A reply is an encoded RateLimitResponse.
 type reply struct {
-	call    *call
+	call    *rateLimitCall
 	overall code
 	out     []byte
 }
 
-// MarshalWire appends the reply and hands the call back: it can be called once.
+// MarshalWire appends the reply and frees the call, so it must be called only once.
 func (r *reply) MarshalWire(dst []byte) ([]byte, error) {
 	dst = append(dst, r.out...)
 	r.call.free()
 	return dst, nil
 }
 
-// UnmarshalWire is not for servers.
+// UnmarshalWire is not supported: a server only writes replies.
 func (r *reply) UnmarshalWire([]byte) error { return errUnsupported }
 
-// write makes the reply of the statuses. headers is the one that is told in headers, or below 0 if none is.
-func (c *call) write(overall code, headers int) {
+// write encodes the statuses. headers is the index of the status shown in the RateLimit headers, -1 for none.
+func (c *rateLimitCall) write(overall code, headers int) {
 	c.reply.overall = overall
 	out := c.reply.out[:0]
 	out = append(out, 1<<3|byte(protowire.VarintType), byte(overall))
@@ -132,16 +132,16 @@ func (c *call) write(overall code, headers int) {
 			d := strconv.AppendInt(digits[:0], n, 10)
 			return unsafe.String(unsafe.SliceData(d), len(d))
 		}
-		out = appendHeader(out, "RateLimit-Limit", number(s.most))
+		out = appendHeader(out, "RateLimit-Limit", number(s.max))
 		out = appendHeader(out, "RateLimit-Remaining", number(int64(s.remaining)))
 		out = appendHeader(out, "RateLimit-Reset", number(s.seconds()))
 	}
 	c.reply.out = out
 }
 
-// tightest returns which status is told in headers: the last that denies, else the first that has the least left; below 0
-// if there is none with a limit.
-func (c *call) tightest() int {
+// tightest returns the status for the RateLimit headers: the last one that denies, else the first one with the fewest
+// hits remaining, or -1 if no descriptor has a limit.
+func (c *rateLimitCall) tightest() int {
 	at := -1
 	for i := range c.statuses {
 		s := &c.statuses[i]
@@ -154,7 +154,7 @@ func (c *call) tightest() int {
 	return at
 }
 
-// untilNextWindow returns how long a window of the clock still lasts.
+// untilNextWindow returns how long the current clock-aligned window still lasts.
 func untilNextWindow(now time.Time, period time.Duration) time.Duration {
 	return period - time.Duration(now.UnixNano()%int64(period))
 }

@@ -7,44 +7,44 @@ import (
 	"sync/atomic"
 )
 
-// A counter counts the hits of a limit.
+// A counter counts the hits of one limit by result.
 type counter struct {
 	domain, descriptor         string
 	within, near, over, shadow atomic.Int64
 }
 
-// Hits is what became of the hits of one limit of the configuration.
+// Hits are the hits of one limit of the configuration, by result.
 type Hits struct {
-	// Domain is the limit's, and Descriptor how the keys and values of the configuration lead to it: "user.path_/login". With
-	// detailed_metric and value_to_metric values are those of requests.
+	// Domain is the limit's domain. Descriptor is the limit's path of keys and values, as in "user.path_/login". With
+	// detailed_metric and value_to_metric the values come from requests.
 	Domain, Descriptor string
-	// Within were within the limit, Near too but when less than a fifth of it was left. Over were over it, and so were
-	// Shadow, which passed because the limit is in shadow_mode.
+	// Within counts hits within the limit, and Near those of them that came when less than a fifth of the limit was
+	// left. Over counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which passed.
 	Within, Near, Over, Shadow int64
 }
 
-// What is counted under names that are not in the configuration.
+// Names of counters that are not in the configuration.
 const (
-	overrideName = "(override)" // limits that requests bring along
-	otherName    = "(other)"    // those whose values stand in names, once there are too many
+	overrideName = "(override)" // limits that requests bring
+	otherName    = "(other)"    // detailed names above MaxDetailed or maxDetailedName
 )
 
-// MaxDetailed is how many names detailed_metric and value_to_metric can make. Clients choose them, so they are bounded; more
-// are counted as one.
+// MaxDetailed bounds the names created by detailed_metric and value_to_metric, because clients choose them. Hits of
+// further names are counted together.
 const MaxDetailed = 10_000
 
-// maxDetailedName is how long such a name may be, in bytes, with its domain. Longer ones are too many as well.
+// maxDetailedName is the longest such name in bytes, including its domain. Longer names are counted together.
 const maxDetailedName = 1 << 10
 
-// detailed are counters of names that are made of what requests say.
-type detailed struct {
+// detailedCounters holds the counters whose names contain values from requests.
+type detailedCounters struct {
 	mu       sync.RWMutex
-	counters map[string]*counter // by domain, a zero, and name
+	counters map[string]*counter // by domain, a zero byte, and name
 	others   map[string]*counter // by domain
 }
 
-// get returns the counter of a name. The texts are only lent.
-func (d *detailed) get(domain string, name []byte) *counter {
+// get returns the counter of a name. It does not keep its arguments.
+func (d *detailedCounters) get(domain string, name []byte) *counter {
 	d.mu.RLock()
 	c := d.counters[string(name)]
 	d.mu.RUnlock()
@@ -54,7 +54,7 @@ func (d *detailed) get(domain string, name []byte) *counter {
 	return d.add(domain, name)
 }
 
-func (d *detailed) add(domain string, name []byte) *counter {
+func (d *detailedCounters) add(domain string, name []byte) *counter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.counters[string(name)]; c != nil {
@@ -72,8 +72,8 @@ func (d *detailed) add(domain string, name []byte) *counter {
 	return c
 }
 
-// other returns the counter of a domain that the configuration has, for names that are too many.
-func (d *detailed) other(domain string) *counter {
+// other returns the domain's counter for names that are too many or too long.
+func (d *detailedCounters) other(domain string) *counter {
 	c := d.others[domain]
 	if c == nil {
 		if d.others == nil {
@@ -86,16 +86,15 @@ func (d *detailed) other(domain string) *counter {
 	return c
 }
 
-// clear forgets all names.
-func (d *detailed) clear() {
+// clear removes all counters.
+func (d *detailedCounters) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.counters)
 	clear(d.others)
 }
 
-// all returns all counters.
-func (d *detailed) all() []*counter {
+func (d *detailedCounters) all() []*counter {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	list := make([]*counter, 0, len(d.counters)+len(d.others))
@@ -115,8 +114,8 @@ func (c *counter) hits() Hits {
 	}
 }
 
-// inherit has limits go on with the counters of those that had their names before.
-func (t *table) inherit(from *table) {
+// keepCounters lets limits continue the counters of the same-named limits of the previous table.
+func (t *table) keepCounters(from *table) {
 	if from == nil {
 		return
 	}
@@ -132,22 +131,22 @@ func (t *table) inherit(from *table) {
 	}
 }
 
-// Stats is what a Server has counted.
+// Stats are the counters of a Server.
 type Stats struct {
-	// Requests were answered, of which Over with OVER_LIMIT. Refused were not: they were wrong, or there is no configuration.
+	// Requests counts requests that got a response, and Over those with OVER_LIMIT. Refused counts requests that
+	// failed: they were invalid, or there was no configuration.
 	Requests, Over, Refused int64
-	// Degraded counts descriptors that a policy decided because the store could not be asked.
+	// Degraded counts descriptors that the failure policy decided because the store failed.
 	Degraded int64
 	// UnknownDomain counts requests of domains that are not in the configuration.
 	UnknownDomain int64
-	// Loads is how often a configuration came into force, and LoadsRefused how often one was wrong, so that the one before
-	// stayed.
+	// Loads counts configurations that came into force, LoadsRefused invalid ones, after which the previous one stayed.
 	Loads, LoadsRefused int64
-	// Limits are those of the configuration, each name once and in order.
+	// Limits has one element per name, in order.
 	Limits []Hits
 }
 
-// Stats returns what was counted.
+// Stats returns the current counters.
 func (s *Server) Stats() Stats {
 	stats := Stats{
 		Requests: s.counts.requests.Load(), Over: s.counts.over.Load(), Refused: s.counts.refused.Load(),
@@ -166,20 +165,20 @@ func (s *Server) Stats() Stats {
 	slices.SortFunc(stats.Limits, func(a, b Hits) int {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Descriptor, b.Descriptor))
 	})
-	stats.Limits = sum(stats.Limits)
+	stats.Limits = mergeEqual(stats.Limits)
 	return stats
 }
 
-// sum makes one of those with the same name, which values of requests can lead to. They are in order.
-func sum(list []Hits) []Hits {
-	made := list[:0]
+// mergeEqual merges neighbours with equal names. Values from requests can create equal names. list must be sorted.
+func mergeEqual(list []Hits) []Hits {
+	merged := list[:0]
 	for _, h := range list {
-		if n := len(made); n > 0 && made[n-1].Domain == h.Domain && made[n-1].Descriptor == h.Descriptor {
-			last := &made[n-1]
+		if n := len(merged); n > 0 && merged[n-1].Domain == h.Domain && merged[n-1].Descriptor == h.Descriptor {
+			last := &merged[n-1]
 			last.Within, last.Near, last.Over, last.Shadow = last.Within+h.Within, last.Near+h.Near, last.Over+h.Over, last.Shadow+h.Shadow
 			continue
 		}
-		made = append(made, h)
+		merged = append(merged, h)
 	}
-	return made
+	return merged
 }

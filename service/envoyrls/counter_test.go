@@ -118,7 +118,7 @@ descriptors:
 	}
 }
 
-func TestHitsThatAreGivenBackAreNotCountedAsHits(t *testing.T) {
+func TestReturnedHitsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 10))

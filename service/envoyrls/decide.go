@@ -14,20 +14,20 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// What requests are refused with. None has the code Unknown.
+// Errors for refused requests. None has the code Unknown.
 var (
 	errNoDomain      = grpcstatus.Error(codes.InvalidArgument, "rate limit domain must not be empty")
 	errNoDescriptors = grpcstatus.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
 	errNotConfigured = grpcstatus.Error(codes.FailedPrecondition, "no rate limit configuration loaded")
 )
 
-// decide answers a request. The error is a gRPC status.
-func (s *Server) decide(ctx context.Context, c *call) error {
+// decide decides a request and writes its reply. The error is a gRPC status.
+func (s *Server) decide(ctx context.Context, c *rateLimitCall) error {
 	r := &c.request
 	switch {
 	case r.tooMany != "":
 		return grpcstatus.Errorf(codes.InvalidArgument, "too many %s: want at most %d descriptors of at most %d entries",
-			r.tooMany, r.most.Descriptors, r.most.Entries)
+			r.tooMany, r.limits.Descriptors, r.limits.Entries)
 	case r.domain == "":
 		return errNoDomain
 	case len(r.descriptors) == 0:
@@ -41,21 +41,21 @@ func (s *Server) decide(ctx context.Context, c *call) error {
 	if t == nil {
 		return errNotConfigured
 	}
-	if err := s.find(t, c); err != nil {
+	if err := s.findLimits(t, c); err != nil {
 		return err
 	}
-	if err := s.ask(ctx, c); err != nil {
+	if err := s.queryStore(ctx, c); err != nil {
 		return err
 	}
-	overall := s.conclude(c)
+	overall := s.buildStatuses(c)
 	if overall == overLimit && !s.config.CountDenied {
-		s.giveBack(ctx, c)
+		s.returnUnits(ctx, c)
 	}
 	return s.write(c, overall)
 }
 
-// write writes the response.
-func (s *Server) write(c *call, overall code) error {
+// write encodes the reply.
+func (s *Server) write(c *rateLimitCall, overall code) error {
 	headers := -1
 	if s.config.ResponseHeaders {
 		headers = c.tightest()
@@ -67,17 +67,17 @@ func (s *Server) write(c *call, overall code) error {
 	return nil
 }
 
-// find finds the limits of all descriptors, and which of them ask the store.
-func (s *Server) find(t *table, c *call) error {
+// findLimits finds the limits of all descriptors and selects the descriptors that the store decides.
+func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 	r := &c.request
 	if t.domains[r.domain] == nil {
 		s.counts.unknownDomain.Add(1)
 		return nil
 	}
-	for i := range c.found {
-		f := &c.found[i]
+	for i := range c.outcomes {
+		f := &c.outcomes[i]
 		f.hits = c.hits(i)
-		if r.descriptors[i].override.is {
+		if r.descriptors[i].override.present {
 			if err := s.override(c, i); err != nil {
 				return err
 			}
@@ -92,48 +92,50 @@ func (s *Server) find(t *table, c *call) error {
 			c.key(i, f.limit.suffix, 0)
 		}
 	}
-	if t.named {
+	if t.hasReplaces {
 		c.replace()
 	}
-	for i := range c.found {
-		if l := c.found[i].limit; l != nil && !l.unlimited && !s.certain(&c.found[i]) {
-			c.asked = append(c.asked, i)
+	for i := range c.outcomes {
+		if l := c.outcomes[i].limit; l != nil && !l.unlimited && !s.decidedWithoutStore(&c.outcomes[i]) {
+			c.storeChecks = append(c.storeChecks, i)
 		}
 	}
 	return nil
 }
 
-// override takes the limit that a descriptor brings along.
-func (s *Server) override(c *call, i int) error {
-	f, o := &c.found[i], &c.request.descriptors[i].override
+// override uses the limit that the request brings for descriptor i.
+func (s *Server) override(c *rateLimitCall, i int) error {
+	f, o := &c.outcomes[i], &c.request.descriptors[i].override
 	u := Unit(min(o.unit, math.MaxUint8))
 	if u.Period() == 0 {
-		return grpcstatus.Errorf(codes.InvalidArgument, "descriptor %d: limit: unit %d: want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", i, int32(o.unit))
+		return grpcstatus.Errorf(codes.InvalidArgument,
+			"descriptor %d: limit: unit %d: want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", i, int32(o.unit))
 	}
-	f.own = limit{}
-	if !f.own.perUnit(o.requests, u, o.multiplier) {
-		return grpcstatus.Errorf(codes.InvalidArgument, "descriptor %d: limit: unit_multiplier %d: want at most 366 days", i, o.multiplier)
+	f.requestLimit = limit{}
+	if !f.requestLimit.perUnit(o.requests, u, o.multiplier) {
+		return grpcstatus.Errorf(codes.InvalidArgument,
+			"descriptor %d: limit: unit_multiplier %d: want at most 366 days", i, o.multiplier)
 	}
-	f.own.current = currentLimit("", o.requests, u, o.multiplier)
-	f.limit, f.counter = &f.own, &s.overrides
+	f.requestLimit.current = currentLimit("", o.requests, u, o.multiplier)
+	f.limit, f.counter = &f.requestLimit, &s.overrides
 	c.nodes = c.nodes[:0]
-	c.key(i, f.own.suffix, o.multiplier)
+	c.key(i, f.requestLimit.suffix, o.multiplier)
 	return nil
 }
 
-// key makes the key of a descriptor's counter.
-func (c *call) key(i int, suffix byte, multiplier uint32) {
+// key builds the counter key of descriptor i.
+func (c *rateLimitCall) key(i int, suffix byte, multiplier uint32) {
 	from := len(c.keys)
 	c.keys = appendKey(c.keys, c.request.domain, c.entries(i), c.nodes, suffix, multiplier)
-	c.found[i].key = span{from, len(c.keys)}
+	c.outcomes[i].key = span{from, len(c.keys)}
 }
 
-// counterOf returns where the hits of a descriptor are counted.
-func (s *Server) counterOf(c *call, i int) *counter {
-	l := c.found[i].limit
+// counterOf returns the counter for the hits of descriptor i.
+func (s *Server) counterOf(c *rateLimitCall, i int) *counter {
+	l := c.outcomes[i].limit
 	valued := l.detailed
 	for _, n := range c.nodes {
-		valued = valued || n.valued
+		valued = valued || n.valueInMetric
 	}
 	if !valued {
 		return l.metric
@@ -146,7 +148,7 @@ func (s *Server) counterOf(c *call, i int) *counter {
 		c.name = append(c.name, e.key...)
 		n := c.nodes[j]
 		value := n.pattern
-		if !n.shared && (l.detailed || n.valued) {
+		if !n.sharesCounter && (l.detailed || n.valueInMetric) {
 			value = e.value
 		}
 		if value != "" {
@@ -156,61 +158,61 @@ func (s *Server) counterOf(c *call, i int) *counter {
 	return s.detailed.get(l.metric.domain, c.name)
 }
 
-// replace drops the limits that others replace.
-func (c *call) replace() {
-	for i := range c.found {
-		by := c.found[i].limit
+// replace drops limits that other limits of the request replace.
+func (c *rateLimitCall) replace() {
+	for i := range c.outcomes {
+		by := c.outcomes[i].limit
 		if by == nil {
 			continue
 		}
 		for _, name := range by.replaces {
-			for j := range c.found {
-				if l := c.found[j].limit; l != nil && !l.unlimited && l.name == name {
-					c.found[j].replaced = true
+			for j := range c.outcomes {
+				if l := c.outcomes[j].limit; l != nil && !l.unlimited && l.name == name {
+					c.outcomes[j].replaced = true
 				}
 			}
 		}
 	}
-	for i := range c.found {
-		if c.found[i].replaced {
-			c.found[i].limit = nil
+	for i := range c.outcomes {
+		if c.outcomes[i].replaced {
+			c.outcomes[i].limit = nil
 		}
 	}
 }
 
-// certain tells whether a decision needs no counter: nothing may pass, and what tries is not counted.
-func (s *Server) certain(f *finding) bool {
-	if f.limit.most > 0 || s.config.CountDenied {
+// decidedWithoutStore reports whether f is decided without the store: nothing may pass, and denied hits are not counted.
+func (s *Server) decidedWithoutStore(f *outcome) bool {
+	if f.limit.max > 0 || s.config.CountDenied {
 		return false
 	}
-	f.decision = headgate.Decision{Allowed: f.hits == 0, Limit: f.limit.counted.Count, Remaining: f.limit.counted.Count}
+	f.decision = headgate.Decision{Allowed: f.hits == 0, Limit: f.limit.storeLimit.Count, Remaining: f.limit.storeLimit.Count}
 	return true
 }
 
-// ask asks the store for all limits: one after the other if it is in this process, else all at once, so that it takes one
-// round trip. Descriptors with the same counter are decided in the order of the request. An error is that of the call; if
-// the store fails, the policy decides.
-func (s *Server) ask(ctx context.Context, c *call) error {
-	if len(c.asked) == 0 {
+// queryStore decides all selected descriptors: one after the other if the store is in this process, otherwise concurrently,
+// so that it takes one round trip. Descriptors with the same counter are decided in the order of the request. If the
+// store fails, the failure policy decides. The error is that of the request's context.
+func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
+	if len(c.storeChecks) == 0 {
 		return nil
 	}
-	if s.borrows {
-		for _, i := range c.asked {
-			f := &c.found[i]
+	if s.storeBorrowsKeys {
+		for _, i := range c.storeChecks {
+			f := &c.outcomes[i]
 			key := c.keys[f.key.from:f.key.to]
 			s.take(ctx, f, unsafe.String(unsafe.SliceData(key), len(key)), c.request.descriptors[i].negative)
 		}
 	} else {
 		keys := string(c.keys)
-		c.eachCounter(c.asked, keys, func(i int) {
-			f := &c.found[i]
+		c.eachCounter(c.storeChecks, keys, func(i int) {
+			f := &c.outcomes[i]
 			s.take(ctx, f, keys[f.key.from:f.key.to], c.request.descriptors[i].negative)
 		})
 	}
-	for _, i := range c.asked {
-		f := &c.found[i]
+	for _, i := range c.storeChecks {
+		f := &c.outcomes[i]
 		if f.err != nil {
-			if err := s.fail(ctx, f); err != nil {
+			if err := s.applyFailurePolicy(ctx, f); err != nil {
 				return err
 			}
 		}
@@ -221,49 +223,49 @@ func (s *Server) ask(ctx context.Context, c *call) error {
 	return nil
 }
 
-// eachCounter calls do for each descriptor of a list, which is not empty, and returns when all calls have: concurrently for
-// different keys, one after the other in the order of the request for the same key.
-func (c *call) eachCounter(list []int, keys string, do func(i int)) {
+// eachCounter calls do for each index in list, which must not be empty, and waits for all calls. Calls for different
+// keys are concurrent; calls for the same key are made in the order of the request.
+func (c *rateLimitCall) eachCounter(list []int, keys string, do func(i int)) {
 	for at, i := range list {
-		f := &c.found[i]
-		f.next, f.follows = -1, false
+		f := &c.outcomes[i]
+		f.next, f.hasEarlier = -1, false
 		for _, j := range list[:at] { // fewer than Limits.Descriptors
-			earlier := &c.found[j]
+			earlier := &c.outcomes[j]
 			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[f.key.from:f.key.to] {
-				earlier.next, f.follows = i, true
+				earlier.next, f.hasEarlier = i, true
 				break
 			}
 		}
 	}
 	run := func(i int) {
-		for ; i >= 0; i = c.found[i].next {
+		for ; i >= 0; i = c.outcomes[i].next {
 			do(i)
 		}
 	}
 	for _, i := range list[1:] {
-		if !c.found[i].follows {
-			c.under.Go(func() { run(i) })
+		if !c.outcomes[i].hasEarlier {
+			c.wg.Go(func() { run(i) })
 		}
 	}
 	run(list[0])
-	c.under.Wait()
+	c.wg.Wait()
 }
 
-// take takes the hits of a descriptor.
-func (s *Server) take(ctx context.Context, f *finding, key string, negative bool) {
-	check := headgate.Check{Key: key, Limit: f.limit.counted, Cost: f.hits, OnFailure: s.config.OnFailure}
+// take takes the hits of a descriptor from the store.
+func (s *Server) take(ctx context.Context, f *outcome, key string, negative bool) {
+	check := headgate.Check{Key: key, Limit: f.limit.storeLimit, Cost: f.hits, OnFailure: s.config.OnFailure}
 	switch {
 	case f.hits > 0 && negative:
-		f.decision, f.err = s.give(ctx, check)
+		f.decision, f.err = s.returnHits(ctx, check)
 	case f.hits > 0 && s.config.CountDenied:
-		f.decision, f.err = s.count(ctx, &check)
+		f.decision, f.err = s.takeOrCharge(ctx, &check)
 	default:
 		f.decision, f.err = s.config.Store.Take(ctx, check)
 	}
 }
 
-// give returns hits, then looks. There is no receipt for them, so it is as if they had been taken just now.
-func (s *Server) give(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
+// returnHits returns hits, then reads the counter. There is no receipt, so the hits count as taken just now.
+func (s *Server) returnHits(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
 	receipt := headgate.Receipt{At: s.config.Now().UnixMicro(), Units: check.Cost}
 	if err := s.config.Store.Give(ctx, check, receipt); err != nil {
 		return headgate.Decision{}, err
@@ -272,19 +274,19 @@ func (s *Server) give(ctx context.Context, check headgate.Check) (headgate.Decis
 	return s.config.Store.Take(ctx, check)
 }
 
-// fail has the policy decide, unless it is the call that has failed.
-func (s *Server) fail(ctx context.Context, f *finding) error {
+// applyFailurePolicy applies the failure policy, unless the request's context has ended.
+func (s *Server) applyFailurePolicy(ctx context.Context, f *outcome) error {
 	if err := ctx.Err(); err != nil {
 		return grpcstatus.FromContextError(err).Err()
 	}
 	if errors.Is(f.err, headgate.ErrOverloaded) {
-		// An error would let the request pass, unless Envoy is told otherwise (failure_mode_deny).
-		f.decision = headgate.Decision{Limit: f.limit.counted.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second}
+		// With an error, Envoy would let the request pass unless failure_mode_deny is set.
+		f.decision = headgate.Decision{Limit: f.limit.storeLimit.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second}
 		return nil
 	}
-	s.config.OnError(fmt.Errorf("envoyrls: ask the store, %s: %w", s.config.OnFailure, f.err))
+	s.config.OnError(fmt.Errorf("envoyrls: store failed, policy %s: %w", s.config.OnFailure, f.err))
 	f.decision = headgate.Decision{
-		Allowed: s.config.OnFailure != headgate.Closed, Degraded: true, Limit: f.limit.counted.Capacity(),
+		Allowed: s.config.OnFailure != headgate.Closed, Degraded: true, Limit: f.limit.storeLimit.Capacity(),
 	}
 	if f.decision.Allowed {
 		f.decision.Remaining = max(0, f.decision.Limit-f.hits)
@@ -292,11 +294,11 @@ func (s *Server) fail(ctx context.Context, f *finding) error {
 	return nil
 }
 
-// conclude makes the statuses, and returns what comes of the request.
-func (s *Server) conclude(c *call) code {
+// buildStatuses fills the statuses and returns the code of the whole request.
+func (s *Server) buildStatuses(c *rateLimitCall) code {
 	denied, quotas, spent := false, 0, 0
-	for i := range c.found {
-		f, st := &c.found[i], &c.statuses[i]
+	for i := range c.outcomes {
+		f, st := &c.outcomes[i], &c.statuses[i]
 		*st = status{code: ok}
 		l := f.limit
 		if l == nil {
@@ -304,7 +306,7 @@ func (s *Server) conclude(c *call) code {
 		}
 		negative, hits := c.request.descriptors[i].negative, f.hits
 		if negative {
-			hits = 0 // none came: some were given back
+			hits = 0 // hits were returned, none were added
 		}
 		if l.unlimited {
 			st.remaining = math.MaxUint32
@@ -312,8 +314,8 @@ func (s *Server) conclude(c *call) code {
 			continue
 		}
 		over := f.over(negative)
-		st.current, st.most, st.over = l.current, l.most, over
-		s.measure(f, st)
+		st.current, st.max, st.over = l.current, l.max, over
+		s.setRemaining(f, st)
 		if l.quota {
 			quotas++
 		}
@@ -328,7 +330,7 @@ func (s *Server) conclude(c *call) code {
 			} else {
 				st.denies, denied = true, true
 			}
-		case l.most-f.decision.Remaining > l.most*4/5:
+		case l.max-f.decision.Remaining > l.max*4/5:
 			f.counter.near.Add(hits)
 		default:
 			f.counter.within.Add(hits)
@@ -340,24 +342,24 @@ func (s *Server) conclude(c *call) code {
 	return ok
 }
 
-// measure sets how much the limit has left and when it is full again, by the descriptor's latest decision.
-func (s *Server) measure(f *finding, st *status) {
-	counted := &f.limit.counted
+// setRemaining sets the remaining hits and the reset time from the descriptor's latest decision.
+func (s *Server) setRemaining(f *outcome, st *status) {
+	counted := &f.limit.storeLimit
 	st.hasReset, st.reset = true, f.decision.ResetAfter
 	if st.reset <= 0 && counted.Algorithm == headgate.FixedWindow && !counted.Staggered {
 		st.reset = untilNextWindow(s.config.Now(), counted.Period)
 	}
 	if !st.over {
-		st.remaining = uint32Of(min(f.decision.Remaining, f.limit.most))
+		st.remaining = uint32Of(min(f.decision.Remaining, f.limit.max))
 	}
 }
 
 // over reports whether the limit is exceeded.
-func (f *finding) over(negative bool) bool {
+func (f *outcome) over(negative bool) bool {
 	d := &f.decision
-	if !d.Allowed || f.hits > f.limit.most && !negative {
+	if !d.Allowed || f.hits > f.limit.max && !negative {
 		return true
 	}
-	// A limit of 0 is counted with one of 1.
-	return f.limit.most == 0 && d.Limit-d.Remaining > 0
+	// The store counts a limit of 0 as a limit of 1.
+	return f.limit.max == 0 && d.Limit-d.Remaining > 0
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-// A meeting is a store that answers only once so many are asking.
+// A meeting is a store that responds only after a number of concurrent calls.
 type meeting struct {
 	headgate.Limiter
 	wait sync.WaitGroup
@@ -62,7 +62,7 @@ func (broken) Take(context.Context, headgate.Check) (headgate.Decision, error) {
 	return headgate.Decision{}, errBroken
 }
 
-func TestThePolicyDecidesWhenTheStoreFails(t *testing.T) {
+func TestPolicyDecidesWhenTheStoreFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: api\ndescriptors:\n- {key: user, rate_limit: {unit: hour, requests_per_unit: 10}}\n- {key: banned, rate_limit: {unit: hour, requests_per_unit: 0}}\n")
@@ -98,7 +98,7 @@ func TestThePolicyDecidesWhenTheStoreFails(t *testing.T) {
 	}
 }
 
-func TestManyCallersGetExactlyTheLimit(t *testing.T) {
+func TestConcurrentCallersGetExactlyTheLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: api\ndescriptors:\n- {key: user, rate_limit: {unit: year, requests_per_unit: 100}}\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-// delaying returns a server that delays those who are over a limit, and a client of it.
+// delaying returns a server that delays requests over a limit, and a client of it.
 func delaying(t *testing.T, limit, action string) (*engine.Engine, rlspb.RateLimitServiceClient) {
 	t.Helper()
 	text := "rules:\n- {id: slow, key: [descriptor.user], fallback: skip, limits: [" + limit + "], on_limit: " + action + "}\n"
@@ -38,7 +38,7 @@ func delaying(t *testing.T, limit, action string) (*engine.Engine, rlspb.RateLim
 	return e, dial(t, newServer(t, envoyrls.Config{Engine: e, Store: store}))
 }
 
-func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
+func TestResponseWaitsForADelayRule(t *testing.T) {
 	t.Parallel()
 	e, client := delaying(t, "10/s burst 1", "delay 20s")
 	start := time.Now()
@@ -56,7 +56,7 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 	if took, least := time.Since(start), (n-1)*100*time.Millisecond; took < least-time.Millisecond {
 		t.Errorf("all %d passed in %v, want them to take %v at least", n, took, least)
 	}
-	// One who does not wait gets the error of his call, and his place is free again.
+	// A call that is canceled while it waits gets its context's error, and frees its turn.
 	for range 3 {
 		if _, err := client.ShouldRateLimit(t.Context(), asking("api", "u")); err != nil {
 			t.Fatal(err)
@@ -77,8 +77,8 @@ func TestTheServerHoldsItsAnswerWhereARuleDelays(t *testing.T) {
 	await.True(t, "nobody waits", func() bool { return e.Waiting() == 0 })
 }
 
-// A request that several rules delay is held for the longest of their times, and leaves nothing behind if its caller goes.
-func TestARequestThatSeveralRulesDelayIsHeldOnce(t *testing.T) {
+// A request waits for the longest delay of its rules, and leaves nothing behind if it is canceled.
+func TestSeveralDelaysOverlap(t *testing.T) {
 	t.Parallel()
 	e, client := delaying(t, "1/s burst 1", "delay 30s")
 	request := &rlspb.RateLimitRequest{Domain: "api"}

@@ -24,7 +24,7 @@ const deployed = "../../deploy/envoy/"
 
 // The configuration under deploy is one that Envoy takes, as far as its messages can tell, and what it asks for is what the
 // limits beside it answer.
-func TestTheReadyMadeConfigurationOfEnvoy(t *testing.T) {
+func TestShippedEnvoyConfiguration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(deployed + "envoy.yaml")
 	if err != nil {

@@ -1,25 +1,24 @@
-// Package envoyrls answers Envoys that ask whether a request may pass: envoy.service.ratelimit.v3, by gRPC and by JSON.
+// Package envoyrls implements Envoy's rate limit service, envoy.service.ratelimit.v3, over gRPC and JSON.
 //
 //	s, err := envoyrls.New(envoyrls.Config{Path: "/etc/ratelimit", Store: store, CountDenied: true})
 //	if err != nil { ... }
-//	s.Register(grpcServer)          // whose codec is grpcwire.Codec
+//	s.Register(grpcServer)          // its codec must be grpcwire.Codec
 //	mux.Handle("/", s.Handler())    // POST /json, GET /healthcheck
 //	go s.Watch(ctx)
 //
-// Limits come from files in the format of envoyproxy/ratelimit, see [Document], or else from rules, which see entries as
-// attributes: descriptor.<key>, and the domain as the namespace.
+// Limits come from files in the format of envoyproxy/ratelimit, see [Document]. Without files, rules decide: they see
+// each entry as the attribute descriptor.<key>, and the domain as the namespace.
 //
 // # Configuration
 //
-// An entry of a request's descriptor is compared, level by level, with the descriptors of the file: first those of the same
-// key and value, then those whose value ends in '*' in the order of the file, then that of the key alone. The first that
-// fits is gone into, and there is no way back. The limit is that of the last; a descriptor that ends before, or goes on, has
-// none. Descriptors without a limit, and domains that are not there, pass.
+// The entries of a request's descriptor are matched level by level with the descriptors of the file: first by equal
+// key and value, then by patterns with '*' in the order of the file, then by the key alone. The first match is taken;
+// there is no backtracking. The limit is that of the last match. A descriptor with fewer or more entries than the file
+// has no limit. Descriptors without a limit and unknown domains pass.
 //
-// Each descriptor is decided on its own: it is over its limit if more than that was counted with it. All of a request are
-// asked at once. The request is over if one of them is that is not in quota_mode, or if all that are in quota_mode are. What
-// is denied counts if Config.CountDenied says so; if not, a request that is denied takes nothing, from no limit that it met
-// but those in shadow_mode.
+// Each descriptor is decided on its own, all of a request at the same time. A request is over the limit if one
+// descriptor that is not in quota_mode is, or if all descriptors in quota_mode are. Denied requests count if
+// Config.CountDenied is set. Otherwise a denied request takes nothing, except from limits in shadow_mode.
 //
-// A configuration that is wrong does not come into force; the one before stays.
+// An invalid configuration does not come into force; the previous one stays.
 package envoyrls

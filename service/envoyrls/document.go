@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// ErrInvalid is wrapped by the errors about a configuration that can be read and is wrong.
-var ErrInvalid = errors.New("envoyrls: a configuration that is wrong")
+// ErrInvalid is wrapped by the errors about a readable but invalid configuration.
+var ErrInvalid = errors.New("envoyrls: invalid configuration")
 
 // A Document is one file of a configuration: the limits of a domain.
 type Document struct {
@@ -27,45 +27,47 @@ type Document struct {
 	file *source.File
 }
 
-// A Descriptor is an entry that requests' descriptors may have, the limit of those that end with it, and what may follow.
+// A Descriptor matches one entry of a request's descriptor. It has the limit of requests that end here and the
+// descriptors of the next entry.
 type Descriptor struct {
 	// Key is the key of the entry. Not empty.
 	Key string `field:"key"`
-	// Value is the value of the entry. A '*' in it stands for any text, as in "/api/*/login". No value stands for every
-	// value that no other Descriptor of this key matches. A '*' in Key works on key and value joined by '_'.
+	// Value is the value of the entry. A '*' in it stands for any text, as in "/api/*/login". An empty Value matches
+	// every value that no other Descriptor of this key matches. A '*' in Key is matched with key and value joined by
+	// '_'.
 	Value string `field:"value"`
 	// RateLimit is the limit; nil for none.
 	RateLimit *RateLimit `field:"rate_limit"`
-	// Limit is short for a RateLimit that has only this.
+	// Limit is short for a RateLimit with only a Limit.
 	Limit *headgate.Limit `field:"limit"`
-	// Descriptors are those of the next entry.
+	// Descriptors match the next entry.
 	Descriptors []Descriptor `field:"descriptors"`
-	// ShadowMode lets pass what is over the limit.
+	// ShadowMode lets requests over the limit pass.
 	ShadowMode bool `field:"shadow_mode"`
-	// QuotaMode denies a request only if all limits of this kind that it meets are exceeded.
+	// QuotaMode denies a request only if all limits in quota mode that apply to it are exceeded.
 	QuotaMode bool `field:"quota_mode"`
-	// DetailedMetric counts the hits by the values of all entries, ValueToMetric by that of this one.
+	// DetailedMetric counts hits by the values of all entries, ValueToMetric by the value of this one.
 	DetailedMetric bool `field:"detailed_metric"`
 	ValueToMetric  bool `field:"value_to_metric"`
 	// ShareThreshold makes all values that match a Value with '*' share one counter.
 	ShareThreshold bool `field:"share_threshold"`
-	// Metadata is sent along with the answer if the limit is not exceeded. Nil for none.
+	// Metadata is sent with the response if the limit is not exceeded. Nil for none.
 	Metadata *structpb.Struct `field:"metadata"`
 }
 
-// A RateLimit is how much may pass.
+// A RateLimit says how many requests may pass.
 type RateLimit struct {
-	// Unit is second, minute, hour, day, week, month (30 days) or year (365 days), and RequestsPerUnit how many may pass in
-	// one. They are counted in windows that begin when the clock is at a multiple of the unit.
+	// RequestsPerUnit requests may pass per Unit: second, minute, hour, day, week, month (30 days) or year (365 days).
+	// Windows begin at multiples of the unit since 1970.
 	Unit            Unit  `field:"unit"`
 	RequestsPerUnit int64 `field:"requests_per_unit"`
-	// Unlimited lets pass everything, and says so.
+	// Unlimited lets every request pass, and the response says so.
 	Unlimited bool `field:"unlimited"`
-	// Limit stands in place of Unit and RequestsPerUnit, for other algorithms and other times.
+	// Limit replaces Unit and RequestsPerUnit, for other algorithms and periods.
 	Limit *headgate.Limit `field:"limit"`
-	// Name is what Replaces of others can name.
+	// Name is the name that the Replaces of other limits refer to.
 	Name string `field:"name"`
-	// Replaces are limits that do not apply to requests that this one applies to.
+	// Replaces lists limits that do not apply to a request if this one does.
 	Replaces []Replaced `field:"replaces"`
 }
 
@@ -74,14 +76,14 @@ type Replaced struct {
 	Name string `field:"name"`
 }
 
-// Parse reads a file. The error is a *source.Error that lists everything that is wrong with its place, and wraps ErrInvalid
+// Parse reads a file. The error is a *source.Error that lists all problems with their positions, and wraps ErrInvalid
 // or source.ErrSyntax.
 func Parse(name string, data []byte) (*Document, error) {
 	f, err := source.Read(name, data)
 	if err != nil {
 		return nil, err
 	}
-	leaveOutNothing(f.Root)
+	dropNullFields(f.Root)
 	doc := &Document{file: f}
 	found := newCodec().Decode(f, doc)
 	found = append(found, doc.validate(found)...)
@@ -91,47 +93,47 @@ func Parse(name string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Load reads the configuration at a path: that of one file, or of all files of a directory that end in .yaml, .yml or .json
-// and do not begin with a dot. What is in directories below is not read.
+// Load reads the configuration at a path: one file, or all files of a directory that end in .yaml, .yml or .json and
+// do not begin with a dot. Subdirectories are not read.
 func Load(path string) ([]*Document, error) {
-	texts, _, err := readTexts(path)
+	texts, _, err := readFiles(path)
 	if err != nil {
 		return nil, err
 	}
-	return parseTexts(texts)
+	return parseFiles(texts)
 }
 
-// A text is a file that was read.
-type text struct {
+// A sourceFile is the content of a file.
+type sourceFile struct {
 	name string
 	data []byte
 }
 
-// readTexts reads the files of a configuration. leftOut are the names in its directory that are not part of it.
-func readTexts(path string) (texts []text, leftOut []string, err error) {
+// readFiles reads the files of a configuration. ignored are the names in its directory that are not part of it.
+func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	names := []string{path}
 	if info.IsDir() {
-		if names, leftOut, err = filesOf(path); err != nil {
+		if names, ignored, err = configFiles(path); err != nil {
 			return nil, nil, err
 		}
 	}
-	texts = make([]text, 0, len(names))
+	texts = make([]sourceFile, 0, len(names))
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, text{name, data})
+		texts = append(texts, sourceFile{name, data})
 	}
-	return texts, leftOut, nil
+	return texts, ignored, nil
 }
 
-// parseTexts reads all of them, to say everything that is wrong at once.
-func parseTexts(texts []text) ([]*Document, error) {
+// parseFiles parses all files, so that the error lists the problems of all of them.
+func parseFiles(texts []sourceFile) ([]*Document, error) {
 	docs := make([]*Document, 0, len(texts))
 	var failed []error
 	for _, t := range texts {
@@ -148,9 +150,9 @@ func parseTexts(texts []text) ([]*Document, error) {
 	return docs, nil
 }
 
-// filesOf returns the files of a directory that are part of a configuration, and the names of all others. The ..data of a
-// Kubernetes ConfigMap is in neither: what it holds is linked beside it.
-func filesOf(dir string) (files, leftOut []string, err error) {
+// configFiles returns the configuration files of a directory and the names of all other files. It skips the ..data link of
+// a Kubernetes ConfigMap, whose files are linked next to it.
+func configFiles(dir string) (files, ignored []string, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -168,10 +170,10 @@ func filesOf(dir string) (files, leftOut []string, err error) {
 		case wanted:
 			files = append(files, path)
 		default:
-			leftOut = append(leftOut, name)
+			ignored = append(ignored, name)
 		}
 	}
-	return files, leftOut, nil
+	return files, ignored, nil
 }
 
 func isConfiguration(path string) (bool, error) {
@@ -187,8 +189,8 @@ func isConfiguration(path string) (bool, error) {
 	return err == nil && !info.IsDir(), err
 }
 
-// leaveOutNothing removes fields without a value: there they are as good as none.
-func leaveOutNothing(n *source.Node) {
+// dropNullFields removes known fields with a null value, which count as absent.
+func dropNullFields(n *source.Node) {
 	if n == nil {
 		return
 	}
@@ -197,11 +199,11 @@ func leaveOutNothing(n *source.Node) {
 	})
 	for i := range n.Fields {
 		if f := &n.Fields[i]; f.Name != "metadata" {
-			leaveOutNothing(f.Value)
+			dropNullFields(f.Value)
 		}
 	}
 	for _, item := range n.Items {
-		leaveOutNothing(item)
+		dropNullFields(item)
 	}
 }
 
@@ -221,7 +223,7 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// parseBool takes every word that YAML 1.1 had for it, as those files are written.
+// parseBool accepts all boolean words of YAML 1.1, as existing files use them.
 func parseBool(word string) (bool, error) {
 	switch strings.ToLower(word) {
 	case "true", "yes", "on", "y":
@@ -232,7 +234,7 @@ func parseBool(word string) (bool, error) {
 	return false, &headgate.InputError{Err: ErrInvalid, Field: "value", Value: rules.Quote(word), Want: "true or false"}
 }
 
-// decodeDescriptors takes only a list. One descriptor in its place may be an entry that was not meant to be its only one.
+// decodeDescriptors accepts only a list: a single descriptor in its place is probably a mistake.
 func decodeDescriptors(d *source.Decoder, n *source.Node, path string, into *[]Descriptor) {
 	if n.Kind != source.List {
 		d.Refuse(n, path, n.Kind.String(), "a list of descriptors, as in [{ key: user, rate_limit: … }]")

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-// Each is refused with its place and what would be right.
+// Each case is refused with its position and a hint.
 var refused = []struct{ name, text, want string }{
 	{"an unknown key", "domain: a\ndescriptors:\n- {key: k, rate_limits: {}}\n", "f.yaml:3:12: descriptors[0].rate_limits: unknown field: want rate_limit"},
 	{"an unknown key of a limit", "domain: a\ndescriptors:\n- key: k\n  rate_limit: {unit: day, request_per_unit: 1}\n", "f.yaml:4:27: descriptors[0].rate_limit.request_per_unit: unknown field: want requests_per_unit"},
@@ -49,7 +49,7 @@ var refused = []struct{ name, text, want string }{
 	{"no YAML", "domain: [a\n", "f.yaml:"},
 }
 
-func TestWhatIsWrongIsRefusedWithItsPlace(t *testing.T) {
+func TestErrorsNameTheirPosition(t *testing.T) {
 	t.Parallel()
 	for _, c := range refused {
 		_, err := envoyrls.Parse("f.yaml", []byte(c.text))
@@ -67,7 +67,7 @@ func TestWhatIsWrongIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
+func TestErrorListsAllProblems(t *testing.T) {
 	t.Parallel()
 	_, err := envoyrls.Parse("f.yaml", []byte("descriptors:\n- {kee: k}\n- {key: a, rate_limit: {unit: day, requests_per_unit: x}}\n- {key: b, share_threshold: true}\n"))
 	var located *source.Error
@@ -76,7 +76,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestFieldsWithoutAValueAreAsGoodAsNone(t *testing.T) {
+func TestNullFieldsCountAsAbsent(t *testing.T) {
 	t.Parallel()
 	doc, err := envoyrls.Parse("f.yaml", []byte("domain: a\ndescriptors:\n- key: k\n  value:\n  rate_limit:\n  descriptors:\n- key: 7\n  value: 1.50\n  shadow_mode: Yes\n"))
 	if err != nil {
@@ -90,8 +90,8 @@ func TestFieldsWithoutAValueAreAsGoodAsNone(t *testing.T) {
 	}
 }
 
-// Files have a line before them, anchors and merges, and numbers in quotes where a text is meant.
-func TestFilesAreReadAsTheyAreWrittenElsewhere(t *testing.T) {
+// Such files have a document marker, anchors, merges and quoted numbers.
+func TestParseReadsFilesOfEnvoyRatelimit(t *testing.T) {
 	t.Parallel()
 	doc, err := envoyrls.Parse("f.yaml", []byte(`---
 # of the shop
@@ -143,7 +143,7 @@ func TestADomainInTwoFilesIsRefused(t *testing.T) {
 	}
 }
 
-func TestLoadReadsTheFilesOfADirectoryAndNoOthers(t *testing.T) {
+func TestLoadReadsConfigurationFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.YML", "c.json", ".hidden.yaml", "README.md", "d.yaml~"} {
@@ -177,7 +177,7 @@ func TestLoadReadsTheFilesOfADirectoryAndNoOthers(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds, it is read or refused with problems, and what is read comes into force and answers.
+// FuzzParse checks that every file is either refused with problems or comes into force.
 func FuzzParse(f *testing.F) {
 	for _, c := range refused {
 		f.Add([]byte(c.text))

@@ -27,7 +27,7 @@ func ReadRequest(b []byte) (*rlspb.RateLimitRequest, error) {
 		for _, e := range c.entries(i) {
 			made.Entries = append(made.Entries, &ratelimitpb.RateLimitDescriptor_Entry{Key: string([]byte(e.key)), Value: string([]byte(e.value))})
 		}
-		if d.override.is {
+		if d.override.present {
 			made.Limit = &ratelimitpb.RateLimitDescriptor_RateLimitOverride{
 				RequestsPerUnit: d.override.requests, Unit: typepb.RateLimitUnit(d.override.unit),
 			}
@@ -83,7 +83,7 @@ func probe(t *table, domain string, list []Descriptor, before []entry) error {
 			}
 		}
 		if l != nil && !l.unlimited {
-			if err := l.counted.Validate(); err != nil {
+			if err := l.storeLimit.Validate(); err != nil {
 				return err
 			}
 		}

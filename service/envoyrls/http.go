@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// Handler answers POST /json, for those who have no gRPC: a RateLimitRequest in the JSON of protobuf, answered with a
-// RateLimitResponse and 200, or 429 if it is OVER_LIMIT. And GET /healthcheck, with 200 or 500.
+// Handler serves POST /json for clients without gRPC: a RateLimitRequest in protobuf's JSON gets a RateLimitResponse
+// with status 200, or 429 for OVER_LIMIT. It also serves GET /healthcheck with 200 or 500.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /json", s.serveJSON)
@@ -31,13 +31,13 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !s.Healthy() {
 		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(w, "unhealthy\n") // a client that has gone need not know
+		_, _ = io.WriteString(w, "unhealthy\n") // an error means that the client has gone
 		return
 	}
 	_, _ = io.WriteString(w, "OK")
 }
 
-// login reports whether a call may be made. If not, it has been answered.
+// login checks the token. If it returns false, it has written the response.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 	if s.config.Token == nil {
 		return true
@@ -62,8 +62,8 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	if !s.login(w, r) {
 		return
 	}
-	done, room := s.reserve(r.ContentLength)
-	if !room {
+	done, ok := s.reserve(r.ContentLength)
+	if !ok {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many large requests at once", http.StatusServiceUnavailable)
 		return
@@ -79,49 +79,50 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request was not received", http.StatusBadRequest)
 		return
 	}
-	if l := &s.config.Limits; bytes.Count(body, []byte("{")) > 1+l.Descriptors*(objects+l.Entries) {
-		// A message of nothing but brackets would take fifty times its length, before it could be said that there are too many.
-		http.Error(w, fmt.Sprintf("too many objects: want at most %d descriptors of at most %d entries", l.Descriptors, l.Entries), http.StatusBadRequest)
+	if l := &s.config.Limits; bytes.Count(body, []byte("{")) > 1+l.Descriptors*(objectsPerDescriptor+l.Entries) {
+		// JSON made only of brackets would allocate fifty times its length before parsing could fail.
+		http.Error(w, fmt.Sprintf("too many objects: want at most %d descriptors of at most %d entries",
+			l.Descriptors, l.Entries), http.StatusBadRequest)
 		return
 	}
-	var asked rlspb.RateLimitRequest
-	if err := protojson.Unmarshal(body, &asked); err != nil {
-		http.Error(w, "no RateLimitRequest in JSON: "+err.Error(), http.StatusBadRequest)
+	var request rlspb.RateLimitRequest
+	if err := protojson.Unmarshal(body, &request); err != nil {
+		http.Error(w, "not a RateLimitRequest in JSON: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, err := s.generated(r, &asked)
+	response, err := s.serveGenerated(r, &request)
 	if err != nil {
 		http.Error(w, grpcstatus.Convert(err).Message(), httpStatus(err))
 		return
 	}
-	data, err := protojson.Marshal(answer)
+	data, err := protojson.Marshal(response)
 	if err != nil {
 		s.config.OnError(err)
-		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if answer.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT {
+	if response.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(data) // a client that has gone need not know
+	_, _ = w.Write(data) // an error means that the client has gone
 }
 
-// objects is how many there are in a descriptor besides its entries: itself, and its limit. Texts with brackets count as well,
-// so there is room for some.
-const objects = 8
+// objectsPerDescriptor bounds the JSON objects in a descriptor besides its entries: itself and its limit, and some spare, because
+// brackets inside strings count too.
+const objectsPerDescriptor = 8
 
 const (
-	// smallBody is a body that is too short to matter.
+	// smallBody is the size in bytes up to which bodies are not counted.
 	smallBody = 4 << 10
-	// maxBuffered is how many bytes of bodies that are not small there may be at once.
+	// maxBuffered bounds the bytes of all larger bodies held at the same time.
 	maxBuffered = 64 << 20
 )
 
-// reserve makes room for a body of so many bytes, or tells that there is none. size is below zero if it is not known. done is
-// called when the body is needed no more.
-func (s *Server) reserve(size int64) (done func(), room bool) {
+// reserve reserves memory for a body of size bytes, negative if unknown. It returns false if there is not enough. The
+// caller calls done when it no longer needs the body.
+func (s *Server) reserve(size int64) (done func(), ok bool) {
 	if size < 0 || size > s.config.Limits.Body {
 		size = s.config.Limits.Body
 	}
@@ -137,9 +138,9 @@ func (s *Server) reserve(size int64) (done func(), room bool) {
 	return done, true
 }
 
-// generated is shouldRateLimit for generated messages.
-func (s *Server) generated(r *http.Request, asked *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
-	data, err := proto.Marshal(asked)
+// serveGenerated is shouldRateLimit for generated messages.
+func (s *Server) serveGenerated(r *http.Request, request *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
+	data, err := proto.Marshal(request)
 	if err != nil {
 		return nil, grpcstatus.Error(codes.InvalidArgument, err.Error())
 	}
@@ -155,14 +156,14 @@ func (s *Server) generated(r *http.Request, asked *rlspb.RateLimitRequest) (*rls
 	if data, err = reply.MarshalWire(data[:0]); err != nil {
 		return nil, grpcstatus.Error(codes.Internal, err.Error())
 	}
-	answer := new(rlspb.RateLimitResponse)
-	if err := proto.Unmarshal(data, answer); err != nil {
+	response := new(rlspb.RateLimitResponse)
+	if err := proto.Unmarshal(data, response); err != nil {
 		return nil, grpcstatus.Error(codes.Internal, err.Error())
 	}
-	return answer, nil
+	return response, nil
 }
 
-// httpStatus returns the status of HTTP for one of gRPC.
+// httpStatus returns the HTTP status for a gRPC error.
 func httpStatus(err error) int {
 	switch grpcstatus.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition:

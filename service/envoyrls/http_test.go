@@ -70,8 +70,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// It is not parallel: others would be measured too.
-func TestJSONOfAMillionBytesTakesLittleMemory(t *testing.T) {
+// Not parallel: it measures allocations of the whole process.
+func TestLargeJSONTakesLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 1))
 	handler := newServer(t, envoyrls.Config{Path: dir, Store: newSmallStore(t)}).Handler()
@@ -89,7 +89,7 @@ func TestJSONOfAMillionBytesTakesLittleMemory(t *testing.T) {
 	}
 }
 
-func TestLargeJSONThatDoesNotComeLeavesRoomForOthers(t *testing.T) {
+func TestStalledLargeJSONLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 1_000_000))

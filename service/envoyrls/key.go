@@ -7,23 +7,23 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A counter's key is the domain and the entries, every text with its length in front, and what is counted: no two
-// descriptors can have the same, whatever their texts are. Rules have no key that begins with a zero.
+// A counter's key consists of the domain, the entries and a suffix. Every text has its length in front, so no two
+// descriptors have the same key. Keys of rules never begin with a zero byte.
 const (
-	keyBegin  = "\x00envoy/"
-	longBegin = "\x00envoy#" // and a hash of the key, if that is too long
+	keyPrefix       = "\x00envoy/"
+	hashedKeyPrefix = "\x00envoy#" // followed by a hash of the key, for keys that are too long
 )
 
-// appendKey appends the key of a descriptor's counter. nodes are where its entries led, none if the limit is the request's
-// own. multiplier tells limits of several units apart.
+// appendKey appends the counter key of a descriptor. nodes are the matches of its entries, empty if the request brings
+// the limit. multiplier distinguishes limits of several units.
 func appendKey(dst []byte, domain string, entries []entry, nodes []*node, suffix byte, multiplier uint32) []byte {
 	at := len(dst)
-	dst = append(dst, keyBegin...)
+	dst = append(dst, keyPrefix...)
 	dst = appendText(dst, domain)
 	for i := range entries {
 		dst = appendText(dst, entries[i].key)
 		value := entries[i].value
-		if i < len(nodes) && nodes[i].shared {
+		if i < len(nodes) && nodes[i].sharesCounter {
 			value = nodes[i].pattern
 		}
 		dst = appendText(dst, value)
@@ -34,7 +34,7 @@ func appendKey(dst []byte, domain string, entries []entry, nodes []*node, suffix
 	}
 	if len(dst)-at > headgate.MaxKeyBytes {
 		sum := sha256.Sum256(dst[at:])
-		dst = append(append(dst[:at], longBegin...), sum[:]...)
+		dst = append(append(dst[:at], hashedKeyPrefix...), sum[:]...)
 	}
 	return dst
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/headgate/headgate/internal/watch"
 )
 
-var errNoFiles = errors.New("no configuration: want a file that ends in .yaml, .yml or .json")
+var errNoFiles = errors.New("no configuration: want a file with the extension .yaml, .yml or .json")
 
-// load reads the configuration and puts it in force, unless it is the one in force.
+// load reads the configuration and puts it in force if it has changed.
 func (s *Server) load() error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	texts, leftOut, err := readTexts(s.config.Path)
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	texts, ignored, err := readFiles(s.config.Path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
 	if len(texts) == 0 {
 		return fmt.Errorf("%s: %w", s.config.Path, errNoFiles)
 	}
-	if s.table.Load() != nil && slices.EqualFunc(texts, s.inForce, text.equal) {
-		s.last = ""
+	if s.table.Load() != nil && slices.EqualFunc(texts, s.loadedFiles, sourceFile.equal) {
+		s.lastError = ""
 		return nil
 	}
-	docs, err := parseTexts(texts)
+	docs, err := parseFiles(texts)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
@@ -36,42 +36,46 @@ func (s *Server) load() error {
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	t.inherit(s.table.Load())
+	t.keepCounters(s.table.Load())
 	s.table.Store(t)
 	s.detailed.clear()
 	s.counts.loads.Add(1)
-	s.last, s.inForce = "", texts
-	s.config.Logger.Info("rate limit configuration loaded", "path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
-	s.logLeftOut(leftOut)
+	s.lastError, s.loadedFiles = "", texts
+	s.config.Logger.Info("rate limit configuration loaded",
+		"path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
+	s.logIgnored(ignored)
 	return nil
 }
 
-// maxLeftOut is how many files left out of a directory are named in the log.
-const maxLeftOut = 3
+// maxIgnoredLogged is how many ignored files a log line names.
+const maxIgnoredLogged = 3
 
-// logLeftOut logs the files of the directory that are not part of the configuration. A limit in such a file does not apply.
-func (s *Server) logLeftOut(names []string) {
+// logIgnored logs the files of the directory that are not part of the configuration. Their limits do not apply.
+func (s *Server) logIgnored(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	s.config.Logger.Warn("files left out of the rate limit configuration: they do not end in .yaml, .yml or .json, or begin with a dot, "+
-		"or are directories", "path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxLeftOut)])
+	s.config.Logger.Warn("files ignored in the rate limit configuration: "+
+		"not .yaml, .yml or .json, or names that begin with a dot, or directories",
+		"path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxIgnoredLogged)])
 }
 
-func (t text) equal(other text) bool { return t.name == other.name && bytes.Equal(t.data, other.data) }
+func (t sourceFile) equal(other sourceFile) bool {
+	return t.name == other.name && bytes.Equal(t.data, other.data)
+}
 
-// refuse tells that a configuration is wrong, once for each thing that is.
+// refuse counts and logs an invalid configuration. It does not log the same error twice in a row.
 func (s *Server) refuse(err error) {
 	s.counts.loadsRefused.Add(1)
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	if text := err.Error(); text != s.last {
-		s.last = text
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	if text := err.Error(); text != s.lastError {
+		s.lastError = text
 		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "err", text)
 	}
 }
 
-// Reload reads the configuration again. If it is wrong, or gone, the one in force stays and the error says why.
+// Reload reads the configuration again. If it is missing or invalid, the one in force stays and the error says why.
 func (s *Server) Reload() error {
 	if s.config.Path == "" {
 		return nil
@@ -80,11 +84,11 @@ func (s *Server) Reload() error {
 		s.refuse(err)
 		return err
 	}
-	s.health()
+	s.updateHealth()
 	return nil
 }
 
-// Watch reloads the configuration when it changes, until ctx ends. It returns at once if there is none to watch.
+// Watch reloads the configuration when it changes, until ctx ends. Without a Path it returns at once.
 func (s *Server) Watch(ctx context.Context) error {
 	if s.config.Path == "" {
 		return nil
@@ -93,24 +97,24 @@ func (s *Server) Watch(ctx context.Context) error {
 	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
 		look = watch.Dir
 	}
-	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() }) // it has told the log
+	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() }) // Reload logs errors
 }
 
-// Healthy tells whether requests are answered: there is a configuration, or there are rules, and Drain was not called.
+// Healthy reports whether requests are served: there is a configuration or an engine, and Drain was not called.
 func (s *Server) Healthy() bool { return s.healthy.Load() }
 
-// Drain says that the program is about to end: health checks fail, and requests are still answered.
+// Drain announces the end of the program: health checks fail, but requests are still served.
 func (s *Server) Drain() {
-	s.loading.Lock()
+	s.loadMu.Lock()
 	s.drained = true
-	s.loading.Unlock()
-	s.health()
+	s.loadMu.Unlock()
+	s.updateHealth()
 }
 
-// health finds out how the server is and tells of a change.
-func (s *Server) health() {
-	s.loading.Lock()
-	defer s.loading.Unlock()
+// updateHealth updates Healthy and reports a change to OnHealth.
+func (s *Server) updateHealth() {
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
 	healthy := !s.drained && (s.config.Path == "" || s.table.Load() != nil)
 	if s.healthy.Swap(healthy) != healthy {
 		s.config.OnHealth(healthy)

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-func TestMoreThanARequestMayHaveIsRefused(t *testing.T) {
+func TestRequestsOverTheirBoundsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 10))
@@ -45,8 +45,8 @@ func TestMoreThanARequestMayHaveIsRefused(t *testing.T) {
 	}
 }
 
-// A client must not get past limits by a header that cannot be sent as a text.
-func TestAValueThatIsNotUTF8IsLimitedAllTheSame(t *testing.T) {
+// Clients must not evade limits with a header of invalid UTF-8.
+func TestInvalidUTF8ValuesAreLimited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 1)+"- {key: agent}\n")
@@ -72,7 +72,7 @@ func TestAValueThatIsNotUTF8IsLimitedAllTheSame(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoRequestGetACodeOfTheirOwn(t *testing.T) {
+func TestMalformedRequestsGetAnErrorCode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 10))
@@ -98,7 +98,7 @@ func TestBytesThatAreNoRequestGetACodeOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A bytesMessage is what it is on the wire.
+// A bytesMessage is a message of raw bytes.
 type bytesMessage string
 
 func (m *bytesMessage) MarshalWire(dst []byte) ([]byte, error) { return append(dst, *m...), nil }

@@ -12,9 +12,9 @@ import (
 )
 
 // hasMetadata reports whether a limit that applies and is not exceeded has metadata.
-func (c *call) hasMetadata() bool {
-	for i := range c.found {
-		if l := c.found[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
+func (c *rateLimitCall) hasMetadata() bool {
+	for i := range c.outcomes {
+		if l := c.outcomes[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
 			return true
 		}
 	}
@@ -25,15 +25,15 @@ func (c *call) hasMetadata() bool {
 //
 //	{"domain": …, "descriptors": [{"entries": ["key=value"], "limit": …, "hitsAddend": …}], "hitsAddend": …, "metadata": {…}}
 //
-// The last are the mappings of the limits that are not exceeded, merged.
-func (c *call) appendMetadata() error {
+// "metadata" merges the metadata of the limits that are not exceeded.
+func (c *rateLimitCall) appendMetadata() error {
 	r := &c.request
 	fields := map[string]*structpb.Value{"domain": structpb.NewStringValue(r.domain)}
 	descriptors := make([]*structpb.Value, len(r.descriptors))
 	merged := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	for i := range r.descriptors {
 		descriptors[i] = structpb.NewStructValue(&structpb.Struct{Fields: c.describe(i)})
-		if l := c.found[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
+		if l := c.outcomes[i].limit; l != nil && l.metadata != nil && c.statuses[i].code == ok {
 			merge(merged, l.metadata)
 		}
 	}
@@ -45,7 +45,7 @@ func (c *call) appendMetadata() error {
 		fields["metadata"] = structpb.NewStructValue(merged)
 	}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&structpb.Struct{Fields: fields})
-	if err != nil { // keys and values are UTF-8: they were read so
+	if err != nil { // unreachable: keys and values were checked for UTF-8
 		return grpcstatus.Errorf(codes.Internal, "write dynamic_metadata: %v", err)
 	}
 	c.reply.out = protowire.AppendTag(c.reply.out, 6, protowire.BytesType)
@@ -54,14 +54,14 @@ func (c *call) appendMetadata() error {
 }
 
 // describe returns a descriptor of the request as dynamic_metadata shows it.
-func (c *call) describe(i int) map[string]*structpb.Value {
+func (c *rateLimitCall) describe(i int) map[string]*structpb.Value {
 	d := &c.request.descriptors[i]
 	entries := make([]*structpb.Value, 0, d.to-d.from)
 	for _, e := range c.entries(i) {
 		entries = append(entries, structpb.NewStringValue(e.key+"="+e.value))
 	}
 	fields := map[string]*structpb.Value{"entries": structpb.NewListValue(&structpb.ListValue{Values: entries})}
-	if d.override.is {
+	if d.override.present {
 		fields["limit"] = structpb.NewStringValue(d.override.String())
 	}
 	if d.hasHits {
@@ -83,7 +83,7 @@ func (o *override) String() string {
 	return text
 }
 
-// merge adds the fields of from that into does not have. Where both have a mapping, it is merged in the same way.
+// merge adds the fields of from that into does not have. Mappings that both have are merged recursively.
 func merge(into, from *structpb.Struct) {
 	for name, value := range from.GetFields() {
 		has, found := into.Fields[name]

@@ -5,16 +5,16 @@ import (
 	"unsafe"
 )
 
-// A pattern is a descriptor whose key or value contains '*', which stands for any text, also none.
+// A pattern matches a descriptor whose key or value contains '*', which stands for any text, even an empty one.
 type pattern struct {
 	parts []string // the text between the stars
-	order int      // among all patterns of its level
+	order int      // position among all patterns of its level
 	node  *node
 }
 
-// joint stands between key and value where a pattern with '*' in the key is compared with both as one text, which is how
-// envoyproxy/ratelimit compares all of them.
-const joint = "_"
+// keyValueSeparator joins key and value where a pattern with '*' in the key is matched with both as one text. envoyproxy/ratelimit
+// matches all patterns in this way.
+const keyValueSeparator = "_"
 
 // addPattern adds a descriptor to the patterns of the level if its key or value contains '*'.
 func (l *level) addPattern(key, value string, n *node) {
@@ -23,24 +23,24 @@ func (l *level) addPattern(key, value string, n *node) {
 	case strings.Contains(key, wildcard):
 		text := key
 		if value != "" {
-			text += joint + value
+			text += keyValueSeparator + value
 		}
-		l.joined = append(l.joined, pattern{strings.Split(text, wildcard), l.patterns, n})
+		l.keyPatterns = append(l.keyPatterns, pattern{strings.Split(text, wildcard), l.patterns, n})
 	case strings.Contains(value, wildcard):
-		if l.wild == nil {
-			l.wild = make(map[string][]pattern)
+		if l.valuePatterns == nil {
+			l.valuePatterns = make(map[string][]pattern)
 		}
-		l.wild[key] = append(l.wild[key], pattern{strings.Split(value, wildcard), l.patterns, n})
+		l.valuePatterns[key] = append(l.valuePatterns[key], pattern{strings.Split(value, wildcard), l.patterns, n})
 	}
 }
 
 // match returns the node of the first pattern, in the order of the file, that matches an entry; nil for none.
 func (l *level) match(e *entry) *node {
-	found := firstMatch(l.wild[e.key], e.value)
-	if len(l.joined) > 0 {
+	found := firstMatch(l.valuePatterns[e.key], e.value)
+	if len(l.keyPatterns) > 0 {
 		var room [256]byte // longer entries are rare and allocate
-		text := append(append(append(room[:0], e.key...), joint...), e.value...)
-		other := firstMatch(l.joined, unsafe.String(unsafe.SliceData(text), len(text)))
+		text := append(append(append(room[:0], e.key...), keyValueSeparator...), e.value...)
+		other := firstMatch(l.keyPatterns, unsafe.String(unsafe.SliceData(text), len(text)))
 		if other != nil && (found == nil || other.order < found.order) {
 			found = other
 		}
@@ -60,10 +60,10 @@ func firstMatch(list []pattern, text string) *pattern {
 	return nil
 }
 
-// matches reports whether text consists of the pattern's parts in their order, with any text between them. Each part in the
-// middle is searched as far left as possible: if any placement fits, that one does.
+// matches reports whether text consists of the pattern's parts in order, with any text between them. Searching each
+// middle part as far left as possible finds a match if there is one.
 func (p *pattern) matches(text string) bool {
-	first, last := p.parts[0], p.parts[len(p.parts)-1] // there are at least two
+	first, last := p.parts[0], p.parts[len(p.parts)-1] // a pattern has at least two parts
 	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
 		return false
 	}

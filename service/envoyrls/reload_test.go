@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-func TestAConfigMapThatIsSwappedComesIntoForce(t *testing.T) {
+func TestSwappedConfigMapComesIntoForce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	revision := func(name string, perHour int) string {
@@ -56,7 +56,7 @@ func TestAConfigMapThatIsSwappedComesIntoForce(t *testing.T) {
 }
 
 // The path itself may be a link, as of a release that is swapped as a whole.
-func TestADirectoryThatIsALinkIsFollowedAndAWrongOneCounted(t *testing.T) {
+func TestLinkedDirectoryIsFollowed(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	path := filepath.Join(root, "current")
@@ -101,7 +101,7 @@ func watching(t testing.TB, s *envoyrls.Server) {
 	})
 }
 
-func TestFilesThatComeChangeAndGoAreFollowed(t *testing.T) {
+func TestAddedChangedAndRemovedFilesApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("a", 1))
@@ -118,7 +118,7 @@ func TestFilesThatComeChangeAndGoAreFollowed(t *testing.T) {
 	await.True(t, "a file that goes", func() bool { return limitOf(t, client, "b") == 0 })
 }
 
-func TestAConfigurationThatIsWrongLeavesTheOneInForceAndIsCounted(t *testing.T) {
+func TestInvalidConfigurationKeepsThePreviousOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 1))
@@ -165,7 +165,7 @@ func remove(t testing.TB, dir, name string) {
 	}
 }
 
-func TestWithoutAConfigurationRequestsAreRefusedUntilThereIsOne(t *testing.T) {
+func TestRequestsAreRefusedWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var health []bool
@@ -204,7 +204,7 @@ func TestWithoutAConfigurationRequestsAreRefusedUntilThereIsOne(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatIsWrongAtTheStartIsAnError(t *testing.T) {
+func TestNewFailsOnInvalidConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: a\ndescriptors: 5\n")
@@ -221,7 +221,7 @@ func TestAConfigurationThatIsWrongAtTheStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestFilesOfOneDomainAreMergedIfTheConfigSaysSo(t *testing.T) {
+func TestMergeDomainsMergesFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: api\ndescriptors:\n- {key: user, rate_limit: {unit: hour, requests_per_unit: 1}}\n")
@@ -250,7 +250,7 @@ func TestFilesOfOneDomainAreMergedIfTheConfigSaysSo(t *testing.T) {
 	}
 }
 
-func TestFilesLeftOutOfADirectoryAreLogged(t *testing.T) {
+func TestIgnoredFilesAreLogged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("a", 1))
@@ -265,8 +265,8 @@ func TestFilesLeftOutOfADirectoryAreLogged(t *testing.T) {
 	var book logbook.Book
 	newServer(t, envoyrls.Config{Path: dir, Logger: book.Logger()})
 	log := book.String()
-	if !strings.Contains(log, "files left out") || !strings.Contains(log, "count=3") {
-		t.Errorf("got the log\n%s\nwant a line on 3 files left out", log)
+	if !strings.Contains(log, "files ignored") || !strings.Contains(log, "count=3") {
+		t.Errorf("got the log\n%s\nwant a line on 3 ignored files", log)
 	}
 	for _, name := range []string{"b.yaml.disabled", ".c.yaml", "e.yaml"} {
 		if !strings.Contains(log, name) {

@@ -13,11 +13,12 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// errNegative is what hits meet that are to be given back: it is not known which of a rule's limits took them.
-var errNegative = grpcstatus.Error(codes.Unimplemented, "is_negative_hits: rules cannot give hits back; limits of a configuration can")
+// errNegative refuses to return hits: it is not known which of a rule's limits took them.
+var errNegative = grpcstatus.Error(codes.Unimplemented,
+	"is_negative_hits: rules cannot return hits; limits of a configuration can")
 
-// A subject is a descriptor as rules see it: its domain is the namespace, and each entry a descriptor.<key>. Of a key that
-// stands there twice the first counts.
+// A subject is a descriptor as rules see it: its domain is the namespace, and each entry is the attribute
+// descriptor.<key>. If a key occurs twice, the first one counts.
 type subject struct {
 	domain  string
 	entries []entry
@@ -40,51 +41,51 @@ func (s *subject) Get(a headgate.Attribute) (string, bool) {
 	return "", false
 }
 
-// ruled is what the rules say of a descriptor.
-type ruled struct {
+// ruleOutcomes is the engine's verdict on a descriptor.
+type ruleOutcome struct {
 	subject subject
 	verdict engine.Verdict
 	err     error
 }
 
-// decideByRules has the rules decide each descriptor, all at once if a store is asked over a network. A request that one of
-// them denies takes nothing; one that some of them delay is held for the longest of their times.
-func (s *Server) decideByRules(ctx context.Context, c *call) error {
-	n := len(c.found)
-	for len(c.ruled) < n {
-		c.ruled = append(c.ruled, new(ruled))
+// decideByRules lets the rules decide each descriptor, concurrently if the store is remote. A request takes nothing if
+// one of its descriptors is denied. A request that rules delay waits for the longest delay.
+func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
+	n := len(c.outcomes)
+	for len(c.ruleOutcomes) < n {
+		c.ruleOutcomes = append(c.ruleOutcomes, new(ruleOutcome))
 	}
 	c.nodes = c.nodes[:0]
-	for i := range c.found {
-		c.found[i].hits = c.hits(i)
-		if c.request.descriptors[i].negative && !c.request.descriptors[i].override.is {
+	for i := range c.outcomes {
+		c.outcomes[i].hits = c.hits(i)
+		if c.request.descriptors[i].negative && !c.request.descriptors[i].override.present {
 			return errNegative
 		}
-		if c.request.descriptors[i].override.is {
+		if c.request.descriptors[i].override.present {
 			if err := s.override(c, i); err != nil {
 				return err
 			}
-			c.asked = append(c.asked, i)
+			c.storeChecks = append(c.storeChecks, i)
 		} else {
-			c.byRules = append(c.byRules, i)
+			c.ruleChecks = append(c.ruleChecks, i)
 		}
 	}
-	if err := s.ask(ctx, c); err != nil {
+	if err := s.queryStore(ctx, c); err != nil {
 		return err
 	}
-	s.rule(ctx, c)
-	overall := s.conclude(c)
+	s.decideRules(ctx, c)
+	overall := s.buildStatuses(c)
 	var failed error
-	for i := range c.found {
-		if c.found[i].limit != nil {
+	for i := range c.outcomes {
+		if c.outcomes[i].limit != nil {
 			continue
 		}
-		r := c.ruled[i]
+		r := c.ruleOutcomes[i]
 		if r.err != nil {
 			failed = errors.Join(failed, r.err)
 			continue
 		}
-		if !s.tell(r, &c.statuses[i]) {
+		if !s.ruleStatus(r, &c.statuses[i]) {
 			overall = overLimit
 		}
 	}
@@ -94,37 +95,37 @@ func (s *Server) decideByRules(ctx context.Context, c *call) error {
 	if failed != nil {
 		return statusOf(ctx, failed)
 	}
-	if err := s.hold(ctx, c, overall); err != nil {
+	if err := s.waitForDelays(ctx, c, overall); err != nil {
 		return err
 	}
 	return s.write(c, overall)
 }
 
-// rule decides the descriptors without a limit of their own by the rules. Equal descriptors are decided in the order of the
-// request, others all at once if a store is asked over a network.
-func (s *Server) rule(ctx context.Context, c *call) {
+// decideRules decides the descriptors without a limit of their own. Equal descriptors are decided in the order of the
+// request, others concurrently if the store is remote.
+func (s *Server) decideRules(ctx context.Context, c *rateLimitCall) {
 	switch {
-	case s.borrows || len(c.byRules) == 1:
-		for _, i := range c.byRules {
-			s.ruleOne(ctx, c, i)
+	case s.storeBorrowsKeys || len(c.ruleChecks) == 1:
+		for _, i := range c.ruleChecks {
+			s.decideRule(ctx, c, i)
 		}
-	case len(c.byRules) > 1:
-		for _, i := range c.byRules {
-			c.key(i, byRule, 0)
+	case len(c.ruleChecks) > 1:
+		for _, i := range c.ruleChecks {
+			c.key(i, ruleSuffix, 0)
 		}
-		c.eachCounter(c.byRules, string(c.keys), func(i int) { s.ruleOne(ctx, c, i) })
+		c.eachCounter(c.ruleChecks, string(c.keys), func(i int) { s.decideRule(ctx, c, i) })
 	}
 }
 
-func (s *Server) ruleOne(ctx context.Context, c *call, i int) {
-	r, d := c.ruled[i], &c.request.descriptors[i]
+func (s *Server) decideRule(ctx context.Context, c *rateLimitCall, i int) {
+	r, d := c.ruleOutcomes[i], &c.request.descriptors[i]
 	r.subject = subject{domain: c.request.domain, entries: c.entries(i)}
-	terms := engine.Terms{Cost: c.found[i].hits, HasCost: d.hasHits || c.request.hits > 0}
+	terms := engine.Terms{Cost: c.outcomes[i].hits, HasCost: d.hasHits || c.request.hits > 0}
 	r.err = s.config.Engine.DecideTerms(ctx, &r.subject, terms, &r.verdict)
 }
 
-// tell makes a status of what the rules said, and tells whether the descriptor passes.
-func (s *Server) tell(r *ruled, st *status) bool {
+// ruleStatus turns a verdict into a status and reports whether the descriptor passes.
+func (s *Server) ruleStatus(r *ruleOutcome, st *status) bool {
 	v := &r.verdict
 	passes := v.Action.Passes()
 	*st = status{code: ok}
@@ -139,7 +140,7 @@ func (s *Server) tell(r *ruled, st *status) bool {
 		if len(l.Rule.Limits) > 1 {
 			name += "/" + l.Name
 		}
-		st.most = l.Decision.Limit
+		st.max = l.Decision.Limit
 		st.current = currentLimit(name, uint32Of(l.Limit.Count), unitOf(l.Limit.Period), 0)
 		st.reset, st.hasReset = l.Decision.ResetAfter, true
 		if passes {
@@ -155,12 +156,12 @@ func (s *Server) tell(r *ruled, st *status) bool {
 	return passes
 }
 
-// cancel gives back what was taken for the descriptors of a request that does not pass.
-func (s *Server) cancel(ctx context.Context, c *call) {
-	s.giveBack(ctx, c)
-	for i := range c.found {
-		r := c.ruled[i]
-		if c.found[i].limit != nil || r.err != nil || !r.verdict.Action.Passes() {
+// cancel returns the units taken for the descriptors of a request that does not pass.
+func (s *Server) cancel(ctx context.Context, c *rateLimitCall) {
+	s.returnUnits(ctx, c)
+	for i := range c.outcomes {
+		r := c.ruleOutcomes[i]
+		if c.outcomes[i].limit != nil || r.err != nil || !r.verdict.Action.Passes() {
 			continue
 		}
 		if err := r.verdict.Cancel(context.WithoutCancel(ctx)); err != nil {
@@ -168,45 +169,45 @@ func (s *Server) cancel(ctx context.Context, c *call) {
 			continue
 		}
 		if st := &c.statuses[i]; st.current != nil {
-			st.remaining = uint32Of(min(int64(st.remaining)+r.verdict.Decision.Receipt.Units, st.most))
+			st.remaining = uint32Of(min(int64(st.remaining)+r.verdict.Decision.Receipt.Units, st.max))
 		}
 	}
 }
 
-// hold holds the answer for as long as the rules say, which is the longest of their times: an Envoy cannot be told to wait. If
-// the call ends before, all that was taken for it is given back.
-func (s *Server) hold(ctx context.Context, c *call, overall code) error {
-	if overall != ok || !slices.ContainsFunc(c.ruled[:len(c.found)], (*ruled).delayed) {
+// waitForDelays waits for the longest delay of the verdicts, because Envoy cannot be told to wait. If the request's context
+// ends earlier, hold returns all units taken.
+func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall code) error {
+	if overall != ok || !slices.ContainsFunc(c.ruleOutcomes[:len(c.outcomes)], (*ruleOutcome).delayed) {
 		return nil
 	}
 	waiting, end := context.WithCancel(ctx)
 	defer end()
-	for i := range c.found {
-		if r := c.ruled[i]; c.found[i].limit == nil && r.delayed() {
-			c.under.Go(func() {
+	for i := range c.outcomes {
+		if r := c.ruleOutcomes[i]; c.outcomes[i].limit == nil && r.delayed() {
+			c.wg.Go(func() {
 				if r.err = r.verdict.Wait(waiting); r.err != nil {
-					end() // nobody waits for the others any more
+					end() // the other waits are no longer needed
 				}
 			})
 		}
 	}
-	c.under.Wait()
+	c.wg.Wait()
 	var failed error
-	for i := range c.found {
-		if c.found[i].limit == nil {
-			failed = errors.Join(failed, c.ruled[i].err)
+	for i := range c.outcomes {
+		if c.outcomes[i].limit == nil {
+			failed = errors.Join(failed, c.ruleOutcomes[i].err)
 		}
 	}
 	if failed == nil {
 		return nil
 	}
-	s.cancel(ctx, c) // those that have waited for their turn
+	s.cancel(ctx, c) // return the units of those that finished waiting
 	return statusOf(ctx, failed)
 }
 
-func (r *ruled) delayed() bool { return r.verdict.Action == engine.Delay }
+func (r *ruleOutcome) delayed() bool { return r.verdict.Action == engine.Delay }
 
-// statusOf returns an error as one of gRPC. None has the code Unknown.
+// statusOf returns err as a gRPC status. None has the code Unknown.
 func statusOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return grpcstatus.FromContextError(ctx.Err()).Err()

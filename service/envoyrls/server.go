@@ -16,56 +16,56 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// ServiceName is what the service is called in gRPC, and HealthName in its health service.
+// ServiceName is the name of the gRPC service, and HealthName its name in the gRPC health service.
 const (
 	ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 	HealthName  = "ratelimit"
 )
 
-// Limits are what one request may have. More is refused.
+// Limits bound one request. Larger requests are refused.
 type Limits struct {
-	// Descriptors is how many. Default 128.
+	// Descriptors bounds the descriptors of a request. Default 128.
 	Descriptors int
-	// Entries is how many one of them may have. Default 64.
+	// Entries bounds the entries of a descriptor. Default 64.
 	Entries int
-	// Body is how many bytes of JSON there may be. Default 1 MiB. What gRPC may bring is up to its server.
+	// Body bounds the bytes of a JSON body. Default 1 MiB. The gRPC server bounds its own messages.
 	Body int64
 }
 
-// Config is what a Server is made of. Store must be given, and Path or Engine.
+// Config configures a Server. Store is required, and Path or Engine.
 type Config struct {
-	// Path is where the configuration is, a directory or a file: see Load. Default none; then the rules of Engine decide.
+	// Path is the configuration's directory or file, see Load. Default none: the rules of Engine decide.
 	Path string
 	// Engine decides if there is no Path.
 	Engine *engine.Engine
-	// Store counts what the configuration limits, and the limits that requests bring along.
+	// Store counts the hits of the configuration's limits and of the limits that requests bring.
 	Store headgate.Limiter
-	// CountDenied counts requests that are denied, as other services of this protocol do. Otherwise what the descriptors of one
-	// have taken is given back. Without a Path it has no effect: rules have count_rejected for that.
+	// CountDenied counts denied requests, as other services of this protocol do. Otherwise the units taken for a denied
+	// request are returned. It has no effect without a Path: rules have count_rejected instead.
 	CountDenied bool
-	// MergeDomains lets several files have the same domain: their descriptors apply together. A key and value may still stand
-	// only once at the top level. Default is to refuse a second file of a domain.
+	// MergeDomains allows several files with the same domain: their descriptors apply together. A key and value must
+	// still occur only once at the top level. Default is to refuse a second file of a domain.
 	MergeDomains bool
-	// DynamicMetadata sends dynamic_metadata with every response. Default is to send it only if a limit that applies and is not
-	// exceeded has metadata.
+	// DynamicMetadata sends dynamic_metadata with every response. Default is to send it only if a limit with metadata
+	// applies and is not exceeded.
 	DynamicMetadata bool
-	// OnFailure says who decides when the store cannot be asked. Default Open.
+	// OnFailure decides when the store fails. Default Open.
 	OnFailure headgate.Policy
 	// ResponseHeaders adds RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses.
 	ResponseHeaders bool
-	// Token is what callers of /json must show. Default none. That of gRPC is asked for by its server.
+	// Token is required from callers of /json. Default none. The gRPC server checks its own token.
 	Token *service.Token
-	// Logins counts wrong tokens. It must be given with a Token.
+	// Logins counts wrong tokens. Required with a Token.
 	Logins *service.Logins
 	// Limits bound requests.
 	Limits Limits
-	// OnError is told of a store that fails. It must be fast and safe for concurrent use. Default is to do nothing.
+	// OnError is called when the store fails. It must be fast and safe for concurrent use. Default is to do nothing.
 	OnError func(error)
-	// OnHealth is told when Healthy changes, one call after the other. Default is to do nothing.
+	// OnHealth is called when Healthy changes, never concurrently. Default is to do nothing.
 	OnHealth func(healthy bool)
-	// Logger hears of configurations. Default slog's.
+	// Logger logs configuration loads. Default slog.Default().
 	Logger *slog.Logger
-	// Now tells the time for windows in which nothing was counted yet. Default time.Now.
+	// Now returns the time for windows without hits. Default time.Now.
 	Now func() time.Time
 }
 
@@ -74,7 +74,7 @@ var (
 	errNoEngine = errors.New("envoyrls: neither Path nor Engine: want one of them to decide")
 )
 
-func (c *Config) fill() error {
+func (c *Config) validate() error {
 	if c.Store == nil {
 		return errNoStore
 	}
@@ -114,41 +114,42 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// A Server answers Envoys. Make one with New. It is safe for concurrent use.
+// A Server is an Envoy rate limit service. Create one with New. It is safe for concurrent use.
 type Server struct {
-	config    Config
-	tokens    service.Tokens
-	borrows   bool // the store reads keys only until it returns
-	table     atomic.Pointer[table]
-	detailed  detailed
-	overrides counter
-	buffered  atomic.Int64 // bytes of bodies in JSON
+	config           Config
+	tokens           service.Tokens
+	storeBorrowsKeys bool // the store does not keep keys after it returns
+	table            atomic.Pointer[table]
+	detailed         detailedCounters
+	overrides        counter
+	buffered         atomic.Int64 // bytes of JSON bodies in memory
 
 	counts struct {
 		requests, over, refused, degraded, unknownDomain, loads, loadsRefused atomic.Int64
 	}
 
-	loading sync.Mutex // held by who reads the configuration, or changes health
-	last    string     // what was wrong with the configuration when it was read last
-	inForce []text     // what the table was made of
-	drained bool
-	healthy atomic.Bool
+	loadMu      sync.Mutex   // held while reading the configuration or changing health
+	lastError   string       // error of the last failed load
+	loadedFiles []sourceFile // source of the table
+	drained     bool
+	healthy     atomic.Bool
 }
 
-// New returns a server. If there is a Config.Path it reads what is there; an error says everything that is wrong with it.
-// That there is nothing yet is no error: requests are refused until there is.
+// New returns a server. If Config.Path is set, New reads the configuration; the error lists all its problems. A
+// missing configuration is no error: requests are refused until there is one.
 func New(c Config) (*Server, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	c.CountDenied = c.CountDenied && c.Path != ""
 	s := &Server{
-		config: c, overrides: counter{descriptor: overrideName}, tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins},
+		config: c, overrides: counter{descriptor: overrideName},
+		tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins},
 	}
 	if err := s.tokens.Validate(); err != nil {
 		return nil, err
 	}
-	_, s.borrows = c.Store.(engine.Borrower)
+	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
 	if c.Path != "" {
 		if err := s.load(); err != nil && !errors.Is(err, errNoFiles) {
 			return nil, err
@@ -156,16 +157,16 @@ func New(c Config) (*Server, error) {
 			s.refuse(err)
 		}
 	}
-	s.health()
+	s.updateHealth()
 	return s, nil
 }
 
-// Register has a gRPC server answer for this one. The server's codec has to be grpcwire.Codec.
+// Register adds the service to a gRPC server. The server's codec must be grpcwire.Codec.
 func (s *Server) Register(r grpc.ServiceRegistrar) { r.RegisterService(&serviceDesc, s) }
 
-// rateLimitService is what RegisterService checks a server against.
+// rateLimitService is the interface that RegisterService checks a server against.
 type rateLimitService interface {
-	shouldRateLimit(ctx context.Context, c *call) (*reply, error)
+	shouldRateLimit(ctx context.Context, c *rateLimitCall) (*reply, error)
 }
 
 var _ rateLimitService = (*Server)(nil)
@@ -188,14 +189,14 @@ func handle(srv any, ctx context.Context, decode func(any) error, interceptor gr
 		return nil, err
 	}
 	if interceptor == nil {
-		return s.answer(ctx, c)
+		return s.respond(ctx, c)
 	}
 	info := &grpc.UnaryServerInfo{Server: srv, FullMethod: fullMethod}
-	return interceptor(ctx, &c.request, info, func(ctx context.Context, _ any) (any, error) { return s.answer(ctx, c) })
+	return interceptor(ctx, &c.request, info, func(ctx context.Context, _ any) (any, error) { return s.respond(ctx, c) })
 }
 
-// answer is shouldRateLimit for gRPC, which takes an interface.
-func (s *Server) answer(ctx context.Context, c *call) (any, error) {
+// respond is shouldRateLimit with the return type that gRPC needs.
+func (s *Server) respond(ctx context.Context, c *rateLimitCall) (any, error) {
 	r, err := s.shouldRateLimit(ctx, c)
 	if err != nil {
 		return nil, err
@@ -203,8 +204,8 @@ func (s *Server) answer(ctx context.Context, c *call) (any, error) {
 	return r, nil
 }
 
-// shouldRateLimit answers a request and owns its call, which the reply hands back when it is written.
-func (s *Server) shouldRateLimit(ctx context.Context, c *call) (*reply, error) {
+// shouldRateLimit decides a request and owns its call, which MarshalWire of the reply frees.
+func (s *Server) shouldRateLimit(ctx context.Context, c *rateLimitCall) (*reply, error) {
 	if err := s.decide(ctx, c); err != nil {
 		c.free()
 		s.counts.refused.Add(1)

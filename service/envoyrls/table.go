@@ -12,55 +12,55 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A table is a configuration made ready. It is immutable, but for its counters.
+// A table is a compiled configuration. It is immutable except for its counters.
 type table struct {
-	domains map[string]*level
-	limits  []*limit // all of them
-	named   bool     // some replace others
+	domains     map[string]*level
+	limits      []*limit // all of them
+	hasReplaces bool     // some limits replace others
 }
 
-// A level is what one entry of a descriptor is compared with.
+// A level holds the descriptors that one entry is matched with.
 type level struct {
-	exact map[entry]*node // by key and value; an empty value stands for every other value of its key
-	// Descriptors with '*' in the value, by key, and those with '*' in the key; each list in the order of the file.
-	wild     map[string][]pattern
-	joined   []pattern
-	patterns int // how many were added, for their order
+	exact map[entry]*node // by key and value; an empty value matches every other value of its key
+	// Patterns with '*' in the value, by key, and patterns with '*' in the key. Each list is in the order of the file.
+	valuePatterns map[string][]pattern
+	keyPatterns   []pattern
+	patterns      int // number of patterns added
 }
 
-// A node is where an entry leads.
+// A node is the match of one entry.
 type node struct {
 	level
-	limit   *limit // nil for none
-	pattern string // of the value
-	shared  bool   // the pattern stands for the value in keys
-	valued  bool   // the value that a request has stands in the metric
+	limit         *limit // nil for none
+	pattern       string // the value in the file
+	sharesCounter bool   // the pattern replaces the value in counter keys
+	valueInMetric bool   // the value from the request is part of the metric's name
 }
 
-// A limit is what applies to descriptors that end at a node.
+// A limit applies to descriptors that end at a node.
 type limit struct {
-	counted   headgate.Limit // how; undefined if it is unlimited
-	most      int64          // how many may pass; counted has at least 1
-	suffix    byte           // tells counters of one descriptor apart
-	unlimited bool
-	shadow    bool
-	quota     bool
-	detailed  bool
-	name      string
-	replaces  []string
-	current   []byte           // current_limit of a status, on the wire; empty if it is unlimited
-	metadata  *structpb.Struct // nil for none; must not be changed
-	metric    *counter
+	storeLimit headgate.Limit // the limit given to the store; undefined if unlimited
+	max        int64          // hits that may pass; storeLimit has at least 1
+	suffix     byte           // distinguishes counters of one descriptor
+	unlimited  bool
+	shadow     bool
+	quota      bool
+	detailed   bool
+	name       string
+	replaces   []string
+	current    []byte           // encoded current_limit of the status; empty if unlimited
+	metadata   *structpb.Struct // nil for none; read-only
+	metric     *counter
 }
 
-// The suffixes of counters. Those of a unit are its number.
+// The suffixes of counter keys. The suffix of a Unit is its number.
 const (
-	ownLimit = 'l'
-	byRule   = 'r' // no counter: only tells equal descriptors
+	limitSuffix = 'l'
+	ruleSuffix  = 'r' // not a counter: only finds equal descriptors
 )
 
-// compile turns documents into one table. Two documents may have the same domain only if merge is set; then they must not
-// have the same descriptor at the top level. The error names both files.
+// compile turns documents into one table. Two documents may have the same domain only if merge is set, and then no
+// common descriptor at the top level. The error names both files.
 func compile(docs []*Document, merge bool) (*table, error) {
 	t := &table{domains: make(map[string]*level, len(docs))}
 	first := make(map[string]*Document, len(docs))
@@ -85,14 +85,14 @@ func compile(docs []*Document, merge bool) (*table, error) {
 	return t, nil
 }
 
-// refuse returns a complaint about a place of the document.
+// refuse returns an error about a position in the document.
 func (d *Document) refuse(path, value, want string) error {
 	f := d.source()
 	line, column := f.Locate(path)
 	return f.Error([]source.Problem{{Path: path, Value: value, Want: want, Line: line, Column: column}}, 0, ErrInvalid)
 }
 
-// place names a place of the document to a reader of another.
+// place returns a position of the document as file:line.
 func (d *Document) place(path string) string {
 	line, _ := d.source().Locate(path)
 	return d.source().Name + ":" + strconv.Itoa(line)
@@ -105,7 +105,7 @@ func (d *Document) source() *source.File {
 	return d.file
 }
 
-// fill adds descriptors of a document to a level. path is the label of the level in metrics.
+// validate adds descriptors of a document to a level. path is the label of the level in metrics.
 func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) error {
 	if len(list) > 0 && l.exact == nil {
 		l.exact = make(map[entry]*node, len(list))
@@ -115,9 +115,10 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 		here := path + d.label()
 		at := entry{d.Key, d.Value}
 		if l.exact[at] != nil { // within one document, validate has refused it
-			return doc.refuse("descriptors["+strconv.Itoa(i)+"]", d.label(), "each key and value once in a domain; another file has this one")
+			return doc.refuse("descriptors["+strconv.Itoa(i)+"]", d.label(),
+				"each key and value once in a domain; another file has this one")
 		}
-		n := &node{pattern: d.Value, shared: d.ShareThreshold, valued: d.ValueToMetric}
+		n := &node{pattern: d.Value, sharesCounter: d.ShareThreshold, valueInMetric: d.ValueToMetric}
 		if r := d.rateLimit(); r != nil {
 			n.limit = t.limit(d, r, doc.Domain, here)
 		}
@@ -145,36 +146,36 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) *limit {
 	}
 	switch {
 	case r.Limit != nil:
-		l.counted, l.most, l.suffix = *r.Limit, r.Limit.Capacity(), ownLimit
+		l.storeLimit, l.max, l.suffix = *r.Limit, r.Limit.Capacity(), limitSuffix
 		l.current = currentLimit(r.Name, uint32Of(r.Limit.Count), unitOf(r.Limit.Period), 0)
 	case !r.Unlimited:
 		l.perUnit(uint32(r.RequestsPerUnit), r.Unit, 1)
 		l.current = currentLimit(r.Name, uint32(r.RequestsPerUnit), r.Unit, 0)
 	}
 	for _, replaced := range r.Replaces {
-		l.replaces, t.named = append(l.replaces, replaced.Name), true
+		l.replaces, t.hasReplaces = append(l.replaces, replaced.Name), true
 	}
 	t.limits = append(t.limits, l)
 	return l
 }
 
-// perUnit sets how much may pass in so many units, counted as other services of this protocol do. It is false if that is too
-// long a time.
+// perUnit sets a limit of requests per so many units, counted as other services of this protocol do. It returns false
+// if the period is too long.
 func (l *limit) perUnit(requests uint32, u Unit, times uint32) bool {
 	period := u.Period()
 	if int64(times) > int64(headgate.MaxPeriod/period) {
 		return false
 	}
-	l.most, l.suffix = int64(requests), byte(u)
-	l.counted = headgate.Limit{
+	l.max, l.suffix = int64(requests), byte(u)
+	l.storeLimit = headgate.Limit{
 		Algorithm: headgate.FixedWindow,
-		Count:     max(1, l.most), // nothing may pass if it is 0, but what tried is counted all the same
+		Count:     max(1, l.max), // a limit of 0 lets nothing pass, but hits are still counted
 		Period:    time.Duration(int64(period) * int64(max(1, times))),
 	}
 	return true
 }
 
-// match returns the limit of a descriptor, nil if it has none. nodes gets where its entries led.
+// match returns the limit of a descriptor, nil for none, and the nodes of its entries in nodes.
 func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []*node) {
 	nodes = nodes[:0]
 	l := t.domains[domain]
@@ -195,8 +196,8 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 	return nodes[len(nodes)-1].limit, nodes
 }
 
-// next returns the node of an entry, nil for none: that of the same key and value, else the first pattern that matches, else
-// that of the key alone.
+// next returns the node of an entry, nil for none: the one with the same key and value, else the first pattern that
+// matches, else the one of the key alone.
 func (l *level) next(e *entry) *node {
 	if n := l.exact[*e]; n != nil && e.value != "" {
 		return n

@@ -9,10 +9,10 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A Unit is a time in which requests are counted, numbered as in the protocol.
+// A Unit is the period of a limit, numbered as in the protocol.
 type Unit uint8
 
-// The units. Months have 30 days and years 365, so that windows begin at multiples of them since 1970.
+// The units. A month has 30 days and a year 365, so that windows begin at multiples of them since 1970.
 const (
 	UnitUnknown Unit = 0
 	Second      Unit = 1
@@ -40,7 +40,7 @@ var units = [...]struct {
 	Week:        {"week", 7 * day},
 }
 
-// Period returns how long the unit is, 0 if it is none.
+// Period returns the length of the unit, 0 if it is unknown.
 func (u Unit) Period() time.Duration {
 	if int(u) < len(units) {
 		return units[u].period
@@ -55,7 +55,7 @@ func (u Unit) String() string {
 	return "unit " + strconv.Itoa(int(u))
 }
 
-// ParseUnit reads the name of a unit, in letters of either case. The error is a *headgate.InputError.
+// ParseUnit parses the name of a unit, ignoring case. The error is a *headgate.InputError.
 func ParseUnit(name string) (Unit, error) {
 	for u := Second; int(u) < len(units); u++ {
 		if strings.EqualFold(units[u].name, name) {
@@ -68,7 +68,7 @@ func ParseUnit(name string) (Unit, error) {
 	}
 }
 
-// unitOf returns the unit that is so long, UnitUnknown if there is none.
+// unitOf returns the unit of this length, UnitUnknown if there is none.
 func unitOf(period time.Duration) Unit {
 	for u := Second; int(u) < len(units); u++ {
 		if units[u].period == period {

@@ -10,17 +10,17 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// wildcard stands for any text in a key or value.
+// wildcard matches any text in a key or value.
 const wildcard = "*"
 
-// complaints gathers what is wrong with a document, beside what was found wrong when it was read.
-type complaints struct {
+// problemList collects the problems of a document. known are problems found while decoding it.
+type problemList struct {
 	file  *source.File
 	known []source.Problem
 	list  []source.Problem
 }
 
-func (c *complaints) add(path, value, want string) {
+func (c *problemList) add(path, value, want string) {
 	if source.Follows(path, c.known) {
 		return
 	}
@@ -28,17 +28,17 @@ func (c *complaints) add(path, value, want string) {
 	c.list = append(c.list, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
 }
 
-// validate says what is wrong, leaving out what follows from what is known.
+// validate returns the document's problems, except those that follow from known ones.
 func (d *Document) validate(known []source.Problem) []source.Problem {
-	c := &complaints{file: d.file, known: known}
+	c := &problemList{file: d.file, known: known}
 	if d.Domain == "" && (d.file.Root == nil || d.file.Root.Kind == source.Map) {
-		c.add("domain", "", "a name for the domain, which requests have to give")
+		c.add("domain", "", "a name for the domain, which requests must give")
 	}
 	c.descriptors("descriptors", d.Descriptors)
 	return c.list
 }
 
-func (c *complaints) descriptors(path string, list []Descriptor) {
+func (c *problemList) descriptors(path string, list []Descriptor) {
 	type entry struct{ key, value string }
 	seen := make(map[entry]int, len(list))
 	for i := range list {
@@ -76,7 +76,7 @@ func (d *Descriptor) label() string {
 	return d.Key + "_" + d.Value
 }
 
-func (c *complaints) rateLimit(path string, r *RateLimit) {
+func (c *problemList) rateLimit(path string, r *RateLimit) {
 	switch {
 	case r.Limit != nil:
 		if r.Unlimited {
@@ -88,7 +88,7 @@ func (c *complaints) rateLimit(path string, r *RateLimit) {
 		c.limit(path+".limit", r.Limit)
 	case r.Unlimited:
 		if r.Unit != UnitUnknown {
-			c.add(path+".unit", r.Unit.String(), "no unit for what is unlimited")
+			c.add(path+".unit", r.Unit.String(), "no unit with unlimited")
 		}
 	case r.Unit == UnitUnknown:
 		c.add(path+".unit", "", "second, minute, hour, day, week, month or year")
@@ -107,9 +107,9 @@ func (c *complaints) rateLimit(path string, r *RateLimit) {
 	}
 }
 
-// limit refuses what this protocol cannot keep.
-func (c *complaints) limit(path string, l *headgate.Limit) {
+// limit refuses limits that need the end of a request.
+func (c *problemList) limit(path string, l *headgate.Limit) {
 	if l.Algorithm == headgate.Concurrency {
-		c.add(path, l.String(), "a limit that counts what passes in a time: an Envoy does not say when a request has ended")
+		c.add(path, l.String(), "a limit on requests per period: Envoy does not report when a request ends")
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/headgate/headgate/internal/grpcwire"
 )
 
-// The messages of envoy.service.ratelimit.v3, read from and written to wire bytes. A test holds them against the generated
-// ones.
+// The messages of envoy.service.ratelimit.v3, decoded and encoded by hand. A test compares them with the generated
+// code.
 
 var (
 	_ grpcwire.Message = (*request)(nil)
 	_ grpcwire.Message = (*reply)(nil)
 )
 
-// A request is a RateLimitRequest. Its texts lie in a buffer of its own that is used again.
+// A request is a RateLimitRequest. Its strings point into buf, which is reused.
 type request struct {
 	domain      string
 	descriptors []descriptor
@@ -30,22 +30,22 @@ type request struct {
 
 	entries []entry // of all descriptors
 	buf     []byte
-	most    Limits
-	tooMany string // what there is too much of; empty if the request was read to its end
+	limits  Limits
+	tooMany string // the kind of element that exceeds its limit; empty if the request was read completely
 }
 
 // A descriptor is a RateLimitDescriptor.
 type descriptor struct {
-	from, to int32 // its entries
+	from, to int32 // index range of its entries
 	override override
 	hits     uint64
 	hasHits  bool
-	negative bool // the hits are given back
+	negative bool // the hits are returned
 }
 
-// An override is a limit that a request brings along.
+// An override is a limit that a request brings.
 type override struct {
-	is         bool
+	present    bool
 	requests   uint32
 	unit       uint32
 	multiplier uint32 // 0 for none
@@ -55,16 +55,16 @@ type override struct {
 type entry struct{ key, value string }
 
 var (
-	errUTF8   = errors.New("a text that is not UTF-8")
-	errNumber = errors.New("a field number that is too large")
+	errUTF8   = errors.New("string is not valid UTF-8")
+	errNumber = errors.New("field number is too large")
 
-	errUnsupported = fmt.Errorf("envoyrls: %w: a server reads requests and writes replies", errors.ErrUnsupported)
+	errUnsupported = fmt.Errorf("envoyrls: %w: a server only reads requests and writes replies", errors.ErrUnsupported)
 )
 
-// MarshalWire is not for servers.
+// MarshalWire is not supported: a server only reads requests.
 func (r *request) MarshalWire([]byte) ([]byte, error) { return nil, errUnsupported }
 
-// UnmarshalWire reads a request. One that has more than it may is not read to its end.
+// UnmarshalWire reads a request. It stops when the request exceeds its limits.
 func (r *request) UnmarshalWire(b []byte) error {
 	r.domain, r.hits, r.tooMany = "", 0, ""
 	r.descriptors, r.entries = r.descriptors[:0], r.entries[:0]
@@ -81,18 +81,18 @@ func (r *request) UnmarshalWire(b []byte) error {
 		var err error
 		switch {
 		case num == 1 && typ == protowire.BytesType:
-			r.domain, b, err = words(b)
+			r.domain, b, err = readString(b)
 		case num == 2 && typ == protowire.BytesType:
 			var inner []byte
-			if inner, b, err = message(b); err == nil {
+			if inner, b, err = readBytes(b); err == nil {
 				err = r.descriptor(inner)
 			}
 		case num == 3 && typ == protowire.VarintType:
 			var v uint64
-			v, b, err = varint(b)
+			v, b, err = readVarint(b)
 			r.hits = uint32(v)
 		default:
-			b, err = skip(b, num, typ)
+			b, err = skipField(b, num, typ)
 		}
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (r *request) UnmarshalWire(b []byte) error {
 }
 
 func (r *request) descriptor(b []byte) error {
-	if len(r.descriptors) == r.most.Descriptors {
+	if len(r.descriptors) == r.limits.Descriptors {
 		r.tooMany = "descriptors"
 		return nil
 	}
@@ -123,24 +123,24 @@ func (r *request) descriptor(b []byte) error {
 		var v uint64
 		switch {
 		case num == 1 && typ == protowire.BytesType:
-			if inner, b, err = message(b); err == nil {
+			if inner, b, err = readBytes(b); err == nil {
 				err = r.entry(inner, d)
 			}
 		case num == 2 && typ == protowire.BytesType:
-			if inner, b, err = message(b); err == nil {
-				d.override.is = true
+			if inner, b, err = readBytes(b); err == nil {
+				d.override.present = true
 				err = d.override.read(inner)
 			}
 		case num == 3 && typ == protowire.BytesType:
-			if inner, b, err = message(b); err == nil {
+			if inner, b, err = readBytes(b); err == nil {
 				d.hasHits = true
-				err = wrapped(inner, &d.hits)
+				err = readWrapper(inner, &d.hits)
 			}
 		case num == 4 && typ == protowire.VarintType:
-			v, b, err = varint(b)
+			v, b, err = readVarint(b)
 			d.negative = v != 0
 		default:
-			b, err = skip(b, num, typ)
+			b, err = skipField(b, num, typ)
 		}
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (r *request) descriptor(b []byte) error {
 }
 
 func (r *request) entry(b []byte, d *descriptor) error {
-	if int(d.to-d.from) == r.most.Entries {
+	if int(d.to-d.from) == r.limits.Entries {
 		r.tooMany = "entries of a descriptor"
 		return nil
 	}
@@ -167,11 +167,11 @@ func (r *request) entry(b []byte, d *descriptor) error {
 		var err error
 		switch {
 		case num == 1 && typ == protowire.BytesType:
-			e.key, b, err = words(b)
+			e.key, b, err = readString(b)
 		case num == 2 && typ == protowire.BytesType:
-			e.value, b, err = value(b)
+			e.value, b, err = readValue(b)
 		default:
-			b, err = skip(b, num, typ)
+			b, err = skipField(b, num, typ)
 		}
 		if err != nil {
 			return err
@@ -196,20 +196,20 @@ func (o *override) read(b []byte) error {
 		var v uint64
 		switch {
 		case num == 1 && typ == protowire.VarintType:
-			v, b, err = varint(b)
+			v, b, err = readVarint(b)
 			o.requests = uint32(v)
 		case num == 2 && typ == protowire.VarintType:
-			v, b, err = varint(b)
+			v, b, err = readVarint(b)
 			o.unit = uint32(v)
 		case num == 3 && typ == protowire.BytesType:
 			var inner []byte
-			if inner, b, err = message(b); err == nil {
+			if inner, b, err = readBytes(b); err == nil {
 				v = uint64(o.multiplier)
-				err = wrapped(inner, &v)
+				err = readWrapper(inner, &v)
 				o.multiplier = uint32(v)
 			}
 		default:
-			b, err = skip(b, num, typ)
+			b, err = skipField(b, num, typ)
 		}
 		if err != nil {
 			return err
@@ -218,8 +218,8 @@ func (o *override) read(b []byte) error {
 	return nil
 }
 
-// wrapped reads the number in a message that has only this.
-func wrapped(b []byte, into *uint64) error {
+// readWrapper reads the number of a protobuf wrapper message.
+func readWrapper(b []byte, into *uint64) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -231,9 +231,9 @@ func wrapped(b []byte, into *uint64) error {
 		b = b[n:]
 		var err error
 		if num == 1 && typ == protowire.VarintType {
-			*into, b, err = varint(b)
+			*into, b, err = readVarint(b)
 		} else {
-			b, err = skip(b, num, typ)
+			b, err = skipField(b, num, typ)
 		}
 		if err != nil {
 			return err
@@ -242,7 +242,7 @@ func wrapped(b []byte, into *uint64) error {
 	return nil
 }
 
-func message(b []byte) (inner, rest []byte, err error) {
+func readBytes(b []byte) (inner, rest []byte, err error) {
 	inner, n := protowire.ConsumeBytes(b)
 	if n < 0 {
 		return nil, nil, protowire.ParseError(n)
@@ -250,7 +250,7 @@ func message(b []byte) (inner, rest []byte, err error) {
 	return inner, b[n:], nil
 }
 
-func words(b []byte) (s string, rest []byte, err error) {
+func readString(b []byte) (s string, rest []byte, err error) {
 	inner, n := protowire.ConsumeBytes(b)
 	if n < 0 {
 		return "", nil, protowire.ParseError(n)
@@ -261,9 +261,9 @@ func words(b []byte) (s string, rest []byte, err error) {
 	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
 }
 
-// value is words for what clients may have chosen, such as a header. An error would have an Envoy that fails open let pass who
-// sends what is not UTF-8, so that is replaced.
-func value(b []byte) (s string, rest []byte, err error) {
+// readValue is readString for values that clients may choose, for example a header. An error would let clients that
+// send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
+func readValue(b []byte) (s string, rest []byte, err error) {
 	inner, n := protowire.ConsumeBytes(b)
 	if n < 0 {
 		return "", nil, protowire.ParseError(n)
@@ -274,7 +274,7 @@ func value(b []byte) (s string, rest []byte, err error) {
 	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
 }
 
-func varint(b []byte) (v uint64, rest []byte, err error) {
+func readVarint(b []byte) (v uint64, rest []byte, err error) {
 	v, n := protowire.ConsumeVarint(b)
 	if n < 0 {
 		return 0, nil, protowire.ParseError(n)
@@ -282,7 +282,7 @@ func varint(b []byte) (v uint64, rest []byte, err error) {
 	return v, b[n:], nil
 }
 
-func skip(b []byte, num protowire.Number, typ protowire.Type) (rest []byte, err error) {
+func skipField(b []byte, num protowire.Number, typ protowire.Type) (rest []byte, err error) {
 	n := protowire.ConsumeFieldValue(num, typ, b)
 	if n < 0 {
 		return nil, protowire.ParseError(n)
@@ -303,14 +303,14 @@ type status struct {
 	code      code
 	current   []byte // current_limit; nil for none
 	remaining uint32
-	reset     time.Duration // told in whole seconds, rounded up
+	reset     time.Duration // sent in whole seconds, rounded up
 	hasReset  bool
 
-	// What follows is not sent.
+	// The following fields are not sent.
 
-	most   int64 // that may pass
-	over   bool  // the limit is exceeded, whatever the code says
-	denies bool  // the request is denied for it alone
+	max    int64 // hits that may pass
+	over   bool  // the limit is exceeded, even if the code is ok
+	denies bool  // the request is denied because of this status alone
 }
 
 // seconds returns the whole seconds until the limit is reset.
@@ -358,7 +358,7 @@ func sizeDuration(seconds int64) int {
 	return 1 + protowire.SizeVarint(uint64(seconds))
 }
 
-// currentLimit returns a RateLimitResponse.RateLimit, which is not nil if it is empty.
+// currentLimit returns an encoded RateLimitResponse.RateLimit. It is never nil.
 func currentLimit(name string, requests uint32, u Unit, multiplier uint32) []byte {
 	dst := make([]byte, 0, 16+len(name))
 	if requests != 0 {
@@ -379,7 +379,7 @@ func currentLimit(name string, requests uint32, u Unit, multiplier uint32) []byt
 	return dst
 }
 
-// appendHeader appends a header that the response is to have.
+// appendHeader appends a response header.
 func appendHeader(dst []byte, name, value string) []byte {
 	dst = append(dst, 3<<3|byte(protowire.BytesType))
 	dst = protowire.AppendVarint(dst, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))

@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
-// aRequest makes a request by chance.
+// aRequest returns a random request.
 func aRequest(from *rand.Rand) *rlspb.RateLimitRequest {
 	word := func() string {
 		return []string{"", "a", "user", "päth", "/x/y", strings.Repeat("long", 100)}[from.IntN(6)]
@@ -202,7 +202,7 @@ func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 	return s
 }
 
-func TestAnAnswerInMemoryAllocatesNothing(t *testing.T) {
+func TestDecisionAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

@@ -1,0 +1,81 @@
+package envoyrls
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+)
+
+// takeOrCharge takes hits, and also counts them if they are denied. A charge within the limit means that the hits are
+// allowed. In-process stores are asked to take first, which is faster; only denied hits are then charged, however far
+// over the limit: another limit, of a request or of the next configuration, may use the same key.
+func (s *Server) takeOrCharge(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
+	if s.storeBorrowsKeys {
+		if d, err := s.config.Store.Take(ctx, *c); err != nil || d.Allowed {
+			return d, err
+		}
+	}
+	return s.config.Store.Charge(ctx, *c)
+}
+
+// returnUnits returns the units taken for a denied request, concurrently if the store is remote, and updates the statuses
+// of those limits. Limits in shadow mode keep their units; exceeded limits have taken none.
+func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
+	taken := 0
+	for _, i := range c.storeChecks {
+		if f := &c.outcomes[i]; f.decision.Receipt.Units > 0 && !f.limit.shadow && !c.request.descriptors[i].negative {
+			c.storeChecks[taken] = i // the rest of the list is not used anymore
+			taken++
+		}
+	}
+	if c.storeChecks = c.storeChecks[:taken]; taken == 0 {
+		return
+	}
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+	defer end()
+	s.eachCheck(c, func(i int, key string) { s.returnUnitsOf(ctx, &c.outcomes[i], key) })
+	s.eachCheck(c, func(i int, key string) { s.refreshStatus(ctx, c, i, key) }) // after all returns, as some may share a counter
+}
+
+// eachCheck calls do for the descriptors of c.storeChecks, concurrently if the store is remote.
+func (s *Server) eachCheck(c *rateLimitCall, do func(i int, key string)) {
+	if s.storeBorrowsKeys {
+		for _, i := range c.storeChecks {
+			key := c.keys[c.outcomes[i].key.from:c.outcomes[i].key.to]
+			do(i, unsafe.String(unsafe.SliceData(key), len(key)))
+		}
+		return
+	}
+	keys := string(c.keys)
+	for _, i := range c.storeChecks {
+		span := c.outcomes[i].key
+		c.wg.Go(func() { do(i, keys[span.from:span.to]) })
+	}
+	c.wg.Wait()
+}
+
+func (s *Server) returnUnitsOf(ctx context.Context, f *outcome, key string) {
+	receipt := f.decision.Receipt
+	check := headgate.Check{Key: key, Limit: f.limit.storeLimit, Cost: receipt.Units, OnFailure: s.config.OnFailure}
+	if err := s.config.Store.Give(ctx, check, receipt); err != nil {
+		s.config.OnError(fmt.Errorf("envoyrls: return the units of a denied request: %w", err))
+	}
+}
+
+// refreshStatus updates the status of a descriptor after its units were returned.
+func (s *Server) refreshStatus(ctx context.Context, c *rateLimitCall, i int, key string) {
+	f := &c.outcomes[i]
+	d, err := s.config.Store.Take(ctx, headgate.Check{Key: key, Limit: f.limit.storeLimit, OnFailure: s.config.OnFailure})
+	if err != nil {
+		s.config.OnError(fmt.Errorf("envoyrls: read a limit after returning units: %w", err))
+		return
+	}
+	f.decision = d
+	s.setRemaining(f, &c.statuses[i])
+}
+
+// returnTimeout bounds the return of units. Units that are not returned drain or expire like all others.
+const returnTimeout = time.Second
