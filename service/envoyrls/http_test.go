@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 		{"over", "POST", good, open, 429, `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"requestsPerUnit":1,"unit":"HOUR"},"durationUntilReset":"3600s"}]}`},
 		{"no domain", "POST", `{"descriptors":[{}]}`, open, 400, "domain must not be empty"},
 		{"no descriptors", "POST", `{"domain":"api"}`, open, 400, "descriptor list must not be empty"},
-		{"no JSON", "POST", `{"domain":`, open, 400, "no RateLimitRequest"},
+		{"no JSON", "POST", `{"domain":`, open, 400, "not a RateLimitRequest"},
 		{"an unknown field", "POST", `{"domaine":"api"}`, open, 400, "domaine"},
 		{"too large", "POST", `{"domain":"` + strings.Repeat("x", 1000) + `"}`, open, 413, "too large"},
 		{"another method", "GET", "", open, 405, ""},
