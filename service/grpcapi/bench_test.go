@@ -15,7 +15,7 @@ import (
 
 const benchRules = "rules:\n  - id: each-user\n    key: [user]\n    limits: [1000/s]\n"
 
-// handle has a handler answer as gRPC does, without the network.
+// handle calls a handler as gRPC does, without the network.
 func handle(b testing.TB, s *Server, handler func(context.Context, *Server, func(any) error) (any, error), wire []byte, dst []byte) []byte {
 	answer, err := handler(context.Background(), s, func(m any) error { return m.(grpcwire.Message).UnmarshalWire(wire) })
 	if err != nil {
@@ -110,7 +110,7 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Callers beside streams on which nothing comes, as many as so many clients of the SDK hold.
+// Calls beside as many idle streams as SDK clients hold.
 func BenchmarkUnaryBesideStreams(b *testing.B) {
 	for _, streams := range []int{0, 30, 300, 3000} {
 		b.Run(strconv.Itoa(streams), func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of Config.
 const (
 	DefaultMaxMessage  = 1 << 20
 	DefaultMaxBatch    = 1000
@@ -23,54 +23,55 @@ const (
 	DefaultCallTimeout = time.Minute
 )
 
-// Config is what a Server is made of. Only Engine must be given.
+// Config configures a Server. Only Engine is required.
 type Config struct {
-	// Engine decides.
+	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier gives what callers say of their clients the form that rules know. Default one of the zero identity.Config.
+	// Identifier normalizes the client attributes that callers send. Default one of the zero identity.Config.
 	Identifier *identity.Identifier
-	// Store is what headgate.v1.Store hands out. Default nil: it is not offered.
+	// Store is served as headgate.v1.Store. Default nil: that service is not offered.
 	Store headgate.Limiter
-	// Token is what callers must show. Default nil: everybody may call.
+	// Token is required from callers. Default nil: every caller is accepted.
 	Token *service.Token
-	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
+	// AdminToken is accepted wherever Token is. Without either token, resets are refused. Default none.
 	AdminToken *service.Token
-	// Logins counts wrong tokens. It must be given with a Token or AdminToken.
+	// Logins counts wrong tokens. Required with a Token or AdminToken.
 	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxMessage is how large a message may be, in bytes. Default DefaultMaxMessage.
+	// MaxMessage bounds a message, in bytes. Default DefaultMaxMessage.
 	MaxMessage int
-	// MaxBatch is how many requests, or checks for the store, there may be in one call. Default DefaultMaxBatch.
+	// MaxBatch bounds the requests, or checks for the store, of one call. Default DefaultMaxBatch.
 	MaxBatch int
-	// MaxStreams is how many calls may be under way on one connection; more wait at the client. Default DefaultMaxStreams.
+	// MaxStreams bounds the concurrent calls of a connection; more wait at the client. Default DefaultMaxStreams.
 	MaxStreams int
-	// MaxHeader is how long the metadata of a call may be, in bytes. Default DefaultMaxHeader.
+	// MaxHeader bounds the metadata of a call, in bytes. Default DefaultMaxHeader.
 	MaxHeader int
-	// MaxConns is how many connections may be open at once; more are closed as they come. Default service.DefaultMaxConns.
+	// MaxConns bounds open connections; more are closed at once. Default service.DefaultMaxConns.
 	MaxConns int
-	// Conns bounds the connections of one address and the file descriptors. Default a quarter of MaxConns for an address, but
-	// at least 64, and any number of descriptors.
+	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
+	// but at least 64, and no bound on descriptors.
 	Conns service.ConnLimits
-	// Parallel is how many requests of one batch or stream are decided at once: 1 for a store in this process, some dozens for
-	// one behind a network. With more than one, requests of the same batch or stream about the same client may be decided in
-	// any order. Default 1.
+	// Parallel is the number of requests of one batch or stream that are decided concurrently: 1 for a store in this
+	// process, some dozens for a remote one. Above 1, requests of one batch or stream for the same client may be
+	// decided in any order. Default 1.
 	Parallel int
-	// MinPing is how often a client may ping; one that pings more often is disconnected. Default DefaultMinPing.
+	// MinPing is the shortest interval between pings; a client that pings more often is disconnected. Default
+	// DefaultMinPing.
 	MinPing time.Duration
-	// IdleTimeout is after how long without a call a client is asked to connect anew when it needs to. Default
+	// IdleTimeout is the time without a call after which a client is asked to reconnect when needed. Default
 	// DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// CallTimeout is how long a call that is no stream may take, from its header to its answer, if the client has set it no
-	// deadline. Default DefaultCallTimeout.
+	// CallTimeout bounds a call that is not a stream, from its header to its response, if the client sets no deadline.
+	// Default DefaultCallTimeout.
 	CallTimeout time.Duration
-	// Logger hears of faults, at most once a second, and of certificates. Default slog's.
+	// Logger logs faults, at most one per second, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock by which reset_timestamp is told. Default the system's.
+	// Now is the clock for reset_timestamp. Default time.Now.
 	Now func() time.Time
 }
 
-// TLS are the certificates of a server.
+// TLS configures the certificates of a server.
 type TLS = service.TLS
 
 // CertificateFiles is a certificate and its key.
@@ -78,8 +79,8 @@ type CertificateFiles = service.CertificateFiles
 
 var errNoEngine = errors.New("grpcapi: no Engine: want one of engine.New")
 
-// fill checks the Config and sets what is missing.
-func (c *Config) fill() error {
+// validate checks the Config and sets defaults.
+func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}
@@ -91,9 +92,9 @@ func (c *Config) fill() error {
 		c.Identifier = id
 	}
 	for _, n := range []struct {
-		name            string
-		value           *int
-		or, least, most int
+		name          string
+		value         *int
+		def, min, max int
 	}{
 		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1 << 10, 64 << 20},
 		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
@@ -103,23 +104,23 @@ func (c *Config) fill() error {
 		{"Parallel", &c.Parallel, 1, 1, 1000},
 	} {
 		if *n.value == 0 {
-			*n.value = n.or
+			*n.value = n.def
 		}
-		if *n.value < n.least || *n.value > n.most {
-			return fmt.Errorf("grpcapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.least, n.most)
+		if *n.value < n.min || *n.value > n.max {
+			return fmt.Errorf("grpcapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.min, n.max)
 		}
 	}
 	for _, n := range []struct {
 		name  string
 		value *time.Duration
-		or    time.Duration
+		def   time.Duration
 	}{
 		{"MinPing", &c.MinPing, DefaultMinPing},
 		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
 		{"CallTimeout", &c.CallTimeout, DefaultCallTimeout},
 	} {
 		if *n.value == 0 {
-			*n.value = n.or
+			*n.value = n.def
 		}
 		if *n.value < time.Millisecond {
 			return fmt.Errorf("grpcapi: %s %s: want at least 1ms, or 0 for the default", n.name, *n.value)

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// A listener accepts connections that know whether they are idle.
+// A listener wraps accepted connections in a conn.
 type listener struct{ net.Listener }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -23,24 +23,23 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// A conn is the connection of a caller. gRPC does not say when one has no calls, so that it goes by what passes.
+// A conn is a caller's connection. gRPC does not report when it has no calls, so conn goes by reads and writes.
 type conn struct {
 	net.Conn
-	addr   connAddr
-	epoch  time.Time
-	passed atomic.Int64 // how often something was read or written
-	closed atomic.Bool
+	addr      connAddr
+	epoch     time.Time
+	transfers atomic.Int64 // number of reads and writes
+	closed    atomic.Bool
 
-	// Of who looks whether it is idle, one at a time.
-	seen   int64         // passed, at the last look
-	seenAt time.Duration // when that had changed
+	// Used by ConnKind, which is not called concurrently.
+	lastTransfers int64         // passed at the last call
+	lastChange    time.Duration // when passed last changed
 }
 
-// A connAddr is the address of a caller. gRPC hands it on with each call, so that the calls of one connection can share
-// what is known about it.
+// A connAddr is a caller's address. gRPC passes it to each call, so that the calls of a connection share its state.
 type connAddr struct {
 	net.Addr
-	proven atomic.Bool // the token was shown on this connection
+	proven atomic.Bool // the token was checked on this connection
 }
 
 // RemoteAddr returns a *connAddr.
@@ -48,39 +47,39 @@ func (c *conn) RemoteAddr() net.Addr { return &c.addr }
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.passed.Add(1)
+	c.transfers.Add(1)
 	return n, err
 }
 
 func (c *conn) Write(b []byte) (int, error) {
-	c.passed.Add(1)
+	c.transfers.Add(1)
 	return c.Conn.Write(b)
 }
 
-// silentFor is how long nothing must have passed on a connection for it to be idle.
-const silentFor = 5 * time.Second
+// idleAfter is the time without traffic after which a connection is idle.
+const idleAfter = 5 * time.Second
 
 var _ conns.Holder = (*conn)(nil)
 
-// ConnKind returns Idle for a connection on which nothing has passed since it was looked at some seconds ago.
+// ConnKind returns Idle if there was no traffic for silentFor, Unused if there was none at all, and Busy otherwise.
 func (c *conn) ConnKind() conns.Kind {
-	now, passed := time.Since(c.epoch), c.passed.Load()
+	now, passed := time.Since(c.epoch), c.transfers.Load()
 	switch {
 	case c.closed.Load():
 		return conns.Busy
 	case passed == 0:
 		return conns.Unused
-	case passed != c.seen:
-		c.seen, c.seenAt = passed, now
+	case passed != c.lastTransfers:
+		c.lastTransfers, c.lastChange = passed, now
 		return conns.Busy
-	case now-c.seenAt < silentFor:
+	case now-c.lastChange < idleAfter:
 		return conns.Busy
 	default:
 		return conns.Idle
 	}
 }
 
-// ClaimConn reports whether the connection is still of that kind.
+// ClaimConn reports whether the connection is still of that kind. If so, it counts as closed.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.closed.CompareAndSwap(false, true)
 }

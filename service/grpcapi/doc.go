@@ -1,5 +1,5 @@
-// Package grpcapi is the decision service over gRPC: headgate.v1.RateLimiter decides by rules, one request at a time, in
-// batches or on a stream, and headgate.v1.Store, where it is offered, hands out the store itself. Package client calls both.
+// Package grpcapi serves decisions over gRPC: headgate.v1.RateLimiter decides by rules, one request at a time, in
+// batches or on a stream; headgate.v1.Store, if enabled, gives access to the store. Package client calls both.
 //
 //	server, err := grpcapi.New(grpcapi.Config{Engine: decide, Token: token})
 //	if err != nil { ... }
@@ -8,42 +8,42 @@
 //	...
 //	err = server.Shutdown(ctx)
 //
-// proto/headgate/v1 has the protos, and says which status means what. A denial is an answer and no error.
+// The protos in proto/headgate/v1 define the status codes. A denial is a response, not an error.
 //
-// # What else is served
+// # Other services
 //
-// grpc.health.v1.Health says SERVING until Shutdown, of "" and of each service by its name. It asks for no token, so that
-// whoever starts containers can ask it. Reflection (v1 and v1alpha) tells callers such as grpcurl what there is.
+// grpc.health.v1.Health reports SERVING until Shutdown, for "" and for each service. Its Check needs no token, so that
+// container platforms can call it. Reflection (v1 and v1alpha) lists the services for tools like grpcurl.
 //
 // # Tokens
 //
-// With Config.Token every call but those of Health must have the metadata "authorization: Bearer TOKEN"; others end with
-// Unauthenticated before anything is read of them. Verbs that reset what was consumed are refused where there is no token.
+// With Config.Token every call except Health.Check must have the metadata "authorization: Bearer TOKEN"; others end
+// with Unauthenticated before they are read. Without any token, resets are refused.
 //
-// # Who is believed
+// # Trust
 //
-// Callers are services of one's own, so what they say of their clients is believed. Keep others away from the port with
-// Config.Token, with TLS.ClientCAFile, and by where it listens.
+// Callers are trusted: the client attributes they send are not verified. Protect the port with Config.Token, with
+// TLS.ClientCAFile, and by the address it listens on.
 //
 // # The store
 //
-// headgate.v1.Store is not offered unless Config.Store is given. Who may call it brings his own keys and limits: that is a
-// store for other processes, and as much of it as they like. Its keys are apart from those of rules: no call can see, use up
-// or reset what rules count.
+// headgate.v1.Store is offered only with Config.Store. Its callers choose their own keys and limits. Their keys are
+// separate from those of rules: no call can read, consume or reset what rules count.
 //
-// # What bounds it
+// # Bounds
 //
-// Connections, streams of a connection, the size of headers, messages and batches, and how often clients may ping are
-// bounded by Config. Requests on a stream are read only as fast as the client reads their answers. Memory for what was
-// received is at most MaxMessage for each call under way.
+// Config bounds connections, streams per connection, the size of headers, messages and batches, and the rate of pings.
+// Requests on a stream are read only as fast as the client reads their responses. Received data takes at most
+// MaxMessage per open call.
 //
-// # Answers that nobody gets
+// # Undelivered responses
 //
-// Places under a concurrency limit are free again at once if their answer cannot be sent, as the caller has gone: whether it
-// was asked for alone, in a batch, on a stream or from the store. One that is lost on its way is free when its time is over.
+// Slots of a concurrency limit are freed at once if the response cannot be sent because the caller has gone: for
+// single requests, batches, streams and the store. A slot whose response is lost on the network is freed when it
+// expires.
 //
 // # Shutdown
 //
-// Health says NOT_SERVING, no new connection or call is taken, and calls under way are answered, as are requests on streams
-// that were read. Streams then end with Unavailable, which tells clients to go elsewhere.
+// Health reports NOT_SERVING, new connections and calls are refused, open calls are completed, and so are the stream
+// requests already read. Streams then end with Unavailable, which tells clients to use another server.
 package grpcapi

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A healthServer ends those who watch when the server stops, after they were told that it does: they would watch for ever, and
-// the server wait for them. A connection may watch maxWatches times, since a watch that nothing happens on has no end.
+// A healthServer ends watches when the server stops, after they were told so; otherwise the server would wait for them
+// forever. A connection may have maxWatches watches, because a watch does not end by itself.
 type healthServer struct {
 	*health.Server
 	stopping context.Context //nolint:containedctx // it is the server's
@@ -22,16 +22,16 @@ type healthServer struct {
 	watches map[net.Addr]int // by connection
 }
 
-// maxWatches is how many services a client would watch on one connection.
+// maxWatches bounds the health watches of one connection.
 const maxWatches = 16
 
-var errWatches = status.Error(codes.ResourceExhausted, "a connection may watch 16 times")
+var errWatches = status.Error(codes.ResourceExhausted, "too many watches on this connection: want at most 16")
 
 func newHealthServer(s *health.Server, stopping context.Context) *healthServer { //nolint:revive // it is kept
 	return &healthServer{Server: s, stopping: stopping, watches: map[net.Addr]int{}}
 }
 
-// begin counts a watch of a connection, and tells whether there may be another.
+// begin counts a watch of a connection. It returns false if there are too many.
 func (h *healthServer) begin(of net.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,14 +68,14 @@ func (h *healthServer) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_h
 	return err
 }
 
-// A watcher is one who watches.
+// A watcher is the stream of one watch.
 type watcher struct {
 	grpc_health_v1.Health_WatchServer
 	ctx, stopping context.Context //nolint:containedctx // a stream has one
 	cancel        context.CancelFunc
 
 	mu      sync.Mutex
-	serving bool // is what it was told last
+	serving bool // the last status sent
 }
 
 func (w *watcher) Context() context.Context { return w.ctx }
@@ -91,7 +91,7 @@ func (w *watcher) Send(r *grpc_health_v1.HealthCheckResponse) error {
 	return err
 }
 
-// stop ends one who has nothing more to be told.
+// stop ends the watch if NOT_SERVING was already sent.
 func (w *watcher) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ func TestWatchesOfAConnectionAreBounded(t *testing.T) {
 	until(t, "there is room again", func() bool { return watch(ctx, conn) == nil })
 }
 
-func TestHealthTellsOfEachService(t *testing.T) {
+func TestHealthReportsEachService(t *testing.T) {
 	s, address := start(t, Config{})
 	s.SetServing("ratelimit", true)
 	health := grpc_health_v1.NewHealthClient(dial(t, address))

@@ -21,7 +21,7 @@ import (
 
 const tokenText = "a-token-of-sixteen-or-more"
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = time.Minute
 
 const ruleText = `

@@ -12,7 +12,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// Two thousand connections on which nothing comes cost some kilobytes each, and others are served beside them.
+// Two thousand idle connections cost some kilobytes each, and others are still served.
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	if racing {
 		t.Skip("the race detector has a shadow of everything")
@@ -54,7 +54,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	}
 }
 
-// memory returns what is in use, stacks included.
+// memory returns the memory in use, including stacks.
 func memory() int64 {
 	var m runtime.MemStats
 	for range 3 {
@@ -65,7 +65,7 @@ func memory() int64 {
 }
 
 // Half a header, then silence: others do not wait for it.
-func TestHalfAHeaderThenSilenceHoldsNobody(t *testing.T) {
+func TestStalledHeaderBlocksNobody(t *testing.T) {
 	_, address := start(t, Config{})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestHalfAHeaderThenSilenceHoldsNobody(t *testing.T) {
 }
 
 // Half a message, then silence, and no deadline: the server ends the call.
-func TestHalfAMessageThenSilenceEndsTheCall(t *testing.T) {
+func TestStalledMessageEndsTheCall(t *testing.T) {
 	_, address := start(t, Config{CallTimeout: 50 * time.Millisecond})
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

@@ -12,7 +12,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// A lateStore answers when it is too late: once the caller has gone.
+// A lateStore responds only after the caller has gone.
 type lateStore struct {
 	headgate.Limiter
 	late    atomic.Bool
@@ -42,8 +42,8 @@ func (s *lateStore) TakeAll(ctx context.Context, c []headgate.Check, dst []headg
 	return dst, nil
 }
 
-// A place under a concurrency limit whose answer could not be sent is free again at once, and not when its time is over.
-func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
+// A concurrency slot whose response could not be sent is freed at once, not when it expires.
+func TestSlotsOfUndeliveredResponsesAreFreed(t *testing.T) {
 	jobs := ask("kim", "/jobs")
 	batch := &headgatev1.BatchRateLimitRequest{Requests: []*headgatev1.RateLimitRequest{jobs}}
 	held := operation(take, "jobs")
@@ -110,11 +110,11 @@ func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
 	}
 }
 
-// A stream that waits has handed back what it needs to answer.
-func TestStreamsThatAreIdleHoldNothing(t *testing.T) {
+// An idle stream holds no pooled memory.
+func TestIdleStreamsHoldNoPooledMemory(t *testing.T) {
 	s, address := start(t, Config{})
 	var made atomic.Int64
-	for pool, fresh := range map[*func() any]func() any{&s.batches.New: s.batches.New, &s.streamed.New: s.streamed.New} {
+	for pool, fresh := range map[*func() any]func() any{&s.batches.New: s.batches.New, &s.streamMessages.New: s.streamMessages.New} {
 		*pool = func() any {
 			made.Add(1)
 			return fresh()

@@ -2,5 +2,5 @@
 
 package grpcapi
 
-// racing tells that the race detector is on.
+// racing reports whether the race detector is on.
 const racing = false

@@ -16,7 +16,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// rateLimiterDesc is the service with messages that read and write themselves, in place of the generated ones.
+// rateLimiterDesc describes the service with hand-written messages instead of the generated ones.
 var rateLimiterDesc = grpc.ServiceDesc{
 	ServiceName: headgatev1.RateLimiter_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
@@ -33,48 +33,50 @@ var rateLimiterDesc = grpc.ServiceDesc{
 }
 
 func (s *Server) makePools() {
-	s.askers.New = func() any { return newAsker() }
-	s.groups.New = func() any { return &group{asker: newAsker()} }
-	s.calls.New = func() any { return &call{server: s, asker: newAsker()} }
-	s.batches.New = func() any { return &batch{server: s, request: wirev1.BatchRateLimitRequest{Most: s.config.MaxBatch}} }
-	s.streamed.New = func() any { return &streamed{asker: newAsker()} }
-	s.doings.New = func() any { return &doing{server: s, request: wirev1.DoRequest{Most: s.config.MaxBatch}} }
+	s.decisions.New = func() any { return newDecision() }
+	s.groups.New = func() any { return &batchGroup{decision: newDecision()} }
+	s.calls.New = func() any { return &rateLimitCall{server: s, decision: newDecision()} }
+	s.batches.New = func() any {
+		return &batchCall{server: s, request: wirev1.BatchRateLimitRequest{Most: s.config.MaxBatch}}
+	}
+	s.streamMessages.New = func() any { return &streamMessage{decision: newDecision()} }
+	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Most: s.config.MaxBatch}} }
 }
 
-// A call is a RateLimit. It is its own response, and used again for another call once that is written: gRPC writes each
-// response once, and nobody has it after that.
-type call struct {
-	server  *Server
-	request wirev1.RateLimitRequest
-	asker   *asker
+// A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes each
+// response once and does not keep it.
+type rateLimitCall struct {
+	server   *Server
+	request  wirev1.RateLimitRequest
+	decision *decision
 }
 
-func (c *call) MarshalWire(dst []byte) ([]byte, error) {
-	dst, err := c.asker.answer.MarshalWire(dst)
+func (c *rateLimitCall) MarshalWire(dst []byte) ([]byte, error) {
+	dst, err := c.decision.response.MarshalWire(dst)
 	c.release()
 	return dst, err
 }
 
-func (c *call) release() {
-	if c.request.Kept() <= keptBytes {
+func (c *rateLimitCall) release() {
+	if c.request.Kept() <= maxPooledBytes {
 		c.server.calls.Put(c)
 	}
 }
 
 // UnmarshalWire reads the request.
-func (c *call) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+func (c *rateLimitCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
 	s := srv.(*Server)
-	c := s.calls.Get().(*call)
+	c := s.calls.Get().(*rateLimitCall)
 	err := decode(c)
 	if err == nil {
-		if err = s.decide(ctx, &c.request, c.asker, s.config.Now()); err != nil {
+		if err = s.decide(ctx, &c.request, c.decision, s.config.Now()); err != nil {
 			err = s.statusOf(err)
 		}
 	}
 	if err == nil && ctx.Err() != nil {
-		s.withdraw(c.asker)
+		s.withdraw(c.decision)
 		err = status.FromContextError(ctx.Err()).Err()
 	}
 	if err != nil {
@@ -84,42 +86,42 @@ func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grp
 	return c, nil
 }
 
-// A batch is a BatchRateLimit. It is its own response, as a call is.
-type batch struct {
+// A batchCall is a BatchRateLimit call. It is its own response, like a call.
+type batchCall struct {
 	server  *Server
 	request wirev1.BatchRateLimitRequest
 	out     []byte
 }
 
-// Calls that were larger are not used again, so that what a few leave behind is not kept for many.
+// Larger calls and batches are not reused, so that a few large ones do not keep memory forever.
 const (
-	keptBytes    = 64 << 10
-	keptRequests = 1000
+	maxPooledBytes    = 64 << 10
+	maxPooledRequests = 1000
 )
 
-func (c *batch) MarshalWire(dst []byte) ([]byte, error) {
+func (c *batchCall) MarshalWire(dst []byte) ([]byte, error) {
 	dst = append(dst, c.out...)
 	c.release()
 	return dst, nil
 }
 
-func (c *batch) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+func (c *batchCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
-func (c *batch) release() {
-	if cap(c.out) <= keptBytes && c.request.Kept() <= keptBytes && cap(c.request.Requests) <= keptRequests {
+func (c *batchCall) release() {
+	if cap(c.out) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes && cap(c.request.Requests) <= maxPooledRequests {
 		c.server.batches.Put(c)
 	}
 }
 
 func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
 	s := srv.(*Server)
-	c := s.batches.Get().(*batch)
+	c := s.batches.Get().(*batchCall)
 	err := decode(c)
 	if err == nil {
 		err = c.decide(ctx)
 	}
 	if err == nil && ctx.Err() != nil {
-		c.withdraw()
+		c.freeSlots()
 		err = status.FromContextError(ctx.Err()).Err()
 	}
 	if err != nil {
@@ -129,8 +131,8 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	return c, nil
 }
 
-// withdraw gives back the places that answers hold which nobody gets. Units stay taken.
-func (c *batch) withdraw() {
+// freeSlots frees the concurrency slots of responses that are not delivered. Units stay taken.
+func (c *batchCall) freeSlots() {
 	answers := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
 	err := answers.UnmarshalWire(c.out)
 	for i := range answers.Responses {
@@ -139,31 +141,31 @@ func (c *batch) withdraw() {
 		}
 	}
 	if err != nil {
-		c.server.fault(err)
+		c.server.logFault(err)
 	}
 }
 
 // decide decides the requests of a batch.
-func (c *batch) decide(ctx context.Context) error {
+func (c *batchCall) decide(ctx context.Context) error {
 	s := c.server
 	if c.request.TooMany {
-		return status.Error(codes.InvalidArgument, "more requests than one batch may have: want at most "+strconv.Itoa(s.config.MaxBatch))
+		return status.Error(codes.InvalidArgument, "too many requests in the batch: want at most "+strconv.Itoa(s.config.MaxBatch))
 	}
 	c.out = c.out[:0]
 	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {
 		for q := c.request.Requests; len(q) > 0; {
 			some := min(len(q), engine.BatchSize)
-			c.out = s.answerSome(ctx, q[:some], c.out)
+			c.out = s.decideTogether(ctx, q[:some], c.out)
 			q = q[some:]
 		}
 		return nil
 	}
 	answers := make([][]byte, len(c.request.Requests))
-	s.sideBySide(len(answers), func(i int) {
-		a := s.askers.Get().(*asker)
-		s.answer(ctx, &c.request.Requests[i], a, s.config.Now())
-		answers[i] = wirev1.AppendResponse(nil, &a.answer)
-		s.askers.Put(a)
+	s.parallel(len(answers), func(i int) {
+		a := s.decisions.Get().(*decision)
+		s.decideOrSetError(ctx, &c.request.Requests[i], a, s.config.Now())
+		answers[i] = wirev1.AppendResponse(nil, &a.response)
+		s.decisions.Put(a)
 	})
 	for _, answer := range answers {
 		c.out = append(c.out, answer...)
@@ -171,48 +173,48 @@ func (c *batch) decide(ctx context.Context) error {
 	return nil
 }
 
-// answerSome decides requests that came together, and appends the answers.
-func (s *Server) answerSome(ctx context.Context, some []wirev1.RateLimitRequest, out []byte) []byte {
-	g := s.groups.Get().(*group)
+// decideTogether decides requests together and appends the responses.
+func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimitRequest, out []byte) []byte {
+	g := s.groups.Get().(*batchGroup)
 	defer s.groups.Put(g)
-	a := g.asker
-	for i := range some {
+	a := g.decision
+	for i := range requests {
 		var terms engine.Terms
-		if terms, g.errs[i] = s.read(&some[i], a); g.errs[i] == nil {
-			g.batch.Add(ctx, s.config.Engine, &a.who, &terms)
+		if terms, g.errs[i] = s.readRequest(&requests[i], a); g.errs[i] == nil {
+			g.batch.Add(ctx, s.config.Engine, &a.attributes, &terms)
 		}
 	}
 	g.batch.Decide(ctx)
-	now := s.config.Now() // what asking the clock takes adds up
+	now := s.config.Now() // read once: reading the clock for each request adds up
 	decided := 0
-	for i := range some {
+	for i := range requests {
 		err := g.errs[i]
 		if err == nil {
 			var v *engine.Verdict
 			v, err = g.batch.Verdict(decided)
 			decided++
 			if err == nil {
-				a.say(v, now)
+				a.setVerdict(v, now)
 			}
 		}
 		if err != nil {
-			s.sayError(a, err)
+			s.setError(a, err)
 		}
-		out = wirev1.AppendResponse(out, &a.answer)
+		out = wirev1.AppendResponse(out, &a.response)
 	}
 	g.batch.Clear()
 	return out
 }
 
-// A group is what is needed to decide some requests of a batch.
-type group struct {
-	asker *asker
-	batch engine.Batch
-	errs  [engine.BatchSize]error // of those that could not be read
+// A batchGroup holds the memory to decide some requests of a batch together.
+type batchGroup struct {
+	decision *decision
+	batch    engine.Batch
+	errs     [engine.BatchSize]error // of requests that could not be read
 }
 
-// sideBySide does n things, several at once if there are goroutines left for it.
-func (s *Server) sideBySide(n int, do func(i int)) {
+// parallel calls do for 0 to n-1, concurrently if goroutines are available, and waits for all calls.
+func (s *Server) parallel(n int, do func(i int)) {
 	var next atomic.Int64
 	work := func() {
 		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
@@ -222,15 +224,15 @@ func (s *Server) sideBySide(n int, do func(i int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for range min(s.config.Parallel, n) - 1 {
-		if !s.help(&group, work) {
+		if !s.tryGo(&group, work) {
 			break
 		}
 	}
 	work()
 }
 
-// help lets a goroutine do something, unless there are too many already.
-func (s *Server) help(group *sync.WaitGroup, do func()) bool {
+// tryGo runs do in a goroutine. It returns false if there are too many already.
+func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
 	select {
 	case s.helpers <- struct{}{}:
 	default:
@@ -255,8 +257,8 @@ func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	}
 	code, message, fault := codeOf(err)
 	if fault {
-		s.fault(err)
-		code, message = codes.Unavailable, "the lease could not be released; it ends by itself when its time is over"
+		s.logFault(err)
+		code, message = codes.Unavailable, "the lease could not be released; it expires by itself"
 	}
 	return nil, status.Error(code, message)
 }

@@ -139,7 +139,7 @@ func TestPlacesAreHeldUntilReleased(t *testing.T) {
 	}
 }
 
-// wrong are requests that cannot be decided.
+// wrong are invalid requests.
 var wrong = map[string]struct {
 	request *headgatev1.RateLimitRequest
 	want    codes.Code
@@ -164,7 +164,7 @@ func manyAttributes(n int) map[string]string {
 	return all
 }
 
-func TestWhatCannotBeDecidedIsSaid(t *testing.T) {
+func TestInvalidRequestsGetAnError(t *testing.T) {
 	_, address := start(t, Config{})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
 	ctx := patient(t)
@@ -182,7 +182,7 @@ func TestWhatCannotBeDecidedIsSaid(t *testing.T) {
 	}
 }
 
-func TestBatchesAnswerInOrderAndEachForItself(t *testing.T) {
+func TestBatchResponsesAreInOrderAndIndependent(t *testing.T) {
 	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
 		t.Run(name, func(t *testing.T) {
 			_, address := start(t, Config{Parallel: parallel})

@@ -13,7 +13,7 @@ import (
 )
 
 // Reflection tells a caller that knows nothing, as grpcurl does, what there is and how it is called.
-func TestReflectionTellsWhatThereIs(t *testing.T) {
+func TestReflectionListsServices(t *testing.T) {
 	_, address := start(t, Config{Store: newStore(t, nil)})
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(dial(t, address)).ServerReflectionInfo(patient(t))
 	if err != nil {

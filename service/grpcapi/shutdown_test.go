@@ -74,7 +74,7 @@ func TestShutdownLetsCallsFinishAndEndsStreams(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
+func TestShutdownAbortsSlowCalls(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
 	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))

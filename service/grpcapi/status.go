@@ -14,43 +14,43 @@ import (
 )
 
 var (
-	errStopping = status.Error(codes.Unavailable, "the server is going away")
-	errMessage  = "something broke; the server's log has more"
+	errStopping  = status.Error(codes.Unavailable, "the server is shutting down")
+	faultMessage = "internal error; see the server's log"
 )
 
-// codeOf returns what an error is in gRPC. Faults are those that the log should hear of; callers hear that there was one.
+// codeOf returns the gRPC code and message of an error. A fault is logged, and its details are hidden from callers.
 func codeOf(err error) (code codes.Code, message string, fault bool) {
 	var input *headgate.InputError
 	switch {
 	case errors.Is(err, engine.ErrNoRule):
-		return codes.NotFound, text(err), false
+		return codes.NotFound, errorText(err), false
 	case errors.As(err, &input), errors.Is(err, engine.ErrLease):
-		return codes.InvalidArgument, text(err), false
+		return codes.InvalidArgument, errorText(err), false
 	case errors.Is(err, context.DeadlineExceeded):
-		return codes.DeadlineExceeded, "there was no time left to decide", false
+		return codes.DeadlineExceeded, "the deadline expired before the decision", false
 	case errors.Is(err, context.Canceled):
-		return codes.Canceled, "the caller has gone", false
+		return codes.Canceled, "the caller canceled the call", false
 	default:
-		return codes.Internal, errMessage, true
+		return codes.Internal, faultMessage, true
 	}
 }
 
-// text returns an error as protobuf can carry it.
-func text(err error) string { return strings.ToValidUTF8(err.Error(), "\ufffd") }
+// errorText returns the message of an error as valid UTF-8, which protobuf requires.
+func errorText(err error) string { return strings.ToValidUTF8(err.Error(), "\ufffd") }
 
-// statusOf returns the status that a call ends with.
+// statusOf returns the status that ends a call.
 func (s *Server) statusOf(err error) error {
 	code, message, fault := codeOf(err)
 	if fault {
-		s.fault(err)
+		s.logFault(err)
 	}
 	return status.Error(code, message)
 }
 
-// fault tells the log.
-func (s *Server) fault(err error) {
-	now, last := time.Now().UnixNano(), s.logged.Load()
-	if now-last >= int64(time.Second) && s.logged.CompareAndSwap(last, now) {
-		s.config.Logger.Warn("a call of gRPC failed", "err", err.Error(), "more", "at most one of these is logged a second")
+// logFault logs an error, at most one per second.
+func (s *Server) logFault(err error) {
+	now, last := time.Now().UnixNano(), s.lastLogged.Load()
+	if now-last >= int64(time.Second) && s.lastLogged.CompareAndSwap(last, now) {
+		s.config.Logger.Warn("gRPC call failed", "err", err.Error(), "note", "at most one of these is logged per second")
 	}
 }

@@ -26,35 +26,35 @@ var storeDesc = grpc.ServiceDesc{
 	Methods:     []grpc.MethodDesc{{MethodName: "Do", Handler: handleDo}},
 }
 
-// A doing is a Do. It is its own response, as a call is.
-type doing struct {
+// A storeCall is a Do call. It is its own response, like a call.
+type storeCall struct {
 	server    *Server
 	request   wirev1.DoRequest
 	decisions []headgate.Decision
-	keys      []byte // of callers, as the store gets them
+	keys      []byte // the callers' keys with their prefix
 	out       []byte
 }
 
-func (c *doing) MarshalWire(dst []byte) ([]byte, error) {
+func (c *storeCall) MarshalWire(dst []byte) ([]byte, error) {
 	dst = append(dst, c.out...)
 	c.release()
 	return dst, nil
 }
 
-func (c *doing) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+func (c *storeCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
-func (c *doing) release() {
-	if cap(c.out) <= keptBytes && cap(c.keys) <= keptBytes && c.request.Kept() <= keptBytes && cap(c.request.Operations) <= keptRequests {
-		c.server.doings.Put(c)
+func (c *storeCall) release() {
+	if cap(c.out) <= maxPooledBytes && cap(c.keys) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes && cap(c.request.Operations) <= maxPooledRequests {
+		c.server.storeCalls.Put(c)
 	}
 }
 
 func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
 	s := srv.(*Server)
-	c := s.doings.Get().(*doing)
+	c := s.storeCalls.Get().(*storeCall)
 	err := decode(c)
 	if err == nil && c.request.TooMany {
-		err = status.Error(codes.InvalidArgument, "more checks than one call may have: want at most "+strconv.Itoa(s.config.MaxBatch))
+		err = status.Error(codes.InvalidArgument, "too many checks in the call: want at most "+strconv.Itoa(s.config.MaxBatch))
 	}
 	if err != nil {
 		c.release()
@@ -68,8 +68,8 @@ func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.Unary
 		return c, nil
 	}
 	results := make([][]byte, len(c.request.Operations))
-	s.sideBySide(len(results), func(i int) {
-		d := s.doings.Get().(*doing)
+	s.parallel(len(results), func(i int) {
+		d := s.storeCalls.Get().(*storeCall)
 		d.out = d.out[:0]
 		d.do(ctx, &c.request.Operations[i])
 		results[i] = append([]byte(nil), d.out...)
@@ -81,16 +81,16 @@ func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.Unary
 	return c, nil
 }
 
-var errForbidden = errors.New("reset: only for who shows the token of the decision service, or that of the administrator")
+var errForbidden = errors.New("reset: needs the token of the decision service or of the administrator")
 
-// do does one operation, and appends its result to out.
-func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
-	decisions, err := c.ask(ctx, op)
+// do executes one operation and appends its result to out.
+func (c *storeCall) do(ctx context.Context, op *wirev1.Operation) {
+	decisions, err := c.execute(ctx, op)
 	if decisions != nil {
 		c.decisions = decisions
 	}
 	if err == nil && ctx.Err() != nil {
-		c.withdraw(op, decisions)
+		c.freeSlots(op, decisions)
 		err = ctx.Err()
 	}
 	if err == nil {
@@ -99,13 +99,13 @@ func (c *doing) do(ctx context.Context, op *wirev1.Operation) {
 	}
 	f := failureOf(err)
 	if f.Fault == wirev1.Unavailable && ctx.Err() == nil {
-		c.server.fault(err)
+		c.server.logFault(err)
 	}
 	c.out = wirev1.AppendFailure(c.out, &f)
 }
 
-// withdraw gives back the places that decisions hold which nobody gets. Units stay taken.
-func (c *doing) withdraw(op *wirev1.Operation, decisions []headgate.Decision) {
+// freeSlots frees the concurrency slots of decisions that are not delivered. Units stay taken.
+func (c *storeCall) freeSlots(op *wirev1.Operation, decisions []headgate.Decision) {
 	if op.Verb != wirev1.Take {
 		return
 	}
@@ -115,24 +115,24 @@ func (c *doing) withdraw(op *wirev1.Operation, decisions []headgate.Decision) {
 			continue
 		}
 		check.Cost = receipt.Units
-		ctx, end := context.WithTimeout(context.Background(), withdrawTime)
+		ctx, end := context.WithTimeout(context.Background(), freeTimeout)
 		if err := c.server.config.Store.Give(ctx, check, receipt); err != nil {
-			c.server.fault(err)
+			c.server.logFault(err)
 		}
 		end()
 	}
 }
 
-// withdrawTime is how long giving back a place may take. Its own time frees it otherwise.
-const withdrawTime = time.Second
+// freeTimeout bounds the return of a slot. If it fails, the slot expires.
+const freeTimeout = time.Second
 
-// ask asks the store.
-func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decision, error) {
+// execute sends the operation to the store.
+func (c *storeCall) execute(ctx context.Context, op *wirev1.Operation) ([]headgate.Decision, error) {
 	store, decisions := c.server.config.Store, c.decisions[:0]
 	if !op.Verb.Known() || op.Verb != wirev1.Take && len(op.Checks) != 1 {
 		return nil, &headgate.InputError{
 			Err: headgate.ErrInvalidCheck, Field: "operation", Value: fmt.Sprintf("verb %d with %d checks", op.Verb, len(op.Checks)),
-			Want: "a verb of headgate.v1.Verb, and one check; only taking has others",
+			Want: "a verb of headgate.v1.Verb, and one check; only Take may have several",
 		}
 	}
 	c.keys = c.keys[:0]
@@ -140,7 +140,7 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 		if err := validate(&op.Checks[i], op.Verb); err != nil {
 			return nil, err
 		}
-		c.apart(&op.Checks[i])
+		c.prefixKeys(&op.Checks[i])
 	}
 	switch op.Verb {
 	case wirev1.Charge:
@@ -165,52 +165,52 @@ func (c *doing) ask(ctx context.Context, op *wirev1.Operation) ([]headgate.Decis
 	}
 }
 
-// Keys of callers begin with a sign that those of rules do not begin with. One that has no room for it is replaced by its
-// hash, under another sign.
+// Keys of callers begin with a byte that keys of rules never begin with. A key that would become too long is replaced
+// by its hash, with another first byte.
 const (
-	apartSign  = "\x01"
-	hashedSign = "\x02"
+	keyPrefix       = "\x01"
+	hashedKeyPrefix = "\x02"
 )
 
-// validate says what is wrong with a check, by the key that the caller knows. Stores need not look at all of it.
+// validate checks a check under the key that the caller knows. Stores need not validate everything.
 func validate(c *headgate.Check, verb wirev1.Verb) error {
-	if verb == wirev1.Reset { // reads no limit
+	if verb == wirev1.Reset { // Reset ignores the limit
 		c.Limit, c.Safe, c.Cost = headgate.PerSecond(1), nil, 0
 	}
 	return c.Validate()
 }
 
-// apart puts a check among those of callers.
-func (c *doing) apart(check *headgate.Check) {
-	check.Key = c.sign(check.Key)
+// prefixKeys prefixes the keys of a check.
+func (c *storeCall) prefixKeys(check *headgate.Check) {
+	check.Key = c.prefixKey(check.Key)
 	if check.Owner != "" {
-		check.Owner = c.sign(check.Owner)
+		check.Owner = c.prefixKey(check.Owner)
 	}
 }
 
-// sign returns a key with its sign before it. A store that keeps no keys gets one that is only lent.
-func (c *doing) sign(key string) string {
+// prefixKey returns a key with its prefix. If the store does not keep keys, the result is valid only during the call.
+func (c *storeCall) prefixKey(key string) string {
 	start := len(c.keys)
-	if len(key) <= headgate.MaxKeyBytes-len(apartSign) {
-		c.keys = append(append(c.keys, apartSign...), key...)
+	if len(key) <= headgate.MaxKeyBytes-len(keyPrefix) {
+		c.keys = append(append(c.keys, keyPrefix...), key...)
 	} else {
 		sum := sha256.Sum256([]byte(key))
-		c.keys = append(append(c.keys, hashedSign...), sum[:]...)
+		c.keys = append(append(c.keys, hashedKeyPrefix...), sum[:]...)
 	}
-	made := c.keys[start:]
-	if c.server.borrows {
-		return unsafe.String(unsafe.SliceData(made), len(made))
+	prefixed := c.keys[start:]
+	if c.server.storeBorrowsKeys {
+		return unsafe.String(unsafe.SliceData(prefixed), len(prefixed))
 	}
-	return string(made)
+	return string(prefixed)
 }
 
-// failureOf returns an error as callers get it. Errors that callers tell apart keep their kind.
+// failureOf returns an error as callers get it. Errors that callers distinguish keep their kind.
 func failureOf(err error) wirev1.Failure {
-	f := wirev1.Failure{Message: text(err)}
+	f := wirev1.Failure{Message: errorText(err)}
 	var input *headgate.InputError
 	switch {
 	case errors.As(err, &input):
-		f.Field, f.Value, f.Want = valid(input.Field), valid(input.Value), valid(input.Want)
+		f.Field, f.Value, f.Want = validUTF8(input.Field), validUTF8(input.Value), validUTF8(input.Want)
 		f.Fault = wirev1.InvalidCheck
 		if errors.Is(err, headgate.ErrInvalidLimit) {
 			f.Fault = wirev1.InvalidLimit
@@ -226,9 +226,9 @@ func failureOf(err error) wirev1.Failure {
 	case errors.Is(err, errForbidden):
 		f.Fault = wirev1.Forbidden
 	default:
-		f.Fault, f.Message = wirev1.Unavailable, "the store could not be asked; the server's log has more"
+		f.Fault, f.Message = wirev1.Unavailable, "the store is unreachable; see the server's log"
 	}
 	return f
 }
 
-func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\ufffd") }

@@ -47,7 +47,7 @@ func do(t *testing.T, store headgatev1.StoreClient, ops ...*headgatev1.Operation
 	return got.Results
 }
 
-func TestTheStoreIsNotOfferedUnlessTold(t *testing.T) {
+func TestStoreIsOffByDefault(t *testing.T) {
 	_, address := start(t, Config{})
 	_, err := headgatev1.NewStoreClient(dial(t, address)).Do(patient(t), &headgatev1.DoRequest{})
 	if status.Code(err) != codes.Unimplemented {
@@ -55,7 +55,7 @@ func TestTheStoreIsNotOfferedUnlessTold(t *testing.T) {
 	}
 }
 
-func TestOperationsAreDoneEachForItself(t *testing.T) {
+func TestOperationsFailIndependently(t *testing.T) {
 	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
 		t.Run(name, func(t *testing.T) {
 			_, address := start(t, Config{Store: newStore(t, nil), Parallel: parallel})
@@ -83,7 +83,7 @@ func TestOperationsAreDoneEachForItself(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDoneIsSaid(t *testing.T) {
+func TestInvalidOperationsGetAnError(t *testing.T) {
 	store := newStore(t, nil)
 	_, address := start(t, Config{Store: store})
 	client := headgatev1.NewStoreClient(dial(t, address))
@@ -149,7 +149,7 @@ func TestResetNeedsAToken(t *testing.T) {
 	}
 }
 
-func TestTheAdminTokenMayResetWhetherOrNotCallersNeedAToken(t *testing.T) {
+func TestAdminTokenMayReset(t *testing.T) {
 	admin, err := service.NewToken("administrator-0123456789")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func (failingStore) Take(context.Context, headgate.Check) (headgate.Decision, er
 	return headgate.Decision{}, errors.New("secret detail")
 }
 
-func TestFaultsOfTheStoreAreLoggedAndNotTold(t *testing.T) {
+func TestStoreFaultsAreLoggedNotSent(t *testing.T) {
 	log := new(logbook.Book)
 	_, address := start(t, Config{Store: failingStore{newStore(t, nil)}, Logger: log.Logger()})
 	got := do(t, headgatev1.NewStoreClient(dial(t, address)), operation(take, "k"))
@@ -202,8 +202,8 @@ func TestFaultsOfTheStoreAreLoggedAndNotTold(t *testing.T) {
 	}
 }
 
-// Callers of the store cannot touch what rules count, whatever keys they bring, however long.
-func TestKeysOfCallersAreApartFromThoseOfRules(t *testing.T) {
+// Callers of the store cannot touch the counters of rules, with any key of any length.
+func TestKeysOfCallersAndRulesAreSeparate(t *testing.T) {
 	store := newStore(t, nil)
 	seen := &seeing{Limiter: store}
 	set := parseRules(t, ruleText)
@@ -241,7 +241,7 @@ func TestKeysOfCallersAreApartFromThoseOfRules(t *testing.T) {
 	}
 }
 
-// A seeing store notes keys.
+// A seeing store records keys.
 type seeing struct {
 	headgate.Limiter
 	keys []string
@@ -259,9 +259,9 @@ func (s *seeing) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 	return s.Limiter.TakeAll(ctx, checks, dst)
 }
 
-// No rule has a key that begins as those of callers do: its id and namespace cannot.
-func TestNoRuleHasAKeyThatBeginsAsThoseOfCallers(t *testing.T) {
-	for _, sign := range []string{apartSign, hashedSign} {
+// Keys of rules never begin like keys of callers: ids and namespaces cannot.
+func TestRuleKeysNeverLookLikeCallerKeys(t *testing.T) {
+	for _, sign := range []string{keyPrefix, hashedKeyPrefix} {
 		for _, r := range []rules.Rule{{ID: sign + "x"}, {ID: "x", Namespace: sign + "x"}} {
 			r.Limits = []rules.Limit{{Limit: headgate.PerSecond(1)}}
 			if _, err := rules.Compile([]rules.Rule{r}); err == nil {

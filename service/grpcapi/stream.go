@@ -11,119 +11,121 @@ import (
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
 )
 
-// A streamed is a request of a stream, and what is needed to answer it.
-type streamed struct {
+// A streamMessage is a request on a stream and the memory to decide it.
+type streamMessage struct {
 	request  wirev1.StreamRequest
 	response wirev1.StreamResponse
-	asker    *asker
-	large    bool // is not kept for others
+	decision *decision
+	tooLarge bool // too large to be reused
 }
 
-// release hands it back, if there is one.
-func (m *streamed) release(s *Server) {
-	if m != nil && !m.large {
-		s.streamed.Put(m)
+// release returns m, if it is not nil, to the pool.
+func (m *streamMessage) release(s *Server) {
+	if m != nil && !m.tooLarge {
+		s.streamMessages.Put(m)
 	}
 }
 
-// An arrival is what a stream reads next. It has nothing before that comes.
-type arrival struct {
-	server   *Server
-	streamed *streamed
+// A nextMessage is the message that a stream reads next. It takes a streamed from the pool only when the message comes.
+type nextMessage struct {
+	server  *Server
+	message *streamMessage
 }
 
-func (a *arrival) UnmarshalWire(b []byte) error {
-	a.streamed = a.server.streamed.Get().(*streamed)
-	a.streamed.large = len(b) > keptBytes
-	return a.streamed.request.UnmarshalWire(b)
+func (a *nextMessage) UnmarshalWire(b []byte) error {
+	a.message = a.server.streamMessages.Get().(*streamMessage)
+	a.message.tooLarge = len(b) > maxPooledBytes
+	return a.message.request.UnmarshalWire(b)
 }
 
-func (*arrival) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (*nextMessage) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// take returns what has come, nil if it is nothing.
-func (a *arrival) take() *streamed {
-	m := a.streamed
-	a.streamed = nil
+// take returns the message, nil if none came.
+func (a *nextMessage) take() *streamMessage {
+	m := a.message
+	a.message = nil
 	return m
 }
 
-// A talk is a stream.
-type talk struct {
+// A streamHandler is the server side of a stream.
+type streamHandler struct {
 	server *Server
 	stream grpc.ServerStream
 
-	mu      sync.Mutex // held while an answer is sent
-	stopped bool       // nothing more may be sent: the handler has returned
+	mu      sync.Mutex // held while a response is sent
+	stopped bool       // nothing more may be sent, because the handler has returned
 }
 
-// handleStream answers the requests of a stream.
+// handleStream serves a stream of requests.
 func handleStream(srv any, stream grpc.ServerStream) error {
-	t := &talk{server: srv.(*Server), stream: stream}
-	return t.until(t.run)
+	t := &streamHandler{server: srv.(*Server), stream: stream}
+	return t.runUntilStop(t.run)
 }
 
-// handleBatches answers the batches of a stream, one after the other.
+// handleBatches serves a stream of batches, one after the other.
 func handleBatches(srv any, stream grpc.ServerStream) error {
-	t := &talk{server: srv.(*Server), stream: stream}
-	err := t.until(t.runBatches)
+	t := &streamHandler{server: srv.(*Server), stream: stream}
+	err := t.runUntilStop(t.runBatches)
 	if t.stopped {
-		stream.SetTrailer(metadata.Pairs(unread, "1"))
+		stream.SetTrailer(metadata.Pairs(unreadTrailer, "1"))
 	}
 	return err
 }
 
 const (
-	// batchStream is BatchRateLimit again and again: each batch is answered before the next is read.
+	// batchStream is a stream of BatchRateLimit calls: each batch is decided before the next is read.
 	batchStream = "BatchStream"
-	// unread is a trailer of it: what was sent and not answered was not read either, and can be sent elsewhere.
-	unread = "headgate-unread"
+	// unread is a trailer of batchStream: batches without a response were not read, and can be sent to another server.
+	unreadTrailer = "headgate-unread"
 )
 
-// until waits until the stream ends or the server is to stop; who reads requests and answers them is a goroutine beside it,
-// because only by returning can a handler end a stream on which nothing comes.
-func (t *talk) until(run func() error) error {
+// runUntilStop runs the stream in a goroutine and waits until it ends or the server stops. A handler can end a stream without
+// traffic only by returning.
+func (t *streamHandler) runUntilStop(run func() error) error {
 	ended := make(chan error, 1)
 	t.server.running.Go(func() { ended <- run() })
 	select {
 	case err := <-ended:
 		return err
 	case <-t.server.stopping.Done():
-		t.mu.Lock() // what is being answered gets its answer
+		t.mu.Lock() // a response being sent is completed first
 		defer t.mu.Unlock()
 		t.stopped = true
 		return errStopping
 	}
 }
 
-// A carrier is the message of a stream of batches: what it reads makes a batch, and what it writes are the answers of that.
-// While nothing comes it has none, so that streams which are idle hold no buffers.
-type carrier struct {
+// A batchMessage is the message of a stream of batches: it decodes a batch and encodes its responses. It takes a batch from
+// the pool only when a message comes, so that idle streams hold no buffers.
+type batchMessage struct {
 	server *Server
-	batch  *batch
+	batch  *batchCall
 }
 
-func (m *carrier) UnmarshalWire(b []byte) error {
-	m.batch = m.server.batches.Get().(*batch)
+func (m *batchMessage) UnmarshalWire(b []byte) error {
+	m.batch = m.server.batches.Get().(*batchCall)
 	return m.batch.UnmarshalWire(b)
 }
 
-func (m *carrier) MarshalWire(dst []byte) ([]byte, error) { return append(dst, m.batch.out...), nil }
+func (m *batchMessage) MarshalWire(dst []byte) ([]byte, error) {
+	return append(dst, m.batch.out...), nil
+}
 
-// release hands the batch back, if there is one.
-func (m *carrier) release() {
+// release returns the batch, if any, to the pool.
+func (m *batchMessage) release() {
 	if m.batch != nil {
 		m.batch.release()
 		m.batch = nil
 	}
 }
 
-// runBatches answers batches until the client has sent all.
-func (t *talk) runBatches() error {
-	m := &carrier{server: t.server}
+// runBatches serves batches until the client closes its side.
+func (t *streamHandler) runBatches() error {
+	m := &batchMessage{server: t.server}
 	for {
 		err := t.stream.RecvMsg(m)
 		if err == nil {
-			err = t.answerBatch(m)
+			err = t.respondBatch(m)
 		}
 		m.release()
 		if errors.Is(err, io.EOF) {
@@ -135,8 +137,8 @@ func (t *talk) runBatches() error {
 	}
 }
 
-// answerBatch decides a batch and sends the answers.
-func (t *talk) answerBatch(m *carrier) error {
+// respondBatch decides a batch and sends the responses.
+func (t *streamHandler) respondBatch(m *batchMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
@@ -146,19 +148,19 @@ func (t *talk) answerBatch(m *carrier) error {
 		return err
 	}
 	if err := t.stream.SendMsg(m); err != nil {
-		m.batch.withdraw()
+		m.batch.freeSlots()
 		return err
 	}
 	return nil
 }
 
-// run answers requests until the client has sent all.
-func (t *talk) run() error {
+// run serves requests until the client closes its side.
+func (t *streamHandler) run() error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	// How many may be decided at once; who reads decides too if there is no place.
+	// Bounds the concurrent decisions. Without a free place, the reader decides itself.
 	places := make(chan struct{}, t.server.config.Parallel-1)
-	next := &arrival{server: t.server}
+	next := &nextMessage{server: t.server}
 	for {
 		err := t.stream.RecvMsg(next)
 		m := next.take()
@@ -173,9 +175,9 @@ func (t *talk) run() error {
 		if cap(places) > 0 {
 			select {
 			case places <- struct{}{}:
-				if t.server.help(&group, func() {
+				if t.server.tryGo(&group, func() {
 					defer func() { <-places }()
-					_ = t.answer(m) // whoever reads hears of it too
+					_ = t.respond(m) // the reader gets the same error
 				}) {
 					continue
 				}
@@ -183,16 +185,16 @@ func (t *talk) run() error {
 			default:
 			}
 		}
-		if err := t.answer(m); err != nil {
+		if err := t.respond(m); err != nil {
 			return err
 		}
 	}
 }
 
-// answer decides a request and sends the answer.
-func (t *talk) answer(m *streamed) error {
+// response decides a request and sends the response.
+func (t *streamHandler) respond(m *streamMessage) error {
 	defer m.release(t.server)
-	if t.server.config.Parallel > 1 { // several are decided at once, and sent one after the other
+	if t.server.config.Parallel > 1 { // decisions are concurrent, only sending is not
 		t.decide(m)
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -205,18 +207,18 @@ func (t *talk) answer(m *streamed) error {
 	}
 	if t.stopped {
 		if t.server.config.Parallel > 1 {
-			t.server.withdraw(m.asker)
+			t.server.withdraw(m.decision)
 		}
 		return errStopping
 	}
-	m.response.ID, m.response.Response = m.request.ID, m.asker.answer
+	m.response.ID, m.response.Response = m.request.ID, m.decision.response
 	if err := t.stream.SendMsg(&m.response); err != nil {
-		t.server.withdraw(m.asker)
+		t.server.withdraw(m.decision)
 		return err
 	}
 	return nil
 }
 
-func (t *talk) decide(m *streamed) {
-	t.server.answer(t.stream.Context(), &m.request.Request, m.asker, t.server.config.Now())
+func (t *streamHandler) decide(m *streamMessage) {
+	t.server.decideOrSetError(t.stream.Context(), &m.request.Request, m.decision, t.server.config.Now())
 }

@@ -77,7 +77,7 @@ func TestStreamsAnswerEveryRequestByItsID(t *testing.T) {
 	}
 }
 
-// A slowStore answers when it is told to.
+// A slowStore responds when it is released.
 type slowStore struct {
 	headgate.Limiter
 	entered chan struct{}
@@ -97,7 +97,7 @@ func (s *slowStore) TakeAll(ctx context.Context, c []headgate.Check, dst []headg
 }
 
 // With a store behind a network, requests of one stream and one batch are under way together.
-func TestRequestsOfOneCallAreDecidedSideBySide(t *testing.T) {
+func TestRequestsOfOneCallAreDecidedConcurrently(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
 	_, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText)), Parallel: 4})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
@@ -192,7 +192,7 @@ func TestAStreamOfBatchesIsAnsweredInOrder(t *testing.T) {
 			if err := stream.Send(many); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument || len(stream.Trailer()[unread]) > 0 {
+			if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument || len(stream.Trailer()[unreadTrailer]) > 0 {
 				t.Errorf("too many: got %v and %v, want InvalidArgument", err, stream.Trailer())
 			}
 		})
@@ -214,7 +214,7 @@ func TestAStreamOfBatchesEndsWithTheServer(t *testing.T) {
 	go func() { stopped <- s.Shutdown(patient(t)) }()
 	end := func(of *grpc.GenericClientStream[headgatev1.BatchRateLimitRequest, headgatev1.BatchRateLimitResponse]) {
 		t.Helper()
-		if _, err := of.Recv(); status.Code(err) != codes.Unavailable || len(of.Trailer()[unread]) != 1 {
+		if _, err := of.Recv(); status.Code(err) != codes.Unavailable || len(of.Trailer()[unreadTrailer]) != 1 {
 			t.Errorf("got %v and %v, want Unavailable, and that nothing else was read", err, of.Trailer())
 		}
 	}
@@ -230,7 +230,7 @@ func TestAStreamOfBatchesEndsWithTheServer(t *testing.T) {
 }
 
 // A client that sends and never reads costs what is in its buffers, and no more: the server stops reading.
-func TestAClientThatNeverReadsIsNotReadFrom(t *testing.T) {
+func TestServerStopsReadingFromNonReadingClient(t *testing.T) {
 	_, address := start(t, Config{})
 	other := headgatev1.NewRateLimiterClient(dial(t, address))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,7 +18,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// junk is whatever bytes it is.
+// junk is a message of arbitrary bytes.
 type junk struct{ b []byte }
 
 func (j *junk) MarshalWire(dst []byte) ([]byte, error) { return append(dst, j.b...), nil }
@@ -30,7 +30,7 @@ func (j *junk) UnmarshalWire(b []byte) error {
 
 var forceWire = grpc.ForceCodecV2(grpcwire.Codec)
 
-// drained ends a stream, and returns why it has ended if not for that.
+// drained closes a stream and returns its error, if any.
 func drained(stream grpc.ClientStream) error {
 	if err := stream.CloseSend(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 	}
 }
 
-func TestEveryCallButACheckOfHealthNeedsTheToken(t *testing.T) {
+func TestEveryCallButHealthCheckNeedsTheToken(t *testing.T) {
 	store := newStore(t, nil)
 	_, address := start(t, Config{Token: newToken(t), Store: store})
 	conn := dial(t, address)
