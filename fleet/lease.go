@@ -128,8 +128,9 @@ var errNoSource = errors.New("fleet: no source to lease from")
 //
 // # When things change
 //
-// Units are held for a key and a limit. Under a changed limit they are asked for anew, and those of the old one are handed
-// back: a raised limit gives its addition at once, a lowered one holds at once for who asks for it. Reset forgets what
+// Units are held for a key and a limit. Before a key is first asked for under another limit, this node hands back what it holds
+// under the old one. So the new limit counts what was consumed, and what other nodes hold under the old one until they hand it
+// back, within TTL. A raised limit gives its addition at once, a lowered one is in force at once. Reset forgets what
 // this node holds; other nodes may use what they hold until it expires. If the store loses its data, its keys begin anew, and
 // what is held may be used besides, until it expires: one burst more at most, as leases are part of the burst that was lost.
 // A server's clock that jumps ahead lets its buckets refill and credits less for what is handed back; one that jumps back lets
@@ -250,7 +251,7 @@ func (l *Lease) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	for {
 		h := l.table.find(hash, c.Key, &c.Limit)
 		if h == nil {
-			h = l.insert(hash, c)
+			h = l.insert(ctx, hash, c)
 		}
 		if h == nil {
 			return l.takeExact(ctx, kept(c))
@@ -294,8 +295,11 @@ func (l *Lease) look(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	if err != nil || d.Degraded || !algorithm.Grantable(c.Limit.Algorithm) {
 		return d, err
 	}
-	if h := l.table.find(l.table.hash(c.Key), c.Key, &c.Limit); h != nil {
-		d.Remaining = min(d.Limit, d.Remaining+h.held(l.clock.Now()))
+	now := l.clock.Now()
+	var held int64 // under any limit: what is held under another goes back when this one is first asked for
+	l.table.of(c.Key, func(h *holding) { held += h.held(now) })
+	if held > 0 {
+		d.Remaining = min(d.Limit, d.Remaining+held)
 		d.Allowed = d.Remaining >= 0
 	}
 	return d, nil

@@ -234,3 +234,35 @@ func (l *Lease) forget(h *holding, resetting int) {
 	h.scarce = false
 	h.gen++
 }
+
+// handBackOthers returns to the store what this node holds of a key under other limits. A store that fails keeps it as consumed.
+func (l *Lease) handBackOthers(ctx context.Context, made *holding) {
+	var list []leaseReturn
+	l.table.of(made.key, func(h *holding) {
+		if h != made {
+			list = h.appendUnused(list)
+		}
+	})
+	for _, r := range list {
+		l.giveBack(ctx, r.holding, r.receipt)
+	}
+}
+
+// appendUnused ends what is held and appends the units that nobody used.
+func (h *holding) appendUnused(list []leaseReturn) []leaseReturn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range h.grants {
+		unused := g.end()
+		h.used += g.size - unused
+		if unused > 0 {
+			list = append(list, leaseReturn{h, g.receipt(unused)})
+		}
+	}
+	if o := h.owed; o.units > 0 {
+		list = append(list, leaseReturn{h, o.of.receipt(o.units)})
+	}
+	h.grants, h.owed = nil, owing{}
+	h.front.Store(nil)
+	return list
+}

@@ -128,6 +128,38 @@ func TestAChangedLimitIsInForceAtOnce(t *testing.T) {
 	})
 }
 
+// What a node holds under the old limit is handed back before the new limit is asked for. It is not consumed, and at the new rate
+// it would take days until it counted no more.
+func TestAChangedLimitDoesNotCountWhatIsHeld(t *testing.T) {
+	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
+		c := headgate.Check{Key: "a", Limit: headgate.Limit{Count: 1000, Period: time.Second, Burst: 10000}, Cost: 100}
+		var taken int64
+		for range 100 {
+			if mustLease(t, l, c).Allowed {
+				taken += c.Cost
+			}
+			time.Sleep(time.Millisecond)
+		}
+		stored := remaining(t, w, c)
+		c.Cost = 0
+		left := mustLease(t, l, c).Remaining
+		if left <= stored {
+			t.Fatalf("%d are left with what is held, %d without: nothing is held, so that this shows nothing", left, stored)
+		}
+		c.Limit = headgate.Limit{Count: 100, Period: 24 * time.Hour, Burst: 10000}
+		if d := mustLease(t, l, c); d.Remaining < left-1 || d.Remaining > left {
+			t.Errorf("a look under the new limit: got %d left, want the %d of the old one", d.Remaining, left)
+		}
+		c.Cost = 1
+		if d := mustLease(t, l, c); !d.Allowed {
+			t.Fatalf("got %+v, want it allowed", d)
+		}
+		if got := remaining(t, w, c); got < left-2 || got > left {
+			t.Errorf("after a take under the new limit: got %d left, want the %d of the old one less 1", got, left)
+		}
+	})
+}
+
 func TestResetForgetsWhatIsHeld(t *testing.T) {
 	inBubble(t, LeaseOptions{}, func(t *testing.T, l *Lease, w *leaseWire) {
 		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100), Cost: 100}

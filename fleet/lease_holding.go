@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"math"
 	"strings"
 	"sync"
@@ -76,8 +77,8 @@ func callsFor(l headgate.Limit) time.Duration {
 	}
 }
 
-// insert adds a holding for a check, nil if there is no room.
-func (l *Lease) insert(hash uint64, c *headgate.Check) *holding {
+// insert adds a holding for a check, nil if there is no room. What is held under other limits of the key goes back first.
+func (l *Lease) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
 	now := l.clock.Now()
 	made := &holding{
 		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
@@ -89,6 +90,7 @@ func (l *Lease) insert(hash uint64, c *headgate.Check) *holding {
 	s.mu.Unlock()
 	if h == made {
 		l.wheel.add(h, l.options.TTL)
+		l.handBackOthers(ctx, h)
 	}
 	return h
 }

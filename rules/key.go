@@ -151,17 +151,30 @@ func (m *Matched) LimitName(limit int) string {
 				return own.Name
 			}
 		}
+		return nameUnder(m.rule.limits, m.Limits, limit)
 	}
 	return m.Limits[limit].Name
 }
 
 // nameUnder returns the name that a limit of an override or a client has under a rule: its own, else that of the rule's
-// limit of the same algorithm and period, which it replaces, else the one that nameLimits made.
+// limit that it replaces, else the one that nameLimits made.
 func nameUnder(rule, limits []Limit, at int) string {
-	l := &limits[at]
-	if named(l) {
-		return l.Name
+	if named(&limits[at]) {
+		return limits[at].Name
 	}
+	if i := alikeUnder(rule, limits, at); i >= 0 {
+		return rule[i].Name
+	}
+	if i := onlyUnder(rule, limits, at); i >= 0 {
+		return rule[i].Name
+	}
+	return limits[at].Name
+}
+
+// alikeUnder returns which of the rule's limits has the algorithm and the period of a limit without a name, and -1 if none has
+// or another limit replaces it.
+func alikeUnder(rule, limits []Limit, at int) int {
+	l := &limits[at]
 	nth := 0
 	for i := range at {
 		if !named(&limits[i]) && alike(&limits[i], l) {
@@ -179,10 +192,36 @@ func nameUnder(rule, limits []Limit, at int) string {
 		if slices.ContainsFunc(limits, func(l Limit) bool { return l.Name == rule[i].Name }) {
 			break
 		}
-		return rule[i].Name
+		return i
 	}
-	return l.Name
+	return -1
 }
+
+// onlyUnder returns which of the rule's limits a limit replaces that is like none of them: if both have no name, and are the only
+// ones on their sides that are like no other. It returns -1 if there is no such limit. Slots of concurrency are no consumption,
+// and have counters of their own.
+func onlyUnder(rule, limits []Limit, at int) int {
+	only := -1
+	for i := range rule {
+		if !counts(&rule[i]) || slices.ContainsFunc(limits, func(l Limit) bool { return !named(&l) && alike(&l, &rule[i]) }) {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = i
+	}
+	for j := range limits {
+		unlike := counts(&limits[j]) && !slices.ContainsFunc(rule, func(l Limit) bool { return alike(&l, &limits[j]) })
+		if unlike != (j == at) {
+			return -1
+		}
+	}
+	return only
+}
+
+// counts reports whether a limit has no name and counts what was consumed.
+func counts(l *Limit) bool { return !named(l) && l.Algorithm != headgate.Concurrency }
 
 // alike tells whether one limit can take the other's place.
 func alike(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }

@@ -141,6 +141,41 @@ func TestOverridesAndClientsKeepTheCountersOfTheLimitsTheyReplace(t *testing.T) 
 	}
 }
 
+// A limit of another algorithm or period replaces the only one of the rule that nothing else replaces, and keeps its count.
+func TestALimitReplacesTheOnlyOneThatIsLeft(t *testing.T) {
+	daily := rules.Limit{Name: "daily", Limit: headgate.MustParseLimit("10000/d")}
+	for _, tt := range []struct {
+		rule, override []rules.Limit
+		want           string
+	}{
+		{limits("1000/d fixed-window"), limits("1000/h fixed-window"), "[1]"},
+		{limits("1000/d fixed-window"), limits("10/s"), "[1]"},
+		{limits("10/s", "1000/d"), limits("1000/h", "20/s"), "[2 1]"},
+		{limits("10/s", "1000/d"), limits("1000/h"), "[1h]"},
+		{limits("10/s"), limits("1000/h", "1000/d"), "[1h 1d]"},
+		{limits("10/s"), limits("1000/h", "20/s"), "[1h 1]"},
+		{limits("10/s"), limits("5 concurrent"), "[0-concurrent]"},
+		{limits("5 concurrent", "10/s"), limits("5/m", "7 concurrent"), "[2 1]"},
+		{[]rules.Limit{daily}, limits("1000/h"), "[1h]"},
+		{limits("1000/h"), []rules.Limit{daily}, "[daily]"},
+	} {
+		set := compile(t, []rules.Rule{{
+			ID: "r", Key: []headgate.Attribute{user}, Limits: tt.rule,
+			Overrides: []rules.Override{{When: is(user, "acme"), Limits: tt.override}},
+		}}, rules.Client{ID: "client", Limits: tt.override})
+		for _, who := range []string{"acme", "client"} {
+			m := set.Match(rules.Attributes{user: who}, nil)[0]
+			var got []string
+			for i := range m.Limits {
+				got = append(got, m.LimitName(i))
+			}
+			if fmt.Sprint(got) != tt.want {
+				t.Errorf("%v under %v, %s: got %v, want %s", tt.override, tt.rule, who, got, tt.want)
+			}
+		}
+	}
+}
+
 func TestPenaltiesHaveCountersOfTheirOwn(t *testing.T) {
 	set := compile(t, []rules.Rule{{
 		ID: "r", Key: []headgate.Attribute{user}, Limits: []rules.Limit{{Name: "a", Limit: headgate.PerSecond(10)}, {Limit: headgate.PerHour(10)}},
