@@ -1,6 +1,6 @@
-// Package service is what the protocols of the decision service have in common: the token that they ask for, and how a
-// server of HTTP is bounded.
+// Package service has the parts that the protocols of the decision service share: tokens, TLS and a bounded HTTP
+// server.
 //
-// The protocols are packages of their own: httpapi (HTTP with JSON, and forward-auth for proxies), grpcapi (gRPC), envoyrls
-// (Envoy's rate limit service) and resp (that of Redis). All of them ask one engine.
+// Each protocol is a package: httpapi (HTTP with JSON, and forward-auth for proxies), grpcapi (gRPC), envoyrls
+// (Envoy's rate limit service) and resp (the Redis protocol). All of them use one engine.
 package service

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// What an HTTPConfig holds unless told otherwise.
+// Defaults of HTTPConfig.
 const (
 	DefaultMaxConns      = 20_000
 	DefaultHeaderTimeout = 5 * time.Second
@@ -24,35 +24,35 @@ const (
 	DefaultMaxHeader     = 64 << 10
 )
 
-// HTTPConfig is what an HTTPServer is made of. Only Handler must be given.
+// HTTPConfig configures an HTTPServer. Only Handler is required.
 type HTTPConfig struct {
-	// Handler answers.
+	// Handler serves requests.
 	Handler http.Handler
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxConns is how many connections may be open at once; more are closed as they come. Default DefaultMaxConns.
+	// MaxConns bounds open connections; more are closed at once. Default DefaultMaxConns.
 	MaxConns int
-	// Conns bounds the connections of one address and the file descriptors. Default a quarter of MaxConns for an address, but
-	// at least 64, and any number of descriptors.
+	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
+	// but at least 64, and no bound on descriptors.
 	Conns ConnLimits
-	// HeaderTimeout is how long a client may take for the header of a request. Default DefaultHeaderTimeout.
+	// HeaderTimeout bounds the time for a request's header. Default DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
-	// ReadTimeout is how long a client may take for a whole request. Default DefaultReadTimeout.
+	// ReadTimeout bounds the time for a whole request. Default DefaultReadTimeout.
 	ReadTimeout time.Duration
-	// WriteTimeout is how long a handler and the client together may take for an answer, from the end of the request's
-	// header. A handler that holds answers extends it. Default DefaultWriteTimeout.
+	// WriteTimeout bounds the time from the end of the request's header to the end of the response. Hold extends it.
+	// Default DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection may wait for its next request. Default DefaultIdleTimeout.
+	// IdleTimeout bounds the time between requests of a connection. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// MaxHeader is how long the header of a request may be, in bytes. Default DefaultMaxHeader.
+	// MaxHeader bounds the header of a request, in bytes. Default DefaultMaxHeader.
 	MaxHeader int
-	// Logger hears of connections that break, at debug, and of certificates. Default slog's.
+	// Logger logs broken connections at debug level, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
 }
 
 var errNoHandler = errors.New("service: no Handler")
 
-func (c *HTTPConfig) fill() error {
+func (c *HTTPConfig) validate() error {
 	if c.Handler == nil {
 		return errNoHandler
 	}
@@ -91,9 +91,8 @@ func (c *HTTPConfig) fill() error {
 	return nil
 }
 
-// An HTTPServer is an http.Server that no client can keep busy: what each of them may send, how long that may take and how
-// many there may be is bounded. It speaks HTTP/1.1, and HTTP/2 with clients that
-// begin with it or, over TLS, ask for it.
+// An HTTPServer is an http.Server that no client can keep busy: the number of connections and the size and duration of
+// requests are bounded. It speaks HTTP/1.1, and HTTP/2 with clients that start with it or negotiate it over TLS.
 type HTTPServer struct {
 	http  *http.Server
 	conns *Conns
@@ -101,12 +100,12 @@ type HTTPServer struct {
 
 	stopping context.Context //nolint:containedctx // it ends when Shutdown is called
 	stop     context.CancelFunc
-	running  sync.WaitGroup // who watches certificates
+	running  sync.WaitGroup // the certificate watcher
 }
 
 // NewHTTP returns a server. The error says what is wrong with the HTTPConfig.
 func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	set, err := c.TLS.Open(c.Logger)
@@ -138,7 +137,7 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	return s, nil
 }
 
-// SetConnState is an http.Server's ConnState for connections of Conns: it says which of them are idle.
+// SetConnState is a ConnState for an http.Server that uses Conns: it marks idle connections.
 func SetConnState(nc net.Conn, state http.ConnState) {
 	conn := conns.Of(nc)
 	switch {
@@ -150,7 +149,7 @@ func SetConnState(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// Serve serves those who connect until Shutdown. It returns nil after that.
+// Serve serves connections until Shutdown, and then returns nil.
 func (s *HTTPServer) Serve(l net.Listener) error {
 	serve := s.http.Serve
 	if s.certs != nil {
@@ -163,15 +162,16 @@ func (s *HTTPServer) Serve(l net.Listener) error {
 	return nil
 }
 
-// Reload looks at the files of certificates now, rather than when it is time to.
+// Reload reads the certificate files now instead of at the next check.
 func (s *HTTPServer) Reload() error { return s.certs.Reload() }
 
-// Shutdown takes no new connections and lets requests finish. When ctx ends before, it cuts them off and returns its error.
+// Shutdown refuses new connections and lets requests finish. If ctx ends earlier, Shutdown aborts them and returns the
+// error of ctx.
 func (s *HTTPServer) Shutdown(ctx context.Context) error {
 	s.stop()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		_ = s.http.Close() // what the connections have to say about that is of no use
+		_ = s.http.Close() // the connections are closed anyway
 	}
 	s.running.Wait()
 	return err
@@ -180,24 +180,24 @@ func (s *HTTPServer) Shutdown(ctx context.Context) error {
 // Conns returns the connections of the server.
 func (s *HTTPServer) Conns() *Conns { return s.conns }
 
-// Conns are the connections of a server, of which there is a bounded number.
+// Conns are the connections of a server, whose number is bounded.
 type Conns = conns.Conns
 
-// ConnLimits bound the connections of a server, besides how many there may be. The zero value has the defaults.
+// ConnLimits bound the connections of a server beyond their total. The zero value has the defaults.
 type ConnLimits struct {
-	// PerAddress is how many connections one address may have; one of IPv6 counts as its network of 64 bits. Default a
-	// quarter of all, but at least 64; below zero any number.
+	// PerAddress bounds the connections of one address; an IPv6 address counts as its /64 network. Default a quarter of
+	// all, but at least 64; negative for no bound.
 	PerAddress int
-	// Exempt, if any, reports whether an address may have any number, as a proxy with many clients.
+	// Exempt, if set, reports whether an address has no bound, for example a proxy with many clients.
 	Exempt func(netip.Addr) bool
-	// Descriptors are the file descriptors that connections may use. It is for the program of which the server is a part.
-	// Default any number.
+	// Descriptors are the file descriptors that connections may use, shared by the whole program. Default no bound.
 	Descriptors conns.Share
 }
 
-// New returns the connections of a listener with at most so many of them. farewell is sent to those that are refused.
+// New returns the connections of a listener, at most so many. farewell is sent to refused connections.
 func (l ConnLimits) New(listener string, most int, farewell string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
-		Name: listener, Most: most, PerAddress: l.PerAddress, Exempt: l.Exempt, Descriptors: l.Descriptors, Farewell: farewell, Logger: log,
+		Name: listener, Most: most, PerAddress: l.PerAddress, Exempt: l.Exempt,
+		Descriptors: l.Descriptors, Farewell: farewell, Logger: log,
 	})
 }

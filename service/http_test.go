@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// patience is how long tests wait for what should happen soon, on a busy machine too.
+// patience is how long tests wait for an event, even on a busy machine.
 const patience = time.Minute
 
 // start serves a handler until the test ends, and returns the server, its address, and what Serve returns.
@@ -68,7 +68,7 @@ func ask(t *testing.T, conn net.Conn) {
 	}
 }
 
-// answered returns the status of the next answer.
+// answered returns the status of the next response.
 func answered(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -81,7 +81,7 @@ func answered(t *testing.T, conn net.Conn) int {
 
 func ok(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
-func TestConnectionsThatAreTooManyAreClosedAndOthersServed(t *testing.T) {
+func TestExcessConnectionsAreClosed(t *testing.T) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	s, addr, _ := start(t, service.HTTPConfig{MaxConns: 2, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		select {
@@ -132,7 +132,7 @@ func TestConnectionsThatAreTooManyAreClosedAndOthersServed(t *testing.T) {
 	}
 }
 
-func TestHalfARequestThenSilenceIsCutOff(t *testing.T) {
+func TestStalledRequestIsAborted(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
@@ -155,7 +155,7 @@ func TestHalfARequestThenSilenceIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatIsTooLongIsRefused(t *testing.T) {
+func TestTooLongHeaderIsRefused(t *testing.T) {
 	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok), MaxHeader: 1 << 10})
 	conn := dial(t, addr)
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 16<<10)+"\r\n\r\n") // it may be cut off
@@ -192,7 +192,7 @@ func TestShutdownLetsCallsFinishAndServeReturnNil(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
+func TestShutdownAbortsSlowRequests(t *testing.T) {
 	entered := make(chan struct{})
 	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
@@ -211,7 +211,7 @@ func TestShutdownCutsOffWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-func TestHTTP2IsServedToThoseWhoBeginWithIt(t *testing.T) {
+func TestHTTP2WithPriorKnowledge(t *testing.T) {
 	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok)})
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -242,7 +242,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 }
 
 // A handler that holds its answers has more time for them than others, but none for a body that does not come.
-func TestAnAnswerMayBeHeldOnceTheRequestIsRead(t *testing.T) {
+func TestResponseMayWaitOnceTheRequestIsRead(t *testing.T) {
 	t.Parallel()
 	handler := service.Holds(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/internal/logins"
 )
 
-// Logins counts wrong tokens by address and refuses addresses that show too many. Listeners of one process should share
-// one. Make it with NewLogins.
+// Logins counts wrong tokens by address and refuses addresses with too many. Listeners of one process should share
+// one. Create it with NewLogins.
 type Logins = logins.Throttle
 
 // LoginOptions are the settings of Logins. The zero value is usable.
@@ -25,18 +25,18 @@ func NewLogins(o LoginOptions) (*Logins, error) { return logins.New(o) }
 
 // Tokens are the tokens that a listener accepts.
 type Tokens struct {
-	// Listener is its name in the log.
+	// Listener is the listener's name in the log.
 	Listener string
-	// Token is what callers must show, nil if they need none. Admin is valid too; nil if there is none.
+	// Token is required from callers, nil for none. Admin is accepted too; nil for none.
 	Token, Admin *Token
-	// Logins counts wrong tokens. It must be given if there are tokens.
+	// Logins counts wrong tokens. Required with a token.
 	Logins *Logins
 }
 
-// Any reports whether there is a token to show.
+// Any reports whether a token is configured.
 func (t *Tokens) Any() bool { return t.Token != nil || t.Admin != nil }
 
-// Validate reports whether wrong tokens are counted.
+// Validate returns an error if there is a token without Logins.
 func (t *Tokens) Validate() error {
 	if t.Any() && t.Logins == nil {
 		return errNoLogins
@@ -46,10 +46,10 @@ func (t *Tokens) Validate() error {
 
 var errNoLogins = errors.New("service: a Token without Logins: want one of NewLogins to count wrong tokens")
 
-// ErrWrongToken is returned by Tokens.Check for a token that is not valid.
+// ErrWrongToken is returned by Tokens.Check for an invalid token.
 var ErrWrongToken = errors.New("the token is wrong")
 
-// A TooManyLoginsError is returned by Tokens.Check for an address that has shown too many wrong tokens.
+// A TooManyLoginsError is returned by Tokens.Check for an address with too many wrong tokens.
 type TooManyLoginsError struct{ RetryAfter time.Duration }
 
 func (e *TooManyLoginsError) Error() string {
@@ -61,9 +61,9 @@ func (e *TooManyLoginsError) Seconds() int64 {
 	return int64((e.RetryAfter + time.Second - 1) / time.Second)
 }
 
-// Check returns nil if a token is valid. from is the caller's address. proven, if not nil, belongs to the connection: once
-// Token was shown on it, it stays usable with Token while the address is refused, so that a caller with a wrong token does
-// not lock out others behind the same address.
+// Check returns nil if a token is valid. from is the caller's address. proven, if not nil, belongs to the connection:
+// once a connection has shown Token, Token stays valid on it even while its address is refused, so that a caller with
+// a wrong token does not lock out others behind the same address.
 func (t *Tokens) Check(ctx context.Context, shown string, from netip.Addr, proven *atomic.Bool) error {
 	if retry := t.Logins.Denied(ctx, t.Listener, logins.Guess, from); retry > 0 {
 		if proven != nil && proven.Load() && t.Token != nil && t.Token.Is(shown) {
@@ -86,8 +86,8 @@ func (t *Tokens) Check(ctx context.Context, shown string, from netip.Addr, prove
 	return ErrWrongToken
 }
 
-// CheckBearer is Check for the value of an Authorization header. A value that shows no bearer token is ErrWrongToken, and
-// is not counted: nothing was guessed.
+// CheckBearer is Check for the value of an Authorization header. A value without a bearer token is ErrWrongToken, and
+// is not counted, because nothing was guessed.
 func (t *Tokens) CheckBearer(ctx context.Context, authorization string, from netip.Addr, proven *atomic.Bool) error {
 	shown, ok := bearer(authorization)
 	if !ok {
@@ -103,7 +103,7 @@ func bearer(authorization string) (token string, ok bool) {
 	return token, strings.EqualFold(name, scheme) && token != ""
 }
 
-// AddrOf returns the IP address of a peer. It is not valid for one that has none, as over a Unix socket.
+// AddrOf returns the IP address of a peer. It is invalid for a peer without one, as over a Unix socket.
 func AddrOf(peer net.Addr) netip.Addr {
 	if tcp, ok := peer.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()
@@ -123,16 +123,15 @@ func ParseAddr(hostPort string) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// provenKey is the context key of a connection's flag.
+// provenKey is the context key of a connection's proven flag.
 type provenKey struct{}
 
-// withProven gives a connection its flag.
+// withProven adds a proven flag to the context of a connection.
 func withProven(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, provenKey{}, new(atomic.Bool))
 }
 
-// Proven returns the flag of the connection that an HTTPServer has received a request on, for Tokens.Check; nil if there is
-// none.
+// Proven returns the flag for Tokens.Check of the HTTPServer connection of a request; nil if there is none.
 func Proven(ctx context.Context) *atomic.Bool {
 	proven, _ := ctx.Value(provenKey{}).(*atomic.Bool)
 	return proven

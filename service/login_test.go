@@ -52,7 +52,7 @@ func TestTokensOfAuthorizationHeaders(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatGuessesIsNotToldWhetherItWasRight(t *testing.T) {
+func TestThrottledAddressLearnsNothing(t *testing.T) {
 	tokens, ctx := newTokens(t, slog.New(slog.DiscardHandler)), context.Background()
 	from := netip.MustParseAddr("192.0.2.1")
 	for range 10 {
@@ -72,7 +72,7 @@ func TestAnAddressThatGuessesIsNotToldWhetherItWasRight(t *testing.T) {
 }
 
 // Callers behind one address, such as that of a NAT, must not lose a connection that works because of a neighbour's mistake.
-func TestAConnectionOnWhichTheTokenWasShownGoesOn(t *testing.T) {
+func TestProvenConnectionStaysUsable(t *testing.T) {
 	var log bytes.Buffer
 	tokens := newTokens(t, slog.New(slog.NewTextHandler(&log, nil)))
 	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

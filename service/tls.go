@@ -10,27 +10,27 @@ import (
 	"github.com/headgate/headgate/internal/certs"
 )
 
-// DefaultCheckFiles is how often the files of certificates are looked at unless told otherwise.
+// DefaultCheckFiles is the default interval between checks of the certificate files.
 const DefaultCheckFiles = 10 * time.Second
 
-// TLS are the certificates of a server. Their files are watched: when they change, new connections get the new ones. If the
-// new files are bad, the old certificates stay in use, and the log says so.
+// TLS configures the certificates of a server. Their files are watched: when they change, new connections get the new
+// certificates. If the new files are invalid, the old certificates stay in use, and this is logged.
 type TLS struct {
-	// Certificates are pairs of files. A client gets the first that is good for the name it asks for, or the first of all.
+	// Certificates are pairs of files. A client gets the first certificate for its server name, or the first of all.
 	Certificates []CertificateFiles
-	// ClientCAFile has the certificates of those who vouch for callers, in PEM; callers then need a certificate of theirs.
-	// Default none: callers need no certificate.
+	// ClientCAFile has the CA certificates for clients, in PEM; callers then need a certificate that one of them
+	// signed. Default none: callers need no certificate.
 	ClientCAFile string
-	// MinVersion is the oldest version of TLS that is spoken: tls.VersionTLS12 or tls.VersionTLS13. Default the former.
+	// MinVersion is the oldest accepted TLS version: tls.VersionTLS12 (default) or tls.VersionTLS13.
 	MinVersion uint16
-	// CheckFiles is how often the files are looked at. Default DefaultCheckFiles.
+	// CheckFiles is the interval between checks of the files. Default DefaultCheckFiles.
 	CheckFiles time.Duration
 }
 
-// CertificateFiles is a certificate and its key, in PEM. Certificates of those who issued it follow it in its file.
+// CertificateFiles is a certificate and its key, in PEM. Intermediate certificates follow it in its file.
 type CertificateFiles struct{ CertFile, KeyFile string }
 
-// Certificates are those of a TLS, in use. They are safe for concurrent use.
+// Certificates are the loaded certificates of a TLS. They are safe for concurrent use.
 type Certificates struct {
 	set        *certs.Set
 	minVersion uint16
@@ -38,7 +38,7 @@ type Certificates struct {
 	log        *slog.Logger
 }
 
-// Open reads the certificates, which tell the log when they change. It returns nil for a nil TLS.
+// Open loads the certificates. log gets their changes. It returns nil for a nil TLS.
 func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if t == nil {
 		return nil, nil
@@ -64,18 +64,17 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	return &Certificates{set: set, minVersion: t.MinVersion, every: every, log: log}, nil
 }
 
-// Config returns a configuration that goes by them, also when they change, for a server that speaks these protocols, as ALPN
-// names them.
+// Config returns a configuration that always uses the current certificates. protocols are the server's ALPN names.
 func (c *Certificates) Config(protocols ...string) *tls.Config {
-	made := c.set.Config(c.minVersion)
-	made.NextProtos = protocols
-	return made
+	config := c.set.Config(c.minVersion)
+	config.NextProtos = protocols
+	return config
 }
 
-// Watch looks at the files again and again, until ctx ends.
+// Watch checks the files regularly until ctx ends.
 func (c *Certificates) Watch(ctx context.Context) { c.set.Watch(ctx, c.every, c.log) }
 
-// Reload looks at the files now, rather than when it is time to. Of no certificates there is nothing to reload.
+// Reload checks the files now. On nil it does nothing.
 func (c *Certificates) Reload() error {
 	if c == nil {
 		return nil

@@ -18,28 +18,31 @@ const (
 	MaxToken = 4096
 )
 
-// ErrToken is returned for a file that holds no token.
-var ErrToken = errors.New("service: no token")
+// ErrToken is wrapped by errors about invalid tokens.
+var ErrToken = errors.New("service: invalid token")
 
-// A Token is what a caller of the decision service must show. A nil one lets everybody in. It is safe for concurrent use.
+// A Token is the secret that callers of the decision service must show. A nil Token accepts every caller. It is safe
+// for concurrent use.
 type Token struct {
-	sum     [sha256.Size]byte // so that the token itself is nowhere
+	sum     [sha256.Size]byte // the token itself is not kept
 	warning string
 }
 
-// NewToken returns a token that is one line of at least MinToken visible characters of ASCII. White space around it does
-// not count.
+// NewToken returns a token of one line of at least MinToken visible ASCII characters. Surrounding white space is
+// ignored.
 func NewToken(text string) (*Token, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case len(text) < MinToken:
-		return nil, fmt.Errorf("%w: %d characters are too few: want one line of at least %d, better 32 by chance", ErrToken, len(text), MinToken)
+		return nil, fmt.Errorf("%w: %d characters are too few: want one line of at least %d, better 32 random ones",
+			ErrToken, len(text), MinToken)
 	case len(text) > MaxToken:
 		return nil, fmt.Errorf("%w: more than %d characters: want one line", ErrToken, MaxToken)
 	}
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c >= 0x7f {
-			return nil, fmt.Errorf("%w: character %d cannot be sent in a header: want one line of letters, digits and signs", ErrToken, i+1)
+			return nil, fmt.Errorf("%w: character %d cannot be sent in a header: want one line of ASCII letters, digits and punctuation",
+				ErrToken, i+1)
 		}
 	}
 	return &Token{sum: sha256.Sum256([]byte(text))}, nil
@@ -61,7 +64,7 @@ func ReadToken(path string) (*Token, error) {
 	return t, nil
 }
 
-// Warning says what is wrong with how the token is kept, for the log. It is empty if nothing is.
+// Warning returns a problem with the token's file permissions, for the log, or "".
 func (t *Token) Warning() string {
 	if t == nil {
 		return ""
@@ -69,7 +72,7 @@ func (t *Token) Warning() string {
 	return t.warning
 }
 
-// Is tells whether this is the token. How long it takes says nothing about it.
+// Is reports whether this is the token, in constant time.
 func (t *Token) Is(presented string) bool {
 	if t == nil {
 		return true
@@ -77,10 +80,10 @@ func (t *Token) Is(presented string) bool {
 	if len(presented) > MaxToken {
 		return false
 	}
-	var room [256]byte // on the stack
+	var room [256]byte // keeps the copy on the stack
 	sum := sha256.Sum256(append(room[:0], presented...))
 	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }
 
-// scheme is how a token is shown in an Authorization header.
+// scheme is the authentication scheme of the Authorization header.
 const scheme = "Bearer"

@@ -58,7 +58,7 @@ func TestFilesThatHoldNoTokenAreRefused(t *testing.T) {
 	}
 }
 
-func TestATokenThatEverybodyCanReadIsWarnedOf(t *testing.T) {
+func TestWorldReadableTokenWarns(t *testing.T) {
 	token, err := service.ReadToken(write(t, secret, 0o644))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestOnlyTheTokenIsTheToken(t *testing.T) {
 	}
 }
 
-func TestWithoutATokenEverybodyMayCall(t *testing.T) {
+func TestNilTokenAcceptsEveryCaller(t *testing.T) {
 	var token *service.Token
 	if !token.Is("") || !token.Is("x") || token.Warning() != "" {
 		t.Error("a nil token asks for something")

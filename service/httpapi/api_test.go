@@ -33,7 +33,7 @@ func token(t testing.TB) *service.Token {
 	return made
 }
 
-func TestWithATokenOnlyThoseWhoShowItMayCall(t *testing.T) {
+func TestCallsNeedTheToken(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{Token: token(t)})
 	for _, path := range []string{"/v1/ratelimit", "/v1/ratelimit:batch", "/v1/ratelimit:release"} {
 		r := a.call("POST", path, "{}")
@@ -92,7 +92,7 @@ func TestAClientCannotUseUpItsProxysLogins(t *testing.T) {
 }
 
 // A proxy that shows the token as Bearer must not make all of its clients one.
-func TestTheTokenIsNotTakenForTheClients(t *testing.T) {
+func TestProxyTokenIsNotTheClientsToken(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-bearer, key: bearer, fallback: skip, limits: 1/h }]", httpapi.Config{Token: token(t)})
 	for range 3 {
 		a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "Authorization", "Bearer "+secret)
@@ -102,22 +102,22 @@ func TestTheTokenIsNotTakenForTheClients(t *testing.T) {
 	a.wants(t, 429, "per-bearer", "GET", "/v1/forward-auth", "", client...)
 }
 
-func TestOnlyTrustedProxiesAreBelieved(t *testing.T) {
+func TestOnlyTrustedProxiesAreTrusted(t *testing.T) {
 	var log strings.Builder
 	a := newAPI(t, "rules: [{ id: per-ip, key: ip, limits: 2/h }, { id: admin, when: { path: /admin }, block: true }]",
 		httpapi.Config{Identifier: identify(t, "192.0.2.0/24"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	for i, want := range []int{200, 200, 429} { // who calls is 10.1.2.3, whoever it says that it is
+	for i, want := range []int{200, 200, 429} { // the caller is 10.1.2.3, regardless of its headers
 		r := a.call("GET", "/v1/forward-auth", "", "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i), "X-Forwarded-Uri", "/admin")
 		if r.StatusCode != want {
 			t.Errorf("call %d: got %d, want %d", i+1, r.StatusCode, want)
 		}
 	}
-	if got := strings.Count(log.String(), "no trusted proxy"); got != 1 || !strings.Contains(log.String(), "peer=10.1.2.3:5000") {
+	if got := strings.Count(log.String(), "untrusted proxy"); got != 1 || !strings.Contains(log.String(), "peer=10.1.2.3:5000") {
 		t.Errorf("got %d warnings, want one that names the caller:\n%s", got, &log)
 	}
 }
 
-func TestForwardAuthLeavesConcurrencyOutAndSaysSo(t *testing.T) {
+func TestForwardAuthIgnoresConcurrencyAndLogsIt(t *testing.T) {
 	var log strings.Builder
 	a := newAPI(t, "rules: [{ id: jobs, key: ip, limits: [1 concurrent ttl 30s, 5/h] }]",
 		httpapi.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -126,13 +126,13 @@ func TestForwardAuthLeavesConcurrencyOutAndSaysSo(t *testing.T) {
 			t.Errorf("call %d: got %d, want %d", i+1, r.StatusCode, want)
 		}
 	}
-	if got := strings.Count(log.String(), "leaves concurrency limits out"); got != 1 || !strings.Contains(log.String(), "jobs") {
+	if got := strings.Count(log.String(), "ignores concurrency limits"); got != 1 || !strings.Contains(log.String(), "jobs") {
 		t.Errorf("got %d warnings, want one that names the rule:\n%s", got, &log)
 	}
 }
 
 // The proxy waits for its answer until it is the request's turn, longer than the server has for others.
-func TestForwardAuthHoldsWhatIsDelayed(t *testing.T) {
+func TestForwardAuthWaitsForDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/m, on_limit: delay 2m }]", httpapi.Config{})
 		start := time.Now()
@@ -160,8 +160,8 @@ func TestForwardAuthHoldsWhatIsDelayed(t *testing.T) {
 	})
 }
 
-// HTTP/JSON reports a delay. Who is told to wait must not count as one who is held.
-func TestADelayIsReportedAndNotHeld(t *testing.T) {
+// HTTP/JSON reports a delay. A caller told to wait must not count as waiting here.
+func TestDelayIsReportedNotWaited(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: line, key: user, limits: 1/m, on_limit: delay 5m }]", httpapi.Config{})
 	const body = `{"client":{"userId":"a"}}`
 	a.wants(t, 200, `"delayMs":0`, "POST", "/v1/ratelimit", body)
@@ -252,7 +252,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 }
 
 // Decisions of a batch that are asked for at once are as many and in the same order as one by one.
-func TestABatchIsDecidedSideBySide(t *testing.T) {
+func TestBatchIsDecidedConcurrently(t *testing.T) {
 	for _, parallel := range []int{1, 2, 64} {
 		a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 3/h }]", httpapi.Config{Parallel: parallel})
 		var body []string
@@ -349,8 +349,8 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// A store that cannot be asked is no reason to keep callers waiting, or to fail.
-func TestWhenTheStoreIsAwayTheRuleDecides(t *testing.T) {
+// An unreachable store neither delays nor fails calls.
+func TestRuleDecidesWhenTheStoreIsUnreachable(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: open, when: { path: /open }, limits: 1/h }, { id: closed, when: { path: /closed }, limits: 1/h, on_failure: closed }]",
 		httpapi.Config{})
 	a.store.Away.Store(true)
@@ -368,7 +368,7 @@ func TestALeaseThatCannotBeReleased(t *testing.T) {
 		t.Fatalf("got %+v, %v, want a lease", d, err)
 	}
 	a.store.Away.Store(true)
-	a.wants(t, 500, "ends by itself", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
+	a.wants(t, 500, "expires by itself", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
 	a.store.Away.Store(false)
 	a.wants(t, 204, "", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
 	if got := a.store.Gives.Load(); got != 2 {
@@ -377,7 +377,7 @@ func TestALeaseThatCannotBeReleased(t *testing.T) {
 }
 
 // An answer that is held may take longer than the server has for others.
-func TestAHeldAnswerOutlastsTheServersTimeouts(t *testing.T) {
+func TestDelayedResponseOutlastsTimeouts(t *testing.T) {
 	t.Parallel()
 	a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/3s, on_limit: delay 10s }]", httpapi.Config{})
 	s, err := service.NewHTTP(service.HTTPConfig{

@@ -13,50 +13,49 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of Config.
 const (
 	DefaultMaxBody     = 1 << 20
 	DefaultMaxBatch    = 1000
 	DefaultMaxBuffered = 64 << 20
 )
 
-// Config is what a Server is made of. Only Engine must be given.
+// Config configures a Server. Only Engine is required.
 type Config struct {
-	// Engine decides.
+	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier gives what callers say of their clients the form that rules know, and tells which proxies are believed.
-	// Default one of the zero identity.Config, which believes none.
+	// Identifier normalizes the client attributes that callers send, and knows the trusted proxies. Default one of the
+	// zero identity.Config, which trusts none.
 	Identifier *identity.Identifier
-	// Token is what callers must show as Authorization: Bearer; those of forward-auth as X-Headgate-Token instead, if they
-	// need the other for their client's. Default nil: everybody may call.
+	// Token is required from callers as Authorization: Bearer. Callers of forward-auth may send it as X-Headgate-Token
+	// instead, if Authorization belongs to their client. Default nil: every caller is accepted.
 	Token *service.Token
-	// Logins counts wrong tokens. It must be given with a Token.
+	// Logins counts wrong tokens. Required with a Token.
 	Logins *service.Logins
-	// Fields says which header fields tell of limits. Default both dialects.
+	// Fields selects the header fields that describe limits. Default both dialects.
 	Fields httplimit.Fields
-	// MaxBody is how long the body of a call may be, in bytes. Default DefaultMaxBody.
+	// MaxBody bounds the body of a call, in bytes. Default DefaultMaxBody.
 	MaxBody int
-	// MaxBatch is how many decisions there may be in a batch. Default DefaultMaxBatch.
+	// MaxBatch bounds the decisions of a batch. Default DefaultMaxBatch.
 	MaxBatch int
-	// MaxBuffered is how many bytes of bodies longer than 4 KiB may be in memory at once; calls beyond it are answered with
-	// 503. Default DefaultMaxBuffered.
+	// MaxBuffered bounds the bytes of bodies longer than 4 KiB held in memory; further calls get 503. Default
+	// DefaultMaxBuffered.
 	MaxBuffered int64
-	// Parallel is how many decisions of one batch are asked for at once: 1 for a store in this process, some dozens for one
-	// behind a network. With more than one, decisions of the same batch about the same client may come in any order.
-	// Default 1.
+	// Parallel is the number of decisions of one batch that are made concurrently: 1 for a store in this process, some
+	// dozens for a remote one. Above 1, decisions of one batch about the same client may come in any order. Default 1.
 	Parallel int
-	// Also are handlers for paths beside those of this package. They ask for no token; RequireToken makes one that does.
+	// Also has handlers for further paths. They check no token unless wrapped with RequireToken.
 	Also map[string]http.Handler
-	// Logger hears of faults and of proxies that are not believed, at most once a second. Default slog's.
+	// Logger logs faults and untrusted proxies, at most one per second. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock by which resetTimestamp and X-RateLimit-Reset are told. Default the system's.
+	// Now is the clock for resetTimestamp and X-RateLimit-Reset. Default time.Now.
 	Now func() time.Time
 }
 
 var errNoEngine = errors.New("httpapi: no Engine: want one of engine.New")
 
-// fill checks the Config and sets what is missing.
-func (c *Config) fill() error {
+// validate checks the Config and sets defaults.
+func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}
@@ -74,19 +73,19 @@ func (c *Config) fill() error {
 		c.MaxBuffered = DefaultMaxBuffered
 	}
 	for _, n := range []struct {
-		name            string
-		value           *int
-		or, least, most int
+		name          string
+		value         *int
+		def, min, max int
 	}{
 		{"MaxBody", &c.MaxBody, DefaultMaxBody, 1 << 10, 64 << 20},
 		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
 		{"Parallel", &c.Parallel, 1, 1, 1000},
 	} {
 		if *n.value == 0 {
-			*n.value = n.or
+			*n.value = n.def
 		}
-		if *n.value < n.least || *n.value > n.most {
-			return fmt.Errorf("httpapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.least, n.most)
+		if *n.value < n.min || *n.value > n.max {
+			return fmt.Errorf("httpapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.min, n.max)
 		}
 	}
 	if c.MaxBuffered < int64(c.MaxBody) {
@@ -94,7 +93,7 @@ func (c *Config) fill() error {
 	}
 	for path := range c.Also {
 		if _, ours := routes[path]; ours || path == "" || path[0] != '/' {
-			return fmt.Errorf("httpapi: Also %q: want a path such as /json that is not one of this package's", path)
+			return fmt.Errorf("httpapi: Also %q: want a path such as /json that this package does not serve", path)
 		}
 	}
 	if c.Logger == nil {

@@ -14,41 +14,41 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// Values of header fields. Nobody changes them.
+// Values of header fields. They must not be changed.
 var (
 	jsonType    = []string{"application/json"}
 	problemType = []string{"application/problem+json"}
 	noStore     = []string{"no-store"}
 )
 
-// single answers POST /v1/ratelimit.
+// single serves POST /v1/ratelimit.
 func (s *Server) single(w http.ResponseWriter, r *http.Request) {
-	c := s.calls.Get().(*call)
-	defer s.release(c)
-	if !s.read(w, r, c) {
+	c := s.calls.Get().(*apiCall)
+	defer s.releaseCall(c)
+	if !s.readBody(w, r, c) {
 		return
 	}
 	if err := c.readOne(); err != nil {
-		badBody(c.text, err).answer(w)
+		badBody(c.text, err).respond(w)
 		return
 	}
-	a := s.askers.Get().(*asker)
-	defer s.forget(a)
+	a := s.decisions.Get().(*decision)
+	defer s.releaseDecision(a)
 	if err := s.decide(r.Context(), c, &c.requests[0], a); err != nil {
-		s.undecided(w, r, err)
+		s.respondError(w, r, err)
 		return
 	}
 	v, now := &a.verdict, s.config.Now()
 	if r.Context().Err() != nil && v.Action.Passes() && v.Settles() {
 		if err := v.Cancel(context.Background()); err != nil {
-			s.fault(r.URL.Path, err)
+			s.logFault(r.URL.Path, err)
 		}
-		gone.answer(w)
+		goneProblem.respond(w)
 		return
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	s.tell(h, a, now)
+	s.setFields(h, a, now)
 	c.out = append(appendDecision(append(c.out[:0], '{'), v, now), "}\n"...)
 	switch {
 	case v.Reason == engine.Overloaded:
@@ -56,43 +56,43 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 	case !v.Action.Passes():
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(c.out) // a caller that is gone has no use for it
+	_, _ = w.Write(c.out) // an error means that the caller has gone
 }
 
 // decide decides one request.
-func (s *Server) decide(ctx context.Context, c *call, q *request, a *asker) error {
+func (s *Server) decide(ctx context.Context, c *apiCall, q *request, a *decision) error {
 	values := identity.Values{IP: q.ip, User: q.user, APIKey: q.key}
 	if q.from < q.to {
-		clear(a.given)
+		clear(a.attributeMap)
 		for _, given := range c.attributes[q.from:q.to] {
-			a.given[given.name] = given.value
+			a.attributeMap[given.name] = given.value
 		}
-		values.Attributes = a.given
+		values.Attributes = a.attributeMap
 	}
-	if err := s.config.Identifier.ReadValues(values, &a.who); err != nil {
+	if err := s.config.Identifier.ReadValues(values, &a.attributes); err != nil {
 		return err
 	}
-	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.has&hasCost != 0, Unheld: true}
-	return s.config.Engine.DecideTerms(ctx, &a.who, terms, &a.verdict)
+	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, Unheld: true}
+	return s.config.Engine.DecideTerms(ctx, &a.attributes, terms, &a.verdict)
 }
 
-// undecided answers a call that could not be decided.
-func (s *Server) undecided(w http.ResponseWriter, r *http.Request, err error) {
+// respondError responds to a call whose decision failed.
+func (s *Server) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	p, fault := problemOf(err)
 	if fault && r.Context().Err() == nil {
-		s.fault(r.URL.Path, err)
+		s.logFault(r.URL.Path, err)
 	}
-	p.answer(w)
+	p.respond(w)
 }
 
-func (s *Server) fault(path string, err error) {
-	if s.faults.now(time.Now(), time.Second) {
-		s.config.Logger.Warn("a decision could not be made", "path", path, "err", err.Error(), "more", "at most one of these is logged a second")
+func (s *Server) logFault(path string, err error) {
+	if s.faults.allow(time.Now(), time.Second) {
+		s.config.Logger.Warn("decision failed", "path", path, "err", err.Error(), "note", "at most one of these is logged per second")
 	}
 }
 
-// tell puts into a header what tells of limits, and returns when a client who is denied should come back.
-func (s *Server) tell(h http.Header, a *asker, now time.Time) (retryAfter time.Duration) {
+// setFields adds the fields that describe limits to a header, and returns when a denied client should retry.
+func (s *Server) setFields(h http.Header, a *decision, now time.Time) (retryAfter time.Duration) {
 	f := &s.config.Fields
 	retryAfter = f.RetryAfter(&a.verdict)
 	if retryAfter == 0 && f.NoRateLimit && f.NoXRateLimit {
@@ -110,7 +110,7 @@ func (s *Server) tell(h http.Header, a *asker, now time.Time) (retryAfter time.D
 	return retryAfter
 }
 
-// appendDecision appends the members of an answer.
+// appendDecision appends the members of a response.
 func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	passes := v.Action.Passes()
 	dst = append(dst, `"passed":`...)
@@ -121,7 +121,7 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		dst = append(dst, `,"remainingRequests":`...)
 		dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
 		dst = append(dst, `,"resetTimestamp":"`...)
-		dst = appendTime(dst, now.Add(max(d.ResetAfter, 0)+time.Millisecond-1)) // never before it is
+		dst = appendTime(dst, now.Add(max(d.ResetAfter, 0)+time.Millisecond-1)) // rounded up: never too early
 		dst = append(dst, '"')
 	}
 	dst = append(dst, `,"retryAfterMs":`...)
@@ -155,13 +155,13 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	return dst
 }
 
-// appendTime appends a time as RFC 3339 has it, in UTC and to the millisecond.
+// appendTime appends a time in RFC 3339 format, in UTC and with milliseconds.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
 	if year < 0 || year > 9999 {
-		return t.AppendFormat(dst, time.RFC3339) // as it may be
+		return t.AppendFormat(dst, time.RFC3339) // not valid RFC 3339, but readable
 	}
 	for _, part := range [...]struct {
 		value, digits int
@@ -178,7 +178,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return dst
 }
 
-// retryMillis returns when to come back: 0 for who passes, -1 if that is of no use.
+// retryMillis returns when to retry: 0 if the request passes, -1 if retrying is useless.
 func retryMillis(v *engine.Verdict) int64 {
 	switch {
 	case v.Action.Passes():
@@ -190,7 +190,7 @@ func retryMillis(v *engine.Verdict) int64 {
 	}
 }
 
-// millis rounds up, so that who waits so long has waited long enough.
+// millis rounds up, so that a client that waits this long has waited long enough.
 func millis(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -198,77 +198,77 @@ func millis(d time.Duration) int64 {
 	return int64((d-1)/time.Millisecond) + 1
 }
 
-// batch answers POST /v1/ratelimit:batch.
+// batch serves POST /v1/ratelimit:batch.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
-	c := s.calls.Get().(*call)
-	defer s.release(c)
-	if !s.read(w, r, c) {
+	c := s.calls.Get().(*apiCall)
+	defer s.releaseCall(c)
+	if !s.readBody(w, r, c) {
 		return
 	}
 	if err := c.readBatch(s.config.MaxBatch); err != nil {
-		badBody(c.text, err).answer(w)
+		badBody(c.text, err).respond(w)
 		return
 	}
 	if s.config.Parallel == 1 || len(c.requests) < 2 {
-		c.out = s.oneByOne(r.Context(), c)
+		c.out = s.decideInOrder(r.Context(), c)
 	} else {
-		c.out = s.sideBySide(r.Context(), c)
+		c.out = s.decideConcurrently(r.Context(), c)
 	}
 	if r.Context().Err() != nil && bytes.Contains(c.out, []byte(leaseMember)) {
-		s.withdraw(c.out)
-		gone.answer(w)
+		s.freeSlots(c.out)
+		goneProblem.respond(w)
 		return
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
-	_, _ = w.Write(c.out) // a caller that is gone has no use for it
+	_, _ = w.Write(c.out) // an error means that the caller has gone
 }
 
-// gone answers a caller that seems to have gone while places were taken for him, which are given back. Most likely nobody hears
-// it. But who has only ended what he sends looks the same, and must not take silence for a yes.
-var gone = problem{status: http.StatusServiceUnavailable, detail: "The connection was closed before the decision was made."}
+// goneProblem is the response if the caller seems to have gone while concurrency slots were taken, which are then freed. A
+// caller that only closed its sending side looks the same, and must not take silence for a pass.
+var goneProblem = problem{status: http.StatusServiceUnavailable, detail: "The connection was closed before the decision was made."}
 
-// withdraw gives back the places that the answers of a batch hold. Units stay taken.
-func (s *Server) withdraw(answers []byte) {
-	// Quotes within a string are escaped, so that only a member of an answer reads like this.
+// freeSlots frees the concurrency slots that the responses of a batch hold. Units stay taken.
+func (s *Server) freeSlots(answers []byte) {
+	// Quotes within a string are escaped, so only a real leaseId member matches.
 	for _, rest := range bytes.Split(answers, []byte(leaseMember))[1:] {
 		lease, _, _ := bytes.Cut(rest, []byte{'"'})
 		if err := s.config.Engine.Release(context.Background(), string(lease)); err != nil {
-			s.fault("/v1/ratelimit:batch", err)
+			s.logFault("/v1/ratelimit:batch", err)
 		}
 	}
 }
 
-// leaseMember begins the lease of an answer.
+// leaseMember begins the lease in a response.
 const leaseMember = `,"leaseId":"`
 
-// oneByOne returns the answers to all requests of a call, decided in their order.
-func (s *Server) oneByOne(ctx context.Context, c *call) []byte {
-	a := s.askers.Get().(*asker)
-	defer s.forget(a)
+// decideInOrder returns the responses to all requests of a call, decided in order.
+func (s *Server) decideInOrder(ctx context.Context, c *apiCall) []byte {
+	a := s.decisions.Get().(*decision)
+	defer s.releaseDecision(a)
 	out := c.out[:0]
 	out = append(out, '[')
 	for i := range c.requests {
 		if i > 0 {
 			out = append(out, ',', '\n')
 		}
-		out = s.appendAnswer(ctx, out, c, &c.requests[i], a)
+		out = s.appendResponse(ctx, out, c, &c.requests[i], a)
 	}
 	return append(out, "]\n"...)
 }
 
-// sideBySide returns the answers to all requests of a call, several decided at once.
-func (s *Server) sideBySide(ctx context.Context, c *call) []byte {
+// decideConcurrently returns the responses to all requests of a call, decided concurrently.
+func (s *Server) decideConcurrently(ctx context.Context, c *apiCall) []byte {
 	answers := make([][]byte, len(c.requests))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(s.config.Parallel, len(c.requests)) {
 		group.Go(func() {
-			a := s.askers.Get().(*asker)
-			defer s.forget(a)
+			a := s.decisions.Get().(*decision)
+			defer s.releaseDecision(a)
 			for i := next.Add(1) - 1; i < int64(len(c.requests)); i = next.Add(1) - 1 {
-				answers[i] = s.appendAnswer(ctx, nil, c, &c.requests[i], a)
+				answers[i] = s.appendResponse(ctx, nil, c, &c.requests[i], a)
 			}
 		})
 	}
@@ -284,12 +284,12 @@ func (s *Server) sideBySide(ctx context.Context, c *call) []byte {
 	return append(out, "]\n"...)
 }
 
-// appendAnswer decides a request of a batch and appends its answer.
-func (s *Server) appendAnswer(ctx context.Context, dst []byte, c *call, q *request, a *asker) []byte {
+// appendResponse decides a request of a batch and appends its response.
+func (s *Server) appendResponse(ctx context.Context, dst []byte, c *apiCall, q *request, a *decision) []byte {
 	if err := s.decide(ctx, c, q, a); err != nil {
 		p, fault := problemOf(err)
 		if fault && ctx.Err() == nil {
-			s.fault("/v1/ratelimit:batch", err)
+			s.logFault("/v1/ratelimit:batch", err)
 		}
 		return p.append(dst)
 	}
@@ -305,25 +305,25 @@ func (s *Server) appendAnswer(ctx context.Context, dst []byte, c *call, q *reque
 	return append(appendDecision(dst, &a.verdict, s.config.Now()), '}')
 }
 
-// releaseLease answers POST /v1/ratelimit:release.
+// releaseLease serves POST /v1/ratelimit:release.
 func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) {
-	c := s.calls.Get().(*call)
-	defer s.release(c)
-	if !s.read(w, r, c) {
+	c := s.calls.Get().(*apiCall)
+	defer s.releaseCall(c)
+	if !s.readBody(w, r, c) {
 		return
 	}
 	lease, err := c.readRelease()
 	if err != nil {
-		badBody(c.text, err).answer(w)
+		badBody(c.text, err).respond(w)
 		return
 	}
 	if err := s.config.Engine.Release(r.Context(), lease); err != nil {
 		p, fault := problemOf(err)
 		if fault {
-			p.detail = "The lease could not be released; it ends by itself when its time is over."
-			s.fault(r.URL.Path, err)
+			p.detail = "The lease could not be released; it expires by itself."
+			s.logFault(r.URL.Path, err)
 		}
-		p.answer(w)
+		p.respond(w)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

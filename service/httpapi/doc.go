@@ -1,5 +1,5 @@
-// Package httpapi is the decision service over HTTP: it answers in JSON whether a client may go on, and it is what proxies
-// ask that hand requests to another server first (forward-auth).
+// Package httpapi serves decisions over HTTP and JSON, and for proxies that ask another server before they forward a
+// request (forward-auth).
 //
 //	api, err := httpapi.New(httpapi.Config{Engine: decide, Identifier: id})
 //	if err != nil { ... }
@@ -7,28 +7,26 @@
 //	...
 //	err = server.Serve(listener)
 //
-// # What there is
+// # Endpoints
 //
 //	POST /v1/ratelimit           one decision: 200 if it passes, 429 if not
-//	POST /v1/ratelimit:batch     a list of them: 200, with an answer for each in the same order
-//	POST /v1/ratelimit:release   gives back the places of a concurrency limit, by the leaseId of a decision
-//	GET  /v1/forward-auth        the decision of a request that a proxy has, by its headers: 200, or 429
-//	GET  /openapi.json           the description of all this, in OpenAPI 3.1
+//	POST /v1/ratelimit:batch     a list of decisions: 200, with a response for each in the same order
+//	POST /v1/ratelimit:release   frees the slots of a concurrency limit, by the leaseId of a decision
+//	GET  /v1/forward-auth        the decision on a proxy's request, by its headers: 200, or 429
+//	GET  /openapi.json           the description of this API, in OpenAPI 3.1
 //
-// docs/api.md shows each of them. All that is wrong with a call is told as a problem (RFC 9457), with the line and column
-// of JSON that cannot be read. Fields that are not known, and fields that are given twice, are refused: a limit that is
-// misspelt must not be one that is not there.
+// docs/api.md shows each of them. Invalid calls get a problem (RFC 9457), with the line and column of JSON that cannot
+// be read. Unknown and repeated fields are refused, so that a misspelt limit is not silently ignored.
 //
-// # Who is believed
+// # Trust
 //
-// Callers of POST are services of one's own, so what they say of their clients is believed; keep others away from it with a
-// Token and by where it listens. Of forward-auth it is what proxies say of requests: only those of
-// identity.Config.TrustedProxies are believed.
+// Callers of POST are trusted: the client attributes they send are not verified. Protect the port with a Token and by
+// the address it listens on. In forward-auth, only the headers of identity.Config.TrustedProxies are trusted.
 //
-// # What is taken, and given back
+// # Units and slots
 //
-// A decision that passes has taken its cost. A place under a concurrency limit is held until it is released by its lease, or
-// its TTL is over. A delay is reported, and it is the caller who waits. A cost that rules take from a response is not known
-// here: the estimate stands, and whoever knows better gives a cost of his own. Forward-auth holds its answer instead of
-// reporting a delay. It does not hear when a request has ended, so it leaves concurrency limits out.
+// A passing decision has taken its cost. A slot of a concurrency limit is held until its lease is released or its TTL
+// expires. Delays are reported, and the caller waits. Costs that rules take from a response are unknown here: the
+// estimate counts, unless the caller gives a cost. Forward-auth waits instead of reporting a delay. It does not learn
+// when a request ends, so it ignores concurrency limits.
 package httpapi

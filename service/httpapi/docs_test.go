@@ -14,7 +14,7 @@ import (
 var blocks = regexp.MustCompile("(?s)```(yaml|http)\n(.*?)```")
 
 // What docs/api.md shows is what happens: its first block is the rules, and then calls and answers follow by turns.
-func TestTheExamplesOfTheDocumentAreTrue(t *testing.T) {
+func TestExamplesInDocsAreTrue(t *testing.T) {
 	data, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

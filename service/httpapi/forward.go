@@ -15,10 +15,10 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// tokenHeader is where a proxy shows the token, as Authorization is its client's.
+// tokenHeader carries a proxy's token, because Authorization belongs to the proxy's client.
 const tokenHeader = "X-Headgate-Token"
 
-// Proxies describe the request that they have in one of two dialects, as net/http has their names.
+// Proxies describe their request in one of two dialects. Names are in net/http's canonical form.
 const (
 	forwardedMethod = "X-Forwarded-Method" // Traefik, Caddy
 	forwardedHost   = "X-Forwarded-Host"
@@ -28,45 +28,45 @@ const (
 	originalURL     = "X-Original-Url" // with scheme and host; ingress-nginx
 )
 
-// An original is a request that a proxy has, as it would have come here without the proxy.
-type original struct {
+// An originalRequest is the request that a proxy received, as if the client had sent it here.
+type originalRequest struct {
 	request http.Request
 	url     url.URL
 }
 
-// forwardAuth answers GET /v1/forward-auth. Proxies that hand on the client's method call it with that.
+// forwardAuth serves GET /v1/forward-auth. Proxies that forward the client's method may use any method.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	denied := deniedStatus(r.URL.RawQuery)
-	a := s.askers.Get().(*asker)
-	defer s.forget(a)
+	a := s.decisions.Get().(*decision)
+	defer s.releaseDecision(a)
 	a.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
 	if err := s.admit(r, &a.request); err != nil {
 		unauthorized(w, err)
 		return
 	}
-	s.config.Identifier.Read(&a.request, &a.who)
+	s.config.Identifier.Read(&a.request, &a.attributes)
 	var err error
-	if a.who.FromProxy() {
-		err = s.restore(a)
+	if a.attributes.FromProxy() {
+		err = s.restoreRequest(a)
 	} else {
-		s.notBelieved(r)
+		s.warnUntrusted(r)
 	}
 	if err == nil {
-		err = a.who.Malformed()
+		err = a.attributes.Malformed()
 	}
 	if err != nil {
-		problem{status: instead(w, http.StatusBadRequest, denied), detail: err.Error()}.answer(w)
+		problem{status: replaceStatus(w, http.StatusBadRequest, denied), detail: err.Error()}.respond(w)
 		return
 	}
 	s.warnOfConcurrency()
-	if err := s.config.Engine.DecideMore(r.Context(), &a.who, &a.verdict); err != nil {
-		s.undecided(w, r, err)
+	if err := s.config.Engine.DecideMore(r.Context(), &a.attributes, &a.verdict); err != nil {
+		s.respondError(w, r, err)
 		return
 	}
-	s.answerProxy(w, r, a, denied)
+	s.respondProxy(w, r, a, denied)
 }
 
-// admit checks the token of a proxy, and removes it from the request of the proxy's client, for which it could be taken.
+// admit checks the token of a proxy, and removes it from the client's request, where it could pass for the client's.
 func (s *Server) admit(call, request *http.Request) error {
 	if s.config.Token == nil {
 		return nil
@@ -76,7 +76,7 @@ func (s *Server) admit(call, request *http.Request) error {
 		ctx := call.Context()
 		return s.tokens.Check(ctx, shown, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
 	}
-	// A wrong one beside Authorization may be the client's, who must not use up the proxy's logins.
+	// A wrong token beside Authorization may be the client's, which must not use up the proxy's login attempts.
 	if err := login(&s.tokens, call, authorization); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (s *Server) admit(call, request *http.Request) error {
 	return nil
 }
 
-// deniedStatus reads ?status=403, which is what a denial is answered with. Any other query is the client's: some proxies,
-// such as Caddy, add it.
+// deniedStatus parses ?status=403, the status for denials. Any other query is the client's: some proxies, for example
+// Caddy, append it.
 func deniedStatus(query string) int {
 	switch query {
 	case "status=401":
@@ -102,37 +102,37 @@ func deniedStatus(query string) int {
 	}
 }
 
-// notBelieved tells operators of a proxy that they have not told us of, or of somebody who would be one.
-func (s *Server) notBelieved(r *http.Request) {
+// warnUntrusted logs a call from a peer that acts as a proxy but is not trusted.
+func (s *Server) warnUntrusted(r *http.Request) {
 	for _, name := range [...]string{forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod, "X-Forwarded-For"} {
-		if len(r.Header[name]) > 0 && s.strange.now(time.Now(), time.Minute) {
-			s.config.Logger.Warn("forward-auth is called by somebody who is no trusted proxy: what it says of its client is not believed",
+		if len(r.Header[name]) > 0 && s.proxyWarnings.allow(time.Now(), time.Minute) {
+			s.config.Logger.Warn("forward-auth called by an untrusted proxy: its headers are ignored",
 				"peer", r.RemoteAddr, "want", "its address in trusted_proxies")
 			return
 		}
 	}
 }
 
-// restore makes the request the one that a trusted proxy describes. What it describes in two ways must be the same: one of
-// them is the client's, who must not choose.
-func (s *Server) restore(a *asker) error {
+// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must be
+// equal: one of them may come from the client.
+func (s *Server) restoreRequest(a *decision) error {
 	header, r := a.request.Header, &a.request
-	method, err := agreed(header, forwardedMethod, originalMethod)
+	method, err := onlyValue(header, forwardedMethod, originalMethod)
 	if err != nil {
 		return err
 	}
 	if method != "" {
 		r.Method = method
 	}
-	host, err := agreed(header, forwardedHost)
+	host, err := onlyValue(header, forwardedHost)
 	if err != nil {
 		return err
 	}
-	target, err := agreed(header, forwardedURI, originalURI)
+	target, err := onlyValue(header, forwardedURI, originalURI)
 	if err != nil {
 		return err
 	}
-	whole, err := agreed(header, originalURL)
+	whole, err := onlyValue(header, originalURL)
 	if err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func (s *Server) restore(a *asker) error {
 		case err != nil:
 			return err
 		case host != "" && !strings.EqualFold(host, at):
-			return differs(originalURL, forwardedHost)
+			return conflict(originalURL, forwardedHost)
 		case target != "" && target != rest:
-			return differs(originalURL, forwardedURI)
+			return conflict(originalURL, forwardedURI)
 		}
 		host, target = at, rest
 	}
@@ -152,26 +152,26 @@ func (s *Server) restore(a *asker) error {
 		r.Host = host
 	}
 	if target == "" {
-		if s.strange.now(time.Now(), time.Minute) {
-			s.config.Logger.Warn("forward-auth is called without the path that is asked for, so no rule for a path matches",
+		if s.proxyWarnings.allow(time.Now(), time.Minute) {
+			s.config.Logger.Warn("forward-auth called without the requested path, so no rule for a path matches",
 				"peer", r.RemoteAddr, "want", "X-Forwarded-Uri or X-Original-URI")
 		}
-	} else if err := a.aim(target); err != nil {
+	} else if err := a.setTarget(target); err != nil {
 		return err
 	}
-	s.config.Identifier.Read(r, &a.who)
+	s.config.Identifier.Read(r, &a.attributes)
 	return nil
 }
 
-// aim makes the request one for a target, which is read as net/http reads it.
-func (a *asker) aim(target string) error {
+// setTarget sets the request's target, parsed as net/http does.
+func (a *decision) setTarget(target string) error {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
 		return errTarget
 	}
 	if u.Host != "" {
 		if a.request.Host != "" && len(a.request.Header[forwardedHost]) > 0 && !strings.EqualFold(u.Host, a.request.Host) {
-			return differs(forwardedURI, forwardedHost)
+			return conflict(forwardedURI, forwardedHost)
 		}
 		a.request.Host = u.Host
 	}
@@ -180,10 +180,10 @@ func (a *asker) aim(target string) error {
 	return nil
 }
 
-var errTarget = errors.New("the URI of the request that the proxy has cannot be read")
+var errTarget = errors.New("the URI of the proxy's request cannot be parsed")
 
-// agreed returns what headers say, "" if there is none.
-func agreed(header http.Header, names ...string) (string, error) {
+// onlyValue returns the value of the headers, "" if there is none. The error reports different values.
+func onlyValue(header http.Header, names ...string) (string, error) {
 	value, from := "", ""
 	for _, name := range names {
 		for _, line := range header[name] {
@@ -193,26 +193,26 @@ func agreed(header http.Header, names ...string) (string, error) {
 			case value == "":
 				value, from = line, name
 			default:
-				return "", differs(from, name)
+				return "", conflict(from, name)
 			}
 		}
 	}
 	return value, nil
 }
 
-// A conflictError tells of two headers that do not describe the same request.
+// A conflictError reports two headers that describe different requests.
 type conflictError struct{ one, other string }
 
 func (e *conflictError) Error() string {
 	if e.one == e.other {
-		return e.one + " is there twice and differs"
+		return e.one + " occurs twice with different values"
 	}
-	return e.one + " and " + e.other + " differ, and only one of them can be the proxy's"
+	return e.one + " and " + e.other + " differ, and only one of them can be from the proxy"
 }
 
-func differs(one, other string) error { return &conflictError{one, other} }
+func conflict(one, other string) error { return &conflictError{one, other} }
 
-// splitURL returns the host and what follows it of a URL.
+// splitURL returns the host of a URL and the part after it.
 func splitURL(whole string) (host, rest string, err error) {
 	_, rest, ok := strings.Cut(whole, "://")
 	if !ok {
@@ -229,16 +229,16 @@ func splitURL(whole string) (host, rest string, err error) {
 	return host, rest, nil
 }
 
-// answerProxy answers what the verdict says, when it is the request's turn.
-func (s *Server) answerProxy(w http.ResponseWriter, r *http.Request, a *asker, denied int) {
+// respondProxy responds with the verdict, after its delay.
+func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, a *decision, denied int) {
 	v := &a.verdict
 	h := w.Header()
-	retryAfter := s.tell(h, a, s.config.Now())
+	retryAfter := s.setFields(h, a, s.config.Now())
 	h["Cache-Control"] = noStore
 	if v.Action == engine.Delay {
 		service.Hold(w, v.Delay)
 		if err := v.Wait(r.Context()); err != nil {
-			problem{status: http.StatusServiceUnavailable, detail: "Given up while waiting for its turn."}.answer(w)
+			problem{status: http.StatusServiceUnavailable, detail: "Canceled while waiting for the delay."}.respond(w)
 			return
 		}
 	}
@@ -246,12 +246,12 @@ func (s *Server) answerProxy(w http.ResponseWriter, r *http.Request, a *asker, d
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	status := instead(w, v.Status, denied)
-	answerProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
+	status := replaceStatus(w, v.Status, denied)
+	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 
-// instead returns the status of a denial: the one that the proxy asks for, if any, with the true one in a header.
-func instead(w http.ResponseWriter, status, asked int) int {
+// replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a header.
+func replaceStatus(w http.ResponseWriter, status, asked int) int {
 	if asked == 0 {
 		return status
 	}
@@ -259,11 +259,11 @@ func instead(w http.ResponseWriter, status, asked int) int {
 	return asked
 }
 
-// warnOfConcurrency tells operators, for each set of rules once, which limits forward-auth leaves out.
+// warnOfConcurrency logs, once per rule set, the rules whose limits forward-auth ignores.
 func (s *Server) warnOfConcurrency() {
 	set := s.config.Engine.Rules()
-	before := s.warned.Load()
-	if set == before || !s.warned.CompareAndSwap(before, set) {
+	before := s.warnedRules.Load()
+	if set == before || !s.warnedRules.CompareAndSwap(before, set) {
 		return
 	}
 	var ids []string
@@ -274,7 +274,7 @@ func (s *Server) warnOfConcurrency() {
 	}
 	if len(ids) > 0 {
 		const most = 10
-		s.config.Logger.Warn("forward-auth does not hear when requests end, so it leaves concurrency limits out",
+		s.config.Logger.Warn("forward-auth does not learn when requests end, so it ignores concurrency limits",
 			"rules", ids[:min(len(ids), most)], "count", len(ids))
 	}
 }

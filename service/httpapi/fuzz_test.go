@@ -138,7 +138,7 @@ func slowRead(text string) (p plain, err error) {
 	return p, nil
 }
 
-// What the fast reader takes is what encoding/json takes, and it means the same.
+// The fast reader accepts and returns the same as encoding/json.
 func FuzzReadRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, ` { } `, `null`, `[]`, `{"ruleId":"a","client":{"userId":"u","clientIP":"192.0.2.1","apiKey":"k"},"attributes":{"path":"/a"},"cost":3}`,
@@ -150,15 +150,15 @@ func FuzzReadRequest(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c := &call{text: text}
+		c := &apiCall{text: text}
 		err := c.readOne()
 		want, wantErr := slowRead(text)
 		if err != nil {
 			var at *jsonError
-			if !errors.As(err, &at) || at.at < 0 || at.at > len(text) {
+			if !errors.As(err, &at) || at.pos < 0 || at.pos > len(text) {
 				t.Fatalf("%q: got %#v, want an error with a place in the text", text, err)
 			}
-			if line, column := place(text, at.at); line < 1 || column < 1 {
+			if line, column := position(text, at.pos); line < 1 || column < 1 {
 				t.Fatalf("%q: got %d:%d", text, line, column)
 			}
 			// encoding/json repairs what is not Unicode, and we refuse it.
@@ -171,7 +171,7 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatalf("%q: got %+v, want an error", text, c.requests[0])
 		}
 		q := &c.requests[0]
-		got := plain{q.rule, q.user, q.ip, q.key, q.cost, q.has&hasCost != 0, c.attributes[q.from:q.to]}
+		got := plain{q.rule, q.user, q.ip, q.key, q.cost, q.present&hasCost != 0, c.attributes[q.from:q.to]}
 		if len(got.attributes) == 0 {
 			got.attributes = nil
 		}
@@ -179,7 +179,7 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatalf("%q:\n got %+v\nwant %+v", text, got, want)
 		}
 		// A list of two of them is a batch of two.
-		b := &call{text: "[" + text + "," + text + "]"}
+		b := &apiCall{text: "[" + text + "," + text + "]"}
 		if err := b.readBatch(2); err != nil || len(b.requests) != 2 || b.requests[1].rule != q.rule {
 			t.Fatalf("%q twice: got %+v, %v", text, b.requests, err)
 		}
@@ -189,7 +189,7 @@ func FuzzReadRequest(f *testing.F) {
 	})
 }
 
-// What is told of times is what package time makes of them.
+// appendTime formats like package time.
 func FuzzAppendTime(f *testing.F) {
 	for _, ms := range []int64{0, 1, 999, 1767225600000, 253402300799999, -62135596800000, -1} {
 		f.Add(ms)
@@ -206,7 +206,7 @@ func FuzzAppendTime(f *testing.F) {
 	})
 }
 
-// What is written is read back the same by encoding/json.
+// encoding/json reads back the same string.
 func FuzzAppendString(f *testing.F) {
 	for _, seed := range []string{"", "a", "é\n\t\"\\</script>\x7f\x00", "\xff\xfe", "😀"} {
 		f.Add(seed)

@@ -7,79 +7,79 @@ import (
 	"unicode/utf8"
 )
 
-// A jsonError says what is wrong at a place of a text.
+// A jsonError describes a problem at a position in a text.
 type jsonError struct {
-	at   int // in bytes
-	what string
-	want string
+	pos     int // in bytes
+	problem string
+	want    string
 }
 
 func (e *jsonError) Error() string {
 	if e.want == "" {
-		return e.what
+		return e.problem
 	}
-	return e.what + ": want " + e.want
+	return e.problem + ": want " + e.want
 }
 
-// place returns the line and the column of a place, both from 1 on, the column in characters.
-func place(text string, at int) (line, column int) {
+// position returns the line and column of a position, both starting at 1, the column in characters.
+func position(text string, at int) (line, column int) {
 	before := text[:min(at, len(text))]
 	line = 1 + strings.Count(before, "\n")
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	return line, 1 + utf8.RuneCountInString(before)
 }
 
-// A jsonReader reads JSON (RFC 8259) of a shape that is known, piece by piece, and stops at the first that does not fit:
-// nothing is skipped, so nothing can be nested deeper than the shape is. What it returns are parts of the text, or copies
-// where the text is escaped.
+// A jsonReader reads JSON (RFC 8259) of a known shape, token by token, and stops at the first mismatch. It skips
+// nothing, so nothing can be nested deeper than the shape. Strings it returns are parts of the text, or copies if they
+// have escapes.
 type jsonReader struct {
 	text string
-	at   int
+	pos  int
 }
 
 func (r *jsonReader) space() {
-	for r.at < len(r.text) {
-		switch r.text[r.at] {
+	for r.pos < len(r.text) {
+		switch r.text[r.pos] {
 		case ' ', '\n', '\t', '\r':
-			r.at++
+			r.pos++
 		default:
 			return
 		}
 	}
 }
 
-// peek returns what comes next behind white space, 0 at the end.
+// peek returns the next byte after white space, 0 at the end.
 func (r *jsonReader) peek() byte {
 	r.space()
-	if r.at < len(r.text) {
-		return r.text[r.at]
+	if r.pos < len(r.text) {
+		return r.text[r.pos]
 	}
 	return 0
 }
 
-// take takes a character if it is next.
+// take consumes c if it is next.
 func (r *jsonReader) take(c byte) bool {
-	if r.peek() == c && r.at < len(r.text) {
-		r.at++
+	if r.peek() == c && r.pos < len(r.text) {
+		r.pos++
 		return true
 	}
 	return false
 }
 
-// null takes a null if it is next. A field that is null is as good as one that is not there.
+// null consumes a null if it is next. A null field counts as absent.
 func (r *jsonReader) null() bool {
-	if r.peek() == 'n' && strings.HasPrefix(r.text[r.at:], "null") {
-		r.at += len("null")
+	if r.peek() == 'n' && strings.HasPrefix(r.text[r.pos:], "null") {
+		r.pos += len("null")
 		return true
 	}
 	return false
 }
 
-// unexpected returns an error about what comes next.
+// unexpected returns an error about the next token.
 func (r *jsonReader) unexpected(want string) error {
 	c := r.peek()
-	if r.at >= len(r.text) {
-		return &jsonError{r.at, "the text ends here", want}
+	if r.pos >= len(r.text) {
+		return &jsonError{r.pos, "the text ends here", want}
 	}
 	what := "unexpected "
 	switch {
@@ -92,13 +92,13 @@ func (r *jsonReader) unexpected(want string) error {
 	case c == '-' || c >= '0' && c <= '9':
 		what += "number"
 	default:
-		char, _ := utf8.DecodeRuneInString(r.text[r.at:])
+		char, _ := utf8.DecodeRuneInString(r.text[r.pos:])
 		what += strconv.QuoteRune(char)
 	}
-	return &jsonError{r.at, what, want}
+	return &jsonError{r.pos, what, want}
 }
 
-// open takes the beginning of an object.
+// open consumes the beginning of an object.
 func (r *jsonReader) open(what string) error {
 	if !r.take('{') {
 		return r.unexpected(what)
@@ -106,7 +106,8 @@ func (r *jsonReader) open(what string) error {
 	return nil
 }
 
-// name returns the name of the next member of an object and where it stands, with its colon taken. It is false at the end.
+// name returns the name of the next member of an object and its position, and consumes its colon. more is false at the
+// end.
 func (r *jsonReader) name(first bool) (name string, at int, more bool, err error) {
 	switch {
 	case r.take('}'):
@@ -115,7 +116,7 @@ func (r *jsonReader) name(first bool) (name string, at int, more bool, err error
 		return "", 0, false, r.unexpected(`"," or "}"`)
 	}
 	r.space()
-	at = r.at
+	at = r.pos
 	if r.peek() != '"' {
 		return "", 0, false, r.unexpected("the name of a field in quotes")
 	}
@@ -130,7 +131,7 @@ func (r *jsonReader) name(first bool) (name string, at int, more bool, err error
 
 // end checks that nothing follows.
 func (r *jsonReader) end() error {
-	if r.peek(); r.at < len(r.text) {
+	if r.peek(); r.pos < len(r.text) {
 		return r.unexpected("nothing more")
 	}
 	return nil
@@ -141,7 +142,7 @@ func (r *jsonReader) str(want string) (string, error) {
 	if !r.take('"') {
 		return "", r.unexpected(want)
 	}
-	start, ascii := r.at, true
+	start, ascii := r.pos, true
 	for i := start; i < len(r.text); i++ {
 		switch c := r.text[i]; {
 		case c == '"':
@@ -149,7 +150,7 @@ func (r *jsonReader) str(want string) (string, error) {
 			if !ascii && !utf8.ValidString(s) {
 				return "", notUTF8(s, start)
 			}
-			r.at = i + 1
+			r.pos = i + 1
 			return s, nil
 		case c == '\\':
 			return r.escaped(start, i)
@@ -181,10 +182,10 @@ func (r *jsonReader) escaped(start, i int) (string, error) {
 		switch c := r.text[i]; {
 		case c == '"':
 			b = append(b, r.text[from:i]...)
-			if !utf8.Valid(b) { // escapes are, so it is the text
+			if !utf8.Valid(b) { // escapes are valid, so the text is not
 				return "", notUTF8(r.text[start:i], start)
 			}
-			r.at = i + 1
+			r.pos = i + 1
 			return string(b), nil
 		case c == '\\':
 			b = append(b, r.text[from:i]...)
@@ -202,7 +203,7 @@ func (r *jsonReader) escaped(start, i int) (string, error) {
 	return "", &jsonError{len(r.text), "the text ends within a string", `"`}
 }
 
-// escape appends what an escape at i means, and returns where it ends.
+// escape appends the character of the escape at i, and returns where the escape ends.
 func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 	if i+1 >= len(r.text) {
 		return dst, i, &jsonError{len(r.text), "the text ends within a string", `"`}
@@ -229,7 +230,7 @@ func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 		if !utf16.IsSurrogate(unit) {
 			return utf8.AppendRune(dst, unit), i, nil
 		}
-		// A character beyond 16 bits is written as two units.
+		// A character beyond 16 bits is written as two surrogates.
 		second, ok := r.unit(i)
 		char := utf16.DecodeRune(unit, second)
 		if !ok || char == utf8.RuneError {
@@ -241,10 +242,10 @@ func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 	}
 }
 
-// unitLength is how long \u0000 is.
+// unitLength is the length of \u0000.
 const unitLength = 6
 
-// unit returns the 16 bits that \u0000 at i means.
+// unit returns the UTF-16 code unit of the \u0000 escape at i.
 func (r *jsonReader) unit(i int) (rune, bool) {
 	if i+unitLength > len(r.text) || r.text[i] != '\\' || r.text[i+1] != 'u' {
 		return 0, false
@@ -256,25 +257,25 @@ func (r *jsonReader) unit(i int) (rune, bool) {
 // integer returns a number from 0 to most.
 func (r *jsonReader) integer(most int64) (int64, error) {
 	r.space()
-	start, n, digits := r.at, int64(0), 0
-	for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
-		digit := int64(r.text[r.at] - '0')
+	start, n, digits := r.pos, int64(0), 0
+	for r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9' {
+		digit := int64(r.text[r.pos] - '0')
 		if n > (most-digit)/10 {
-			return 0, &jsonError{start, "number too large", from0(most)}
+			return 0, &jsonError{start, "number too large", integerUpTo(most)}
 		}
 		n = 10*n + digit
 		digits++
-		r.at++
+		r.pos++
 	}
 	switch {
 	case digits == 0:
-		return 0, r.unexpected(from0(most))
+		return 0, r.unexpected(integerUpTo(most))
 	case digits > 1 && r.text[start] == '0':
-		return 0, &jsonError{start, "number that begins with 0", from0(most)}
-	case r.at < len(r.text) && (r.text[r.at] == '.' || r.text[r.at]|0x20 == 'e'):
-		return 0, &jsonError{start, "number that is no integer", from0(most)}
+		return 0, &jsonError{start, "number that begins with 0", integerUpTo(most)}
+	case r.pos < len(r.text) && (r.text[r.pos] == '.' || r.text[r.pos]|0x20 == 'e'):
+		return 0, &jsonError{start, "number that is no integer", integerUpTo(most)}
 	}
 	return n, nil
 }
 
-func from0(most int64) string { return "an integer from 0 to " + strconv.FormatInt(most, 10) }
+func integerUpTo(most int64) string { return "an integer from 0 to " + strconv.FormatInt(most, 10) }

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/service/httpapi"
 )
 
-// A place under a concurrency limit is free again if the caller has gone before he was told of it.
-func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
+// A concurrency slot is freed if the caller has gone before it got the response.
+func TestSlotsOfUndeliveredResponsesAreFreed(t *testing.T) {
 	const one = `{"ruleId":"jobs","client":{"userId":"kim"}}`
 	for path, body := range map[string]string{
 		"/v1/ratelimit":       one,
@@ -38,8 +38,8 @@ func TestPlacesThatNobodyHearsOfAreFreeAgain(t *testing.T) {
 	}
 }
 
-// Who ends what he sends looks like one who has gone, and still waits for the answer.
-func TestCallersThatHaveEndedWhatTheySendGetTheirAnswer(t *testing.T) {
+// A caller that closes its sending side looks gone, but still waits for the response.
+func TestHalfClosedCallersGetTheirResponse(t *testing.T) {
 	const one = `{"ruleId":"posts","client":{"userId":"kim"}}`
 	for path, body := range map[string]string{"/v1/ratelimit": one, "/v1/ratelimit:batch": "[" + one + "]"} {
 		a := newAPI(t, "rules: [{ id: posts, key: user, limits: 2/h }]", httpapi.Config{})

@@ -208,7 +208,7 @@ func hasType(value, want any) bool {
 	}
 }
 
-func TestEveryReferenceInTheDescriptionLeadsSomewhere(t *testing.T) {
+func TestOpenAPIReferencesResolve(t *testing.T) {
 	d := readSchema(t)
 	var walk func(node any, path string)
 	walk = func(node any, path string) {
@@ -232,7 +232,7 @@ func TestEveryReferenceInTheDescriptionLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestWhatIsDescribedIsThereAndWhatIsThereIsDescribed(t *testing.T) {
+func TestOpenAPIMatchesTheRoutes(t *testing.T) {
 	d := readSchema(t)
 	a := newAPI(t, "rules: []", httpapi.Config{})
 	described := d.follow(d.root["paths"])
@@ -262,7 +262,7 @@ func TestWhatIsDescribedIsThereAndWhatIsThereIsDescribed(t *testing.T) {
 }
 
 // The examples that readers copy must be taken.
-func TestTheExamplesOfTheDescriptionAreTaken(t *testing.T) {
+func TestOpenAPIExamplesAreAccepted(t *testing.T) {
 	d := readSchema(t)
 	a := newAPI(t, "rules: [{ id: search-per-user, key: user, limits: 5/h }]", httpapi.Config{})
 	examples := d.at("#/paths/~1v1~1ratelimit/post/requestBody/content/application~1json/examples").(map[string]any)

@@ -14,24 +14,24 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// A problem is what is wrong with a call (RFC 9457).
+// A problem describes a failed call (RFC 9457).
 type problem struct {
 	status       int
 	detail       string
-	line, column int // in the body; 0 if that is not the place
+	line, column int // in the body; 0 if the problem is elsewhere
 }
 
-// answer sends the problem.
-func (p problem) answer(w http.ResponseWriter) {
-	answerProblem(w, p.status, append(p.append(nil), '\n'))
+// respond sends the problem.
+func (p problem) respond(w http.ResponseWriter) {
+	respondProblem(w, p.status, append(p.append(nil), '\n'))
 }
 
-func answerProblem(w http.ResponseWriter, status int, text []byte) {
+func respondProblem(w http.ResponseWriter, status int, text []byte) {
 	h := w.Header()
 	h["Content-Type"] = problemType
 	h["Cache-Control"] = noStore
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a caller that is gone has no use for it
+	_, _ = w.Write(text) // an error means that the caller has gone
 }
 
 // append appends the problem as JSON.
@@ -51,18 +51,18 @@ func (p *problem) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// badBody returns the problem of a body that cannot be read.
+// badBody returns the problem of a body that cannot be parsed.
 func badBody(text string, err error) problem {
 	p := problem{status: http.StatusBadRequest, detail: err.Error()}
 	var at *jsonError
 	if errors.As(err, &at) {
-		p.line, p.column = place(text, at.at)
+		p.line, p.column = position(text, at.pos)
 		p.detail = fmt.Sprintf("%d:%d: %s", p.line, p.column, at.Error())
 	}
 	return p
 }
 
-// problemOf returns the problem of a decision that could not be made.
+// problemOf returns the problem of a failed decision, and whether it is a fault to be logged.
 func problemOf(err error) (p problem, fault bool) {
 	var input *headgate.InputError
 	switch {
@@ -71,18 +71,18 @@ func problemOf(err error) (p problem, fault bool) {
 	case errors.As(err, &input):
 		return problem{status: http.StatusBadRequest, detail: strings.TrimPrefix(err.Error(), input.Err.Error()+": ")}, false
 	case errors.Is(err, engine.ErrLease):
-		return problem{status: http.StatusBadRequest, detail: "no such lease: want the leaseId of a decision"}, false
+		return problem{status: http.StatusBadRequest, detail: "invalid lease: want the leaseId of a decision"}, false
 	default:
 		return problem{status: http.StatusInternalServerError, detail: "The decision could not be made."}, true
 	}
 }
 
-// appendString appends a string of JSON. What is not UTF-8 becomes a replacement character.
+// appendString appends a JSON string. Invalid UTF-8 becomes a replacement character.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			text, err := json.Marshal(s)
-			if err != nil { // a string always can be
+			if err != nil { // strings can always be encoded
 				panic(err)
 			}
 			return append(dst, text...)
@@ -93,11 +93,11 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// quiet lets one thing be said in a while.
-type quiet struct{ last atomic.Int64 }
+// logLimit limits how often a message is logged.
+type logLimit struct{ lastLogged atomic.Int64 }
 
-// now tells whether it is time to say it again.
-func (q *quiet) now(at time.Time, every time.Duration) bool {
-	now, before := at.UnixNano(), q.last.Load()
-	return (before == 0 || now-before >= int64(every) || now < before) && q.last.CompareAndSwap(before, now)
+// allow reports whether the message may be logged again.
+func (q *logLimit) allow(at time.Time, every time.Duration) bool {
+	now, before := at.UnixNano(), q.lastLogged.Load()
+	return (before == 0 || now-before >= int64(every) || now < before) && q.lastLogged.CompareAndSwap(before, now)
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A request is a decision that is asked for.
+// A request is one requested decision.
 type request struct {
 	rule, user, ip, key string
 	cost                int64
-	has                 fields
-	from, to            int32 // its attributes are so many of call.attributes
+	present             fieldSet
+	from, to            int32 // index range of its attributes in call.attributes
 }
 
-// An attribute is one that a caller gives.
+// An attribute is a client attribute that a caller sends.
 type attribute struct{ name, value string }
 
-// fields are which of them were given.
-type fields uint8
+// fieldSet is the set of fields that a request has.
+type fieldSet uint8
 
 const (
-	hasRule fields = 1 << iota
+	hasRule fieldSet = 1 << iota
 	hasClient
 	hasAttributes
 	hasCost
@@ -31,11 +31,11 @@ const (
 	hasKey
 )
 
-// give notes that a field is given, and tells whether that is news.
-func (f *fields) give(which fields) bool {
-	news := *f&which == 0
+// add adds a field and reports whether it is new.
+func (f *fieldSet) add(which fieldSet) bool {
+	added := *f&which == 0
 	*f |= which
-	return news
+	return added
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 )
 
 // readRequest reads one request.
-func (c *call) readRequest(r *jsonReader, q *request) error {
+func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 	if err := r.open(requestShape); err != nil {
 		return err
 	}
@@ -58,21 +58,21 @@ func (c *call) readRequest(r *jsonReader, q *request) error {
 		if !more {
 			break
 		}
-		var news bool
+		var added bool
 		switch name {
 		case "ruleId":
-			news = q.has.give(hasRule)
+			added = q.present.add(hasRule)
 			q.rule, err = optional(r, "the id of a rule in quotes")
 		case "client":
-			news = q.has.give(hasClient)
+			added = q.present.add(hasClient)
 			err = q.readClient(r)
 		case "attributes":
-			news = q.has.give(hasAttributes)
+			added = q.present.add(hasAttributes)
 			err = c.readAttributes(r, q)
 		case "cost":
-			news = q.has.give(hasCost)
+			added = q.present.add(hasCost)
 			if r.null() {
-				q.has &^= hasCost
+				q.present &^= hasCost
 				break
 			}
 			q.cost, err = r.integer(headgate.MaxCount)
@@ -82,8 +82,8 @@ func (c *call) readRequest(r *jsonReader, q *request) error {
 		if err != nil {
 			return err
 		}
-		if !news {
-			return twice(name, at)
+		if !added {
+			return repeated(name, at)
 		}
 	}
 	q.to = int32(len(c.attributes))
@@ -98,7 +98,7 @@ func optional(r *jsonReader, want string) (string, error) {
 	return r.str(want)
 }
 
-func twice(name string, at int) error {
+func repeated(name string, at int) error {
 	return &jsonError{at, "field " + strconv.Quote(name) + " is given twice", "it once"}
 }
 
@@ -114,7 +114,7 @@ func (q *request) readClient(r *jsonReader) error {
 		if err != nil || !more {
 			return err
 		}
-		var which fields
+		var which fieldSet
 		var into *string
 		switch name {
 		case "userId":
@@ -126,8 +126,8 @@ func (q *request) readClient(r *jsonReader) error {
 		default:
 			return &jsonError{at, "unknown field " + strconv.Quote(name), "userId, clientIP or apiKey"}
 		}
-		if !q.has.give(which) {
-			return twice(name, at)
+		if !q.present.add(which) {
+			return repeated(name, at)
 		}
 		if *into, err = optional(r, "a string"); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (q *request) readClient(r *jsonReader) error {
 	}
 }
 
-func (c *call) readAttributes(r *jsonReader, q *request) error {
+func (c *apiCall) readAttributes(r *jsonReader, q *request) error {
 	if r.null() {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (c *call) readAttributes(r *jsonReader, q *request) error {
 		}
 		for i := range given {
 			if given[i].name == name {
-				return twice(name, at)
+				return repeated(name, at)
 			}
 		}
 		value, err := optional(r, "a string")
@@ -165,7 +165,7 @@ func (c *call) readAttributes(r *jsonReader, q *request) error {
 }
 
 // readOne reads the body of a single decision.
-func (c *call) readOne() error {
+func (c *apiCall) readOne() error {
 	r := jsonReader{text: c.text}
 	c.requests = append(c.requests[:0], request{})
 	if err := c.readRequest(&r, &c.requests[0]); err != nil {
@@ -175,7 +175,7 @@ func (c *call) readOne() error {
 }
 
 // readBatch reads the body of a batch.
-func (c *call) readBatch(most int) error {
+func (c *apiCall) readBatch(most int) error {
 	r := jsonReader{text: c.text}
 	if !r.take('[') {
 		return r.unexpected("an array, each element " + requestShape)
@@ -186,7 +186,7 @@ func (c *call) readBatch(most int) error {
 			return r.unexpected(`"," or "]"`)
 		}
 		if len(c.requests) == most {
-			return &jsonError{r.at, "too many decisions in one batch", "at most " + strconv.Itoa(most)}
+			return &jsonError{r.pos, "too many decisions in one batch", "at most " + strconv.Itoa(most)}
 		}
 		c.requests = append(c.requests, request{})
 		if err := c.readRequest(&r, &c.requests[len(c.requests)-1]); err != nil {
@@ -196,8 +196,8 @@ func (c *call) readBatch(most int) error {
 	return r.end()
 }
 
-// readRelease reads the body that ends a lease.
-func (c *call) readRelease() (lease string, err error) {
+// readRelease reads the body of a release.
+func (c *apiCall) readRelease() (lease string, err error) {
 	const shape = `an object such as {"leaseId":"..."}`
 	r := jsonReader{text: c.text}
 	if err := r.open(shape); err != nil {
@@ -214,13 +214,13 @@ func (c *call) readRelease() (lease string, err error) {
 				return "", err
 			}
 			if !given {
-				return "", &jsonError{r.at, "no leaseId", shape}
+				return "", &jsonError{r.pos, "no leaseId", shape}
 			}
 			return lease, nil
 		case name != "leaseId":
 			return "", &jsonError{at, "unknown field " + strconv.Quote(name), "leaseId"}
 		case given:
-			return "", twice(name, at)
+			return "", repeated(name, at)
 		}
 		given = true
 		if lease, err = r.str("the leaseId of a decision in quotes"); err != nil {

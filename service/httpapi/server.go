@@ -16,124 +16,125 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// A Server answers calls. It is an http.Handler, and safe for concurrent use.
+// A Server serves the API. It is an http.Handler, and safe for concurrent use.
 type Server struct {
-	config   Config
-	tokens   service.Tokens
-	calls    sync.Pool // of *call
-	askers   sync.Pool // of *asker
-	buffered atomic.Int64
-	faults   quiet // by which not every one of them is logged
-	strange  quiet
-	warned   atomic.Pointer[rules.Set] // those whose concurrency limits were told of
+	config        Config
+	tokens        service.Tokens
+	calls         sync.Pool // of *call
+	decisions     sync.Pool // of *asker
+	buffered      atomic.Int64
+	faults        logLimit // limits the log lines about faults
+	proxyWarnings logLimit
+	warnedRules   atomic.Pointer[rules.Set] // the rule set whose concurrency limits were logged
 }
 
 var _ http.Handler = (*Server)(nil)
 
 // New returns a Server. The error says what is wrong with the Config.
 func New(c Config) (*Server, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{config: c, tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins}}
 	if err := s.tokens.Validate(); err != nil {
 		return nil, err
 	}
-	s.calls.New = func() any { return new(call) }
-	s.askers.New = func() any { return &asker{given: make(map[string]string)} }
+	s.calls.New = func() any { return new(apiCall) }
+	s.decisions.New = func() any { return &decision{attributeMap: make(map[string]string)} }
 	return s, nil
 }
 
-// A call is what one call needs. It is used again for others.
-type call struct {
-	body       []byte // as it is read
-	text       string // of the body
+// An apiCall holds the memory for one call. It is reused.
+type apiCall struct {
+	body       []byte // the raw body
+	text       string // body as a string
 	requests   []request
 	attributes []attribute // of all requests
 	out        []byte
-	reserved   int64 // of Config.MaxBuffered
+	reserved   int64 // bytes reserved of Config.MaxBuffered
 }
 
-// An asker is what one decision needs. It is used again for others.
-type asker struct {
-	who     identity.Attributes
-	verdict engine.Verdict
-	given   map[string]string
-	fields  []httplimit.Field
-	original
+// A decision holds the memory for one decision. It is reused.
+type decision struct {
+	attributes   identity.Attributes
+	verdict      engine.Verdict
+	attributeMap map[string]string
+	fields       []httplimit.Field
+	originalRequest
 }
 
-// keepBytes and keepCount are how large buffers may be to be kept for the next call.
+// keepBytes and keepCount bound the buffers that are kept for the next call.
 const (
-	keepBytes = 256 << 10
-	keepCount = 4 << 10
+	maxPooledBytes    = 256 << 10
+	maxPooledElements = 4 << 10
 )
 
-func (s *Server) release(c *call) {
+func (s *Server) releaseCall(c *apiCall) {
 	s.buffered.Add(-c.reserved)
 	clear(c.requests)
 	clear(c.attributes)
 	c.text, c.reserved = "", 0
 	c.requests, c.attributes = c.requests[:0], c.attributes[:0]
-	if cap(c.body) > keepBytes || cap(c.out) > keepBytes || cap(c.requests) > keepCount || cap(c.attributes) > keepCount {
+	if cap(c.body) > maxPooledBytes || cap(c.out) > maxPooledBytes || cap(c.requests) > maxPooledElements || cap(c.attributes) > maxPooledElements {
 		return
 	}
 	s.calls.Put(c)
 }
 
-// forget lets an asker be used for others. It keeps nothing of what this one was about.
-func (s *Server) forget(a *asker) {
-	a.who.Reset()
-	clear(a.given)
+// releaseDecision clears an asker and returns it to the pool.
+func (s *Server) releaseDecision(a *decision) {
+	a.attributes.Reset()
+	clear(a.attributeMap)
 	clear(a.fields)
-	a.original = original{}
-	s.askers.Put(a)
+	a.originalRequest = originalRequest{}
+	s.decisions.Put(a)
 }
 
-// ForwardAuthPath is where proxies ask about the requests of their clients. These calls carry the clients' headers, such
-// as Origin, and with some proxies their Host.
+// ForwardAuthPath serves proxies. These calls carry the headers of the proxy's clients, such as Origin, and with some
+// proxies their Host.
 const ForwardAuthPath = "/v1/forward-auth"
 
-// A route is what is served at a path.
+// A route is the handler of a path.
 type route struct {
-	method string
-	open   bool // no token is asked for, or it asks itself
-	serve  func(*Server, http.ResponseWriter, *http.Request)
+	method  string
+	noToken bool // needs no token, or checks it itself
+	serve   func(*Server, http.ResponseWriter, *http.Request)
 }
 
 var routes = map[string]route{
 	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).single},
 	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).batch},
 	"/v1/ratelimit:release": {method: http.MethodPost, serve: (*Server).releaseLease},
-	ForwardAuthPath:         {open: true, serve: (*Server).forwardAuth},
-	"/openapi.json":         {method: http.MethodGet, open: true, serve: (*Server).openAPI},
+	ForwardAuthPath:         {noToken: true, serve: (*Server).forwardAuth},
+	"/openapi.json":         {method: http.MethodGet, noToken: true, serve: (*Server).openAPI},
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to, ours := routes[r.URL.Path]
+	route, found := routes[r.URL.Path]
 	switch {
-	case !ours:
+	case !found:
 		if also := s.config.Also[r.URL.Path]; also != nil {
 			also.ServeHTTP(w, r)
 			return
 		}
-		problem{status: http.StatusNotFound, detail: "There is nothing at " + strconv.Quote(short(r.URL.Path)) + "; see /openapi.json."}.answer(w)
-	case to.method != "" && r.Method != to.method && (to.method != http.MethodGet || r.Method != http.MethodHead):
-		w.Header().Set("Allow", to.method)
-		problem{status: http.StatusMethodNotAllowed, detail: "Use " + to.method + "."}.answer(w)
-	case !to.open && s.config.Token != nil:
+		detail := "There is nothing at " + strconv.Quote(truncate(r.URL.Path)) + "; see /openapi.json."
+		problem{status: http.StatusNotFound, detail: detail}.respond(w)
+	case route.method != "" && r.Method != route.method && (route.method != http.MethodGet || r.Method != http.MethodHead):
+		w.Header().Set("Allow", route.method)
+		problem{status: http.StatusMethodNotAllowed, detail: "Use " + route.method + "."}.respond(w)
+	case !route.noToken && s.config.Token != nil:
 		if err := login(&s.tokens, r, r.Header.Get("Authorization")); err != nil {
 			unauthorized(w, err)
 			return
 		}
-		to.serve(s, w, r)
+		route.serve(s, w, r)
 	default:
-		to.serve(s, w, r)
+		route.serve(s, w, r)
 	}
 }
 
-// short returns a text as far as it is fit to be repeated.
-func short(text string) string {
+// truncate returns a text truncated for messages.
+func truncate(text string) string {
 	const most = 100
 	if len(text) > most {
 		return text[:most] + "..."
@@ -141,7 +142,7 @@ func short(text string) string {
 	return text
 }
 
-// RequireToken returns a handler that asks for a token before next answers.
+// RequireToken returns a handler that checks the token before it calls next.
 func RequireToken(t *service.Tokens, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := login(t, r, r.Header.Get("Authorization")); err != nil {
@@ -158,52 +159,52 @@ func login(t *service.Tokens, r *http.Request, authorization string) error {
 	return t.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
 }
 
-// unauthorized answers a call whose token was refused with err.
+// unauthorized responds to a call whose token was refused with err.
 func unauthorized(w http.ResponseWriter, err error) {
 	var tooMany *service.TooManyLoginsError
 	if errors.As(err, &tooMany) {
 		w.Header().Set("Retry-After", strconv.FormatInt(tooMany.Seconds(), 10))
-		problem{status: http.StatusTooManyRequests, detail: "Too many wrong tokens from this address."}.answer(w)
+		problem{status: http.StatusTooManyRequests, detail: "Too many wrong tokens from this address."}.respond(w)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	problem{
 		status: http.StatusUnauthorized,
-		detail: "Show the token of the decision service: Authorization: Bearer TOKEN.",
-	}.answer(w)
+		detail: "Missing or wrong token of the decision service: want Authorization: Bearer TOKEN.",
+	}.respond(w)
 }
 
-// read reads the body of a call, or answers what is wrong with it.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, c *call) bool {
+// readBody reads the body of a call. If it returns false, it has written the response.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bool {
 	most := int64(s.config.MaxBody)
 	size := r.ContentLength
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case encoding != "" && encoding != "identity":
-		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.answer(w)
+		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.respond(w)
 		return false
-	case !takesType(r.Header.Get("Content-Type")):
-		problem{status: http.StatusUnsupportedMediaType, detail: "Send JSON, with Content-Type application/json or none."}.answer(w)
+	case !acceptsType(r.Header.Get("Content-Type")):
+		problem{status: http.StatusUnsupportedMediaType, detail: "Send JSON, with Content-Type application/json or none."}.respond(w)
 		return false
 	case size > most:
-		tooLarge(w, most)
+		respondTooLarge(w, most)
 		return false
 	case size < 0:
-		size = most // it is not said
+		size = most // unknown
 	}
 	if size > smallBody {
 		if s.buffered.Add(size) > s.config.MaxBuffered {
 			s.buffered.Add(-size)
 			w.Header().Set("Retry-After", "1")
-			problem{status: http.StatusServiceUnavailable, detail: "Too many large calls at once."}.answer(w)
+			problem{status: http.StatusServiceUnavailable, detail: "Too many large calls at once."}.respond(w)
 			return false
 		}
 		c.reserved = size
 	}
-	if err := c.fill(r.Body, most); err != nil {
+	if err := c.readBody(r.Body, most); err != nil {
 		if errors.Is(err, errTooLarge) {
-			tooLarge(w, most)
+			respondTooLarge(w, most)
 		} else {
-			problem{status: http.StatusBadRequest, detail: "The body did not arrive: " + short(err.Error()) + "."}.answer(w)
+			problem{status: http.StatusBadRequest, detail: "The body could not be read: " + truncate(err.Error()) + "."}.respond(w)
 		}
 		return false
 	}
@@ -211,19 +212,19 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, c *call) bool {
 	return true
 }
 
-// takesType reports whether a body with this Content-Type can be JSON.
-func takesType(header string) bool {
+// acceptsType reports whether a body with this Content-Type can be JSON.
+func acceptsType(header string) bool {
 	t := bodytype.Of(header)
 	return t == bodytype.JSON || t == bodytype.Unset
 }
 
-// smallBody is a body that is too short to matter.
+// smallBody is the size up to which bodies are not counted.
 const smallBody = 4 << 10
 
 var errTooLarge = errors.New("httpapi: the body is too large")
 
-// fill reads a body of at most so many bytes.
-func (c *call) fill(body io.Reader, most int64) error {
+// readBody reads a body of at most so many bytes.
+func (c *apiCall) readBody(body io.Reader, most int64) error {
 	if c.body == nil {
 		c.body = make([]byte, 0, 1<<10)
 	}
@@ -246,9 +247,9 @@ func (c *call) fill(body io.Reader, most int64) error {
 	}
 }
 
-func tooLarge(w http.ResponseWriter, most int64) {
-	w.Header().Set("Connection", "close") // rather than read what is left of it
+func respondTooLarge(w http.ResponseWriter, most int64) {
+	w.Header().Set("Connection", "close") // instead of reading the rest of the body
 	problem{
-		status: http.StatusRequestEntityTooLarge, detail: "The body may have " + strconv.FormatInt(most, 10) + " bytes.",
-	}.answer(w)
+		status: http.StatusRequestEntityTooLarge, detail: "The body is longer than " + strconv.FormatInt(most, 10) + " bytes.",
+	}.respond(w)
 }

@@ -15,35 +15,35 @@ import (
 
 const usual = `{"ruleId":"per-user","client":{"userId":"alice","clientIP":"192.0.2.1"},"attributes":{"path":"/search"},"cost":1}`
 
-// An ear is a ResponseWriter that hears and forgets.
-type ear struct {
+// A discardWriter is a ResponseWriter that drops the body.
+type discardWriter struct {
 	header http.Header
 	status int
 	bytes  int
 }
 
-func (e *ear) Header() http.Header { return e.header }
-func (e *ear) WriteHeader(s int)   { e.status = s }
+func (e *discardWriter) Header() http.Header { return e.header }
+func (e *discardWriter) WriteHeader(s int)   { e.status = s }
 
-func (e *ear) Write(b []byte) (int, error) {
+func (e *discardWriter) Write(b []byte) (int, error) {
 	e.bytes += len(b)
 	return len(b), nil
 }
 
-// A again is a body that can be read again.
-type again struct{ strings.Reader }
+// A rereadable is a body that can be read again.
+type rereadable struct{ strings.Reader }
 
-func (*again) Close() error { return nil }
+func (*rereadable) Close() error { return nil }
 
-// caller returns a function that makes the same call again and again, itself without allocations.
+// caller returns a function that makes the same call repeatedly, without allocations.
 func caller(h http.Handler, method, path, body string, header http.Header) func() int {
 	r := &http.Request{
 		Method: method, URL: &url.URL{Path: path}, Header: header, ContentLength: int64(len(body)), RemoteAddr: "127.0.0.1:5000",
 		Host: "127.0.0.1",
 	}
-	from := &again{}
+	from := &rereadable{}
 	r.Body = from
-	w := &ear{header: make(http.Header)}
+	w := &discardWriter{header: make(http.Header)}
 	return func() int {
 		from.Reset(body)
 		clear(w.header)
