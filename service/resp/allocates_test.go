@@ -13,15 +13,15 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A sink is a connection whose answers nobody reads.
+// A sink is a connection that discards replies.
 type sink struct{ net.Conn }
 
 func (sink) Write(b []byte) (int, error)      { return len(b), nil }
 func (sink) SetWriteDeadline(time.Time) error { return nil }
 func (sink) Read([]byte) (int, error)         { return 0, io.EOF }
 
-// readyConn returns a connection of a server that counts in memory, and a desk.
-func readyConn(t testing.TB, bind bool) (*conn, *desk) {
+// readyConn returns a connection of a server that counts in memory, and a workspace.
+func readyConn(t testing.TB, bind bool) (*conn, *workspace) {
 	t.Helper()
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -47,8 +47,8 @@ func readyConn(t testing.TB, bind bool) (*conn, *desk) {
 		t.Fatal(err)
 	}
 	c := &conn{server: s, net: sink{}}
-	c.begin(s)
-	d, _ := c.sit()
+	c.reset(s)
+	d, _ := c.acquireWorkspace()
 	return c, d
 }
 
@@ -65,7 +65,7 @@ func TestDecisionsInMemoryAllocateNothing(t *testing.T) {
 		for name, one := range hotCommands {
 			text := strings.Repeat(one, 16)
 			got := testing.AllocsPerRun(100, func() {
-				if err := c.answer(d, copy(d.in, text)); err != nil {
+				if err := c.executeAll(d, copy(d.in, text)); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -84,7 +84,7 @@ func BenchmarkAnswer(b *testing.B) {
 			text := strings.Repeat(one, batch)
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += batch {
-				if err := c.answer(d, copy(d.in, text)); err != nil {
+				if err := c.executeAll(d, copy(d.in, text)); err != nil {
 					b.Fatal(err)
 				}
 			}

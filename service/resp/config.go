@@ -12,70 +12,69 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// Config is what a Server is made of. Engine and Store must be given.
+// Config configures a Server. Engine and Store are required.
 type Config struct {
-	// Engine decides HG.TAKE and its like.
+	// Engine decides HG.TAKE and HG.PEEK.
 	Engine *engine.Engine
-	// Store counts what CL.THROTTLE takes. It is the engine's store, or one of its kind: if it is an engine.Borrower, all
-	// decisions are taken to be made in this process at once.
+	// Store counts for CL.THROTTLE. It is the engine's store, or one of its kind: if it is an engine.Borrower, all
+	// decisions are assumed to be made in this process without waiting.
 	Store headgate.Limiter
-	// Bind makes a limit of Store ready, if it can: memstore's Bind. Default is to name the limit with every check.
+	// Bind prepares a limit of Store, as memstore's Bind does. Default is to pass the limit with every check.
 	Bind func(headgate.Limit) (Bound, error)
-	// OnFailure says what CL.THROTTLE answers when Store fails: Open lets pass, Closed does not. Local is for a guard around
-	// Store; what it cannot decide passes. Default Open.
+	// OnFailure decides CL.THROTTLE when Store fails: Open allows, Closed denies. Local is for a guard around Store;
+	// requests that it cannot decide are allowed. Default Open.
 	OnFailure headgate.Policy
-	// Token is what clients must show with AUTH or HELLO. Default none: everybody may ask.
+	// Token is required from clients with AUTH or HELLO. Default none: every client is accepted.
 	Token *service.Token
-	// AdminToken is good for everything that Token is good for. Without any of them nobody may reset. Default none.
+	// AdminToken is accepted wherever Token is. Without either token, resets are refused. Default none.
 	AdminToken *service.Token
-	// Logins counts wrong tokens. It must be given with a Token or AdminToken.
+	// Logins counts wrong tokens. Required with a Token or AdminToken.
 	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *service.TLS
-	// Identity gives what callers say of their clients the form that rules compare. Default identity.New's without settings.
+	// Identity normalizes the client attributes that callers send. Default one of the zero identity.Config.
 	Identity *identity.Identifier
-	// Limits bound what clients can hold.
+	// Limits bound the resources that clients can hold.
 	Limits Limits
-	// Conns bounds the connections of one address and the file descriptors. Default a quarter of Limits.Conns for an
-	// address, but at least 64, and any number of descriptors.
+	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of Limits.Conns per
+	// address, but at least 64, and no bound on descriptors.
 	Conns service.ConnLimits
-	// Version is what INFO says of the program. Default "dev".
+	// Version is the program's version in INFO. Default "dev".
 	Version string
-	// Logger hears of faults, and of certificates. Default slog's.
+	// Logger logs faults and certificate loads. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// A Bound is a limit of a store, made ready. It reads the key only until it returns.
+// A Bound is a prepared limit of a store. It does not keep the key after it returns.
 type Bound interface {
 	Take(key string, n int64) (headgate.Decision, error)
 }
 
-// Limits bound what clients can hold. Zero fields have the defaults.
+// Limits bound the resources that clients can hold. Zero fields have the defaults.
 type Limits struct {
-	// Conns is how many connections there may be; more are told so and closed. Default 10,000.
+	// Conns bounds the connections; more get an error and are closed. Default 10,000.
 	Conns int
-	// Inline is how long a command may be that is sent as a line, in bytes. Default 4 KiB.
+	// Inline bounds a command that is sent as a line, in bytes. Default 4 KiB.
 	Inline int
-	// Args is of how many arguments a command may consist. Default 256.
+	// Args bounds the arguments of a command. Default 256.
 	Args int
-	// Bulk is how long an argument may be, in bytes. Default 16 KiB.
+	// Bulk bounds an argument, in bytes. Default 16 KiB.
 	Bulk int
-	// Command is how long a command may be in all, in bytes. Default 64 KiB.
+	// Command bounds a whole command, in bytes. Default 64 KiB.
 	Command int
-	// Held is how much all connections together may have sent of commands that are not whole or wait for EXEC, in bytes, not counting the
-	// first 4 KiB of each. Default 64 MiB.
+	// Held bounds the bytes of incomplete commands and of commands that wait for EXEC, of all connections together, not
+	// counting the first 4 KiB of each. Default 64 MiB.
 	Held int
-	// InFlight is how many decisions may be in flight at once if they are made behind a network, of all connections. More
-	// wait. Default 4096.
+	// InFlight bounds the concurrent decisions of all connections with a remote store. More wait. Default 4096.
 	InFlight int
-	// DecideTimeout is how long decisions behind a network may take, the waiting for InFlight included. Default 1s.
+	// DecideTimeout bounds a decision with a remote store, including the wait for InFlight. Default 1s.
 	DecideTimeout time.Duration
-	// CommandTimeout is how long a command may take to come, from its first byte on; the first one from the connection on.
-	// Default 10s.
+	// CommandTimeout bounds the time to receive a command, from its first byte; for the first command from the
+	// connection on. Default 10s.
 	CommandTimeout time.Duration
-	// IdleTimeout is how long a connection may be silent between commands. Default 10m. Below zero it may forever.
+	// IdleTimeout bounds the silence between commands. Default 10m. Negative for no bound.
 	IdleTimeout time.Duration
-	// WriteTimeout is how long a client may leave its answers unread once there is no room for more. Default 10s.
+	// WriteTimeout bounds how long a client may leave its replies unread once the buffers are full. Default 10s.
 	WriteTimeout time.Duration
 }
 
@@ -84,7 +83,7 @@ var (
 	errNoStore  = errors.New("resp: no Store: want a Limiter for CL.THROTTLE")
 )
 
-func (c *Config) fill() error {
+func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}
@@ -107,14 +106,14 @@ func (c *Config) fill() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return c.Limits.fill()
+	return c.Limits.validate()
 }
 
-func (l *Limits) fill() error {
+func (l *Limits) validate() error {
 	for _, n := range []struct {
-		name      string
-		value     *int
-		or, least int
+		name     string
+		value    *int
+		def, min int
 	}{
 		{"Conns", &l.Conns, 10_000, 1},
 		{"Inline", &l.Inline, 4 << 10, 64},
@@ -125,16 +124,16 @@ func (l *Limits) fill() error {
 		{"InFlight", &l.InFlight, 4096, 1},
 	} {
 		if *n.value == 0 {
-			*n.value = n.or
+			*n.value = n.def
 		}
-		if *n.value < n.least || *n.value > maxLimit {
-			return fmt.Errorf("resp: Limits.%s %d: want %d to %d, or 0 for %d", n.name, *n.value, n.least, maxLimit, n.or)
+		if *n.value < n.min || *n.value > maxLimit {
+			return fmt.Errorf("resp: Limits.%s %d: want %d to %d, or 0 for %d", n.name, *n.value, n.min, maxLimit, n.def)
 		}
 	}
 	for _, n := range []struct {
 		name  string
 		value *time.Duration
-		or    time.Duration
+		def   time.Duration
 	}{
 		{"DecideTimeout", &l.DecideTimeout, time.Second},
 		{"CommandTimeout", &l.CommandTimeout, 10 * time.Second},
@@ -142,10 +141,10 @@ func (l *Limits) fill() error {
 		{"WriteTimeout", &l.WriteTimeout, 10 * time.Second},
 	} {
 		if *n.value == 0 {
-			*n.value = n.or
+			*n.value = n.def
 		}
 		if forever := n.value == &l.IdleTimeout; *n.value < 0 && !forever {
-			return fmt.Errorf("resp: Limits.%s %v: want more than 0, or 0 for %v", n.name, *n.value, n.or)
+			return fmt.Errorf("resp: Limits.%s %v: want more than 0, or 0 for %v", n.name, *n.value, n.def)
 		}
 	}
 	if l.Inline > l.Command || l.Bulk > l.Command {

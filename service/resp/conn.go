@@ -12,134 +12,134 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// A conn is a connection. Its goroutine alone reads and writes it.
+// A conn is a client connection. Only its own goroutine reads and writes it.
 type conn struct {
 	session
-	server  *Server
-	net     net.Conn
-	id      int64
-	rest    []byte // what has come of a command that is not whole
-	counted int64  // how much of rest is part of Server.held
-	closing bool
-	turns   int
+	server       *Server
+	net          net.Conn
+	id           int64
+	partial      []byte // received bytes of an incomplete command
+	countedBytes int64  // bytes of partial that are part of Server.held
+	closing      bool
+	earlyReads   int
 
-	transaction *transaction     // between MULTI and EXEC, else nil
-	err         error            // that of writing
-	raw         func([]byte) int // writes what can be written at once, if that is possible
+	transaction *transaction     // not nil between MULTI and EXEC
+	err         error            // the first write error
+	tryWrite    func([]byte) int // writes as much as is possible without blocking; nil if unsupported
 
-	// For the caretaker, in ticks.
-	active  atomic.Int64 // when a command came last
-	begun   atomic.Int64 // when the command began that is not whole; 0 if there is none
-	expired atomic.Bool
-	probing atomic.Bool // it can be woken to look whether the client has ended
-	probed  atomic.Bool // it was
+	// For Server.expireConns, in ticks.
+	lastActive   atomic.Int64 // when the last command came
+	commandStart atomic.Int64 // when the incomplete command began; 0 if there is none
+	expired      atomic.Bool
+	probing      atomic.Bool // it may be woken to detect that the client has closed
+	probed       atomic.Bool // it was woken for that
 }
 
-// A desk is what it takes to serve a connection while there is something to do. A connection that waits has none.
-type desk struct {
-	in    []byte
-	args  [][]byte
-	clerk clerk
-	jobs  jobs
+// A workspace holds the buffers to serve a connection while it has work. A waiting connection has none.
+type workspace struct {
+	in       []byte
+	args     [][]byte
+	executor executor
+	pipeline pipeline
 }
 
 const (
-	smallDesk = 16 << 10
-	// flushAt is how much is answered before it is sent although more could be.
+	smallWorkspace = 16 << 10
+	// flushAt is the size of buffered replies at which they are sent before all commands are executed.
 	flushAt = 16 << 10
-	// keptOut is how large a buffer for answers may be that is kept for others.
-	keptOut = 2 * flushAt
-	// keptRest is how large a buffer of a connection may be that is kept while it waits.
-	keptRest = 4 << 10
-	// lingering is how long who sent garbage has to read why it is closed.
-	lingering = 250 * time.Millisecond
+	// keptOut is the largest reply buffer that is reused.
+	maxPooledReplies = 2 * flushAt
+	// keptRest is the size up to which a waiting connection's buffer is not counted.
+	uncountedPartial = 4 << 10
+	// lingering is the time for a client that sent garbage to read the error.
+	drainTimeout = 250 * time.Millisecond
 )
 
-func (s *Server) newDesk(size int) *desk {
-	return &desk{in: make([]byte, size), args: make([][]byte, 0, 8), clerk: clerk{server: s}}
+func (s *Server) newWorkspace(size int) *workspace {
+	return &workspace{in: make([]byte, size), args: make([][]byte, 0, 8), executor: executor{server: s}}
 }
 
-// sit returns a desk with what has come before of the command on it.
-func (c *conn) sit() (d *desk, n int) {
-	if len(c.rest) > smallDesk/2 {
-		d = c.server.largeDesks.Get().(*desk)
+// acquireWorkspace returns a workspace with the bytes of the incomplete command in it.
+func (c *conn) acquireWorkspace() (d *workspace, n int) {
+	if len(c.partial) > smallWorkspace/2 {
+		d = c.server.largeWorkspaces.Get().(*workspace)
 	} else {
-		d = c.server.desks.Get().(*desk)
+		d = c.server.workspaces.Get().(*workspace)
 	}
-	return d, copy(d.in, c.rest)
+	return d, copy(d.in, c.partial)
 }
 
-// leave puts a desk back.
-func (c *conn) leave(d *desk) {
-	if cap(d.clerk.out) > keptOut {
-		d.clerk.out = nil
+// releaseWorkspace returns a workspace to its pool.
+func (c *conn) releaseWorkspace(d *workspace) {
+	if cap(d.executor.out) > maxPooledReplies {
+		d.executor.out = nil
 	}
-	d.clerk.out = d.clerk.out[:0]
-	if len(d.in) > smallDesk {
-		c.server.largeDesks.Put(d)
+	d.executor.out = d.executor.out[:0]
+	if len(d.in) > smallWorkspace {
+		c.server.largeWorkspaces.Put(d)
 	} else {
-		c.server.desks.Put(d)
+		c.server.workspaces.Put(d)
 	}
 }
 
 func (c *conn) remote() string { return c.net.RemoteAddr().String() }
 
-// past is a time that is over.
+// past is a deadline that has already expired.
 var past = time.Unix(1, 0)
 
-// wake has the connection look why it was woken.
+// wake interrupts a blocked read.
 func (c *conn) wake() { _ = c.net.SetReadDeadline(past) }
 
 var _ conns.Holder = (*conn)(nil)
 
-// silentTicks is for how many ticks a connection must have been silent to be idle. A decision takes less.
-const silentTicks = 3
+// idleTicks is the number of ticks without traffic after which a connection is idle. A decision takes less.
+const idleTicks = 3
 
-// ConnKind returns what the connection is doing.
+// ConnKind returns whether the connection is busy, unused or idle.
 func (c *conn) ConnKind() conns.Kind {
-	silent := c.server.tick.Load()-c.active.Load() >= silentTicks
+	silent := c.server.tick.Load()-c.lastActive.Load() >= idleTicks
 	switch {
 	case !silent || c.expired.Load():
 		return conns.Busy
-	case c.begun.Load() != 0: // nothing came, or a part of a command
+	case c.commandStart.Load() != 0: // nothing or only a part of a command was received
 		return conns.Unused
 	default:
 		return conns.Idle
 	}
 }
 
-// ClaimConn reports whether the connection is still of that kind, and has it end.
+// ClaimConn reports whether the connection is still of that kind. If so, it will end.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.expired.CompareAndSwap(false, true)
 }
 
-// serve serves the connection to its end.
+// serve serves the connection until it ends.
 func (c *conn) serve() {
-	defer c.server.gone(c)
+	defer c.server.removeConn(c)
 	defer func() { _ = c.net.Close() }()
 	err := c.serveReady()
-	c.hold(nil)
+	c.storePartial(nil)
 	c.endTransaction()
 	var bad protocolError
 	if errors.As(err, &bad) {
 		c.server.counts.broken.Add(1)
-		c.linger()
+		c.drain()
 	}
 }
 
-// copyBytes is what a connection reads at a time that cannot tell when there is something to read: so much it holds while it
-// waits, where a desk would be too much.
-const copyBytes = 2 << 10
+// bufferBytes is the buffer of a connection that cannot signal when it is readable. It holds the buffer while it waits,
+// so it is smaller than a workspace.
+const bufferBytes = 2 << 10
 
-// serveCopies serves a connection by its Read and Write.
-func (c *conn) serveCopies() error {
-	room := make([]byte, copyBytes)
+// serveBuffered serves a connection with its Read and Write.
+func (c *conn) serveBuffered() error {
+	room := make([]byte, bufferBytes)
 	for last := false; ; {
 		n, err := c.net.Read(room)
 		if n > 0 {
-			d, held := c.sit()
-			bad := c.answer(d, held+copy(d.in[held:], room[:n]))
-			c.leave(d)
+			d, held := c.acquireWorkspace()
+			bad := c.executeAll(d, held+copy(d.in[held:], room[:n]))
+			c.releaseWorkspace(d)
 			if bad != nil || c.closing {
 				return bad
 			}
@@ -148,40 +148,40 @@ func (c *conn) serveCopies() error {
 			continue
 		}
 		if last || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired.Load() || !c.server.isEnding() {
-			return ended(err)
+			return ignoreNormalEnd(err)
 		}
-		last = true // Woken by Shutdown: what has been sent is answered.
-		if err := c.net.SetReadDeadline(time.Now().Add(lastLook)); err != nil {
-			return ended(err)
+		last = true // woken by Shutdown: received commands are still executed
+		if err := c.net.SetReadDeadline(time.Now().Add(finalReadTimeout)); err != nil {
+			return ignoreNormalEnd(err)
 		}
 	}
 }
 
-// lastLook is for how long a connection that ends is looked at for what has been sent.
-const lastLook = 25 * time.Millisecond
+// finalReadTimeout is how long an ending connection is read for commands that were already sent.
+const finalReadTimeout = 25 * time.Millisecond
 
-// ended returns nil for how connections end usually.
-func ended(err error) error {
+// ignoreNormalEnd returns nil for errors that are a normal end of a connection.
+func ignoreNormalEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
 	return err
 }
 
-// answer obeys the whole commands in d.in[:n], sends the answers, and keeps what is left.
-func (c *conn) answer(d *desk, n int) (bad error) {
+// executeAll executes the complete commands in d.in[:n], sends the replies, and keeps the rest.
+func (c *conn) executeAll(d *workspace, n int) (bad error) {
 	b, at := d.in[:n], 0
-	k := &d.clerk
+	k := &d.executor
 	anything := false
 	for !c.closing {
 		var size int
 		limits := &c.server.bounds
 		d.args, size, bad = limits.parse(b[at:], d.args[:0])
-		if bad == nil && !c.authed && len(d.args) > anonymousArgs {
+		if bad == nil && !c.authed && len(d.args) > maxUnauthenticatedArgs {
 			bad = errAnonymous
 		}
 		if bad != nil {
-			d.jobs.do(k)
+			d.pipeline.decideAll(k)
 			k.fail("ERR " + bad.Error())
 			break
 		}
@@ -193,107 +193,107 @@ func (c *conn) answer(d *desk, n int) (bad error) {
 			continue
 		}
 		anything = true
-		c.obeyHeard(d)
+		c.executeWithReplyMode(d)
 		if len(k.out) >= flushAt {
 			c.flush(k)
-			if c.server.ctx.Err() != nil { // Shutdown has no more patience
+			if c.server.ctx.Err() != nil { // the context of Shutdown has ended
 				c.closing = true
 			}
 		}
 	}
-	d.jobs.do(k)
+	d.pipeline.decideAll(k)
 	if bad == nil {
-		bad = c.keep(b[at:], anything, k)
+		bad = c.keepPartial(b[at:], anything, k)
 	}
 	if k.commands == 1 && c.server.oneCPU {
-		// Others whose command came at the same time decide theirs first, so that the answers go out one right after the other
-		// and a client that waits for several is woken once.
+		// Let connections whose commands came at the same time decide first, so that the replies go out together and a
+		// client that waits for several is woken once.
 		runtime.Gosched()
 	}
 	c.flush(k)
-	k.tally()
+	k.addCounts()
 	if c.err != nil {
 		return c.err
 	}
 	return bad
 }
 
-// anonymousArgs is of how many arguments a command may consist of who has not shown the token yet.
-const anonymousArgs = 16
+// maxUnauthenticatedArgs bounds the arguments of a command of an unauthenticated client.
+const maxUnauthenticatedArgs = 16
 
-// obeyHeard obeys the command in d.args, and lets the client hear what it wants to.
-func (c *conn) obeyHeard(d *desk) {
+// executeWithReplyMode executes the command in d.args, and drops the reply if CLIENT REPLY says so.
+func (c *conn) executeWithReplyMode(d *workspace) {
 	if c.replies == replyOn {
-		c.obey(&d.clerk, &d.jobs, d.args)
+		c.execute(&d.executor, &d.pipeline, d.args)
 		return
 	}
 	if c.replies == replySkipNext {
 		c.replies = replySkip
 	}
-	d.jobs.do(&d.clerk)
-	before := len(d.clerk.out)
-	c.obey(&d.clerk, &d.jobs, d.args)
-	if c.quiet() && len(d.jobs.list) == 0 {
-		d.clerk.out = d.clerk.out[:before]
+	d.pipeline.decideAll(&d.executor)
+	before := len(d.executor.out)
+	c.execute(&d.executor, &d.pipeline, d.args)
+	if c.noReply() && len(d.pipeline.pending) == 0 {
+		d.executor.out = d.executor.out[:before]
 	}
 	if c.replies == replySkip {
 		c.replies = replyOn
 	}
 }
 
-// keep remembers what has come of a command that is not whole, and when it began.
-func (c *conn) keep(rest []byte, anything bool, k *clerk) error {
-	now, begun := c.server.tick.Load(), c.begun.Load()
-	if anything && c.active.Load() != now {
-		c.active.Store(now)
+// keepPartial stores an incomplete command and when it began.
+func (c *conn) keepPartial(rest []byte, anything bool, k *executor) error {
+	now, begun := c.server.tick.Load(), c.commandStart.Load()
+	if anything && c.lastActive.Load() != now {
+		c.lastActive.Store(now)
 	}
 	switch {
-	case !c.authed: // has as long as for one command to show its token
+	case !c.authed: // the time for one command is also the time to show the token
 		if begun == 0 {
-			c.begun.Store(now)
+			c.commandStart.Store(now)
 		}
 	case len(rest) > 0 && (anything || begun == 0):
-		c.begun.Store(now)
+		c.commandStart.Store(now)
 	case len(rest) == 0 && anything && begun != 0:
-		c.begun.Store(0)
+		c.commandStart.Store(0)
 	}
-	if len(rest) == 0 && c.rest == nil {
+	if len(rest) == 0 && c.partial == nil {
 		return nil
 	}
-	if !c.hold(rest) {
-		k.fail("ERR out of memory for commands that are not whole")
+	if !c.storePartial(rest) {
+		k.fail("ERR out of memory for incomplete commands")
 		return errTooLong
 	}
 	return nil
 }
 
-// hold keeps a copy of what has come of a command, and tells whether there was room.
-func (c *conn) hold(rest []byte) bool {
-	c.rest = append(c.rest[:0], rest...)
+// storePartial stores an incomplete command. It returns false if Limits.Held is exceeded.
+func (c *conn) storePartial(rest []byte) bool {
+	c.partial = append(c.partial[:0], rest...)
 	if len(rest) == 0 {
-		c.rest = nil
+		c.partial = nil
 	}
 	large := int64(0)
-	if size := cap(c.rest); size > keptRest {
+	if size := cap(c.partial); size > uncountedPartial {
 		large = int64(size)
 	}
-	if large == c.counted {
+	if large == c.countedBytes {
 		return true
 	}
-	held := c.server.held.Add(large - c.counted)
-	c.counted = large
+	held := c.server.held.Add(large - c.countedBytes)
+	c.countedBytes = large
 	return large == 0 || held <= int64(c.server.config.Limits.Held)
 }
 
-// flush sends the answers.
-func (c *conn) flush(k *clerk) {
+// flush sends the replies.
+func (c *conn) flush(k *executor) {
 	b := k.out
 	k.out = k.out[:0]
 	if len(b) == 0 || c.err != nil {
 		return
 	}
-	if c.raw != nil {
-		if b = b[c.raw(b):]; len(b) == 0 {
+	if c.tryWrite != nil {
+		if b = b[c.tryWrite(b):]; len(b) == 0 {
 			return
 		}
 	}
@@ -305,11 +305,12 @@ func (c *conn) flush(k *clerk) {
 	}
 }
 
-// linger lets a client read why the connection is closed: it would not if what it still sends were met by a closed door.
-func (c *conn) linger() {
+// drain lets a client read the error before the connection closes: closing while it still sends would discard the
+// reply.
+func (c *conn) drain() {
 	half, ok := c.net.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.net.SetReadDeadline(time.Now().Add(lingering)) != nil {
+	if !ok || half.CloseWrite() != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command)) // whatever ends it, it has ended
+	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command)) // an error means that the client has gone
 }

@@ -9,20 +9,20 @@ import (
 	"unsafe"
 )
 
-// serveReady serves the connection. A socket is read from within syscall.RawConn.Read, once it has something to read: a
-// connection that waits needs no buffer, and nothing is read in vain.
+// serveReady serves the connection. Sockets are read inside syscall.RawConn.Read, once they are readable: a waiting
+// connection needs no buffer, and no read is wasted.
 func (c *conn) serveReady() error {
 	socket, ok := c.net.(syscall.Conn)
 	if !ok {
-		return c.serveCopies()
+		return c.serveBuffered()
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
-		return c.serveCopies()
+		return c.serveBuffered()
 	}
 	var failed error
 	var descriptor uintptr // valid while the function below runs
-	c.raw = func(b []byte) int {
+	c.tryWrite = func(b []byte) int {
 		done := 0
 		for done < len(b) {
 			n, code := rawWrite(descriptor, b[done:])
@@ -30,7 +30,7 @@ func (c *conn) serveReady() error {
 				continue
 			}
 			if code != 0 || n == 0 {
-				break // the way with a deadline finds out what it is
+				break // the write with a deadline reports the error
 			}
 			done += n
 		}
@@ -39,7 +39,7 @@ func (c *conn) serveReady() error {
 	turn := func(fd uintptr) bool {
 		descriptor = fd
 		var done bool
-		done, failed = c.turn(fd)
+		done, failed = c.serveReadable(fd)
 		return done
 	}
 	c.probing.Store(true)
@@ -48,67 +48,67 @@ func (c *conn) serveReady() error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.probed.Swap(false) {
 			break
 		}
-		// Whoever wants the end has said so before he set the deadline that this takes away.
+		// A request to end is recorded before the deadline that is cleared here.
 		if err = c.net.SetReadDeadline(time.Time{}); err != nil || c.expired.Load() || c.server.isEnding() {
 			break
 		}
 	}
 	if failed == nil && c.server.isEnding() && !c.closing {
-		// Woken by Shutdown: what has been sent is answered.
+		// Woken by Shutdown: received commands are still executed.
 		_ = raw.Control(func(fd uintptr) { turn(fd) })
 	}
 	if failed != nil {
 		return failed
 	}
 	if err != nil {
-		return ended(err)
+		return ignoreNormalEnd(err)
 	}
 	return nil
 }
 
-// earlyTurns is how often a connection is read until there is nothing more. Later on that would be a call in vain for each
-// time that something comes.
-const earlyTurns = 2
+// maxEarlyReads is how often a connection is read until it would block. Later that would waste a system call for each
+// message.
+const maxEarlyReads = 2
 
-// turn serves what there is to read, and tells whether the connection is at its end.
-func (c *conn) turn(fd uintptr) (done bool, failed error) {
+// serveReadable serves the readable bytes and reports whether the connection is at its end.
+func (c *conn) serveReadable(fd uintptr) (done bool, failed error) {
 	for {
-		d, held := c.sit()
+		d, held := c.acquireWorkspace()
 		n, code := rawRead(fd, d.in[held:])
 		switch {
 		case code == syscall.EINTR:
-			c.leave(d)
+			c.releaseWorkspace(d)
 			continue
 		case code == syscall.EAGAIN:
-			c.leave(d)
+			c.releaseWorkspace(d)
 			return false, nil
 		case code != 0:
-			c.leave(d)
+			c.releaseWorkspace(d)
 			return true, code
 		case n == 0:
-			c.leave(d)
+			c.releaseWorkspace(d)
 			return true, nil
 		}
 		full := held+n == len(d.in)
-		failed = c.answer(d, held+n)
-		c.leave(d)
-		if failed != nil || c.closing || c.server.ctx.Err() != nil { // nobody else can end who always has more
+		failed = c.executeAll(d, held+n)
+		c.releaseWorkspace(d)
+		if failed != nil || c.closing || c.server.ctx.Err() != nil { // a client that sends without pause ends only here
 			return true, failed
 		}
 		switch {
 		case full:
-			runtime.Gosched() // others have waited
-		case c.turns < earlyTurns:
-			c.turns++ // and look for its end, which some send at once
+			runtime.Gosched() // let other connections run
+		case c.earlyReads < maxEarlyReads:
+			c.earlyReads++ // and check for the end, which some clients send at once
 		default:
-			// There was no more, and what comes from now on is told. That the client has ended may have come with it, though, and
-			// is told no more: the caretaker has it looked for once the connection is silent.
+			// Everything was read, and new data wakes this goroutine again. The client's close may have come with the
+			// data and does not wake it: Server.expireConns probes for that once the connection is silent.
 			return false, nil
 		}
 	}
 }
 
-// rawRead and rawWrite are read and write without telling the scheduler, which need not know of calls that never wait.
+// rawRead and rawWrite are system calls without the scheduler's bookkeeping, because they never block.
 
 func rawRead(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, code := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))

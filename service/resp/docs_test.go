@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/service/resp"
 )
 
-// TestTheDocsShowWhatRedisCLIShows replays the examples of docs/resp.md, by the rules that stand there.
-func TestTheDocsShowWhatRedisCLIShows(t *testing.T) {
+// TestDocsMatchRedisCLI replays the examples of docs/resp.md, by the rules that stand there.
+func TestDocsMatchRedisCLI(t *testing.T) {
 	text, err := os.ReadFile("../../docs/resp.md")
 	if err != nil {
 		t.Fatal(err)

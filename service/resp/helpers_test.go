@@ -23,7 +23,7 @@ import (
 	"github.com/headgate/headgate/service/resp"
 )
 
-// patience is how long a test waits for what should come at once, on a machine that may be busy.
+// patience is how long a test waits for an event, even on a busy machine.
 const patience = time.Minute
 
 func newStore(t testing.TB, o memstore.Options) *memstore.Store {
@@ -142,7 +142,7 @@ func token(t testing.TB, text string) *service.Token {
 	return made
 }
 
-// A client sends bytes and reads answers, knowing as little as can be.
+// A client sends bytes and reads replies.
 type client struct {
 	net.Conn
 	t testing.TB
@@ -176,7 +176,7 @@ func (c *client) hangUp() {
 	}
 }
 
-// half says that nothing more will come.
+// half closes the sending side.
 func (c *client) half() {
 	c.t.Helper()
 	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -194,7 +194,7 @@ func encode(args ...string) string {
 	return b.String()
 }
 
-// do sends a command and returns its answer, as read writes it.
+// do sends a command and returns its reply, as readReply formats it.
 func (c *client) do(args ...string) string {
 	c.t.Helper()
 	c.send(encode(args...))
@@ -218,7 +218,7 @@ func (c *client) wants(want string, args ...string) {
 	}
 }
 
-// closed waits until the server has closed the connection, and returns what it said before.
+// closed waits until the server has closed the connection, and returns the bytes received before.
 func (c *client) closed() string {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.r)

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/service/resp"
 )
 
-func TestGarbageIsToldAndHungUpOn(t *testing.T) {
+func TestGarbageGetsAnErrorAndIsClosed(t *testing.T) {
 	s := serve(t, onMemory(t, memstore.Options{}))
 	bystander := dial(t, s.address)
 	bystander.wants("PONG", "PING")
@@ -60,7 +60,7 @@ func TestGarbageIsToldAndHungUpOn(t *testing.T) {
 	}
 }
 
-func TestHTTPIsHungUpOn(t *testing.T) {
+func TestHTTPClientsAreClosed(t *testing.T) {
 	s := serve(t, onMemory(t, memstore.Options{}))
 	c := dial(t, s.address)
 	c.send("POST / HTTP/1.1\r\nHost: localhost\r\n\r\nCL.THROTTLE a 0 1 3600\r\n")
@@ -81,7 +81,7 @@ func TestLargeCommandsWithinTheLimitsAreTaken(t *testing.T) {
 	c.wants(strings.TrimSpace(strings.Repeat("[(null)] ", 254)), many...)
 }
 
-func TestHalfACommandThenSilence(t *testing.T) {
+func TestStalledCommandIsClosed(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Limits.CommandTimeout = time.Second / 2
 	s := serve(t, config)
@@ -130,7 +130,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	await.True(t, "it is gone", func() bool { return s.Stats().Open == 0 })
 }
 
-func TestAClientThatNeverReadsIsClosed(t *testing.T) {
+func TestClientThatNeverReadsIsClosed(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Limits.WriteTimeout = time.Second / 2
 	s := serve(t, config)
@@ -159,7 +159,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	await.True(t, "it is gone", func() bool { return s.Stats().Open == 1 })
 }
 
-func TestTooManyConnectionsAreToldSo(t *testing.T) {
+func TestExcessConnectionsGetAnError(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Limits.Conns = 2
 	s := serve(t, config)
@@ -177,7 +177,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	}
 }
 
-func TestHalfCommandsOfAllTogetherAreBounded(t *testing.T) {
+func TestIncompleteCommandsAreBoundedInTotal(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Limits.Held = 100 << 10
 	s := serve(t, config)
@@ -244,7 +244,7 @@ func TestIdleConnectionsHoldLittle(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	good := onMemory(t, memstore.Options{})
 	for name, spoil := range map[string]func(*resp.Config){
 		"no engine":         func(c *resp.Config) { c.Engine = nil },

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A protocolError is what a client sent that is no command. There is no telling where the next one begins.
+// A protocolError is malformed input. The start of the next command is unknown, so the connection ends.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
@@ -21,13 +21,13 @@ const (
 	errAnonymous protocolError = "unauthenticated multibulk length"
 )
 
-// bounds are what a command may be.
+// bounds are the size limits of a command.
 type bounds struct {
 	inline, args, bulk, command int
 }
 
-// parse reads the command that b begins with. It appends its arguments to args, which point into b, and returns how many
-// bytes it takes: 0 if it has not come whole. A command may have no arguments; it is none then.
+// parse reads the command at the start of b. It appends the arguments, which point into b, to args, and returns the
+// command's size in bytes: 0 if it is incomplete. A command without arguments is ignored.
 //
 // Quoted arguments of inline commands are unquoted in place.
 func (s *bounds) parse(b []byte, args [][]byte) ([][]byte, int, error) {
@@ -37,7 +37,7 @@ func (s *bounds) parse(b []byte, args [][]byte) ([][]byte, int, error) {
 	if b[0] != '*' {
 		return s.parseInline(b, args)
 	}
-	count, at, ok := number(b, 1)
+	count, at, ok := readNumber(b, 1)
 	switch {
 	case !ok:
 		return args, 0, errCount
@@ -50,43 +50,43 @@ func (s *bounds) parse(b []byte, args [][]byte) ([][]byte, int, error) {
 	}
 	for range count {
 		if at == len(b) {
-			return args, 0, s.fits(at)
+			return args, 0, s.checkSize(at)
 		}
 		if b[at] != '$' {
 			return args, 0, protocolError("expected '$', got '" + printable(b[at:at+1]) + "'")
 		}
-		size, from, ok := shortNumber(b, at+1)
+		size, from, ok := readShortNumber(b, at+1)
 		if !ok {
-			size, from, ok = number(b, at+1)
+			size, from, ok = readNumber(b, at+1)
 		}
 		switch {
 		case !ok || size < 0 || size > s.bulk:
 			return args, 0, errBulk
 		case from == 0:
-			return args, 0, s.fits(at)
+			return args, 0, s.checkSize(at)
 		}
 		at = from + size + 2
 		if at > len(b) {
-			return args, 0, s.fits(at)
+			return args, 0, s.checkSize(at)
 		}
 		if b[at-2] != '\r' || b[at-1] != '\n' {
 			return args, 0, errBulkEnd
 		}
 		args = append(args, b[from:from+size])
 	}
-	return args, at, s.fits(at)
+	return args, at, s.checkSize(at)
 }
 
-// fits tells whether a command that takes at least so many bytes is not too long.
-func (s *bounds) fits(n int) error {
+// checkSize returns an error if a command of at least n bytes is too long.
+func (s *bounds) checkSize(n int) error {
 	if n > s.command {
 		return errTooLong
 	}
 	return nil
 }
 
-// shortNumber is number for one or two digits, which is what almost all lengths have; not ok for others.
-func shortNumber(b []byte, at int) (n, next int, ok bool) {
+// readShortNumber is number for one or two digits, the usual case; ok is false for others.
+func readShortNumber(b []byte, at int) (n, next int, ok bool) {
 	if len(b)-at < 4 {
 		return 0, 0, false
 	}
@@ -104,9 +104,9 @@ func shortNumber(b []byte, at int) (n, next int, ok bool) {
 	}
 }
 
-// number reads a number that ends its line, and returns where the next line begins: 0 if the line has not come whole. It
-// is not ok if there is no such number, or if it has more than 9 digits.
-func number(b []byte, at int) (n, next int, ok bool) {
+// readNumber reads a number that ends its line, and returns the start of the next line: 0 if the line is incomplete. ok is
+// false if there is no number, or if it has more than 9 digits.
+func readNumber(b []byte, at int) (n, next int, ok bool) {
 	from, negative := at, false
 	for ; at < len(b); at++ {
 		c := b[at]
@@ -151,7 +151,7 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 	}
 	first := len(args)
 	for {
-		for len(line) > 0 && blank(line[0]) {
+		for len(line) > 0 && isSpace(line[0]) {
 			line = line[1:]
 		}
 		if len(line) == 0 {
@@ -160,7 +160,7 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 		if len(args)-first == s.args {
 			return args, 0, errCount
 		}
-		word, rest, ok := cutWord(line)
+		word, rest, ok := nextWord(line)
 		if !ok {
 			return args, 0, errQuotes
 		}
@@ -171,16 +171,16 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 	}
 }
 
-func blank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
 
-// cutWord takes the first word off a line. What is quoted is written over its quotes, which it is never longer than.
-func cutWord(line []byte) (word, rest []byte, ok bool) {
+// nextWord cuts the first word off a line. Quoted text is unquoted in place, which never makes it longer.
+func nextWord(line []byte) (word, rest []byte, ok bool) {
 	n, at := 0, 0 // the word is line[:n]
-	for at < len(line) && !blank(line[at]) {
+	for at < len(line) && !isSpace(line[at]) {
 		switch c := line[at]; c {
 		case '"', '\'':
 			length, next := unquote(line, n, at)
-			if next == 0 || next < len(line) && !blank(line[next]) {
+			if next == 0 || next < len(line) && !isSpace(line[next]) {
 				return nil, nil, false
 			}
 			return line[: n+length : n+length], line[next:], true
@@ -193,8 +193,8 @@ func cutWord(line []byte) (word, rest []byte, ok bool) {
 	return line[:n:n], line[at:], true
 }
 
-// unquote writes what is quoted from at on to line[n:]. It returns how long that is, and where the line goes on: 0 if there
-// is no closing quote.
+// unquote writes the text quoted at at to line[n:]. It returns its length and the end of the quotes: 0 if there is no
+// closing quote.
 func unquote(line []byte, n, at int) (length, next int) {
 	quote, from := line[at], n
 	for at++; at < len(line); at++ {
@@ -212,7 +212,7 @@ func unquote(line []byte, n, at int) (length, next int) {
 					continue
 				}
 			}
-			line[n] = escaped(c)
+			line[n] = unescape(c)
 		case c == '\\' && quote == '\'' && at+1 < len(line) && line[at+1] == '\'':
 			at++
 			line[n] = '\''
@@ -224,7 +224,7 @@ func unquote(line []byte, n, at int) (length, next int) {
 	return 0, 0
 }
 
-func escaped(c byte) byte {
+func unescape(c byte) byte {
 	switch c {
 	case 'n':
 		return '\n'
@@ -241,7 +241,7 @@ func escaped(c byte) byte {
 	}
 }
 
-// oneLine returns a text of our own for an error line.
+// oneLine returns a text without line breaks, for an error reply.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {
@@ -251,15 +251,15 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// printable returns a text of a client's for an error line.
+// printable returns a client's text for an error reply, shortened and in ASCII.
 func printable(b []byte) string {
 	const most = 128
-	made := make([]byte, 0, min(len(b), most))
+	out := make([]byte, 0, min(len(b), most))
 	for _, c := range b[:min(len(b), most)] {
 		if c < ' ' || c >= 0x7f {
 			c = '?'
 		}
-		made = append(made, c)
+		out = append(out, c)
 	}
-	return string(made)
+	return string(out)
 }

@@ -223,10 +223,10 @@ var fuzzSeeds = []string{
 	"*8\r\n" + strings.Repeat("$0\r\n\r\n", 8), "a b c d e f g h i\n", "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n",
 }
 
-// tight are bounds that random texts can reach.
+// tight are bounds that random input reaches.
 var tight = bounds{inline: 64, args: 8, bulk: 64, command: 128}
 
-func FuzzParseFindsTheSameCommandsAsASlowParser(f *testing.F) {
+func FuzzParseMatchesSlowParser(f *testing.F) {
 	for i, seed := range fuzzSeeds {
 		f.Add([]byte(seed), i%7)
 	}
@@ -247,7 +247,7 @@ func FuzzParseFindsTheSameCommandsAsASlowParser(f *testing.F) {
 
 func equal(a, b [][]string) bool { return slices.EqualFunc(a, b, slices.Equal[[]string]) }
 
-func TestParseTakesNothingOfWhatIsNotWhole(t *testing.T) {
+func TestParseWaitsForACompleteCommand(t *testing.T) {
 	whole := []byte("*2\r\n$4\r\nECHO\r\n$3\r\na\r\n\r\n")
 	for n := range whole {
 		_, size, err := tight.parse(bytes.Clone(whole[:n]), nil)

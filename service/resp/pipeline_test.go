@@ -115,7 +115,7 @@ func TestAPipelineIsAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// A slowStore decides in memory and is none of those that are known to.
+// A slowStore decides in memory but is not an engine.Borrower.
 type slowStore struct {
 	*memstore.Store
 	pause time.Duration
@@ -134,7 +134,7 @@ func (s *slowStore) Take(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return s.Store.Take(ctx, c)
 }
 
-func TestBehindANetworkAPipelineIsInFlightTogether(t *testing.T) {
+func TestRemoteDecisionsOfAPipelineAreConcurrent(t *testing.T) {
 	const n = 100
 	var all sync.WaitGroup // nobody returns before all have come
 	all.Add(n)
@@ -165,7 +165,7 @@ func TestBehindANetworkAPipelineIsInFlightTogether(t *testing.T) {
 	}
 }
 
-func TestDecisionsBehindANetworkEndInTime(t *testing.T) {
+func TestRemoteDecisionsHaveADeadline(t *testing.T) {
 	const textBusy = "BUSY overloaded, retry after 1 second"
 	store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(ctx context.Context, key string) error {
 		if strings.Contains(key, "hangs") {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// The writers of replies append to what a connection sends next.
+// The append functions append a reply to dst.
 
 func appendSimple(dst []byte, text string) []byte {
 	dst = append(dst, '+')
@@ -12,7 +12,7 @@ func appendSimple(dst []byte, text string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendError writes an error. Clients tell errors apart by their first word, so that text begins with one.
+// appendError appends an error. Clients distinguish errors by their first word, so text begins with one.
 func appendError(dst []byte, text string) []byte {
 	dst = append(dst, '-')
 	dst = append(dst, text...)
@@ -28,7 +28,7 @@ func appendInt(dst []byte, n int64) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendLength writes the head of what has so many parts, or bytes.
+// appendLength appends the header of an aggregate of n elements or bytes.
 func appendLength(dst []byte, kind byte, n int) []byte {
 	dst = append(dst, kind)
 	dst = strconv.AppendInt(dst, int64(n), 10)
@@ -43,7 +43,7 @@ func appendBulk[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendMap writes the head of a map of n pairs, which RESP2 knows as a list.
+// appendMap appends the header of a map of n pairs; in RESP2, of a list.
 func (s *session) appendMap(dst []byte, n int) []byte {
 	if s.proto >= 3 {
 		return appendLength(dst, '%', n)
@@ -51,7 +51,7 @@ func (s *session) appendMap(dst []byte, n int) []byte {
 	return appendArray(dst, 2*n)
 }
 
-// appendSet writes the head of a set, which RESP2 knows as a list.
+// appendSet appends the header of a set; in RESP2, of a list.
 func (s *session) appendSet(dst []byte, n int) []byte {
 	if s.proto >= 3 {
 		return appendLength(dst, '~', n)
@@ -59,7 +59,7 @@ func (s *session) appendSet(dst []byte, n int) []byte {
 	return appendArray(dst, n)
 }
 
-// appendText writes a text of several lines that is for people.
+// appendText appends a multi-line text for people.
 func (s *session) appendText(dst []byte, text string) []byte {
 	if s.proto < 3 {
 		return appendBulk(dst, text)
@@ -77,7 +77,7 @@ func (s *session) appendNull(dst []byte) []byte {
 	return append(dst, "$-1\r\n"...)
 }
 
-// appendNullArray is appendNull where there could have been a list.
+// appendNullArray is appendNull in place of a list.
 func (s *session) appendNullArray(dst []byte) []byte {
 	if s.proto >= 3 {
 		return append(dst, "_\r\n"...)

@@ -18,68 +18,68 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// A Server answers clients of Redis. Make one with New; it is safe for concurrent use.
+// A Server serves Redis clients. Create one with New. It is safe for concurrent use.
 type Server struct {
-	config     Config
-	tokens     service.Tokens
-	bounds     bounds
-	borrows    bool // decisions are made in this process, and keys are only borrowed
-	oneCPU     bool // connections take turns; with more CPUs, giving way wakes another of them, which costs more than it gains
-	commands   map[string]*command
-	list       []*command
-	throttle   *command // of them, the one that is asked for most
-	ready      readyLimits
-	inFlight   chan struct{}
-	background context.Context
-	ctx        context.Context // of decisions behind a network; ends when Shutdown has no more patience
-	cancel     context.CancelFunc
-	started    time.Time
-	desks      sync.Pool
-	largeDesks sync.Pool
-	clerks     sync.Pool
-	certs      *service.Certificates // nil without TLS
-	tls        *tls.Config           // nil without TLS
+	config           Config
+	tokens           service.Tokens
+	bounds           bounds
+	storeBorrowsKeys bool // decisions are made in this process, and the store does not keep keys
+	oneCPU           bool // yield so that connections take turns; with more CPUs, yielding costs more than it gains
+	commands         map[string]*command
+	list             []*command
+	throttle         *command // the most frequent command
+	limits           limitCache
+	inFlight         chan struct{}
+	background       context.Context
+	ctx              context.Context // of decisions with a remote store; ends when the context of Shutdown ends
+	cancel           context.CancelFunc
+	started          time.Time
+	workspaces       sync.Pool
+	largeWorkspaces  sync.Pool
+	executors        sync.Pool
+	certs            *service.Certificates // nil without TLS
+	tls              *tls.Config           // nil without TLS
 
-	counts counts
-	held   atomic.Int64 // bytes of commands that are not whole, of large ones
-	tick   atomic.Int64 // the time by which connections are too old, in tickTimes from 1 on
-	failed seldom       // logs failing stores
-	strays seldom       // logs those who speak HTTP
+	counts     counts
+	held       atomic.Int64 // bytes of large incomplete commands and of transactions
+	tick       atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
+	failureLog logLimit     // limits log lines about store failures
+	httpLog    logLimit     // limits log lines about HTTP clients
 
-	places *service.Conns // where connections have one
+	accepted *service.Conns
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	ending    bool
-	stop      chan struct{} // ends the caretaker
-	caring    bool
-	running   sync.WaitGroup // connections and the caretaker
+	stop      chan struct{} // stops expireConns
+	watching  bool
+	running   sync.WaitGroup // connections and expireConns
 }
 
 type counter = atomic.Int64
 
 type counts struct {
-	nextID, expired, broken                                counter
-	commands, allowed, denied, errors, refusedTokens, oops counter
+	nextID, expired, broken                                         counter
+	commands, allowed, denied, errors, refusedTokens, storeFailures counter
 }
 
-// Stats is what a Server has done since it was made.
+// Stats are the counters of a Server.
 type Stats struct {
 	Open, Accepted, Refused int64 // connections
-	Reclaimed               int64 // connections that were closed, while they were silent, to make room for others
-	Expired                 int64 // connections that were silent for too long
-	Broken                  int64 // connections that ended with a protocol error
-	Commands                int64 // that were answered
+	Reclaimed               int64 // idle connections closed to make room for others
+	Expired                 int64 // connections closed by a timeout
+	Broken                  int64 // connections closed by a protocol error
+	Commands                int64 // commands executed
 	Allowed, Denied         int64 // decisions
-	Errors                  int64 // answers that are errors
-	RefusedTokens           int64 // that were shown and wrong
-	StoreFailures           int64 // decisions that a store could not make
+	Errors                  int64 // error replies
+	RefusedTokens           int64 // wrong tokens
+	StoreFailures           int64 // decisions that failed because of the store
 }
 
 // New returns a server. The error says what is wrong with the Config.
 func New(c Config) (*Server, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	tokens := service.Tokens{Listener: "resp", Token: c.Token, Admin: c.AdminToken, Logins: c.Logins}
@@ -108,55 +108,55 @@ func New(c Config) (*Server, error) {
 	farewell := "-ERR max number of clients reached\r\n"
 	if set != nil {
 		s.tls = set.Config()
-		farewell = "" // it could not be read
+		farewell = "" // a plain text could not be read over TLS
 	}
-	s.places = c.Conns.New("resp", l.Conns, farewell, c.Logger)
-	_, s.borrows = c.Store.(engine.Borrower)
+	s.accepted = c.Conns.New("resp", l.Conns, farewell, c.Logger)
+	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
 	s.oneCPU = runtime.GOMAXPROCS(0) == 1
-	s.ready.bind = c.Bind
+	s.limits.bind = c.Bind
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, cmd := range s.list {
 		s.commands[cmd.name] = cmd
 	}
 	s.throttle = s.list[0]
 	s.tick.Store(1)
-	s.desks.New = func() any { return s.newDesk(smallDesk) }
-	s.largeDesks.New = func() any { return s.newDesk(l.Command + smallDesk) }
-	s.clerks.New = func() any { return &clerk{server: s} }
+	s.workspaces.New = func() any { return s.newWorkspace(smallWorkspace) }
+	s.largeWorkspaces.New = func() any { return s.newWorkspace(l.Command + smallWorkspace) }
+	s.executors.New = func() any { return &executor{server: s} }
 	return s, nil
 }
 
-// Stats returns what the server has done.
+// Stats returns the current counters.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	open := len(s.conns)
 	s.mu.Unlock()
-	c, conns := &s.counts, s.places.Counts()
+	c, conns := &s.counts, s.accepted.Counts()
 	return Stats{
 		Open: int64(open), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
 		Expired: c.expired.Load(), Broken: c.broken.Load(),
 		Commands: c.commands.Load(), Allowed: c.allowed.Load(), Denied: c.denied.Load(), Errors: c.errors.Load(),
-		RefusedTokens: c.refusedTokens.Load(), StoreFailures: c.oops.Load(),
+		RefusedTokens: c.refusedTokens.Load(), StoreFailures: c.storeFailures.Load(),
 	}
 }
 
-// ErrClosed is returned by Serve for a server that was shut down before.
-var ErrClosed = errors.New("resp: the server was shut down")
+// ErrClosed is returned by Serve after Shutdown.
+var ErrClosed = errors.New("resp: server is shut down")
 
-// Serve serves those who connect until Shutdown, and returns nil after that. It closes the listener.
+// Serve serves connections until Shutdown, and then returns nil. It closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer func() { _ = l.Close() }()
-	if !s.open(l) {
+	if !s.addListener(l) {
 		return ErrClosed
 	}
-	defer s.forget(l)
-	bounded := s.places.Listener(l)
+	defer s.removeListener(l)
+	bounded := s.accepted.Listener(l)
 	pause := time.Duration(0)
 	for {
 		nc, err := bounded.Accept()
 		if err == nil {
 			pause = 0
-			s.welcome(nc)
+			s.startConn(nc)
 			continue
 		}
 		if s.isEnding() {
@@ -166,9 +166,9 @@ func (s *Server) Serve(l net.Listener) error {
 		if !errors.As(err, &fault) || errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("resp: accept: %w", err)
 		}
-		// Too many files are open, or a connection broke before it was one: more come.
+		// Temporary: too many open files, or a connection that was aborted.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		s.config.Logger.Warn("resp: cannot accept: try again soon", "err", err, "in", pause)
+		s.config.Logger.Warn("resp: accept failed, retrying", "err", err, "in", pause)
 		select {
 		case <-time.After(pause):
 		case <-s.stop:
@@ -177,16 +177,16 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-func (s *Server) open(l net.Listener) bool {
+func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
 		return false
 	}
 	s.listeners[l] = struct{}{}
-	if !s.caring {
-		s.caring = true
-		s.running.Go(s.care)
+	if !s.watching {
+		s.watching = true
+		s.running.Go(s.expireConns)
 		if s.certs != nil {
 			s.running.Go(s.watchCerts)
 		}
@@ -194,7 +194,7 @@ func (s *Server) open(l net.Listener) bool {
 	return true
 }
 
-// watchCerts looks for new certificates until the server is to stop.
+// watchCerts reloads changed certificates until the server stops.
 func (s *Server) watchCerts() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -205,10 +205,10 @@ func (s *Server) watchCerts() {
 	watching.Wait()
 }
 
-// Reload looks at the files of certificates now, rather than when it is time to.
+// Reload reads the certificate files now instead of at the next check.
 func (s *Server) Reload() error { return s.certs.Reload() }
 
-func (s *Server) forget(l net.Listener) {
+func (s *Server) removeListener(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.listeners, l)
@@ -220,17 +220,17 @@ func (s *Server) isEnding() bool {
 	return s.ending
 }
 
-// welcome serves a connection.
-func (s *Server) welcome(nc net.Conn) {
+// startConn starts to serve a connection.
+func (s *Server) startConn(nc net.Conn) {
 	plain := nc
 	if s.tls != nil {
-		nc = tls.Server(plain, s.tls) // whoever reads it first shakes hands, and has as long as for a command
+		nc = tls.Server(plain, s.tls) // the first read does the handshake, within CommandTimeout
 	}
 	c := &conn{server: s, net: nc, id: s.counts.nextID.Add(1)}
-	c.begin(s)
+	c.reset(s)
 	now := s.tick.Load()
-	c.active.Store(now)
-	c.begun.Store(now)
+	c.lastActive.Store(now)
+	c.commandStart.Store(now)
 	if place := conns.Of(plain); place != nil {
 		place.SetHolder(c)
 	}
@@ -245,14 +245,14 @@ func (s *Server) welcome(nc net.Conn) {
 	s.mu.Unlock()
 }
 
-func (s *Server) gone(c *conn) {
+func (s *Server) removeConn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// Shutdown takes no new connections, lets those that there are have the answers of what they have sent, and closes them.
-// When ctx ends before, it cuts them off and returns its error.
+// Shutdown refuses new connections, executes the commands already sent, and closes all connections. If ctx ends
+// earlier, Shutdown aborts them and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.ending {
@@ -260,7 +260,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		close(s.stop)
 	}
 	for l := range s.listeners {
-		_ = l.Close() // Serve sees it
+		_ = l.Close() // makes Serve return
 	}
 	for c := range s.conns {
 		c.wake()
@@ -282,13 +282,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	left := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range left {
-		_ = c.net.Close() // waits until it is read no more; its goroutine says what is to be said
+		_ = c.net.Close() // waits for a read in progress; the conn's goroutine handles the error
 	}
 	<-done
 	return ctx.Err()
 }
 
-// tickTime is how often the caretaker looks: several times in the shortest time that connections have.
+// tickTime is the interval of expireConns: a fraction of the shortest timeout.
 func (s *Server) tickTime() time.Duration {
 	shortest := s.config.Limits.CommandTimeout
 	if idle := s.config.Limits.IdleTimeout; idle > 0 {
@@ -297,12 +297,12 @@ func (s *Server) tickTime() time.Duration {
 	return min(max(shortest/8, time.Millisecond), time.Second)
 }
 
-// probeAfter is after how many ticks of silence a connection looks whether its client has ended.
+// probeAfter is the number of silent ticks after which a connection checks whether its client has closed.
 const probeAfter = 2
 
-// care ends connections whose time is over. Connections only note in which tick something came: reading a clock and setting
-// a deadline with every command would cost a good part of what deciding it does.
-func (s *Server) care() {
+// expireConns ends connections after a timeout. Connections only record the tick of their last command: reading the clock and
+// setting a deadline for every command would cost almost as much as a decision.
+func (s *Server) expireConns() {
 	every := s.tickTime()
 	command := max(int64(s.config.Limits.CommandTimeout/every), 1)
 	idle := int64(s.config.Limits.IdleTimeout / every)
@@ -317,7 +317,7 @@ func (s *Server) care() {
 		now := s.tick.Add(1)
 		s.mu.Lock()
 		for c := range s.conns {
-			begun, silent := c.begun.Load(), now-c.active.Load()
+			begun, silent := c.commandStart.Load(), now-c.lastActive.Load()
 			switch {
 			case begun != 0 && now-begun > command || begun == 0 && idle > 0 && silent > idle:
 				if !c.expired.Swap(true) {
@@ -333,26 +333,26 @@ func (s *Server) care() {
 	}
 }
 
-// storeFailed notes that a store could not decide.
+// storeFailed counts and logs a store failure.
 func (s *Server) storeFailed(err error) {
-	s.counts.oops.Add(1)
-	if s.failed.may(time.Since(s.started)) {
-		s.config.Logger.Warn("resp: the store could not decide", "err", err, "failures", s.counts.oops.Load())
+	s.counts.storeFailures.Add(1)
+	if s.failureLog.allow(time.Since(s.started)) {
+		s.config.Logger.Warn("resp: store failed", "err", err, "failures", s.counts.storeFailures.Load())
 	}
 }
 
-// seldom keeps clients from filling the log: what it is asked for may be logged once a second.
-type seldom struct{ last atomic.Int64 }
+// logLimit allows a log line once per second.
+type logLimit struct{ last atomic.Int64 }
 
-func (s *seldom) may(at time.Duration) bool {
+func (s *logLimit) allow(at time.Duration) bool {
 	now, last := int64(at+time.Second), s.last.Load()
 	return now-last >= int64(time.Second) && s.last.CompareAndSwap(last, now)
 }
 
-func (s *Server) clerk() *clerk { return s.clerks.Get().(*clerk) }
+func (s *Server) newExecutor() *executor { return s.executors.Get().(*executor) }
 
-func (s *Server) putClerk(k *clerk) {
+func (s *Server) releaseExecutor(k *executor) {
 	k.out = k.out[:0]
 	k.commands, k.allowed, k.denied, k.errors = 0, 0, 0, 0
-	s.clerks.Put(k)
+	s.executors.Put(k)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// A session is what a client has told of itself.
+// A session is the state that a client has set for its connection.
 type session struct {
 	proto  int // 2 or 3
 	authed bool
-	proven bool // it has shown a token
+	proven bool // a valid token was shown
 	name   string
 	lib    string
 	libVer string
@@ -20,25 +20,25 @@ type session struct {
 	replies replies
 }
 
-// replies says what a client wants to hear.
+// replies is the mode of CLIENT REPLY.
 type replies uint8
 
 const (
 	replyOn replies = iota
 	replyOff
-	replySkipNext // nothing of the next command
-	replySkip     // nothing of this one
+	replySkipNext // no reply to the next command
+	replySkip     // no reply to this command
 )
 
-// quiet tells whether the client does not want to hear the answer of the command at hand.
-func (s *session) quiet() bool { return s.replies == replyOff || s.replies == replySkip }
+// noReply reports whether the reply to the current command is dropped.
+func (s *session) noReply() bool { return s.replies == replyOff || s.replies == replySkip }
 
-// begin is how a session begins.
-func (s *session) begin(server *Server) {
+// reset resets the session.
+func (s *session) reset(server *Server) {
 	*s = session{proto: 2, authed: server.config.Token == nil}
 }
 
-func (c *conn) ping(k *clerk, args [][]byte) {
+func (c *conn) ping(k *executor, args [][]byte) {
 	if len(args) == 2 {
 		k.out = appendBulk(k.out, args[1])
 		return
@@ -46,25 +46,25 @@ func (c *conn) ping(k *clerk, args [][]byte) {
 	k.out = append(k.out, textPong...)
 }
 
-func (c *conn) echo(k *clerk, args [][]byte) { k.out = appendBulk(k.out, args[1]) }
+func (c *conn) echo(k *executor, args [][]byte) { k.out = appendBulk(k.out, args[1]) }
 
-// auth answers AUTH [username] token. The username says nothing here.
-func (c *conn) auth(k *clerk, args [][]byte) {
+// auth replies to AUTH [username] token. The username is ignored.
+func (c *conn) auth(k *executor, args [][]byte) {
 	switch {
 	case len(args) > 3:
 		k.fail(textSyntax)
 	case !c.server.tokens.Any() && len(args) == 2:
 		k.fail("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
-	case !c.server.tokens.Any(), c.show(k, args[len(args)-1]):
+	case !c.server.tokens.Any(), c.checkToken(k, args[len(args)-1]):
 		k.out = append(k.out, textOK...)
 	}
 }
 
 const textWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// show takes a token, and reports whether it is valid. If not, it has told the client.
-func (c *conn) show(k *clerk, token []byte) bool {
+// checkToken checks a token. If it is invalid, show appends an error reply and returns false.
+func (c *conn) checkToken(k *executor, token []byte) bool {
 	err := c.server.tokens.Check(c.server.background, string(token), service.AddrOf(c.net.RemoteAddr()), nil)
 	if err == nil {
 		c.authed, c.proven = true, true
@@ -80,8 +80,8 @@ func (c *conn) show(k *clerk, token []byte) bool {
 	return false
 }
 
-// hello answers HELLO [protover [AUTH username token] [SETNAME name]].
-func (c *conn) hello(k *clerk, args [][]byte) {
+// hello replies to HELLO [protover [AUTH username token] [SETNAME name]].
+func (c *conn) hello(k *executor, args [][]byte) {
 	proto, name, named := c.proto, "", false
 	rest := args[1:]
 	if len(rest) > 0 {
@@ -99,9 +99,9 @@ func (c *conn) hello(k *clerk, args [][]byte) {
 	var token []byte
 	for len(rest) > 0 {
 		switch {
-		case fold(rest[0], "AUTH") && len(rest) >= 3:
+		case equalFold(rest[0], "AUTH") && len(rest) >= 3:
 			token, rest = rest[2], rest[3:]
-		case fold(rest[0], "SETNAME") && len(rest) >= 2:
+		case equalFold(rest[0], "SETNAME") && len(rest) >= 2:
 			if !isName(rest[1]) {
 				k.fail(textBadName)
 				return
@@ -112,7 +112,7 @@ func (c *conn) hello(k *clerk, args [][]byte) {
 			return
 		}
 	}
-	if token != nil && c.server.tokens.Any() && !c.show(k, token) {
+	if token != nil && c.server.tokens.Any() && !c.checkToken(k, token) {
 		return
 	}
 	if !c.authed {
@@ -138,18 +138,18 @@ func (c *conn) hello(k *clerk, args [][]byte) {
 
 const serverName = "headgate"
 
-func (c *conn) quit(k *clerk, _ [][]byte) {
+func (c *conn) quit(k *executor, _ [][]byte) {
 	k.out = append(k.out, textOK...)
 	c.closing = true
 }
 
-func (c *conn) resetSession(k *clerk, _ [][]byte) {
-	c.begin(c.server)
+func (c *conn) resetSession(k *executor, _ [][]byte) {
+	c.reset(c.server)
 	c.endTransaction()
 	k.out = appendSimple(k.out, "RESET")
 }
 
-func (c *conn) selectDB(k *clerk, args [][]byte) {
+func (c *conn) selectDB(k *executor, args [][]byte) {
 	switch index, ok := readInt(args[1]); {
 	case !ok:
 		k.fail(textNotInteger)
@@ -160,13 +160,13 @@ func (c *conn) selectDB(k *clerk, args [][]byte) {
 	}
 }
 
-func (c *conn) cluster(k *clerk, _ [][]byte) {
+func (c *conn) cluster(k *executor, _ [][]byte) {
 	k.fail("ERR This instance has cluster support disabled")
 }
 
 const textBadName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// isName tells whether a text can name a connection: it has no spaces, and its length is bounded.
+// isName reports whether b may name a connection: printable ASCII without spaces, of bounded length.
 func isName(b []byte) bool {
 	const most = 256
 	for _, c := range b {
@@ -177,51 +177,51 @@ func isName(b []byte) bool {
 	return len(b) <= most
 }
 
-// client answers CLIENT. A client is told of its own connection and of no other: who else is connected is not its business.
-func (c *conn) client(k *clerk, args [][]byte) {
+// client replies to CLIENT. A client sees only its own connection.
+func (c *conn) client(k *executor, args [][]byte) {
 	sub, rest := args[1], args[2:]
 	switch {
-	case fold(sub, "ID") && len(rest) == 0:
+	case equalFold(sub, "ID") && len(rest) == 0:
 		k.out = appendInt(k.out, c.id)
-	case fold(sub, "GETNAME") && len(rest) == 0:
+	case equalFold(sub, "GETNAME") && len(rest) == 0:
 		if c.name == "" {
 			k.out = c.appendNull(k.out)
 			return
 		}
 		k.out = appendBulk(k.out, c.name)
-	case fold(sub, "SETNAME") && len(rest) == 1:
+	case equalFold(sub, "SETNAME") && len(rest) == 1:
 		if !isName(rest[0]) {
 			k.fail(textBadName)
 			return
 		}
 		c.name = string(rest[0])
 		k.out = append(k.out, textOK...)
-	case fold(sub, "SETINFO") && len(rest) == 2:
+	case equalFold(sub, "SETINFO") && len(rest) == 2:
 		c.setInfo(k, rest[0], rest[1])
-	case fold(sub, "INFO") && len(rest) == 0, fold(sub, "LIST"):
+	case equalFold(sub, "INFO") && len(rest) == 0, equalFold(sub, "LIST"):
 		k.out = c.appendText(k.out, c.describe())
-	case fold(sub, "REPLY") && len(rest) == 1:
+	case equalFold(sub, "REPLY") && len(rest) == 1:
 		c.setReplies(k, rest[0])
-	case (fold(sub, "NO-EVICT") || fold(sub, "NO-TOUCH")) && len(rest) == 1 && (fold(rest[0], "ON") || fold(rest[0], "OFF")),
-		fold(sub, "TRACKING") && len(rest) >= 1 && (fold(rest[0], "ON") || fold(rest[0], "OFF")):
-		// Nothing here is evicted, and nothing that can be read is to be kept: there is never anything to tell.
+	case (equalFold(sub, "NO-EVICT") || equalFold(sub, "NO-TOUCH")) && len(rest) == 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")),
+		equalFold(sub, "TRACKING") && len(rest) >= 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")):
+		// Nothing is evicted or cached here, so there is nothing to do.
 		k.out = append(k.out, textOK...)
-	case fold(sub, "GETREDIR") && len(rest) == 0:
+	case equalFold(sub, "GETREDIR") && len(rest) == 0:
 		k.out = appendInt(k.out, -1)
 	default:
 		k.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try CLIENT HELP.")
 	}
 }
 
-func (c *conn) setInfo(k *clerk, what, value []byte) {
+func (c *conn) setInfo(k *executor, what, value []byte) {
 	if !isName(value) {
 		k.fail("ERR " + printable(what) + " cannot contain spaces, newlines or special characters.")
 		return
 	}
 	switch {
-	case fold(what, "LIB-NAME"):
+	case equalFold(what, "LIB-NAME"):
 		c.lib = string(value)
-	case fold(what, "LIB-VER"):
+	case equalFold(what, "LIB-VER"):
 		c.libVer = string(value)
 	default:
 		k.fail("ERR Unrecognized option '" + printable(what) + "'")
@@ -230,14 +230,14 @@ func (c *conn) setInfo(k *clerk, what, value []byte) {
 	k.out = append(k.out, textOK...)
 }
 
-func (c *conn) setReplies(k *clerk, mode []byte) {
+func (c *conn) setReplies(k *executor, mode []byte) {
 	switch {
-	case fold(mode, "ON"):
+	case equalFold(mode, "ON"):
 		c.replies = replyOn
 		k.out = append(k.out, textOK...)
-	case fold(mode, "OFF"):
+	case equalFold(mode, "OFF"):
 		c.replies = replyOff
-	case fold(mode, "SKIP"):
+	case equalFold(mode, "SKIP"):
 		if c.replies != replyOff {
 			c.replies = replySkipNext
 		}
@@ -246,7 +246,7 @@ func (c *conn) setReplies(k *clerk, mode []byte) {
 	}
 }
 
-// describe returns what CLIENT INFO says.
+// describe returns the text of CLIENT INFO.
 func (c *conn) describe() string {
 	var b bytes.Buffer
 	b.WriteString("id=" + strconv.FormatInt(c.id, 10))

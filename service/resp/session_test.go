@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-func TestWhatClientsSayToBeginWith(t *testing.T) {
+func TestConnectionCommands(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		list []said
@@ -36,7 +36,7 @@ func TestWhatClientsSayToBeginWith(t *testing.T) {
 			{"COMMAND COUNT", "20"},
 			{"COMMAND INFO cl.throttle nothing", "[cl.throttle -5 [fast write] 1 1 1 [] [] [] []] [(null)]"},
 			{"COMMAND GETKEYS HG.TAKE rule key", "key"},
-			{"COMMAND DOCS ping", "ping [summary Answers PONG. [message] since 1.0.0 group connection arguments []]"},
+			{"COMMAND DOCS ping", "ping [summary Replies PONG. [message] since 1.0.0 group connection arguments []]"},
 			{"COMMAND DOCS nothing", ""},
 			{"CONFIG GET save", "save "},
 			{"CONFIG GET appendonly", "appendonly no"},
@@ -69,7 +69,7 @@ func TestWhatClientsSayToBeginWith(t *testing.T) {
 	}
 }
 
-func TestRepliesOfRESP3AreItsOwn(t *testing.T) {
+func TestRESP3Replies(t *testing.T) {
 	c := dial(t, serve(t, onMemory(t, memstore.Options{})).address)
 	c.send("HELLO 3\r\n")
 	if b, err := c.r.Peek(1); err != nil || b[0] != '%' {
@@ -82,7 +82,7 @@ func TestRepliesOfRESP3AreItsOwn(t *testing.T) {
 	}
 }
 
-func TestWithATokenNobodyElseIsAnswered(t *testing.T) {
+func TestCommandsNeedTheToken(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Token = token(t, "0123456789abcdef")
 	s := serve(t, config)

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/service/resp"
 )
 
-func TestShutdownAnswersWhatWasSent(t *testing.T) {
+func TestShutdownRepliesToSentCommands(t *testing.T) {
 	started, land := make(chan struct{}, 1), make(chan struct{})
 	store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(context.Context, string) error {
 		started <- struct{}{}
@@ -58,7 +58,7 @@ func (s running) endsFor(t *testing.T, idle, busy *client, then func()) {
 	}
 }
 
-func TestShutdownCutsOffWhenItsTimeIsOver(t *testing.T) {
+func TestShutdownAbortsAfterItsDeadline(t *testing.T) {
 	started := make(chan struct{}, 1)
 	store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(ctx context.Context, _ string) error {
 		started <- struct{}{}
@@ -76,7 +76,7 @@ func TestShutdownCutsOffWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffThoseWhoKeepAsking(t *testing.T) {
+func TestShutdownAbortsBusyClients(t *testing.T) {
 	for range 3 {
 		s := serve(t, onMemory(t, memstore.Options{}))
 		var asking sync.WaitGroup
@@ -127,7 +127,7 @@ func TestAServerIsServedOnce(t *testing.T) {
 	}
 }
 
-func TestAClientThatEndsWithItsLastCommandIsLetGo(t *testing.T) {
+func TestHalfClosedClientIsClosed(t *testing.T) {
 	t.Run("its first command", func(t *testing.T) {
 		s, err := resp.New(onMemory(t, memstore.Options{}))
 		if err != nil {
@@ -175,7 +175,7 @@ func TestAClientThatEndsWithItsLastCommandIsLetGo(t *testing.T) {
 	})
 }
 
-func TestWhoIsLookedAfterStays(t *testing.T) {
+func TestProbedConnectionStaysOpen(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Limits.CommandTimeout = 800 * time.Millisecond // ticks of 100 ms
 	s := serve(t, config)
@@ -189,7 +189,7 @@ func TestWhoIsLookedAfterStays(t *testing.T) {
 	}
 }
 
-func TestATokenIsShownInTimeOrNotAtAll(t *testing.T) {
+func TestUnauthenticatedConnectionExpires(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Token = token(t, "0123456789abcdef")
 	config.Limits.CommandTimeout = time.Second

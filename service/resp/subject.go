@@ -10,28 +10,28 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A subject is the client that a key of HG.TAKE names. It is used again and again.
+// A subject is the client that a key of HG.TAKE names. It is reused.
 type subject struct {
-	who    identity.Attributes
-	values identity.Values
-	named  map[string]string
+	attributes   identity.Attributes
+	values       identity.Values
+	attributeMap map[string]string
 }
 
-// read makes the subject that of a key: the value of the rule's one key attribute, or attribute=value,attribute=value. It is
-// a list if an attribute's name and = begin it. In a list a backslash takes its meaning from a comma or backslash.
+// read parses a key: the value of the rule's only key attribute, or attribute=value,attribute=value. A key is a list
+// if it begins with an attribute's name and =. In a list a backslash escapes a comma or backslash.
 func (s *subject) read(server *Server, id, key string) error {
 	rule := server.config.Engine.Rules().Rule(id)
 	if rule == nil {
 		return fmt.Errorf("%w: %s", engine.ErrNoRule, rules.Quote(id))
 	}
-	clear(s.named)
+	clear(s.attributeMap)
 	s.values = identity.Values{}
 	var err error
 	switch name, _, ok := strings.Cut(key, "="); {
 	case ok && isAttribute(name):
 		err = s.readList(key)
 	case len(rule.Key) == 1 && key == "":
-		err = badKey(key, "who asks: a value of "+rule.Key[0].String())
+		err = badKey(key, "a value of "+rule.Key[0].String())
 	case len(rule.Key) == 1:
 		s.set(rule.Key[0], key)
 	case len(rule.Key) > 1:
@@ -40,7 +40,7 @@ func (s *subject) read(server *Server, id, key string) error {
 	if err != nil {
 		return err
 	}
-	return server.config.Identity.ReadValues(s.values, &s.who)
+	return server.config.Identity.ReadValues(s.values, &s.attributes)
 }
 
 func isAttribute(name string) bool {
@@ -48,7 +48,7 @@ func isAttribute(name string) bool {
 	return err == nil
 }
 
-// set gives one attribute its value. What most rules count by needs no map.
+// set sets one attribute. The most frequent ones need no map.
 func (s *subject) set(a headgate.Attribute, value string) {
 	switch a.Kind {
 	case headgate.AttrIP:
@@ -58,39 +58,39 @@ func (s *subject) set(a headgate.Attribute, value string) {
 	case headgate.AttrAPIKey:
 		s.values.APIKey = value
 	default:
-		s.name(a.String(), value)
+		s.setNamed(a.String(), value)
 	}
 }
 
-func (s *subject) name(name, value string) {
-	if s.named == nil {
-		s.named = map[string]string{}
+func (s *subject) setNamed(name, value string) {
+	if s.attributeMap == nil {
+		s.attributeMap = map[string]string{}
 	}
-	s.named[name] = value
-	s.values.Attributes = s.named
+	s.attributeMap[name] = value
+	s.values.Attributes = s.attributeMap
 }
 
 func (s *subject) readList(list string) error {
 	for rest := list; rest != ""; {
 		var part string
-		part, rest = cutPart(rest)
+		part, rest = nextElement(rest)
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
 			return badKey(part, "attribute=value, with a backslash before a comma that is part of a value")
 		}
-		if len(s.named) == identity.MaxAttributes {
+		if len(s.attributeMap) == identity.MaxAttributes {
 			return badKey(list, fmt.Sprintf("at most %d attributes", identity.MaxAttributes))
 		}
-		if _, twice := s.named[name]; twice {
+		if _, twice := s.attributeMap[name]; twice {
 			return badKey(name, "each attribute once")
 		}
-		s.name(name, unescaped(value))
+		s.setNamed(name, unescapeValue(value))
 	}
 	return nil
 }
 
-// cutPart takes the first part off a list.
-func cutPart(list string) (part, rest string) {
+// nextElement cuts the first element off a list.
+func nextElement(list string) (part, rest string) {
 	for i := 0; i < len(list); i++ {
 		switch list[i] {
 		case '\\':
@@ -102,7 +102,7 @@ func cutPart(list string) (part, rest string) {
 	return list, ""
 }
 
-func unescaped(value string) string {
+func unescapeValue(value string) string {
 	if !strings.Contains(value, `\`) {
 		return value
 	}

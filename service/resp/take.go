@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// take answers HG.TAKE rule key [cost].
-func (k *clerk) take(ctx context.Context, args [][]byte) {
-	t := engine.Terms{Rule: text(args[1]), Unheld: true}
+// take replies to HG.TAKE rule key [cost].
+func (k *executor) take(ctx context.Context, args [][]byte) {
+	t := engine.Terms{Rule: borrowedString(args[1]), Unheld: true}
 	if len(args) == 4 {
 		cost, ok := readInt(args[3])
 		if !ok {
@@ -20,7 +20,7 @@ func (k *clerk) take(ctx context.Context, args [][]byte) {
 			return
 		}
 		if cost < 1 {
-			k.fail("ERR cost must be 1 or more; HG.PEEK looks without taking")
+			k.fail("ERR cost must be 1 or more; HG.PEEK reads without taking")
 			return
 		}
 		t.Cost, t.HasCost = cost, true
@@ -28,17 +28,17 @@ func (k *clerk) take(ctx context.Context, args [][]byte) {
 	k.decide(ctx, t, args[2])
 }
 
-// peek answers HG.PEEK rule key.
-func (k *clerk) peek(ctx context.Context, args [][]byte) {
-	k.decide(ctx, engine.Terms{Rule: text(args[1]), HasCost: true, Unheld: true}, args[2])
+// peek replies to HG.PEEK rule key.
+func (k *executor) peek(ctx context.Context, args [][]byte) {
+	k.decide(ctx, engine.Terms{Rule: borrowedString(args[1]), HasCost: true, Unheld: true}, args[2])
 }
 
-func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
-	if err := k.subject.read(k.server, t.Rule, text(key)); err != nil {
+func (k *executor) decide(ctx context.Context, t engine.Terms, key []byte) {
+	if err := k.subject.read(k.server, t.Rule, borrowedString(key)); err != nil {
 		k.failWith(err)
 		return
 	}
-	err := k.server.config.Engine.DecideTerms(ctx, &k.subject.who, t, &k.verdict)
+	err := k.server.config.Engine.DecideTerms(ctx, &k.subject.attributes, t, &k.verdict)
 	if err == nil && k.verdict.Reason == engine.Overloaded {
 		err = headgate.ErrOverloaded
 	}
@@ -54,9 +54,9 @@ func (k *clerk) decide(ctx context.Context, t engine.Terms, key []byte) {
 	}
 }
 
-// appendVerdict writes 1 or 0 for what passes or does not, the limit, what remains, when to come back and when the client is
-// as good as new, both in milliseconds; and the lease if there is one.
-func (k *clerk) appendVerdict(dst []byte) []byte {
+// appendVerdict appends 1 or 0 for allowed or denied, the limit, the remaining units, and the times until a retry and
+// until a full reset in milliseconds; and the lease if there is one.
+func (k *executor) appendVerdict(dst []byte) []byte {
 	v := &k.verdict
 	d := &v.Decision
 	k.lease = v.AppendLease(k.lease[:0])
@@ -78,7 +78,7 @@ func (k *clerk) appendVerdict(dst []byte) []byte {
 	dst = appendInt(dst, passes)
 	limit, remaining := d.Limit, max(d.Remaining, 0)
 	if limit == 0 && passes == 1 {
-		limit, remaining = -1, -1 // no limit was asked
+		limit, remaining = -1, -1 // no limit applies
 	}
 	dst = appendInt(dst, limit)
 	dst = appendInt(dst, remaining)
@@ -95,40 +95,40 @@ func milliseconds(d time.Duration) int64 {
 	return int64(d/time.Millisecond) + min(int64(d%time.Millisecond), 1)
 }
 
-// reset answers HG.RESET rule key.
-func (k *clerk) reset(ctx context.Context, args [][]byte) {
-	rule := text(args[1])
-	if err := k.subject.read(k.server, rule, text(args[2])); err != nil {
+// reset replies to HG.RESET rule key.
+func (k *executor) reset(ctx context.Context, args [][]byte) {
+	rule := borrowedString(args[1])
+	if err := k.subject.read(k.server, rule, borrowedString(args[2])); err != nil {
 		k.failWith(err)
 		return
 	}
-	if err := k.server.config.Engine.Reset(ctx, rule, &k.subject.who); err != nil {
-		k.failWith(err)
-		return
-	}
-	k.out = append(k.out, textOK...)
-}
-
-// release answers HG.RELEASE lease.
-func (k *clerk) release(ctx context.Context, args [][]byte) {
-	if err := k.server.config.Engine.Release(ctx, text(args[1])); err != nil {
+	if err := k.server.config.Engine.Reset(ctx, rule, &k.subject.attributes); err != nil {
 		k.failWith(err)
 		return
 	}
 	k.out = append(k.out, textOK...)
 }
 
-// text returns what stands in a buffer as a string, which is good until the command was answered.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// release replies to HG.RELEASE lease.
+func (k *executor) release(ctx context.Context, args [][]byte) {
+	if err := k.server.config.Engine.Release(ctx, borrowedString(args[1])); err != nil {
+		k.failWith(err)
+		return
+	}
+	k.out = append(k.out, textOK...)
+}
 
-// failWith answers with what went wrong: the one place where errors become RESP's.
-func (k *clerk) failWith(err error) {
+// borrowedString returns b as a string without a copy. It is valid until the command was executed.
+func borrowedString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// failWith replies with an error. It is the only place that maps errors to RESP.
+func (k *executor) failWith(err error) {
 	var input *headgate.InputError
 	switch {
 	case errors.As(err, &input), errors.Is(err, engine.ErrNoRule), errors.Is(err, engine.ErrLease):
 		k.fail("ERR " + oneLine(err.Error()))
 	case errors.Is(err, headgate.ErrOverloaded), errors.Is(err, context.DeadlineExceeded):
-		k.fail(textBusy) // never a policy's decision: that too much is asked at once must not switch limits off
+		k.fail(textBusy) // not decided by a failure policy: overload must not switch limits off
 	case errors.Is(err, context.Canceled):
 		k.fail("TRYAGAIN no decision in time")
 	default:

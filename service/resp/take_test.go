@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// A said is a command and its answer. What the answer ends in … is not compared.
+// A said is a command and its reply. A reply that ends in … is compared up to there.
 type said struct {
 	command, want string
 }
@@ -72,7 +72,7 @@ func TestTakeDecidesByRules(t *testing.T) {
 			{`HG.PEEK per-user user=a,b=c`, "ERR invalid check: attribute \"b\"…"},
 			{`HG.PEEK per-user user=a,b`, "ERR invalid check: key \"b\"…"},
 			{`HG.PEEK per-user user=a,user=b`, "ERR invalid check: key \"user\": want each attribute once"},
-			{`HG.PEEK per-user ""`, "ERR invalid check: key \"\": want who asks: a value of user"},
+			{`HG.PEEK per-user ""`, "ERR invalid check: key \"\": want a value of user"},
 		}},
 		{"overrides see what else a list says", []said{
 			{"HG.TAKE gold user=alice,header.x-plan=gold", "1 50 49 -1 72000"},
@@ -94,7 +94,7 @@ func TestTakeDecidesByRules(t *testing.T) {
 		{"what cannot be", []said{
 			{"HG.TAKE nobodys alice", `ERR engine: no such rule: "nobodys"`},
 			{"HG.PEEK nobodys alice", `ERR engine: no such rule: "nobodys"`},
-			{"HG.TAKE per-user alice 0", "ERR cost must be 1 or more; HG.PEEK looks without taking"},
+			{"HG.TAKE per-user alice 0", "ERR cost must be 1 or more; HG.PEEK reads without taking"},
 			{"HG.TAKE per-user alice x", "ERR value is not an integer or out of range"},
 			{"HG.TAKE per-user alice 1099511627777", "ERR invalid check: Cost…"},
 			{"HG.TAKE per-user", "ERR wrong number of arguments for 'hg.take' command"},
@@ -109,7 +109,7 @@ func TestTakeDecidesByRules(t *testing.T) {
 	}
 }
 
-func TestPlacesAreLeasedAndReleased(t *testing.T) {
+func TestSlotsAreLeasedAndReleased(t *testing.T) {
 	c := dial(t, serve(t, onMemory(t, memstore.Options{})).address)
 	take := func() []string { return strings.Fields(c.do("HG.TAKE", "places", "alice")) }
 	first, second := take(), take()
@@ -126,7 +126,7 @@ func TestPlacesAreLeasedAndReleased(t *testing.T) {
 }
 
 func TestResetNeedsAToken(t *testing.T) {
-	const refused = "NOPERM resetting needs a token: AUTH with that of the service or the administrator's"
+	const refused = "NOPERM reset needs a token: AUTH with the token of the service or of the administrator"
 	t.Run("none is set", func(t *testing.T) {
 		converse(t, dial(t, serve(t, onMemory(t, memstore.Options{})).address), []said{{"HG.RESET per-user alice", refused}})
 	})
@@ -158,7 +158,7 @@ func TestResetNeedsAToken(t *testing.T) {
 	})
 }
 
-func TestResetComesAfterWhatWasAskedBefore(t *testing.T) {
+func TestResetRunsAfterEarlierCommands(t *testing.T) {
 	slow := &slowStore{Store: newStore(t, memstore.Options{}), pause: 20 * time.Millisecond}
 	config := onRedis(t, slow)
 	config.Token = token(t, "0123456789abcdef")

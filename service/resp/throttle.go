@@ -11,16 +11,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// throttlePrefix begins the keys of CL.THROTTLE. Those of rules have no colon before their first slash.
+// throttlePrefix begins the counter keys of CL.THROTTLE. Keys of rules have no colon before their first slash.
 const throttlePrefix = "cl:"
 
-// longKey is how long a key may be that is counted under its own name. A longer one is under its hash.
-const longKey = 512
+// maxPlainKey is the longest key in bytes that is used as it is. Longer keys are hashed.
+const maxPlainKey = 512
 
-// appendThrottleKey appends the key of a counter. No two callers' keys have the same.
+// appendThrottleKey appends the counter key of a caller's key. Different keys have different counters.
 func appendThrottleKey(dst, key []byte) []byte {
 	dst = append(dst, throttlePrefix...)
-	if len(key) <= longKey {
+	if len(key) <= maxPlainKey {
 		dst = append(dst, '=')
 		return append(dst, key...)
 	}
@@ -29,8 +29,8 @@ func appendThrottleKey(dst, key []byte) []byte {
 	return append(dst, sum[:]...)
 }
 
-// throttle answers CL.THROTTLE key max_burst count period [quantity] as redis-cell does.
-func (k *clerk) throttle(ctx context.Context, args [][]byte) {
+// throttle replies to CL.THROTTLE key max_burst count period [quantity], like redis-cell.
+func (k *executor) throttle(ctx context.Context, args [][]byte) {
 	quantity := int64(1)
 	burst, ok := readInt(args[2])
 	count, ok2 := readInt(args[3])
@@ -43,22 +43,22 @@ func (k *clerk) throttle(ctx context.Context, args [][]byte) {
 		return
 	}
 	if quantity < 0 {
-		k.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to look) or more")
+		k.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to read) or more")
 		return
 	}
-	limit, err := k.server.ready.get(triple{burst, count, period})
+	limit, err := k.server.limits.get(throttleParams{burst, count, period})
 	if err != nil {
 		k.failWith(err)
 		return
 	}
-	// What is above the limit is denied whatever it is, and this is within what stores count.
+	// More than the burst is always denied, and stores can count burst+1.
 	quantity = min(quantity, limit.limit.Burst+1)
 	k.key = appendThrottleKey(k.key[:0], args[1])
 	var d headgate.Decision
 	switch {
 	case limit.bound != nil:
 		d, err = limit.bound.Take(unsafe.String(unsafe.SliceData(k.key), len(k.key)), quantity)
-	case k.server.borrows:
+	case k.server.storeBorrowsKeys:
 		c := headgate.Check{Key: unsafe.String(unsafe.SliceData(k.key), len(k.key)), Limit: limit.limit, Cost: quantity}
 		d, err = k.server.config.Store.Take(ctx, c)
 	default:
@@ -70,7 +70,7 @@ func (k *clerk) throttle(ctx context.Context, args [][]byte) {
 		return
 	}
 	if err != nil {
-		d = k.server.withoutStore(err, limit.limit.Burst, quantity)
+		d = k.server.applyFailurePolicy(err, limit.limit.Burst, quantity)
 	}
 	k.out = appendThrottled(k.out, &d, limit.limit.Burst)
 	if d.Allowed {
@@ -80,7 +80,7 @@ func (k *clerk) throttle(ctx context.Context, args [][]byte) {
 	}
 }
 
-// appendThrottled writes the five integers of redis-cell.
+// appendThrottled appends the five integers of redis-cell.
 func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
 	retry := int64(-1)
 	if d.Allowed {
@@ -101,16 +101,16 @@ func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
 	return appendInt(dst, wholeSeconds(d.ResetAfter))
 }
 
-// wholeSeconds rounds up as redis-cell does, which looks no further than at milliseconds.
+// wholeSeconds rounds up like redis-cell, which ignores fractions of a millisecond.
 func wholeSeconds(d time.Duration) int64 {
 	return (int64(d/time.Millisecond) + 999) / 1000
 }
 
-// failedRetry is when to come back to a store that failed.
+// failedRetry is the retry time when the store has failed.
 const failedRetry = time.Second
 
-// withoutStore decides for a store that could not.
-func (s *Server) withoutStore(err error, limit, quantity int64) headgate.Decision {
+// applyFailurePolicy decides by the failure policy.
+func (s *Server) applyFailurePolicy(err error, limit, quantity int64) headgate.Decision {
 	s.storeFailed(err)
 	if s.config.OnFailure == headgate.Closed {
 		return headgate.Decision{Limit: limit, RetryAfter: failedRetry, Degraded: true}
@@ -118,7 +118,7 @@ func (s *Server) withoutStore(err error, limit, quantity int64) headgate.Decisio
 	return headgate.Decision{Allowed: true, Limit: limit, Remaining: max(limit-quantity, 0), Degraded: true}
 }
 
-// readInt reads a whole number as Redis does: no spaces, no plus sign, no zeros before it.
+// readInt parses an integer like Redis: no spaces, no plus sign, no leading zeros.
 func readInt(b []byte) (int64, bool) {
 	n := len(b)
 	if n == 0 || n > 20 {

@@ -151,7 +151,7 @@ func TestThrottleSharesNothingWithRules(t *testing.T) {
 	}
 }
 
-func TestLongKeysAreApart(t *testing.T) {
+func TestLongKeysAreDistinct(t *testing.T) {
 	now := time.Now() // for as long as this takes
 	c := dial(t, serve(t, onMemory(t, memstore.Options{Now: func() time.Time { return now }})).address)
 	long := strings.Repeat("k", 5000)
@@ -167,7 +167,7 @@ func (brokenStore) Take(context.Context, headgate.Check) (headgate.Decision, err
 	return headgate.Decision{}, headgate.ErrFull
 }
 
-func TestAStoreThatFailsLetsPassUnlessToldOtherwise(t *testing.T) {
+func TestFailedStoreAllowsByDefault(t *testing.T) {
 	for _, test := range []struct {
 		policy headgate.Policy
 		want   string

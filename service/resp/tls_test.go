@@ -94,7 +94,7 @@ func TestPipelinesOverTLSAreAnsweredInOrder(t *testing.T) {
 	c.wants("0 3 2 -1 6", "CL.THROTTLE", "k", "2", "10", "60")
 }
 
-func TestWhoDoesNotShakeHandsIsClosed(t *testing.T) {
+func TestMissingHandshakeIsClosed(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	var calls *tls.Config
 	config.TLS, calls = withTLS(t)
@@ -115,7 +115,7 @@ func TestWhoDoesNotShakeHandsIsClosed(t *testing.T) {
 	}
 }
 
-func TestShutdownAnswersWhatWasSentOverTLS(t *testing.T) {
+func TestShutdownRepliesToSentCommandsOverTLS(t *testing.T) {
 	started, land := make(chan struct{}, 1), make(chan struct{})
 	store := &slowStore{Store: newStore(t, memstore.Options{}), hook: func(context.Context, string) error {
 		started <- struct{}{}

@@ -2,7 +2,7 @@ package resp
 
 import "context"
 
-// A transaction is the commands between MULTI and EXEC. They are queued, and run one after the other when EXEC comes.
+// A transaction holds the commands between MULTI and EXEC. EXEC runs them one after the other.
 type transaction struct {
 	commands []queued
 	bytes    int64 // memory of the arguments, part of Server.held
@@ -15,15 +15,15 @@ type queued struct {
 	args    [][]byte
 }
 
-// The most that one transaction may hold.
+// The bounds of one transaction.
 const (
 	maxQueued      = 128
 	maxQueuedBytes = 64 << 10
-	queuedOverhead = 64 // memory per argument beside its bytes, about
+	queuedOverhead = 64 // approximate memory per argument beside its bytes
 )
 
-// multi answers MULTI.
-func (c *conn) multi(k *clerk, _ [][]byte) {
+// multi replies to MULTI.
+func (c *conn) multi(k *executor, _ [][]byte) {
 	if c.transaction != nil {
 		k.fail("ERR MULTI calls can not be nested")
 		return
@@ -32,8 +32,8 @@ func (c *conn) multi(k *clerk, _ [][]byte) {
 	k.out = append(k.out, textOK...)
 }
 
-// discard answers DISCARD.
-func (c *conn) discard(k *clerk, _ [][]byte) {
+// discard replies to DISCARD.
+func (c *conn) discard(k *executor, _ [][]byte) {
 	if c.transaction == nil {
 		k.fail("ERR DISCARD without MULTI")
 		return
@@ -42,7 +42,7 @@ func (c *conn) discard(k *clerk, _ [][]byte) {
 	k.out = append(k.out, textOK...)
 }
 
-// endTransaction forgets the queued commands.
+// endTransaction drops the queued commands.
 func (c *conn) endTransaction() {
 	if c.transaction != nil {
 		c.server.held.Add(-c.transaction.bytes)
@@ -50,9 +50,9 @@ func (c *conn) endTransaction() {
 	}
 }
 
-// queue answers a command that comes between MULTI and EXEC. A command that cannot be run makes EXEC run nothing, so that
-// nothing is taken.
-func (c *conn) queue(k *clerk, cmd *command, args [][]byte) {
+// queue handles a command between MULTI and EXEC. A command that cannot run makes EXEC run nothing, so that nothing is
+// taken.
+func (c *conn) queue(k *executor, cmd *command, args [][]byte) {
 	t := c.transaction
 	if refusal := c.refuse(cmd, args); refusal != "" {
 		t.failed = true
@@ -71,7 +71,7 @@ func (c *conn) queue(k *clerk, cmd *command, args [][]byte) {
 	}
 	c.server.held.Add(size)
 	t.bytes += size
-	copies := make([][]byte, len(args)) // the arguments lie in a buffer of the connection
+	copies := make([][]byte, len(args)) // the arguments point into a buffer of the connection
 	for i, a := range args {
 		copies[i] = append([]byte(nil), a...)
 	}
@@ -81,8 +81,8 @@ func (c *conn) queue(k *clerk, cmd *command, args [][]byte) {
 
 const textQueued = "+QUEUED\r\n"
 
-// exec answers EXEC: it runs the queued commands in their order and replies with an array of their replies.
-func (c *conn) exec(k *clerk, _ [][]byte) {
+// exec replies to EXEC: it runs the queued commands in order and returns an array of their replies.
+func (c *conn) exec(k *executor, _ [][]byte) {
 	t := c.transaction
 	if t == nil {
 		k.fail("ERR EXEC without MULTI")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// command answers COMMAND.
-func (c *conn) command(k *clerk, args [][]byte) {
+// command replies to COMMAND.
+func (c *conn) command(k *executor, args [][]byte) {
 	all := c.server.list
 	if len(args) == 1 {
 		k.out = appendArray(k.out, len(all))
@@ -23,25 +23,25 @@ func (c *conn) command(k *clerk, args [][]byte) {
 	}
 	sub, rest := args[1], args[2:]
 	switch {
-	case fold(sub, "COUNT") && len(rest) == 0:
+	case equalFold(sub, "COUNT") && len(rest) == 0:
 		k.out = appendInt(k.out, int64(len(all)))
-	case fold(sub, "LIST") && len(rest) == 0:
+	case equalFold(sub, "LIST") && len(rest) == 0:
 		k.out = appendArray(k.out, len(all))
 		for _, cmd := range all {
 			k.out = appendBulk(k.out, cmd.name)
 		}
-	case fold(sub, "INFO"):
+	case equalFold(sub, "INFO"):
 		c.commandInfo(k, rest)
-	case fold(sub, "DOCS"):
+	case equalFold(sub, "DOCS"):
 		c.commandDocs(k, rest)
-	case fold(sub, "GETKEYS") && len(rest) > 0:
+	case equalFold(sub, "GETKEYS") && len(rest) > 0:
 		c.commandKeys(k, rest)
 	default:
 		k.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try COMMAND HELP.")
 	}
 }
 
-func (c *conn) commandInfo(k *clerk, names [][]byte) {
+func (c *conn) commandInfo(k *executor, names [][]byte) {
 	if len(names) == 0 {
 		k.out = appendArray(k.out, len(c.server.list))
 		for _, cmd := range c.server.list {
@@ -51,7 +51,7 @@ func (c *conn) commandInfo(k *clerk, names [][]byte) {
 	}
 	k.out = appendArray(k.out, len(names))
 	for _, name := range names {
-		if cmd := c.server.find(name); cmd != nil {
+		if cmd := c.server.lookup(name); cmd != nil {
 			k.out = c.appendCommand(k.out, cmd)
 		} else {
 			k.out = c.appendNullArray(k.out)
@@ -59,12 +59,12 @@ func (c *conn) commandInfo(k *clerk, names [][]byte) {
 	}
 }
 
-// appendCommand writes what COMMAND says of one: name, arity, flags, its keys, and four lists that are empty.
+// appendCommand appends COMMAND's description: name, arity, flags, key positions, and four empty lists.
 func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	dst = appendArray(dst, 10)
 	dst = appendBulk(dst, cmd.name)
-	arity := cmd.least
-	if cmd.most != cmd.least {
+	arity := cmd.minArgs
+	if cmd.maxArgs != cmd.minArgs {
 		arity = -arity
 	}
 	dst = appendInt(dst, int64(arity))
@@ -75,7 +75,7 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	case cmd.decide != nil:
 		flags = append(flags, "readonly")
 	}
-	if cmd.open {
+	if cmd.noToken {
 		flags = append(flags, "no_auth")
 	}
 	dst = c.appendSet(dst, len(flags))
@@ -92,13 +92,13 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	return dst
 }
 
-// commandDocs answers COMMAND DOCS, by which redis-cli helps who types.
-func (c *conn) commandDocs(k *clerk, names [][]byte) {
+// commandDocs replies to COMMAND DOCS, which redis-cli uses for hints.
+func (c *conn) commandDocs(k *executor, names [][]byte) {
 	found := c.server.list
 	if len(names) > 0 {
 		found = nil
 		for _, name := range names {
-			if cmd := c.server.find(name); cmd != nil && !slices.Contains(found, cmd) {
+			if cmd := c.server.lookup(name); cmd != nil && !slices.Contains(found, cmd) {
 				found = append(found, cmd)
 			}
 		}
@@ -123,12 +123,12 @@ func groupOf(cmd *command) string {
 	return "connection"
 }
 
-func (c *conn) commandKeys(k *clerk, args [][]byte) {
-	cmd := c.server.find(args[0])
+func (c *conn) commandKeys(k *executor, args [][]byte) {
+	cmd := c.server.lookup(args[0])
 	switch {
 	case cmd == nil:
 		k.fail("ERR Invalid command specified")
-	case len(args) < cmd.least || cmd.most > 0 && len(args) > cmd.most:
+	case len(args) < cmd.minArgs || cmd.maxArgs > 0 && len(args) > cmd.maxArgs:
 		k.fail("ERR Invalid number of arguments specified for command")
 	case cmd.key == 0:
 		k.fail("ERR The command has no key arguments")
@@ -137,7 +137,7 @@ func (c *conn) commandKeys(k *clerk, args [][]byte) {
 	}
 }
 
-// settings are what CONFIG GET knows: what tools ask for that were made for Redis.
+// settings are the parameters of CONFIG GET that Redis tools ask for.
 func (s *Server) settings() [][2]string {
 	l := &s.config.Limits
 	return [][2]string{
@@ -151,10 +151,11 @@ func (s *Server) settings() [][2]string {
 	}
 }
 
-// config answers CONFIG GET.
-func (c *conn) config(k *clerk, args [][]byte) {
-	if !fold(args[1], "GET") || len(args) < 3 {
-		k.fail("ERR CONFIG " + printable(args[1]) + ": want CONFIG GET parameter; settings are changed in the service's own configuration")
+// config replies to CONFIG GET.
+func (c *conn) config(k *executor, args [][]byte) {
+	if !equalFold(args[1], "GET") || len(args) < 3 {
+		k.fail("ERR CONFIG " + printable(args[1]) +
+			": want CONFIG GET parameter; settings are changed in the service's own configuration")
 		return
 	}
 	var found [][2]string
@@ -172,14 +173,14 @@ func (c *conn) config(k *clerk, args [][]byte) {
 	}
 }
 
-// info answers INFO.
-func (c *conn) info(k *clerk, args [][]byte) {
+// info replies to INFO.
+func (c *conn) info(k *executor, args [][]byte) {
 	wanted := func(section string) bool {
 		if len(args) == 1 {
 			return true
 		}
 		return slices.ContainsFunc(args[1:], func(a []byte) bool {
-			return fold(a, section) || fold(a, "ALL") || fold(a, "DEFAULT") || fold(a, "EVERYTHING")
+			return equalFold(a, section) || equalFold(a, "ALL") || equalFold(a, "DEFAULT") || equalFold(a, "EVERYTHING")
 		})
 	}
 	s := c.server
@@ -213,5 +214,5 @@ func (c *conn) info(k *clerk, args [][]byte) {
 	k.out = c.appendText(k.out, b.String())
 }
 
-// redisVersion is that of the Redis whose commands and answers these are, for clients that ask before they dare.
+// redisVersion is the Redis version whose commands and replies are implemented, for clients that check it.
 const redisVersion = "7.0.0"
