@@ -86,6 +86,12 @@ var (
 	ErrNotEmpty = errors.New("the database is not empty")
 	// ErrFull is for a disk or a server that has no room for a write. Reads go on.
 	ErrFull = errors.New("no room to write")
+	// ErrUnwritable is for a database that refuses writes although it can be read: its disk is read-only or broken, or its
+	// server is a replica.
+	ErrUnwritable = errors.New("the database cannot be written")
+	// ErrFileGone is an ErrUnwritable: the file was removed or replaced while it was open, so that writes would be lost when
+	// the process ends.
+	ErrFileGone = fmt.Errorf("%w: its file was removed or replaced", ErrUnwritable)
 )
 
 // A Conflict says which object was not at the revision that a change was based on.
@@ -198,6 +204,8 @@ type DB interface {
 	// Restore takes what Dump wrote in place of all that there is, whole or not at all. Over is the revision that the database
 	// has to be at (else ErrNotEmpty): Absent if it has to be empty, Any if it does not matter what is lost.
 	Restore(ctx context.Context, r io.Reader, over int64) error
+	// Writable returns why writes fail, as far as the database knows without one: an ErrUnwritable, or nil. It is cheap.
+	Writable(ctx context.Context) error
 	// Name says what it is and where, without passwords, for people: "sqlite /var/lib/headgate/rules.db".
 	Name() string
 	// Close ends it. Watches end with it.

@@ -27,6 +27,7 @@ var (
 	rulesFromDiskDesc = desc("rules_from_disk", "1 if the rules in force are those of the node's own file, because the rules service was never reached; else 0.")
 	rulesAwayDesc     = desc("rules_service_up", "1 if the rules service answered when it was last asked, else 0.")
 	rulesPushDesc     = desc("rules_push_up", "1 if the rules service says at once when something changes, 0 if it has to be asked.")
+	databaseDesc      = desc("database_writable", "1 if the rules service can change rules, 0 if its database cannot be written.")
 	rulesFetchesDesc  = desc("rules_fetches_total", "Times that the rules service was asked: whole or delta if it had something new, unchanged, refused, or failed.", "result")
 
 	waitingDesc = desc("delayed_requests", "Requests that wait for their turn now.")

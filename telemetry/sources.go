@@ -17,6 +17,8 @@ type Sources struct {
 	Fleet func() Fleet
 	// Follow returns how the rules of a rules service are followed.
 	Follow func() Follow
+	// Database returns whether rules can be changed, nil while that is not known.
+	Database func() *DatabaseStatus
 	// Waiting returns how many requests wait for their turn.
 	Waiting func() int
 	// Gateway returns the figures of the gateway.
@@ -73,6 +75,7 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	send(s.Waiting != nil, waitingDesc)
 	send(s.Fleet != nil, fleetDescs...)
 	send(s.Follow != nil, followDescs...)
+	send(s.Database != nil, databaseDesc)
 	if s.Servers != nil {
 		describeServers(ch)
 	}
@@ -117,6 +120,11 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	if s.Follow != nil {
 		now := s.Follow()
 		now.collect(ch)
+	}
+	if s.Database != nil {
+		if now := s.Database(); now != nil {
+			ch <- gauge(databaseDesc, one(now.Writable))
+		}
 	}
 	if s.Waiting != nil {
 		ch <- gauge(waitingDesc, float64(s.Waiting()))

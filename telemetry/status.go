@@ -6,8 +6,8 @@ import "time"
 type Status struct {
 	// State is starting, ready or draining. Only one that is ready should get requests.
 	State State `json:"state"`
-	// Degraded tells that something is not as it should be, although requests are decided: the store is away, rules were
-	// refused, or keys that verify tokens cannot be read. What it is stands below.
+	// Degraded reports whether something is wrong although requests are decided: the store is unreachable, rules were refused,
+	// the database cannot be written, or keys that verify tokens cannot be read. The fields below say which.
 	Degraded bool `json:"degraded"`
 	// Version is that of the program.
 	Version string `json:"version,omitempty"`
@@ -15,6 +15,9 @@ type Status struct {
 	Started time.Time `json:"started,omitzero"`
 	// Rules says which are in force.
 	Rules RulesStatus `json:"rules"`
+	// Database is where the rules service of this process keeps rules, if it has one. A node whose database cannot be written
+	// still decides, and is ready.
+	Database *DatabaseStatus `json:"database,omitempty"`
 	// Store says where limits are counted.
 	Store StoreStatus `json:"store"`
 	// Fleet says how limits are shared with other nodes, if they are.
@@ -68,6 +71,15 @@ type FollowStatus struct {
 	Disk string `json:"disk,omitempty"`
 	// Doubt is what is suspicious about a client that came last.
 	Doubt string `json:"doubt,omitempty"`
+}
+
+// DatabaseStatus is whether rules can be changed.
+type DatabaseStatus struct {
+	Name     string `json:"name"`
+	Writable bool   `json:"writable"`
+	// Error is why it cannot be written, and Todo what to do about it.
+	Error string `json:"error,omitempty"`
+	Todo  string `json:"todo,omitempty"`
 }
 
 // StoreStatus is where limits are counted.

@@ -106,7 +106,8 @@ func (s *Server) restore(c *call) error {
 		err = s.config.DB.Restore(ctx, recorded, over)
 	}
 	if err != nil {
-		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) || ctx.Err() != nil {
+		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) ||
+			errors.Is(err, control.ErrUnwritable) || ctx.Err() != nil {
 			return err
 		}
 		return fail(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)

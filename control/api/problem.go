@@ -116,7 +116,13 @@ func problemOf(err error) (p *problem, fault bool) {
 	case errors.Is(err, control.ErrNotEmpty):
 		return fail(http.StatusConflict, "The database is not as new: somebody has made something in it. ?replace, as headgate restore --replace, gives that up for the backup; headgate restore --db fills a new one."), false
 	case errors.Is(err, control.ErrFull):
-		return fail(http.StatusInsufficientStorage, "The database has no room: nothing was changed. What is there can be read, and nodes go on."), true
+		return fail(http.StatusInsufficientStorage, "The database has no room: nothing was changed. Rules in force stay. An operator has to %s.", control.Remedy(err)), true
+	case errors.Is(err, control.ErrFileGone):
+		return fail(http.StatusServiceUnavailable, "The file of the database was removed or replaced while it was open: nothing was changed. "+
+			"Rules in force stay. An operator has to %s.", control.Remedy(err)), false // control.Monitor logs it once
+	case errors.Is(err, control.ErrUnwritable):
+		return fail(http.StatusServiceUnavailable, "The database cannot be written: nothing was changed. Rules in force stay. "+
+			"An operator has to %s; the log says more.", control.Remedy(err)), false
 	case errors.Is(err, context.Canceled):
 		return fail(499, "The caller has gone."), false
 	default:

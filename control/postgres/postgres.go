@@ -91,6 +91,9 @@ func nameOf(c *pgx.ConnConfig) string {
 	return "postgres " + c.User + "@" + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
 }
 
+// Writable returns nil: PostgreSQL refuses writes itself, and no sooner than they come.
+func (db *DB) Writable(context.Context) error { return nil }
+
 // Name says which database it is.
 func (db *DB) Name() string { return db.name }
 
@@ -117,8 +120,13 @@ func (db *DB) fault(doing string, err error) error {
 		return nil
 	}
 	var e *pgconn.PgError
-	if errors.As(err, &e) && e.Code == "53100" { // disk_full
-		return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
+	if errors.As(err, &e) {
+		switch e.Code {
+		case "53100": // disk_full
+			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
+		case "25006", "42501", "58030": // read_only_sql_transaction, insufficient_privilege, io_error
+			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrUnwritable, err)
+		}
 	}
 	return fmt.Errorf("%s %s: %w", doing, db.name, err)
 }

@@ -169,6 +169,9 @@ func (db *DB) channel() string { return db.key("changed") }
 // Name says which server it is.
 func (db *DB) Name() string { return db.name }
 
+// Writable returns nil: Redis refuses writes itself, and no sooner than they come.
+func (db *DB) Writable(context.Context) error { return nil }
+
 // Close ends it. Watches end with it.
 func (db *DB) Close() error {
 	db.pulse.Close()
@@ -203,6 +206,8 @@ func (db *DB) fault(doing string, err error) error {
 		// OOM is a memory that is full, MISCONF a disk that cannot be written to. A script may say it in other words first.
 		if text := said.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
 			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
+		} else if strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ") {
+			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrUnwritable, err)
 		}
 	}
 	return fmt.Errorf("%s %s: %w", doing, db.name, err)

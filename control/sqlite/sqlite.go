@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite" // also the driver of that name
+	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/headgate/headgate/control"
@@ -31,6 +31,7 @@ const (
 // A DB is a file of rules. It is safe for concurrent use.
 type DB struct {
 	path  string
+	file  file
 	write *sql.DB // one connection: SQLite has one writer
 	read  *sql.DB
 	pulse pulse.Pulse
@@ -48,18 +49,20 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("open the rules in %s: %w", path, err)
 	}
-	db := &DB{path: path}
-	if db.write, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")); err != nil {
-		return nil, db.fault("open", err)
-	}
+	db := &DB{path: path, file: file{path: path}}
+	db.write = sql.OpenDB(&connector{&db.file, dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")})
 	db.write.SetMaxOpenConns(1)
-	if db.read, err = sql.Open("sqlite", dsn(path, "_pragma=query_only(1)")); err != nil {
-		return nil, errors.Join(db.fault("open", err), db.write.Close())
-	}
+	db.read = sql.OpenDB(&connector{&db.file, dsn(path, "_pragma=query_only(1)")})
 	db.read.SetMaxOpenConns(readers)
 	db.read.SetMaxIdleConns(readers)
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if err := db.file.identify(); err != nil {
+		return nil, errors.Join(db.fault("open", err), db.Close())
+	}
+	if err := db.connectReaders(ctx); err != nil {
+		return nil, errors.Join(db.fault("open", err), db.Close())
 	}
 	return db, nil
 }
@@ -80,10 +83,11 @@ func create(path string) error {
 	return f.Close()
 }
 
-// dsn returns what the driver opens: each connection waits for others, and a write is on disk before it returns.
+// dsn returns what the driver opens: each connection waits for others, and a write is on disk before it returns. A connection
+// that is opened later does not create the file again.
 func dsn(path, more string) string {
 	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", patience.Milliseconds())
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + settings + "&" + more
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
 }
 
 // Name says where the file is.
@@ -124,13 +128,39 @@ func (db *DB) fault(doing string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, db.path, err)
 }
 
-// change runs f in a transaction that nobody else writes beside.
+// Writable returns why the database cannot be written, as far as that is known without a write. It returns nil if it can.
+func (db *DB) Writable(context.Context) error {
+	if err := db.file.check(); err != nil {
+		return db.fault("write to", err)
+	}
+	return nil
+}
+
+// change runs f in a transaction that nobody else writes beside. It changes nothing if the file was removed or replaced.
 func (db *DB) change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	err := db.transact(ctx, doing, f)
+	var e *sqlite.Error
+	if errors.As(err, &e) && !errors.Is(err, control.ErrFull) {
+		switch e.Code() & 0xff {
+		case lib.SQLITE_READONLY, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM:
+			return fmt.Errorf("%w: %w", control.ErrUnwritable, err)
+		}
+	}
+	return err
+}
+
+func (db *DB) transact(ctx context.Context, doing string, f func(*sql.Tx) error) error {
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return db.fault(doing, err)
 	}
-	if err := f(tx); err != nil {
+	// Within the transaction SQLite has its log open, whatever happened to the connection that was used before.
+	if err = db.file.check(); err != nil {
+		err = db.fault(doing, err)
+	} else {
+		err = f(tx)
+	}
+	if err != nil {
 		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
 			err = errors.Join(err, undo)
 		}

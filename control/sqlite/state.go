@@ -68,6 +68,8 @@ func states(ctx context.Context, q querier, query string, args ...any) ([]contro
 
 // DeleteState forgets a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
-	_, err := db.write.ExecContext(ctx, "DELETE FROM states WHERE bucket = ? AND id = ?", bucket, id)
-	return db.fault("write to", err)
+	return db.change(ctx, "write to", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM states WHERE bucket = ? AND id = ?", bucket, id)
+		return err
+	})
 }

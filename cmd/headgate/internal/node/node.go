@@ -253,6 +253,7 @@ func (n *Node) measure() error {
 	n.company.measure(sources)
 	if n.followed != nil {
 		n.followed.measure(sources)
+		n.control.measure(sources)
 	}
 	if n.gateway != nil {
 		measureGateway(n.gateway, sources)
@@ -458,6 +459,9 @@ func (n *Node) Status() telemetry.Status {
 		if s.State == telemetry.Ready && !n.followed.ready() {
 			s.State = telemetry.Starting // without any rules it would let everybody pass
 		}
+	}
+	if s.Database = n.control.database(); s.Database != nil {
+		s.Degraded = s.Degraded || !s.Database.Writable
 	}
 	if n.tokens != nil {
 		if err := n.tokens.Err(); err != nil {

@@ -23,19 +23,21 @@ import (
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
 	"github.com/headgate/headgate/internal/respite"
+	"github.com/headgate/headgate/telemetry"
 )
 
 // A rulesService is what a node has to do with rules that are not just a file: the database and its API, or the rules service
 // elsewhere whose node it is.
 type rulesService struct {
-	db      control.DB                 // nil if it has none
-	late    *late                      // nil if the database is in a file
-	api     atomic.Pointer[api.Server] // nil if it has none, or none yet
-	remote  *remote.Client             // nil if the rules service is in this process
-	hook    http.Handler               // nil if it takes no webhook
-	answers *api.Answerer              // nil if nobody is to ask this node
-	temp    string                     // a directory that is to be removed, if any
-	created atomic.Pointer[string]     // the token that was made, to be shown once
+	db      control.DB                      // nil if it has none
+	writes  atomic.Pointer[control.Monitor] // of db; nil if rules are not changed here, or not yet
+	late    *late                           // nil if the database is in a file
+	api     atomic.Pointer[api.Server]      // nil if it has none, or none yet
+	remote  *remote.Client                  // nil if the rules service is in this process
+	hook    http.Handler                    // nil if it takes no webhook
+	answers *api.Answerer                   // nil if nobody is to ask this node
+	temp    string                          // a directory that is to be removed, if any
+	created atomic.Pointer[string]          // the token that was made, to be shown once
 }
 
 // lateTimeout is how long a start waits for a database on another host.
@@ -125,11 +127,14 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	c, s := n.config, n.control
-	var err error
 	if s.db == nil {
-		if s.db, err = n.openDB(ctx); err != nil {
+		db, err := n.openDB(ctx)
+		if err != nil {
 			return err
 		}
+		monitor := control.NewMonitor(db, n.log)
+		s.db = monitor
+		s.writes.Store(monitor)
 	}
 	last, _, err := s.db.Revision(ctx, c.ControlNamespace())
 	if err != nil {
@@ -329,6 +334,22 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 		}
 	})
 }
+
+// database returns whether rules can be changed, nil if they are not changed here.
+func (s *rulesService) database() *telemetry.DatabaseStatus {
+	m := s.writes.Load()
+	if m == nil {
+		return nil
+	}
+	made := &telemetry.DatabaseStatus{Name: m.Name(), Writable: true}
+	if err := m.Writable(context.Background()); err != nil {
+		made.Writable, made.Error, made.Todo = false, err.Error(), control.Remedy(err)
+	}
+	return made
+}
+
+// measure adds whether the database can be written to the sources of each scrape.
+func (s *rulesService) measure(to *telemetry.Sources) { to.Database = s.database }
 
 // stop ends what the API does, so that those who watch do not hold its listener.
 func (s *rulesService) stop() error {
