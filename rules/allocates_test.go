@@ -28,7 +28,7 @@ func TestMatchAllocatesNothing(t *testing.T) {
 }
 
 // Every kind of condition, override and client, and up to 32 rules at once.
-func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
+func TestMatchAllocatesNothingForAnyKindOfRule(t *testing.T) {
 	list := []rules.Rule{
 		{ID: "net", When: is(ip, "10.0.0.0/8", "2001:db8::/32"), Limits: limits("1/s")},
 		{ID: "not", When: rules.Condition{Not: []rules.Condition{is(user, "nobody")}}, Limits: limits("1/s")},
@@ -65,7 +65,7 @@ func TestMatchAllocatesNothingWhateverRulesSay(t *testing.T) {
 	other := *request
 	other.User = "bob"
 	if got := testing.AllocsPerRun(100, func() { one, found = set.MatchRule("overrides", &other) }); got != 0 || !found || one.Rule == nil {
-		t.Errorf("MatchRule allocates %v times for who is not registered, want 0", got)
+		t.Errorf("MatchRule allocates %v times for an unregistered client, want 0", got)
 	}
 }
 

@@ -52,7 +52,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// A few rules for everybody, as most services begin.
+// A few rules that apply to all requests, as most services begin.
 func BenchmarkMatchFew(b *testing.B) {
 	set := compile(b, []rules.Rule{
 		{ID: "search", When: is(path, "/search/**"), Key: []headgate.Attribute{user}, Limits: limits("10/s", "1000/h")},

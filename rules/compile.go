@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Compile makes rules ready to be matched, with clients that have limits of their own. It copies what it is given. It takes some
-// ten microseconds a rule, and lets others run in between.
+// Compile prepares rules for matching, with clients that have limits of their own. It copies its arguments. It takes
+// about ten microseconds per rule, and yields the processor regularly.
 //
-// If anything is wrong there is no Set, and the error is an *Error that says everything.
+// If anything is invalid, Compile returns no Set and an *Error with all problems.
 func Compile(rules []Rule, clients ...Client) (*Set, error) {
 	s, err := validated(rules, clients)
 	if err != nil {
@@ -21,9 +21,9 @@ func Compile(rules []Rule, clients ...Client) (*Set, error) {
 	return s, nil
 }
 
-// Validate says what is wrong with rules and clients, as Compile does. The error is an *Error.
+// Validate reports the same problems as Compile. The error is an *Error.
 func Validate(rules []Rule, clients ...Client) error {
-	if len(clients) == 0 { // there is nobody whom the rules would have to be gathered for
+	if len(clients) == 0 { // without clients, their requirements are not needed
 		var p problems
 		validateRules(rules, &p)
 		return p.err()
@@ -32,10 +32,10 @@ func Validate(rules []Rule, clients ...Client) error {
 	return err
 }
 
-// validated returns a set that has its clients, and is to get its rules.
+// validated returns a set with its clients and without its rules.
 func validated(rules []Rule, clients []Client) (*Set, error) {
 	var p problems
-	at := &place{name: "clients"}
+	at := &location{name: "clients"}
 	validateRules(rules, &p)
 	if len(clients) > MaxClients {
 		p.add(at, strconv.Itoa(len(clients)), "at most "+strconv.Itoa(MaxClients)+"; a Registry takes more")
@@ -44,60 +44,61 @@ func validated(rules []Rule, clients []Client) (*Set, error) {
 		return nil, p.err()
 	}
 	s := &Set{
-		fixed: newRegistry(clients, at, &p),
-		shown: new(showing),
-		needs: newNeeds(len(rules)),
+		fixed:        newRegistry(clients, at, &p),
+		epoch:        new(currentEpoch),
+		requirements: newRequirements(len(rules)),
 	}
-	var work turn
+	var work yielder
 	for i := range rules {
-		work.polite()
-		s.needs.add(&rules[i])
+		work.step()
+		s.requirements.add(&rules[i])
 	}
 	for i := range clients {
-		if !s.fixed.byID(clients[i].ID).nobody() {
-			s.needs.check(clients[i].normal(), at.element(i), &p)
+		if !s.fixed.byID(clients[i].ID).absent() {
+			s.requirements.check(clients[i].withDefaults(), at.element(i), &p)
 		}
 	}
 	return s, p.err()
 }
 
-// WithRegistry returns the same rules with clients that come and go. They are looked up before those given to Compile. Many
-// sets can share a registry, so that clients stay when rules change.
+// WithRegistry returns the same rules with a registry of clients that may change. They are looked up before those given
+// to Compile. Several sets can share a registry, so that clients persist when rules change.
 func (s *Set) WithRegistry(live *Registry) *Set {
-	made := *s
-	made.live = live
-	return &made
+	changed := *s
+	changed.live = live
+	return &changed
 }
 
-// WithClients returns the same rules with a registry in place of the clients that were given to Compile. Who changes it
-// changes who is known to these rules; they are not held against the rules (see Check). Registry.Hide makes many changes one.
+// WithClients returns the same rules with a registry in place of the clients given to Compile. Changes of the registry
+// take effect at once; its clients are not checked against the rules (see Check). Registry.Hide turns several changes
+// into one.
 func (s *Set) WithClients(r *Registry) *Set {
-	made := *s
-	made.fixed, made.shown = r, new(showing)
-	return &made
+	changed := *s
+	changed.fixed, changed.epoch = r, new(currentEpoch)
+	return &changed
 }
 
 func validateRules(rules []Rule, p *problems) {
-	at := &place{name: "rules"}
+	at := &location{name: "rules"}
 	if len(rules) > MaxRules {
 		p.add(at, strconv.Itoa(len(rules)), "at most "+strconv.Itoa(MaxRules))
 		return
 	}
 	seen := make(map[string]int, len(rules))
-	var work turn
+	var work yielder
 	for i := range rules {
-		work.polite()
+		work.step()
 		here := at.element(i)
 		rules[i].validate(here, p)
 		if first, twice := seen[rules[i].ID]; twice && rules[i].ID != "" {
-			p.addTwice(here.field("id"), at.element(first), Quote(rules[i].ID), "an id that no other rule has")
+			p.addDuplicate(here.field("id"), at.element(first), Quote(rules[i].ID), "an id that no other rule has")
 		} else {
 			seen[rules[i].ID] = i
 		}
 	}
 }
 
-// compile makes rules ready that are known to be right.
+// compile compiles validated rules.
 func (s *Set) compile(rules []Rule) {
 	enabled := make([]*Rule, 0, len(rules))
 	for i := range rules {
@@ -109,26 +110,26 @@ func (s *Set) compile(rules []Rule) {
 
 	conditions := make([]*Condition, len(enabled))
 	for rank, rule := range enabled {
-		conditions[rank] = formed(&rule.When, rule.form())
+		conditions[rank] = normalizedCondition(&rule.When, rule.normalization())
 	}
-	r := newReader(enabled, conditions)
-	s.rules = make([]compiled, len(enabled))
+	r := newCompiler(enabled, conditions)
+	s.rules = make([]compiledRule, len(enabled))
 	s.byID = make(map[string]int32, len(enabled))
-	namespaces := make([][]test, len(enabled))
-	var work turn
+	namespaces := make([][]compiledTest, len(enabled))
+	var work yielder
 	for rank, rule := range enabled {
-		work.polite()
-		s.rules[rank] = r.compile(rule)
-		s.rules[rank].place = int32(rank)
+		work.step()
+		s.rules[rank] = r.compileRule(rule)
+		s.rules[rank].rank = int32(rank)
 		s.byID[rule.ID] = int32(rank)
 		if rule.Namespace != "" {
 			slot := r.slot(headgate.Attribute{Kind: headgate.AttrNamespace})
-			namespaces[rank] = []test{{slot: slot, kind: testOneOrNone, one: rule.Namespace}}
+			namespaces[rank] = []compiledTest{{slot: slot, kind: testEqualsOrMissing, value: rule.Namespace}}
 		}
 	}
 	s.index, s.conds = newIndex(conditions, namespaces, r)
-	s.nameClients(enabled, r)
-	s.slots = r.list
+	s.setClientSlots(enabled, r)
+	s.slots = r.attributes
 	s.numberKeys()
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
@@ -137,15 +138,15 @@ func (s *Set) compile(rules []Rule) {
 	}
 }
 
-// nameClients says by which attributes a client is found whose properties conditions ask for: api_key, user, what else rules count by in
-// the order of the names, and ip.
-func (s *Set) nameClients(rules []*Rule, r *reader) {
-	for slot, a := range r.list {
+// setClientSlots sets the attributes that identify a client when a condition uses client properties, in order: api_key,
+// user, the other attributes of keys by name, and ip.
+func (s *Set) setClientSlots(rules []*Rule, r *compiler) {
+	for slot, a := range r.attributes {
 		if a.Kind == headgate.AttrClient && slot < cachedSlots {
-			s.described |= 1 << slot
+			s.propertySlots |= 1 << slot
 		}
 	}
-	if !slices.ContainsFunc(r.list, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
+	if !slices.ContainsFunc(r.attributes, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
 		return
 	}
 	first := []headgate.Attribute{{Kind: headgate.AttrAPIKey}, {Kind: headgate.AttrUser}}
@@ -162,29 +163,29 @@ func (s *Set) nameClients(rules []*Rule, r *reader) {
 	}
 	slices.SortFunc(others, func(a, b headgate.Attribute) int { return cmp.Compare(a.String(), b.String()) })
 	for _, a := range append(append(first, others...), last) {
-		s.namers = append(s.namers, int32(r.slot(a)))
+		s.clientSlots = append(s.clientSlots, int32(r.slot(a)))
 	}
 }
 
-// numberKeys gives rules that count by the same attributes the same bit, so that one look at these will do.
+// numberKeys gives rules with the same key attributes the same bit, so that a match checks those attributes once.
 func (s *Set) numberKeys() {
-	type key struct {
+	type attributeSet struct {
 		count uint8
 		slots [MaxKey]int32
 	}
-	bits := map[key]uint64{}
+	bits := map[attributeSet]uint64{}
 	for i := range s.rules {
 		r := &s.rules[i]
-		k := key{r.count, r.slots}
+		k := attributeSet{r.keyCount, r.slots}
 		if _, ok := bits[k]; !ok {
-			bits[k] = 1 << len(bits) // 0 from the 65th on
+			bits[k] = 1 << len(bits) // 0 from the 65th key on
 		}
 		r.keyBit = bits[k]
 	}
 }
 
-// newReader returns a reader that numbers the attributes that most rules look at first.
-func newReader(rules []*Rule, conditions []*Condition) *reader {
+// newCompiler returns a compiler that numbers the attributes used by most rules first.
+func newCompiler(rules []*Rule, conditions []*Condition) *compiler {
 	counts := map[headgate.Attribute]int{}
 	var order []headgate.Attribute
 	count := func(a headgate.Attribute) {
@@ -192,71 +193,74 @@ func newReader(rules []*Rule, conditions []*Condition) *reader {
 			order = append(order, a)
 		}
 	}
-	var work turn
+	var work yielder
 	for i, r := range rules {
-		work.polite()
-		tests, _ := partsOf(conditions[i])
+		work.step()
+		tests, _ := flatten(conditions[i])
 		for _, t := range tests {
 			count(t.Attribute)
 		}
-		for _, a := range formedKey(r.Key, r.form()) {
+		for _, a := range normalizedKey(r.Key, r.normalization()) {
 			count(a)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b headgate.Attribute) int { return cmp.Compare(counts[b], counts[a]) })
-	made := &reader{slots: map[headgate.Attribute]int{}}
-	for _, kind := range []headgate.AttributeKind{slotHost: headgate.AttrHost, slotPath: headgate.AttrPath, slotIP: headgate.AttrIP} {
-		made.slot(headgate.Attribute{Kind: kind})
+	c := &compiler{slots: map[headgate.Attribute]int{}}
+	for _, kind := range []headgate.AttributeKind{
+		slotHost: headgate.AttrHost, slotPath: headgate.AttrPath, slotIP: headgate.AttrIP,
+	} {
+		c.slot(headgate.Attribute{Kind: kind})
 	}
 	for _, a := range order {
-		made.slot(a)
+		c.slot(a)
 	}
-	return made
-}
-
-// compile makes a rule ready, all but its condition.
-func (r *reader) compile(rule *Rule) compiled {
-	made, form := rule.normal(), rule.form()
-	c := compiled{
-		rule:      &made,
-		limits:    made.Limits,
-		fallback:  made.Fallback,
-		block:     made.Block,
-		unlimited: made.Unlimited,
-		shared:    isShared(rule),
-		known:     made.Unregistered == UnregisteredDeny,
-		keyed:     newNaming(rule, made.Key),
-		byIP:      newNaming(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
-	}
-	c.keyed.attributes = formedKey(made.Key, form)
-	for i, a := range c.keyed.attributes {
-		c.slots[i] = int32(r.slot(a))
-		c.count++
-		c.repeats = c.repeats || repeatable(a.Kind)
-	}
-	c.asks = slices.ContainsFunc(made.Overrides, func(o Override) bool { return o.When.asks() })
-	c.blocks = r.choices(made.Overrides, true, form)
-	c.others = r.choices(made.Overrides, false, form)
-	c.simple = made.isSimple()
-	c.units = max(made.Cost.Units, 1)
-	c.plain = !c.block && !c.unlimited && !c.known && c.blocks == nil && c.others == nil
 	return c
 }
 
-// isSimple tells whether all that the rule says of how it counts is its limits, its key and a number of units.
+// compileRule compiles a rule without its condition.
+func (r *compiler) compileRule(rule *Rule) compiledRule {
+	normal, norm := rule.withDefaults(), rule.normalization()
+	c := compiledRule{
+		rule:           &normal,
+		limits:         normal.Limits,
+		fallback:       normal.Fallback,
+		block:          normal.Block,
+		unlimited:      normal.Unlimited,
+		shared:         isShared(rule),
+		registeredOnly: normal.Unregistered == UnregisteredDeny,
+		byKey:          newKeyFormat(rule, normal.Key),
+		byIP:           newKeyFormat(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
+	}
+	c.byKey.attributes = normalizedKey(normal.Key, norm)
+	for i, a := range c.byKey.attributes {
+		c.slots[i] = int32(r.slot(a))
+		c.keyCount++
+		c.mayRepeat = c.mayRepeat || repeatable(a.Kind)
+	}
+	c.usesProperties = slices.ContainsFunc(normal.Overrides, func(o Override) bool { return o.When.usesProperties() })
+	c.blockOverrides = r.compileOverrides(normal.Overrides, true, norm)
+	c.otherOverrides = r.compileOverrides(normal.Overrides, false, norm)
+	c.simple = normal.isSimple()
+	c.units = max(normal.Cost.Units, 1)
+	c.limitsOnly = !c.block && !c.unlimited && !c.registeredOnly && c.blockOverrides == nil && c.otherOverrides == nil
+	return c
+}
+
+// isSimple reports whether the rule has no settings for counting other than its limits, its key and a fixed cost.
 func (r *Rule) isSimple() bool {
-	return r.Cost.Header == "" && r.Cost.ResponseHeader == "" && r.Consistency == ByStore && r.Scope == ScopeRegion && r.Split == 0 &&
+	return r.Cost.Header == "" && r.Cost.ResponseHeader == "" &&
+		r.Consistency == ByStore && r.Scope == ScopeRegion && r.Split == 0 &&
 		r.OnLimit.Action == Reject && r.OnFailure == headgate.Open && r.Safe == nil && r.Penalty == nil
 }
 
-// choices makes those overrides ready that block, or those that do not; nil if there are none.
-func (r *reader) choices(overrides []Override, block bool, form string) *choices {
-	o := &choices{}
+// compileOverrides compiles the overrides that block, or those that do not; it returns nil if there are none.
+func (r *compiler) compileOverrides(overrides []Override, block bool, norm string) *overrideIndex {
+	o := &overrideIndex{}
 	var conditions []*Condition
 	for i := range overrides {
 		if overrides[i].Block == block {
-			conditions = append(conditions, formed(&overrides[i].When, form))
-			o.places = append(o.places, i)
+			conditions = append(conditions, normalizedCondition(&overrides[i].When, norm))
+			o.positions = append(o.positions, i)
 		}
 	}
 	if conditions == nil {
@@ -266,28 +270,28 @@ func (r *reader) choices(overrides []Override, block bool, form string) *choices
 	return o
 }
 
-// normal returns a copy of the rule with its defaults filled in, which shares nothing that changes with the original.
-func (r *Rule) normal() Rule {
-	made := *r
-	made.When = r.When.clone()
-	made.Key = slices.Clone(r.Key)
-	made.Limits = numberLimits(r.Limits)
-	made.Cost = r.Cost.normal()
-	if made.Status == 0 {
-		made.Status = 429
+// withDefaults returns a deep copy of the rule with the defaults filled in.
+func (r *Rule) withDefaults() Rule {
+	normal := *r
+	normal.When = r.When.clone()
+	normal.Key = slices.Clone(r.Key)
+	normal.Limits = numberLimits(r.Limits)
+	normal.Cost = r.Cost.withDefaults()
+	if normal.Status == 0 {
+		normal.Status = 429
 	}
 	if r.Safe != nil {
 		safe := *r.Safe
-		made.Safe = &safe
+		normal.Safe = &safe
 	}
-	made.Overrides = slices.Clone(r.Overrides)
-	for i := range made.Overrides {
-		o := &made.Overrides[i]
+	normal.Overrides = slices.Clone(r.Overrides)
+	for i := range normal.Overrides {
+		o := &normal.Overrides[i]
 		o.When = o.When.clone()
 		o.Limits = nameLimits(o.Limits)
 		names := make([]string, len(o.Limits))
 		for j := range o.Limits {
-			names[j] = nameUnder(made.Limits, o.Limits, j)
+			names[j] = nameUnder(normal.Limits, o.Limits, j)
 		}
 		for j := range o.Limits {
 			o.Limits[j].Name = names[j]
@@ -299,20 +303,22 @@ func (r *Rule) normal() Rule {
 		for i := range penalty.Limits {
 			penalty.Limits[i].Name = penaltyMark + penalty.Limits[i].Name
 		}
-		made.Penalty = &penalty
+		normal.Penalty = &penalty
 	}
-	return made
+	return normal
 }
 
 func (c *Condition) clone() Condition {
-	made := Condition{Tests: slices.Clone(c.Tests)}
-	for i := range made.Tests {
-		made.Tests[i].Values = slices.Clone(made.Tests[i].Values)
+	cloned := Condition{Tests: slices.Clone(c.Tests)}
+	for i := range cloned.Tests {
+		cloned.Tests[i].Values = slices.Clone(cloned.Tests[i].Values)
 	}
-	for _, list := range []struct{ from, to *[]Condition }{{&c.Any, &made.Any}, {&c.All, &made.All}, {&c.Not, &made.Not}} {
+	for _, list := range []struct{ from, to *[]Condition }{
+		{&c.Any, &cloned.Any}, {&c.All, &cloned.All}, {&c.Not, &cloned.Not},
+	} {
 		for i := range *list.from {
 			*list.to = append(*list.to, (*list.from)[i].clone())
 		}
 	}
-	return made
+	return cloned
 }

@@ -2,34 +2,34 @@ package rules
 
 import "github.com/headgate/headgate"
 
-// A misfit is a mode and an algorithm that do not go together, and why.
-type misfit struct {
+// An incompatibility is a mode and an algorithm that cannot be combined.
+type incompatibility struct {
 	mode      Consistency
 	algorithm headgate.Algorithm
 	why       string
 }
 
-// misfits are all of them. What is not here goes together; exact and local go with everything.
-var misfits = []misfit{
-	{Lease, headgate.LeakyBucket, "a node that holds a lease does not know who waits on the others, and cannot space what passes"},
-	{Lease, headgate.SlidingLog, "units are counted when they are leased, not when they are used, and the log would be wrong"},
-	{Lease, headgate.SlidingBuckets, "a lease ends with its window, and would have to end with each of its buckets"},
-	{Lease, headgate.Concurrency, "places are held and given back, not used up: there is nothing to lease ahead"},
+// incompatibilities lists all of them. Exact and local support every algorithm.
+var incompatibilities = []incompatibility{
+	{Lease, headgate.LeakyBucket, "a node with a lease does not know the queues of other nodes, so it cannot space requests"},
+	{Lease, headgate.SlidingLog, "the log needs the time of each use, and leased units are counted when they are leased"},
+	{Lease, headgate.SlidingBuckets, "a lease ends with its window, but here it would have to end with each bucket"},
+	{Lease, headgate.Concurrency, "slots are held and released, not consumed, so they cannot be leased ahead"},
 
-	{Async, headgate.LeakyBucket, "a node does not know who waits on the others, and cannot space what passes"},
-	{Async, headgate.SlidingLog, "nodes exchange how much was consumed, not when each unit was"},
-	{Async, headgate.SlidingBuckets, "nodes exchange one total a key, and this needs one for each bucket"},
-	{Async, headgate.Concurrency, "a place must be known to be free when it is taken, not some time later"},
+	{Async, headgate.LeakyBucket, "a node does not know the queues of other nodes, so it cannot space requests"},
+	{Async, headgate.SlidingLog, "nodes exchange how many units were consumed, not when"},
+	{Async, headgate.SlidingBuckets, "nodes exchange one total per key, and this needs one per bucket"},
+	{Async, headgate.Concurrency, "a slot must be known to be free when it is taken"},
 
-	{Gossip, headgate.LeakyBucket, "a node does not know who waits on the others, and cannot space what passes"},
-	{Gossip, headgate.SlidingLog, "nodes exchange how much was consumed, not when each unit was"},
-	{Gossip, headgate.SlidingBuckets, "nodes exchange one total a key, and this needs one for each bucket"},
-	{Gossip, headgate.Concurrency, "a place must be known to be free when it is taken, not some time later"},
+	{Gossip, headgate.LeakyBucket, "a node does not know the queues of other nodes, so it cannot space requests"},
+	{Gossip, headgate.SlidingLog, "nodes exchange how many units were consumed, not when"},
+	{Gossip, headgate.SlidingBuckets, "nodes exchange one total per key, and this needs one per bucket"},
+	{Gossip, headgate.Concurrency, "a slot must be known to be free when it is taken"},
 }
 
-// Compatible tells whether limits of an algorithm can be counted in a mode. If not, it says why.
+// Compatible reports whether limits of an algorithm can be counted in a mode, and if not, why.
 func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, why string) {
-	for _, m := range misfits {
+	for _, m := range incompatibilities {
 		if m.mode == mode && m.algorithm == algorithm {
 			return false, m.why
 		}
@@ -37,7 +37,7 @@ func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, why st
 	return true, ""
 }
 
-// modesOf lists the modes that go with an algorithm.
+// modesOf lists the modes that support an algorithm.
 func modesOf(algorithm headgate.Algorithm) string {
 	var words []string
 	for mode := Exact; mode <= Local; mode++ {

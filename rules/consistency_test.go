@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// One letter an algorithm, in the order of their numbers: x goes together, - does not.
-func TestAlgorithmsThatGoWithAMode(t *testing.T) {
+// One letter per algorithm, in the order of their numbers: x is supported, - is not.
+func TestAlgorithmsThatAModeSupports(t *testing.T) {
 	for mode, row := range map[rules.Consistency]string{
 		//               tlgFLWBc
 		rules.ByStore: "xxxxxxxx",

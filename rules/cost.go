@@ -7,27 +7,28 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Cost is how many units a request takes: a number, or what a header says. The zero Cost is 1.
+// Cost is the number of units a request takes: a constant or the value of a header. The zero Cost is 1.
 type Cost struct {
-	// Units is the number. Default 1; not together with a header.
+	// Units is the constant. Default 1. It excludes Header and ResponseHeader.
 	Units int64
-	// Header is the request header that says it. Whoever sends no whole number takes Min, and of several the largest counts.
+	// Header is a request header with the cost. A request without a whole number there takes Min; of several values the
+	// largest counts.
 	Header string `field:"header"`
-	// ResponseHeader is the header or trailer of the response that says it afterwards. Estimate is taken first, and the
-	// difference charged or given back.
+	// ResponseHeader is a header or trailer of the response with the cost. Estimate is taken first, and the difference
+	// is charged or refunded afterwards.
 	ResponseHeader string `field:"response_header"`
-	// Estimate is what to take before the response is there. Default 1.
+	// Estimate is the cost taken before the response. Default 1.
 	Estimate int64 `field:"estimate"`
-	// Min is the least that a header can say. Default 1; 0 for a response header.
+	// Min is the lower bound of a header's value. Default 1; 0 for a response header.
 	Min int64 `field:"min"`
-	// Max is the most that a header can say. It must be given for a request header, since clients write those. Beside a
-	// response header it is also what a request takes whose response was cut short before it said its cost, as clients can cut
-	// it short. Default there is the smallest capacity of the limits that the request came under, and no bound on what the
-	// header can say.
+	// Max is the upper bound of a header's value. It is required with Header, since clients write that header. With
+	// ResponseHeader it is also the cost of a request whose response is cut short before it states its cost, as clients
+	// can cut it short. Its default there is the smallest capacity of the limits that apply to the request, and no
+	// bound on the header's value.
 	Max int64 `field:"max"`
 }
 
-// Reserve returns what to take from the limits before the request is served.
+// Reserve returns the units to take from the limits before the request is served.
 func (c *Cost) Reserve(s Subject) int64 {
 	switch {
 	case c.Header != "":
@@ -41,19 +42,19 @@ func (c *Cost) Reserve(s Subject) int64 {
 	}
 }
 
-// Settle returns what the request has cost according to its response header. It is false for one that says no whole
-// number: the estimate stands, unless the response was cut short.
+// Settle returns the cost that a response header states. It returns false if the header is not a whole number: the
+// estimate stands then, unless the response was cut short.
 func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
 
-// read returns the whole number that a text says, within the bounds, or Min and false. Of a header that is there several times
-// the largest counts: the service may go by any of them.
+// read returns the whole number in a text, within the bounds, or Min and false. Of a header with several values the
+// largest counts: the service may use any of them.
 func (c *Cost) read(text string) (int64, bool) {
 	n, ok := c.Min, false
 	for more := true; more; {
 		var one string
 		one, text, more = strings.Cut(text, ",")
-		if said, is := c.readOne(one); is {
-			n, ok = max(n, said), true
+		if value, valid := c.readOne(one); valid {
+			n, ok = max(n, value), true
 		}
 	}
 	return n, ok
@@ -70,12 +71,12 @@ func (c *Cost) readOne(text string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		n = most // it has too many digits
+		n = most // too many digits
 	}
 	return min(max(n, c.Min), most), true
 }
 
-// least returns the least that every request takes.
+// least returns the minimum cost of a request.
 func (c *Cost) least() int64 {
 	switch {
 	case c.Header != "":
@@ -87,8 +88,8 @@ func (c *Cost) least() int64 {
 	}
 }
 
-// normal returns the cost with its defaults filled in.
-func (c Cost) normal() Cost {
+// withDefaults returns the cost with its defaults filled in.
+func (c Cost) withDefaults() Cost {
 	switch {
 	case c.Header != "":
 		c.Header = strings.ToLower(c.Header)
@@ -101,7 +102,7 @@ func (c Cost) normal() Cost {
 	return c
 }
 
-func (c *Cost) validate(at *place, p *problems) {
+func (c *Cost) validate(at *location, p *problems) {
 	number := func(field string, n int64) {
 		if n < 0 || n > headgate.MaxCount {
 			p.add(at.field(field), strconv.FormatInt(n, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10))
@@ -121,18 +122,18 @@ func (c *Cost) validate(at *place, p *problems) {
 	case c.Header == "" && c.ResponseHeader == "":
 		if c.Units < 0 || c.Units > headgate.MaxCount {
 			p.add(at, strconv.FormatInt(c.Units, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10)+
-				"; a rule whose requests cost nothing limits nothing")
+				"; with a cost of 0 the rule would limit nothing")
 		}
-		const why = "only a cost that a header says has one"
+		const why = "only for a cost from a header"
 		refuse("estimate", c.Estimate != 0, why)
 		refuse("min", c.Min != 0, why)
 		refuse("max", c.Max != 0, why)
 		return
 	case c.Header != "":
 		validateHeader(at.field("header"), p, c.Header)
-		refuse("estimate", c.Estimate != 0, "only response_header has one")
+		refuse("estimate", c.Estimate != 0, "only with response_header")
 		if c.Max == 0 {
-			p.add(at, "header "+Quote(c.Header), "a max as well: clients write this header, and could say any number")
+			p.add(at, "header "+Quote(c.Header), "a max as well: clients write this header, and could send any number")
 		}
 	default:
 		validateHeader(at.field("response_header"), p, c.ResponseHeader)
@@ -148,13 +149,13 @@ func (c *Cost) validate(at *place, p *problems) {
 		n    int64
 	}{{"min", c.Min}, {"estimate", c.Estimate}} {
 		if f.n > c.Max {
-			p.add(at.field(f.name), strconv.FormatInt(f.n, 10), "at most max, which is "+strconv.FormatInt(c.Max, 10))
+			p.add(at.field(f.name), strconv.FormatInt(f.n, 10), "at most max, "+strconv.FormatInt(c.Max, 10))
 		}
 	}
 }
 
-func validateHeader(at *place, p *problems, name string) {
+func validateHeader(at *location, p *problems, name string) {
 	if len(name) > headgate.MaxAttributeName || !isToken(name) {
-		p.add(at, Quote(name), "the name of a header: letters, digits and -_ and the like, without spaces and colons")
+		p.add(at, Quote(name), "the name of a header: letters, digits and marks such as - and _, without spaces and colons")
 	}
 }

@@ -27,7 +27,7 @@ var (
 	descriptors = headgate.Attribute{Kind: headgate.AttrDescriptor, Name: "k"}
 )
 
-// anyAttributes are those that rules and requests are drawn from: more than a probe remembers.
+// anyAttributes are the attributes of random rules and requests: more than a probe caches.
 var anyAttributes = []headgate.Attribute{
 	path, path, path, path, host, host, host, method, user, ip, header("x-plan"), header("x-a"), header("x-b"),
 	{Kind: headgate.AttrAPIKey},
@@ -173,7 +173,7 @@ func drawRequest(s source) rules.Attributes {
 	return request
 }
 
-// sameMatches holds the index against the naive matcher.
+// sameMatches compares the index with the naive matcher.
 func sameMatches(t *testing.T, list []rules.Rule, requests []rules.Attributes) (matched int) {
 	t.Helper()
 	set, err := rules.Compile(list)
@@ -206,7 +206,7 @@ func describe(list []rules.Rule, a, b []string) string {
 	return text
 }
 
-func TestIndexFindsWhatLookingAtEveryRuleFinds(t *testing.T) {
+func TestIndexAgreesWithNaiveMatcher(t *testing.T) {
 	matched := 0
 	for seed := range uint64(seeds) {
 		s := rand.New(rand.NewPCG(seed, 1))
@@ -218,11 +218,11 @@ func TestIndexFindsWhatLookingAtEveryRuleFinds(t *testing.T) {
 		matched += sameMatches(t, list, asked)
 	}
 	if matched < 30*seeds {
-		t.Errorf("only %d rules matched: the rules and requests drawn do not meet", matched)
+		t.Errorf("only %d rules matched: the random requests match too few of the rules", matched)
 	}
 }
 
-func TestIndexOfTheBenchmarkFindsWhatLookingAtEveryRuleFinds(t *testing.T) {
+func TestIndexOfTheBenchmarkAgreesWithNaiveMatcher(t *testing.T) {
 	const n = 999
 	list := manyrules.Mixed(n)
 	set := compile(t, list)
@@ -251,7 +251,7 @@ func (b *bytesSource) IntN(n int) int {
 	return int(c) % n
 }
 
-func FuzzMatchFindsWhatLookingAtEveryRuleFinds(f *testing.F) {
+func FuzzMatchAgreesWithNaiveMatcher(f *testing.F) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		data := make([]byte, 50+r.IntN(2000))

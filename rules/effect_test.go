@@ -30,7 +30,7 @@ func texts(list []rules.Limit) []string {
 	return texts
 }
 
-// What holds for one client, from what comes first to what comes last.
+// The order in which settings apply to one client.
 func TestPrecedence(t *testing.T) {
 	rule := rules.Rule{
 		ID: "search", Key: []headgate.Attribute{user}, Limits: limits("10/s"),
@@ -94,7 +94,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// A rule with many overrides looks them up; the first that matches still counts.
+// The index of many overrides finds the first that matches.
 func TestFirstOfManyOverridesCounts(t *testing.T) {
 	rule := rules.Rule{ID: "a", Key: []headgate.Attribute{user}, Limits: limits("1/s")}
 	for i := range 100 {
@@ -236,7 +236,7 @@ func TestOneRuleByItsID(t *testing.T) {
 	}
 }
 
-func TestWholeAddressIsCompared(t *testing.T) {
+func TestFullAddressIsCompared(t *testing.T) {
 	set := compile(t, []rules.Rule{{ID: "a", When: is(ip, "2001:db8::7"), Limits: limits("1/s")}})
 	known := rules.Attributes{ip: "2001:db8::/64"} // by its network
 	if got := set.Match(known, nil); len(got) != 0 {
@@ -247,7 +247,7 @@ func TestWholeAddressIsCompared(t *testing.T) {
 	}
 }
 
-// addressed is a subject that knows its whole address.
+// addressed is a subject that knows its full address.
 type addressed struct {
 	rules.Attributes
 	address string
@@ -263,9 +263,9 @@ type repeated struct {
 
 func (r repeated) Repeats(a headgate.Attribute) bool { return r.names[a] }
 
-// Who says in two ways who is asking could be another client each time: the rules that count by it deny, whatever they do
-// with those who do not say it, and no others.
-func TestKeyThatIsSentTwice(t *testing.T) {
+// A client that sends an identifying attribute with two values could be another each time: rules that count by it deny
+// the request, whatever their fallback is; other rules do not.
+func TestRepeatedKeyAttributeIsDenied(t *testing.T) {
 	session := headgate.Attribute{Kind: headgate.AttrCookie, Name: "session"}
 	token := headgate.Attribute{Kind: headgate.AttrQuery, Name: "token"}
 	list := []rules.Rule{
@@ -285,7 +285,7 @@ func TestKeyThatIsSentTwice(t *testing.T) {
 		{"a cookie", []headgate.Attribute{session}, []string{"cookie", "again"}},
 		{"a parameter", []headgate.Attribute{token}, []string{"both"}},
 		{"a header", []headgate.Attribute{header("x-tenant")}, []string{"header"}},
-		{"what nobody counts by", []headgate.Attribute{header("accept")}, nil},
+		{"an attribute of no key", []headgate.Attribute{header("accept")}, nil},
 	} {
 		for _, empty := range []bool{false, true} {
 			r := repeated{rules.Attributes{user: "alice", session: "a", token: "t", header("x-tenant"): "acme"}, map[headgate.Attribute]bool{}}

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Rules can be written in Go, too. Which apply to a request, and under which keys to count it, a Set knows.
+// Rules can be written in Go. A Set finds those that apply to a request, and the keys to count it under.
 func ExampleCompile() {
 	var (
 		path = headgate.Attribute{Kind: headgate.AttrPath}
@@ -44,7 +44,7 @@ func ExampleCompile() {
 	//   5000/s under "/everybody//1"
 }
 
-// Everything that is wrong is said at once.
+// All problems are reported at once.
 func ExampleCompile_invalid() {
 	_, err := rules.Compile([]rules.Rule{
 		{
@@ -61,11 +61,11 @@ func ExampleCompile_invalid() {
 	fmt.Println(err)
 	// Output:
 	// rules[0].id: "search per user": want letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes
-	// rules[0].limits[0]: "10/s": want room for 20 at once, which is what a request costs; otherwise none could ever pass
-	// rules[1].limits[0]: "5 concurrent": want consistency exact or local for concurrency, not async: a place must be known to be free when it is taken, not some time later
+	// rules[0].limits[0]: "10/s": want room for 20 at once, the cost of a request; otherwise every request would be denied
+	// rules[1].limits[0]: "5 concurrent": want consistency exact or local for concurrency, not async: a slot must be known to be free when it is taken
 }
 
-// A registry is of clients that come and go while rules stay, or the other way round.
+// Clients in a registry can change while rules stay, and the other way round.
 func ExampleSet_WithRegistry() {
 	user := headgate.Attribute{Kind: headgate.AttrUser}
 	set, err := rules.Compile([]rules.Rule{{
@@ -98,7 +98,7 @@ func ExampleSet_WithRegistry() {
 	// 10/s
 }
 
-// A plan gives all its clients other limits, and a client that changes its plan changes its limit.
+// All clients with a plan have its limits; a client that changes its plan changes its limits.
 func ExampleProperty() {
 	user := headgate.Attribute{Kind: headgate.AttrUser}
 	plan := headgate.Attribute{Kind: headgate.AttrClient, Name: "plan"}
@@ -132,7 +132,7 @@ func ExampleProperty() {
 	// gold 500/s
 }
 
-// A cost that clients write in a header is held within bounds.
+// The cost in a request header is kept within bounds.
 func ExampleCost_Reserve() {
 	set, err := rules.Compile([]rules.Rule{{
 		ID:     "batch",
@@ -157,12 +157,12 @@ func ExampleCost_Reserve() {
 func ExampleCompatible() {
 	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.Concurrency} {
 		if ok, why := rules.Compatible(rules.Lease, algorithm); ok {
-			fmt.Println(algorithm, "goes")
+			fmt.Println(algorithm, "is supported")
 		} else {
-			fmt.Println(algorithm, "does not:", why)
+			fmt.Println(algorithm, "is not:", why)
 		}
 	}
 	// Output:
-	// token-bucket goes
-	// concurrency does not: places are held and given back, not used up: there is nothing to lease ahead
+	// token-bucket is supported
+	// concurrency is not: slots are held and released, not consumed, so they cannot be leased ahead
 }

@@ -2,9 +2,9 @@ package rules
 
 import "strings"
 
-// matchRun tells whether a text matches a pattern in which star stands for any characters. It tries again only behind
-// the star it saw last, so it takes time in proportion to the product of both lengths at most.
-func matchRun(pattern, text string) bool {
+// matchWildcard reports whether a text matches a pattern in which star matches any characters. It backtracks only to
+// the last star, so its time is at most proportional to the product of both lengths.
+func matchWildcard(pattern, text string) bool {
 	i := strings.IndexByte(pattern, star)
 	if i < 0 {
 		return pattern == text
@@ -26,58 +26,59 @@ func matchRun(pattern, text string) bool {
 	}
 }
 
-// A pathGlob is a pattern of a path with stars.
+// A pathGlob is a path pattern with stars.
 type pathGlob struct {
-	below    string // "/search" for /search/**, the most common form, which needs no segments
-	before   string // what stands before the only star of a pattern, if oneStar
-	behind   string
+	subtree  string // "/search" for /search/**, the most common form; it needs no segments
+	prefix   string // text before the only star, if oneStar
+	suffix   string
 	oneStar  bool
 	segments []segment
 }
 
 type segment struct {
-	text  string
-	stars bool // it is a pattern
-	deep  bool // it is anyPath
+	text       string
+	stars      bool // it is a pattern
+	doubleStar bool // it is anySegments
 }
 
 func (s *segment) match(text string) bool {
 	if s.stars {
-		return matchRun(s.text, text)
+		return matchWildcard(s.text, text)
 	}
 	return s.text == text
 }
 
 func newPathGlob(pattern string) pathGlob {
-	if prefix, ok := strings.CutSuffix(pattern, "/"+anyPath); ok && !hasStars(prefix) {
-		return pathGlob{below: prefix}
+	if prefix, ok := strings.CutSuffix(pattern, "/"+anySegments); ok && !hasStars(prefix) {
+		return pathGlob{subtree: prefix}
 	}
-	if i := strings.IndexByte(pattern, star); i >= 0 && !hasStars(pattern[i+1:]) && strings.IndexByte(pattern, deep) < 0 {
-		return pathGlob{before: pattern[:i], behind: pattern[i+1:], oneStar: true}
+	i := strings.IndexByte(pattern, star)
+	if i >= 0 && !hasStars(pattern[i+1:]) && strings.IndexByte(pattern, doubleStar) < 0 {
+		return pathGlob{prefix: pattern[:i], suffix: pattern[i+1:], oneStar: true}
 	}
 	var g pathGlob
 	for text := range strings.SplitSeq(pattern, "/") {
-		g.segments = append(g.segments, segment{text, strings.Contains(text, anyRun), text == anyPath})
+		g.segments = append(g.segments, segment{text, strings.Contains(text, anyText), text == anySegments})
 	}
 	return g
 }
 
 func (g *pathGlob) match(path string) bool {
 	if g.oneStar {
-		n := len(path) - len(g.behind)
-		return n >= len(g.before) && path[n:] == g.behind && path[:len(g.before)] == g.before &&
-			strings.IndexByte(path[len(g.before):n], '/') < 0
+		n := len(path) - len(g.suffix)
+		return n >= len(g.prefix) && path[n:] == g.suffix && path[:len(g.prefix)] == g.prefix &&
+			strings.IndexByte(path[len(g.prefix):n], '/') < 0
 	}
 	if g.segments == nil {
-		return isBelow(g.below, path)
+		return inSubtree(g.subtree, path)
 	}
-	at := 0             // of the path: where its next segment begins, beyond the end when there is none
-	next := 0           // of the segments of the pattern
-	again, from := 0, 0 // where to go on when it does not fit: behind the last anyPath, one segment later
+	at := 0             // index in path of the next segment, beyond the end when there is none
+	next := 0           // index in g.segments
+	retry, from := 0, 0 // where to retry after a mismatch: behind the last anySegments, one segment later
 	for {
-		if next < len(g.segments) && g.segments[next].deep {
+		if next < len(g.segments) && g.segments[next].doubleStar {
 			next++
-			again, from = next, at
+			retry, from = next, at
 			if next == len(g.segments) {
 				return true
 			}
@@ -87,7 +88,7 @@ func (g *pathGlob) match(path string) bool {
 			if next == len(g.segments) {
 				return true
 			}
-			return false // what is left of the pattern needs segments, and later starts have fewer
+			return false // the rest of the pattern needs segments, and later starts have fewer
 		}
 		if next < len(g.segments) {
 			end := segmentEnd(path, at)
@@ -96,24 +97,24 @@ func (g *pathGlob) match(path string) bool {
 				continue
 			}
 		}
-		if again == 0 {
+		if retry == 0 {
 			return false
 		}
 		from = segmentEnd(path, from) + 1
 		if from > len(path) {
 			return false
 		}
-		next, at = again, from
+		next, at = retry, from
 	}
 }
 
-// isBelow tells whether a path is another or below it.
-func isBelow(base, path string) bool {
+// inSubtree reports whether a path is equal to base or below it.
+func inSubtree(base, path string) bool {
 	n := len(base)
 	return len(path) >= n && path[:n] == base && (len(path) == n || path[n] == '/')
 }
 
-// segmentEnd returns where the segment that begins at a place ends.
+// segmentEnd returns the end of the segment that begins at an index.
 func segmentEnd(path string, at int) int {
 	if i := strings.IndexByte(path[at:], '/'); i >= 0 {
 		return at + i

@@ -7,85 +7,86 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An era is the time between two moments at which what a set shows of its clients changes. While a change is hidden, all who
-// look a client up in it find what was there before, in as far as it has changed.
-type era struct {
-	before *roster // nil if nothing is hidden; nobody stands for values that had no client
-	// next is the next in which something is hidden: who stays in this one goes through all that follow.
-	next atomic.Pointer[era]
+// An epoch is a period in which a set shows the same state of its clients. While changes are hidden, lookups in it find
+// the previous state of each changed value.
+type epoch struct {
+	before *clientTable // nil if nothing is hidden; absentClient stands for values that had no client
+	// next is the next epoch with hidden changes: a lookup in this epoch searches all that follow.
+	next atomic.Pointer[epoch]
 }
 
-// showing is the present era of a set, and of those made of it that have the same clients. Each is another one, so that who has
-// begun in one notices that it is over.
-type showing = atomic.Pointer[era]
+// currentEpoch is the epoch of a set and of its copies with the same clients. Every change of state stores a new
+// pointer, so that a match notices that its epoch has ended.
+type currentEpoch = atomic.Pointer[epoch]
 
-// nobody is found where there was no client.
-var nobody = &registered{}
+// absentClient is recorded for a value that had no client.
+var absentClient = &clientDetails{}
 
-func (e *era) hides() bool { return e != nil && e.before != nil }
+func (e *epoch) hidesChanges() bool { return e != nil && e.before != nil }
 
-// find returns the client whose attribute had the value before what is hidden, nobody if there was none.
-func (e *era) find(in *Registry, a headgate.Attribute, value string) found {
-	sum := in.sum(a, value)
-	was := e.noted(sum)
-	if was.nobody() {
-		// What was there is noted before it is changed: who has seen the change finds the note.
+// find returns the client that had the value before the hidden changes, absent if there was none.
+func (e *epoch) find(in *Registry, a headgate.Attribute, value string) clientRecord {
+	sum := in.hash(a, value)
+	previous := e.recorded(sum)
+	if previous.absent() {
+		// The previous state is recorded before it is changed, so a reader that saw the change finds the record.
 		present := in.values.find(sum)
-		if was = e.noted(sum); was.nobody() {
+		if previous = e.recorded(sum); previous.absent() {
 			return present
 		}
 	}
-	if was.registered == nobody {
-		return found{}
+	if previous.clientDetails == absentClient {
+		return clientRecord{}
 	}
-	return was
+	return previous
 }
 
-// noted returns what was there under a value that has changed since the era began, nobody if it has not.
-func (e *era) noted(of sum) found {
+// recorded returns the previous client of a value that has changed since the epoch began, absent if it has not changed.
+func (e *epoch) recorded(of valueHash) clientRecord {
 	for ; e != nil; e = e.next.Load() {
-		if was := e.before.find(of); !was.nobody() {
-			return was
+		if previous := e.before.find(of); !previous.absent() {
+			return previous
 		}
 	}
-	return found{}
+	return clientRecord{}
 }
 
-// note notes what was there under a value that is about to change, if that is hidden, and returns its sum.
-func (r *Registry) note(a headgate.Attribute, value string) sum {
-	of := r.sum(a, value)
-	if r.hidden == nil || !r.hidden.before.find(of).nobody() {
+// recordPrevious records the client of a value that is about to change, if changes are hidden, and returns the value's
+// hash.
+func (r *Registry) recordPrevious(a headgate.Attribute, value string) valueHash {
+	of := r.hash(a, value)
+	if r.hiding == nil || !r.hiding.before.find(of).absent() {
 		return of
 	}
-	was := r.values.find(of)
-	if was.nobody() {
-		was.registered = nobody
+	previous := r.values.find(of)
+	if previous.absent() {
+		previous.clientDetails = absentClient
 	}
-	r.hidden.before.add(of, was)
+	r.hiding.before.add(of, previous)
 	return of
 }
 
-// Hide hides from a set with these clients (see Set.WithClients) what is changed from now on. It shows the clients as they are
-// now, until the function that is returned is called: with true the set shows all that has changed, at once, and no match is made
-// of some from before and some from after. With false it goes on to show what was: for a set in whose place another has been
-// put, with other rules, made with the same registry after Hide. What it shows takes memory as long as somebody has it.
+// Hide hides later changes from a set with these clients (see Set.WithClients). The set shows the clients as they are
+// now until end is called. With true, the set then shows all changes at once, and no match mixes both states. With
+// false, it keeps the previous state: for a set that was replaced by another with other rules, created with the same
+// registry after Hide. The previous state takes memory as long as the set is in use.
 //
 // Changes are hidden from one set at a time, by one goroutine. The registry's own methods hide nothing.
 func (r *Registry) Hide(from *Set) (end func(show bool)) {
-	made := &era{before: &roster{shapes: &r.shapes}}
+	hiding := &epoch{before: &clientTable{shapes: &r.shapes}}
 	r.mu.Lock()
-	if last := r.last.Value(); last != nil {
-		last.next.Store(made)
+	if last := r.lastHiding.Value(); last != nil {
+		last.next.Store(hiding)
 	}
-	r.hidden, r.last = made, weak.Make(made)
+	r.hiding, r.lastHiding = hiding, weak.Make(hiding)
 	r.mu.Unlock()
-	from.shown.Store(made)
+	from.epoch.Store(hiding)
 	return func(show bool) {
 		r.mu.Lock()
-		r.hidden = nil
+		r.hiding = nil
 		r.mu.Unlock()
 		if show {
-			from.shown.Store(&era{})
+			from.epoch.Store(&epoch{})
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 var apiKeyAttribute = headgate.Attribute{Kind: headgate.AttrAPIKey}
 
-// registered compiles rules that count users and API keys, of members alone.
+// registered compiles rules that count users and API keys of registered clients only.
 func registered(t *testing.T, r *rules.Registry) *rules.Set {
 	t.Helper()
 	return compile(t, []rules.Rule{
@@ -20,7 +20,7 @@ func registered(t *testing.T, r *rules.Registry) *rules.Set {
 	}).WithClients(r)
 }
 
-// counts returns what a user and an API key have: 0 if it is denied.
+// counts returns the limits of a user and an API key, 0 if the request is denied.
 func counts(set *rules.Set, name, key string, dst []rules.Matched) [2]int64 {
 	var made [2]int64
 	for i, m := range set.Match(rules.Attributes{user: name, apiKeyAttribute: key}, dst[:0]) {
@@ -38,7 +38,7 @@ func put(t *testing.T, r *rules.Registry, id, limit string, attributes []rules.T
 	}
 }
 
-func TestAHiddenChangeIsSeenWhenItIsOver(t *testing.T) {
+func TestHiddenChangeIsSeenWhenItEnds(t *testing.T) {
 	t.Parallel()
 	for name, swapped := range map[string]bool{"the same rules": false, "other rules": true} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestAHiddenChangeIsSeenWhenItIsOver(t *testing.T) {
 	}
 }
 
-// A match that looks up two clients while both change is of one time.
-func TestNoMatchIsOfTwoTimes(t *testing.T) {
+// A match that looks up two clients while both change sees both before or both after the change.
+func TestMatchSeesOneState(t *testing.T) {
 	t.Parallel()
 	r, err := rules.NewRegistry()
 	if err != nil {
@@ -136,7 +136,7 @@ func TestNoMatchIsOfTwoTimes(t *testing.T) {
 				}
 				got := counts(set, "x", "k", dst)
 				if got[0] != got[1] || got[0] < max(last, 2) {
-					t.Errorf("got %d after %d, want both of one change, and none before the last", got, last)
+					t.Errorf("got %d after %d, want both clients of the same change, in order", got, last)
 					return
 				}
 				last = got[0]

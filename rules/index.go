@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// An index finds the conditions that may be true of a request without looking at all of them. Each condition stands under
-// keys of which at least one fits every request it is true of; which of its parts to take for that is decided by how many
-// others would stand under the same. A condition without such a part is looked at for every request.
+// An index finds the conditions that may be true of a request without evaluating all of them. Each condition has keys,
+// at least one of which matches every request it is true of. They come from the part of the condition whose keys the
+// fewest other conditions share. A condition without such a part is evaluated for every request.
 type index struct {
-	always []hit
-	tables []table
-	forest forest
-	paths  int32  // the tree for any host, noNode if there is none
-	hosts  *texts // trees by host, or by domain with its dot in front for those of all hosts below
-	dots   uint64 // which numbers of dots such domains have
-	tails  *texts // lists by the last segment of a path
-	names  *texts // the same for paths that begin with a slash
-	nets   *netTree
-	lists  [][]hit // of hits that are more than one
+	always             []hit
+	tables             []table
+	tries              flatTries
+	paths              int32      // trie for paths of any host, noNode if there is none
+	hosts              *textTable // tries by host, or by domain with a leading dot for all hosts below it
+	domainDots         uint64     // bit set of the numbers of dots in such domains
+	lastSegments       *textTable // hits by the last segment of a path
+	rootedLastSegments *textTable // the same for paths that begin with a slash
+	nets               *netTree
+	lists              [][]hit // for texts with several hits
 }
 
-// The slots of attributes that an index treats in a way of their own. Every reader begins with them.
+// The slots of attributes that an index handles specially. Every compiler assigns them first.
 const (
 	slotHost = iota
 	slotPath
@@ -31,12 +31,12 @@ const (
 
 // A table finds conditions by the value of one attribute.
 type table struct {
-	slot  int
-	exact *texts // hits and lists by value, nil if there are none
-	runs  int32  // the tree for patterns, noNode if there is none
+	slot     int
+	exact    *textTable // hits by value, nil if there are none
+	patterns int32      // trie for patterns, noNode if there is none
 }
 
-// A hit is the rank of a condition that was found, twice, and one if it is known to be true by that.
+// A hit is the rank of a condition times two, plus one if finding it proves that the condition is true.
 type hit int32
 
 func newHit(rank int32, proven bool) hit {
@@ -51,36 +51,36 @@ func (h hit) rank() int32 { return int32(h >> 1) }
 
 func (h hit) proven() bool { return h&1 != 0 }
 
-// firstList and the numbers below it are lists of hits. A text in an index stands for one hit, as most do, or for a list.
+// firstList and lower numbers refer to lists of hits. A text in an index has one hit, as most do, or a list.
 const firstList = -2
 
-// A collector keeps the ranks of the conditions that are true.
+// A collector collects the ranks of the conditions that are true.
 type collector struct {
-	conds []cond // what is left to look at
-	first bool   // only the lowest rank is wanted
-	limit int    // how many ranks find room at once: manyMatches, 0 if first
-	count int
-	room  [manyMatches]int32 // as they come, some perhaps more than once
-	more  []int32            // those that have found no room
+	conds    []compiledCondition // parts that are still to be evaluated
+	first    bool                // only the lowest rank is wanted
+	bufLimit int                 // capacity of buf in use: maxInlineMatches, 0 if first
+	count    int
+	buf      [maxInlineMatches]int32 // unsorted, with duplicates
+	overflow []int32                 // ranks that did not fit into buf
 }
 
-// manyMatches is how many can be true without memory being allocated.
-const manyMatches = 32
+// maxInlineMatches is how many conditions can be true without an allocation.
+const maxInlineMatches = 32
 
-// found returns the ranks in order, each once.
-func (c *collector) found() []int32 {
-	if c.more != nil {
-		c.more = append(c.more, c.room[:c.count]...)
-		slices.Sort(c.more)
-		return slices.Compact(c.more)
+// ranks returns the ranks in order, without duplicates.
+func (c *collector) ranks() []int32 {
+	if c.overflow != nil {
+		c.overflow = append(c.overflow, c.buf[:c.count]...)
+		slices.Sort(c.overflow)
+		return slices.Compact(c.overflow)
 	}
 	c.sort()
-	return c.room[:c.count]
+	return c.buf[:c.count]
 }
 
-// sort puts the ranks in room in order, and drops those that are there already. There are few, and most come in order.
+// sort sorts buf and drops duplicates. There are few ranks, and most are added in order.
 func (c *collector) sort() {
-	list, twice := c.room[:c.count], false
+	list, twice := c.buf[:c.count], false
 	for i := 1; i < len(list); i++ {
 		rank, at := list[i], i
 		if list[i-1] < rank {
@@ -98,7 +98,7 @@ func (c *collector) sort() {
 	}
 }
 
-// consider looks at conditions that may be true.
+// consider evaluates conditions that may be true.
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
 		c.considerOne(h, p)
@@ -107,37 +107,37 @@ func (c *collector) consider(list []hit, p *probe) {
 
 func (c *collector) considerOne(h hit, p *probe) {
 	rank := h.rank()
-	if !h.proven() && (c.has(rank) || !c.conds[rank].holds(p)) {
+	if !h.proven() && (c.superseded(rank) || !c.conds[rank].holds(p)) {
 		return
 	}
-	if n := c.count; n < c.limit {
-		c.room[n%manyMatches] = rank
+	if n := c.count; n < c.bufLimit {
+		c.buf[n%maxInlineMatches] = rank
 		c.count = n + 1
 		return
 	}
 	c.add(rank)
 }
 
-// has tells that a rank makes no difference: a lower one is there, and only the lowest is wanted.
-func (c *collector) has(rank int32) bool { return c.first && c.count > 0 && rank >= c.room[0] }
+// superseded reports whether only the lowest rank is wanted and a lower one was found.
+func (c *collector) superseded(rank int32) bool { return c.first && c.count > 0 && rank >= c.buf[0] }
 
-// add adds a rank if only the lowest is wanted, or if there is no room left.
+// add adds a rank if only the lowest is wanted, or if buf is full.
 func (c *collector) add(rank int32) {
 	if c.first {
-		if !c.has(rank) {
-			c.room[0], c.count = rank, 1
+		if !c.superseded(rank) {
+			c.buf[0], c.count = rank, 1
 		}
 		return
 	}
-	if c.sort(); c.count == manyMatches {
-		c.more = append(c.more, c.room[:]...)
+	if c.sort(); c.count == maxInlineMatches {
+		c.overflow = append(c.overflow, c.buf[:]...)
 		c.count = 0
 	}
-	c.room[c.count] = rank
+	c.buf[c.count] = rank
 	c.count++
 }
 
-// matchesAll tells that all of so many conditions are always true.
+// matchesAll reports whether all conditions, of the given number, are always true.
 func (x *index) matchesAll(conditions int) bool {
 	for _, h := range x.always {
 		if !h.proven() {
@@ -147,8 +147,8 @@ func (x *index) matchesAll(conditions int) bool {
 	return len(x.always) == conditions
 }
 
-// considerText looks at what a text in the index stands for.
-func (x *index) considerText(n int32, c *collector, p *probe) {
+// considerEntry evaluates the hits of a text in the index.
+func (x *index) considerEntry(n int32, c *collector, p *probe) {
 	if n >= 0 {
 		c.considerOne(hit(n), p)
 	} else if n <= firstList {
@@ -156,7 +156,7 @@ func (x *index) considerText(n int32, c *collector, p *probe) {
 	}
 }
 
-// find hands the conditions that may be true to c, some of them perhaps more than once.
+// find passes the conditions that may be true to c, some perhaps more than once.
 func (x *index) find(c *collector, p *probe) {
 	if len(x.always) > 0 {
 		c.consider(x.always, p)
@@ -168,10 +168,10 @@ func (x *index) find(c *collector, p *probe) {
 			continue
 		}
 		if t.exact != nil {
-			x.considerText(t.exact.find(value), c, p)
+			x.considerEntry(t.exact.find(value), c, p)
 		}
-		if t.runs != noNode {
-			x.forest.find(t.runs, value, c, p)
+		if t.patterns != noNode {
+			x.tries.find(t.patterns, value, c, p)
 		}
 	}
 	if x.nets != nil {
@@ -179,15 +179,15 @@ func (x *index) find(c *collector, p *probe) {
 			x.nets.find(net, c, p)
 		}
 	}
-	if x.paths == noNode && x.hosts == nil && x.tails == nil && x.names == nil {
+	if x.paths == noNode && x.hosts == nil && x.lastSegments == nil && x.rootedLastSegments == nil {
 		return
 	}
 	path, _ := p.get(slotPath)
 	if x.paths != noNode {
-		x.forest.find(x.paths, path, c, p)
+		x.tries.find(x.paths, path, c, p)
 	}
-	if x.tails != nil || x.names != nil {
-		x.findTail(path, c, p)
+	if x.lastSegments != nil || x.rootedLastSegments != nil {
+		x.findLastSegment(path, c, p)
 	}
 	if x.hosts != nil {
 		if host, ok := p.get(slotHost); ok {
@@ -196,35 +196,35 @@ func (x *index) find(c *collector, p *probe) {
 	}
 }
 
-func (x *index) findTail(path string, c *collector, p *probe) {
+func (x *index) findLastSegment(path string, c *collector, p *probe) {
 	tail := path[strings.LastIndexByte(path, '/')+1:]
-	if x.tails != nil {
-		x.considerText(x.tails.find(tail), c, p)
+	if x.lastSegments != nil {
+		x.considerEntry(x.lastSegments.find(tail), c, p)
 	}
-	if x.names != nil && len(tail) < len(path) && path[0] == '/' {
-		x.considerText(x.names.find(tail), c, p)
+	if x.rootedLastSegments != nil && len(tail) < len(path) && path[0] == '/' {
+		x.considerEntry(x.rootedLastSegments.find(tail), c, p)
 	}
 }
 
 func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if root := x.hosts.find(host); root != noNode {
-		x.forest.find(root, path, c, p)
+		x.tries.find(root, path, c, p)
 	}
-	if x.dots == 0 {
+	if x.domainDots == 0 {
 		return
 	}
-	for left := strings.Count(host, "."); x.dots&(2<<left-1) != 0; left-- { // dots that host has left
+	for left := strings.Count(host, "."); x.domainDots&(2<<left-1) != 0; left-- { // number of dots in host
 		at := strings.IndexByte(host, '.')
-		if x.dots>>left&1 != 0 {
+		if x.domainDots>>left&1 != 0 {
 			if root := x.hosts.find(host[at:]); root != noNode {
-				x.forest.find(root, path, c, p)
+				x.tries.find(root, path, c, p)
 			}
 		}
 		host = host[at+1:]
 	}
 }
 
-// find hands what stands under the networks that an address lies in to c.
+// find passes the hits of all networks that contain an address to c.
 func (t *netTree) find(net netip.Prefix, c *collector, p *probe) {
 	b := bitsOf(net)
 	for at := t.root(net); at != noNode; {

@@ -6,58 +6,61 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Set is rules made ready to be matched. It never changes, and is safe for concurrent use.
+// A Set is a compiled set of rules. It never changes, and is safe for concurrent use.
 type Set struct {
-	rules []compiled // in order: by priority, then as they were given
-	conds []cond
-	index *index
-	all   []int32 // the ranks of all rules, if no condition has to be looked at; else nil
-	slots []headgate.Attribute
-	byID  map[string]int32
-	fixed *Registry // the clients given to Compile
-	live  *Registry // those who come and go; nil if there are none
-	needs needs     // what clients' limits are asked
-	shown *showing  // how much of fixed is to be seen
+	rules        []compiledRule // by priority, then in the given order
+	conds        []compiledCondition
+	index        *index
+	all          []int32 // the ranks of all rules, if all conditions are always true; else nil
+	slots        []headgate.Attribute
+	byID         map[string]int32
+	fixed        *Registry     // the clients given to Compile
+	live         *Registry     // clients that may change; nil if there are none
+	requirements requirements  // requirements of clients' limits
+	epoch        *currentEpoch // the state of fixed that matches see
 
-	// namers are the slots of the attributes by which a client is found whose properties the condition of a rule asks for, and
-	// described those slots that are such properties, of the slots that a probe remembers. Both are empty if no rule asks.
-	namers    []int32
-	described uint32
+	// clientSlots are the slots of the attributes that identify the client whose properties the condition of a rule
+	// uses. propertySlots are the slots of such properties, of those that a probe caches. Both are empty if no rule
+	// uses properties.
+	clientSlots   []int32
+	propertySlots uint32
 }
 
-// A Matched is a rule that a request matches, and what it says of it. Everything that it points to is read only.
+// A Matched is a rule that a request matches, and its result. Everything that it points to is read-only.
 type Matched struct {
 	// Rule is the rule, with its defaults filled in.
 	Rule *Rule
-	// Place is where it stands in Set.Rules: for who keeps something for each rule, and compares Rule before using it.
+	// Place is the rule's index in Set.Rules, for callers that keep data per rule. They must compare Rule before they
+	// use it.
 	Place int
 	// Effect is what the rule does.
 	Effect Effect
-	// Shared tells that the key is not the client's own: it is asked after those that are.
+	// Shared reports whether the key is not the client's own. Such keys are checked after a client's own.
 	Shared bool
-	// Override is the place in Rule.Overrides of the override that decided, -1 if none did.
+	// Override is the index in Rule.Overrides of the override that decided, -1 if none did.
 	Override int
-	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes. It may be
-	// a value of the subject.
+	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes.
+	// It may alias a value of the subject.
 	Client string
-	// Limits are what may pass, if Effect is Limited.
+	// Limits are the limits to check, if Effect is Limited.
 	Limits []Limit
 
-	rule   *compiled
-	value  string // of the key, if that is one attribute
-	byIP   bool   // the key is the address, because an attribute of the rule's key is missing
-	client bool   // the limits are the client's
-	short  bool   // there is one, in own
-	own    [1]Limit
+	compiled        *compiledRule
+	value           string // of the key, if that is one attribute
+	byIP            bool   // the key is the address, because an attribute of the rule's key is missing
+	hasClientLimits bool   // the limits are the client's
+	inline          bool   // the only limit is inlineLimit
+	inlineLimit     [1]Limit
 }
 
-// Simple tells that the rule counts as most do, and how many units a request takes: what is over its limits is rejected, the
-// cost is a number, there is no penalty, and everything about the store is as it comes. Nothing of Rule need be looked at then.
+// Simple reports whether the rule has only limits, a key and a fixed cost, and returns the cost. Everything else is at
+// its default: requests over a limit are rejected, there is no penalty, and no setting concerns the store. Then the
+// caller need not read Rule.
 func (m *Matched) Simple() (units int64, ok bool) {
-	if m.rule == nil {
+	if m.compiled == nil {
 		return 0, false
 	}
-	return m.rule.units, m.rule.simple
+	return m.compiled.units, m.compiled.simple
 }
 
 // An Effect is what a rule does to a request.
@@ -66,33 +69,35 @@ type Effect uint8
 // The effects.
 const (
 	Limited       Effect = iota // its limits decide
-	Unlimited                   // lets it pass: unlimited
-	Exempted                    // lets it pass: another rule exempts it from this one
-	Skipped                     // lets it pass: it lacks an attribute of the key, and there is nothing else to count it by
+	Unlimited                   // allows it: unlimited
+	Exempted                    // allows it: another rule exempts it from this one
+	Skipped                     // allows it: it lacks an attribute of the key, and there is no fallback
 	Blocked                     // denies it: block
 	Unidentified                // denies it: it lacks an attribute of the key
 	UnknownClient               // denies it: its client is not registered
 	Ambiguous                   // denies it: an attribute of the key was sent several times with different values
 )
 
-var effectWords = []string{"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered", "ambiguous"}
+var effectNames = []string{
+	"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered", "ambiguous",
+}
 
-func (e Effect) String() string { return word(effectWords, uint8(e)) }
+func (e Effect) String() string { return enumName(effectNames, uint8(e)) }
 
-// Denies tells whether the rule denies the request whatever was consumed.
+// Denies reports whether the rule denies the request regardless of its counters.
 func (e Effect) Denies() bool { return e >= Blocked }
 
-// Match appends all rules that match to dst, in their order, and returns it. It allocates nothing if dst has room, unless
-// more than 32 rules match.
+// Match appends all rules that match to dst, in their order, and returns it. It allocates nothing if dst has room,
+// unless more than 32 rules match.
 func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	var p probe
-	p.of(s, subject)
+	p.start(s, subject)
 	ranks := s.all
 	if ranks == nil {
 		var c collector
-		c.conds, c.limit = s.conds, manyMatches
+		c.conds, c.bufLimit = s.conds, maxInlineMatches
 		s.index.find(&c, &p)
-		ranks = c.found()
+		ranks = c.ranks()
 	}
 	before := len(dst)
 	if cap(dst)-before < len(ranks) {
@@ -102,39 +107,39 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	exempts := false
 	for i, rank := range ranks {
 		r, m := &s.rules[rank], &dst[before+i]
-		if r.plain {
-			m.plain(r, &p)
-			if p.clients && m.Effect == Limited {
-				s.own(m, &p)
+		if r.limitsOnly {
+			m.resolveLimitsOnly(r, &p)
+			if p.hasClients && m.Effect == Limited {
+				s.applyClient(m, &p)
 			}
 			continue
 		}
 		s.resolve(r, m, &p)
-		if m.short {
-			m.Limits = m.own[:]
+		if m.inline {
+			m.Limits = m.inlineLimit[:]
 		}
 		exempts = exempts || r.unlimited
 	}
 	if exempts {
 		exempt(dst[before:])
 	}
-	if s.shown.Load() == p.era {
+	if s.epoch.Load() == p.epoch {
 		return dst
 	}
-	return s.Match(subject, dst[:before]) // some of it may be from before a change and some from after
+	return s.Match(subject, dst[:before]) // the result may mix states from before and after a change
 }
 
-// MatchRule resolves the one rule of that id without asking whether it matches. It is false if there is no such rule. It
-// allocates if the limit is a registered client's own; AppendRule does not.
+// MatchRule resolves the rule with that id without evaluating its condition. It returns false if there is no such rule.
+// It allocates if the limit is a registered client's own; AppendRule does not.
 func (s *Set) MatchRule(id string, subject Subject) (m Matched, ok bool) {
 	ok = s.matchRule(id, subject, &m)
-	if m.short {
-		m.Limits = []Limit{m.own[0]}
+	if m.inline {
+		m.Limits = []Limit{m.inlineLimit[0]}
 	}
 	return m, ok
 }
 
-// AppendRule is MatchRule, appended to dst if there is such a rule. It allocates nothing if dst has room.
+// AppendRule is like MatchRule and appends the result to dst. It allocates nothing if dst has room.
 func (s *Set) AppendRule(id string, subject Subject, dst []Matched) ([]Matched, bool) {
 	n := len(dst)
 	dst = slices.Grow(dst, 1)[:n+1]
@@ -142,8 +147,8 @@ func (s *Set) AppendRule(id string, subject Subject, dst []Matched) ([]Matched, 
 	if !s.matchRule(id, subject, m) {
 		return dst[:n], false
 	}
-	if m.short {
-		m.Limits = m.own[:]
+	if m.inline {
+		m.Limits = m.inlineLimit[:]
 	}
 	return dst, true
 }
@@ -155,15 +160,15 @@ func (s *Set) matchRule(id string, subject Subject, m *Matched) bool {
 	}
 	for {
 		var p probe
-		p.of(s, subject)
+		p.start(s, subject)
 		s.resolve(&s.rules[rank], m, &p)
-		if s.shown.Load() == p.era {
+		if s.epoch.Load() == p.epoch {
 			return true
 		}
 	}
 }
 
-// Rule returns the rule of that id with its defaults filled in, nil if there is none in force. It is read only.
+// Rule returns the rule with that id and its defaults filled in, nil if there is none in force. It is read-only.
 func (s *Set) Rule(id string) *Rule {
 	if rank, ok := s.byID[id]; ok {
 		return s.rules[rank].rule
@@ -171,7 +176,7 @@ func (s *Set) Rule(id string) *Rule {
 	return nil
 }
 
-// Rules returns the rules in force in their order. They are read only.
+// Rules returns the rules in force in their order. They are read-only.
 func (s *Set) Rules() []*Rule {
 	list := make([]*Rule, len(s.rules))
 	for i := range s.rules {
@@ -180,11 +185,12 @@ func (s *Set) Rules() []*Rule {
 	return list
 }
 
-// Attributes returns what the rules in force look at, in conditions, keys and costs. Nothing else of a request is needed.
+// Attributes returns the attributes that conditions, keys and costs of the rules in force use. No other attribute of a
+// request is read.
 func (s *Set) Attributes() []headgate.Attribute {
 	var list []headgate.Attribute
 	for _, a := range s.slots {
-		if a, _ = unformed(a); a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
+		if a, _ = originalAttribute(a); a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}
@@ -197,10 +203,11 @@ func (s *Set) Attributes() []headgate.Attribute {
 	return list
 }
 
-// Len returns how many rules are in force.
+// Len returns the number of rules in force.
 func (s *Set) Len() int { return len(s.rules) }
 
-// exempt frees a request from rules that have no higher priority than one that exempts it, unless they block it.
+// exempt exempts a request from rules whose priority is not higher than that of a rule that exempts it, unless they
+// block it.
 func exempt(m []Matched) {
 	var from *Rule // the first is the one with the highest priority
 	for i := range m {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A million clients, each with a limit that no other has, fit into 200 MB.
+// A million clients with a limit each fit into 200 MB.
 func TestRegisteredClientsTakeLittleMemory(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()

@@ -9,115 +9,121 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Misfits are registered clients who have the same of their own, which the rules of a set cannot use.
+// Misfits are registered clients with equal limits of their own that the rules of a set cannot use.
 type Misfits struct {
-	// Like is one of them. Only what it is known by and what it has is told.
+	// Like is one of them, with only its attributes, limits and rules.
 	Like Client
-	// Count is how many there are.
+	// Count is the number of such clients.
 	Count int
-	// Problems are what is wrong, by paths below a client: "limits[0]".
+	// Problems are the reasons, by paths below a client: "limits[0]".
 	Problems []Problem
 }
 
-// Misfits returns the clients of a registry whose limits cannot be used under the rules, by what they have: at most MaxProblems
-// different ones. More is how many clients there are besides. Those who can be used under the rules of before, if that is not nil, are
-// only held against what is asked anew, which mostly is nothing: then it takes some nanoseconds a client.
+// Misfits returns the clients of a registry whose limits cannot be used under the rules, grouped by their limits: at
+// most MaxProblems groups. More is the number of clients in other groups. If before is not nil, its clients are assumed
+// to be valid under before and are checked only against requirements that before does not have. Mostly there are none,
+// and the check takes some nanoseconds per client.
 //
-// It is Check for all of them. Of clients who come and go meanwhile it may miss some.
+// It is Check for all clients. It may miss clients that are added or removed meanwhile.
 func (s *Set) Misfits(in *Registry, before *Set) (list []Misfits, more int) {
-	m := gathering{asks: s.needs, fine: map[uint64]bool{}, words: map[uint64]int{}, texts: map[string]int{}}
+	m := misfitCollector{
+		requirements: s.requirements, accepted: map[uint64]bool{}, byWord: map[uint64]int{}, byText: map[string]int{},
+	}
 	if before != nil {
-		m.asks = s.needs.since(&before.needs)
+		m.requirements = s.requirements.since(&before.requirements)
 	}
 	m.tried.Limits = make([]Limit, 1)
-	in.each(m.hold)
-	slices.SortFunc(m.list, func(a, b Misfits) int { return cmp.Compare(textOf(&a), textOf(&b)) })
+	in.each(m.check)
+	slices.SortFunc(m.list, func(a, b Misfits) int { return cmp.Compare(misfitText(&a), misfitText(&b)) })
 	return m.list, m.more
 }
 
-// since returns what is asked of clients that another did not ask. Of rules that clients name it is all.
-func (n *needs) since(other *needs) needs {
-	made := needs{byRule: n.byRule}
+// since returns the requirements that other does not have. It returns all requirements by rule id.
+func (n *requirements) since(other *requirements) requirements {
+	added := requirements{byRule: n.byRule}
 	for a, list := range n.byAttribute {
-		for _, asked := range list {
-			same := func(o namedNeed) bool { return *o.need == *asked.need }
+		for _, required := range list {
+			same := func(o ruleRequirement) bool { return *o.requirement == *required.requirement }
 			if slices.ContainsFunc(other.byAttribute[a], same) {
 				continue
 			}
-			if made.byAttribute == nil {
-				made.byAttribute = map[headgate.Attribute][]namedNeed{}
+			if added.byAttribute == nil {
+				added.byAttribute = map[headgate.Attribute][]ruleRequirement{}
 			}
-			made.byAttribute[a] = append(made.byAttribute[a], asked)
+			added.byAttribute[a] = append(added.byAttribute[a], required)
 		}
 	}
-	return made
+	return added
 }
 
-// A gathering of misfits is under way.
-type gathering struct {
-	asks  needs
-	tried Client          // with one limit, to ask for
-	fine  map[uint64]bool // the short limits of plain clients that can be used, some of them
-	list  []Misfits
-	words map[uint64]int // where in list those are who are plain and have a short limit
-	texts map[string]int // where all of them are
-	more  int
+// A misfitCollector collects the misfits of a registry.
+type misfitCollector struct {
+	requirements requirements
+	tried        Client          // with one limit, reused for each check
+	accepted     map[uint64]bool // packed limits of plain clients that can be used; at most maxAccepted
+	list         []Misfits
+	byWord       map[uint64]int // index in list by the packed limit of a plain client
+	byText       map[string]int // index in list by misfitText
+	more         int
 }
 
-// maxFine is how many short limits are remembered as fine: there may be as many as clients.
-const maxFine = 4096
+// maxAccepted limits how many packed limits are remembered as accepted: there may be as many as clients.
+const maxAccepted = 4096
 
-// hold holds a client against what is asked.
-func (m *gathering) hold(c found) {
-	if !c.one() {
-		if len(c.has.limits)+len(c.has.rules) > 0 {
-			m.refused(member{found: c}.client(), 0)
+// check checks a client against the requirements.
+func (m *misfitCollector) check(c clientRecord) {
+	if !c.oneLimit() {
+		if len(c.grants.limits)+len(c.grants.rules) > 0 {
+			m.add(registeredClient{clientRecord: c}.toClient(), 0)
 		}
 		return
 	}
-	if len(m.asks.byAttribute) == 0 {
+	if len(m.requirements.byAttribute) == 0 {
 		return
 	}
 	word := uint64(0)
-	m.tried.Attributes = aUser
+	m.tried.Attributes = userOnly
 	if c.plain() {
-		if word = c.short.word; m.fine[word] {
+		if word = c.packed.word; m.accepted[word] {
 			return
 		}
-		if at, known := m.words[word]; known {
+		if at, known := m.byWord[word]; known {
 			m.list[at].Count++
 			return
 		}
 	} else {
 		m.tried.Attributes = c.attributes
 	}
-	c.short.to(&m.tried.Limits[0])
-	if _, want := m.asks.refuses(&m.tried, &m.tried.Limits[0]); want != "" {
-		m.refused(&Client{Attributes: m.tried.Attributes, Limits: slices.Clone(m.tried.Limits)}, word)
-	} else if word != 0 && len(m.fine) < maxFine {
-		m.fine[word] = true
+	c.packed.unpack(&m.tried.Limits[0])
+	if _, want := m.requirements.conflict(&m.tried, &m.tried.Limits[0]); want != "" {
+		m.add(&Client{Attributes: m.tried.Attributes, Limits: slices.Clone(m.tried.Limits)}, word)
+	} else if word != 0 && len(m.accepted) < maxAccepted {
+		m.accepted[word] = true
 	}
 }
 
-// aUser is what plain clients are known by.
-var aUser = []Test{{Attribute: byUser}}
+// userOnly are the attributes of plain clients.
+var userOnly = []Test{{Attribute: byUser}}
 
-// refused adds a client if it is wrong. Word is its short limit if it is plain and has nothing else.
-func (m *gathering) refused(c *Client, word uint64) {
+// add adds a client if it has problems. Word is its packed limit if it is plain and has nothing else.
+func (m *misfitCollector) add(c *Client, word uint64) {
 	var p problems
-	m.asks.check(c, &place{name: "client"}, &p)
+	m.requirements.check(c, &location{name: "client"}, &p)
 	if len(p.list) == 0 {
 		return
 	}
-	made := Misfits{Like: Client{Attributes: c.Attributes, Limits: c.Limits, Rules: c.Rules}, Count: 1, Problems: p.list}
+	misfits := Misfits{
+		Like:  Client{Attributes: c.Attributes, Limits: c.Limits, Rules: c.Rules},
+		Count: 1, Problems: p.list,
+	}
 	for i := range p.list {
 		p.list[i].Path = strings.TrimPrefix(p.list[i].Path, "client.")
 	}
-	text := textOf(&made)
-	if at, known := m.texts[text]; known { // with other properties, perhaps
+	text := misfitText(&misfits)
+	if at, known := m.byText[text]; known { // perhaps with other properties
 		m.list[at].Count++
 		if word != 0 {
-			m.words[word] = at
+			m.byWord[word] = at
 		}
 		return
 	}
@@ -126,14 +132,14 @@ func (m *gathering) refused(c *Client, word uint64) {
 		return
 	}
 	if word != 0 {
-		m.words[word] = len(m.list)
+		m.byWord[word] = len(m.list)
 	}
-	m.texts[text] = len(m.list)
-	m.list = append(m.list, made)
+	m.byText[text] = len(m.list)
+	m.list = append(m.list, misfits)
 }
 
-// textOf returns what misfits have in common.
-func textOf(m *Misfits) string {
+// misfitText returns a text that is equal for misfits of one group.
+func misfitText(m *Misfits) string {
 	var text strings.Builder
 	for _, l := range m.Like.Limits {
 		text.WriteString(l.Name + " " + l.String() + "\n")
@@ -150,22 +156,22 @@ func textOf(m *Misfits) string {
 	return text.String()
 }
 
-// restEvery is after how many seats those who wait for the processor are let pass.
-const restEvery = 4096
+// yieldEvery is the number of cells after which each yields the processor.
+const yieldEvery = 4096
 
 // each calls do for every client once.
-func (r *Registry) each(do func(found)) {
-	t := r.values.seats.Load()
+func (r *Registry) each(do func(clientRecord)) {
+	t := r.values.cells.Load()
 	if t == nil {
 		return
 	}
 	for at := range t.list {
-		if at%restEvery == restEvery-1 {
+		if at%yieldEvery == yieldEvery-1 {
 			runtime.Gosched()
 		}
 		c := r.values.at(t, at)
-		if c.nobody() || !c.plain() && !t.is(at, r.sum(c.attributes[0].Attribute, c.attributes[0].Values[0])) {
-			continue // a client of several values counts once, by the first
+		if c.absent() || !c.plain() && !t.matches(at, r.hash(c.attributes[0].Attribute, c.attributes[0].Values[0])) {
+			continue // a client with several values counts once, by the first
 		}
 		do(c)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// misfits returns what Misfits says, a line for each: how many clients, what they have, and where that is wrong.
+// misfits returns the result of Misfits, a line for each: the number of clients, their limits, and the problems' paths.
 func misfits(set *rules.Set, in *rules.Registry, before *rules.Set) []string {
 	list, more := set.Misfits(in, before)
 	var lines []string
@@ -43,9 +43,9 @@ func TestMisfitsAreClientsWhoseLimitsRulesCannotUse(t *testing.T) {
 		rules.Client{ID: "bursts", Limits: limits("1/s burst 9")},
 		rules.Client{ID: "several", Limits: limits("9/s", "2/h")},
 		rules.Client{ID: "free", Unlimited: true}, rules.Client{ID: "blocked", Block: true}, rules.Client{ID: "nothing"},
-		// It is known by four values, and is one client.
+		// This client has four values, and counts once.
 		rules.Client{ID: "keys", Attributes: append(named(user, "keys", "k2"), named(apiKeyAttribute, "k3", "k4")...), Limits: limits("1/s")},
-		// No rule counts by what it is known by.
+		// No rule counts by this client's attribute.
 		rules.Client{ID: "other", Attributes: named(apiKeyAttribute, "o"), Limits: limits("1/s")},
 		rules.Client{ID: "named", Rules: []rules.ClientRule{{ID: "costly", Limits: limits("2/s")}, {ID: "gone", Limits: limits("2/s")}}},
 	)
@@ -81,8 +81,8 @@ func TestMisfitsAreClientsWhoseLimitsRulesCannotUse(t *testing.T) {
 	}
 }
 
-// Misfits says of all clients what Check says of each.
-func TestMisfitsAreThoseWhomCheckRefuses(t *testing.T) {
+// Misfits returns the clients that Check refuses.
+func TestMisfitsAgreeWithCheck(t *testing.T) {
 	t.Parallel()
 	sets := []*rules.Set{
 		compile(t, []rules.Rule{{ID: "r", Key: []headgate.Attribute{user}, Limits: limits("500/s"), Cost: rules.Cost{Units: 40}}}),

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A naive matcher does what the documentation says, one rule after the other, with regular expressions. It shares no code
-// with the one it is held against.
+// A naive matcher follows the documentation, rule by rule, with regular expressions. It shares no code with the matcher
+// that it is compared with.
 type naive struct {
 	list        []rules.Rule
 	expressions map[string]*regexp.Regexp
@@ -133,7 +133,7 @@ func expression(kind headgate.AttributeKind, pattern string) *regexp.Regexp {
 	if kind != headgate.AttrPath {
 		return regexp.MustCompile(`(?s)^` + parts(pattern) + `$`)
 	}
-	// Each segment brings its slash in front, and so does the path: then ** is any number of these.
+	// Each segment has its slash in front, and so does the path: then ** is any number of these.
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
 	for segment := range strings.SplitSeq(pattern, "/") {

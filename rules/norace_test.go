@@ -2,5 +2,5 @@
 
 package rules_test
 
-// seeds is how many sets of rules are drawn.
+// seeds is the number of random rule sets.
 const seeds = 300

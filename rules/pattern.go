@@ -9,33 +9,33 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Inside a pattern that was read, star stands for '*' and deep for '**'; all other bytes stand for themselves. Values
-// have no control characters, so neither can be meant literally.
+// In a parsed pattern, star stands for '*' and doubleStar for '**'; all other bytes are literal. Values have no control
+// characters, so neither can be meant literally.
 const (
-	star = '\x00'
-	deep = '\x01'
+	star       = '\x00'
+	doubleStar = '\x01'
 
-	anyRun  = string(star)
-	anyPath = string(deep)
+	anyText     = string(star)
+	anySegments = string(doubleStar)
 )
 
-// maxStars bounds how often a pattern can make matching try again.
+// maxStars limits the backtracking of a pattern.
 const maxStars = 16
 
-// A pattern is a value of a Test that was read: a text with stars, or a network.
+// A pattern is the parsed value of a Test: a text with stars, or a network.
 type pattern struct {
 	text string
-	net  netip.Prefix // of an ip, valid unless text is anyRun
+	net  netip.Prefix // of an ip; valid unless text is anyText
 }
 
-// exact tells whether the pattern is of one value only. A network never is.
+// exact reports whether the pattern matches only one value. A network is never exact.
 func (p *pattern) exact() bool { return !p.net.IsValid() && !hasStars(p.text) }
 
 func hasStars(text string) bool {
-	return strings.IndexByte(text, star) >= 0 || strings.IndexByte(text, deep) >= 0
+	return strings.IndexByte(text, star) >= 0 || strings.IndexByte(text, doubleStar) >= 0
 }
 
-// readPattern reads a value of a test of the given kind. The text that it returns instead says what would be right.
+// readPattern parses a value of a test of the given kind. A second result that is not empty says what would be valid.
 func readPattern(kind headgate.AttributeKind, value string) (pattern, string) {
 	if len(value) > MaxText {
 		return pattern{}, "at most 4096 bytes"
@@ -50,7 +50,7 @@ func readPattern(kind headgate.AttributeKind, value string) (pattern, string) {
 	if want != "" {
 		return pattern{}, want
 	}
-	if text == anyRun {
+	if text == anyText {
 		return pattern{text: text}, ""
 	}
 	switch kind {
@@ -61,8 +61,8 @@ func readPattern(kind headgate.AttributeKind, value string) (pattern, string) {
 	case headgate.AttrMethod:
 		return readMethod(text)
 	}
-	if strings.IndexByte(text, deep) >= 0 {
-		return pattern{}, "one '*': it stands for any characters here, and ** is for paths"
+	if strings.IndexByte(text, doubleStar) >= 0 {
+		return pattern{}, "one '*', which matches any characters here; ** is only for paths"
 	}
 	if kind == headgate.AttrSegment {
 		return readSegment(text)
@@ -70,7 +70,7 @@ func readPattern(kind headgate.AttributeKind, value string) (pattern, string) {
 	return pattern{text: text}, ""
 }
 
-// readStars replaces stars and backslashes by what they mean.
+// readStars replaces stars and escapes by their parsed form.
 func readStars(value string) (text, want string) {
 	var b strings.Builder
 	stars := 0
@@ -80,7 +80,7 @@ func readStars(value string) (text, want string) {
 			return "", "no control characters"
 		case c == '\\':
 			if i++; i == len(value) || value[i] != '*' && value[i] != '\\' {
-				return "", `\* or \\: a backslash takes the meaning from a star or a backslash`
+				return "", `\* or \\: a backslash escapes a star or a backslash`
 			}
 			b.WriteByte(value[i])
 		case c == '*':
@@ -90,7 +90,7 @@ func readStars(value string) (text, want string) {
 				if i+1 < len(value) && value[i+1] == '*' {
 					return "", "* or **, not three stars"
 				}
-				b.WriteByte(deep)
+				b.WriteByte(doubleStar)
 			} else {
 				b.WriteByte(star)
 			}
@@ -105,9 +105,9 @@ func readStars(value string) (text, want string) {
 }
 
 func readHost(text string) (pattern, string) {
-	text = usualHost(text)
-	if strings.IndexByte(text, deep) >= 0 {
-		return pattern{}, "one '*', as in *.example.com, which is true of all hosts below that domain"
+	text = canonicalHost(text)
+	if strings.IndexByte(text, doubleStar) >= 0 {
+		return pattern{}, "one '*', as in *.example.com, which matches all hosts below that domain"
 	}
 	if strings.IndexByte(text, ':') >= 0 && isAddress(text) {
 		return pattern{text: text}, ""
@@ -120,7 +120,8 @@ func readHost(text string) (pattern, string) {
 		case c >= 0x80:
 			return pattern{}, "a host in ASCII, as in xn--bcher-kva.example"
 		default:
-			return pattern{}, "a host such as api.example.com or *.example.com: * is the only wildcard, and alternatives are a list"
+			return pattern{}, "a host such as api.example.com or *.example.com: " +
+				"* is the only wildcard, and alternatives are a list"
 		}
 	}
 	if text == "" || text[0] == '.' || strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
@@ -129,8 +130,8 @@ func readHost(text string) (pattern, string) {
 	return pattern{text: text}, ""
 }
 
-// usualHost returns a host in the form that subjects have it in: in lower case, an address of IPv6 without brackets.
-func usualHost(text string) string {
+// canonicalHost returns a host in the form that subjects have it in: lower case, an IPv6 address without brackets.
+func canonicalHost(text string) string {
 	text = strings.ToLower(text)
 	bare := text
 	if inside, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inside, "]") {
@@ -148,8 +149,8 @@ func isAddress(text string) bool {
 }
 
 func readPath(text string) (pattern, string) {
-	if text == "" || text[0] != '/' && text[0] != star && text[0] != deep {
-		return pattern{}, "a path from its first '/' on, as in /search/**"
+	if text == "" || text[0] != '/' && text[0] != star && text[0] != doubleStar {
+		return pattern{}, "a path that begins with '/', as in /search/**"
 	}
 	if i := strings.IndexAny(text, "?#[]{}"); i >= 0 {
 		switch text[i] {
@@ -162,8 +163,8 @@ func readPath(text string) (pattern, string) {
 	for segment := range strings.SplitSeq(text, "/") {
 		switch {
 		case segment == "." || segment == "..":
-			return pattern{}, "no . and .. segments: no request has them left when it is matched"
-		case strings.IndexByte(segment, deep) >= 0 && segment != anyPath:
+			return pattern{}, "no . and .. segments: they are removed from requests before matching"
+		case strings.IndexByte(segment, doubleStar) >= 0 && segment != anySegments:
 			return pattern{}, "** as a segment of its own, as in /a/**/b; within one, * stands for any characters"
 		}
 	}
@@ -172,21 +173,21 @@ func readPath(text string) (pattern, string) {
 
 func readSegment(text string) (pattern, string) {
 	if strings.IndexByte(text, '/') >= 0 {
-		return pattern{}, "what stands between two slashes of a path, without them"
+		return pattern{}, "one segment of a path, without slashes"
 	}
 	return readSent(text)
 }
 
-// readSent refuses what no path is ever compared with: paths have one form, that in which they are sent.
+// readSent refuses patterns that no path can match: paths have one form, the one in which they are sent.
 func readSent(text string) (pattern, string) {
-	if form := sentForm(text); form != text {
-		return pattern{}, written(form) + ", as it is sent: what must be escaped is, and nothing else"
+	if norm := sentForm(text); norm != text {
+		return pattern{}, formatPattern(norm) + ", the form in which it is sent: escaped only where necessary"
 	}
 	return pattern{text: text}, ""
 }
 
-// sentForm returns a pattern of a path or a segment in the form in which requests have theirs. Slashes and backslashes
-// that are escaped stay so: a service can be known to take them for a part of a name.
+// sentForm returns a pattern of a path or a segment in the form that requests have. Escaped slashes and backslashes
+// stay escaped, because a service may treat them as part of a name.
 func sentForm(text string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -199,7 +200,7 @@ func sentForm(text string) string {
 			}
 		}
 		plain := isAlphanumeric(c) || strings.IndexByte("-._~!$&'()*+,=:@", c) >= 0
-		if plain || !escaped && (c == '/' || c == ';' || c == star || c == deep) {
+		if plain || !escaped && (c == '/' || c == ';' || c == star || c == doubleStar) {
 			b.WriteByte(c)
 		} else {
 			b.Write([]byte{'%', digits[c>>4], digits[c&0xf]})
@@ -208,14 +209,14 @@ func sentForm(text string) string {
 	return b.String()
 }
 
-// written returns a pattern that was read as it is written.
-func written(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, anyRun, "*", anyPath, "**").Replace(text)
+// formatPattern returns a parsed pattern as it is written in rules.
+func formatPattern(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, anyText, "*", anySegments, "**").Replace(text)
 }
 
 func readMethod(text string) (pattern, string) {
 	text = strings.ToUpper(text)
-	if !isToken(strings.ReplaceAll(text, anyRun, "x")) {
+	if !isToken(strings.ReplaceAll(text, anyText, "x")) {
 		return pattern{}, "a method such as GET"
 	}
 	return pattern{text: text}, ""
@@ -224,7 +225,7 @@ func readMethod(text string) (pattern, string) {
 func readNetwork(value string) (pattern, string) {
 	const want = "an address or a network, as in 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32"
 	if value == "*" {
-		return pattern{text: anyRun}, ""
+		return pattern{text: anyText}, ""
 	}
 	if addr, err := netip.ParseAddr(value); err == nil {
 		if addr.Zone() != "" {
@@ -244,12 +245,12 @@ func readNetwork(value string) (pattern, string) {
 		net = netip.PrefixFrom(net.Addr().Unmap(), net.Bits()-96)
 	}
 	if masked := net.Masked(); masked != net {
-		return pattern{}, masked.String() + ", or " + net.Addr().String() + " for the one address"
+		return pattern{}, masked.String() + ", or " + net.Addr().String() + " for a single address"
 	}
 	return pattern{net: net}, ""
 }
 
-// isToken tells whether a text is a token of HTTP, as methods and names of headers are.
+// isToken reports whether a text is an HTTP token, as methods and header names are.
 func isToken(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// matches tells whether a rule with one condition matches. Besides it there are rules enough for an index.
+// matches reports whether a rule with one condition matches, alone and beside enough rules for an index.
 func matches(t *testing.T, a headgate.Attribute, pattern, value string) bool {
 	t.Helper()
 	list := []rules.Rule{{ID: "it", When: is(a, pattern), Limits: limits("1/s")}}
@@ -105,7 +105,7 @@ func TestAnEmptyValueIsAValue(t *testing.T) {
 	}
 }
 
-// Not every request has a path: a check by name has none. It matches rules that ask for none, and no other.
+// Not every request has a path: a check by name has none. It matches only rules without a path.
 func TestRequestsWithoutAPath(t *testing.T) {
 	var list []rules.Rule
 	for _, pattern := range []string{"/**", "**", "*/**", "/", "/*", "*"} {
@@ -122,7 +122,7 @@ func TestRequestsWithoutAPath(t *testing.T) {
 	}
 }
 
-// A pattern is refused, or matches what a regular expression made of it does.
+// A pattern is refused, or matches the same values as its regular expression.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"/search/**", "/search/x"},

@@ -8,18 +8,18 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ErrInvalid is wrapped by all complaints about rules and clients.
+// ErrInvalid is wrapped by all errors about rules and clients.
 var ErrInvalid = errors.New("invalid rules")
 
-// A Problem is one thing that is wrong with rules or clients.
+// A Problem is one invalid part of rules or clients.
 type Problem struct {
-	// Path is where: "rules[3].limits[0]".
+	// Path is its location: "rules[3].limits[0]".
 	Path string
-	// Value is what was given, shortened if it is long; empty if nothing was.
+	// Value is the given value, shortened if it is long; empty if none was given.
 	Value string
-	// Want is what would be right.
+	// Want describes a valid value.
 	Want string
-	// Other is the path of something else that has the same already, empty if that is not what is wrong.
+	// Other is the path of another element with the same value, empty if the value need not be unique.
 	Other string
 }
 
@@ -35,15 +35,15 @@ func (p Problem) String() string {
 	return text
 }
 
-// An Error is everything that is wrong, as far as it was counted. It wraps ErrInvalid.
+// An Error lists all problems, up to a bound. It wraps ErrInvalid.
 type Error struct {
 	// Problems are the first MaxProblems, in the order of the rules.
 	Problems []Problem
-	// More is how many others there are.
+	// More is the number of other problems.
 	More int
 }
 
-// MaxProblems is how many problems are reported at once.
+// MaxProblems limits how many problems are listed.
 const MaxProblems = 100
 
 func (e *Error) Error() string {
@@ -60,22 +60,22 @@ func (e *Error) Error() string {
 // Unwrap returns ErrInvalid.
 func (e *Error) Unwrap() error { return ErrInvalid }
 
-// A complaint is what a parser says of a text.
-type complaint struct {
+// A parseError is the error of a parser.
+type parseError struct {
 	Problem // Path is the field
 }
 
-func (c *complaint) Error() string { return c.String() }
-func (c *complaint) Unwrap() error { return ErrInvalid }
+func (c *parseError) Error() string { return c.String() }
+func (c *parseError) Unwrap() error { return ErrInvalid }
 
-func bad(field, value, want string) error {
-	return &complaint{Problem{Path: field, Value: Quote(value), Want: want}}
+func newParseError(field, value, want string) error {
+	return &parseError{Problem{Path: field, Value: Quote(value), Want: want}}
 }
 
-// Explain returns what an error of a parser, here or of package headgate, says is wrong with a value and what would be
-// right.
+// Explain returns the invalid value and a description of a valid one, from an error of a parser of this package or of
+// package headgate.
 func Explain(err error) (value, want string) {
-	var c *complaint
+	var c *parseError
 	var input *headgate.InputError
 	switch {
 	case errors.As(err, &c):
@@ -83,11 +83,11 @@ func Explain(err error) (value, want string) {
 	case errors.As(err, &input):
 		return input.Field + " " + input.Value, input.Want
 	default:
-		return err.Error(), "something else"
+		return err.Error(), "a valid value"
 	}
 }
 
-// Quote shows a value in a message, shortened if it is long.
+// Quote returns a quoted value for a message, shortened if it is long.
 func Quote(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -96,13 +96,13 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// problems gathers what is wrong.
+// problems collects problems.
 type problems struct {
 	list []Problem
 	more int
 }
 
-func (p *problems) add(at *place, value, want string) {
+func (p *problems) add(at *location, value, want string) {
 	if len(p.list) == MaxProblems {
 		p.more++
 		return
@@ -110,8 +110,8 @@ func (p *problems) add(at *place, value, want string) {
 	p.list = append(p.list, Problem{Path: at.String(), Value: value, Want: want})
 }
 
-// addTwice is add for what something else has already.
-func (p *problems) addTwice(at, other *place, value, want string) {
+// addDuplicate adds a problem with a value that another element has already.
+func (p *problems) addDuplicate(at, other *location, value, want string) {
 	if p.add(at, value, want); p.more == 0 {
 		p.list[len(p.list)-1].Other = other.String()
 	}
@@ -124,29 +124,29 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list, More: p.more}
 }
 
-// A place is where validation is, written out only if something is wrong there.
-type place struct {
-	above *place
-	name  string // of a field, or empty for an element
-	index int
+// A location is a path in the rules, formatted only if there is a problem.
+type location struct {
+	parent *location
+	name   string // of a field, or empty for an element
+	index  int
 }
 
-func (p *place) field(name string) *place { return &place{above: p, name: name} }
+func (p *location) field(name string) *location { return &location{parent: p, name: name} }
 
-func (p *place) element(index int) *place { return &place{above: p, index: index} }
+func (p *location) element(index int) *location { return &location{parent: p, index: index} }
 
-func (p *place) String() string { return string(p.append(nil)) }
+func (p *location) String() string { return string(p.append(nil)) }
 
-// append adds the path. It copies the names, so that the compiler sees that nothing keeps a place and leaves all of them on the stack.
-func (p *place) append(path []byte) []byte {
+// append appends the path. It copies the names, so that escape analysis leaves all locations on the stack.
+func (p *location) append(path []byte) []byte {
 	if p == nil {
 		return path
 	}
-	path = p.above.append(path)
+	path = p.parent.append(path)
 	if p.name == "" {
 		return append(strconv.AppendInt(append(path, '['), int64(p.index), 10), ']')
 	}
-	if p.above != nil {
+	if p.parent != nil {
 		path = append(path, '.')
 	}
 	return append(path, p.name...)

@@ -11,33 +11,33 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Property is something that is known of a client: plan gold. Many clients may have the same.
+// A Property is a fact about a client, such as plan gold. Many clients may have the same.
 type Property struct {
-	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName. It is not that of an attribute of
-	// requests, nor is it mistaken for one.
+	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName. It must not be, or
+	// resemble, the name of a request attribute.
 	Name string
 	// Value is a text without control characters, at most MaxPropertyValue.
 	Value string
 }
 
-// ParseTested reads what a Test of a Condition looks at: an attribute of requests, or client.<name>, a property of the client.
-// The error is a *headgate.InputError.
+// ParseTested parses the attribute of a Test: an attribute of requests, or client.<name>, a property of the client. The
+// error is a *headgate.InputError.
 func ParseTested(text string) (headgate.Attribute, error) {
-	if name, ok := strings.CutPrefix(text, clientDot); ok {
+	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
 		if want := wantProperty(name); want != "" {
 			return headgate.Attribute{}, badAttribute(text, "client.<name>, with the name of a property: "+want)
 		}
 		return headgate.Attribute{Kind: headgate.AttrClient, Name: name}, nil
 	}
 	a, err := headgate.ParseAttribute(text)
-	if want := wantOf(err); strings.HasPrefix(want, firstKnown) {
+	if want := wantOf(err); strings.HasPrefix(want, attributeListPrefix) {
 		return a, badAttribute(text, want+", or client.<name>")
 	}
 	return a, err
 }
 
-// ParseClientAttribute reads a name among the attributes of a client in a file: that of an attribute of requests, or of a property. The
-// error is a *headgate.InputError.
+// ParseClientAttribute parses a name among a client's attributes in a file: that of a request attribute or of a
+// property. The error is a *headgate.InputError.
 func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err error) {
 	want := wantProperty(text)
 	if want == "" {
@@ -47,20 +47,20 @@ func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err
 	if err == nil {
 		return a, false, nil
 	}
-	if name, ok := strings.CutPrefix(text, clientDot); ok {
-		return a, false, badAttribute(text, name+" alone: it is the client's own")
+	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
+		return a, false, badAttribute(text, name+" without client.: it is a property of this client")
 	}
-	if known := wantOf(err); strings.HasPrefix(known, firstKnown) && want == wantPropertyName {
+	if known := wantOf(err); strings.HasPrefix(known, attributeListPrefix) && want == wantPropertyName {
 		want = known + "; or the name of a property: " + want
-	} else if !strings.HasPrefix(known, firstKnown) && strings.Contains(text, ".") {
+	} else if !strings.HasPrefix(known, attributeListPrefix) && strings.Contains(text, ".") {
 		want = known
 	}
 	return a, false, badAttribute(text, want)
 }
 
 const (
-	clientDot  = "client."
-	firstKnown = "ip, " // how the list of all attributes begins
+	clientPrefix        = "client."
+	attributeListPrefix = "ip, " // beginning of the list of all attributes
 
 	wantPropertyName = "a lower-case letter, then letters, digits, '_' and '-', at most 64 bytes"
 )
@@ -69,7 +69,7 @@ func badAttribute(text, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "attribute", Value: Quote(text), Want: want}
 }
 
-// wantOf returns what would have been right, empty for no error.
+// wantOf returns the description of a valid value in an error, empty for no error.
 func wantOf(err error) string {
 	if err == nil {
 		return ""
@@ -78,7 +78,7 @@ func wantOf(err error) string {
 	return want
 }
 
-// wantProperty says what would be right instead of the name of a property, empty if it is one. It allocates nothing then.
+// wantProperty describes a valid name of a property, and is empty if name is valid. Then it allocates nothing.
 func wantProperty(name string) string {
 	if strings.IndexByte(name, '.') >= 0 || name == "" {
 		return wantPropertyName
@@ -90,7 +90,7 @@ func wantProperty(name string) string {
 		}
 		switch {
 		case kind == headgate.AttrClient:
-			return "another name: client is where properties are asked for"
+			return "another name: client.<name> refers to properties"
 		case kind.Named():
 			word += ".<name>"
 		}
@@ -107,10 +107,10 @@ func wantProperty(name string) string {
 	return ""
 }
 
-// resembles tells whether a name is a word, in whatever case, but for one letter more, less or other behind the first. A short word
-// is too near to others for that: vip is not ip.
+// resembles reports whether a name equals a word, ignoring case, except for one inserted, missing or replaced letter
+// behind the first. Short words must be equal: vip is not ip.
 func resembles(name, word string) bool {
-	if len(word) < 4 || lowered(name[0]) != word[0] {
+	if len(word) < 4 || lowerByte(name[0]) != word[0] {
 		return strings.EqualFold(name, word)
 	}
 	longer, shorter := name, word
@@ -121,7 +121,7 @@ func resembles(name, word string) bool {
 		return false
 	}
 	at := 0
-	for at < len(shorter) && lowered(longer[at]) == lowered(shorter[at]) {
+	for at < len(shorter) && lowerByte(longer[at]) == lowerByte(shorter[at]) {
 		at++
 	}
 	if at == len(shorter) {
@@ -133,15 +133,15 @@ func resembles(name, word string) bool {
 	return strings.EqualFold(longer[at+1:], shorter[at:])
 }
 
-func lowered(c byte) byte {
+func lowerByte(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
 	return c
 }
 
-// validateProperties says what is wrong with the properties of a client.
-func (c *Client) validateProperties(at *place, p *problems) {
+// validateProperties reports problems with the properties of a client.
+func (c *Client) validateProperties(at *location, p *problems) {
 	for i := range c.Properties {
 		given := &c.Properties[i]
 		here := at.field(given.Name)
@@ -166,8 +166,8 @@ func (c *Client) validateProperties(at *place, p *problems) {
 	}
 }
 
-// properties are those of a client in one text, in the order of their names: "plan=gold\x00tier=2\x00". Clients who have the same
-// share it.
+// properties holds the properties of a client as one text, sorted by name: "plan=gold\x00tier=2\x00". Clients with the
+// same properties share it.
 type properties string
 
 func newProperties(list []Property) properties {
@@ -193,20 +193,20 @@ func (p properties) get(name string) (string, bool) {
 	return "", false
 }
 
-// list returns them one by one.
+// list returns the properties as a list.
 func (p properties) list() []Property {
-	var made []Property
+	var list []Property
 	for rest := string(p); rest != ""; {
 		var one string
 		one, rest, _ = strings.Cut(rest, "\x00")
 		name, value, _ := strings.Cut(one, "=")
-		made = append(made, Property{name, value})
+		list = append(list, Property{name, value})
 	}
-	return made
+	return list
 }
 
 func sortedProperties(list []Property) []Property {
-	made := slices.Clone(list)
-	slices.SortFunc(made, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
-	return made
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
+	return sorted
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// of is the attribute that conditions ask for a property by.
+// of returns the attribute that conditions refer to a property by.
 func of(property string) headgate.Attribute {
 	return headgate.Attribute{Kind: headgate.AttrClient, Name: property}
 }
@@ -20,7 +20,7 @@ func of(property string) headgate.Attribute {
 // on returns the properties of a client on a plan.
 func on(plan string) []rules.Property { return []rules.Property{{Name: "plan", Value: plan}} }
 
-func TestPropertiesDescribeAndNameNobody(t *testing.T) {
+func TestPropertiesDoNotIdentifyClients(t *testing.T) {
 	t.Parallel()
 	r, err := rules.NewRegistry()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPropertiesDescribeAndNameNobody(t *testing.T) {
 			t.Errorf("%s: is named by %v, want the user of its id", c.ID, by)
 		}
 	}
-	// What it has can change alone.
+	// Properties can change without the rest of the client.
 	if err := r.Put(rules.Client{ID: "limit", Properties: on("silver"), Limits: limits("5/s")}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestPropertiesDescribeAndNameNobody(t *testing.T) {
 	}
 }
 
-func TestWhatIsNearlyAnAttributeIsNoProperty(t *testing.T) {
+func TestPropertyNameMustNotResembleAnAttribute(t *testing.T) {
 	t.Parallel()
 	const another = ", or another name for a property"
 	const form = "a lower-case letter"
@@ -87,7 +87,7 @@ func TestWhatIsNearlyAnAttributeIsNoProperty(t *testing.T) {
 	}
 }
 
-func TestPropertiesThatAreWrongAreRefused(t *testing.T) {
+func TestInvalidPropertiesAreRefused(t *testing.T) {
 	t.Parallel()
 	many := make([]rules.Property, rules.MaxProperties+1)
 	for i := range many {
@@ -126,7 +126,7 @@ func plans(id string, key ...headgate.Attribute) rules.Rule {
 	}}
 }
 
-func TestOverridesGoByTheClientThatTheKeyNames(t *testing.T) {
+func TestOverridesUseTheClientOfTheKey(t *testing.T) {
 	t.Parallel()
 	tenant := header("x-tenant")
 	clients := []rules.Client{
@@ -182,7 +182,7 @@ func grants(m *rules.Matched) string {
 	return m.Limits[0].String()
 }
 
-func TestConditionsGoByTheFirstClientThatIsNamed(t *testing.T) {
+func TestConditionsUseTheFirstIdentifiedClient(t *testing.T) {
 	t.Parallel()
 	a, b := header("a"), header("b")
 	list := []rules.Rule{
@@ -220,7 +220,7 @@ func TestConditionsGoByTheFirstClientThatIsNamed(t *testing.T) {
 			t.Errorf("%v: got %s, want %s", asks, got, tt.want)
 		}
 	}
-	// Of two that are named, the first that has it.
+	// Of two identified clients, the first that has the property counts.
 	want := []rules.Property{{Name: "plan", Value: "silver"}, {Name: "tier", Value: "1"}}
 	if got := set.Properties("", rules.Attributes{apiKeyAttribute: "tier", user: "10.0.0.1"}); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -257,7 +257,7 @@ func TestPropertiesThatChangeAreSeenAtOnce(t *testing.T) {
 	}
 	see("nobody registered", "1/s")
 	if !set.Lasting() {
-		t.Error("nobody is registered, but a match may change")
+		t.Error("no client is registered, but a match may change")
 	}
 	put("gold")
 	see("gold", "500/s")
@@ -292,13 +292,13 @@ func TestClientsWithPropertiesCanBeMisfits(t *testing.T) {
 	refusedAt(t, "an override", "rules[0].overrides[0].limits[0]", "room for 5", rules.Validate([]rules.Rule{rule}))
 }
 
-// told is a request of which a naive matcher knows the client's properties, as the documentation says.
-type told struct {
+// describedRequest is a request with the client's properties as attributes, for the naive matcher.
+type describedRequest struct {
 	slashed
 	plans map[headgate.Attribute]map[string]string
 }
 
-func (s told) Get(a headgate.Attribute) (string, bool) {
+func (s describedRequest) Get(a headgate.Attribute) (string, bool) {
 	if a.Kind != headgate.AttrClient {
 		return s.slashed.Get(a)
 	}
@@ -310,7 +310,7 @@ func (s told) Get(a headgate.Attribute) (string, bool) {
 	return "", false
 }
 
-func TestIndexFindsPlansAsLookingAtEveryRuleDoes(t *testing.T) {
+func TestPropertiesAgreeWithNaiveMatcher(t *testing.T) {
 	t.Parallel()
 	org := headgate.Attribute{Kind: headgate.AttrJWT, Name: "org"}
 	matched := 0
@@ -343,7 +343,7 @@ func TestIndexFindsPlansAsLookingAtEveryRuleDoes(t *testing.T) {
 		slow := naive{list: list}
 		for range 40 {
 			asks := drawRequest(s)
-			want := slow.match(told{slashed{asks}, known})
+			want := slow.match(describedRequest{slashed{asks}, known})
 			var got []string
 			for _, m := range set.Match(asks, nil) {
 				got = append(got, m.Rule.ID)
@@ -355,6 +355,6 @@ func TestIndexFindsPlansAsLookingAtEveryRuleDoes(t *testing.T) {
 		}
 	}
 	if matched < 10*seeds {
-		t.Errorf("only %d rules matched: the rules and requests drawn do not meet", matched)
+		t.Errorf("only %d rules matched: the random requests match too few of the rules", matched)
 	}
 }

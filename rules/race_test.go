@@ -2,5 +2,5 @@
 
 package rules_test
 
-// seeds is how many sets of rules are drawn. The race detector takes its time.
+// seeds is the number of random rule sets. The race detector is slow.
 const seeds = 60

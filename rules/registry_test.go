@@ -15,7 +15,7 @@ func named(a headgate.Attribute, values ...string) []rules.Test {
 	return []rules.Test{{Attribute: a, Values: values}}
 }
 
-// clientOf returns the id of the client that a registry knows by an attribute.
+// clientOf returns the id of the client that a registry finds by an attribute.
 func clientOf(t *testing.T, r *rules.Registry, a headgate.Attribute, value string) string {
 	t.Helper()
 	set := compile(t, []rules.Rule{{ID: "r", Key: []headgate.Attribute{a}, Limits: limits("1/s")}}).WithRegistry(r)
@@ -35,7 +35,7 @@ func TestRegistry(t *testing.T) {
 	if err := r.Add(acme); !errors.Is(err, rules.ErrInvalid) || !strings.Contains(err.Error(), "not registered yet") {
 		t.Errorf("adding one twice: got %v", err)
 	}
-	// The same value of another attribute is another client's.
+	// The same value of another attribute belongs to another client.
 	if err := r.Add(rules.Client{ID: "other", Attributes: named(user, "same")}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestClientsAreKnownByTheUsualFormOfTheirValues(t *testing.T) {
+func TestClientsAreFoundByCanonicalValues(t *testing.T) {
 	r, err := rules.NewRegistry(
 		rules.Client{ID: "a", Attributes: named(host, "API.Example.COM")},
 		rules.Client{ID: "b", Attributes: named(ip, "::ffff:192.0.2.1", "2001:DB8::/64", "10.0.0.1/32")},
@@ -105,7 +105,7 @@ func TestClientsAreKnownByTheUsualFormOfTheirValues(t *testing.T) {
 	}
 }
 
-// Whoever looks a client up while it changes finds it as it was or as it will be.
+// A lookup during a change finds the client before or after the change.
 func TestRegistryWhileClientsChange(t *testing.T) {
 	r, err := rules.NewRegistry(rules.Client{ID: "stays", Limits: limits("7/s")})
 	if err != nil {
@@ -148,7 +148,7 @@ func TestRegistryWhileClientsChange(t *testing.T) {
 	readers.Wait()
 }
 
-func TestCheckHoldsAClientAgainstTheRules(t *testing.T) {
+func TestCheckComparesAClientWithTheRules(t *testing.T) {
 	set := compile(t, []rules.Rule{{ID: "r", Key: []headgate.Attribute{user}, Cost: rules.Cost{Units: 5}, Limits: limits("10/s")}})
 	for _, tt := range []struct {
 		client rules.Client
@@ -158,7 +158,7 @@ func TestCheckHoldsAClientAgainstTheRules(t *testing.T) {
 		{rules.Client{ID: "a", Limits: limits("4/s")}, "room for 5"},
 		{rules.Client{ID: "a", Attributes: named(host, "x"), Limits: limits("4/s")}, ""},
 		{rules.Client{ID: "a", Attributes: named(ip, "192.0.2.1"), Limits: limits("4/s")}, "room for 5"}, // the fallback
-		{rules.Client{ID: "a", Rules: []rules.ClientRule{{ID: "nobody", Unlimited: true}}}, "a rule that is there"},
+		{rules.Client{ID: "a", Rules: []rules.ClientRule{{ID: "nobody", Unlimited: true}}}, "an existing rule"},
 		{rules.Client{ID: "a b"}, "letters"},
 	} {
 		err := set.Check(tt.client)

@@ -2,62 +2,63 @@ package rules
 
 import "github.com/headgate/headgate"
 
-// compiled is a rule made ready. What every match reads comes first.
-type compiled struct {
-	rule      *Rule
-	limits    []Limit
-	blocks    *choices // the overrides that block
-	others    *choices // those that do not
-	place     int32    // in the Set
-	count     uint8    // of the attributes of the key
-	fallback  Fallback
-	block     bool
-	unlimited bool
-	shared    bool
-	repeats   bool          // some attribute of the key can be sent several times
-	plain     bool          // nothing but its limits and its key is to be looked at
-	known     bool          // clients must be registered
-	asks      bool          // some override looks at properties of the client
-	simple    bool          // see Matched.Simple
-	slots     [MaxKey]int32 // of the attributes of the key
-	units     int64         // what a request takes, if simple
-	keyBit    uint64        // of those with the same attributes, 0 if there are too many others
-	keyed     naming        // by its key
-	byIP      naming        // by the address instead
+// A compiledRule is a rule in the form that is matched. The fields that every match reads come first.
+type compiledRule struct {
+	rule           *Rule
+	limits         []Limit
+	blockOverrides *overrideIndex // the overrides that block
+	otherOverrides *overrideIndex // the other overrides
+	rank           int32          // index in Set.rules
+	keyCount       uint8          // number of attributes of the key
+	fallback       Fallback
+	block          bool
+	unlimited      bool
+	shared         bool
+	mayRepeat      bool          // an attribute of the key can be sent several times
+	limitsOnly     bool          // it has only limits and a key
+	registeredOnly bool          // clients must be registered
+	usesProperties bool          // an override uses properties of the client
+	simple         bool          // see Matched.Simple
+	slots          [MaxKey]int32 // of the attributes of the key
+	units          int64         // the cost of a request, if simple
+	keyBit         uint64        // shared by rules with the same key attributes, 0 if there are too many keys
+	byKey          keyFormat     // keys by the rule's attributes
+	byIP           keyFormat     // keys by the address instead
 }
 
-// choices are overrides of which the first that matches counts.
-type choices struct {
-	index  *index
-	conds  []cond
-	places []int // in Rule.Overrides
+// An overrideIndex finds the first override that matches.
+type overrideIndex struct {
+	index     *index
+	conds     []compiledCondition
+	positions []int // in Rule.Overrides
 }
 
-// first returns the place of the first that matches, -1 if none does.
-func (o *choices) first(p *probe) int {
+// first returns the position of the first override that matches, -1 if none does.
+func (o *overrideIndex) first(p *probe) int {
 	var c collector
 	c.conds, c.first = o.conds, true
 	o.index.find(&c, p)
 	if c.count == 0 {
 		return -1
 	}
-	return o.places[c.room[0]]
+	return o.positions[c.buf[0]]
 }
 
-// resolve says what a rule does: a block comes first, then what the registered client has of its own, then the first
+// resolve sets the result of a rule: a block comes first, then the registered client's own limits, then the first
 // override that matches, then the rule itself.
-func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
-	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", nil
-	m.rule, m.value, m.byIP, m.client, m.short = r, "", false, false, false
+func (s *Set) resolve(r *compiledRule, m *Matched, p *probe) {
+	m.Rule, m.Place, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
+	m.Override, m.Client, m.Limits = -1, "", nil
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
 	if r.block {
 		m.Effect = Blocked
 		return
 	}
-	if r.asks && p.clients {
-		p.turn(r)
+	if r.usesProperties && p.hasClients {
+		p.setPropertyRule(r)
 	}
-	if r.blocks != nil {
-		if at := r.blocks.first(p); at >= 0 {
+	if r.blockOverrides != nil {
+		if at := r.blockOverrides.first(p); at >= 0 {
 			m.Effect, m.Override = Blocked, at
 			return
 		}
@@ -69,16 +70,16 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	if !r.identify(m, p) {
 		return
 	}
-	if p.clients || r.known {
-		if c, id := s.lookUp(m, p); !c.nobody() {
+	if p.hasClients || r.registeredOnly {
+		if c, id := s.lookUp(m, p); !c.absent() {
 			m.Client = id
-			if c.one() {
-				c.short.to(&m.own[0])
-				m.client, m.short = true, true // as Limits, where it is known that m stays where it is
+			if c.oneLimit() {
+				c.packed.unpack(&m.inlineLimit[0])
+				m.hasClientLimits, m.inline = true, true // Limits is set by the caller, once m does not move any more
 				return
 			}
-			limits, unlimited, block := c.has.under(r.rule.ID)
-			m.client = len(limits) > 0
+			limits, unlimited, block := c.grants.forRule(r.rule.ID)
+			m.hasClientLimits = len(limits) > 0
 			if block {
 				m.Effect = Blocked
 				return
@@ -86,13 +87,13 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 			if m.grant(limits, unlimited) {
 				return
 			}
-		} else if r.known {
+		} else if r.registeredOnly {
 			m.Effect = UnknownClient
 			return
 		}
 	}
-	if r.others != nil {
-		if at := r.others.first(p); at >= 0 {
+	if r.otherOverrides != nil {
+		if at := r.otherOverrides.first(p); at >= 0 {
 			o := &r.rule.Overrides[at]
 			m.Override = at
 			m.grant(o.Limits, o.Unlimited)
@@ -102,46 +103,47 @@ func (s *Set) resolve(r *compiled, m *Matched, p *probe) {
 	m.Limits = r.limits
 }
 
-// own gives what the registered client has of its own in place of a plain rule's limits, if it is registered and has something.
-func (s *Set) own(m *Matched, p *probe) {
+// applyClient replaces the limits of a rule with only limits and a key by the registered client's own, if it has any.
+func (s *Set) applyClient(m *Matched, p *probe) {
 	c, id := s.lookUp(m, p)
-	if c.nobody() {
+	if c.absent() {
 		return
 	}
 	m.Client = id
-	if c.one() {
-		c.short.to(&m.own[0])
-		m.client, m.Limits = true, m.own[:]
+	if c.oneLimit() {
+		c.packed.unpack(&m.inlineLimit[0])
+		m.hasClientLimits, m.Limits = true, m.inlineLimit[:]
 		return
 	}
-	limits, unlimited, block := c.has.under(m.Rule.ID)
+	limits, unlimited, block := c.grants.forRule(m.Rule.ID)
 	switch {
 	case block:
 		m.Effect, m.Limits = Blocked, nil
 	case unlimited:
 		m.Effect, m.Limits = Unlimited, nil
 	case len(limits) > 0:
-		m.client, m.Limits = true, limits
+		m.hasClientLimits, m.Limits = true, limits
 	}
 }
 
-// plain is resolve for a rule that has nothing but limits and a key, but for what registered clients have.
-func (m *Matched) plain(r *compiled, p *probe) {
-	m.Rule, m.Place, m.Effect, m.Shared, m.Override, m.Client, m.Limits = r.rule, int(r.place), Limited, r.shared, -1, "", r.limits
-	m.rule, m.value, m.byIP, m.client, m.short = r, "", false, false, false
+// resolveLimitsOnly is resolve for a rule with only limits and a key, without registered clients.
+func (m *Matched) resolveLimitsOnly(r *compiledRule, p *probe) {
+	m.Rule, m.Place, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
+	m.Override, m.Client, m.Limits = -1, "", r.limits
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
 	switch {
-	case p.complete&r.keyBit == 0:
+	case p.completeKeys&r.keyBit == 0:
 		if !r.identify(m, p) {
 			m.Limits = nil
 		}
-	case r.count == 1 && r.slots[0] < cachedSlots:
-		m.value = p.values[r.slots[0]] // which is there, or the key were not complete
-	case r.count == 1:
+	case r.keyCount == 1 && r.slots[0] < cachedSlots:
+		m.value = p.values[r.slots[0]] // present, since the key is complete
+	case r.keyCount == 1:
 		m.value, _ = p.get(int(r.slots[0]))
 	}
 }
 
-// grant gives what an override or a client has. It is false if that is nothing.
+// grant sets the limits of an override or a client. It returns false if there are none.
 func (m *Matched) grant(limits []Limit, unlimited bool) bool {
 	if unlimited {
 		m.Effect = Unlimited
@@ -150,15 +152,15 @@ func (m *Matched) grant(limits []Limit, unlimited bool) bool {
 	return unlimited || len(limits) > 0
 }
 
-// identify finds out by what to count. It is false if that is decided to be nothing.
-func (r *compiled) identify(m *Matched, p *probe) bool {
-	for _, slot := range r.slots[:r.count] {
-		if r.repeats && p.repeats(int(slot)) {
+// identify determines the key to count by. It returns false if the request is not counted, and sets Effect.
+func (r *compiledRule) identify(m *Matched, p *probe) bool {
+	for _, slot := range r.slots[:r.keyCount] {
+		if r.mayRepeat && p.repeats(int(slot)) {
 			m.Effect = Ambiguous
 			return false
 		}
 		if value, _ := p.get(int(slot)); value != "" {
-			if r.count == 1 {
+			if r.keyCount == 1 {
 				m.value = value
 			}
 			continue
@@ -175,12 +177,12 @@ func (r *compiled) identify(m *Matched, p *probe) bool {
 		}
 		return false
 	}
-	p.complete |= r.keyBit
+	p.completeKeys |= r.keyBit
 	return true
 }
 
-// clients returns how many clients are registered.
-func (s *Set) clients() int {
+// clientCount returns the number of registered clients.
+func (s *Set) clientCount() int {
 	n := s.fixed.Len()
 	if s.live != nil {
 		n += s.live.Len()
@@ -188,63 +190,63 @@ func (s *Set) clients() int {
 	return n
 }
 
-// Lasting tells that a request that was matched will be matched in the same way again: nobody is registered, so that there is
-// nothing but rules to go by, and they never change.
-func (s *Set) Lasting() bool { return s.shown.Load() == nil && s.clients() == 0 }
+// Lasting reports whether a repeated match of the same request has the same result: no client is registered, and the
+// rules never change.
+func (s *Set) Lasting() bool { return s.epoch.Load() == nil && s.clientCount() == 0 }
 
-// lookUp returns the registered client that the key names, nobody if there is none, and its id.
-func (s *Set) lookUp(m *Matched, p *probe) (found, string) {
+// lookUp returns the registered client that the key identifies, absent if there is none, and its id.
+func (s *Set) lookUp(m *Matched, p *probe) (clientRecord, string) {
 	if m.byIP {
-		return s.lookUpSlot(slotIP, m.rule.known, p)
+		return s.lookUpSlot(slotIP, m.compiled.registeredOnly, p)
 	}
-	for _, slot := range m.rule.slots[:m.rule.count] {
-		if c, id := s.lookUpSlot(int(slot), m.rule.known, p); !c.nobody() {
+	for _, slot := range m.compiled.slots[:m.compiled.keyCount] {
+		if c, id := s.lookUpSlot(int(slot), m.compiled.registeredOnly, p); !c.absent() {
 			return c, id
 		}
 	}
-	return found{}, ""
+	return clientRecord{}, ""
 }
 
-// lookUpSlot returns the client that an attribute names, for sure if that matters.
-func (s *Set) lookUpSlot(slot int, sure bool, p *probe) (found, string) {
+// lookUpSlot returns the client that an attribute identifies. With exact set it compares the whole hash.
+func (s *Set) lookUpSlot(slot int, exact bool, p *probe) (clientRecord, string) {
 	value, _ := p.get(slot)
-	if p.clientOf != slot || sure && !p.clientSure { // several rules in a row count by the same
-		by, _ := unformed(s.slots[slot])
-		p.clientOf, p.clientSure, p.client = slot, sure, s.find(by, value, sure, p.era)
+	if p.clientSlot != slot || exact && !p.clientExact { // consecutive rules often count by the same attribute
+		by, _ := originalAttribute(s.slots[slot])
+		p.clientSlot, p.clientExact, p.client = slot, exact, s.find(by, value, exact, p.epoch)
 	}
-	if p.client.nobody() {
-		return found{}, ""
+	if p.client.absent() {
+		return clientRecord{}, ""
 	}
-	return p.client, p.client.idOf(value)
+	return p.client, p.client.clientID(value)
 }
 
-func (s *Set) find(a headgate.Attribute, value string, sure bool, in *era) found {
-	if in.hides() {
-		return s.findBefore(a, value, sure, in)
+func (s *Set) find(a headgate.Attribute, value string, exact bool, in *epoch) clientRecord {
+	if in.hidesChanges() {
+		return s.findBefore(a, value, exact, in)
 	}
-	return findIn(a, value, sure, s.live, s.fixed)
+	return findIn(a, value, exact, s.live, s.fixed)
 }
 
-// findBefore is find while a change is hidden.
-func (s *Set) findBefore(a headgate.Attribute, value string, sure bool, in *era) found {
-	if c := findIn(a, value, sure, s.live, nil); !c.nobody() {
+// findBefore is find while changes are hidden.
+func (s *Set) findBefore(a headgate.Attribute, value string, exact bool, in *epoch) clientRecord {
+	if c := findIn(a, value, exact, s.live, nil); !c.absent() {
 		return c
 	}
 	return in.find(s.fixed, a, value)
 }
 
-func findIn(a headgate.Attribute, value string, sure bool, first, second *Registry) found {
+func findIn(a headgate.Attribute, value string, exact bool, first, second *Registry) clientRecord {
 	for _, in := range [...]*Registry{first, second} {
 		if in == nil || in.Len() == 0 {
 			continue
 		}
-		c := in.guess(a, value)
-		if !c.nobody() && (sure || in.values.doubtful()) {
+		c := in.findByHalf(a, value)
+		if !c.absent() && (exact || in.values.hasCollisions()) {
 			c = in.find(a, value)
 		}
-		if !c.nobody() {
+		if !c.absent() {
 			return c
 		}
 	}
-	return found{}
+	return clientRecord{}
 }

@@ -6,96 +6,100 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Rule says for which requests it is, whom it counts, and how much they may have. Only ID and one of Limits, Unlimited
-// and Block must be given. The tag of a field is its name in a rules file.
+// A Rule says which requests it applies to, by which key it counts, and how much it admits. Only ID and one of Limits,
+// Unlimited and Block are required. The tag of a field is its name in a rules file.
 type Rule struct {
-	// ID names the rule in answers, headers, metrics and counters. Letters, digits, '-', '_' and '.', at most MaxName.
-	// Unique in a Set. A rule that gets another id starts with fresh counters.
+	// ID names the rule in responses, headers, metrics and counters. Letters, digits, '-', '_' and '.', at most
+	// MaxName. Unique in a Set. A rule with a new id starts with new counters.
 	ID string `field:"id"`
-	// Namespace is the service that the rule belongs to. Such a rule is not for requests whose namespace attribute says
-	// another one. Default none: it is for all.
+	// Namespace is the service that the rule belongs to. The rule does not apply to requests with another namespace
+	// attribute. Default none: it applies to all.
 	Namespace string `field:"namespace"`
 	// Description is for people.
 	Description string `field:"description"`
-	// Priority puts rules in order, higher first; among equals the order is that of the file. Default 0.
+	// Priority orders rules, higher first; rules with the same priority keep the order of the file. Default 0.
 	Priority int `field:"priority"`
-	// Disabled takes the rule out of force. It must be right all the same. In a file: enabled: false.
+	// Disabled excludes the rule from matching. It must be valid all the same. In a file: enabled: false.
 	Disabled bool `field:"enabled,not"`
-	// When is what must be true of a request. The zero Condition is true of all.
+	// When is the condition for a request. The zero Condition is true of all.
 	When Condition `field:"when"`
-	// Case says whether paths that differ in upper and lower case are different, in When, in the conditions of Overrides and
-	// in Key. Default StrictDefault: they are.
+	// Case says whether paths that differ only in case are different, in When, in the conditions of Overrides and in
+	// Key. Default StrictDefault: they are.
 	Case Strictness `field:"case"`
-	// TrailingSlash says whether a path with a slash at its end is another than the one without, likewise.
+	// TrailingSlash says the same about paths that differ only in a slash at the end.
 	TrailingSlash Strictness `field:"trailing_slash"`
-	// Key are the attributes that name a client: each combination of their values is counted on its own. Default none: one
-	// bucket for all. At most MaxKey.
+	// Key are the attributes that identify a client: each combination of their values has its own counters. Default
+	// none: one counter for all. At most MaxKey.
 	Key []headgate.Attribute `field:"key"`
-	// Owner says whether a key is a client's own or shared by several. Default is to tell by Key.
+	// Owner says whether a key is a client's own or shared by several. By default it depends on Key.
 	Owner Owner `field:"owner"`
-	// Fallback says what happens when the request lacks an attribute of Key. Default FallbackIP.
+	// Fallback says what happens if the request lacks an attribute of Key. Default FallbackIP.
 	Fallback Fallback `field:"fallback"`
-	// Limits are how much may pass; all must allow. At most MaxLimits.
+	// Limits must all allow a request. At most MaxLimits.
 	Limits []Limit `field:"limits"`
-	// Unlimited exempts: what the rule matches meets no limit of the rules of the same or a lower priority. Blocks stay.
+	// Unlimited exempts matching requests from all limits of rules with the same or a lower priority, but not from
+	// blocks.
 	Unlimited bool `field:"unlimited"`
-	// Block denies everything that the rule matches.
+	// Block denies all matching requests.
 	Block bool `field:"block"`
-	// Cost is what a request takes. Default 1.
+	// Cost is the number of units that a request takes. Default 1.
 	Cost Cost `field:"cost"`
-	// CountRejected takes the cost of requests that are denied as well.
+	// CountRejected charges denied requests as well.
 	CountRejected bool `field:"count_rejected"`
-	// Consistency is how hosts share the counters. Default what suits the store: exact with Redis, local with memory.
+	// Consistency says how nodes share the counters. Default depends on the store: exact with Redis, local with memory.
 	Consistency Consistency `field:"consistency"`
-	// Scope is how far the limits reach. Default ScopeRegion: the nodes that share a store.
+	// Scope says which nodes share the limits. Default ScopeRegion: the nodes that share a store.
 	Scope Scope `field:"scope"`
-	// Partition is how much of a limit nodes keep that do not hear of all others, under Async and Gossip. Default all of it.
+	// Partition says how much of a limit nodes keep that do not hear from all peers, under Async and Gossip. Default
+	// all of it.
 	Partition headgate.Partition `field:"partition"`
-	// Split is in how many parts a key is counted that is too hot for one server. Default 0: it is not split.
+	// Split is the number of parts of a key that is too hot for one server. Default 0: it is not split.
 	Split int `field:"split"`
-	// OnLimit is what happens to a request that is over its limit. Default Reject.
+	// OnLimit is the action for a request over its limit. Default Reject.
 	OnLimit OnLimit `field:"on_limit"`
 	// Status is the HTTP status of a denial: 429 or 503. Default 429.
 	Status int `field:"status"`
-	// OnFailure says who decides when the store cannot be asked. Default Open.
+	// OnFailure is the policy while the store is unreachable. Default Open.
 	OnFailure headgate.Policy `field:"on_failure"`
-	// Safe is the limit that OnFailure Local goes by. Default this node's share of each limit.
+	// Safe is the limit of OnFailure Local. Default this node's share of each limit.
 	Safe *headgate.Limit `field:"safe"`
-	// Overrides are other limits for some. The first that matches counts, and a block wherever it stands.
+	// Overrides replace the limits for some clients. The first that matches applies, but a block always does.
 	Overrides []Override `field:"overrides"`
-	// Unregistered says what becomes of clients that are not registered. Default UnregisteredDefault: the rule's limits.
+	// Unregistered says what happens to clients that are not registered. Default UnregisteredDefault: the rule's
+	// limits.
 	Unregistered Unregistered `field:"unregistered"`
 	// Penalty adds limits for clients that are denied too often. Default none.
 	Penalty *Penalty `field:"penalty"`
 }
 
-// A Limit is a limit of a rule, which may have a name.
+// A Limit is a limit of a rule with an optional name.
 type Limit struct {
-	// Name tells the limits of a rule apart in headers and counters. A letter, then letters, digits, '-', '_' and '.'; at
-	// most MaxLimitName. Default is its place in the list, from "1" on; in overrides and clients it is the name of the
-	// rule's limit of the same algorithm and period, else its period. Name limits that you mean to reorder: what was
-	// consumed is remembered by name.
+	// Name identifies the limit of a rule in headers and counters. A letter, then letters, digits, '-', '_' and '.'; at
+	// most MaxLimitName. Default is its position in the list, from "1" on; in overrides and clients it is the name of
+	// the rule's limit with the same algorithm and period, else its period. Name limits before you reorder them:
+	// counters are found by name.
 	Name string `field:"name"`
 	headgate.Limit
 }
 
-// An Override gives other limits to some of the clients of a rule. Exactly one of Limits, Unlimited and Block is given.
+// An Override replaces the limits for some of the clients of a rule. Exactly one of Limits, Unlimited and Block is
+// given.
 type Override struct {
-	// When is for whom.
+	// When selects the requests.
 	When Condition `field:"when"`
 	// Limits replace the rule's.
 	Limits []Limit `field:"limits"`
-	// Unlimited lets them pass uncounted. Other rules still apply.
+	// Unlimited admits them uncounted. Other rules still apply.
 	Unlimited bool `field:"unlimited"`
-	// Block denies them everything, whatever the overrides before this one say.
+	// Block denies all of them, whatever earlier overrides say.
 	Block bool `field:"block"`
 }
 
 // A Penalty adds limits for a client that was denied too often.
 type Penalty struct {
-	// After is how many denials in which time.
+	// After is the number of denials that triggers the penalty.
 	After Denials `field:"after"`
-	// Limits must allow a request too, besides the limits that the client has anyway. They have counters of their own.
+	// Limits must allow a request as well, besides the client's other limits. They have counters of their own.
 	Limits []Limit `field:"limits"`
 	// For is how long they apply.
 	For time.Duration `field:"for"`
@@ -107,48 +111,48 @@ type Denials struct {
 	Within time.Duration
 }
 
-// A Client is one that is known, with limits of its own.
+// A Client is a registered client with limits of its own.
 type Client struct {
-	// ID names the client. Letters, digits and any of -_.@:+, at most MaxName. Unique.
+	// ID identifies the client. Letters, digits and any of -_.@:+, at most MaxName. Unique.
 	ID string `field:"id"`
 	// Description is for people.
 	Description string `field:"description"`
-	// Attributes are the values by which requests name this client; any of them will do. A value belongs to one client.
-	// They are exact: no globs and no networks. Default the user of the client's id.
+	// Attributes are the values that identify the client in requests; any of them is sufficient. A value belongs to one
+	// client. Values are exact: no globs and no networks. Default the user with the client's id.
 	Attributes []Test `field:"attributes"`
-	// Properties describe the client, and name nobody: its plan, say. Conditions ask for them as client.<name>. In a file
-	// they stand among the attributes. At most MaxProperties.
+	// Properties describe the client, such as its plan, and do not identify it. Conditions refer to them as
+	// client.<name>. In a file they are listed among the attributes. At most MaxProperties.
 	Properties []Property
-	// Limits replace those of every rule whose key has an attribute that names this client. At most one of Limits,
-	// Unlimited and Block is given; none leaves the rules' limits.
+	// Limits replace those of every rule whose key has an attribute that identifies this client. At most one of Limits,
+	// Unlimited and Block is given; without one, the rules' limits apply.
 	Limits []Limit `field:"limits"`
-	// Unlimited lets the client pass such rules uncounted.
+	// Unlimited admits the client uncounted under such rules.
 	Unlimited bool `field:"unlimited"`
-	// Block denies the client everything under such rules.
+	// Block denies all requests of the client under such rules.
 	Block bool `field:"block"`
-	// Rules are what holds under single rules instead of the above.
+	// Rules replace the above under single rules.
 	Rules []ClientRule `field:"rules"`
 }
 
-// A ClientRule is what one rule grants to a client. Exactly one of Limits, Unlimited and Block is given.
+// A ClientRule is what a client has under one rule. Exactly one of Limits, Unlimited and Block is given.
 type ClientRule struct {
-	// ID is the rule's.
+	// ID is the rule's id.
 	ID string `field:"id"`
 	// Limits replace the rule's.
 	Limits []Limit `field:"limits"`
-	// Unlimited lets the client pass uncounted.
+	// Unlimited admits the client uncounted.
 	Unlimited bool `field:"unlimited"`
-	// Block denies the client everything under this rule.
+	// Block denies all requests of the client under this rule.
 	Block bool `field:"block"`
 }
 
-// Bounds of what a Set takes.
+// Bounds of a Set.
 const (
 	MaxRules     = 100_000
 	MaxClients   = 1 << 20 // given to Compile; a Registry takes more
 	MaxName      = 128     // bytes of an id and a namespace
 	MaxLimitName = 64      // bytes
-	MaxText      = 4096    // bytes of a description and of a value to compare with
+	MaxText      = 4096    // bytes of a description and of a value in a condition
 	MaxKey       = 8       // attributes of a key
 	MaxLimits    = 8       // limits of a rule, an override, a client, a penalty
 	MaxOverrides = 10_000  // of a rule

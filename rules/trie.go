@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A trie is a tree of a forest while it grows.
+// A trie is a node of a trie that is being built, for flatTries.
 type trie struct {
-	label string
-	kids  []*trie
-	star  *trie
-	ends  ends
+	label     string
+	kids      []*trie
+	star      *trie
+	terminals terminals
 }
 
-// add puts a hit at the end of a route.
+// add adds a hit at the end of a route.
 func (t *trie) add(r route, h hit) {
 	for i, text := range r.texts {
 		if i > 0 {
@@ -26,16 +26,16 @@ func (t *trie) add(r route, h hit) {
 		t = t.walk(text)
 	}
 	switch r.end {
-	case endsHere:
-		t.ends.here = append(t.ends.here, h)
-	case endsBelow:
-		t.ends.below = append(t.ends.below, h)
+	case endExact:
+		t.terminals.exact = append(t.terminals.exact, h)
+	case endSubtree:
+		t.terminals.subtree = append(t.terminals.subtree, h)
 	default:
-		t.ends.more = append(t.ends.more, h)
+		t.terminals.prefix = append(t.terminals.prefix, h)
 	}
 }
 
-// walk returns the node that a text leads to, and makes it if need be.
+// walk returns the node that a text leads to, and creates it if necessary.
 func (t *trie) walk(text string) *trie {
 	for text != "" {
 		k := 0
@@ -43,16 +43,16 @@ func (t *trie) walk(text string) *trie {
 			k++
 		}
 		if k == len(t.kids) {
-			made := &trie{label: text}
-			t.kids = append(t.kids, made)
-			return made
+			added := &trie{label: text}
+			t.kids = append(t.kids, added)
+			return added
 		}
 		kid := t.kids[k]
 		shared := commonPrefix(kid.label, text)
-		if shared < len(kid.label) { // a node between the two
-			made := &trie{label: text[:shared], kids: []*trie{kid}}
+		if shared < len(kid.label) { // insert a node between t and kid
+			added := &trie{label: text[:shared], kids: []*trie{kid}}
 			kid.label = kid.label[shared:]
-			t.kids[k], kid = made, made
+			t.kids[k], kid = added, added
 		}
 		t, text = kid, text[shared:]
 	}
@@ -69,67 +69,67 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// nodesAtOnce is after how many nodes others are let pass: see turn.
-const nodesAtOnce = 1024
+// nodesPerPause is the number of nodes after which addNode pauses: see yielder.
+const nodesPerPause = 1024
 
-// plant puts a tree into the forest and returns its root.
-func (f *forest) plant(t *trie) int32 {
-	nodes, found := t.count()
-	f.nodes, f.ends = slices.Grow(f.nodes, nodes), slices.Grow(f.ends, found)
-	return f.add(t)
+// add adds a trie and returns its root.
+func (f *flatTries) add(t *trie) int32 {
+	nodes, terminals := t.count()
+	f.nodes, f.terminals = slices.Grow(f.nodes, nodes), slices.Grow(f.terminals, terminals)
+	return f.addNode(t)
 }
 
-// count returns how many nodes there are, and at how many of them something is found.
-func (t *trie) count() (nodes, found int) {
+// count returns the number of nodes, and the number of nodes with terminals.
+func (t *trie) count() (nodes, terminals int) {
 	nodes = 1
-	if !t.ends.empty() {
-		found = 1
+	if !t.terminals.empty() {
+		terminals = 1
 	}
 	if t.star != nil {
 		n, e := t.star.count()
-		nodes, found = nodes+n, found+e
+		nodes, terminals = nodes+n, terminals+e
 	}
 	for _, kid := range t.kids {
 		n, e := kid.count()
-		nodes, found = nodes+n, found+e
+		nodes, terminals = nodes+n, terminals+e
 	}
-	return nodes, found
+	return nodes, terminals
 }
 
-// add puts a tree, or a part of one, behind what is there.
-func (f *forest) add(t *trie) int32 {
+// addNode appends a node and its subtree.
+func (f *flatTries) addNode(t *trie) int32 {
 	at := int32(len(f.nodes))
-	if at%nodesAtOnce == nodesAtOnce-1 {
-		time.Sleep(politePause)
+	if at%nodesPerPause == nodesPerPause-1 {
+		time.Sleep(yieldPause)
 	}
-	n := node{label: t.label, star: noNode, ends: noNode}
-	if e := t.ends; !e.empty() {
-		n.ends, n.more = int32(len(f.ends)), len(e.more) > 0
-		f.ends = append(f.ends, e)
+	n := node{label: t.label, star: noNode, terminals: noNode}
+	if e := t.terminals; !e.empty() {
+		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(e.prefix) > 0
+		f.terminals = append(f.terminals, e)
 	}
 	if len(t.kids) > 0 {
 		low, high := byte(255), byte(0)
 		for _, kid := range t.kids {
 			low, high = min(low, kid.label[0]), max(high, kid.label[0])
 		}
-		n.low, n.span, n.jumps = low, uint16(high-low)+1, int32(len(f.jumps))
-		for range n.span {
-			f.jumps = append(f.jumps, noNode)
+		n.low, n.childCount, n.firstChild = low, uint16(high-low)+1, int32(len(f.children))
+		for range n.childCount {
+			f.children = append(f.children, noNode)
 		}
 	}
 	f.nodes = append(f.nodes, n)
 	if t.star != nil {
-		star := f.add(t.star)
+		star := f.addNode(t.star)
 		f.nodes[at].star = star
 	}
 	for _, kid := range t.kids {
-		f.jumps[n.jumps+int32(kid.label[0]-n.low)] = f.add(kid)
+		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.addNode(kid)
 	}
 	return at
 }
 
-// settle brings the labels of all nodes together in memory.
-func (f *forest) settle() {
+// packLabels moves the labels of all nodes into one string.
+func (f *flatTries) packLabels() {
 	size := 0
 	for i := range f.nodes {
 		size += len(f.nodes[i].label)

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// validate says what is wrong with a rule by itself.
-func (r *Rule) validate(at *place, p *problems) {
+// validate reports problems of a rule itself.
+func (r *Rule) validate(at *location, p *problems) {
 	if !isName(r.ID, "-_.") {
 		p.add(at.field("id"), Quote(r.ID), wantName)
 	}
@@ -21,16 +21,16 @@ func (r *Rule) validate(at *place, p *problems) {
 	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
 		p.add(at.field("priority"), strconv.Itoa(r.Priority), "-1000000 to 1000000")
 	}
-	new(extent).condition(&r.When, at.field("when"), p)
+	new(conditionValidator).condition(&r.When, at.field("when"), p)
 	validateKey(r.Key, at.field("key"), p)
-	validateWord(at.field("case"), p, int(r.Case), strictnessWords)
-	validateWord(at.field("trailing_slash"), p, int(r.TrailingSlash), strictnessWords)
-	validateWord(at.field("owner"), p, int(r.Owner), ownerWords)
-	validateWord(at.field("fallback"), p, int(r.Fallback), fallbackWords)
-	validateWord(at.field("consistency"), p, int(r.Consistency), consistencyWords)
-	validateWord(at.field("scope"), p, int(r.Scope), scopeWords)
-	validateWord(at.field("partition"), p, int(r.Partition), partitionWords)
-	validateWord(at.field("unregistered"), p, int(r.Unregistered), unregisteredWords)
+	validateEnum(at.field("case"), p, int(r.Case), strictnessNames)
+	validateEnum(at.field("trailing_slash"), p, int(r.TrailingSlash), strictnessNames)
+	validateEnum(at.field("owner"), p, int(r.Owner), ownerNames)
+	validateEnum(at.field("fallback"), p, int(r.Fallback), fallbackNames)
+	validateEnum(at.field("consistency"), p, int(r.Consistency), consistencyNames)
+	validateEnum(at.field("scope"), p, int(r.Scope), scopeNames)
+	validateEnum(at.field("partition"), p, int(r.Partition), partitionNames)
+	validateEnum(at.field("unregistered"), p, int(r.Unregistered), unregisteredNames)
 	r.validateOwner(at, p)
 	r.Cost.validate(at.field("cost"), p)
 	r.validateOnLimit(at, p)
@@ -39,39 +39,44 @@ func (r *Rule) validate(at *place, p *problems) {
 		p.add(at.field("split"), strconv.Itoa(r.Split), "0 (not split) to "+strconv.Itoa(headgate.MaxSplit))
 	}
 	if r.Split > 1 && r.Consistency != ByStore && r.Consistency != Exact {
-		p.add(at.field("split"), strconv.Itoa(r.Split), "consistency: exact; other modes do not ask one server for every request")
+		p.add(at.field("split"), strconv.Itoa(r.Split),
+			"consistency: exact; other modes do not call one server for every request")
 	}
 	if r.Split > 1 && r.OnLimit.Action == Delay {
-		p.add(at.field("split"), strconv.Itoa(r.Split), "on_limit: reject or no split: each part would have a line of its own, and nobody a turn")
+		p.add(at.field("split"), strconv.Itoa(r.Split), "on_limit: reject or no split: each part would have its own queue")
 	}
-	if shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip; shares && r.OnLimit.Action == Delay {
-		p.add(at.field("consistency"), r.Consistency.String(), "exact or local for on_limit: delay: a node does not know who waits on the others")
+	shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip
+	if shares && r.OnLimit.Action == Delay {
+		p.add(at.field("consistency"), r.Consistency.String(),
+			"exact or local for on_limit: delay: a node does not know the queues of other nodes")
 	}
-	r.validateReach(at, p)
-	r.validateGrants(at, p)
+	r.validateScope(at, p)
+	r.validateAllLimits(at, p)
 }
 
-// validateReach says what does not go with limits that several regions or both sides of a cut network have together.
-func (r *Rule) validateReach(at *place, p *problems) {
+// validateScope reports settings that cannot be combined with limits shared by regions, or with a partition policy.
+func (r *Rule) validateScope(at *location, p *problems) {
 	if r.Partition != headgate.PartitionFull && r.Consistency != Async && r.Consistency != Gossip {
-		p.add(at.field("partition"), r.Partition.String(), "consistency: async or gossip: in other modes a node that hears of nobody goes by on_failure")
+		p.add(at.field("partition"), r.Partition.String(),
+			"consistency: async or gossip: in other modes an isolated node uses on_failure")
 	}
 	if r.Scope != ScopeGlobal {
 		return
 	}
 	switch {
 	case r.Consistency == Gossip || r.Consistency == Local:
-		p.add(at.field("scope"), r.Scope.String(), "consistency: exact, lease or async: regions tell each other through the global store")
+		p.add(at.field("scope"), r.Scope.String(),
+			"consistency: exact, lease or async: regions exchange counts through the global store")
 	case r.Split > 1:
-		p.add(at.field("scope"), r.Scope.String(), "no split: what other regions took is charged to one counter")
+		p.add(at.field("scope"), r.Scope.String(), "no split: the usage of other regions is charged to one counter")
 	case r.OnLimit.Action == Delay:
-		p.add(at.field("scope"), r.Scope.String(), "on_limit: reject: a region does not know who waits in the others")
+		p.add(at.field("scope"), r.Scope.String(), "on_limit: reject: a region does not know the queues of the others")
 	}
 }
 
 const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"
 
-// isName tells whether a text can be an id.
+// isName reports whether a text is a valid id.
 func isName(text, marks string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -86,19 +91,19 @@ func isAlphanumeric(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-func validateText(at *place, p *problems, text string) {
+func validateText(at *location, p *problems, text string) {
 	if len(text) > MaxText || !utf8.ValidString(text) {
 		p.add(at, Quote(text), "at most 4096 bytes of UTF-8")
 	}
 }
 
-func validateWord(at *place, p *problems, n int, words []string) {
+func validateEnum(at *location, p *problems, n int, words []string) {
 	if n >= len(words) {
 		p.add(at, strconv.Itoa(n), oneOf(words))
 	}
 }
 
-func validateKey(key []headgate.Attribute, at *place, p *problems) {
+func validateKey(key []headgate.Attribute, at *location, p *problems) {
 	if len(key) > MaxKey {
 		p.add(at, strconv.Itoa(len(key))+" attributes", "at most "+strconv.Itoa(MaxKey))
 		return
@@ -118,29 +123,29 @@ func validateKey(key []headgate.Attribute, at *place, p *problems) {
 	}
 }
 
-// validateAttribute says what is wrong with an attribute of requests.
-func validateAttribute(a headgate.Attribute, at *place, p *problems) {
+// validateAttribute reports problems with a request attribute.
+func validateAttribute(a headgate.Attribute, at *location, p *problems) {
 	validateParsed(a, headgate.ParseAttribute, at, p)
 }
 
-func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute, error), at *place, p *problems) {
+func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute, error), at *location, p *problems) {
 	read, err := parse(a.String())
 	if err != nil {
 		_, want := Explain(err)
 		p.add(at, Quote(a.String()), want)
 	} else if read != a {
 		p.add(at, Quote(a.String()), read.String())
-	} else if want := wrongName(a); want != "" {
+	} else if want := wantAttributeName(a); want != "" {
 		p.add(at, Quote(a.String()), want)
 	}
 }
 
-// wrongName says what is wrong with the name of an attribute that no request has; empty for nothing.
-func wrongName(a headgate.Attribute) string {
+// wantAttributeName describes a valid name if no request can have an attribute with this name, and is empty otherwise.
+func wantAttributeName(a headgate.Attribute) string {
 	switch a.Kind {
 	case headgate.AttrHeader, headgate.AttrCookie:
 		if !isToken(a.Name) {
-			return "the name of a " + a.Kind.String() + ": letters, digits and -_ and the like, without spaces"
+			return "the name of a " + a.Kind.String() + ": letters, digits and marks such as - and _, without spaces"
 		}
 	}
 	if !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl) {
@@ -149,27 +154,28 @@ func wrongName(a headgate.Attribute) string {
 	return ""
 }
 
-func (r *Rule) validateOwner(at *place, p *problems) {
+func (r *Rule) validateOwner(at *location, p *problems) {
 	if len(r.Key) > 0 || r.Unlimited || r.Block {
 		return
 	}
 	if r.Owner == OwnerClient {
-		p.add(at.field("owner"), r.Owner.String(), "a key that names the client; without one there is a single bucket, which all share")
+		p.add(at.field("owner"), r.Owner.String(),
+			"a key that identifies the client; without one, all clients share a single counter")
 	}
 	if r.Fallback != FallbackIP {
-		p.add(at.field("fallback"), r.Fallback.String(), "none: there is no key that a request could lack")
+		p.add(at.field("fallback"), r.Fallback.String(), "none: the rule has no key")
 	}
 	if r.Unregistered == UnregisteredDeny {
-		p.add(at.field("unregistered"), r.Unregistered.String(), "a key: it is what clients are looked up by")
+		p.add(at.field("unregistered"), r.Unregistered.String(), "a key, by which clients are looked up")
 	}
 }
 
-func (r *Rule) validateOnLimit(at *place, p *problems) {
-	if int(r.OnLimit.Action) >= len(actionWords) {
-		p.add(at.field("on_limit"), strconv.Itoa(int(r.OnLimit.Action)), oneOf(actionWords))
+func (r *Rule) validateOnLimit(at *location, p *problems) {
+	if int(r.OnLimit.Action) >= len(actionNames) {
+		p.add(at.field("on_limit"), strconv.Itoa(int(r.OnLimit.Action)), oneOf(actionNames))
 	}
 	if wait := r.OnLimit.MaxWait; r.OnLimit.Action == Delay && (wait <= 0 || wait > MaxDelay) {
-		p.add(at.field("on_limit"), wait.String(), "a delay of more than nothing and at most "+FormatDuration(MaxDelay))
+		p.add(at.field("on_limit"), wait.String(), "a delay of more than 0 and at most "+FormatDuration(MaxDelay))
 	} else if r.OnLimit.Action != Delay && wait != 0 {
 		p.add(at.field("on_limit"), r.OnLimit.Action.String()+" "+wait.String(), "a time only with delay")
 	}
@@ -178,7 +184,7 @@ func (r *Rule) validateOnLimit(at *place, p *problems) {
 	}
 }
 
-func (r *Rule) validateFailure(at *place, p *problems) {
+func (r *Rule) validateFailure(at *location, p *problems) {
 	if r.OnFailure > headgate.Local {
 		p.add(at.field("on_failure"), r.OnFailure.String(), "open, closed or local")
 	}
@@ -191,15 +197,15 @@ func (r *Rule) validateFailure(at *place, p *problems) {
 		return
 	}
 	if r.OnFailure != headgate.Local {
-		p.add(at.field("safe"), r.Safe.String(), "on_failure: local, which alone goes by it")
+		p.add(at.field("safe"), r.Safe.String(), "on_failure: local, the only policy that uses it")
 	}
 }
 
-// extent counts what a condition holds, everything below it included.
-type extent struct{ depth, tests, values int }
+// A conditionValidator counts the parts of a condition, including nested conditions.
+type conditionValidator struct{ depth, tests, values int }
 
-// condition says what is wrong with a condition.
-func (e *extent) condition(c *Condition, at *place, p *problems) {
+// condition reports problems with a condition.
+func (e *conditionValidator) condition(c *Condition, at *location, p *problems) {
 	if e.depth == MaxDepth {
 		p.add(at, "", "conditions nested at most "+strconv.Itoa(MaxDepth)+" deep")
 		return
@@ -214,9 +220,9 @@ func (e *extent) condition(c *Condition, at *place, p *problems) {
 	e.conditions(c.Not, "not", at, p)
 }
 
-func (e *extent) conditions(list []Condition, name string, at *place, p *problems) {
+func (e *conditionValidator) conditions(list []Condition, name string, at *location, p *problems) {
 	if len(list) == 0 {
-		return // as nearly all are
+		return
 	}
 	at = at.field(name)
 	for i := range list {
@@ -228,7 +234,7 @@ func (e *extent) conditions(list []Condition, name string, at *place, p *problem
 	}
 }
 
-func (e *extent) test(t *Test, at *place, p *problems) {
+func (e *conditionValidator) test(t *Test, at *location, p *problems) {
 	at = at.field(t.Attribute.String())
 	validateParsed(t.Attribute, ParseTested, at, p)
 	if len(t.Values) == 0 {
@@ -241,7 +247,8 @@ func (e *extent) test(t *Test, at *place, p *problems) {
 	for i, value := range t.Values {
 		e.values++
 		if e.values == MaxValues+1 {
-			p.add(at, strconv.Itoa(e.values)+" values", "at most "+strconv.Itoa(MaxValues)+" in one condition; register clients instead")
+			p.add(at, strconv.Itoa(e.values)+" values",
+				"at most "+strconv.Itoa(MaxValues)+" in one condition; register clients instead")
 		}
 		if e.values > MaxValues {
 			return

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// What files cannot say, Go programs can. What files can is in file/testdata.
-func TestRulesThatOnlyAProgramCanGetWrong(t *testing.T) {
+// These problems can occur only in Go. The problems of files are in file/testdata.
+func TestInvalidRulesInGo(t *testing.T) {
 	ok := func() rules.Rule { return rules.Rule{ID: "a", Limits: limits("1/s")} }
 	for path, change := range map[string]func(*rules.Rule){
 		"rules[0].owner":        func(r *rules.Rule) { r.Owner = 9 },
@@ -52,7 +52,7 @@ func TestRulesThatOnlyAProgramCanGetWrong(t *testing.T) {
 			t.Errorf("%s: got %v", path, err)
 		}
 		if set, err := rules.Compile([]rules.Rule{r}); set != nil || err == nil {
-			t.Errorf("%s: Compile takes what Validate refuses", path)
+			t.Errorf("%s: Compile accepts rules that Validate refuses", path)
 		}
 	}
 	if err := rules.Validate([]rules.Rule{ok()}); err != nil {
@@ -69,7 +69,7 @@ func TestDelayHasBounds(t *testing.T) {
 	}
 }
 
-// everywhere returns a rule that has a limit in each of the places where one can stand, and clients with it.
+// everywhere returns a rule with a limit in every possible position, and clients with it.
 func everywhere(l string) (map[string]rules.Rule, map[string]rules.Client) {
 	rule := func() rules.Rule {
 		return rules.Rule{ID: "a", Key: []headgate.Attribute{user}, Limits: limits("1000/s")}
@@ -88,8 +88,8 @@ func everywhere(l string) (map[string]rules.Rule, map[string]rules.Client) {
 		}
 }
 
-// What a rule asks of its limits it asks of all that are used under it.
-func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testing.T) {
+// The requirements of a rule apply to all limits that are used under it.
+func TestIncompatibleLimitsAreRefusedEverywhere(t *testing.T) {
 	delay := func(r *rules.Rule) { r.OnLimit = rules.OnLimit{Action: rules.Delay, MaxWait: 2 * time.Second} }
 	countRejected := func(r *rules.Rule) { r.CountRejected = true }
 	settle := func(r *rules.Rule) { r.Cost = rules.Cost{ResponseHeader: "X-Used", Estimate: 2} }
@@ -104,7 +104,7 @@ func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testi
 		name   string
 		change func(*rules.Rule)
 		limit  string
-		want   string // of the message, empty if it goes
+		want   string // of the message, empty if the limit is valid
 	}{
 		{"delay", delay, "10/s", ""},
 		{"delay", delay, "10/s burst 20", ""},
@@ -133,7 +133,7 @@ func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testi
 		{"split", func(r *rules.Rule) { r.Split = 4 }, "100/s burst 3", "at least 4 units"},
 		{"split", func(r *rules.Rule) { r.Split = 4 }, "7/300d burst 150", "smaller burst"},
 		{"safe", safe("5/s"), "10/s", ""},
-		{"safe", safe("5/s"), "10 concurrent", "counts in time"},
+		{"safe", safe("5/s"), "10 concurrent", "requests over time"},
 	} {
 		inRules, inClients := everywhere(tt.limit)
 		for path, r := range inRules {
@@ -148,7 +148,7 @@ func TestLimitsThatDoNotGoWithTheRestOfARuleAreRefusedWhereverTheyStand(t *testi
 	}
 }
 
-// refusedAt reports an error that is not of that place, or has not those words.
+// refusedAt reports an error with another path or without the wanted text.
 func refusedAt(t *testing.T, name, path, want string, err error) {
 	t.Helper()
 	var invalid *rules.Error
@@ -162,7 +162,7 @@ func refusedAt(t *testing.T, name, path, want string, err error) {
 	}
 }
 
-// A penalty adds limits, so that it need not be lower than anything.
+// A penalty adds limits, so they need not be lower than others.
 func TestPenaltyMayHaveAnyLimits(t *testing.T) {
 	rule := rules.Rule{
 		ID: "a", Key: []headgate.Attribute{user}, Limits: limits("10/s"),
@@ -172,17 +172,17 @@ func TestPenaltyMayHaveAnyLimits(t *testing.T) {
 	refusedAt(t, "higher limits", "", "", rules.Validate([]rules.Rule{rule}, rules.Client{ID: "acme", Limits: limits("1/m")}))
 }
 
-// The room that a delay needs is counted like any other, and must not be more than can be.
-func TestADelayNeedsRoomThatCanBeCounted(t *testing.T) {
+// The capacity that a delay needs must not exceed the largest count.
+func TestDelayNeedsCountableCapacity(t *testing.T) {
 	r := rules.Rule{ID: "a", Limits: limits("1/us burst 1099511627776"), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: time.Minute}}
-	refusedAt(t, "the largest burst", "rules[0].limits[0]", "more than can be counted", rules.Validate([]rules.Rule{r}))
+	refusedAt(t, "the largest burst", "rules[0].limits[0]", "exceeds the largest count", rules.Validate([]rules.Rule{r}))
 	r.Limits = limits("1099511627776/us")
-	refusedAt(t, "the largest rate", "rules[0].limits[0]", "more than can be counted", rules.Validate([]rules.Rule{r}))
+	refusedAt(t, "the largest rate", "rules[0].limits[0]", "exceeds the largest count", rules.Validate([]rules.Rule{r}))
 	r.Limits = limits("1/us burst 1099000000000")
 	refusedAt(t, "a large burst", "", "", rules.Validate([]rules.Rule{r}))
 }
 
-func TestEverythingThatIsWrongIsReportedUpToABound(t *testing.T) {
+func TestAllProblemsAreReportedUpToABound(t *testing.T) {
 	list := make([]rules.Rule, 500)
 	err := rules.Validate(list) // each without an id and without limits
 	var invalid *rules.Error
@@ -213,8 +213,8 @@ func TestNumbersHaveBounds(t *testing.T) {
 	}
 }
 
-// What was compiled does not change when the rules it was made of do.
-func TestASetSharesNothingWithTheRulesItWasMadeOf(t *testing.T) {
+// A set does not change when the rules that it was compiled from do.
+func TestSetCopiesItsRules(t *testing.T) {
 	list := []rules.Rule{{
 		ID: "a", When: is(user, "u"), Key: []headgate.Attribute{user}, Limits: limits("1/s"), OnFailure: headgate.Local, Safe: &headgate.Limit{Count: 1, Period: 1e9},
 		Overrides: []rules.Override{{When: is(ip, "10.0.0.0/8"), Limits: limits("5/s")}},
@@ -235,7 +235,7 @@ func TestASetSharesNothingWithTheRulesItWasMadeOf(t *testing.T) {
 	}
 }
 
-func TestAttributesThatRulesLookAt(t *testing.T) {
+func TestAttributesOfRules(t *testing.T) {
 	set := compile(t, []rules.Rule{{
 		ID: "a", When: is(header("x-plan"), "gold"), Key: []headgate.Attribute{user}, Limits: limits("10/s"),
 		Cost:      rules.Cost{Header: "X-Cost", Max: 5},
@@ -249,8 +249,8 @@ func TestAttributesThatRulesLookAt(t *testing.T) {
 	}
 }
 
-// Limits that regions have together, and what nodes keep that hear not of all, go with some modes only.
-func TestReachAndModesThatDoNotGoTogether(t *testing.T) {
+// Global scope and partition: share are supported in some modes only.
+func TestScopeAndPartitionNeedSomeModes(t *testing.T) {
 	for _, tt := range []struct {
 		name, path string
 		change     func(*rules.Rule)

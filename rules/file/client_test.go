@@ -39,7 +39,7 @@ func TestWhatIsNoPropertyIsSaidToBeNone(t *testing.T) {
 		`plan:`:                "attributes.plan: nothing: want one value",
 		`usr: acme`:            "attributes.usr: unknown attribute: want user, or another name for a property",
 		`api-key: k`:           "attributes.api-key: unknown attribute: want api_key, or another name for a property",
-		`client.plan: gold`:    "attributes.client.plan: unknown attribute: want plan alone",
+		`client.plan: gold`:    "attributes.client.plan: unknown attribute: want plan without client.",
 	} {
 		_, err := file.ReadClient("client.yaml", []byte("id: a\nattributes: { "+text+" }\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -95,7 +95,7 @@ func decodeCost(d *source.Decoder, n *source.Node, path string, into *rules.Cost
 		return
 	}
 	if d.Decode(n, path, &into.Units); n.Text == "0" {
-		d.Refuse(n, path, "0", "at least 1; a rule whose requests cost nothing limits nothing")
+		d.Refuse(n, path, "0", "at least 1; with a cost of 0 the rule would limit nothing")
 	}
 }
 

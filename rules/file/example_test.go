@@ -46,7 +46,7 @@ func ExampleParse_invalid() {
 `))
 	fmt.Println(err)
 	// Output:
-	// rules.yaml:3:19: rules[0].when.path[0]: "search": want a path from its first '/' on, as in /search/**
+	// rules.yaml:3:19: rules[0].when.path[0]: "search": want a path that begins with '/', as in /search/**
 	//         when: { path: search }
 	//                       ^
 	// rules.yaml:4:14: rules[0].limits[0]: Count "ten": want a whole number from 1 to 1099511627776

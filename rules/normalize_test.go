@@ -26,7 +26,7 @@ func ids(set *rules.Set, s rules.Subject) string {
 	return strings.Join(list, " ")
 }
 
-func TestPathsAreTheSameAsTheRuleSays(t *testing.T) {
+func TestEqualPathsFollowTheRule(t *testing.T) {
 	with := func(id string, c, s rules.Strictness, values ...string) rules.Rule {
 		return rules.Rule{ID: id, When: is(path, values...), Limits: limits("1/s"), Case: c, TrailingSlash: s}
 	}
@@ -83,8 +83,8 @@ func TestHeadCountsAsGet(t *testing.T) {
 	}
 }
 
-// A rule that counts by paths counts those together that it takes for the same, and its overrides go by the same paths.
-func TestKeysAndOverridesHaveTheFormOfTheRule(t *testing.T) {
+// A rule that counts by paths has one counter for equal paths, and its overrides match equal paths.
+func TestKeysAndOverridesAreNormalized(t *testing.T) {
 	segment := headgate.Attribute{Kind: headgate.AttrSegment, Name: "1"}
 	for _, key := range [][]headgate.Attribute{{path}, {user, path}, {segment}} {
 		set := setOf(t, rules.Rule{
@@ -113,8 +113,8 @@ func TestKeysAndOverridesHaveTheFormOfTheRule(t *testing.T) {
 	}
 }
 
-// The oracle brings both sides into their form by hand, and asks rules that know of no forms.
-func TestFormsAgreeWithPathsThatAreInThatForm(t *testing.T) {
+// The oracle normalizes both sides itself, and uses rules without normalization.
+func TestNormalizationAgreesWithNormalizedPaths(t *testing.T) {
 	from := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "A", "bb", "bB", "*", "c%C3%A4", "x*", "**"}
 	values := []string{"a", "A", "bb", "BB", "bb", "c%C3%A4", "C%C3%A4", "xy", "XY"}
@@ -159,7 +159,7 @@ func TestFormsAgreeWithPathsThatAreInThatForm(t *testing.T) {
 	}
 }
 
-func TestDoubtsAreOfPathsThatServicesTakeForTheSame(t *testing.T) {
+func TestDoubtsAreAboutEqualPaths(t *testing.T) {
 	login := func(change func(*rules.Rule)) []rules.Rule {
 		r := rules.Rule{ID: "login", When: is(path, "/login"), Limits: limits("5/m")}
 		change(&r)

@@ -15,8 +15,8 @@ func headerOf(name string) headgate.Attribute {
 	return headgate.Attribute{Kind: headgate.AttrHeader, Name: name}
 }
 
-// Whatever is added, changed and removed, a registry finds whom a map of all values would.
-func TestRegistryFindsWhomAMapWould(t *testing.T) {
+// After any sequence of changes, a registry finds the same clients as a map of all values.
+func TestRegistryAgreesWithAMap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	r, err := NewRegistry()
@@ -92,8 +92,8 @@ func TestRegistryFindsWhomAMapWould(t *testing.T) {
 		for _, a := range kinds {
 			for _, text := range []string{id, fmt.Sprint("k", i)} {
 				got := ""
-				if c := r.find(a, text); !c.nobody() {
-					got = c.idOf(text)
+				if c := r.find(a, text); !c.absent() {
+					got = c.clientID(text)
 				}
 				if want := owners[value{a, text}]; got != want {
 					t.Errorf("%s %s: got %q, want %q", a, text, got, want)
@@ -103,14 +103,14 @@ func TestRegistryFindsWhomAMapWould(t *testing.T) {
 	}
 }
 
-// Where strangers may not pass, one for whom half of his sum speaks is still a stranger.
-func TestAStrangerWithHalfOfAClientsSumIsAStranger(t *testing.T) {
+// A rule for registered clients denies an unregistered one whose first half of the hash is that of a client.
+func TestHalfCollisionDoesNotRegisterAClient(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry(Client{ID: "acme", Limits: []Limit{{Limit: headgate.PerHour(9)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.values.add(sum{r.half(0, byUser, "stranger"), 1}, r.find(byUser, "acme"))
+	r.values.add(valueHash{r.hashHalf(0, byUser, "stranger"), 1}, r.find(byUser, "acme"))
 	rule := func(id string, unregistered Unregistered) Rule {
 		return Rule{ID: id, Key: []headgate.Attribute{byUser}, Limits: []Limit{{Limit: headgate.PerHour(1)}}, Unregistered: unregistered}
 	}
@@ -128,24 +128,24 @@ func TestAStrangerWithHalfOfAClientsSumIsAStranger(t *testing.T) {
 		}
 	}
 	if c, found := r.Lookup(byUser, "stranger"); found {
-		t.Errorf("the stranger was taken for %s", c.ID)
+		t.Errorf("the unregistered client was taken for %s", c.ID)
 	}
 	if err := r.Add(Client{ID: "stranger"}); err != nil {
-		t.Errorf("the stranger cannot be registered: %v", err)
+		t.Errorf("the unregistered client cannot be added: %v", err)
 	}
 }
 
-// Two clients of whose sums one half is the same have each its own limit, whether the table is made anew or not.
-func TestClientsWithHalfOfTheSameSumHaveEachTheirOwn(t *testing.T) {
+// Two clients whose hashes have the same first half have each their own limit, before and after the table is rebuilt.
+func TestHalfCollisionKeepsLimitsApart(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry(Client{ID: "one", Limits: []Limit{{Limit: headgate.PerHour(1)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two is found where one is, by the half of one's sum.
-	limit := r.keep((&Client{ID: "two", Limits: []Limit{{Limit: headgate.PerHour(2)}}}).normal())
-	two := r.sum(byUser, "two")
-	r.values.add(sum{r.half(0, byUser, "one"), two[1]}, limit.found)
+	// Client two is stored where one is found, by the first half of one's hash.
+	limit := r.newRecord((&Client{ID: "two", Limits: []Limit{{Limit: headgate.PerHour(2)}}}).withDefaults())
+	two := r.hash(byUser, "two")
+	r.values.add(valueHash{r.hashHalf(0, byUser, "one"), two[1]}, limit.clientRecord)
 	for _, grown := range []bool{false, true} {
 		if grown {
 			for i := range 100 {
@@ -154,24 +154,24 @@ func TestClientsWithHalfOfTheSameSumHaveEachTheirOwn(t *testing.T) {
 				}
 			}
 		}
-		if !r.values.doubtful() {
-			t.Errorf("grown %v: nobody knows that half of a sum is not enough", grown)
+		if !r.values.hasCollisions() {
+			t.Errorf("grown %v: the collision of the first halves is not recorded", grown)
 		}
 		got := findIn(byUser, "one", false, r, nil)
-		if got.nobody() || got.short.word>>numberBits != 1 {
-			t.Errorf("grown %v: one got %d an hour, want 1", grown, got.short.word>>numberBits)
+		if got.absent() || got.packed.word>>numberBits != 1 {
+			t.Errorf("grown %v: one got %d an hour, want 1", grown, got.packed.word>>numberBits)
 		}
 	}
 	if _, removed := r.Remove("one"); !removed {
 		t.Fatal("one is not there")
 	}
-	if got := findIn(byUser, "one", false, r, nil); !got.nobody() {
-		t.Errorf("one is gone, and has what two has: %d an hour", got.short.word>>numberBits)
+	if got := findIn(byUser, "one", false, r, nil); !got.absent() {
+		t.Errorf("one is gone, and has what two has: %d an hour", got.packed.word>>numberBits)
 	}
 }
 
-// A value that is written in two ways is one, and is nobody's when its client is gone.
-func TestAValueWrittenInTwoWaysIsOne(t *testing.T) {
+// Two notations of a value are one value, and it is free when its client is removed.
+func TestTwoNotationsAreOneValue(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry()
 	if err != nil {
@@ -193,12 +193,12 @@ func TestAValueWrittenInTwoWaysIsOne(t *testing.T) {
 	}
 	r.Remove("acme")
 	if err := r.Add(Client{ID: "other", Attributes: []Test{{address, []string{"192.0.2.1", "192.0.2.3"}}}}); err != nil {
-		t.Errorf("values of a client that is gone: %v", err)
+		t.Errorf("values of a removed client: %v", err)
 	}
 }
 
-// What a change has hidden is let go when nobody sees it any more, not when the next one comes.
-func TestWhatWasHiddenIsForgotten(t *testing.T) {
+// A hidden state is freed when nothing uses it any more, not when the next one is hidden.
+func TestHiddenStateIsFreed(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry()
 	if err != nil {
@@ -214,17 +214,17 @@ func TestWhatWasHiddenIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.GC()
-	if r.last.Value() == nil {
-		t.Error("what is hidden was forgotten before it was over")
+	if r.lastHiding.Value() == nil {
+		t.Error("the hidden state was freed while it was in use")
 	}
 	end(true)
 	for range 10 {
-		if runtime.GC(); r.last.Value() == nil {
+		if runtime.GC(); r.lastHiding.Value() == nil {
 			break
 		}
 	}
-	if r.last.Value() != nil {
-		t.Error("it is still remembered when it is over")
+	if r.lastHiding.Value() != nil {
+		t.Error("the hidden state was not freed")
 	}
 	runtime.KeepAlive(set)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Whatever a limit is, a client has the one that it was given: kept in a word, or apart where that has no room for it.
-func TestEveryLimitIsKeptAsItIs(t *testing.T) {
+// A registry returns every limit as it was given, packed into a word or not.
+func TestEveryLimitIsStoredUnchanged(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry()
 	if err != nil {
@@ -37,7 +37,7 @@ func TestEveryLimitIsKeptAsItIs(t *testing.T) {
 			}
 		}
 	}
-	for i := range maxShapes + 100 { // more shapes than are remembered
+	for i := range maxShapes + 100 { // more shapes than the table holds
 		list = append(list, Limit{Limit: headgate.Per(7, time.Duration(i+1)*time.Millisecond)})
 	}
 	for i, l := range list {
@@ -54,7 +54,7 @@ func TestEveryLimitIsKeptAsItIs(t *testing.T) {
 	dst := make([]Matched, 0, 1)
 	for i, want := range list {
 		id := fmt.Sprint(i)
-		if r.byID(id).registered != nil {
+		if r.byID(id).clientDetails != nil {
 			apart++
 		}
 		named := nameLimits([]Limit{want})[0]
@@ -69,7 +69,7 @@ func TestEveryLimitIsKeptAsItIs(t *testing.T) {
 		}
 	}
 	if apart < 100 || apart > len(list)/2 {
-		t.Errorf("%d of %d limits are apart, want at least 100 and at most half", apart, len(list))
+		t.Errorf("%d of %d limits are not packed, want at least 100 and at most half", apart, len(list))
 	}
 }
 
@@ -86,11 +86,11 @@ func TestClientsTakeLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in := r.values.seats.Load()
-	bytes := len(in.list)*16 + len(in.rest)*8 + len(in.clients)*8
-	for i := range in.clients {
-		if in.clients[i].Load() != nil {
-			bytes += annexSeats * 8
+	in := r.values.cells.Load()
+	bytes := len(in.list)*16 + len(in.secondHalves)*8 + len(in.overflowPages)*8
+	for i := range in.overflowPages {
+		if in.overflowPages[i].Load() != nil {
+			bytes += overflowPageSize * 8
 		}
 	}
 	if got := float64(bytes) / clients; got > 41 {
@@ -98,14 +98,14 @@ func TestClientsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// Clients may all have other properties. Each keeps its own, and those without any keep their room.
-func TestAllPropertiesAreKeptHoweverManyThereAre(t *testing.T) {
+// Clients may all have different properties. Each keeps its own, and there is room left for clients without properties.
+func TestManyDifferentPropertiesAreStored(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const clients = maxDescribed + 500
+	const clients = maxShapesWithProperties + 500
 	limit := []Limit{{Limit: headgate.PerHour(7)}}
 	for i := range clients {
 		c := Client{ID: fmt.Sprint(i), Properties: []Property{{"account", fmt.Sprint("a", i)}}}
@@ -130,17 +130,17 @@ func TestAllPropertiesAreKeptHoweverManyThereAre(t *testing.T) {
 		if len(c.Limits) == 1 != (i%4 == 0) || c.Unlimited != (i%4 == 1) || c.Block != (i%4 == 2) {
 			t.Errorf("client %d: got %+v", i, c)
 		}
-		if r.byID(fmt.Sprint(i)).word() == apart {
+		if r.byID(fmt.Sprint(i)).word() == wordOverflow {
 			elsewhere++
 		}
 	}
 	if elsewhere != 500 {
-		t.Errorf("%d clients are apart, want 500", elsewhere)
+		t.Errorf("%d clients are not packed, want 500", elsewhere)
 	}
 	if err := r.Put(Client{ID: "none", Limits: []Limit{{Limit: headgate.PerMinute(1)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if r.byID("none").registered != nil {
-		t.Error("a client without properties finds no room")
+	if r.byID("none").clientDetails != nil {
+		t.Error("a client without properties is not packed")
 	}
 }

@@ -7,43 +7,43 @@ import (
 	"unsafe"
 )
 
-// texts finds a number by a text, faster than a map that can still change. What it holds is written by whoever writes
-// the rules, so a request cannot make a search long: there is always a free place soon.
-type texts struct {
-	entries []textEntry // a power of two, at most half of them taken
+// A textTable finds a number by a text, faster than a map. Its texts come from the rules, so a request cannot make a
+// search long.
+type textTable struct {
+	entries []textEntry // a power of two, at most half of them used
 	seed    uint64
-	lengths uint64 // which lengths there are, modulo 64: most texts that are asked for are not here, and many differ by that
+	lengths uint64 // bit set of the lengths of texts modulo 64, which rules out most texts that are not here
 }
 
 type textEntry struct {
 	text  string
-	value int32 // noNode if the place is free
+	value int32 // noNode if the entry is free
 }
 
-func newTexts(values map[string]int32) *texts {
+func newTextTable(values map[string]int32) *textTable {
 	size := 1 << bits.Len(uint(2*len(values)))
-	t := &texts{entries: make([]textEntry, size), seed: maphash.String(maphash.MakeSeed(), "")}
+	t := &textTable{entries: make([]textEntry, size), seed: maphash.String(maphash.MakeSeed(), "")}
 	for i := range t.entries {
 		t.entries[i].value = noNode
 	}
 	for text, value := range values {
-		*t.place(text) = textEntry{text, value}
+		*t.entry(text) = textEntry{text, value}
 		t.lengths |= 1 << (len(text) % 64)
 	}
 	return t
 }
 
 // find returns the number of a text, noNode if it has none.
-func (t *texts) find(text string) int32 {
+func (t *textTable) find(text string) int32 {
 	if t.lengths>>(len(text)%64)&1 == 0 {
 		return noNode
 	}
-	return t.place(text).value
+	return t.entry(text).value
 }
 
-// place returns the entry of a text, or the free one where it would be. To find it the text is mixed by multiplying, sixteen
-// bytes at a time. Most are no longer, and take one step.
-func (t *texts) place(text string) *textEntry {
+// entry returns the entry of a text, or the free one where it would be. It hashes the text by multiplication, sixteen
+// bytes at a time.
+func (t *textTable) entry(text string) *textEntry {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	sum := t.seed ^ uint64(len(b))
@@ -51,7 +51,7 @@ func (t *texts) place(text string) *textEntry {
 		sum = mix(sum^binary.LittleEndian.Uint64(b)^k0, binary.LittleEndian.Uint64(b[8:])^k1)
 		b = b[16:]
 	}
-	var low, high uint64 // they overlap where there are not as many bytes
+	var low, high uint64 // the halves overlap if there are fewer than 16 bytes
 	switch {
 	case len(b) >= 8:
 		low, high = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[len(b)-8:])

@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// A netTree finds the networks that an address lies in. It is a binary trie, with a path compressed into one node where it
-// does not branch, so a search looks at as many nodes as there are different networks on the way, and no more than the
-// address has bits.
+// A netTree finds the networks that contain an address. It is a binary trie in which a path without branches is one
+// node, so a search visits as many nodes as there are different networks on the way, and at most one per bit of the
+// address.
 type netTree struct {
 	nodes  []netNode
 	v4, v6 int32 // roots, noNode if there are none
@@ -18,12 +18,12 @@ type netNode struct {
 	net  bitString
 	zero int32 // the child whose next bit is 0, noNode if there is none
 	one  int32
-	hits []hit // what stands under this very network
+	hits []hit // hits of exactly this network
 }
 
 const noNode = -1
 
-// A bitString is the beginning of an address: its first size bits. The rest are zero.
+// A bitString is the beginning of an address: its first size bits. The rest is zero.
 type bitString struct {
 	high, low uint64
 	size      uint8
@@ -56,7 +56,7 @@ func (b bitString) cut(size uint8) bitString {
 	return b
 }
 
-// bit returns the bit at a place.
+// bit returns the bit at an index.
 func (b bitString) bit(at uint8) bool {
 	if at < 64 {
 		return b.high>>(63-at)&1 != 0
@@ -64,8 +64,8 @@ func (b bitString) bit(at uint8) bool {
 	return b.low>>(127-at)&1 != 0
 }
 
-// common returns how many bits both begin with.
-func (b bitString) common(o bitString) uint8 {
+// commonBits returns the length of the common prefix.
+func (b bitString) commonBits(o bitString) uint8 {
 	n := bits.LeadingZeros64(b.high ^ o.high)
 	if n == 64 {
 		n += bits.LeadingZeros64(b.low ^ o.low)
@@ -75,7 +75,7 @@ func (b bitString) common(o bitString) uint8 {
 
 func newNetTree() *netTree { return &netTree{v4: noNode, v6: noNode} }
 
-// add puts a hit under a network.
+// add adds a hit for a network.
 func (t *netTree) add(net netip.Prefix, h hit) {
 	b := bitsOf(net)
 	root := t.v6
@@ -90,13 +90,13 @@ func (t *netTree) add(net netip.Prefix, h hit) {
 	}
 }
 
-// insert returns the node that takes the place of the one at the given place.
+// insert adds a hit below the node at and returns the node that replaces it.
 func (t *netTree) insert(at int32, b bitString, h hit) int32 {
 	if at == noNode {
 		return t.node(b, h)
 	}
 	n := &t.nodes[at]
-	switch shared := n.net.common(b); {
+	switch shared := n.net.commonBits(b); {
 	case n.net == b:
 		n.hits = append(n.hits, h)
 		return at
@@ -112,18 +112,18 @@ func (t *netTree) insert(at int32, b bitString, h hit) int32 {
 	default:
 		branch := n.net.cut(shared)
 		old := n.net.bit(shared)
-		made := t.node(branch, h)
+		parent := t.node(branch, h)
 		below := int32(noNode)
 		if shared < b.size {
-			t.nodes[made].hits = nil
+			t.nodes[parent].hits = nil
 			below = t.node(b, h)
 		}
 		if old {
-			t.nodes[made].one, t.nodes[made].zero = at, below
+			t.nodes[parent].one, t.nodes[parent].zero = at, below
 		} else {
-			t.nodes[made].zero, t.nodes[made].one = at, below
+			t.nodes[parent].zero, t.nodes[parent].one = at, below
 		}
-		return made
+		return parent
 	}
 }
 
@@ -132,7 +132,7 @@ func (t *netTree) node(b bitString, h hit) int32 {
 	return int32(len(t.nodes) - 1)
 }
 
-// root returns where to begin looking for a network.
+// root returns the root for the address family of a network.
 func (t *netTree) root(net netip.Prefix) int32 {
 	if net.Addr().Is4() {
 		return t.v4
@@ -140,10 +140,10 @@ func (t *netTree) root(net netip.Prefix) int32 {
 	return t.v6
 }
 
-// step returns the node below which to go on looking, or noNode if the address is not in this one's network.
+// step returns the node at and its child on the way to b, or nil and noNode if b is not in the node's network.
 func (t *netTree) step(at int32, b bitString) (n *netNode, next int32) {
 	n = &t.nodes[at]
-	if n.net.common(b) != n.net.size {
+	if n.net.commonBits(b) != n.net.size {
 		return nil, noNode
 	}
 	if b.size == n.net.size {
@@ -155,7 +155,7 @@ func (t *netTree) step(at int32, b bitString) (n *netNode, next int32) {
 	return n, n.zero
 }
 
-// contains tells whether the address lies in any of the networks.
+// contains reports whether one of the networks contains the address.
 func (t *netTree) contains(net netip.Prefix) bool {
 	b := bitsOf(net)
 	for at := t.root(net); at != noNode; {

@@ -9,11 +9,11 @@ import (
 // madviseHugepage is Linux's MADV_HUGEPAGE, which package syscall does not name on every architecture.
 const madviseHugepage = 14
 
-// largeTable is from how many bytes on a table gains by large pages.
+// largeTable is the size in bytes from which a table gains from large pages.
 const largeTable = 4 << 20
 
-// preferLargePages asks the system to back new memory with large pages: it is read at random, and looking up the page of a
-// client can take longer than reading it. That the system may not is no error.
+// preferLargePages asks the system to back new memory with large pages: it is read at random, and a TLB miss can cost
+// more than the read itself. Failure is no error.
 func preferLargePages[T any](table []T) {
 	size := len(table) * int(unsafe.Sizeof(*new(T)))
 	if size < largeTable {

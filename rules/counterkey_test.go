@@ -51,8 +51,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Values that look alike when they are joined do not share a counter, whatever is in them.
-func TestKeysCannotRunTogether(t *testing.T) {
+// Values whose concatenations are equal do not share a counter.
+func TestKeysAreUnambiguous(t *testing.T) {
 	a, b := header("x-a"), header("x-b")
 	set := compile(t, []rules.Rule{
 		{ID: "two", Key: []headgate.Attribute{a, b}, Limits: limits("1/s", "5/m")},
@@ -87,7 +87,7 @@ func TestKeysCannotRunTogether(t *testing.T) {
 	}
 }
 
-func TestTheLongestKeyIsTakenByEveryLimiter(t *testing.T) {
+func TestLongestKeyIsValid(t *testing.T) {
 	rule := rules.Rule{ID: strings.Repeat("r", rules.MaxName), Namespace: strings.Repeat("n", rules.MaxName)}
 	request := rules.Attributes{}
 	for i := range rules.MaxKey {
@@ -102,8 +102,8 @@ func TestTheLongestKeyIsTakenByEveryLimiter(t *testing.T) {
 	}
 }
 
-// A raised limit helps at once because it is the same counter. Limits that count otherwise have counters of their own.
-func TestOverridesAndClientsKeepTheCountersOfTheLimitsTheyReplace(t *testing.T) {
+// A raised limit takes effect at once because it keeps its counter. Limits of another kind have counters of their own.
+func TestReplacedLimitsKeepTheirCounters(t *testing.T) {
 	rule := rules.Rule{
 		ID: "r", Key: []headgate.Attribute{user},
 		Limits: append(limits("10/s", "1000/h", "20/s"), rules.Limit{Name: "daily", Limit: headgate.MustParseLimit("10000/d fixed-window")}),

@@ -9,38 +9,39 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// validateGrants says what is wrong with what a rule lets pass: its limits, its overrides', its penalty's.
-func (r *Rule) validateGrants(at *place, p *problems) {
-	validateOne(r.Limits, r.Unlimited, r.Block, true, at, p)
+// validateAllLimits reports problems with the limits of a rule, its overrides and its penalty.
+func (r *Rule) validateAllLimits(at *location, p *problems) {
+	validateExclusive(r.Limits, r.Unlimited, r.Block, true, at, p)
 	if r.Unlimited || r.Block {
 		r.validateUncounted(at, p)
 		return
 	}
-	need := needOf(r)
-	need.validate(r.Limits, at.field("limits"), p)
+	required := requirementOf(r)
+	required.validate(r.Limits, at.field("limits"), p)
 	r.validateDelay(at.field("on_limit"), p)
-	r.validateSafe(need, at.field("safe"), p)
+	r.validateSafe(required, at.field("safe"), p)
 	if r.Penalty != nil {
-		r.validatePenalty(&need, at.field("penalty"), p)
+		r.validatePenalty(&required, at.field("penalty"), p)
 	}
 	if len(r.Overrides) > MaxOverrides {
-		p.add(at.field("overrides"), strconv.Itoa(len(r.Overrides)), "at most "+strconv.Itoa(MaxOverrides)+"; register clients instead")
+		p.add(at.field("overrides"), strconv.Itoa(len(r.Overrides)),
+			"at most "+strconv.Itoa(MaxOverrides)+"; register clients instead")
 		return
 	}
 	for i := range r.Overrides {
 		o := &r.Overrides[i]
 		here := at.field("overrides").element(i)
 		if o.When.empty() {
-			p.add(here.field("when"), "", "for whom it is; for everybody, change the rule's limits")
+			p.add(here.field("when"), "", "the clients that it is for; for all clients, change the rule's limits")
 		}
-		new(extent).condition(&o.When, here.field("when"), p)
-		validateOne(o.Limits, o.Unlimited, o.Block, true, here, p)
-		need.validate(o.Limits, here.field("limits"), p)
+		new(conditionValidator).condition(&o.When, here.field("when"), p)
+		validateExclusive(o.Limits, o.Unlimited, o.Block, true, here, p)
+		required.validate(o.Limits, here.field("limits"), p)
 	}
 }
 
-// validateUncounted says what has no meaning in a rule under which nothing is counted.
-func (r *Rule) validateUncounted(at *place, p *problems) {
+// validateUncounted reports fields that have no meaning in a rule that counts nothing.
+func (r *Rule) validateUncounted(at *location, p *problems) {
 	const why = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
 	for _, f := range []struct {
 		name  string
@@ -67,29 +68,30 @@ func (r *Rule) validateUncounted(at *place, p *problems) {
 	}
 	switch {
 	case r.Block && r.OnLimit.Action == Delay:
-		p.add(at.field("on_limit"), r.OnLimit.String(), "reject, drop or shadow: what is blocked has no turn to wait for")
+		p.add(at.field("on_limit"), r.OnLimit.String(), "reject, drop or shadow: blocked requests are never admitted later")
 	case r.Unlimited && r.OnLimit.Action != Reject:
 		p.add(at.field("on_limit"), r.OnLimit.String(), "none: nothing is denied under a rule that exempts")
 	}
 	switch {
 	case r.Status == 0:
 	case r.Block:
-		p.add(at.field("status"), strconv.Itoa(r.Status), "none: it is for those over a limit, and what is blocked is forbidden")
+		p.add(at.field("status"), strconv.Itoa(r.Status),
+			"none: it is for requests over a limit, and blocked requests are forbidden (403)")
 	default:
 		p.add(at.field("status"), strconv.Itoa(r.Status), "none: nothing is denied under a rule that exempts")
 	}
 }
 
-// validateDelay says so if on_limit would hold no request: not one unit of any limit comes back in that time.
-func (r *Rule) validateDelay(at *place, p *problems) {
+// validateDelay reports an on_limit that would delay no request because no limit restores a unit in that time.
+func (r *Rule) validateDelay(at *location, p *problems) {
 	if r.OnLimit.Action != Delay || r.OnLimit.MaxWait <= 0 {
 		return
 	}
 	var least *Limit
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		if l.Validate() != nil || !holds(l.Algorithm) {
-			return // that is said elsewhere
+		if l.Validate() != nil || !canDelay(l.Algorithm) {
+			return // reported elsewhere
 		}
 		if least == nil || l.interval() < least.interval() {
 			least = l
@@ -99,9 +101,10 @@ func (r *Rule) validateDelay(at *place, p *problems) {
 		return
 	}
 	want := "reject: a unit of " + least.String() + " comes back every " + FormatDuration(least.interval()) +
-		", and nothing is held for longer than " + FormatDuration(MaxDelay)
+		", and no request is delayed for longer than " + FormatDuration(MaxDelay)
 	if least.interval() <= MaxDelay {
-		want = "a delay of at least " + FormatDuration(least.interval()) + ", in which one unit of " + least.String() + " comes back"
+		want = "a delay of at least " + FormatDuration(least.interval()) +
+			", in which one unit of " + least.String() + " comes back"
 	}
 	p.add(at, Quote(r.OnLimit.String()), want)
 }
@@ -111,19 +114,19 @@ func (l *Limit) interval() time.Duration {
 	return time.Duration((l.Period.Microseconds()+l.Count-1)/l.Count) * time.Microsecond
 }
 
-// validateSafe says what is wrong with the limit that local fallback goes by. It is counted in this process, whole.
-func (r *Rule) validateSafe(need need, at *place, p *problems) {
+// validateSafe reports problems with the limit of the local fallback. It is counted in this process as a whole.
+func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	if r.Safe == nil || r.Safe.Validate() != nil {
 		return
 	}
-	need.mode, need.split, need.wait, need.safe = Local, 0, 0, safeNone
-	if value, want := need.refuses(&Limit{Limit: *r.Safe}); want != "" {
+	required.mode, required.split, required.maxWait, required.safe = Local, 0, 0, safeNone
+	if value, want := required.conflict(&Limit{Limit: *r.Safe}); want != "" {
 		p.add(at, value, want)
 	}
 }
 
-// validateOne says what is wrong if not exactly one is given, or none where one must be.
-func validateOne(limits []Limit, unlimited, block, must bool, at *place, p *problems) {
+// validateExclusive reports that more than one of the settings is given, or that none is where one is required.
+func validateExclusive(limits []Limit, unlimited, block, required bool, at *location, p *problems) {
 	var given []string
 	if len(limits) > 0 {
 		given = append(given, "limits")
@@ -137,7 +140,7 @@ func validateOne(limits []Limit, unlimited, block, must bool, at *place, p *prob
 	switch {
 	case len(given) > 1:
 		p.add(at, strings.Join(given, " and "), "one of them")
-	case len(given) == 0 && must:
+	case len(given) == 0 && required:
 		p.add(at, "", "limits, or unlimited: true, or block: true")
 	}
 	if len(limits) > MaxLimits {
@@ -145,8 +148,8 @@ func validateOne(limits []Limit, unlimited, block, must bool, at *place, p *prob
 	}
 }
 
-// validateLimits says what is wrong with limits by themselves.
-func validateLimits(limits []Limit, at *place, p *problems) {
+// validateLimits reports problems with limits themselves.
+func validateLimits(limits []Limit, at *location, p *problems) {
 	for i := range limits {
 		l := &limits[i]
 		here := at.element(i)
@@ -166,25 +169,26 @@ func validateLimits(limits []Limit, at *place, p *problems) {
 	}
 }
 
-func (r *Rule) validatePenalty(need *need, at *place, p *problems) {
+func (r *Rule) validatePenalty(required *requirement, at *location, p *problems) {
 	b := r.Penalty
 	if len(r.Key) == 0 {
-		p.add(at, "", "a key: without one everybody would be punished for anybody")
+		p.add(at, "", "a key: without one, all clients would be penalized for the denials of one")
 	}
 	if b.After.Count < 1 || b.After.Count > headgate.MaxCount {
 		p.add(at.field("after"), strconv.FormatInt(b.After.Count, 10), `at least one denial, as in "100 denials in 1m"`)
 	}
 	if headgate.Per(1, b.After.Within).Validate() != nil {
-		p.add(at.field("after"), b.After.Within.String(), `a time of whole microseconds and at most 366 days, as in "100 denials in 1m"`)
+		p.add(at.field("after"), b.After.Within.String(),
+			`a time of whole microseconds and at most 366 days, as in "100 denials in 1m"`)
 	}
 	if headgate.Per(1, b.For).Validate() != nil {
-		p.add(at.field("for"), b.For.String(), "for how long it lasts, such as 10m; whole microseconds and at most 366 days")
+		p.add(at.field("for"), b.For.String(), "a duration such as 10m, of whole microseconds and at most 366 days")
 	}
 	if len(b.Limits) == 0 {
-		p.add(at.field("limits"), "", "the limits that hold meanwhile, besides the rule's")
+		p.add(at.field("limits"), "", "the limits that apply during the penalty, besides the rule's")
 	}
 	if len(b.Limits) > MaxLimits {
 		p.add(at.field("limits"), strconv.Itoa(len(b.Limits)), "at most "+strconv.Itoa(MaxLimits))
 	}
-	need.validate(b.Limits, at.field("limits"), p)
+	required.validate(b.Limits, at.field("limits"), p)
 }

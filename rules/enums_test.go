@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-func TestWordsReadBackAsTheyWereWritten(t *testing.T) {
+func TestFormattedValuesParse(t *testing.T) {
 	for o := rules.OwnerClient; o <= rules.OwnerShared; o++ {
 		if got, err := rules.ParseOwner(o.String()); got != o || err != nil {
 			t.Errorf("%s: got %v, %v", o, got, err)
@@ -51,7 +51,7 @@ func TestWordsReadBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestWordsThatMeanNothingAreRefused(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for name, parse := range map[string]func(string) error{
 		"owner":        func(s string) error { _, err := rules.ParseOwner(s); return err },
 		"fallback":     func(s string) error { _, err := rules.ParseFallback(s); return err },
@@ -69,14 +69,14 @@ func TestWordsThatMeanNothingAreRefused(t *testing.T) {
 				continue
 			}
 			if value, want := rules.Explain(err); value == "" || want == "" {
-				t.Errorf("%s: %q: the error does not say what is wrong and what would be right: %v", name, text, err)
+				t.Errorf("%s: %q: the error lacks the value or the description of a valid one: %v", name, text, err)
 			}
 		}
 	}
 }
 
-// Words are refused, or written back as something that means the same.
-func FuzzWords(f *testing.F) {
+// A text is refused, or formatted as an equivalent one.
+func FuzzEnums(f *testing.F) {
 	for _, text := range []string{"reject", "delay 2s", "drop", "shadow", " delay  1h30m ", "100 denials in 1m", "1 denial in 366d", "500ms", "7d", "1us"} {
 		f.Add(text)
 	}

@@ -7,47 +7,49 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Doubts returns what is right in rules but may not be meant, by their paths in a file: rules that requests can get around
-// where services take several paths for the same.
+// Doubts returns warnings about valid rules, by their paths in a file: rules that clients can evade where services
+// treat several paths as equal.
 func Doubts(rules []Rule) []Problem {
 	var found []Problem
 	for i := range rules {
 		r := &rules[i]
 		if r.Disabled || r.Unlimited {
-			continue // nobody wants to get around it
+			continue // no client wants to evade it
 		}
-		found = doubt(found, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
+		found = appendDoubts(found, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
 	}
 	return found
 }
 
-// doubt adds what is doubtful in a condition that must hold.
-func doubt(found []Problem, r *Rule, c *Condition, at string) []Problem {
+// appendDoubts appends the warnings about a condition that must hold.
+func appendDoubts(found []Problem, r *Rule, c *Condition, at string) []Problem {
 	for i := range c.Tests {
 		t := &c.Tests[i]
 		if t.Attribute.Kind != headgate.AttrPath {
 			continue
 		}
 		for _, value := range t.Values {
-			if others, want := around(r, value); others != "" {
+			if others, want := unmatchedPaths(r, value); others != "" {
 				found = append(found, Problem{
 					Path: at + ".path", Value: Quote(value),
-					Want: want + ", or exact if the service does not take " + others + " for the same path: they are not under rule " + r.ID,
+					Want: want + ", or exact if the service does not treat " + others +
+						" as the same path: they do not match rule " + r.ID,
 				})
-				break // one of a kind will do
+				break // one warning per test
 			}
 		}
 	}
 	for name, list := range map[string][]Condition{"any": c.Any, "all": c.All} {
 		for i := range list {
-			found = doubt(found, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
+			found = appendDoubts(found, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
 		}
 	}
 	return found
 }
 
-// around returns paths that a service may take for one that a rule names, and that the rule does not match; and what to write.
-func around(r *Rule, value string) (others, want string) {
+// unmatchedPaths returns paths that a service may treat as equal to a value of the rule, but that the rule does not
+// match, and the settings that make it match them.
+func unmatchedPaths(r *Rule, value string) (others, want string) {
 	whole := !strings.HasSuffix(value, "*") && !strings.HasSuffix(value, "/")
 	plain, _, _ := strings.Cut(value, "*")
 	upper := strings.ToUpper(plain)

@@ -2,5 +2,5 @@
 
 package rules
 
-// preferLargePages does nothing here.
+// preferLargePages does nothing on this system.
 func preferLargePages[T any]([]T) {}

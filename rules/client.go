@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// validate reports problems of the client itself, without regard to the rules.
+func (c *Client) validate(at *location, p *problems) {
+	if !isName(c.ID, "-_.@:+") {
+		p.add(at.field("id"), Quote(c.ID),
+			"letters, digits and any of -_.@:+, beginning with a letter or a digit, at most 128 bytes")
+	}
+	validateText(at.field("description"), p, c.Description)
+	c.validateAttributes(at.field("attributes"), p)
+	c.validateProperties(at.field("attributes"), p)
+	validateExclusive(c.Limits, c.Unlimited, c.Block, false, at, p)
+	validateLimits(c.Limits, at.field("limits"), p)
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		here := at.field("rules").element(i)
+		if !isName(r.ID, "-_.") {
+			p.add(here.field("id"), Quote(r.ID), "the id of a rule")
+		}
+		if slices.ContainsFunc(c.Rules[:i], func(o ClientRule) bool { return o.ID == r.ID }) {
+			p.add(here.field("id"), Quote(r.ID), "each rule once")
+		}
+		validateExclusive(r.Limits, r.Unlimited, r.Block, true, here, p)
+		validateLimits(r.Limits, here.field("limits"), p)
+	}
+}
+
+func (c *Client) validateAttributes(at *location, p *problems) {
+	values := 0
+	for i := range c.Attributes {
+		t := &c.Attributes[i]
+		here := at.field(t.Attribute.String())
+		validateAttribute(t.Attribute, here, p)
+		if slices.ContainsFunc(c.Attributes[:i], func(o Test) bool { return o.Attribute == t.Attribute }) {
+			p.add(here, "", "each attribute once, with a list if it has several values")
+		}
+		if len(t.Values) == 0 {
+			p.add(here, "", "a value, or a list of values")
+		}
+		for j, value := range t.Values {
+			if value == "" {
+				p.add(here.element(j), `""`, "a value: an empty one identifies no client")
+			} else if strings.Contains(value, "*") {
+				p.add(here.element(j), Quote(value), "an exact value, since clients are looked up; for patterns use overrides")
+			} else if _, want := readPattern(t.Attribute.Kind, strings.ReplaceAll(value, `\`, `\\`)); want != "" {
+				p.add(here.element(j), Quote(value), want)
+			}
+			if slices.Contains(t.Values[:j], value) {
+				p.add(here.element(j), Quote(value), "each value once")
+			}
+		}
+		values += len(t.Values)
+	}
+	if values > MaxClientValues {
+		p.add(at, strconv.Itoa(values)+" values", "at most "+strconv.Itoa(MaxClientValues))
+	}
+}
+
+// MaxClientValues limits the attribute values of one client.
+const MaxClientValues = 1000
+
+// withDefaults returns a copy with the defaults filled in.
+func (c *Client) withDefaults() *Client {
+	normal := *c
+	normal.Limits = nameLimits(c.Limits)
+	normal.Properties = sortedProperties(c.Properties)
+	normal.Rules = slices.Clone(c.Rules)
+	for i := range normal.Rules {
+		normal.Rules[i].Limits = nameLimits(normal.Rules[i].Limits)
+	}
+	normal.Attributes = slices.Clone(c.Attributes)
+	if len(normal.Attributes) == 0 {
+		normal.Attributes = []Test{{headgate.Attribute{Kind: headgate.AttrUser}, []string{c.ID}}}
+	}
+	for i := range normal.Attributes {
+		t := &normal.Attributes[i]
+		given := t.Values
+		t.Values = make([]string, 0, len(given))
+		for _, value := range given {
+			// Two notations may mean the same value.
+			if value = canonicalValue(t.Attribute.Kind, value); !slices.Contains(t.Values, value) {
+				t.Values = append(t.Values, value)
+			}
+		}
+	}
+	return &normal
+}
+
+// canonicalValue returns a value in the form that subjects have it in.
+func canonicalValue(kind headgate.AttributeKind, value string) string {
+	switch kind {
+	case headgate.AttrHost:
+		return canonicalHost(value)
+	case headgate.AttrMethod:
+		return strings.ToUpper(value)
+	case headgate.AttrIP:
+		if net := parseNet(value); net.IsSingleIP() {
+			return net.Addr().String()
+		} else if net.IsValid() {
+			return net.String()
+		}
+	}
+	return value
+}

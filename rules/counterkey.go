@@ -1,0 +1,268 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// The key of a counter is namespace/rule/attributes/, the values of the attributes, and the name of the limit:
+//
+//	/search-per-user/user/·alice1       for user alice, · being the length of the next value
+//
+// Every value has its length in front, or is replaced by a zero and a hash if it is long. So no two clients, and no two
+// limits of one client, have the same key, whatever their names are.
+
+// longValue is the length up to which a value stands in a key unhashed.
+const longValue = 256
+
+// A keyFormat is the prefix of a rule's keys and of their owner.
+type keyFormat struct {
+	prefix      string
+	attributes  []headgate.Attribute
+	owner       int    // index of the attribute that names the owner, noNode if the rule is the owner
+	ownerPrefix string // text in front of the owner's value
+}
+
+func newKeyFormat(r *Rule, attributes []headgate.Attribute) keyFormat {
+	n := keyFormat{attributes: attributes, owner: ownerOf(attributes)}
+	names := make([]string, len(attributes))
+	for i, a := range attributes {
+		names[i] = a.String()
+		if strings.ContainsAny(a.Name, `/+"`) {
+			names[i] = strconv.Quote(names[i])
+		}
+	}
+	list := strings.Join(names, "+")
+	if len(list) > longValue {
+		sum := sha256.Sum256([]byte(list))
+		list = hex.EncodeToString(sum[:])
+	}
+	rulePrefix := r.Namespace + "/" + r.ID + "/"
+	n.prefix = rulePrefix + list + "/"
+	n.ownerPrefix = rulePrefix
+	if n.owner != noNode {
+		n.ownerPrefix = attributes[n.owner].String() + "="
+	}
+	return n
+}
+
+// identities are the kinds of attributes that identify clients, the most reliable first.
+var identities = []headgate.AttributeKind{
+	headgate.AttrUser, headgate.AttrAPIKey, headgate.AttrJWT, headgate.AttrBearer, headgate.AttrCookie, headgate.AttrIP,
+}
+
+// ownerOf returns the index of the attribute that names the owner of a key: the one that identifies clients most
+// reliably, so that all keys of a client have the same owner, or else the first; noNode if there is none.
+func ownerOf(attributes []headgate.Attribute) int {
+	for _, kind := range identities {
+		if i := slices.IndexFunc(attributes, func(a headgate.Attribute) bool { return a.Kind == kind }); i >= 0 {
+			return i
+		}
+	}
+	if len(attributes) > 0 {
+		return 0
+	}
+	return noNode
+}
+
+// isShared reports whether the keys of a rule are shared by several clients.
+func isShared(r *Rule) bool {
+	if r.Owner != OwnerByKey {
+		return r.Owner == OwnerShared
+	}
+	owner := ownerOf(r.Key)
+	return owner == noNode || !slices.Contains(identities, r.Key[owner].Kind)
+}
+
+func (m *Matched) keyFormat() *keyFormat {
+	if m.byIP {
+		return &m.compiled.byIP
+	}
+	return &m.compiled.byKey
+}
+
+// AppendKey appends the key of the counter of one of the limits: a headgate.Check's Key. The subject is the one that
+// was matched. The key is AppendKeyBase followed by the limit's name.
+func (m *Matched) AppendKey(dst []byte, s Subject, limit int) []byte {
+	return append(m.AppendKeyBase(dst, s), m.LimitName(limit)...)
+}
+
+// AppendKeyBase appends the common prefix of the keys of all limits of this rule and client.
+func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
+	n := m.keyFormat()
+	dst = append(dst, n.prefix...)
+	if m.value != "" { // normalized when the rule matched
+		return appendValue(dst, m.value)
+	}
+	for _, a := range n.attributes {
+		dst = appendValue(dst, valueOf(s, a))
+	}
+	return dst
+}
+
+// AppendOwner appends the owner of the keys: a headgate.Check's Owner. Rules that count by the same user have the same
+// owner, whatever else they count by.
+func (m *Matched) AppendOwner(dst []byte, s Subject) []byte {
+	n := m.keyFormat()
+	dst = append(dst, n.ownerPrefix...)
+	if n.owner == noNode {
+		return dst
+	}
+	return appendValue(dst, valueOf(s, n.attributes[n.owner]))
+}
+
+func appendValue(dst []byte, value string) []byte {
+	if len(value) <= longValue {
+		dst = binary.AppendUvarint(dst, uint64(len(value)))
+		return append(dst, value...)
+	}
+	dst = append(dst, 0)
+	at := len(dst)
+	dst = append(dst, value...)
+	sum := sha256.Sum256(dst[at:])
+	return append(dst[:at], sum[:]...)
+}
+
+// Limit returns one of the limits that apply to a client: first those of Limits, then those of the rule's penalty.
+func (m *Matched) Limit(limit int) *Limit {
+	if limit < len(m.Limits) {
+		return &m.Limits[limit]
+	}
+	return &m.Rule.Penalty.Limits[limit-len(m.Limits)]
+}
+
+// LimitName returns the name of one of the limits, numbered as for Limit.
+func (m *Matched) LimitName(limit int) string {
+	if limit >= len(m.Limits) {
+		return m.Rule.Penalty.Limits[limit-len(m.Limits)].Name
+	}
+	if m.hasClientLimits {
+		if len(m.Limits) > 1 || named(&m.Limits[0]) {
+			return nameUnder(m.compiled.limits, m.Limits, limit)
+		}
+		for i := range m.compiled.limits { // nameUnder for the common case
+			if own := &m.compiled.limits[i]; alike(own, &m.Limits[0]) {
+				return own.Name
+			}
+		}
+		return nameUnder(m.compiled.limits, m.Limits, limit)
+	}
+	return m.Limits[limit].Name
+}
+
+// nameUnder returns the name that a limit of an override or a client has under a rule: its own, else that of the rule's
+// limit that it replaces, else the one from nameLimits.
+func nameUnder(rule, limits []Limit, at int) string {
+	if named(&limits[at]) {
+		return limits[at].Name
+	}
+	if i := alikeUnder(rule, limits, at); i >= 0 {
+		return rule[i].Name
+	}
+	if i := onlyUnder(rule, limits, at); i >= 0 {
+		return rule[i].Name
+	}
+	return limits[at].Name
+}
+
+// alikeUnder returns the index of the rule's limit with the algorithm and the period of an unnamed limit, -1 if there
+// is none or another limit replaces it.
+func alikeUnder(rule, limits []Limit, at int) int {
+	l := &limits[at]
+	nth := 0
+	for i := range at {
+		if !named(&limits[i]) && alike(&limits[i], l) {
+			nth++
+		}
+	}
+	for i := range rule {
+		if !alike(&rule[i], l) {
+			continue
+		}
+		if nth > 0 {
+			nth--
+			continue
+		}
+		if slices.ContainsFunc(limits, func(l Limit) bool { return l.Name == rule[i].Name }) {
+			break
+		}
+		return i
+	}
+	return -1
+}
+
+// onlyUnder returns the index of the rule's limit that an unlike limit replaces: both must be unnamed, and the only ones
+// on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep counters of their own,
+// because slots are not consumed.
+func onlyUnder(rule, limits []Limit, at int) int {
+	only := -1
+	for i := range rule {
+		if !counts(&rule[i]) ||
+			slices.ContainsFunc(limits, func(l Limit) bool { return !named(&l) && alike(&l, &rule[i]) }) {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = i
+	}
+	for j := range limits {
+		unlike := counts(&limits[j]) && !slices.ContainsFunc(rule, func(l Limit) bool { return alike(&l, &limits[j]) })
+		if unlike != (j == at) {
+			return -1
+		}
+	}
+	return only
+}
+
+// counts reports whether a limit is unnamed and counts consumption.
+func counts(l *Limit) bool { return !named(l) && l.Algorithm != headgate.Concurrency }
+
+// alike reports whether one limit can replace the other.
+func alike(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
+
+// named reports whether a limit has an explicit name. Names from nameLimits begin with a digit.
+func named(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
+
+// penaltyMark begins the names of a penalty's limits, so that they have counters of their own. No other name contains
+// it.
+const penaltyMark = "~"
+
+// numberLimits names the unnamed limits of a rule by their position.
+func numberLimits(limits []Limit) []Limit {
+	named := slices.Clone(limits)
+	for i := range named {
+		if named[i].Name == "" {
+			named[i].Name = strconv.Itoa(i + 1)
+		}
+	}
+	return named
+}
+
+// nameLimits names unnamed limits by their period and algorithm: "1h", "60s-sliding-window".
+func nameLimits(limits []Limit) []Limit {
+	named := slices.Clone(limits)
+	for i := range named {
+		if named[i].Name != "" {
+			continue
+		}
+		name := "0-concurrent"
+		if l := named[i].Limit; l.Algorithm != headgate.Concurrency {
+			name = FormatDuration(l.Period)
+			if l.Algorithm != headgate.TokenBucket {
+				name += "-" + l.Algorithm.String()
+			}
+		}
+		named[i].Name = name
+		for n := 2; slices.ContainsFunc(named[:i], func(l Limit) bool { return l.Name == named[i].Name }); n++ {
+			named[i].Name = name + "-" + strconv.Itoa(n)
+		}
+	}
+	return named
+}

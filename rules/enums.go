@@ -1,0 +1,248 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Owner says whether the keys of a rule are a client's own or shared by several clients. A client's own limits are
+// checked first, and shared ones only if those allow: a client over its own limit consumes nothing that others need.
+type Owner uint8
+
+// The owners.
+const (
+	// OwnerByKey means a client's own if the key has one of ip, user, api_key, bearer, jwt.<claim> and cookie.<name>,
+	// which identify clients, and shared otherwise.
+	OwnerByKey Owner = iota
+	// OwnerClient means a client's own.
+	OwnerClient
+	// OwnerShared means shared by several clients, such as those of a tenant.
+	OwnerShared
+)
+
+// Fallback says what happens when a request lacks an attribute of a rule's key. An empty value counts as missing, so
+// that unrelated clients never share a counter by accident.
+type Fallback uint8
+
+// The fallbacks.
+const (
+	FallbackIP   Fallback = iota // count by the address; skip if there is none
+	FallbackSkip                 // the rule does not apply
+	FallbackDeny                 // deny
+)
+
+// Consistency says how nodes share their counters.
+type Consistency uint8
+
+// The modes. See docs/fleet.md for their guarantees.
+const (
+	ByStore Consistency = iota // exact with Redis, local with memory
+	Exact
+	Lease
+	Async
+	Gossip
+	Local
+)
+
+// Scope says which nodes share a limit.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeRegion Scope = iota // the nodes that share a store: each region has the whole limit
+	ScopeGlobal              // all regions share the limit
+)
+
+// Action is what happens to a request over its limit.
+type Action uint8
+
+// The actions.
+const (
+	Reject Action = iota // respond that it is over the limit
+	Delay                // hold it until it is admitted
+	Drop                 // close the connection without a response
+	Shadow               // admit it, and only count that it was over the limit
+)
+
+// OnLimit is an Action and, for Delay, the longest delay: "reject", "delay 2s", "drop", "shadow".
+type OnLimit struct {
+	Action  Action
+	MaxWait time.Duration
+}
+
+// MaxDelay is the longest delay of OnLimit.
+const MaxDelay = 5 * time.Minute
+
+// Unregistered says what happens to clients that are not registered.
+type Unregistered uint8
+
+// The values of Unregistered.
+const (
+	UnregisteredDefault Unregistered = iota // the rule's limits
+	UnregisteredDeny                        // deny
+)
+
+var (
+	ownerNames        = []string{"by key", "client", "shared"}
+	fallbackNames     = []string{"ip", "skip", "deny"}
+	consistencyNames  = []string{"by store", "exact", "lease", "async", "gossip", "local"}
+	scopeNames        = []string{"region", "global"}
+	partitionNames    = []string{headgate.PartitionFull.String(), headgate.PartitionShare.String()}
+	actionNames       = []string{"reject", "delay", "drop", "shadow"}
+	unregisteredNames = []string{"default", "deny"}
+	strictnessNames   = []string{"default", "exact", "ignore"}
+)
+
+func (o Owner) String() string        { return enumName(ownerNames, uint8(o)) }
+func (f Fallback) String() string     { return enumName(fallbackNames, uint8(f)) }
+func (c Consistency) String() string  { return enumName(consistencyNames, uint8(c)) }
+func (s Scope) String() string        { return enumName(scopeNames, uint8(s)) }
+func (a Action) String() string       { return enumName(actionNames, uint8(a)) }
+func (u Unregistered) String() string { return enumName(unregisteredNames, uint8(u)) }
+func (s Strictness) String() string   { return enumName(strictnessNames, uint8(s)) }
+
+// String returns the text that ParseOnLimit parses.
+func (o OnLimit) String() string {
+	if o.Action == Delay {
+		return o.Action.String() + " " + FormatDuration(o.MaxWait)
+	}
+	return o.Action.String()
+}
+
+// String returns the text that ParseDenials parses.
+func (d Denials) String() string {
+	return strconv.FormatInt(d.Count, 10) + " denials in " + FormatDuration(d.Within)
+}
+
+// ParseOwner parses "client" or "shared".
+func ParseOwner(text string) (Owner, error) {
+	n, err := parseEnum("owner", ownerNames[1:], text)
+	return Owner(n + 1), err
+}
+
+// ParseFallback parses "ip", "skip" or "deny".
+func ParseFallback(text string) (Fallback, error) {
+	n, err := parseEnum("fallback", fallbackNames, text)
+	return Fallback(n), err
+}
+
+// ParseConsistency parses "exact", "lease", "async", "gossip" or "local".
+func ParseConsistency(text string) (Consistency, error) {
+	n, err := parseEnum("consistency", consistencyNames[1:], text)
+	return Consistency(n + 1), err
+}
+
+// ParseScope parses "region" or "global".
+func ParseScope(text string) (Scope, error) {
+	n, err := parseEnum("scope", scopeNames, text)
+	return Scope(n), err
+}
+
+// ParsePartition parses "full" or "share".
+func ParsePartition(text string) (headgate.Partition, error) {
+	n, err := parseEnum("partition", partitionNames, text)
+	return headgate.Partition(n), err
+}
+
+// ParseUnregistered parses "default" or "deny".
+func ParseUnregistered(text string) (Unregistered, error) {
+	n, err := parseEnum("unregistered", unregisteredNames, text)
+	return Unregistered(n), err
+}
+
+// ParseStrictness parses "exact" or "ignore".
+func ParseStrictness(text string) (Strictness, error) {
+	n, err := parseEnum("case", strictnessNames[1:], text)
+	return Strictness(n + 1), err
+}
+
+// ParsePolicy parses "open", "closed" or "local".
+func ParsePolicy(text string) (headgate.Policy, error) {
+	n, err := parseEnum("on_failure", []string{
+		headgate.Open.String(), headgate.Closed.String(), headgate.Local.String(),
+	}, text)
+	return headgate.Policy(n), err
+}
+
+// ParseOnLimit parses "reject", "delay 2s", "drop" or "shadow".
+func ParseOnLimit(text string) (OnLimit, error) {
+	const want = `reject, drop, shadow, or delay and the longest delay, as in "delay 2s"`
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return OnLimit{}, newParseError("on_limit", text, want)
+	}
+	n, err := parseEnum("on_limit", actionNames, words[0])
+	o := OnLimit{Action: Action(n)}
+	wantWords := 1
+	if o.Action == Delay {
+		wantWords = 2
+	}
+	if err != nil || len(words) != wantWords {
+		return OnLimit{}, newParseError("on_limit", text, want)
+	}
+	if o.Action == Delay {
+		o.MaxWait, err = ParseDuration(words[1])
+	}
+	return o, err
+}
+
+// ParseDenials parses a number of denials in a time: "100 denials in 1m".
+func ParseDenials(text string) (Denials, error) {
+	words := strings.Fields(text)
+	if len(words) != 4 || words[1] != "denials" && words[1] != "denial" || words[2] != "in" {
+		return Denials{}, newParseError("after", text, `denials in a time, as in "100 denials in 1m"`)
+	}
+	n, err := strconv.ParseUint(words[0], 10, 63)
+	if err != nil {
+		return Denials{}, newParseError("after", text, `a whole number of denials, as in "100 denials in 1m"`)
+	}
+	within, err := ParseDuration(words[3])
+	return Denials{Count: int64(n), Within: within}, err
+}
+
+// ParseDuration parses a time as written in limits: "30s", "1h30m", "7d".
+func ParseDuration(text string) (time.Duration, error) {
+	const want = "a time such as 500ms, 30s, 1h30m, 7d, of at most 366 days"
+	if strings.ContainsAny(text, " \t\r\n") || strings.Trim(text, "0123456789") == text {
+		return 0, newParseError("time", text, want)
+	}
+	limit, err := headgate.ParseLimit("1/" + text)
+	if err != nil {
+		return 0, newParseError("time", text, want)
+	}
+	return limit.Period, nil
+}
+
+// FormatDuration formats a time of whole microseconds as ParseDuration parses it.
+func FormatDuration(d time.Duration) string {
+	text := strings.TrimPrefix(headgate.Per(1, d).String(), "1/")
+	if text != "" && (text[0] < '0' || text[0] > '9') {
+		text = "1" + text
+	}
+	return text
+}
+
+func enumName(words []string, n uint8) string {
+	if int(n) < len(words) {
+		return words[n]
+	}
+	return "unknown " + strconv.Itoa(int(n))
+}
+
+func parseEnum(field string, words []string, text string) (int, error) {
+	for i, w := range words {
+		if w == text {
+			return i, nil
+		}
+	}
+	return 0, newParseError(field, text, oneOf(words))
+}
+
+// oneOf lists words: "a, b or c".
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

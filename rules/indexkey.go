@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// An indexKey is a key that an index finds conditions by.
+type indexKey struct {
+	kind keyKind
+	slot int          // of byValue, byPrefix and byNormalizedPath
+	host string       // of byHostPath: a host, a domain with a leading dot, or empty for any
+	text string       // a value or a pattern
+	net  netip.Prefix // of byNet
+}
+
+type keyKind uint8
+
+const (
+	byHostPath          keyKind = iota // a host and a path pattern, which may be anySegments
+	byLastSegment                      // the last segment of the path
+	byRootedLastSegment                // the last segment of a path that begins with a slash, as all do
+	byNet
+	byValue
+	byPrefix
+	byNormalizedPath // a pattern of a normalized path
+)
+
+// A keySet holds keys, at least one of which matches every request that some tests hold for.
+type keySet struct {
+	keys []indexKey
+	// implied are the tests that hold if one of the keys matches.
+	implied []*Test
+}
+
+// testKeys returns the keys of a test, and whether each of them proves the test. It returns none if one of the values
+// does not distinguish requests.
+func testKeys(slot int, t *Test) (keys []indexKey, proven bool) {
+	keys, proven = make([]indexKey, 0, len(t.Values)), true
+	for _, value := range t.Values {
+		p, _ := readPattern(t.Attribute.Kind, value)
+		k := indexKey{slot: slot, text: p.text, net: p.net}
+		proves := true
+		switch {
+		case p.text == anyText:
+			return nil, false
+		case p.net.IsValid():
+			k.kind, k.slot = byNet, 0
+		case t.Attribute.Kind == headgate.AttrPath && t.Attribute.Name == "":
+			k, proves = pathKey(p.text)
+		case t.Attribute.Kind == headgate.AttrHost:
+			k = indexKey{kind: byHostPath, host: domainOf(p.text), text: anySegments}
+			proves = p.exact() || p.text == anyText+k.host
+		case p.exact():
+			k.kind = byValue
+		case t.Attribute.Kind == headgate.AttrPath:
+			r := pathRoute(p.text)
+			k.kind, proves = byNormalizedPath, r.end != endPrefix
+		default:
+			k.kind, proves = byPrefix, false
+		}
+		if !k.selective() {
+			return nil, false
+		}
+		keys, proven = append(keys, k), proven && proves
+	}
+	return keys, proven
+}
+
+// pathKey returns the key of a path pattern, and whether the key proves it. The key is the beginning of the pattern, or
+// its last segment if it begins with stars.
+func pathKey(pattern string) (k indexKey, proves bool) {
+	r := pathRoute(pattern)
+	if tail := pattern[strings.LastIndexByte(pattern, '/')+1:]; !r.selective() && tail != "" && !hasStars(tail) {
+		if pattern == "/"+anySegments+"/"+tail {
+			return indexKey{kind: byRootedLastSegment, text: tail}, true
+		}
+		return indexKey{kind: byLastSegment, text: tail}, pattern == anySegments+"/"+tail
+	}
+	return indexKey{kind: byHostPath, text: pattern}, r.end != endPrefix
+}
+
+// domainOf returns the host, or the domain with a leading dot that contains all hosts of a pattern; empty if there is
+// none.
+func domainOf(pattern string) string {
+	i := strings.LastIndexByte(pattern, star)
+	if i < 0 {
+		return pattern
+	}
+	domain := pattern[i+1:]
+	for strings.Count(domain, ".") > maxDomainDots {
+		domain = domain[1:]
+	}
+	if dot := strings.IndexByte(domain, '.'); dot >= 0 {
+		return domain[dot:]
+	}
+	return ""
+}
+
+// maxDomainDots limits the dots of an indexed domain.
+const maxDomainDots = 63
+
+// selective reports whether the key distinguishes requests.
+func (k *indexKey) selective() bool {
+	switch k.kind {
+	case byHostPath:
+		r := pathRoute(k.text)
+		return k.host != "" || r.selective()
+	case byNet:
+		return k.net.Bits() > 0
+	case byNormalizedPath:
+		r := pathRoute(k.text)
+		return r.selective()
+	case byPrefix:
+		r := prefixRoute(k.text)
+		return r.texts[0] != ""
+	default:
+		return true
+	}
+}

@@ -1,0 +1,94 @@
+package rules
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// cachedSlots is how many attributes a probe caches. A Set numbers those used by most rules first.
+const cachedSlots = 8
+
+// A probe reads the attributes of a subject and caches them.
+type probe struct {
+	subject    Subject
+	set        *Set
+	cached     uint32       // bit set of slots that are cached
+	present    uint32       // bit set of cached slots that have a value
+	net        netip.Prefix // the client's address, if netKnown
+	netKnown   bool
+	source     propertySource // the client whose properties are read
+	hasClients bool           // there are registered clients
+	client     clientRecord   // the client found by the attribute in clientSlot
+	clientSlot int            // noNode before the first lookup
+	// clientExact reports whether client was found by its whole hash.
+	clientExact  bool
+	epoch        *epoch // at the beginning of the match
+	completeKeys uint64 // bit set of keys, by keyBit, whose attributes are all present
+	values       [cachedSlots]string
+}
+
+// start initializes a zero probe in place, because copying it would take longer than a match of few rules.
+func (p *probe) start(s *Set, subject Subject) {
+	p.epoch = s.epoch.Load() // first of all: while it hides changes, clientCount may be 0 already
+	p.subject, p.set, p.hasClients, p.clientSlot = subject, s, p.epoch != nil || s.clientCount() > 0, noNode
+}
+
+// get returns the value of the attribute in a slot.
+func (p *probe) get(slot int) (string, bool) {
+	if p.cached>>slot&1 != 0 {
+		return p.values[slot%cachedSlots], p.present>>slot&1 != 0
+	}
+	a := &p.set.slots[slot]
+	var value string
+	var ok bool
+	switch a.Kind {
+	case headgate.AttrClient:
+		return p.property(slot, a.Name)
+	case headgate.AttrMethod:
+		value, ok = getNormalized(p.subject, *a)
+	case headgate.AttrPath, headgate.AttrSegment:
+		if strings.IndexByte(a.Name, normMark[0]) >= 0 {
+			value, ok = getNormalized(p.subject, *a)
+			break
+		}
+		fallthrough
+	default:
+		value, ok = p.subject.Get(*a)
+	}
+	if slot < cachedSlots {
+		bit := uint32(1) << slot
+		p.cached |= bit
+		if ok {
+			p.present |= bit
+			p.values[slot] = value
+		}
+	}
+	return value, ok
+}
+
+// repeats reports whether the attribute in a slot was sent several times with different values.
+func (p *probe) repeats(slot int) bool {
+	s, ok := p.subject.(Repeater)
+	return ok && s.Repeats(p.set.slots[slot])
+}
+
+// address returns the client's address or network, invalid if there is none.
+func (p *probe) address() netip.Prefix {
+	if p.netKnown {
+		return p.net
+	}
+	p.netKnown = true
+	if s, ok := p.subject.(Addressed); ok {
+		if addr := s.Addr(); addr.IsValid() {
+			addr = addr.Unmap().WithZone("")
+			p.net = netip.PrefixFrom(addr, addr.BitLen())
+			return p.net
+		}
+	}
+	if text, ok := p.get(slotIP); ok {
+		p.net = parseNet(text)
+	}
+	return p.net
+}

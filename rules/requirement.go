@@ -1,0 +1,257 @@
+package rules
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A requirement is what a rule requires of every limit that is used under it.
+type requirement struct {
+	cost      int64
+	mode      Consistency
+	scope     Scope
+	split     int
+	chargedBy string        // the field that makes the rule charge units afterwards, empty if there is none
+	maxWait   time.Duration // the longest delay of a request, 0 if requests are not delayed
+	safe      safeKind
+}
+
+// safeKind is the kind of the limit of the local fallback.
+type safeKind uint8
+
+const (
+	safeNone     safeKind = iota // no limit
+	safeInTime                   // a limit on requests over time
+	safeInFlight                 // a limit on requests in flight
+)
+
+func requirementOf(r *Rule) requirement {
+	n := requirement{cost: r.Cost.least(), mode: r.Consistency, scope: r.Scope, split: r.Split}
+	switch {
+	case r.Cost.ResponseHeader != "":
+		n.chargedBy = "cost.response_header"
+	case r.CountRejected:
+		n.chargedBy = "count_rejected"
+	}
+	if r.OnLimit.Action == Delay {
+		n.maxWait = r.OnLimit.MaxWait
+	}
+	switch {
+	case r.Safe == nil:
+	case r.Safe.Algorithm == headgate.Concurrency:
+		n.safe = safeInFlight
+	default:
+		n.safe = safeInTime
+	}
+	return n
+}
+
+// validate reports problems with limits themselves and under the rule.
+func (n *requirement) validate(limits []Limit, at *location, p *problems) {
+	validateLimits(limits, at, p)
+	for i := range limits {
+		if limits[i].Validate() == nil {
+			if value, want := n.conflict(&limits[i]); want != "" {
+				p.add(at.element(i), value, want)
+			}
+		}
+	}
+}
+
+// conflict returns why a limit cannot be used; want is empty if it can.
+func (n *requirement) conflict(l *Limit) (value, want string) {
+	for _, check := range []func(*Limit) string{
+		n.modeConflict, n.costConflict, n.delayConflict, n.safeConflict, n.splitConflict,
+	} {
+		if want := check(l); want != "" {
+			return Quote(l.String()), want
+		}
+	}
+	return "", ""
+}
+
+func (n *requirement) modeConflict(l *Limit) string {
+	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
+		return "consistency " + modesOf(l.Algorithm) + " for " + l.Algorithm.String() +
+			", not " + n.mode.String() + ": " + why
+	}
+	if ok, why := Compatible(Async, l.Algorithm); !ok && n.scope == ScopeGlobal {
+		return "scope: region for " + l.Algorithm.String() + ": between regions counters are as under async, and " + why
+	}
+	return ""
+}
+
+func (n *requirement) costConflict(l *Limit) string {
+	switch {
+	case n.chargedBy != "" && l.Algorithm == headgate.Concurrency:
+		return "another algorithm, or no " + n.chargedBy + ": a slot of a concurrency limit cannot be charged afterwards"
+	case n.cost > l.Capacity():
+		return "room for " + strconv.FormatInt(n.cost, 10) +
+			" at once, the cost of a request; otherwise every request would be denied"
+	}
+	return ""
+}
+
+func (n *requirement) delayConflict(l *Limit) string {
+	switch {
+	case n.maxWait <= 0:
+		return ""
+	case !canDelay(l.Algorithm):
+		return "token-bucket, gcra or leaky-bucket, or on_limit: reject instead of delay: under " + l.Algorithm.String() +
+			" no place in the queue can be reserved"
+	case l.Algorithm != headgate.LeakyBucket && n.extended(l).Validate() != nil:
+		return "a lower rate or burst: together with the units restored during the delay it exceeds the largest count"
+	}
+	return ""
+}
+
+// extended returns a limit with room for the units that are restored during the longest delay. (A leaky-bucket is a
+// queue already.)
+func (n *requirement) extended(l *Limit) headgate.Limit {
+	extended := l.Limit
+	extended.Burst = headgate.MaxCount + 1
+	period := uint64(l.Period.Microseconds())
+	if high, low := bits.Mul64(uint64(l.Count), uint64(n.maxWait.Microseconds())); high < period {
+		if more, _ := bits.Div64(high, low, period); more <= headgate.MaxCount {
+			extended.Burst = l.Capacity() + int64(more)
+		}
+	}
+	return extended
+}
+
+func (n *requirement) safeConflict(l *Limit) string {
+	switch inFlight := l.Algorithm == headgate.Concurrency; {
+	case n.safe == safeInTime && inFlight:
+		return "a limit on requests over time, like safe, or no safe: " +
+			"safe replaces every limit, and does not count requests in flight"
+	case n.safe == safeInFlight && !inFlight:
+		return "a limit on requests in flight, like safe, or no safe: " +
+			"safe replaces every limit, and its slots would never be released"
+	}
+	return ""
+}
+
+func (n *requirement) splitConflict(l *Limit) string {
+	parts := int64(n.split)
+	switch {
+	case parts < 2:
+		return ""
+	case l.Algorithm == headgate.LeakyBucket:
+		return "another algorithm, or no split: each part would space requests on its own"
+	case l.Count < parts || l.Capacity()/parts < n.cost:
+		return "at least " + strconv.FormatInt(n.cost*parts, 10) + " units, so that each of the " + strconv.Itoa(n.split) +
+			" parts has room for the cost of a request, " + strconv.FormatInt(n.cost, 10)
+	}
+	share := l.Limit
+	if share.Count /= parts; share.Burst != 0 {
+		share.Burst = (share.Burst + parts - 1) / parts
+	}
+	if share.Validate() != nil {
+		return "a smaller burst, or no split: each of the " + strconv.Itoa(n.split) + " parts would take too long to refill"
+	}
+	return ""
+}
+
+// canDelay reports whether requests can be delayed under an algorithm. Under algorithms that restore units at a steady
+// rate, a place in the queue is a share of the next units, reserved by taking it ahead.
+func canDelay(a headgate.Algorithm) bool {
+	return a == headgate.TokenBucket || a == headgate.GCRA || a == headgate.LeakyBucket
+}
+
+// Check reports whether the limits of a client can be used under the rules of the set that they would be used under.
+// The error is an *Error. Compile has checked the clients that it was given.
+func (s *Set) Check(c Client) error {
+	var p problems
+	at := &location{name: "client"}
+	if c.validate(at, &p); len(p.list) == 0 {
+		s.requirements.check(c.withDefaults(), at, &p)
+	}
+	return p.err()
+}
+
+// requirements holds what the rules of a set require of clients' limits.
+type requirements struct {
+	byRule      map[string]*requirement
+	byAttribute map[headgate.Attribute][]ruleRequirement // without duplicates
+	all         map[requirement]*requirement             // most rules have equal requirements
+}
+
+func newRequirements(rules int) requirements {
+	return requirements{
+		byRule:      make(map[string]*requirement, rules),
+		byAttribute: map[headgate.Attribute][]ruleRequirement{},
+		all:         map[requirement]*requirement{},
+	}
+}
+
+type ruleRequirement struct {
+	*requirement
+
+	rule string // one of the rules that have it
+}
+
+// add adds the requirement of a rule.
+func (n *requirements) add(r *Rule) {
+	if r.Unlimited || r.Block || len(r.Key) == 0 {
+		return
+	}
+	required := requirementOf(r)
+	shared := n.all[required]
+	if shared == nil {
+		shared = new(requirement)
+		*shared = required
+		n.all[required] = shared
+	}
+	n.byRule[r.ID] = shared
+	attributes := r.Key
+	if r.Fallback == FallbackIP {
+		attributes = append(slices.Clone(r.Key), headgate.Attribute{Kind: headgate.AttrIP})
+	}
+	for _, a := range attributes {
+		list := n.byAttribute[a]
+		if !slices.ContainsFunc(list, func(o ruleRequirement) bool { return o.requirement == shared }) {
+			n.byAttribute[a] = append(list, ruleRequirement{shared, r.ID})
+		}
+	}
+}
+
+// check reports the limits of a client that cannot be used under the rules.
+func (n *requirements) check(c *Client, at *location, p *problems) {
+	for i := range c.Limits {
+		if value, want := n.conflict(c, &c.Limits[i]); want != "" {
+			p.add(at.field("limits").element(i), value, want)
+		}
+	}
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		here := at.field("rules").element(i)
+		required, ok := n.byRule[r.ID]
+		if !ok {
+			p.add(here.field("id"), Quote(r.ID), "an existing rule that counts clients")
+			continue
+		}
+		for j := range r.Limits {
+			if value, want := required.conflict(&r.Limits[j]); want != "" {
+				p.add(here.field("limits").element(j), value, want)
+			}
+		}
+	}
+}
+
+// conflict returns why a limit of a client cannot be used under one of the rules that it would be used under; want is
+// empty if it can be used.
+func (n *requirements) conflict(c *Client, l *Limit) (value, want string) {
+	for _, t := range c.Attributes {
+		for i := range n.byAttribute[t.Attribute] {
+			required := &n.byAttribute[t.Attribute][i]
+			if value, want := required.conflict(l); want != "" {
+				return value, want + " (under rule " + required.rule + ")"
+			}
+		}
+	}
+	return "", ""
+}
