@@ -1,24 +1,19 @@
--- Asks Headgate about a request, and leaves its response in variables: txn.headgate_status, unset if Headgate is unreachable.
+-- Asks Headgate about a request, and leaves its response in variables: txn.headgate_status, unset if there is no response.
 
-local server = "http://127.0.0.1:8081"
 local token = nil -- that of --api-token-file
-local timeout = 10 -- seconds; longer than the longest delay
-local patience = 1 -- seconds without any response after which it is checked, in the background, if Headgate responds at all
+-- HAProxy's HTTP client repeats a call up to three times if it has no response in time. So it asks the proxy headgate of
+-- haproxy.cfg, which always responds: it gives up on Headgate when that does not respond to checks.
+local address = "abns@headgate"
 -- HAProxy's HTTP client crashes when it is given more header lines than tune.max_http_hdr (101), its own included.
 local most_lines = 90
-
-local unreachable = false -- then requests pass without asking
-local checking = false -- a task finds out if Headgate responds
-local asked = nil -- when a request began to wait, if there was no response to any since
 
 local function first(headers, name)
 	local values = headers and headers[name]
 	return values and values[0]
 end
 
--- HAProxy's own response when it cannot connect is an error of a server, and no problem in JSON. A response of Headgate's server to
--- a request that it cannot even parse is an error of the client. That must not count as unreachable, or one client could switch
--- limits off for all.
+-- HAProxy's own response when Headgate is unreachable is an error of a server, and no problem in JSON. A response of Headgate to
+-- a request that it cannot parse is an error of the client. That must not count as unreachable, or clients could bypass limits.
 local function is_from_headgate(response)
 	return response.status == 200 or first(response.headers, "content-type") == "application/problem+json"
 end
@@ -27,34 +22,11 @@ local function failed(response)
 	return not response or not response.status or response.status == 0 or response.status >= 500 and not is_from_headgate(response)
 end
 
-local function call(method, path, headers, seconds)
+local function ask(headers)
 	local done, response = pcall(function()
-		local client = core.httpclient()
-		return client[method](client, { url = server .. path, headers = headers, timeout = seconds * 1000 })
+		return core.httpclient():get({ url = "http://headgate/v1/forward-auth", dst = address, headers = headers, timeout = 3600000 })
 	end)
 	return done and response or nil
-end
-
--- HAProxy's client tries four times, so a request waits for up to four timeouts while Headgate hangs. This task finds out sooner,
--- and later finds out that Headgate is back, without a request that waits for it.
-local function check()
-	if checking then
-		return
-	end
-	checking = true
-	core.register_task(function()
-		while failed(call("head", "/openapi.json", {}, patience)) do
-			if not unreachable then
-				core.Warning("Headgate is unreachable; requests pass without asking it until it responds")
-			end
-			unreachable = true
-			core.sleep(patience)
-		end
-		if unreachable then
-			core.Warning("Headgate responds again")
-		end
-		unreachable, checking, asked = false, false, nil
-	end)
 end
 
 local function refuse(txn)
@@ -86,13 +58,6 @@ local function headers_of(came)
 end
 
 core.register_action("headgate", { "http-req" }, function(txn)
-	local now = core.now().sec
-	if asked and now - asked > patience then
-		check()
-	end
-	if unreachable then
-		return
-	end
 	local came = txn.http:req_get_headers()
 	local headers, lines = headers_of(came)
 	if lines > most_lines then
@@ -108,13 +73,10 @@ core.register_action("headgate", { "http-req" }, function(txn)
 		headers["x-headgate-token"] = { token }
 	end
 
-	asked = asked or now
-	local response = call("get", "/v1/forward-auth", headers, timeout)
+	local response = ask(headers)
 	if failed(response) then
-		check() -- and this request passes; others only if no response comes at all
-		return
+		return -- the request passes
 	end
-	asked = nil
 	if not is_from_headgate(response) then
 		refuse(txn)
 		return
