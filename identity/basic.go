@@ -20,8 +20,8 @@ func isBasic(text string) bool {
 	return ok
 }
 
-// basicUser returns the user of Authorization: Basic. The password is not looked at.
-func (a *Attributes) basicUser() string {
+// basicUser returns the user of Authorization: Basic, with a text behind it. The password is not looked at.
+func (a *Attributes) basicUser(from, address string) string {
 	auth := a.findAuthorization()
 	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxHashed {
 		return ""
@@ -31,7 +31,10 @@ func (a *Attributes) basicUser() string {
 		return ""
 	}
 	user, _ := userOf(plain)
-	return a.id.bound(string(user))
+	if len(user) == 0 {
+		return ""
+	}
+	return a.id.bound(string(user) + from + address)
 }
 
 // decodeBasic decodes base64 with or without padding, and appends it to the buffer. The other alphabet (- and _) is refused:

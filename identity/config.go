@@ -48,7 +48,8 @@ type Config struct {
 	APIKeyHeader, APIKeyQuery string
 	// UserFrom says where to look for the attribute user, in this order. The name in UserFromBasic is one that anybody can
 	// send with a wrong password, and so use up the limits of its user: name it only where passwords have been checked before
-	// requests come here. Default UserFromToken, UserFromHeader.
+	// requests come here. With UserFromBasicAndIP each address that sends the name is a user of its own. Default UserFromToken,
+	// UserFromHeader, UserFromBasicAndIP.
 	UserFrom []UserSource
 	// UserHeader is the header in which a trusted proxy names the user. The proxy must set or remove it in every request.
 	// Default DefaultUserHeader.
@@ -180,8 +181,8 @@ func (c *Config) trusts() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 
 
 func (c *Config) checkUser() error {
 	for i, s := range c.UserFrom {
-		if s < UserFromBasic || s > UserFromHeader {
-			return fmt.Errorf("identity: UserFrom %d: want UserFromBasic, UserFromToken or UserFromHeader", s)
+		if s < UserFromBasic || s > UserFromBasicAndIP {
+			return fmt.Errorf("identity: UserFrom %d: want UserFromBasic, UserFromToken, UserFromHeader or UserFromBasicAndIP", s)
 		}
 		for _, earlier := range c.UserFrom[:i] {
 			if s == earlier {

@@ -43,8 +43,9 @@
 //
 // # user, api_key, bearer and jwt.<claim>: the credentials
 //
-//	user         the sub of a verified token; else X-User-ID, from trusted proxies only. Config.UserFrom changes this, and
-//	             can add the user of Authorization: Basic, whose password is never looked at.
+//	user         the sub of a verified token; else X-User-ID, from trusted proxies only; else the user of Authorization:
+//	             Basic and the client's address, "alice from 192.0.2.1", since the password is never looked at.
+//	             Config.UserFrom changes this.
 //	api_key      X-API-Key, or what Config names. Several that differ are malformed.
 //	bearer       a keyed hash of the token in Authorization: Bearer, 144 bits as 24 characters, valid or not. The token
 //	             itself is nowhere.

@@ -44,7 +44,7 @@ func New(config Config) (*Identifier, error) {
 		id.apiKey = nameOf(config.APIKeyHeader)
 	}
 	if len(id.userFrom) == 0 {
-		id.userFrom = []UserSource{UserFromToken, UserFromHeader}
+		id.userFrom = []UserSource{UserFromToken, UserFromHeader, UserFromBasicAndIP}
 	}
 	secret := append([]byte(nil), config.Secret...)
 	if len(secret) == 0 {

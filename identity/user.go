@@ -7,12 +7,13 @@ type UserSource uint8
 
 // The sources of the attribute user.
 const (
-	UserFromBasic  UserSource = 1 + iota // the user of Authorization: Basic, who need not be the one who sends it
-	UserFromToken                        // the claim sub of a token that was verified
-	UserFromHeader                       // the header Config.UserHeader, from a trusted proxy
+	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, who need not be the one who sends it
+	UserFromToken                            // the claim sub of a token that was verified
+	UserFromHeader                           // the header Config.UserHeader, from a trusted proxy
+	UserFromBasicAndIP                       // the user of Authorization: Basic with the client's address: "alice from 192.0.2.1"
 )
 
-var userSources = [...]string{UserFromBasic: "basic", UserFromToken: "token", UserFromHeader: "header"}
+var userSources = [...]string{UserFromBasic: "basic", UserFromToken: "token", UserFromHeader: "header", UserFromBasicAndIP: "basic_and_ip"}
 
 func (s UserSource) String() string {
 	if s >= UserFromBasic && int(s) < len(userSources) {
@@ -29,7 +30,11 @@ func (a *Attributes) findUser() string {
 	for _, source := range a.id.userFrom {
 		switch source {
 		case UserFromBasic:
-			a.user = a.basicUser()
+			a.user = a.basicUser("", "")
+		case UserFromBasicAndIP:
+			if a.findClient(); a.ip != "" {
+				a.user = a.basicUser(" from ", a.ip)
+			}
 		case UserFromToken:
 			if claims, err := a.token(); err == nil && claims != nil && claims.Verified() {
 				a.user = a.claim("sub")

@@ -120,7 +120,7 @@ type Identity struct {
 	IPv6Prefix       int            `field:"ipv6_prefix" default:"64" doc:"How many bits of an IPv6 address tell clients apart."`
 	APIKeyHeader     string         `field:"api_key_header" default:"X-API-Key" doc:"The header of the attribute api_key."`
 	APIKeyQuery      string         `field:"api_key_query" doc:"The parameter of the query that may hold the api_key as well."`
-	UserFrom         []UserSource   `field:"user_from" default:"[token, header]" doc:"Where to look for the attribute user, in this order: token (the sub of a verified token), header (user_header, from trusted proxies only), basic (the user of Authorization: Basic, with a right or a wrong password)."`
+	UserFrom         []UserSource   `field:"user_from" default:"[token, header, basic_and_ip]" doc:"Where to look for the attribute user, in this order: token (the sub of a verified token), header (user_header, from trusted proxies only), basic_and_ip (the user of Authorization: Basic, and the address of the client: alice from 192.0.2.1), basic (that user alone, with a right or a wrong password)."`
 	UserHeader       string         `field:"user_header" default:"X-User-ID" doc:"The header in which a trusted proxy names the user. It is removed from the requests of others."`
 	JWT              *JWT           `field:"jwt" doc:"Which bearer tokens are believed, for jwt.<claim> and user. One of jwks_url, jwks_file, secret_file and unverified is given."`
 	Paths            Paths          `field:"paths" doc:"How paths are read, where services differ."`

@@ -188,11 +188,12 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 var errNotOne = errors.New("not one network")
 
-// A UserSource is where a user's name may be: basic, token or header.
+// A UserSource is where a user's name may be: basic, token, header or basic_and_ip.
 type UserSource identity.UserSource
 
 var userSources = []UserSource{
 	UserSource(identity.UserFromBasic), UserSource(identity.UserFromToken), UserSource(identity.UserFromHeader),
+	UserSource(identity.UserFromBasicAndIP),
 }
 
 func (s UserSource) String() string { return identity.UserSource(s).String() }
