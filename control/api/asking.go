@@ -104,6 +104,7 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Headgate")
 	r.Header.Set(SignatureHeader, Sign([]byte(n.AskKey), body, now))
+	r.Header["Idempotency-Key"] = nil // not sent; says that the call may be repeated if the node has closed an idle connection
 	got, err := a.client.Do(r)
 	var late interface{ Timeout() bool }
 	switch {
