@@ -96,7 +96,7 @@ func typeOf(t reflect.Type) members {
 	case reflect.TypeFor[netip.Prefix]():
 		return members{{"type", "string"}}
 	case reflect.TypeFor[UserSource]():
-		return members{{"enum", []string{"basic", "token", "header"}}}
+		return members{{"enum", []string{"basic", "token", "header", "basic_and_ip"}}}
 	case reflect.TypeFor[EncodedSlash]():
 		return members{{"enum", []string{"refuse", "keep", "decode"}}}
 	case reflect.TypeFor[Parameters]():
