@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// The attributes of a client are a mapping of those that name it, and of its properties.
+// decodeClient decodes a client, whose attributes hold those that identify it and its properties.
 func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Client) {
 	d.Fields(n, path, into)
 	attributes := n.Field("attributes")
@@ -14,7 +14,7 @@ func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Cl
 	}
 	for i := range attributes.Fields {
 		f := &attributes.Fields[i]
-		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has said what is wrong with others
+		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has refused the others
 			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), into)
 		}
 	}
@@ -22,13 +22,14 @@ func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Cl
 
 func decodeProperty(d *source.Decoder, f *source.Field, path string, into *rules.Client) {
 	if f.Value.Kind != source.Scalar {
-		d.Refuse(f.Value, path, f.Value.Kind.String(), "one value: it is a property, which describes the client and does not name it")
+		d.Refuse(f.Value, path, f.Value.Kind.String(),
+			"one value: it is a property, which describes the client and does not identify it")
 		return
 	}
 	into.Properties = append(into.Properties, rules.Property{Name: f.Name, Value: f.Value.Text})
 }
 
-// decodeTests takes what names a client of its attributes.
+// decodeTests decodes the attributes that identify a client.
 func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.Test) {
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { user: acme, api_key: [k1, k2], plan: gold }")
@@ -46,13 +47,13 @@ func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.T
 	}
 }
 
-// encodeClient writes properties behind the attributes that name the client.
+// encodeClient encodes properties after the attributes that identify the client.
 func encodeClient(c *source.Codec, v rules.Client) *source.Node {
 	if len(v.Properties) == 0 {
 		return c.Struct(v)
 	}
 	named := v.Attributes
-	v.Attributes = []rules.Test{{}} // so that they stand where they belong
+	v.Attributes = []rules.Test{{}} // keeps the position of the field
 	n := c.Struct(v)
 	attributes := n.Field("attributes")
 	*attributes = *encodeTests(named)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-func TestPropertiesStandAmongTheAttributesOfAClient(t *testing.T) {
+func TestPropertiesAreListedAmongAttributes(t *testing.T) {
 	named := []rules.Test{{Attribute: headgate.Attribute{Kind: headgate.AttrAPIKey}, Values: []string{"k1", "k2"}}}
 	described := []rules.Property{{Name: "plan", Value: "gold"}, {Name: "seats", Value: "012"}, {Name: "beta", Value: "true"}, {Name: "share", Value: "1.50"}}
 	for text, want := range map[string]rules.Client{
@@ -32,7 +32,7 @@ func TestPropertiesStandAmongTheAttributesOfAClient(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPropertyIsSaidToBeNone(t *testing.T) {
+func TestInvalidPropertiesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`plan: [gold]`:         "attributes.plan: a list: want one value",
 		`plan: { name: gold }`: "attributes.plan: a mapping: want one value",
@@ -52,7 +52,7 @@ func TestWhatIsNoPropertyIsSaidToBeNone(t *testing.T) {
 	}
 }
 
-func TestRulesOfAFileGoByThePlan(t *testing.T) {
+func TestRulesUseTheClientsPlan(t *testing.T) {
 	doc, err := file.Parse("rules.yaml", []byte(`rules:
   - id: a
     key: [user]

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// newCodec returns a codec that knows the types of the model that are not written as their structs.
+// newCodec returns a codec for the types of the model that are not encoded as structs.
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
@@ -33,7 +33,8 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// parseKey reads an attribute of a key. What conditions can have besides is refused with the reason when the rule is validated.
+// parseKey parses an attribute of a key. Attributes that only conditions can have are refused, with the reason, when
+// the rule is validated.
 func parseKey(text string) (headgate.Attribute, error) {
 	if a, err := rules.ParseTested(text); err == nil {
 		return a, nil
@@ -41,7 +42,7 @@ func parseKey(text string) (headgate.Attribute, error) {
 	return headgate.ParseAttribute(text)
 }
 
-// A limit is a text, or a mapping of its name and the text.
+// A namedLimit is a limit as a mapping of its name and its text.
 type namedLimit struct {
 	Name  string          `field:"name"`
 	Limit *headgate.Limit `field:"limit"`
@@ -106,10 +107,11 @@ func encodeCost(c *source.Codec, v rules.Cost) *source.Node {
 	return c.Struct(v)
 }
 
-// A condition is a mapping of attributes and their values, and of any, all and not.
+// decodeCondition decodes a mapping of attributes and their values, and of any, all and not.
 func decodeCondition(d *source.Decoder, n *source.Node, path string, into *rules.Condition) {
 	if n.Kind != source.Map {
-		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { host: api.example.com, path: /search/** }; for alternatives use any: [{…}, {…}]")
+		d.Refuse(n, path, n.Kind.String(),
+			"a mapping, as in { host: api.example.com, path: /search/** }; for alternatives use any: [{…}, {…}]")
 		return
 	}
 	for i := range n.Fields {
@@ -154,7 +156,8 @@ func refuseName(d *source.Decoder, f *source.Field, path string, err error) {
 func decodeValues(d *source.Decoder, f *source.Field, path string, a headgate.Attribute, into *[]rules.Test) {
 	for _, t := range *into {
 		if t.Attribute == a { // header.X-Plan and header.x-plan are the same
-			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "a second "+a.String(), "each attribute once, with a list if it has several values")
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "a second "+a.String(),
+				"each attribute once, with a list if it has several values")
 			return
 		}
 	}

@@ -16,7 +16,7 @@ const document = "../../docs/rules.md"
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Every file that the documentation shows can be used as it is.
+// Every file in the documentation is valid.
 func TestDocumentationShowsFilesThatLoad(t *testing.T) {
 	text := string(read(t, document))
 	shown := 0
@@ -90,8 +90,8 @@ func TestDocumentationHasTheModesOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// The message that the documentation shows is the one that is printed.
-func TestDocumentationShowsTheMessagesThatAreSaid(t *testing.T) {
+// The message in the documentation is the one that is printed.
+func TestDocumentationShowsTheRealMessage(t *testing.T) {
 	_, err := file.Parse("rules.yaml", []byte(`rules:
   - id: search
     when: { path: /search/** }

@@ -74,7 +74,7 @@ func ExampleDocument_YAML() {
 	//     on_limit: drop
 }
 
-// Several files are one set. An id that two of them have is reported where it stands.
+// Several files form one set. A duplicate id is reported at its position.
 func ExampleCompile() {
 	parse := func(name, text string) *file.Document {
 		doc, err := file.Parse(name, []byte(text))

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A Document is what a rules file holds.
+// A Document is the content of a rules file.
 type Document struct {
 	// Rules are the rules in the order of the file.
 	Rules []rules.Rule `field:"rules"`
@@ -21,13 +21,13 @@ type Document struct {
 	file *source.File
 }
 
-// Fields returns the names of the fields that a struct of the model has in a file.
+// Fields returns the names in a file of the fields of a struct of the model.
 func Fields(t reflect.Type) []string { return source.Names(t) }
 
-// Parse reads a file. Its name tells whether it is JSON (.json) or YAML (.yaml, .yml), if it has such an ending. Rules and
-// clients have been validated on their own and together.
+// Parse parses a file. It is JSON or YAML by the extension of its name (.json, .yaml, .yml), or by its content. Parse
+// validates rules and clients, each alone and all together.
 //
-// The error is a *source.Error that lists everything that is wrong, and wraps rules.ErrInvalid or source.ErrSyntax.
+// The error is a *source.Error that lists all problems, and wraps rules.ErrInvalid or source.ErrSyntax.
 func Parse(name string, data []byte) (*Document, error) {
 	f, err := source.Read(name, data)
 	if err != nil {
@@ -36,7 +36,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	return FromSource(f)
 }
 
-// FromSource is Parse for a file that has been read.
+// FromSource is Parse for a file that is already parsed into nodes.
 func FromSource(f *source.File) (*Document, error) {
 	doc := &Document{file: f}
 	found := newCodec().Decode(f, doc)
@@ -54,7 +54,7 @@ func FromSource(f *source.File) (*Document, error) {
 	return doc, nil
 }
 
-// Load reads a file from disk.
+// Load reads and parses a file.
 func Load(path string) (*Document, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -63,11 +63,11 @@ func Load(path string) (*Document, error) {
 	return Parse(path, data)
 }
 
-// Compile makes the rules and clients of a document ready.
+// Compile compiles the rules and clients of a document.
 func (d *Document) Compile() (*rules.Set, error) { return rules.Compile(d.Rules, d.Clients...) }
 
-// Compile makes the rules and clients of several documents ready as one. The order of rules with the same priority is that
-// of the documents. The error says in which document a rule is that another has as well.
+// Compile compiles the rules and clients of several documents into one set. Rules with the same priority are in the
+// order of the documents. For a duplicate rule the error names both documents.
 func Compile(docs ...*Document) (*rules.Set, error) {
 	var all []rules.Rule
 	var clients []rules.Client
@@ -83,13 +83,13 @@ func Compile(docs ...*Document) (*rules.Set, error) {
 	for _, p := range invalid.Problems {
 		d, path := owner(docs, p.Path)
 		if d == nil {
-			return nil, err // it is about all of them together
+			return nil, err // a problem of all documents together
 		}
-		made := d.problem(path, p)
+		problem := d.problem(path, p)
 		if other, path := owner(docs, p.Other); other != nil {
-			made.Want = p.Want + "; " + other.mention(path, d) + " has this one"
+			problem.Want = p.Want + "; " + other.mention(path, d) + " has this one"
 		}
-		found[d] = append(found[d], made)
+		found[d] = append(found[d], problem)
 	}
 	var failed []error
 	for _, d := range docs {
@@ -100,7 +100,8 @@ func Compile(docs ...*Document) (*rules.Set, error) {
 	return nil, errors.Join(failed...)
 }
 
-// owner returns which of several documents a path of all of them leads into, and the path there; nil for none.
+// owner returns the document that a path in the combined list belongs to, and the path in that document; nil if there
+// is none.
 func owner(docs []*Document, path string) (*Document, string) {
 	beforeRules, beforeClients := 0, 0
 	for _, d := range docs {
@@ -116,7 +117,7 @@ func owner(docs []*Document, path string) (*Document, string) {
 	return nil, ""
 }
 
-// mention names a place in the document to a reader of another, or of the same.
+// mention describes a position in the document in a message about the document reader.
 func (d *Document) mention(path string, reader *Document) string {
 	line, _ := d.source().Locate(path)
 	if d == reader {
@@ -125,7 +126,7 @@ func (d *Document) mention(path string, reader *Document) string {
 	return d.source().Name + ":" + strconv.Itoa(line)
 }
 
-// shift returns a path within one of several documents: the elements of its list come after those before it.
+// shift returns a path in one document for a path in the combined list, in which before elements come first.
 func shift(path, list string, before, count int) (string, bool) {
 	rest, ok := strings.CutPrefix(path, list)
 	if !ok {
@@ -139,7 +140,7 @@ func shift(path, list string, before, count int) (string, bool) {
 	return list + strconv.Itoa(i-before) + "]" + rest, true
 }
 
-// locate finds the places of what validation found wrong, leaving out what follows from what reading found wrong.
+// locate adds positions to problems of validation, without those that follow from problems of decoding.
 func (d *Document) locate(invalid []rules.Problem, found []source.Problem) []source.Problem {
 	var located []source.Problem
 	for _, p := range invalid {
@@ -151,15 +152,15 @@ func (d *Document) locate(invalid []rules.Problem, found []source.Problem) []sou
 }
 
 func (d *Document) problem(path string, p rules.Problem) source.Problem {
-	made := source.Problem{Path: path, Value: p.Value, Want: p.Want}
-	made.Line, made.Column = d.source().Locate(path)
+	located := source.Problem{Path: path, Value: p.Value, Want: p.Want}
+	located.Line, located.Column = d.source().Locate(path)
 	if p.Other != "" {
-		made.Want += "; " + d.mention(p.Other, d) + " has this one"
+		located.Want += "; " + d.mention(p.Other, d) + " has this one"
 	}
-	return made
+	return located
 }
 
-// source returns the file that the document was read from, an empty one if there was none.
+// source returns the file that the document was parsed from, an empty one if there was none.
 func (d *Document) source() *source.File {
 	if d.file == nil {
 		return &source.File{Name: "rules"}
@@ -167,8 +168,8 @@ func (d *Document) source() *source.File {
 	return d.file
 }
 
-// YAML writes the document. Reading it gives the same rules and clients.
+// YAML formats the document. Parsing the result returns the same rules and clients.
 func (d *Document) YAML() []byte { return source.YAML(newCodec().Encode(*d)) }
 
-// JSON writes the document. Reading it gives the same rules and clients.
+// JSON formats the document. Parsing the result returns the same rules and clients.
 func (d *Document) JSON() []byte { return source.JSON(newCodec().Encode(*d)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // files returns the rules files of a directory below testdata.
 func files(t testing.TB, dir string) []string {
@@ -42,7 +42,7 @@ func read(t testing.TB, path string) []byte {
 	return data
 }
 
-// same compares what documents hold, not where they stood.
+// same compares the content of documents, not their positions.
 func same(a, b *file.Document) bool {
 	rulesSame := len(a.Rules)+len(b.Rules) == 0 || reflect.DeepEqual(a.Rules, b.Rules)
 	return rulesSame && (len(a.Clients)+len(b.Clients) == 0 || reflect.DeepEqual(a.Clients, b.Clients))
@@ -61,7 +61,7 @@ func TestGoodFilesLoadAndCompile(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenReadsBackAsTheSame(t *testing.T) {
+func TestFormattedDocumentsParse(t *testing.T) {
 	for _, path := range files(t, "good") {
 		doc, err := file.Load(path)
 		if err != nil {
@@ -78,8 +78,8 @@ func TestWhatIsWrittenReadsBackAsTheSame(t *testing.T) {
 	}
 }
 
-// What is wrong with a file, where and what would be right stands beside it. Run with -update to see what changes.
-func TestBadFilesAreRefusedWithTheseWords(t *testing.T) {
+// The golden file beside each bad file holds its problems. Run with -update to rewrite the golden files.
+func TestProblemsOfBadFiles(t *testing.T) {
 	for _, path := range files(t, "bad") {
 		_, err := file.Load(path)
 		if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// Whatever a file holds, it is read or refused with problems; what was read is written and read back as the same, and fits
-// the schema.
+// Any file is parsed or refused with problems; a parsed one can be formatted and parsed again, and is valid by the
+// schema.
 func fuzzFile(f *testing.F, name string) {
 	v := validator{root: readSchema(f)}
 	for _, dir := range []string{"good", "bad"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A schema is a part of a JSON Schema, read without knowing it.
+// A schema is a part of a JSON Schema as a generic value.
 type schema = map[string]any
 
 func readSchema(t testing.TB) schema {
@@ -63,7 +63,7 @@ func TestSchemaHasEveryFieldOfTheModelAndNoOther(t *testing.T) {
 	}
 }
 
-// at returns what stands at a path of a schema.
+// at returns the value at a path of a schema.
 func at(t *testing.T, from any, path ...string) any {
 	t.Helper()
 	for _, name := range path {
@@ -167,7 +167,7 @@ func TestSchemaHasEveryWordAndNoOther(t *testing.T) {
 	}
 }
 
-// words returns the words of a type from one value on, as far as they can be read.
+// words returns the texts of a type's values from one value on, as far as they can be parsed.
 func words[T interface {
 	~uint8
 	String() string
@@ -216,7 +216,7 @@ func TestSchemaHasTheBoundsOfTheModel(t *testing.T) {
 	}
 }
 
-// exempt are fields of the model that have no name in a file: they are what a short form is read into.
+// exempt are fields of the model without a name in a file: a short form is parsed into them.
 var exempt = []string{"rules.Cost.Units", "rules.Limit.Limit", "rules.Condition.Tests", "rules.Condition.Any", "rules.Condition.All", "rules.Condition.Not", "rules.Client.Properties"}
 
 func TestEveryFieldOfTheModelHasANameInAFile(t *testing.T) {
@@ -252,7 +252,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	}
 }
 
-// Files whose form is wrong do not fit. What is wrong in what they mean, only rules.Compile knows.
+// Files with invalid syntax do not match the schema. Only rules.Compile finds other problems.
 func TestBadFilesDoNotFitTheSchema(t *testing.T) {
 	v := validator{root: readSchema(t)}
 	for _, name := range []string{

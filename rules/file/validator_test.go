@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// plainOf returns a node as encoding/json would have it.
+// plainOf returns a node as encoding/json would decode it.
 func plainOf(n *source.Node) any {
 	switch n.Kind {
 	case source.List:
@@ -45,7 +45,7 @@ func plainOf(n *source.Node) any {
 	return n.Text
 }
 
-// A validator knows the words of JSON Schema that ours uses, and fails at any other.
+// A validator implements the keywords of JSON Schema that our schema uses, and fails at any other.
 type validator struct {
 	root     schema
 	patterns map[string]*regexp.Regexp

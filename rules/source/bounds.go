@@ -11,16 +11,17 @@ import (
 // ErrTooLarge is wrapped by errors of Bounds.Check.
 var ErrTooLarge = errors.New("too large")
 
-// Bounds limit the memory that reading a text from somebody else takes. They are checked before it is parsed: a parser takes
-// hundreds of bytes for each token.
+// Bounds limit the memory for parsing a text from an untrusted sender. They are checked before parsing, because a
+// parser takes hundreds of bytes for each token.
 type Bounds struct {
-	// JSONTokens is the most brackets, commas and colons of JSON, JSONItems the most values of one of its lists.
+	// JSONTokens limits the brackets, commas and colons of JSON, JSONItems the values of each list.
 	JSONTokens, JSONItems int
-	// YAMLBytes is the most bytes of YAML, YAMLTokens the most tokens, estimated from above.
+	// YAMLBytes limits the bytes of YAML, YAMLTokens an upper estimate of its tokens.
 	YAMLBytes, YAMLTokens int
 }
 
-// Check returns an error that wraps ErrTooLarge if a text exceeds the bounds. The name is as for Read. Check allocates nothing.
+// Check returns an error that wraps ErrTooLarge if a text exceeds the bounds. The name is as for Read. Check allocates
+// nothing.
 func (b Bounds) Check(name string, data []byte) error {
 	if isJSON(name, data) {
 		return b.checkJSON(data)
@@ -43,7 +44,7 @@ type boundError struct{ text string }
 func (e *boundError) Error() string { return e.text }
 func (e *boundError) Unwrap() error { return ErrTooLarge }
 
-// isJSON reports whether Read takes a text for JSON.
+// isJSON reports whether Read parses a text as JSON.
 func isJSON(name string, data []byte) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".json":
@@ -56,7 +57,7 @@ func isJSON(name string, data []byte) bool {
 }
 
 func (b Bounds) checkJSON(data []byte) error {
-	var items [MaxDepth + 2]int // of the lists and mappings that are open
+	var items [MaxDepth + 2]int // commas in the lists and mappings that are open
 	tokens, depth, quoted := 0, 0, false
 	for i := 0; i < len(data); i++ {
 		c := data[i]
@@ -75,7 +76,7 @@ func (b Bounds) checkJSON(data []byte) error {
 		case '[', '{':
 			tokens++
 			if depth++; depth > MaxDepth {
-				return nil // which is refused by the parser, before it takes memory for it
+				return nil // the parser refuses it before it takes memory for it
 			}
 			items[depth] = 0
 		case ']', '}':
@@ -95,8 +96,8 @@ func (b Bounds) checkJSON(data []byte) error {
 	return nil
 }
 
-// yamlTokens returns at least as many tokens as the lexer finds: each character that can be an indicator, the scalar behind
-// it, and a scalar for each line.
+// yamlTokens returns an upper bound on the tokens that the lexer finds: each character that can be an indicator, the
+// scalar after it, and a scalar for each line.
 func yamlTokens(data []byte) int {
 	indicators, lines := 0, 1
 	begins := true // the next character may begin a token
@@ -116,7 +117,7 @@ func yamlTokens(data []byte) int {
 		case '-', '?', '#', '&', '*', '!', '|', '>', '%', '@', '`', '.', '=', '<', '~':
 			if begins {
 				indicators++
-				continue // so may the next
+				continue // the next character may begin one as well
 			}
 		}
 		begins = false

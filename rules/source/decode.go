@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// A Decoder turns the nodes of one file into values, and gathers what is wrong.
+// A Decoder converts the nodes of one file to values, and collects problems.
 type Decoder struct {
 	codec    *Codec
 	problems []Problem // at most one more than are reported: then the rest is not decoded
 }
 
-// Decode turns a file into a value, into which v points, and returns everything that is wrong. What is wrong is left as it
-// was.
+// Decode decodes a file into the value that v points to, and returns all problems. Invalid parts are left unchanged.
 func (c *Codec) Decode(f *File, v any) []Problem {
 	d := &Decoder{codec: c}
 	root := f.Root
@@ -24,10 +23,10 @@ func (c *Codec) Decode(f *File, v any) []Problem {
 	return d.problems
 }
 
-// Decode turns a node into a value, into which v points.
+// Decode decodes a node into the value that v points to.
 func (d *Decoder) Decode(n *Node, path string, v any) { d.decode(n, path, reflect.ValueOf(v).Elem()) }
 
-// Refuse says that a node is wrong.
+// Refuse adds a problem with a node.
 func (d *Decoder) Refuse(n *Node, path, value, want string) {
 	d.problems = append(d.problems, Problem{Path: path, Value: value, Want: want, Line: n.Line, Column: n.Column})
 }
@@ -41,9 +40,9 @@ func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		made := reflect.New(v.Type().Elem())
-		d.decode(n, path, made.Elem())
-		v.Set(made)
+		pointer := reflect.New(v.Type().Elem())
+		d.decode(n, path, pointer.Elem())
+		v.Set(pointer)
 	case reflect.Struct:
 		d.Fields(n, path, v.Addr().Interface())
 	case reflect.Slice:
@@ -72,33 +71,33 @@ func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 	}
 }
 
-// slice takes a list, or one value for a list of it.
+// slice decodes a list, or a single value as a list of one.
 func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
 	if n.Kind == Null {
 		d.Refuse(n, path, n.Kind.String(), "a list")
 		return
 	}
 	if n.Kind != List {
-		made := reflect.MakeSlice(v.Type(), 1, 1)
-		d.decode(n, path+"[0]", made.Index(0))
-		v.Set(made)
+		slice := reflect.MakeSlice(v.Type(), 1, 1)
+		d.decode(n, path+"[0]", slice.Index(0))
+		v.Set(slice)
 		return
 	}
 	if len(n.Items) == 0 {
-		v.SetZero() // as if nothing had been said, and as it is written
+		v.SetZero() // as if the field were missing
 		return
 	}
-	made := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
+	slice := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
 	for i, item := range n.Items {
 		if d.full() {
 			break
 		}
-		d.decode(item, path+"["+strconv.Itoa(i)+"]", made.Index(i))
+		d.decode(item, path+"["+strconv.Itoa(i)+"]", slice.Index(i))
 	}
-	v.Set(made)
+	v.Set(slice)
 }
 
-// Fields takes a mapping into the struct that v points to, field by field, whatever is registered for its type.
+// Fields decodes a mapping into the struct that v points to, field by field, ignoring what is registered for its type.
 func (d *Decoder) Fields(n *Node, path string, v any) {
 	into := reflect.ValueOf(v).Elem()
 	if n.Kind != Map {
@@ -137,7 +136,7 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// fieldOf returns the field of a struct that has a name in files.
+// fieldOf returns the field of a struct by its name in files.
 func fieldOf(v reflect.Value, name string) (field reflect.Value, not bool) {
 	t := v.Type()
 	for i := range t.NumField() {
@@ -148,7 +147,7 @@ func fieldOf(v reflect.Value, name string) (field reflect.Value, not bool) {
 	return reflect.Value{}, false
 }
 
-// shown shows a node in a message.
+// shown returns a node for a message.
 func (n *Node) shown() string {
 	if n.Kind != Scalar {
 		return n.Kind.String()
@@ -161,7 +160,7 @@ func (n *Node) shown() string {
 	return strconv.Quote(text)
 }
 
-// suggest says which name was meant, or else which there are.
+// suggest returns the name that is closest to name, or all names if none is close.
 func suggest(name string, names []string) string {
 	best, distance := "", 3
 	for _, n := range names {
@@ -184,7 +183,7 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// edits returns how many letters to add, remove or change to make one word of another.
+// edits returns the edit distance of two words.
 func edits(a, b string) int {
 	const most = 32
 	if len(a) > most || len(b) > most {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Encode turns a value into a node.
+// Encode converts a value to a node.
 func (c *Codec) Encode(v any) *Node { return c.encode(reflect.ValueOf(v)) }
 
 func (c *Codec) encode(v reflect.Value) *Node {
@@ -34,7 +34,7 @@ func (c *Codec) encode(v reflect.Value) *Node {
 	}
 }
 
-// Struct turns a struct into a mapping, whatever is registered for its type.
+// Struct converts a struct to a mapping, ignoring what is registered for its type.
 func (c *Codec) Struct(v any) *Node {
 	n := &Node{Kind: Map}
 	from := reflect.ValueOf(v)

@@ -9,32 +9,33 @@ import (
 	"unicode/utf8"
 )
 
-// readJSON reads JSON. Whether it is any is for encoding/json to say; what is in it is taken out here, as a decoder of tokens would
-// make thirty times as much garbage as the text is long, and nodes that have ten thousand rules to read feel that.
+// readJSON parses JSON. It checks the syntax with encoding/json and extracts the values itself: json.Decoder.Token
+// allocates thirty times the size of the text, which matters for ten thousand rules.
 func readJSON(data []byte, a *arena) (*Node, *Problem) {
 	if !json.Valid(data) {
 		return nil, notJSON(data)
 	}
 	r := jsonReader{data: data, arena: a, line: 1}
-	if len(data) <= keptWhole {
+	if len(data) <= maxShared {
 		r.text = string(data)
 	}
 	return r.value(0)
 }
 
-// keptWhole is up to how many bytes a text is kept as a whole by any part of it that is kept: one text is less to keep than its parts.
-const keptWhole = 4 << 10
+// maxShared is the size in bytes up to which extracted texts are substrings of the whole text: one string takes less
+// memory than its parts.
+const maxShared = 4 << 10
 
-// notJSON says what is wrong with a text that is no JSON.
+// notJSON describes the syntax error in a text.
 func notJSON(data []byte) *Problem {
 	var whole json.RawMessage
 	err := json.Unmarshal(data, &whole)
 	p := &Problem{Value: "the file ends", Want: "valid JSON"}
 	at := len(data)
-	var wrong *json.SyntaxError
-	if errors.As(err, &wrong) && wrong.Error() != "unexpected end of JSON input" {
-		p.Value = wrong.Error()
-		at = max(0, int(wrong.Offset)-1)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) && syntax.Error() != "unexpected end of JSON input" {
+		p.Value = syntax.Error()
+		at = max(0, int(syntax.Offset)-1)
 		if strings.HasSuffix(p.Value, "after top-level value") {
 			p.Value, p.Want = "more after the end", "one value"
 		}
@@ -43,33 +44,33 @@ func notJSON(data []byte) *Problem {
 	return p
 }
 
-// A jsonReader takes apart what is known to be JSON.
+// A jsonReader extracts nodes from valid JSON.
 type jsonReader struct {
 	data         []byte
-	text         string // the same, if parts of it may keep it
+	text         string // the same, if nodes may refer to parts of it
 	arena        *arena
-	next         int // what is to be read
-	at           int // up to where line and column are counted
+	next         int // offset of the next byte
+	positionAt   int // offset that line and column refer to
 	lineBegin    int
 	line, column int
 }
 
-// peek finds the next token, its line and its column, and returns its first byte.
+// peek skips to the next token, updates line and column, and returns the first byte of the token.
 func (r *jsonReader) peek() byte {
 	for strings.IndexByte(" \t\r\n,:", r.data[r.next]) >= 0 {
 		r.next++
 	}
-	skipped := r.data[r.at:r.next]
+	skipped := r.data[r.positionAt:r.next]
 	r.line += bytes.Count(skipped, []byte{'\n'})
 	if i := bytes.LastIndexByte(skipped, '\n'); i >= 0 {
-		r.lineBegin = r.at + i + 1
+		r.lineBegin = r.positionAt + i + 1
 		r.column = utf8.RuneCount(r.data[r.lineBegin:r.next]) + 1
-	} else if r.at == 0 {
+	} else if r.positionAt == 0 {
 		r.column = utf8.RuneCount(skipped) + 1
 	} else {
 		r.column += utf8.RuneCount(skipped)
 	}
-	r.at = r.next
+	r.positionAt = r.next
 	return r.data[r.next]
 }
 
@@ -95,11 +96,11 @@ func (r *jsonReader) quoted() string {
 	if !escaped {
 		return r.part(from+1, r.next-1)
 	}
-	var made string
-	if err := json.Unmarshal(r.data[from:r.next], &made); err != nil {
-		panic("source: a string in JSON is none: " + err.Error())
+	var text string
+	if err := json.Unmarshal(r.data[from:r.next], &text); err != nil {
+		panic("source: an invalid string in valid JSON: " + err.Error())
 	}
-	return made
+	return text
 }
 
 // word reads a number, true, false or null.
@@ -159,7 +160,7 @@ func (r *jsonReader) mapping(n *Node, depth int) *Problem {
 		field := Field{Line: r.line, Column: r.column, Name: r.quoted()}
 		before := r.arena.pendingFields[begin:]
 		if names.add(before, field.Name) {
-			return twice(field.Name, field.Line, field.Column)
+			return duplicateName(field.Name, field.Line, field.Column)
 		}
 		if len(before) == MaxFields {
 			return tooManyFields(field.Line, field.Column)
@@ -176,24 +177,24 @@ func (r *jsonReader) mapping(n *Node, depth int) *Problem {
 	return nil
 }
 
-// An arena is where nodes live that are let go of together.
+// An arena holds nodes that are released together.
 type arena struct {
 	nodes         []Node
 	fields        []Field
 	items         []*Node
-	pendingFields []Field // of mappings that have not ended
-	pendingItems  []*Node // of lists that have not ended
+	pendingFields []Field // of open mappings
+	pendingItems  []*Node // of open lists
 }
 
-// mostKept is for how many nodes an arena may have room that is used again.
-const mostKept = 1 << 10
+// maxReused is the largest capacity of an arena that is reused.
+const maxReused = 1 << 10
 
 var arenas = sync.Pool{New: func() any { return new(arena) }}
 
 // node returns a new node.
 func (a *arena) node() *Node {
-	if len(a.nodes) == cap(a.nodes) { // those that are there stay where they are
-		a.nodes = make([]Node, 0, min(max(16, 2*cap(a.nodes)), mostKept))
+	if len(a.nodes) == cap(a.nodes) { // existing nodes must not move
+		a.nodes = make([]Node, 0, min(max(16, 2*cap(a.nodes)), maxReused))
 	}
 	a.nodes = append(a.nodes, Node{})
 	return &a.nodes[len(a.nodes)-1]
@@ -213,16 +214,17 @@ func (a *arena) takeItems(begin int) []*Node {
 	return a.items[from:len(a.items):len(a.items)]
 }
 
-// release lets another file have it.
+// release makes the arena available to another file.
 func (a *arena) release() {
-	if cap(a.fields)+cap(a.items)+cap(a.pendingFields)+cap(a.pendingItems) > mostKept {
-		return // it is the collector's: all of it would have to be cleared each time
+	if cap(a.fields)+cap(a.items)+cap(a.pendingFields)+cap(a.pendingItems) > maxReused {
+		return // leave it to the garbage collector: clearing it each time would cost more
 	}
 	clear(a.nodes)
 	clear(a.fields)
 	clear(a.items)
 	clear(a.pendingFields[:cap(a.pendingFields)])
 	clear(a.pendingItems[:cap(a.pendingItems)])
-	a.nodes, a.fields, a.items, a.pendingFields, a.pendingItems = a.nodes[:0], a.fields[:0], a.items[:0], a.pendingFields[:0], a.pendingItems[:0]
+	a.nodes, a.fields, a.items = a.nodes[:0], a.fields[:0], a.items[:0]
+	a.pendingFields, a.pendingItems = a.pendingFields[:0], a.pendingItems[:0]
 	arenas.Put(a)
 }

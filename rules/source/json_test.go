@@ -49,8 +49,8 @@ func standard(text []byte) (any, error) {
 	return v, err
 }
 
-// What is read as JSON is what encoding/json reads, and nothing else is, whatever it is made of.
-func FuzzJSONIsReadAsByTheStandardLibrary(f *testing.F) {
+// JSON is read as encoding/json reads it, and anything else is refused.
+func FuzzJSONAgreesWithTheStandardLibrary(f *testing.F) {
 	for _, text := range []string{
 		`{"a": 1, "b": [true, false, null, -1.5e3, "x\"y\\z\u00e9\ud83d\ude00\ud800"], "c": {}, "d": []}`, `"alone"`, ` 12 `, "null", "\ufeff{}",
 		`{"a":1}x`, `{"a":1,}`, `[1 2]`, `{"a" "b"}`, `{"a":1,"a":2}`, `["\q"]`, `"unended`, `[`, ``, `tru`, `01`, "[\"a\tb\"]",
@@ -66,7 +66,7 @@ func FuzzJSONIsReadAsByTheStandardLibrary(f *testing.F) {
 		text = bytes.TrimPrefix(text, []byte("\ufeff"))
 		if !json.Valid(text) || !utf8.Valid(text) {
 			if !errors.Is(err, source.ErrSyntax) {
-				t.Fatalf("got %v for what is no JSON", err)
+				t.Fatalf("got %v for invalid JSON", err)
 			}
 			return
 		}
@@ -83,8 +83,8 @@ func FuzzJSONIsReadAsByTheStandardLibrary(f *testing.F) {
 	})
 }
 
-// What was decoded stays what it is when others have the memory of the nodes.
-func TestWhatWasDecodedOutlivesItsFile(t *testing.T) {
+// Decoded values stay unchanged when the memory of the nodes is reused.
+func TestDecodedValuesOutliveTheirFile(t *testing.T) {
 	t.Parallel()
 	read := func(i int) settings {
 		text := fmt.Sprintf(`{"name": "name-%d", "tags": ["a\n%d", "b-%d"], "inner": {"size": %d}}`, i, i, i, i)

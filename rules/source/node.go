@@ -1,6 +1,6 @@
 package source
 
-// A Kind is what a Node is.
+// A Kind is the kind of a Node.
 type Kind uint8
 
 // The kinds of nodes.
@@ -18,18 +18,18 @@ func (k Kind) String() string {
 // A Node is a part of a file.
 type Node struct {
 	Kind Kind
-	// Line and Column are where it begins, from 1 on. The column counts characters.
+	// Line and Column are its position, from 1 on. The column counts characters.
 	Line, Column int
 	// Text is the value of a scalar.
 	Text string
-	// Quoted tells that a scalar is a text, whatever it looks like.
+	// Quoted reports whether a scalar is a text, even if it looks like a number or a bool.
 	Quoted bool
-	// Items are those of a list.
+	// Items are the elements of a list.
 	Items []*Node
-	// Fields are those of a mapping, in order. No name stands twice.
+	// Fields are the fields of a mapping, in order. Names are unique.
 	Fields []Field
 
-	size int // how many nodes it is when it is written out
+	size int // number of nodes with all aliases expanded
 }
 
 // A Field is a name and a value in a mapping.
@@ -49,10 +49,10 @@ func (n *Node) Field(name string) *Node {
 	return nil
 }
 
-// Word returns a scalar that is written as it is.
+// Word returns a scalar that is written without quotes.
 func Word(text string) *Node { return &Node{Kind: Scalar, Text: text} }
 
-// Text returns a scalar that is a text, and quoted if it could be taken for something else.
+// Text returns a scalar that is a text. It is quoted if it could be taken for something else.
 func Text(text string) *Node { return &Node{Kind: Scalar, Text: text, Quoted: true} }
 
 // Append adds a field to a mapping.

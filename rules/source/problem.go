@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// A Problem is one thing that is wrong with a file.
+// A Problem is one invalid part of a file.
 type Problem struct {
-	// Path is where: "rules[3].limits[0]", empty if it is not known.
+	// Path is its location: "rules[3].limits[0]", empty if it is unknown.
 	Path string
-	// Value is what is there.
+	// Value is the invalid value.
 	Value string
-	// Want is what would be right.
+	// Want describes a valid value.
 	Want string
-	// Line and Column are where it stands in the file, 0 if it is not known.
+	// Line and Column are its position in the file, 0 if it is unknown.
 	Line, Column int
 }
 
@@ -30,7 +30,7 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, "want "+p.Want), ": ")
 }
 
-// Follows tells whether a path lies above or below one that is known to be wrong: what is wrong there may be but a
+// Follows reports whether a path is above or below one with a known problem: another problem there may be only a
 // consequence.
 func Follows(path string, found []Problem) bool {
 	for _, p := range found {
@@ -46,23 +46,23 @@ func within(path, outer string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// An Error is what is wrong with a file.
+// An Error lists the problems of a file.
 type Error struct {
-	// File is its name.
+	// File is the file's name.
 	File string
 	// Problems are the first MaxProblems.
 	Problems []Problem
-	// More is how many others there are.
+	// More is the number of other problems.
 	More int
 
 	excerpts []string // of the lines of the problems
 	err      error
 }
 
-// MaxProblems is how many problems are reported at once.
+// MaxProblems limits how many problems are listed.
 const MaxProblems = 100
 
-// Error returns every problem with its place and the line that it is in:
+// Error returns every problem with its position and its line:
 //
 //	rules.yaml:6:14: rules[0].limits[0]: Count "ten": want a whole number from 1 to 1099511627776
 //	    limits: [ten/s]
@@ -88,10 +88,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the kind of error that File.Error was given.
+// Unwrap returns the error that File.Error was given.
 func (e *Error) Unwrap() error { return e.err }
 
-// excerpt shows a line below a message, or what is around the column if it is long, and a caret below the column.
+// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column.
 func excerpt(line []byte, column int) string {
 	const before, width = 40, 100
 	start, caret := 0, max(column-1, 0)
@@ -104,7 +104,7 @@ func excerpt(line []byte, column int) string {
 		rest = rest[n:]
 		skipped++
 	}
-	if len(rest) == 0 && skipped < caret { // the column is behind the end of the line
+	if len(rest) == 0 && skipped < caret { // the column is beyond the end of the line
 		caret = skipped
 	}
 	end, shownRunes := 0, 0
@@ -117,7 +117,7 @@ func excerpt(line []byte, column int) string {
 	shown := strings.ReplaceAll(string(rest[:end]), "\t", " ")
 	for _, r := range shown {
 		if r < ' ' || r == utf8.RuneError || r == 0x7f {
-			return "" // not to be shown on a terminal
+			return "" // not printable
 		}
 	}
 	if shown == "" {
@@ -126,8 +126,8 @@ func excerpt(line []byte, column int) string {
 	return "\n    " + shown + "\n    " + strings.Repeat(" ", caret) + "^"
 }
 
-// Error returns problems as an error, in the order of their places, nil if there are none. There are more than are given.
-// It wraps what it is given.
+// Error returns problems as an error, ordered by position, nil if there are none. More is the number of further
+// problems. The error wraps wrap.
 func (f *File) Error(problems []Problem, more int, wrap error) error {
 	if len(problems) == 0 {
 		return nil

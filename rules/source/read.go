@@ -11,30 +11,30 @@ import (
 
 // Bounds of a file.
 const (
-	// MaxJSON is the most bytes of JSON.
+	// MaxJSON limits the bytes of JSON.
 	MaxJSON = 64 << 20
-	// MaxYAML is the most bytes of YAML, which takes much longer to read.
+	// MaxYAML limits the bytes of YAML, which takes much longer to parse.
 	MaxYAML = 16 << 20
-	// MaxDepth is how deep lists and mappings may be nested.
+	// MaxDepth limits the nesting of lists and mappings.
 	MaxDepth = 64
-	// MaxFields is how many fields a mapping may have.
+	// MaxFields limits the fields of a mapping.
 	MaxFields = 1000
-	// MaxUnfolded is how many nodes aliases may stand for, all together.
+	// MaxUnfolded limits the nodes that all aliases together expand to.
 	MaxUnfolded = 1 << 20
 )
 
-// A File is a text that was read.
+// A File is a parsed text.
 type File struct {
 	Name string
-	// Root is what it holds, nil if it is empty.
+	// Root is its content, nil if it is empty.
 	Root *Node
 
 	data  []byte
-	arena *arena // of the nodes, nil if they are by themselves
+	arena *arena // holds the nodes; nil if they are allocated individually
 }
 
-// Release lets the next file have the memory of this one's nodes. Neither these nor Locate and Error may be used any more; what was
-// decoded may. It is for who reads many small files.
+// Release makes the memory of the nodes available to the next file. Afterwards the nodes, Locate and Error must not be
+// used; decoded values may. It is for callers that read many small files.
 func (f *File) Release() {
 	if f.arena != nil {
 		f.Root, f.data = nil, nil
@@ -46,8 +46,8 @@ func (f *File) Release() {
 // ErrSyntax is wrapped by errors of Read.
 var ErrSyntax = errors.New("not a file that can be read")
 
-// Read reads a file. It is JSON if its name ends in .json, or has no ending and is JSON; YAML otherwise. The error is an
-// *Error and wraps ErrSyntax.
+// Read parses a file. It is JSON if its name ends in .json, or has no known extension and is valid JSON; otherwise it
+// is YAML. The error is an *Error and wraps ErrSyntax.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: bytes.TrimPrefix(data, []byte("\uFEFF"))}
 	json := isJSON(name, f.data)
@@ -94,7 +94,7 @@ func position(data []byte, offset int) (line, column int) {
 	return bytes.Count(data[:begin], []byte{'\n'}) + 1, utf8.RuneCount(data[begin:offset]) + 1
 }
 
-// line returns a line of the text, which is part of it.
+// line returns a line of the text.
 func (f *File) line(n int) []byte {
 	rest := f.data
 	for ; n > 1; n-- {
@@ -110,8 +110,8 @@ func (f *File) line(n int) []byte {
 	return bytes.TrimSuffix(rest, []byte{'\r'})
 }
 
-// Locate returns where a path such as "rules[3].limits[0]" leads: the line and column of the last of its parts that is
-// there, of its name if it is the value of a field that is no scalar.
+// Locate returns the line and column of a path such as "rules[3].limits[0]", or of its longest prefix that exists. The
+// position of a field whose value is no scalar is that of its name.
 func (f *File) Locate(path string) (line, column int) {
 	n := f.Root
 	if n == nil {
@@ -146,7 +146,7 @@ func (f *File) Locate(path string) (line, column int) {
 	return line, column
 }
 
-// longestField returns the field that a path begins with. Names can have dots.
+// longestField returns the field with the longest name that a path begins with. Names may contain dots.
 func (n *Node) longestField(path string) *Field {
 	var found *Field
 	for i := range n.Fields {
@@ -159,7 +159,7 @@ func (n *Node) longestField(path string) *Field {
 	return found
 }
 
-// fieldNames finds names that stand twice.
+// fieldNames finds duplicate names.
 type fieldNames struct{ seen map[string]struct{} }
 
 func (s *fieldNames) add(fields []Field, name string) (twice bool) {
@@ -178,7 +178,7 @@ func (s *fieldNames) add(fields []Field, name string) (twice bool) {
 	return twice
 }
 
-func twice(name string, line, column int) *Problem {
+func duplicateName(name string, line, column int) *Problem {
 	return &Problem{Value: strconv.Quote(name), Want: "each name once in a mapping", Line: line, Column: column}
 }
 
@@ -187,5 +187,7 @@ func tooManyFields(line, column int) *Problem {
 }
 
 func tooDeep(line, column int) *Problem {
-	return &Problem{Want: "lists and mappings nested at most " + strconv.Itoa(MaxDepth) + " deep", Line: line, Column: column}
+	return &Problem{
+		Want: "lists and mappings nested at most " + strconv.Itoa(MaxDepth) + " deep", Line: line, Column: column,
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// show writes a node with its places: kind@line:column.
+// show formats a node with its position: kind@line:column.
 func show(n *source.Node) string {
 	place := fmt.Sprintf("@%d:%d", n.Line, n.Column)
 	switch n.Kind {
@@ -37,7 +37,7 @@ func show(n *source.Node) string {
 	return n.Text + place
 }
 
-func TestNodesKnowWhereTheyStand(t *testing.T) {
+func TestNodesHavePositions(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"a.yaml", "a: 1\nb:\n  - x\n  - y: z\n", "{a@1:1=1@1:4 b@2:1=[x@3:5 {y@4:5=z@4:8}@4:5]@3:3}@1:1"},
 		{"a.yaml", "é: {ü: [a, 'b', \"c\"]}\n", `{é@1:1={ü@1:5=[a@1:9 "b"@1:12 "c"@1:17]@1:8}@1:4}@1:1`},
@@ -46,7 +46,7 @@ func TestNodesKnowWhereTheyStand(t *testing.T) {
 		{"a.yaml", "a: 0x10\nb: 1.50\nc: ~\nd: yes\ne: true\nf: .inf\n", "{a@1:1=0x10@1:4 b@2:1=1.50@2:4 c@3:1=null@3:4 d@4:1=yes@4:4 e@5:1=true@5:4 f@6:1=.inf@6:4}@1:1"},
 		{"a.json", "{\"a\": 1,\n \"é\": [\"x\", null, true, -1.5e3]}", `{a@1:2=1@1:7 é@2:2=["x"@2:8 null@2:13 true@2:19 -1.5e3@2:25]@2:7}@1:1`},
 		{"a.json", "\n\n  [\n{}\n]", "[{}@4:1]@3:3"},
-		{"a", `{"a": "x\/y"}`, `{a@1:2="x/y"@1:7}@1:1`}, // JSON without being called so
+		{"a", `{"a": "x\/y"}`, `{a@1:2="x/y"@1:7}@1:1`}, // JSON by content
 		{"a", "a: b", "{a@1:1=b@1:4}@1:1"},
 	} {
 		f, err := source.Read(tt.name, []byte(tt.text))
@@ -58,7 +58,7 @@ func TestNodesKnowWhereTheyStand(t *testing.T) {
 	}
 }
 
-func TestPlacesOfPaths(t *testing.T) {
+func TestLocate(t *testing.T) {
 	f, err := source.Read("a.yaml", []byte("a:\n  - b: 1\n    header.x: [u, v]\n    header: w\nc: d\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +68,11 @@ func TestPlacesOfPaths(t *testing.T) {
 		"a":                  "1:1",
 		"a[0]":               "2:5",
 		"a[0].b":             "2:8",
-		"a[0].b[0]":          "2:8", // one value for a list of it
+		"a[0].b[0]":          "2:8", // a single value for a list
 		"a[0].header.x[1]":   "3:19",
 		"a[0].header":        "4:13",
 		"a[0].header.y":      "4:13",
-		"a[1]":               "1:1", // not there: the last part that is
+		"a[1]":               "1:1", // missing: the longest prefix that exists
 		"a[x]":               "1:1",
 		"c":                  "5:4",
 		"nowhere.at.all[17]": "1:1",
@@ -84,7 +84,7 @@ func TestPlacesOfPaths(t *testing.T) {
 	}
 }
 
-// Whatever is thrown at it, reading ends soon and does not take the process down.
+// Any text is parsed or refused soon, and never crashes the process.
 func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	n := 5000
 	keys := func(format string) string {
@@ -136,7 +136,7 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 			file = "a.json"
 		}
 		_, err := source.Read(file, []byte(text))
-		if name == "merges" || name == "keys in a list" { // allowed or not, but soon
+		if name == "merges" || name == "keys in a list" { // valid or not, but soon
 			err = errors.Join(err, source.ErrSyntax)
 		}
 		if !errors.Is(err, source.ErrSyntax) {
@@ -171,7 +171,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	}
 }
 
-// A settings is a struct of every kind of field.
+// A settings struct has every kind of field.
 type settings struct {
 	Name  string   `field:"name"`
 	Count int      `field:"count"`
@@ -195,7 +195,7 @@ func codec() *source.Codec {
 	return c
 }
 
-func TestValuesReadBackAsTheyWereWritten(t *testing.T) {
+func TestEncodedValuesDecode(t *testing.T) {
 	want := settings{Name: "yes", Count: -5, Off: true, Tags: []string{"", "a b", "- c", "#", "5", "é\n", "a: b"}, Inner: &inner{Size: 7}, Wait: wait(time.Minute)}
 	for name, write := range map[string]func(*source.Node) []byte{"a.yaml": source.YAML, "a.json": source.JSON} {
 		text := write(codec().Encode(want))
@@ -216,7 +216,7 @@ func TestValuesReadBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsLeftAsItWas(t *testing.T) {
+func TestInvalidPartsAreLeftUnchanged(t *testing.T) {
 	f, err := source.Read("a.yaml", []byte("name: [a]\ncount: x\non: 1\nnames: b\ninner: {size: 1.5}\nwait: soon\ntags: x\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// YAML writes a node as YAML: one field a line, and short lists and mappings on one.
+// YAML formats a node as YAML: one field per line, short lists and mappings on one line.
 func YAML(n *Node) []byte {
 	w := yamlWriter{}
 	w.block(n, 0)
 	return []byte(w.String())
 }
 
-// JSON writes a node as JSON, indented by two spaces.
+// JSON formats a node as JSON, indented by two spaces.
 func JSON(n *Node) []byte {
 	var b strings.Builder
 	writeJSON(&b, n, "\n")
@@ -25,7 +25,7 @@ const lineWidth = 100
 
 type yamlWriter struct{ strings.Builder }
 
-// block writes a node where a line begins, or behind a dash.
+// block writes a node at the beginning of a line, or after a dash.
 func (w *yamlWriter) block(n *Node, indent int) {
 	switch {
 	case n.Kind == List && len(n.Items) > 0:
@@ -49,7 +49,7 @@ func (w *yamlWriter) block(n *Node, indent int) {
 	}
 }
 
-// nested writes what stands behind a dash or a name.
+// nested writes a node after a dash or a name.
 func (w *yamlWriter) nested(n *Node, indent int, named bool) {
 	space := ""
 	if named {
@@ -69,7 +69,7 @@ func (w *yamlWriter) nested(n *Node, indent int, named bool) {
 
 func (w *yamlWriter) indent(n int) { w.WriteString(strings.Repeat(" ", n)) }
 
-// leaf tells whether a node has nothing below it but values, or mappings and lists of values.
+// leaf reports whether a node has at most two levels of lists and mappings.
 func leaf(n *Node) bool { return depth(n) <= 2 }
 
 func depth(n *Node) int {
@@ -86,7 +86,7 @@ func depth(n *Node) int {
 	return most
 }
 
-// flow writes a node on one line.
+// flow formats a node on one line.
 func flow(n *Node) string {
 	switch n.Kind {
 	case Null:
@@ -108,8 +108,8 @@ func flow(n *Node) string {
 	}
 }
 
-// plain writes a text without quotes if it can be read back as the same, and means the same to other readers of YAML: a
-// text must not look like a number or a word with a meaning.
+// plain formats a text without quotes if YAML parsers read it back as the same text: it must not look like a number or
+// a word with a meaning.
 func plain(text string, word bool) string {
 	if _, err := strconv.ParseInt(text, 10, 64); word && err == nil {
 		return text
@@ -119,7 +119,8 @@ func plain(text string, word bool) string {
 		c := text[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '/'
 		digit := c >= '0' && c <= '9'
-		safe = letter || digit || i > 0 && (c == '-' || c == '.' || c == ' ' || c == '*' && text[i-1] != ' ' || c == '@' || c == '+')
+		safe = letter || digit ||
+			i > 0 && (c == '-' || c == '.' || c == ' ' || c == '*' && text[i-1] != ' ' || c == '@' || c == '+')
 	}
 	if safe && !word {
 		first := text[0]
@@ -135,12 +136,12 @@ func plain(text string, word bool) string {
 	return quoted(text)
 }
 
-// quoted writes a text in double quotes. YAML and JSON agree on how.
+// quoted formats a text in double quotes, which are the same in YAML and JSON.
 func quoted(text string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a text can always be written
+	_ = encoder.Encode(text) // cannot fail for a string
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

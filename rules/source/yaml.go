@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// readYAML reads YAML.
+// readYAML parses YAML.
 func readYAML(data []byte) (root *Node, p *Problem) {
 	defer func() {
-		if fault := recover(); fault != nil { // of the parser, which is not ours
-			root, p = nil, &Problem{Value: fmt.Sprint(fault), Want: "YAML that can be read"}
+		if fault := recover(); fault != nil { // a fault of the third-party parser
+			root, p = nil, &Problem{Value: fmt.Sprint(fault), Want: "valid YAML"}
 		}
 	}()
 	tokens := joinPlain(lexer.Tokenize(string(data)))
@@ -35,7 +35,9 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 		}
 		if root != nil {
 			line, column := at(doc.Body)
-			return nil, &Problem{Value: "a second document", Want: "one; put everything under the same rules:", Line: line, Column: column}
+			return nil, &Problem{
+				Value: "a second document", Want: "one; put everything under the same rules:", Line: line, Column: column,
+			}
 		}
 		if root, p = r.node(doc.Body, 0); p != nil {
 			return nil, p
@@ -44,8 +46,8 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 	return root, nil
 }
 
-// joinPlain puts together what the lexer takes apart in a list within braces, such as { upstreams: [http://a:80] }: a colon
-// separates a name from its value only before a space or a bracket.
+// joinPlain joins scalars that the lexer splits in a list within braces, such as { upstreams: [http://a:80] }: a colon
+// separates a name from its value only in front of a space or a bracket.
 func joinPlain(tokens token.Tokens) token.Tokens {
 	var open []token.Type // brackets
 	joined := tokens[:0:0]
@@ -58,7 +60,7 @@ func joinPlain(tokens token.Tokens) token.Tokens {
 			open = open[:max(len(open)-1, 0)]
 		case token.MappingValueType:
 			if len(open) == 0 || open[len(open)-1] != token.SequenceStartType || i+1 == len(tokens) {
-				break // where no list is, {a:1} is read as it was meant
+				break // outside a list, {a:1} is a mapping
 			}
 			before, after := joined[len(joined)-1], tokens[i+1]
 			if !isPlain(after) || !touch(t, after) {
@@ -91,7 +93,7 @@ func joinPlain(tokens token.Tokens) token.Tokens {
 
 func isPlain(t *token.Token) bool { return t.CharacterType == token.CharacterTypeMiscellaneous }
 
-// touch tells whether nothing is between two tokens.
+// touch reports whether there is nothing between two tokens.
 func touch(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
@@ -108,8 +110,8 @@ func syntaxProblem(err error) *Problem {
 	return p
 }
 
-// guard refuses what the parser would take too long for, or too deep a stack: it descends with each level, and with each
-// key of a mapping. It follows columns, as the parser does.
+// guard refuses texts that would take the parser too long or need too deep a stack: it recurses for each level and for
+// each key of a mapping. Like the parser, it uses columns to find levels.
 func guard(tokens token.Tokens) *Problem {
 	type level struct{ column, keys int }
 	var block []level
@@ -154,10 +156,10 @@ func guard(tokens token.Tokens) *Problem {
 
 type yamlReader struct {
 	anchors  map[string]*Node
-	unfolded int
+	expanded int
 }
 
-// at returns where a node begins. A mapping that is not in braces begins with its first key.
+// at returns the position of a node. A mapping without braces begins with its first key.
 func at(n ast.Node) (line, column int) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
@@ -178,48 +180,51 @@ func (r *yamlReader) node(n ast.Node, depth int) (*Node, *Problem) {
 	if depth > MaxDepth {
 		return nil, tooDeep(line, column)
 	}
-	made := &Node{Kind: Scalar, Line: line, Column: column, size: 1}
+	node := &Node{Kind: Scalar, Line: line, Column: column, size: 1}
 	switch n := n.(type) {
 	case *ast.NullNode:
-		made.Kind = Null
+		node.Kind = Null
 	case *ast.StringNode:
-		made.Text = n.Value
-		made.Quoted = n.Token.Type == token.SingleQuoteType || n.Token.Type == token.DoubleQuoteType
+		node.Text = n.Value
+		node.Quoted = n.Token.Type == token.SingleQuoteType || n.Token.Type == token.DoubleQuoteType
 	case *ast.LiteralNode:
-		made.Text, made.Quoted = n.Value.Value, true
+		node.Text, node.Quoted = n.Value.Value, true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		made.Text = n.GetToken().Value
+		node.Text = n.GetToken().Value
 	case *ast.SequenceNode:
-		return made, r.list(made, n, depth)
+		return node, r.list(node, n, depth)
 	case *ast.MappingNode:
-		return made, r.mapping(made, n.Values, depth)
+		return node, r.mapping(node, n.Values, depth)
 	case *ast.MappingValueNode:
-		return made, r.mapping(made, []*ast.MappingValueNode{n}, depth)
+		return node, r.mapping(node, []*ast.MappingValueNode{n}, depth)
 	case *ast.AnchorNode:
 		return r.anchor(n, depth)
 	case *ast.AliasNode:
 		return r.alias(n)
 	default:
-		return nil, &Problem{Value: n.Type().String(), Want: "plain values, lists and mappings: tags and directives are not used here", Line: line, Column: column}
+		return nil, &Problem{
+			Value: n.Type().String(), Want: "plain values, lists and mappings: tags and directives are not supported",
+			Line: line, Column: column,
+		}
 	}
-	return made, nil
+	return node, nil
 }
 
-func (r *yamlReader) list(made *Node, n *ast.SequenceNode, depth int) *Problem {
-	made.Kind = List
+func (r *yamlReader) list(node *Node, n *ast.SequenceNode, depth int) *Problem {
+	node.Kind = List
 	for _, value := range n.Values {
 		item, p := r.node(value, depth+1)
 		if p != nil {
 			return p
 		}
-		made.Items = append(made.Items, item)
-		made.size += item.size
+		node.Items = append(node.Items, item)
+		node.size += item.size
 	}
 	return nil
 }
 
-func (r *yamlReader) mapping(made *Node, values []*ast.MappingValueNode, depth int) *Problem {
-	made.Kind = Map
+func (r *yamlReader) mapping(node *Node, values []*ast.MappingValueNode, depth int) *Problem {
+	node.Kind = Map
 	var names fieldNames
 	var merged []*Node
 	for _, value := range values {
@@ -243,28 +248,28 @@ func (r *yamlReader) mapping(made *Node, values []*ast.MappingValueNode, depth i
 		if key.Kind != Scalar {
 			return &Problem{Value: key.Kind.String(), Want: "a name", Line: line, Column: column}
 		}
-		if names.add(made.Fields, key.Text) {
-			return twice(key.Text, line, column)
+		if names.add(node.Fields, key.Text) {
+			return duplicateName(key.Text, line, column)
 		}
-		if len(made.Fields) == MaxFields {
+		if len(node.Fields) == MaxFields {
 			return tooManyFields(line, column)
 		}
-		made.Fields = append(made.Fields, Field{Name: key.Text, Line: line, Column: column, Value: v})
-		made.size += v.size
+		node.Fields = append(node.Fields, Field{Name: key.Text, Line: line, Column: column, Value: v})
+		node.size += v.size
 	}
 	for _, m := range merged {
 		if m.Kind != Map {
 			return &Problem{Value: "<<", Want: "a mapping, or a list of mappings, to merge", Line: m.Line, Column: m.Column}
 		}
 		for _, field := range m.Fields {
-			if names.add(made.Fields, field.Name) {
-				continue // what is written here comes first
+			if names.add(node.Fields, field.Name) {
+				continue // explicit fields have precedence
 			}
-			if len(made.Fields) == MaxFields {
+			if len(node.Fields) == MaxFields {
 				return tooManyFields(field.Line, field.Column)
 			}
-			made.Fields = append(made.Fields, field)
-			made.size += field.Value.size
+			node.Fields = append(node.Fields, field)
+			node.size += field.Value.size
 		}
 	}
 	return nil
@@ -272,23 +277,28 @@ func (r *yamlReader) mapping(made *Node, values []*ast.MappingValueNode, depth i
 
 func (r *yamlReader) anchor(n *ast.AnchorNode, depth int) (*Node, *Problem) {
 	name := n.Name.GetToken().Value
-	delete(r.anchors, name) // one that is used within itself is not there yet
-	made, p := r.node(n.Value, depth)
+	delete(r.anchors, name) // an anchor must not be used within itself
+	node, p := r.node(n.Value, depth)
 	if p == nil {
-		r.anchors[name] = made
+		r.anchors[name] = node
 	}
-	return made, p
+	return node, p
 }
 
 func (r *yamlReader) alias(n *ast.AliasNode) (*Node, *Problem) {
 	line, column := at(n)
 	name := n.Value.GetToken().Value
-	made := r.anchors[name]
-	if made == nil {
-		return nil, &Problem{Value: "*" + name, Want: "the name of an anchor that stands before it and has ended", Line: line, Column: column}
+	node := r.anchors[name]
+	if node == nil {
+		return nil, &Problem{
+			Value: "*" + name, Want: "the name of an anchor that ends in front of it", Line: line, Column: column,
+		}
 	}
-	if r.unfolded += made.size; r.unfolded > MaxUnfolded {
-		return nil, &Problem{Value: "*" + name, Want: "aliases that stand for at most " + strconv.Itoa(MaxUnfolded) + " values, all together", Line: line, Column: column}
+	if r.expanded += node.size; r.expanded > MaxUnfolded {
+		return nil, &Problem{
+			Value: "*" + name, Want: "aliases that expand to at most " + strconv.Itoa(MaxUnfolded) + " values in total",
+			Line: line, Column: column,
+		}
 	}
-	return made, nil
+	return node, nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A colon within a value is part of it, wherever the list stands: addresses and URLs have them.
+// A colon within a value is part of it in any list: addresses and URLs contain colons.
 func TestColonsWithinValuesOfAList(t *testing.T) {
 	for _, list := range []string{
 		`[http://a:80, "http://b:80", 2001:db8::/32, ::1, 10.0.0.0/8, 12:30:05, x]`,
@@ -37,7 +37,7 @@ func TestColonsWithinValuesOfAList(t *testing.T) {
 	}
 }
 
-// One before a space is not, nor is one behind quotes.
+// A colon in front of a space or behind quotes is not.
 func TestColonsBetweenNamesAndValues(t *testing.T) {
 	for _, text := range []string{"{ v: [a: b, c] }", `{ v: ["a":b, c] }`, "v: [{a: b}, c]", "{ v: [{ a: b }, c] }", "{ v: [{a: b}, c] }"} {
 		f, err := Read("x.yaml", []byte(text))

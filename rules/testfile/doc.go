@@ -1,5 +1,5 @@
-// Package testfile is unit tests for rules, which people write beside their rules file: a request, which rules should
-// match it, and what should be decided when it comes again and again.
+// Package testfile runs unit tests for rules, which people write beside their rules file: a request, the rules that
+// should match it, and the expected decisions when it is repeated.
 //
 //	rules: rules.yaml
 //	cases:
@@ -12,10 +12,10 @@
 //	      - { at: 500ms, expect: allow, remaining: 0 }
 //	      - { request: { user: bob }, expect: allow }
 //
-// All rules that match are listed, in their order. Steps happen one after the other: at a time since the case began, which
-// stands still until another is given, as often as times says, with the request of the case and what the step changes of
-// it. A request that is let pass ends at once unless the step says for how long it is in flight, and its response has the
-// headers that the step says. Every case begins with nothing consumed.
+// matches lists all rules that match, in their order. Steps run one after the other: at a time since the case began,
+// which stays the same until a step sets another; as often as times says; with the request of the case and the step's
+// changes to it. An allowed request ends at once unless the step says how long it is in flight, and its response has
+// the step's headers. Every case begins with nothing consumed.
 //
-// [File.Run] runs the cases. What decides is given to it, so that this package knows no engine.
+// [File.Run] runs the cases with a function that decides, so that this package needs no engine.
 package testfile

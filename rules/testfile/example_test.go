@@ -33,7 +33,7 @@ func ExampleFile_Run() {
 		fmt.Println(err)
 		return
 	}
-	// An engine on a store with a clock of its own would stand here.
+	// In practice, an engine on a store with its own clock decides.
 	start := func() (testfile.Decide, error) {
 		return func(time.Duration, rules.Subject) (testfile.Answer, error) {
 			return testfile.Answer{Verdict: testfile.Allow}, nil

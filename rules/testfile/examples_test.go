@@ -13,7 +13,7 @@ import (
 
 const examples = "../../examples/rules"
 
-func TestExamplesOfRulesDoWhatTheirTestsSay(t *testing.T) {
+func TestExampleRulesPassTheirTests(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(examples, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestExamplesOfRulesDoWhatTheirTestsSay(t *testing.T) {
 	}
 }
 
-// untried returns the rules in force that no case says it matches.
+// untried returns the rules in force that no case lists in matches.
 func untried(set *rules.Set, tests *testfile.File) []string {
 	tried := map[string]bool{}
 	for _, c := range tests.Cases {

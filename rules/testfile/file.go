@@ -15,61 +15,62 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A File is the cases of a test file. Parse and Load make one.
+// A File holds the cases of a test file. Parse and Load return one.
 type File struct {
-	// Rules is the rules file that they are about, as seen from the test file. Default is for whoever runs it to say.
+	// Rules is the path of the rules file, relative to the test file. By default the caller chooses it.
 	Rules string `field:"rules"`
-	// Cases are what to try.
+	// Cases are the test cases.
 	Cases []Case `field:"cases"`
 
 	file *source.File
 	id   *identity.Identifier
 }
 
-// A Case is one request and what should come of it.
+// A Case is one request and the expected results.
 type Case struct {
-	// Name says what it shows. Unique.
+	// Name describes the case. Unique.
 	Name string `field:"name"`
-	// Request is what is asked, by attributes. They get the form that they have when they are read from a request: a path
-	// loses its dots, an address of IPv6 is counted by its network, segment.<number> comes from the path.
+	// Request is the request, by attributes. They are normalized like those of a real request: dot segments of a path
+	// are removed, an IPv6 address is counted by its network, segment.<number> comes from the path.
 	Request rules.Attributes `field:"request"`
-	// Matches are the ids of all rules that match, in their order. Default is not to look; an empty list is none.
+	// Matches are the ids of all rules that match, in their order. By default they are not checked; an empty list means
+	// none.
 	Matches *[]string `field:"matches"`
-	// Steps are what happens, in order.
+	// Steps are run in order.
 	Steps []Step `field:"steps"`
 }
 
-// A Step is a request at a time, or several, and what should be decided.
+// A Step is a request at a time, perhaps repeated, and the expected decision.
 type Step struct {
-	// At is when, since the case began. Default is the time of the step before.
+	// At is the time since the case began. Default is the time of the previous step.
 	At *time.Duration `field:"at"`
-	// Times is how often the same happens. Default once.
+	// Times is the number of repetitions. Default 1.
 	Times int `field:"times"`
-	// Request is what differs from the case's request. An empty value takes an attribute away.
+	// Request holds the differences from the case's request. An empty value removes an attribute.
 	Request rules.Attributes `field:"request"`
-	// For is how long the request takes once it is let pass, for what is counted while it is in flight. Default it ends at
-	// once. Whoever is never done: for: 366d.
+	// For is how long an allowed request is in flight, for limits of concurrency. By default it ends at once. For a
+	// request that never ends: for: 366d.
 	For *time.Duration `field:"for"`
-	// Response are headers of the answer, for costs that it says.
+	// Response are headers of the response, for costs that it states.
 	Response Response `field:"response"`
-	// Expect is what should be decided.
+	// Expect is the expected verdict.
 	Expect Verdict `field:"expect"`
-	// By is the rule that decides. Default is not to look, as for all that follows.
+	// By is the rule that decides. By default it is not checked, nor are the following fields.
 	By string `field:"by"`
-	// Remaining is what is left after it; after the last one, if it happens several times.
+	// Remaining is the rest after the request; after the last one if it is repeated.
 	Remaining *int64 `field:"remaining"`
-	// RetryAfter is when to come back.
+	// RetryAfter is the time after which a retry may succeed.
 	RetryAfter *time.Duration `field:"retry_after"`
-	// Delay is for how long the request is held.
+	// Delay is how long the request is delayed.
 	Delay *time.Duration `field:"delay"`
 	// Status is the HTTP status.
 	Status int `field:"status"`
 }
 
-// A Response is headers and their values. The names are in lower case.
+// A Response holds headers and their values. The names are in lower case.
 type Response map[string]string
 
-// A Verdict is what was decided.
+// A Verdict is the kind of a decision.
 type Verdict string
 
 // The verdicts.
@@ -87,7 +88,7 @@ const (
 	MaxTimes = 1_000_000
 )
 
-// Parse reads a test file, YAML or JSON. The error is a *source.Error that lists everything that is wrong.
+// Parse parses a test file, YAML or JSON. The error is a *source.Error that lists all problems.
 func Parse(name string, data []byte) (*File, error) {
 	f, err := source.Read(name, data)
 	if err != nil {
@@ -99,16 +100,16 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &File{file: f, id: id}
-	found := newCodec(id).Decode(f, made)
-	found = append(found, made.validate(found)...)
+	file := &File{file: f, id: id}
+	found := newCodec(id).Decode(f, file)
+	found = append(found, file.validate(found)...)
 	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
 		return nil, err
 	}
-	return made, nil
+	return file, nil
 }
 
-// Load reads a test file from disk.
+// Load reads and parses a test file.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -117,7 +118,7 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// RulesPath returns where the rules file is, empty if the test file does not say.
+// RulesPath returns the path of the rules file, empty if the test file does not name it.
 func (f *File) RulesPath() string {
 	if f.Rules == "" || filepath.IsAbs(f.Rules) || f.file == nil {
 		return f.Rules
@@ -147,7 +148,8 @@ func decodeResponse(d *source.Decoder, n *source.Node, path string, into *Respon
 		f := &n.Fields[i]
 		name := strings.ToLower(f.Name)
 		if _, twice := (*into)[name]; twice {
-			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, source.Join(path, f.Name), "a second "+name, "each header once")
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, source.Join(path, f.Name),
+				"a second "+name, "each header once")
 		} else if f.Value.Kind != source.Scalar {
 			d.Refuse(f.Value, source.Join(path, f.Name), f.Value.Kind.String(), "one value")
 		} else {
@@ -156,7 +158,7 @@ func decodeResponse(d *source.Decoder, n *source.Node, path string, into *Respon
 	}
 }
 
-// parseTime reads a time, which may be 0.
+// parseTime parses a time, which may be 0.
 func parseTime(text string) (time.Duration, error) {
 	if strings.Trim(text, "0") == "" || strings.Trim(text, "0") == "s" {
 		return 0, nil
@@ -171,7 +173,7 @@ func formatTime(d time.Duration) string {
 	return rules.FormatDuration(d)
 }
 
-// errVerdict is the error of a word that is none.
+// errVerdict is the error for an unknown verdict.
 var errVerdict = errors.New("unknown verdict")
 
 func parseVerdict(text string) (Verdict, error) {
@@ -189,7 +191,7 @@ func explain(err error) (value, want string) {
 	return rules.Explain(err)
 }
 
-// decodeRequest reads a mapping of attributes and their values.
+// decodeRequest decodes a mapping of attributes and their values.
 func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
 	const want = "a mapping, as in { method: GET, path: /search, user: alice }"
 	if n.Kind != source.Map {
@@ -223,7 +225,7 @@ func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, p
 	}
 }
 
-// validate says what is wrong besides what was found already and what follows from that.
+// validate returns further problems, without those that follow from known ones.
 func (f *File) validate(known []source.Problem) []source.Problem {
 	var found []source.Problem
 	bad := func(path, value, want string) {
@@ -272,7 +274,7 @@ func (c *Case) validateSteps(path string, bad func(path, value, want string)) {
 		here := path + ".steps[" + strconv.Itoa(i) + "]"
 		if s.At != nil {
 			if *s.At < now {
-				bad(here+".at", formatTime(*s.At), "a time that is not before "+formatTime(now)+", when the step before happens")
+				bad(here+".at", formatTime(*s.At), "a time not earlier than "+formatTime(now)+", the time of the previous step")
 			}
 			now = *s.At
 		}
@@ -283,17 +285,17 @@ func (c *Case) validateSteps(path string, bad func(path, value, want string)) {
 			bad(here, "", "expect: allow, reject, delay or drop")
 		}
 		if s.RetryAfter != nil && s.Expect == Allow {
-			bad(here+".retry_after", formatTime(*s.RetryAfter), "expect: reject; what is allowed need not come back")
+			bad(here+".retry_after", formatTime(*s.RetryAfter), "expect: reject; an allowed request has no retry")
 		}
 		if s.Delay != nil && s.Expect != Delay {
 			bad(here+".delay", formatTime(*s.Delay), "expect: delay")
 		}
 		if passes := s.Expect == Allow || s.Expect == Delay; s.Expect != "" && !passes {
 			if s.For != nil {
-				bad(here+".for", formatTime(*s.For), "expect: allow; what is denied is not served")
+				bad(here+".for", formatTime(*s.For), "expect: allow; denied requests are not served")
 			}
 			if s.Response != nil {
-				bad(here+".response", "", "expect: allow; what is denied is not served")
+				bad(here+".response", "", "expect: allow; denied requests are not served")
 			}
 		}
 	}

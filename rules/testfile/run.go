@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// An Answer is what was decided about a request.
+// An Answer is the decision about a request.
 type Answer struct {
 	Verdict    Verdict
 	Rule       string // the id of the rule that decided
@@ -18,29 +18,28 @@ type Answer struct {
 	RetryAfter time.Duration
 	Delay      time.Duration
 	Status     int
-	// Finish ends a request that was let pass, at a time since its case began: what the response says is settled, and what
-	// it held is free again. It gets headers of the response by name, in any case. Nil if who decides cannot do that; then
-	// steps that say for or response fail.
+	// Finish ends an allowed request at a time since its case began: it settles the cost by the response and releases
+	// held slots. response returns headers by name, in any case. If Finish is nil, steps with for or response fail.
 	Finish func(at time.Duration, response func(header string) string) error
 }
 
-// Decide decides a request at a time since its case began. Times never go back, those of Answer.Finish included.
+// Decide decides a request at a time since its case began. Times never decrease, including those of Answer.Finish.
 type Decide func(at time.Duration, request rules.Subject) (Answer, error)
 
-// A Result is what came of one case.
+// A Result is the result of one case.
 type Result struct {
 	// Case is its name.
 	Case string
-	// Failures are what was not as expected. After a step that failed the others are not tried: they follow from it.
+	// Failures are the unmet expectations. Steps after one that failed are not run.
 	Failures []Failure
 }
 
-// A Failure is one thing that was not as expected.
+// A Failure is one unmet expectation.
 type Failure struct {
-	// File, Line and Column are where the expectation stands.
+	// File, Line and Column are the position of the expectation.
 	File         string
 	Line, Column int
-	// Got and Want are what was decided and what should have been.
+	// Got and Want are the actual and the expected result.
 	Got, Want string
 }
 
@@ -48,9 +47,9 @@ func (f Failure) String() string {
 	return f.File + ":" + strconv.Itoa(f.Line) + ":" + strconv.Itoa(f.Column) + ": got " + f.Got + ", want " + f.Want
 }
 
-// Run tries all cases: what matches by the set, and what is decided by what start returns, which is called once a case and
-// begins with nothing consumed. An error is one of start; an error of a decision is a failure. The file is one that was
-// parsed.
+// Run runs all cases. It matches requests with the set and decides them with the function that start returns; start is
+// called once per case, with nothing consumed. An error of start ends the run; an error of a decision is a failure. The
+// file must come from Parse or Load.
 func (f *File) Run(set *rules.Set, start func() (Decide, error)) ([]Result, error) {
 	results := make([]Result, 0, len(f.Cases))
 	for i := range f.Cases {
@@ -77,9 +76,9 @@ func (f *File) Run(set *rules.Set, start func() (Decide, error)) ([]Result, erro
 }
 
 func (f *File) failure(path, got, want string) *Failure {
-	made := &Failure{File: f.file.Name, Got: got, Want: want}
-	made.Line, made.Column = f.file.Locate(path)
-	return made
+	failure := &Failure{File: f.file.Name, Got: got, Want: want}
+	failure.Line, failure.Column = f.file.Locate(path)
+	return failure
 }
 
 func (f *File) matches(set *rules.Set, c *Case, path string) (*Failure, error) {
@@ -97,20 +96,20 @@ func (f *File) matches(set *rules.Set, c *Case, path string) (*Failure, error) {
 	if slices.Equal(got, *c.Matches) {
 		return nil, nil
 	}
-	return f.failure(path+".matches", listed(got), listed(*c.Matches)), nil
+	return f.failure(path+".matches", formatIDs(got), formatIDs(*c.Matches)), nil
 }
 
-func listed(ids []string) string {
+func formatIDs(ids []string) string {
 	if len(ids) == 0 {
 		return "no rule"
 	}
 	return strings.Join(ids, ", ")
 }
 
-// steps tries steps until one fails.
+// steps runs steps until one fails.
 func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 	var now time.Duration
-	var open flights
+	var open inFlight
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		here := path + ".steps[" + strconv.Itoa(i) + "]"
@@ -121,7 +120,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 		maps.Copy(attributes, s.Request)
 		request, err := subject(f.id, attributes)
 		if err != nil {
-			return []Failure{*f.failure(here, "a request that cannot be: "+err.Error(), string(s.Expect))}
+			return []Failure{*f.failure(here, "an invalid request: "+err.Error(), string(s.Expect))}
 		}
 		times := max(s.Times, 1)
 		for n := range times {
@@ -129,7 +128,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 			if times > 1 {
 				which = "the " + strconv.Itoa(n+1) + ". of " + strconv.Itoa(times) + ": "
 			}
-			if err := open.land(now); err != nil {
+			if err := open.finish(now); err != nil {
 				return []Failure{*f.failure(here, which+"an error: "+err.Error(), string(s.Expect))}
 			}
 			a, err := decide(now, request)
@@ -140,7 +139,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 				return []Failure{*f.failure(here+field, which+got, want)}
 			}
 			if a.Finish == nil && (s.For != nil || s.Response != nil) {
-				return []Failure{*f.failure(here, which+"a request whose end is not known here", "no for and no response")}
+				return []Failure{*f.failure(here, which+"a request that cannot be finished here", "no for and no response")}
 			}
 			open.start(s, now, &a)
 		}
@@ -148,44 +147,45 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 	return nil
 }
 
-// flights are requests that were let pass and have not ended, in the order in which they will.
-type flights []flight
+// inFlight are allowed requests that have not ended, ordered by their end.
+type inFlight []inFlightRequest
 
-type flight struct {
+type inFlightRequest struct {
 	until    time.Duration
 	response Response
 	finish   func(time.Duration, func(string) string) error
 }
 
-// start adds the request of a step that was decided at a time.
-func (o *flights) start(s *Step, now time.Duration, a *Answer) {
+// start adds the request of a step that was decided at now.
+func (o *inFlight) start(s *Step, now time.Duration, a *Answer) {
 	if a.Finish == nil {
 		return
 	}
-	made := flight{until: now + a.Delay, response: s.Response, finish: a.Finish}
+	started := inFlightRequest{until: now + a.Delay, response: s.Response, finish: a.Finish}
 	if s.For != nil {
-		made.until += *s.For
+		started.until += *s.For
 	}
 	at := len(*o)
-	for at > 0 && (*o)[at-1].until > made.until {
+	for at > 0 && (*o)[at-1].until > started.until {
 		at--
 	}
-	*o = slices.Insert(*o, at, made)
+	*o = slices.Insert(*o, at, started)
 }
 
-// land ends the requests that are over by a time.
-func (o *flights) land(now time.Duration) error {
+// finish finishes the requests that end by a time.
+func (o *inFlight) finish(now time.Duration) error {
 	for len(*o) > 0 && (*o)[0].until <= now {
-		over := (*o)[0]
+		ended := (*o)[0]
 		*o = (*o)[1:]
-		if err := over.finish(over.until, func(header string) string { return over.response[strings.ToLower(header)] }); err != nil {
+		header := func(name string) string { return ended.response[strings.ToLower(name)] }
+		if err := ended.finish(ended.until, header); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// differs returns the first thing in which an answer is not as expected. What remains is looked at in the last one only.
+// differs returns the first difference between an answer and the expectations. Remaining is compared only if last.
 func (s *Step) differs(a Answer, last bool) (field, got, want string) {
 	switch {
 	case a.Verdict != s.Expect:

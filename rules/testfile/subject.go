@@ -6,31 +6,31 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// asked is a request of a test file. Rules see it as they would see the request itself, except that bearer is what the
-// file says and not its hash, for nobody knows that.
-type asked struct {
+// A testRequest is a request of a test file. Rules see it like a real request, except that bearer is the value in the
+// file instead of its hash, which the author does not know.
+type testRequest struct {
 	identity.Attributes
 	bearer string
 }
 
-var _ rules.Addressed = (*asked)(nil)
+var _ rules.Addressed = (*testRequest)(nil)
 
-// subject returns a request with its attributes in their usual form. The error is a *headgate.InputError.
-func subject(id *identity.Identifier, request rules.Attributes) (*asked, error) {
-	made := &asked{}
-	values := identity.Values{Attributes: make(map[string]string, len(request))}
-	for a, value := range request {
+// subject returns a request with normalized attributes. The error is a *headgate.InputError.
+func subject(id *identity.Identifier, attributes rules.Attributes) (*testRequest, error) {
+	request := &testRequest{}
+	values := identity.Values{Attributes: make(map[string]string, len(attributes))}
+	for a, value := range attributes {
 		if a.Kind == headgate.AttrBearer {
-			made.bearer = value
+			request.bearer = value
 			continue
 		}
 		values.Attributes[a.String()] = value
 	}
-	return made, id.ReadValues(values, &made.Attributes)
+	return request, id.ReadValues(values, &request.Attributes)
 }
 
 // Get returns the value of an attribute.
-func (s *asked) Get(a headgate.Attribute) (string, bool) {
+func (s *testRequest) Get(a headgate.Attribute) (string, bool) {
 	if a.Kind == headgate.AttrBearer {
 		return s.bearer, s.bearer != ""
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/rules/testfile"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func golden(t *testing.T, path, got string) {
 	t.Helper()
@@ -52,7 +52,7 @@ func load(t *testing.T, path string) (*testfile.File, *rules.Set) {
 	return f, set
 }
 
-// bucket decides as token buckets of two a second for each user would. It stands for an engine.
+// bucket decides like token buckets of two per second for each user. It replaces an engine.
 func bucket() (testfile.Decide, error) {
 	type state struct {
 		left int64
@@ -98,7 +98,7 @@ func TestCasesThatHold(t *testing.T) {
 	}
 }
 
-func TestCasesThatFailSayWhereAndHow(t *testing.T) {
+func TestFailuresHavePositions(t *testing.T) {
 	f, set := load(t, "testdata/failing.yaml")
 	results, err := f.Run(set, bucket)
 	if err != nil {
@@ -123,7 +123,7 @@ func TestBadTestFilesAreRefused(t *testing.T) {
 	}
 	golden(t, "testdata/bad.yaml.txt", strings.ReplaceAll(err.Error(), "testdata/", "")+"\n")
 	if _, err := testfile.Parse("empty.yaml", []byte("cases: []\n")); err == nil {
-		t.Error("a file without cases is taken")
+		t.Error("a file without cases is accepted")
 	}
 	if _, err := testfile.Load("testdata/nowhere.yaml"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)

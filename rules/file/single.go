@@ -12,21 +12,22 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// codec is one for all who read and write single rules and clients: making it takes longer than using it. It is read only.
+// codec is shared by all functions for single rules and clients, because creating it takes longer than using it. It is
+// read-only.
 var codec = sync.OnceValue(newCodec)
 
-// ReadRule reads one rule, written as in the list of a file. The name is that of the text in messages, and tells YAML from
-// JSON as in Parse. The rule has been validated on its own.
+// ReadRule parses one rule, written as in the list of a file. Messages use the name; it also selects YAML or JSON as in
+// Parse. The rule is validated on its own.
 //
-// The error is as that of Parse, with paths from the rule on: "limits[0]".
+// The error is as that of Parse, with paths relative to the rule: "limits[0]".
 func ReadRule(name string, data []byte) (rules.Rule, error) {
 	var r rules.Rule
 	err := readOne(name, data, &r, func() error { return rules.Validate([]rules.Rule{r}) })
 	return r, err
 }
 
-// ReadClient reads one client, as ReadRule does a rule. Whether its limits can be used under the rules is not asked here,
-// nor whether its values are those of another: rules.Set.Check and rules.Registry.Put do.
+// ReadClient parses one client, like ReadRule. It does not check the client's limits against the rules, nor its values
+// against other clients: rules.Set.Check and rules.Registry.Put do.
 func ReadClient(name string, data []byte) (rules.Client, error) {
 	var c rules.Client
 	err := readOne(name, data, &c, func() error { return nil })
@@ -41,7 +42,7 @@ func readOne(name string, data []byte, into any, validate func() error) error {
 	defer f.Release()
 	found := codec().Decode(f, into)
 	if slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" }) {
-		return f.Error(found, 0, rules.ErrInvalid) // it is no mapping at all
+		return f.Error(found, 0, rules.ErrInvalid) // it is not even a mapping
 	}
 	more := 0
 	var invalid *rules.Error
@@ -52,30 +53,30 @@ func readOne(name string, data []byte, into any, validate func() error) error {
 			if source.Follows(p.Path, found) {
 				continue
 			}
-			made := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
-			made.Line, made.Column = f.Locate(p.Path)
-			found = append(found, made)
+			problem := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
+			problem.Line, problem.Column = f.Locate(p.Path)
+			found = append(found, problem)
 		}
 	}
 	return f.Error(found, more, rules.ErrInvalid)
 }
 
-// RuleJSON writes one rule on one line. ReadRule reads it back.
+// RuleJSON formats one rule on one line. ReadRule parses it.
 func RuleJSON(r *rules.Rule) []byte { return line(codec().Encode(*r)) }
 
-// ClientJSON writes one client on one line. ReadClient reads it back.
+// ClientJSON formats one client on one line. ReadClient parses it.
 func ClientJSON(c *rules.Client) []byte { return line(codec().Encode(*c)) }
 
-// RuleYAML writes one rule as it would stand in a file by itself.
+// RuleYAML formats one rule as a file of its own.
 func RuleYAML(r *rules.Rule) []byte { return source.YAML(codec().Encode(*r)) }
 
-// ClientYAML writes one client as it would stand in a file by itself.
+// ClientYAML formats one client as a file of its own.
 func ClientYAML(c *rules.Client) []byte { return source.YAML(codec().Encode(*c)) }
 
 func line(n *source.Node) []byte {
 	var b bytes.Buffer
 	if err := json.Compact(&b, source.JSON(n)); err != nil {
-		panic("file: wrote no JSON: " + err.Error())
+		panic("file: formatted invalid JSON: " + err.Error())
 	}
 	return b.Bytes()
 }
