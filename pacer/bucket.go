@@ -2,28 +2,28 @@ package pacer
 
 import "math/bits"
 
-// bucket is the schedule in which every permit takes the same time, and idle time is saved up to a bound and is then
-// worth as much. A permit takes perPermit/den nanoseconds.
+// bucket is the schedule in which every permit takes the same time. Idle time is saved up to a bound and pays for later
+// permits. A permit takes perPermit/den nanoseconds.
 type bucket struct {
 	perPermit uint64
 	den       uint64
-	// room is the most idle time that is saved.
-	room span
-	// prepaid permits may be used when their time has passed. Otherwise they may be used when that of the permits
-	// before them has: a caller waits for what its predecessors took, never for what it takes itself.
+	// maxSaved limits the idle time that is saved.
+	maxSaved span
+	// prepaid permits may be used when their own time has passed. Otherwise they may be used when the time of the
+	// permits before them has: a caller waits for its predecessors' permits, never for its own.
 	prepaid bool
 }
 
-// newBucket returns the bucket of a valid rate; the caller sets the room.
+// newBucket returns the bucket of a valid rate; the caller sets maxSaved.
 func newBucket(r Rate) bucket {
 	permits, nanos := r.reduced()
 	return bucket{perPermit: nanos, den: permits}
 }
 
-// roomFor returns the idle time that is worth n permits.
-func (b *bucket) roomFor(n int64) span { return spanOf(n, b.perPermit, b.den) }
+// timeFor returns the idle time that pays for n permits.
+func (b *bucket) timeFor(n int64) span { return spanOf(n, b.perPermit, b.den) }
 
-// permitsIn returns how many whole permits an idle time is worth.
+// permitsIn returns how many whole permits an idle time pays for.
 func (b *bucket) permitsIn(s span) int64 {
 	hi, lo := bits.Mul64(uint64(s.ns), b.den)
 	lo, carry := bits.Add64(lo, s.frac, 0)
@@ -37,15 +37,15 @@ func (b *bucket) advance(s state, at int64) state {
 		return s
 	}
 	s.saved = s.saved.plus(now.minus(s.free, b.den), b.den)
-	if b.room.less(s.saved) {
-		s.saved = b.room
+	if b.maxSaved.less(s.saved) {
+		s.saved = b.maxSaved
 	}
 	s.free = now
 	return s
 }
 
-// late lets the gap before at be saved like any idle time.
-func (b *bucket) late(s state, at, n int64, _ state) state {
+// takeLate saves the gap before at like any idle time.
+func (b *bucket) takeLate(s state, at, n int64, _ state) state {
 	after, _ := b.take(s, at, n)
 	return after
 }
@@ -53,7 +53,7 @@ func (b *bucket) late(s state, at, n int64, _ state) state {
 func (b *bucket) take(s state, at, n int64) (after state, grant int64) {
 	s = b.advance(s, at)
 	before := s.free
-	cost := b.roomFor(n)
+	cost := b.timeFor(n)
 	if s.saved.less(cost) {
 		s.free = s.free.plus(cost.minus(s.saved, b.den), b.den)
 		s.saved = span{}

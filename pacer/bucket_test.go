@@ -94,7 +94,7 @@ func TestBurstySteps(t *testing.T) {
 
 func TestTokenQueueSteps(t *testing.T) {
 	full := newBucket(PerSecond(5))
-	full.prepaid, full.room = true, full.roomFor(10)
+	full.prepaid, full.maxSaved = true, full.timeFor(10)
 	for _, c := range []struct {
 		name  string
 		start state
@@ -106,10 +106,10 @@ func TestTokenQueueSteps(t *testing.T) {
 		{"a request waits for all of its own tokens", state{}, []step{
 			{0, 10, 2 * time.Second}, {2 * time.Second, 1, 200 * ms},
 		}},
-		{"a full queue serves its capacity, and not one more", state{saved: full.room}, []step{
+		{"a full queue serves its capacity, and not one more", state{saved: full.maxSaved}, []step{
 			{0, 10, 0}, {0, 1, 200 * ms},
 		}},
-		{"nothing is made while the queue is full", state{saved: full.room}, []step{
+		{"nothing is made while the queue is full", state{saved: full.maxSaved}, []step{
 			{time.Hour + 199*ms, 10, 0}, {time.Hour + 199*ms, 1, 200 * ms},
 		}},
 		{"a producer that sleeps through many intervals loses none", state{}, []step{
@@ -195,8 +195,8 @@ func checkEnvelope(t *testing.T, b *bucket, grants, counts []int64) {
 				sum += counts[j-1]
 			}
 			length := grants[j] - grants[i]
-			most := b.room.plus(span{ns: length + 1}, b.den)
-			if took := b.roomFor(sum); most.less(took) {
+			most := b.maxSaved.plus(span{ns: length + 1}, b.den)
+			if took := b.timeFor(sum); most.less(took) {
 				t.Fatalf("requests %d to %d: %d permits in %d ns; they take %+v, want at most %+v", i, j, sum, length, took, most)
 			}
 		}
@@ -214,8 +214,8 @@ func TestNoWindowHasMoreThanBurstAndRate(t *testing.T) {
 		}
 		t.Run("TokenQueue "+r.String(), func(t *testing.T) {
 			b := newBucket(r)
-			b.prepaid, b.room = true, b.roomFor(15)
-			grants, counts := traffic(t, &b, state{saved: b.room}, r, 15, 12)
+			b.prepaid, b.maxSaved = true, b.timeFor(15)
+			grants, counts := traffic(t, &b, state{saved: b.maxSaved}, r, 15, 12)
 			checkEnvelope(t, &b, grants, counts)
 		})
 	}
@@ -228,7 +228,7 @@ func TestPermitsInAnIdleTime(t *testing.T) {
 		less uint64 // parts of a nanosecond
 		want int64
 	}{{0, 0, 0}, {1, 0, 1}, {1, 1, 0}, {3, 0, 3}, {1_000_000, 1, 999_999}} {
-		s := b.roomFor(c.n).minus(span{frac: c.less}, b.den)
+		s := b.timeFor(c.n).minus(span{frac: c.less}, b.den)
 		if got := b.permitsIn(s); got != c.want {
 			t.Errorf("the time of %d permits less %d/3 ns is worth %d, want %d", c.n, c.less, got, c.want)
 		}

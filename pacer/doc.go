@@ -1,8 +1,8 @@
-// Package pacer is blocking, in-process pacing: smooth rates with bursts or a warm-up, a leaky-bucket queue, a semaphore
-// with periodic refresh and a producer/consumer token queue, all of which obey their context.
+// Package pacer delays callers in one process: smooth rates with bursts or a warm-up, a leaky-bucket queue, a semaphore
+// with periodic refresh and a producer/consumer token queue, all of which respect their context.
 //
-// A pacer makes its callers wait, where a limiter turns them away. Use one on your own side of an interface: to call an
-// API no faster than it allows, to spread a batch over an hour, to go easy on a service that has just started.
+// A pacer makes its callers wait, where a limiter denies them. Use one in a client: to call an API no faster than it
+// allows, to spread a batch over an hour, to spare a service that has just started.
 //
 // # Which pacer
 //
@@ -15,23 +15,22 @@
 //	"100 per minute" as a quota of a fixed period       Allowance     a period with enough left
 //	never more than the capacity at once                TokenQueue    its own tokens to be made
 //
-// Bursty is the one to start with. It lets a large request through at once when idle and makes the next caller wait for
-// it; if a large request must wait for its own permits instead, use TokenQueue.
+// Start with Bursty. It lets a large request through at once when idle and makes the next caller wait for it; if a
+// large request must wait for its own permits instead, use TokenQueue.
 //
-// # What they have in common
+// # Common behavior
 //
-// Each is a [Pacer]: Acquire waits, TryAcquire waits if it is not for too long, and Reserve takes a time for later.
+// Each is a [Pacer]: Acquire waits, TryAcquire waits up to a timeout, and Reserve takes a later time.
 //
-// Callers are served in the order in which they come, and one who wants much is not overtaken by those who want little.
-// A context whose deadline comes before the turn would is an error at once ([*DeadlineError]). A caller who gives up has
-// taken nothing and those behind it move up. A nil context, a count below 1, and a count that can never pass are errors
-// as well, and change nothing.
+// Callers are served in order of arrival, and one that wants many permits is not overtaken by others that want few. A
+// context whose deadline comes before the caller's time is an error at once ([*DeadlineError]). A caller that gives up
+// has taken nothing and callers behind it move up. A nil context, a count below 1, and a count that can never pass are
+// errors as well, and change nothing.
 //
-// Rates are exact: time is kept in nanoseconds and fractions of them, so that 300 per second is neither 299.9 nor
-// 300.1, after ten million permits as after ten. A wait is rounded up to the nanosecond, and what it was rounded by is
-// not lost. That is the schedule. Callers who wake up late, because the machine was busy, do not slow down those behind
-// them, and those who are overdue by then go together.
+// Rates are exact: times are nanoseconds and fractions of them, so that 300 per second is neither 299.9 nor 300.1, even
+// after ten million permits. A wait is rounded up to the nanosecond, and the schedule keeps the exact time. Callers
+// that wake up late, because the machine was busy, do not slow down callers behind them, and overdue callers pass
+// together.
 //
-// All of it is in one process and forgets everything when that ends. For limits that several processes share, see the
-// limiters of the packages around this one.
+// All state is in one process and is lost when it ends. For limits that several processes share, see package headgate.
 package pacer

@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart with [errors.Is]. None of them changes any state.
+// Errors that callers distinguish with [errors.Is]. None of them changes any state.
 var (
-	// ErrInvalidOption is wrapped by every complaint about an option or a rate, and is an [*InputError].
+	// ErrInvalidOption is wrapped by every error about an option or a rate, and is an [*InputError].
 	ErrInvalidOption = errors.New("invalid option")
-	// ErrInvalidCount is wrapped when fewer than one permit, token or unit is asked for, and is an [*InputError].
+	// ErrInvalidCount is wrapped if a count is less than 1, and is an [*InputError].
 	ErrInvalidCount = errors.New("invalid count")
-	// ErrNever is wrapped when no amount of waiting lets a count pass, and is an [*InputError]: it is above what the pacer
-	// ever has at once, or it and those in line together take more than 73 years. The latter may pass when fewer are in
-	// line. Callers in line get it as well, when a new rate makes it so.
+	// ErrNever is wrapped if a count can never pass, and is an [*InputError]: it is above the pacer's capacity, or it
+	// takes more than 73 years together with the waiting callers. The latter may pass when fewer callers wait. Waiting
+	// callers get it as well, if a new rate makes it so.
 	ErrNever = errors.New("count can never pass")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
-	// ErrNilJob is returned by [Queue.Submit] when there is nothing to run.
+	// ErrNilJob is returned by [Queue.Submit] without a function.
 	ErrNilJob = errors.New("nil job: pass a function, or use Acquire")
-	// ErrDeadline is what a [*DeadlineError] is: the context's deadline comes before the turn would.
+	// ErrDeadline is wrapped by a [*DeadlineError]: the context's deadline comes before the caller's time.
 	ErrDeadline = errors.New("deadline comes before the turn")
-	// ErrQueueFull is wrapped when an item does not fit into the room that is left in a [Queue].
+	// ErrQueueFull is wrapped if an item does not fit into a [Queue].
 	ErrQueueFull = errors.New("queue is full")
 	// ErrTooManyReservations is wrapped when a pacer has [MaxReservations] outstanding.
 	ErrTooManyReservations = errors.New("too many reservations")
-	// ErrJobExited is the result of a job that ended its goroutine, with [runtime.Goexit], instead of returning.
+	// ErrJobExited is the result of a job that ended its goroutine with [runtime.Goexit] instead of returning.
 	ErrJobExited = errors.New("job ended its goroutine instead of returning")
-	// ErrClosed is returned by a [Queue] or [TokenQueue] that was closed, also to those who were waiting.
+	// ErrClosed is returned by a closed [Queue] or [TokenQueue], also to callers that were waiting.
 	ErrClosed = errors.New("closed")
-	// ErrUninitialized is returned by the methods of a pacer that its New function did not make.
+	// ErrUninitialized is returned by the methods of a pacer that was not created by its New function.
 	ErrUninitialized = errors.New("uninitialized pacer: make it with its New function")
 )
 
-// InputError says what is wrong with an option or a count, and what would be right.
+// InputError describes an invalid option or count.
 type InputError struct {
 	// Err is ErrInvalidOption, ErrInvalidCount or ErrNever.
 	Err error
-	// Field is what is wrong, such as "Rate.Per".
+	// Field is the invalid input, such as "Rate.Per".
 	Field string
-	// Value is what was given.
+	// Value is the given value.
 	Value string
-	// Want says what would be right.
+	// Want describes a valid value.
 	Want string
 }
 
@@ -55,12 +55,12 @@ func (e *InputError) Error() string {
 // Unwrap returns ErrInvalidOption, ErrInvalidCount or ErrNever.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// DeadlineError is returned at once, and nothing is taken, when the context's deadline would pass before the wait ends.
-// It is both [ErrDeadline] and [context.DeadlineExceeded] to [errors.Is].
+// DeadlineError is returned at once, and nothing is taken, if the context's deadline comes before the end of the wait.
+// [errors.Is] reports that it is both [ErrDeadline] and [context.DeadlineExceeded].
 type DeadlineError struct {
 	// Wait is how long the wait would have been.
 	Wait time.Duration
-	// Left is how much time the context had left.
+	// Left is the time until the context's deadline.
 	Left time.Duration
 }
 
@@ -85,12 +85,12 @@ func never(n int64, want string) error {
 	return &InputError{Err: ErrNever, Field: "n", Value: decimal(n), Want: want}
 }
 
-// tooLong is the error of a count that could only be paid off, or of a period that would only come, after the end of time.
+// tooLong is the error for a count that could pass only after farFuture.
 func tooLong(n int64) error {
 	return never(n, "so few that, with those in line, they are paid off within 73 years")
 }
 
-// gaveUp is the error of a wait that ctx ended. It keeps both what the context says and why.
+// gaveUp is the error of a wait that ctx ended. It wraps both the context's error and its cause.
 func gaveUp(ctx context.Context, n int64) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {

@@ -102,7 +102,7 @@ func ExampleQueue_Submit() {
 	// error: <nil>
 }
 
-// Who would wait for too long, or doesn't fit, hears it at once.
+// A caller that would wait too long, or does not fit, gets the result at once.
 func ExampleQueue_TryAcquire() {
 	mails, err := pacer.NewQueue(pacer.QueueOptions{Rate: pacer.Rate{Permits: 60, Per: time.Hour}, Capacity: 10})
 	if err != nil {
@@ -181,7 +181,7 @@ func ExampleTokenQueue_Reserve() {
 	// 8 in 6m0s
 }
 
-// Those who wait are sent away.
+// Waiting callers are rejected.
 func ExampleTokenQueue_Close() {
 	tokens, err := pacer.NewTokenQueue(pacer.TokenQueueOptions{Rate: pacer.Rate{Permits: 1, Per: time.Hour}, Capacity: 1})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/pacer"
 )
 
-// A reservation tells when to go, and leaves the waiting to the caller.
+// A reservation returns the time to go; the caller waits by itself.
 func ExampleReservation() {
 	calls, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.PerSecond(100), MaxBurst: pacer.NoBurst})
 	if err != nil {
@@ -108,7 +108,7 @@ func ExampleWarmingUp_SetRate() {
 	// in 4h10m0s
 }
 
-// Who finds too few left waits for a later period, unless the deadline comes first.
+// A caller that finds too few permits waits for a later period, unless its deadline comes first.
 func ExampleAllowance_Acquire() {
 	quota, err := pacer.NewAllowance(pacer.AllowanceOptions{Rate: pacer.Rate{Permits: 100, Per: time.Hour}})
 	if err != nil {
@@ -142,7 +142,7 @@ func ExampleAllowance_Reserve() {
 	// 60 in 2h0m0s
 }
 
-// What was taken stays taken.
+// Permits already taken stay taken.
 func ExampleAllowance_SetRate() {
 	quota, err := pacer.NewAllowance(pacer.AllowanceOptions{Rate: pacer.Rate{Permits: 100, Per: time.Hour}})
 	if err != nil {
@@ -163,7 +163,7 @@ func ExampleRate() {
 	// Output: 7 per 1h0m0s
 }
 
-// An InputError says what is wrong and what would be right.
+// An InputError describes an invalid value and a valid one.
 func ExampleInputError() {
 	_, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.Rate{Permits: 5}})
 	var input *pacer.InputError

@@ -46,7 +46,7 @@ func ExampleBursty_Reserve() {
 	// an export of 1 starts in 2h10m0s
 }
 
-// Who can't wait so long hears it at once, and takes nothing.
+// A caller that can't wait so long gets an error at once, and takes nothing.
 func ExampleBursty_Acquire_deadline() {
 	exports, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.Rate{Permits: 6, Per: time.Hour}})
 	if err != nil {
@@ -132,7 +132,7 @@ func ExampleAllowance() {
 	// 60: true
 	// 60 more: false
 	// left: 40
-	// 101: count can never pass: n 101: want at most 100, which is all there can be at once
+	// 101: count can never pass: n 101: want at most 100, the capacity
 }
 
 func ExampleTokenQueue() {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// job is the work of one item that was submitted to a Queue.
+// A job is the work of one item that was submitted to a Queue.
 type job struct {
 	ctx    context.Context
 	do     func(context.Context) error
 	result chan error
-	// unwatch stops watching ctx; it may be called more than once.
+	// unwatch stops watching ctx; it may be called several times.
 	unwatch func()
 }
 
-// watch makes the job's item leave the line when its context is cancelled. Called with the line's mu held.
-func (k *keeper) watch(p *place) {
-	j, l := p.job, k.line
+// watch removes the job's item from the queue when its context is cancelled. The queue's mu must be held.
+func (k *worker) watch(w *waiter) {
+	j, l := w.job, k.queue
 	if j.ctx.Done() == nil {
 		j.unwatch = func() {}
 		return
@@ -24,8 +24,8 @@ func (k *keeper) watch(p *place) {
 	k.watches.Add(1)
 	stop := context.AfterFunc(j.ctx, func() {
 		defer k.watches.Done()
-		if l.giveUp(p) {
-			j.result <- gaveUp(j.ctx, p.n)
+		if l.withdraw(w) {
+			j.result <- gaveUp(j.ctx, w.n)
 		}
 	})
 	j.unwatch = func() {
@@ -35,19 +35,19 @@ func (k *keeper) watch(p *place) {
 	}
 }
 
-// run runs the job unless its context or the keeper's has ended, reports the result, and tells over how long it took. A
-// job that exits the goroutine is told of as well, while the goroutine ends. One that panics is not: nobody can recover
-// from that here, and the program crashes with the job's stack as if nobody had looked.
-func (j *job) run(running context.Context, l *line, size int64, over func(took time.Duration, exited bool)) {
+// run runs the job unless its context or the worker's has ended, sends the result, and calls ended with the time it
+// took. It also does so for a job that exits the goroutine, while the goroutine ends. A panic of the job is not
+// recovered: the program crashes with the job's stack.
+func (j *job) run(running context.Context, l *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
 	j.unwatch()
 	switch {
 	case running.Err() != nil:
 		j.result <- ErrClosed
-		over(0, false)
+		ended(0, false)
 		return
 	case j.ctx.Err() != nil:
 		j.result <- gaveUp(j.ctx, size)
-		over(0, false)
+		ended(0, false)
 		return
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
@@ -63,7 +63,7 @@ func (j *job) run(running context.Context, l *line, size int64, over func(took t
 		}
 		took := l.since(int64(start))
 		j.result <- err
-		over(took, exited)
+		ended(took, exited)
 	}()
 	err = j.do(ctx)
 	exited = false

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Pacer is what the pacers of this package have in common, for code that doesn't care which one it is given.
+// Pacer is the common interface of the pacers of this package.
 type Pacer interface {
-	// Acquire waits in line for n permits and returns how long that took. With an error it has taken nothing.
+	// Acquire waits for n permits and returns how long that took. With an error it has taken nothing.
 	Acquire(ctx context.Context, n int64) (waited time.Duration, err error)
 	// TryAcquire is Acquire if the wait is at most timeout, and otherwise returns false at once.
 	TryAcquire(n int64, timeout time.Duration) bool
-	// Reserve takes n permits for the time when they are due, and doesn't wait for it.
+	// Reserve takes n permits for a later time, without waiting for it.
 	Reserve(n int64) Reservation
 }

@@ -93,7 +93,7 @@ func TestCancelMakesNobodyWaitLongerForAWarmingUp(t *testing.T) {
 	}
 }
 
-// Whatever is cancelled, nobody goes later than they were told.
+// After any cancellation, no caller passes later than it was promised.
 func TestCancelMakesNobodyWaitLonger(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ type setter interface {
 	SetRate(r Rate) error
 }
 
-// Those whom a new rate could never serve are sent away, and are not in the way when it is raised again.
+// Callers that a new rate can never serve are rejected, and do not block the queue when it is raised again.
 func TestSetRateSendsAwayThoseWhoCanNeverPass(t *testing.T) {
 	for _, c := range []struct {
 		name string

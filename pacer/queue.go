@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Queue is a leaky bucket with a queue: what comes in bursts goes out at a constant rate, strictly in the order in which
-// it came. It is bounded, and what doesn't fit is refused at once. An item waits for the one that went last, which may be as
-// large as the capacity, and for those that are waiting: for less than twice the time in which the capacity flows out.
-// Only jobs that overran and gaps that cancelled reservations left make it longer.
+// Queue is a leaky bucket with a queue: items arrive in bursts and leave at a constant rate, strictly in order. It is
+// bounded; items that do not fit are refused at once. An item waits for the last one that passed, which may be as large
+// as the capacity, and for the waiting ones: less than twice the time in which the capacity flows out. Only overrunning
+// jobs and gaps of cancelled reservations make it longer.
 //
-// An item has a size in units. An item that finds the queue idle goes at once; the next one goes when the units of the
-// items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items that went
-// out late, because the machine was busy, do not delay those behind them, so all that are overdue go together; only jobs
-// still run one at a time.
+// An item has a size in units. An item that finds the queue idle passes at once; the next one passes when the units of
+// the items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items that
+// pass late, because the machine was busy, do not delay those behind them, so all overdue items pass together; only
+// jobs still run one at a time.
 //
 // Most callers want [Queue.Acquire]. One goroutine serves the queue until [Queue.Close]. The methods of the zero Queue
 // return ErrUninitialized or false. It is safe for concurrent use.
 type Queue struct {
-	line line
+	queue callerQueue
 }
 
 var _ Pacer = (*Queue)(nil)
@@ -27,7 +27,7 @@ var _ Pacer = (*Queue)(nil)
 type QueueOptions struct {
 	// Rate is the outflow in units. There is no default.
 	Rate Rate
-	// Capacity is how many units may wait at a time, and so the largest item. There is no default.
+	// Capacity limits the waiting units, and thus the size of an item. There is no default.
 	Capacity int64
 }
 
@@ -37,51 +37,52 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 		return nil, err
 	}
 	sched := newBucket(o.Rate)
-	if err := validCapacity(&sched, o.Capacity, o.Rate); err != nil {
+	if err := validateCapacity(&sched, o.Capacity, o.Rate); err != nil {
 		return nil, err
 	}
-	q := &Queue{line: line{epoch: time.Now(), sched: &sched, most: o.Capacity, room: o.Capacity}}
-	q.line.keep()
+	q := &Queue{queue: callerQueue{epoch: time.Now(), sched: &sched, maxCount: o.Capacity, capacity: o.Capacity}}
+	q.queue.startWorker()
 	return q, nil
 }
 
-// Acquire waits for the turn of an item of the given size. It returns how long it waited. It returns at once and takes
+// Acquire waits until an item of the given size may pass. It returns how long it waited. It returns at once and takes
 // nothing
 //
-//   - with ErrQueueFull, if the item doesn't fit behind those that are waiting,
-//   - with a [*DeadlineError], if the turn comes after ctx's deadline,
+//   - with ErrQueueFull, if the item doesn't fit behind the waiting ones,
+//   - with a [*DeadlineError], if its time comes after ctx's deadline,
 //   - with ErrNever, if size is above the queue's capacity.
 //
-// If ctx is cancelled while the item waits, it leaves the queue, those behind it move up, and Acquire returns ctx's error. If
-// the queue is closed, it returns ErrClosed. With an error it has taken nothing.
+// If ctx is cancelled while the item waits, it leaves the queue, items behind it move up, and Acquire returns ctx's
+// error. If the queue is closed, it returns ErrClosed. With an error it has taken nothing.
 func (q *Queue) Acquire(ctx context.Context, size int64) (waited time.Duration, err error) {
-	return q.line.acquire(ctx, size)
+	return q.queue.acquire(ctx, size)
 }
 
-// TryAcquire waits for the turn of an item of the given size, for at most timeout, and returns true. If the wait would be
-// longer it returns false at once and takes nothing, as it does if the item doesn't fit behind those that are waiting, if
+// TryAcquire waits until an item of the given size may pass, for at most timeout, and returns true. If the wait would
+// be longer it returns false at once and takes nothing, as it does if the item doesn't fit behind the waiting ones, if
 // size is less than 1 or above the capacity, or if the queue is closed.
 func (q *Queue) TryAcquire(size int64, timeout time.Duration) bool {
-	return q.line.tryAcquire(size, timeout)
+	return q.queue.tryAcquire(size, timeout)
 }
 
-// Reserve takes the turn of an item of the given size, and doesn't wait for it. See [Reservation] for what is promised.
-// Until its time has come the item is one of those that are waiting, and takes up room. If it doesn't fit it is not OK,
-// with ErrQueueFull; if size is above the capacity, with ErrNever; if the queue is closed, with ErrClosed.
+// Reserve takes the time of an item of the given size, without waiting for it. See [Reservation] for its guarantees.
+// Until its time has come the item counts as waiting. If it doesn't fit it is not OK, with ErrQueueFull; if size is
+// above the capacity, with ErrNever; if the queue is closed, with ErrClosed.
 //
-// The time goes by the sizes of those before. If one of them is a job that overruns, the reservation doesn't wait for it.
-func (q *Queue) Reserve(size int64) Reservation { return q.line.reserve(size) }
+// The time depends on the sizes of the items before it. If one of them is a job that overruns, the reservation doesn't
+// wait for it.
+func (q *Queue) Reserve(size int64) Reservation { return q.queue.reserve(size) }
 
-// Submit leaves an item in the queue whose job the queue's goroutine will run when its turn comes, one job at a time. It
-// returns at once, with the errors of [Queue.Acquire] if it doesn't take the item.
+// Submit adds an item whose job the queue's goroutine runs when it may pass, one job at a time. It returns at once,
+// with the errors of [Queue.Acquire] if it refuses the item.
 //
-// The channel delivers one error and needs no reader: what the job returned, ErrClosed if the queue was closed before
-// its turn, or ctx's error if that was cancelled before. The job's context is ctx, cancelled as well by Close. A job that
-// takes longer than its size flows out holds up those behind it, and they are not sent closer together afterwards. A job
-// may submit to its own queue, but must not wait for it: it would wait for itself.
+// The channel delivers one error and needs no reader: the job's result, ErrClosed if the queue was closed before the
+// job started, or ctx's error if that was cancelled before. The job's context is ctx, also cancelled by Close. A job
+// that takes longer than its size flows out delays jobs behind it, and they are not sent closer together afterwards. A
+// job may submit to its own queue, but must not wait for the result: it would wait for itself.
 //
-// A job that panics crashes the program, as in any goroutine. One that calls [runtime.Goexit], perhaps by way of a test's
-// FailNow, ends no more than itself, and its error is ErrJobExited.
+// A job that panics crashes the program, as in any goroutine. A job that calls [runtime.Goexit], perhaps through a
+// test's FailNow, ends only itself, and its error is ErrJobExited.
 func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Context) error) (<-chan error, error) {
 	if ctx == nil {
 		return nil, ErrNilContext
@@ -89,52 +90,52 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 	if do == nil {
 		return nil, ErrNilJob
 	}
-	l := &q.line
+	l := &q.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, after, grant, err := l.enter(ctx, size)
+	now, after, grant, err := l.quoteFor(ctx, size)
 	if err != nil {
 		return nil, err
 	}
-	if !l.idle(now, grant) {
-		if err := l.roomFor(size); err != nil {
+	if !l.grantable(now, grant) {
+		if err := l.checkCapacity(size); err != nil {
 			return nil, err
 		}
 	}
 	j := &job{ctx: ctx, do: do, result: make(chan error, 1)}
-	p := &place{n: size, since: now, job: j}
-	l.keeper.watch(p)
-	l.join(p, after)
-	l.settle(now)
+	w := &waiter{n: size, since: now, job: j}
+	l.worker.watch(w)
+	l.enqueue(w, after)
+	l.grantDue(now)
 	return j.result, nil
 }
 
-// Waiting returns how many units are waiting or reserved, from 0 to the capacity.
+// Waiting returns the number of units that are waiting or reserved, from 0 to the capacity.
 func (q *Queue) Waiting() int64 {
-	l := &q.line
+	l := &q.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {
 		return 0
 	}
 	_, now := l.clock()
-	l.settle(now)
-	return l.units
+	l.grantDue(now)
+	return l.waitingUnits
 }
 
-// Close refuses new items, sends those that are waiting away with ErrClosed, cancels the context of a job that is
-// running, and returns when the queue's goroutine has ended. A job must not close its own queue: Close would wait for
-// it. Closing again is fine and waits as well; closing the zero Queue does nothing.
-func (q *Queue) Close() { q.line.close() }
+// Close refuses new items, rejects waiting ones with ErrClosed, cancels the context of the running job, and returns
+// when the queue's goroutine has ended. A job must not close its own queue: Close would wait for it. Close may be
+// called again and waits as well; closing the zero Queue does nothing.
+func (q *Queue) Close() { q.queue.close() }
 
-// validCapacity checks the number of permits that a bucket is to hold.
-func validCapacity(b *bucket, capacity int64, r Rate) error {
+// validateCapacity checks the number of permits that a bucket is to hold.
+func validateCapacity(b *bucket, capacity int64, r Rate) error {
 	if capacity < 1 {
 		return badOption("Capacity", decimal(capacity), "1 or more")
 	}
-	if b.roomFor(capacity).ns >= farFuture {
+	if b.timeFor(capacity).ns >= farFuture {
 		return badOption("Capacity", decimal(capacity),
-			"what "+r.String()+" makes in less than 73 years")
+			"the permits of less than 73 years at "+r.String())
 	}
 	return nil
 }

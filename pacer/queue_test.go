@@ -136,7 +136,7 @@ func TestAJobWhoseContextEndsWhileItIsDueIsNotRun(t *testing.T) {
 			t.Errorf("%s: the job ran", c.name)
 			return nil
 		}}
-		j.run(c.running, &line{epoch: time.Now()}, 1, func(time.Duration, bool) {})
+		j.run(c.running, &callerQueue{epoch: time.Now()}, 1, func(time.Duration, bool) {})
 		if got := <-j.result; !errors.Is(got, c.want) {
 			t.Errorf("%s: result = %v, want %v", c.name, got, c.want)
 		}
@@ -185,7 +185,7 @@ func TestCloseOfAQueueSendsThoseWaitingAwayAndWaits(t *testing.T) {
 		}()
 		time.Sleep(50 * ms)
 		var wg sync.WaitGroup
-		for range 2 { // whoever closes it waits
+		for range 2 { // every caller of Close waits
 			wg.Go(func() {
 				q.Close()
 				if got, want := time.Since(start), 1050*ms; got != want || ended != want {
@@ -228,7 +228,7 @@ func TestCloseOfAQueueForgetsJobsThatHaveRun(t *testing.T) {
 	})
 }
 
-// Whatever Close meets a job at, waiting, due or running, the job has one result.
+// A job that Close meets while it waits, is due or runs has exactly one result.
 func TestCloseOfAQueueLeavesNoJobWithoutAResult(t *testing.T) {
 	for range 300 {
 		q := newQueue(t, PerSecond(1_000_000), 10)

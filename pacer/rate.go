@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-// Rate is a number of permits per length of time, such as 300 per second or 7 per hour. It is kept exactly as it is
-// given: 300 per second is not rounded to one permit every so many nanoseconds.
+// Rate is a number of permits per length of time, such as 300 per second or 7 per hour. It is exact: 300 per second is
+// not rounded to one permit every so many nanoseconds.
 //
 // The zero Rate is not valid.
 type Rate struct {
-	// Permits is how many there are in each Per; from 1 on.
+	// Permits is the number of permits in each Per, at least 1.
 	Permits int64
-	// Per is the length of time in which Permits come; from 1 ns to 2^61−1 ns, which is 73 years.
+	// Per is the length of time, from 1 ns to 2^61−1 ns, which is 73 years.
 	Per time.Duration
 }
 

@@ -1,32 +1,33 @@
 package pacer
 
-// schedule is the pure core of a pacer: it says when permits may be used, from a state and an instant to the state
-// after and an instant. It reads no clock, holds nothing that changes and allocates nothing, so its steps may be tried
-// and thrown away. Instants are nanoseconds since the pacer was made.
+// schedule is the pure core of a pacer: from a state and an instant it computes when permits may be used and the state
+// after that. It reads no clock, has no mutable state and allocates nothing, so its results may be discarded. Instants
+// are nanoseconds since the pacer was created.
 type schedule interface {
-	// take books n permits that are asked for at an instant, and returns when they may be used: never before at. An
-	// instant before one that the state has seen adds nothing.
+	// take books n permits requested at an instant, and returns when they may be used: never before at. An instant
+	// before one that the state has seen has no effect.
 	take(s state, at, n int64) (after state, grant int64)
-	// late books n permits that could be used before the instant for which they were promised, because somebody in front
-	// has left. The state after them was to be promised, and nobody behind may come to be later than after that.
-	late(s state, at, n int64, promised state) state
-	// advance books the time that has passed until at in which nobody asked.
+	// takeLate books n permits that could be used before the instant at that was reserved for them, because a caller in
+	// front has left. Callers behind must not pass later than after the state promised, which the reservation was to
+	// leave behind.
+	takeLate(s state, at, n int64, promised state) state
+	// advance books the idle time until at.
 	advance(s state, at int64) state
 }
 
-// state is how far a schedule has been booked. The zero state is that of a pacer whose first caller may go at once and
-// that has saved nothing.
+// state is how far a schedule has been booked. In the zero state the first caller may pass at once and nothing is
+// saved.
 type state struct {
-	// free is the instant from which nothing is booked; for a window, the start of the period that is being used.
+	// free is the instant from which nothing is booked; for a window, the start of the current period.
 	free span
-	// saved is the idle time that was put by for later callers.
+	// saved is the idle time that later callers may use.
 	saved span
-	// used is how many permits of a window's period are gone.
+	// used is the number of permits taken in a window's period.
 	used int64
-	// promised is the latest instant that was promised to anybody; nobody behind goes before it. The line's, not the
-	// schedule's: a period whose length was changed may have started before.
-	promised int64
+	// reservedUntil is the latest reserved instant; no caller behind passes before it. The queue uses it, not the
+	// schedule: a period whose length was changed may have started before.
+	reservedUntil int64
 }
 
-// full reports whether the state is booked to the end of time.
+// full reports whether the state is booked until farFuture.
 func (s state) full() bool { return s.free.ns >= farFuture }

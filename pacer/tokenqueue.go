@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed rate,
-// consumers take them out, and those who find too few wait in line. While the queue is full nothing is produced. In any
-// length of time t at most capacity + rate·t tokens are scheduled to be taken, and, unlike with [Bursty], nobody gets
-// tokens that have not been produced yet. Consumers who are overdue, because the machine was busy, go together.
+// TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed
+// rate, consumers take them out, and consumers that find too few wait in order. While the queue is full nothing is
+// produced. In any length of time t at most capacity + rate·t tokens are scheduled to be taken, and, unlike with
+// [Bursty], no consumer gets tokens that have not been produced yet. Overdue consumers, because the machine was busy,
+// pass together.
 //
-// The producer goes by the time that has passed, not by counting ticks: one that wakes late produces what it missed, and
-// it sleeps while nobody waits.
+// The producer uses the elapsed time instead of counting ticks: if it wakes late it produces what it missed, and it
+// sleeps while no consumer waits.
 //
 // Most callers want [TokenQueue.Acquire]. The producer is one goroutine, until [TokenQueue.Close]. The methods of the
 // zero TokenQueue return ErrUninitialized or false. It is safe for concurrent use.
 type TokenQueue struct {
-	line   line
+	queue  callerQueue
 	bucket bucket
 }
 
@@ -24,11 +25,11 @@ var _ Pacer = (*TokenQueue)(nil)
 
 // TokenQueueOptions are the options of [NewTokenQueue].
 type TokenQueueOptions struct {
-	// Rate is how many tokens the producer makes. There is no default.
+	// Rate is the rate of the producer. There is no default.
 	Rate Rate
-	// Capacity is how many tokens the queue holds, and so the most that can be taken at once. There is no default.
+	// Capacity limits the tokens in the queue, and thus the most that can be taken at once. There is no default.
 	Capacity int64
-	// StartFull starts with a full queue. The default is an empty one, whose first token comes one interval later.
+	// StartFull starts with a full queue. By default it is empty, and the first token comes one interval later.
 	StartFull bool
 }
 
@@ -38,52 +39,52 @@ func NewTokenQueue(o TokenQueueOptions) (*TokenQueue, error) {
 		return nil, err
 	}
 	b := newBucket(o.Rate)
-	if err := validCapacity(&b, o.Capacity, o.Rate); err != nil {
+	if err := validateCapacity(&b, o.Capacity, o.Rate); err != nil {
 		return nil, err
 	}
 	b.prepaid = true
-	b.room = b.roomFor(o.Capacity)
-	q := &TokenQueue{bucket: b, line: line{epoch: time.Now(), most: o.Capacity}}
-	q.line.sched = &q.bucket
+	b.maxSaved = b.timeFor(o.Capacity)
+	q := &TokenQueue{bucket: b, queue: callerQueue{epoch: time.Now(), maxCount: o.Capacity}}
+	q.queue.sched = &q.bucket
 	if o.StartFull {
-		q.line.head.saved = b.room
+		q.queue.head.saved = b.maxSaved
 	}
-	q.line.keep()
+	q.queue.startWorker()
 	return q, nil
 }
 
-// Acquire takes n tokens, waiting in line until they are there. It returns how long it waited.
+// Acquire takes n tokens, and waits until they are available. It returns how long it waited.
 //
-// If ctx has a deadline before the tokens will be there it returns a [*DeadlineError] at once; if n is above the
+// If ctx has a deadline before the tokens are available it returns a [*DeadlineError] at once; if n is above the
 // capacity, ErrNever. If ctx is cancelled while it waits it returns ctx's error, and if the queue is closed, ErrClosed.
 // With an error it has taken nothing.
 func (q *TokenQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return q.line.acquire(ctx, n)
+	return q.queue.acquire(ctx, n)
 }
 
-// TryAcquire takes n tokens and returns true, waiting in line for at most timeout. If they will not be there by then it
-// returns false at once and takes nothing, as it does if the queue is closed or if n is less than 1 or above the capacity.
+// TryAcquire takes n tokens and returns true, after waiting for at most timeout. If the wait would be longer it returns
+// false at once and takes nothing, as it does if the queue is closed or if n is less than 1 or above the capacity.
 func (q *TokenQueue) TryAcquire(n int64, timeout time.Duration) bool {
-	return q.line.tryAcquire(n, timeout)
+	return q.queue.tryAcquire(n, timeout)
 }
 
-// Reserve takes n tokens for the time when they are there, and doesn't wait for it. See [Reservation] for what is
-// promised. If n is above the capacity it is not OK, with ErrNever; if the queue is closed, with ErrClosed.
-func (q *TokenQueue) Reserve(n int64) Reservation { return q.line.reserve(n) }
+// Reserve takes n tokens for the time when they are available, without waiting for it. See [Reservation] for its
+// guarantees. If n is above the capacity it is not OK, with ErrNever; if the queue is closed, with ErrClosed.
+func (q *TokenQueue) Reserve(n int64) Reservation { return q.queue.reserve(n) }
 
-// Available returns how many tokens are in the queue. While somebody is in line, they are for the first there.
+// Available returns the number of tokens in the queue. While consumers wait, the tokens are for the first of them.
 func (q *TokenQueue) Available() int64 {
-	l := &q.line
+	l := &q.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {
 		return 0
 	}
 	_, now := l.clock()
-	l.settle(now)
+	l.grantDue(now)
 	return q.bucket.permitsIn(q.bucket.advance(l.head, now).saved)
 }
 
-// Close stops the producer, sends those who wait away with ErrClosed, and returns when the producer has ended. Closing
-// again is fine and waits as well; closing the zero TokenQueue does nothing.
-func (q *TokenQueue) Close() { q.line.close() }
+// Close stops the producer, rejects waiting consumers with ErrClosed, and returns when the producer has ended. Close
+// may be called again and waits as well; closing the zero TokenQueue does nothing.
+func (q *TokenQueue) Close() { q.queue.close() }

@@ -185,7 +185,7 @@ func TestAJobThatPanicsIsNotHeldBack(t *testing.T) {
 			t.Errorf("result = %v, want none", <-j.result)
 		}
 	}()
-	j.run(context.Background(), &line{epoch: time.Now()}, 1, func(time.Duration, bool) {
+	j.run(context.Background(), &callerQueue{epoch: time.Now()}, 1, func(time.Duration, bool) {
 		t.Error("the line was told to go on")
 	})
 }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// WarmingUp hands out permits at a steady rate that it reaches only after a warm-up: for what is behind it needs time to
-// be fast, to fill its caches or open its connections. Cold, permits come ColdFactor times as slowly as at the rate.
-// Under load the interval shrinks in a straight line, and is that of the rate when the warm-up period has passed. Without
-// load the pacer cools down, by as much time as it idles. It is cold again after the warm-up period at the latest: that
-// is from as warm as it gets, after a long load. One that has only just become warm gets cold sooner, with the default
-// ColdFactor after half of that period.
+// WarmingUp hands out permits at a steady rate that it reaches only after a warm-up, for a service that needs time to
+// fill its caches or open its connections. Cold, permits come ColdFactor times as slowly as at the rate. Under load the
+// interval shrinks linearly, and reaches that of the rate when the warm-up period has passed. Without load the pacer
+// cools down, by as much time as it idles. It is cold again after the warm-up period at the latest, if it was fully
+// warm after a long load. One that has only just become warm cools sooner, with the default ColdFactor after half of
+// that period.
 //
-// Like with [Bursty] the next caller pays. But nothing is free: a permit costs the more the colder the pacer is, and
-// never less than the interval of the rate.
+// As with [Bursty], the next caller pays. But nothing is free: a permit costs more the colder the pacer is, and never
+// less than the interval of the rate.
 //
 // It starts cold. Most callers want [WarmingUp.Acquire]. The methods of the zero WarmingUp return ErrUninitialized or
-// false. It is safe for concurrent use, and serves callers in the order in which they come.
+// false. It is safe for concurrent use, and serves callers in order of arrival.
 type WarmingUp struct {
-	line    line
+	queue   callerQueue
 	options WarmingUpOptions
 }
 
@@ -28,31 +28,31 @@ var _ Pacer = (*WarmingUp)(nil)
 
 // WarmingUpOptions are the options of [NewWarmingUp].
 type WarmingUpOptions struct {
-	// Rate is how fast permits come once the pacer is warm. There is no default.
+	// Rate is the rate of permits once the pacer is warm. There is no default.
 	Rate Rate
-	// WarmUp is how long it takes under load to get from cold to warm, and the longest that it takes idle to get from warm
-	// to cold. There is no default.
+	// WarmUp is how long it takes under load to get from cold to warm, and the longest idle time to get from warm to
+	// cold. There is no default.
 	WarmUp time.Duration
-	// ColdFactor is how many times longer the interval is when the pacer is cold: from 1 to 1000, with at most two
-	// decimals. The default, 0, is 3.
+	// ColdFactor is the ratio of the cold interval to the warm one: from 1 to 1000, with at most two decimals. The
+	// default, 0, is 3.
 	ColdFactor float64
 }
 
-// NewWarmingUp returns a pacer that is cold.
+// NewWarmingUp returns a cold pacer.
 func NewWarmingUp(o WarmingUpOptions) (*WarmingUp, error) {
 	if o.ColdFactor == 0 {
 		o.ColdFactor = 3
 	}
-	sched, err := o.warmth()
+	sched, err := o.schedule()
 	if err != nil {
 		return nil, err
 	}
-	w := &WarmingUp{line: line{epoch: time.Now(), sched: sched}, options: o}
-	w.line.head.saved = sched.room
+	w := &WarmingUp{queue: callerQueue{epoch: time.Now(), sched: sched}, options: o}
+	w.queue.head.saved = sched.maxSaved
 	return w, nil
 }
 
-func (o WarmingUpOptions) warmth() (*warmth, error) {
+func (o WarmingUpOptions) schedule() (*warmUpSchedule, error) {
 	if err := o.Rate.validate(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (o WarmingUpOptions) warmth() (*warmth, error) {
 		return nil, badOption("ColdFactor", strconv.FormatFloat(o.ColdFactor, 'g', -1, 64),
 			"a number from 1 to 1000 with at most two decimals, such as 3")
 	}
-	w, ok := newWarmth(o.Rate, o.WarmUp, uint64(hundredths))
+	w, ok := newWarmUpSchedule(o.Rate, o.WarmUp, uint64(hundredths))
 	if !ok {
 		return nil, badOption("WarmUp", o.WarmUp.String(),
 			"a shorter one, a Rate of smaller numbers than "+o.Rate.String()+", or a ColdFactor with fewer digits")
@@ -72,40 +72,40 @@ func (o WarmingUpOptions) warmth() (*warmth, error) {
 	return w, nil
 }
 
-// Acquire takes n permits, waiting in line until the permits before them are paid off. It returns how long it waited.
+// Acquire takes n permits, and waits until the permits before them are paid off. It returns how long it waited.
 //
 // If ctx has a deadline before the wait would end it returns a [*DeadlineError] at once. If ctx is cancelled while it
-// waits it returns ctx's error, and those behind it move up. With an error it has taken nothing.
+// waits it returns ctx's error, and callers behind it move up. With an error it has taken nothing.
 func (w *WarmingUp) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return w.line.acquire(ctx, n)
+	return w.queue.acquire(ctx, n)
 }
 
-// TryAcquire takes n permits and returns true, waiting in line for at most timeout. If the wait would be longer it returns
-// false at once and takes nothing, as it does if n is less than 1.
+// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer it
+// returns false at once and takes nothing, as it does if n is less than 1.
 func (w *WarmingUp) TryAcquire(n int64, timeout time.Duration) bool {
-	return w.line.tryAcquire(n, timeout)
+	return w.queue.tryAcquire(n, timeout)
 }
 
-// Reserve takes n permits for the time when they are due, and doesn't wait for it. See [Reservation] for what is promised.
-func (w *WarmingUp) Reserve(n int64) Reservation { return w.line.reserve(n) }
+// Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees.
+func (w *WarmingUp) Reserve(n int64) Reservation { return w.queue.reserve(n) }
 
-// Rate returns the rate of the warm pacer that is in force.
+// Rate returns the current rate of the warm pacer.
 func (w *WarmingUp) Rate() Rate {
-	w.line.mu.Lock()
-	defer w.line.mu.Unlock()
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
 	return w.options.Rate
 }
 
-// SetRate changes the rate at once. What was already taken is paid off at the old rate, so the first in line waits as
-// long as before. Those behind it are priced anew and go by the new rate, which may make them late for their deadlines;
-// whoever could now only be paid off after 73 years is sent away with ErrNever.
+// SetRate changes the rate at once. Permits already taken are paid off at the old rate, so the first waiting caller
+// waits as long as before. Callers behind it follow the new rate, which may make them late for their deadlines; callers
+// that could only be paid off after 73 years get ErrNever.
 //
 // Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
-// then. They cost what the new rate says, or nothing if it could not pay them off in 73 years.
+// then. They cost the new price, or nothing if it could not be paid off in 73 years.
 //
 // The pacer stays as warm as it is.
 func (w *WarmingUp) SetRate(r Rate) error {
-	l := &w.line
+	l := &w.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {
@@ -113,7 +113,7 @@ func (w *WarmingUp) SetRate(r Rate) error {
 	}
 	options := w.options
 	options.Rate = r
-	to, err := options.warmth()
+	to, err := options.schedule()
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package pacer
 
-// window is the schedule of an Allowance: so many permits in each period, periods end to end. Those who find too few
-// left have the next period, or the one after; later callers never get into an earlier one.
+// window is the schedule of an Allowance: limit permits in each period. Callers that find too few left get a later
+// period; later callers never get an earlier one.
 type window struct {
 	// period is in nanoseconds.
 	period int64
@@ -26,8 +26,8 @@ func (w *window) take(s state, at, n int64) (after state, grant int64) {
 	return s, max(at, s.free.ns)
 }
 
-// late leaves those who come after what is left of the period at that instant.
-func (w *window) late(s state, at, n int64, _ state) state {
+// takeLate leaves later callers the rest of the period at that instant.
+func (w *window) takeLate(s state, at, n int64, _ state) state {
 	after, _ := w.take(s, at, n)
 	return after
 }

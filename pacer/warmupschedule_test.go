@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-func warmCore(t *testing.T, r Rate, warmUp time.Duration, factor float64) *warmth {
+func warmCore(t *testing.T, r Rate, warmUp time.Duration, factor float64) *warmUpSchedule {
 	t.Helper()
-	w, err := WarmingUpOptions{Rate: r, WarmUp: warmUp, ColdFactor: factor}.warmth()
+	w, err := WarmingUpOptions{Rate: r, WarmUp: warmUp, ColdFactor: factor}.schedule()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,7 +16,7 @@ func warmCore(t *testing.T, r Rate, warmUp time.Duration, factor float64) *warmt
 }
 
 // coldOf returns the state of a pacer that is as cold as it gets.
-func coldOf(w *warmth) state { return state{saved: w.room} }
+func coldOf(w *warmUpSchedule) state { return state{saved: w.maxSaved} }
 
 // priceList is an independent model of a warming pacer, in exact fractions: it knows permits in store and the price of
 // each, and sums prices numerically instead of by a formula.
@@ -238,7 +238,7 @@ func TestWarmingUpSteps(t *testing.T) {
 func TestWarmingUpSurchargeNeverFallsWhileCooling(t *testing.T) {
 	w := warmCore(t, PerSecond(7), time.Microsecond, 2.75)
 	last := int64(0)
-	for ns := range w.room.ns {
+	for ns := range w.maxSaved.ns {
 		for frac := uint64(0); frac < w.den; frac += 3 {
 			got := w.surcharge(span{ns: ns, frac: frac})
 			if got < last {
@@ -247,7 +247,7 @@ func TestWarmingUpSurchargeNeverFallsWhileCooling(t *testing.T) {
 			last = got
 		}
 	}
-	if got, want := w.surcharge(w.room), int64(1000*7/15); got != want { // W·(k−1)/(k+1)
+	if got, want := w.surcharge(w.maxSaved), int64(1000*7/15); got != want { // W·(k−1)/(k+1)
 		t.Errorf("surcharge of a cold pacer = %d, want %d", got, want)
 	}
 }

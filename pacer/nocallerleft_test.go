@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Whatever is done in whatever order, nobody is left in line, and nobody spins: synctest would hang.
+// After any sequence of calls no caller is left waiting, and none spins: synctest would hang.
 func TestNobodyIsForgotten(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
@@ -74,12 +74,12 @@ func TestNobodyIsForgotten(t *testing.T) {
 			}
 			wg.Wait()
 			time.Sleep(24 * time.Hour)
-			for i, l := range []*line{&b.line, &w.line, &a.line, &tokens.line, &q.line} {
+			for i, l := range []*callerQueue{&b.queue, &w.queue, &a.queue, &tokens.queue, &q.queue} {
 				l.mu.Lock()
 				_, now := l.clock()
-				l.settle(now)
-				if l.first != nil || l.waiting != 0 || l.promises != 0 || l.units != 0 {
-					t.Errorf("seed %d: pacer %d has %d waiting, %d promises and %d units, want none", seed, i, l.waiting, l.promises, l.units)
+				l.grantDue(now)
+				if l.first != nil || l.waiting != 0 || l.reservations != 0 || l.waitingUnits != 0 {
+					t.Errorf("seed %d: pacer %d has %d waiting, %d promises and %d units, want none", seed, i, l.waiting, l.reservations, l.waitingUnits)
 				}
 				l.mu.Unlock()
 			}

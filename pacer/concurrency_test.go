@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A thousand callers who come at once get their permits one interval apart, whoever is first.
+// A thousand simultaneous callers get their permits one interval apart.
 func TestAThousandCallersAreSpacedExactly(t *testing.T) {
 	const crowd = 1000
 	for name, c := range map[string]struct {
@@ -195,7 +195,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	if ran.Load() != submitted.Load() {
 		t.Errorf("%d jobs ran, want %d", ran.Load(), submitted.Load())
 	}
-	for name, l := range map[string]*line{"Bursty": &b.line, "WarmingUp": &w.line, "Allowance": &a.line, "Queue": &q.line, "TokenQueue": &tokens.line} {
+	for name, l := range map[string]*callerQueue{"Bursty": &b.queue, "WarmingUp": &w.queue, "Allowance": &a.queue, "Queue": &q.queue, "TokenQueue": &tokens.queue} {
 		l.mu.Lock()
 		if l.waiting != 0 {
 			t.Errorf("%s: %d still in line, want 0", name, l.waiting)

@@ -1,0 +1,114 @@
+package pacer
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A worker is the goroutine of a Queue or TokenQueue: it wakes up when the next caller may pass, and runs jobs one at a
+// time.
+type worker struct {
+	queue *callerQueue
+	// alarm receives the instant to wake up at; it holds one, the latest.
+	alarm chan int64
+	// jobs holds the job to run next.
+	jobs chan *waiter
+	// busy is set from when a job may run until it has ended. Guarded by the queue's mu.
+	busy bool
+	// exited is set when a job ends the worker's goroutine. Only that goroutine uses it.
+	exited bool
+
+	// running is cancelled by close, and cancels the context of the running job.
+	running context.Context
+	stop    context.CancelFunc
+	stopped chan struct{}
+	// watches counts the jobs whose contexts are watched.
+	watches sync.WaitGroup
+}
+
+// startWorker creates and starts the worker of l.
+func (l *callerQueue) startWorker() {
+	k := &worker{queue: l, alarm: make(chan int64, 1), jobs: make(chan *waiter, 1), stopped: make(chan struct{})}
+	k.running, k.stop = context.WithCancel(context.Background())
+	l.worker = k
+	go k.loop()
+}
+
+func (k *worker) loop() {
+	defer func() {
+		if k.exited { // a job has ended this goroutine; the next jobs need another
+			k.exited = false
+			go k.loop()
+			return
+		}
+		close(k.stopped)
+	}()
+	timer := time.NewTimer(0)
+	timer.Stop() // until there is an alarm
+	defer timer.Stop()
+	for {
+		select {
+		case <-k.running.Done():
+			return
+		case wakeAt := <-k.alarm:
+			timer.Reset(time.Duration(wakeAt) - k.queue.since(0))
+		case <-timer.C:
+			k.queue.tick()
+		case w := <-k.jobs:
+			k.run(w)
+		}
+	}
+}
+
+// give passes a job to the worker. The queue's mu must be held, and the worker must not be busy.
+func (k *worker) give(w *waiter) {
+	k.busy = true
+	k.jobs <- w
+}
+
+// run runs one job. The next caller passes after the time of the job's size, or when the job ends if that is later:
+// later callers are not sent closer together to make up for it.
+func (k *worker) run(w *waiter) {
+	w.job.run(k.running, k.queue, w.n, func(took time.Duration, exited bool) { k.jobEnded(w, took, exited) })
+}
+
+// jobEnded lets the next callers pass when a job has ended.
+func (k *worker) jobEnded(w *waiter, took time.Duration, exited bool) {
+	l := k.queue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, now := l.clock()
+	k.busy = false
+	if exited {
+		k.exited = true
+		l.timekeeper = nil // the timer ends with the goroutine; grantDue sets an alarm for the next one
+	}
+	if end := w.at + int64(took); l.head.free.ns < end {
+		l.moveUp(end)
+	}
+	l.grantDue(now)
+}
+
+// close rejects all waiting callers, stops the worker and waits for it. A queue without a worker needs no close.
+func (l *callerQueue) close() {
+	k := l.worker
+	if k == nil {
+		return
+	}
+	l.mu.Lock()
+	l.closed = true
+	for l.first != nil {
+		l.reject(l.first, ErrClosed)
+	}
+	l.mu.Unlock()
+
+	k.stop()
+	<-k.stopped
+	select {
+	case w := <-k.jobs: // ready, but the worker stopped before it could run it
+		w.job.end(ErrClosed)
+	default:
+	}
+	k.watches.Wait()
+}
