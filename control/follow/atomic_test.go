@@ -50,8 +50,8 @@ func has(set *rules.Set, user string) (count, others int64) {
 	return count, others
 }
 
-// Whoever decides sees all of a change or nothing of it, be it of clients or of rules as well.
-func TestNobodySeesHalfOfAChange(t *testing.T) {
+// Decisions see all of a change or nothing of it, for clients and for rules.
+func TestChangesAreAtomicForDecisions(t *testing.T) {
 	t.Parallel()
 	const clients = 200
 	db := openDB(t)
@@ -99,7 +99,7 @@ func TestNobodySeesHalfOfAChange(t *testing.T) {
 }
 
 // A value that goes from one client to another in one change is never nobody's.
-func TestAValueThatMovesIsNeverNobodys(t *testing.T) {
+func TestMovedValueAlwaysHasAClient(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	made := func(id string) control.Op {

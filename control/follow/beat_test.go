@@ -25,7 +25,7 @@ func (r refusing) Beat(context.Context, control.Node) (int64, time.Duration, err
 }
 
 // A node that the service does not hear is not among the nodes that it shows. Its log says why, once.
-func TestAHeartbeatThatIsRefusedIsToldOfOnce(t *testing.T) {
+func TestRefusedHeartbeatIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	var book logbook.Book
@@ -91,7 +91,7 @@ func (k *talker) Leave(ctx context.Context, n control.Node) error {
 }
 
 // A heartbeat that came after the last word would have the node shown for an hour.
-func TestTheLastWordOfANodeIsThatItStops(t *testing.T) {
+func TestLastMessageOfANodeIsItsStop(t *testing.T) {
 	t.Parallel()
 	source := &talker{Source: follow.Database(openDB(t), namespace, nil), begun: make(chan struct{}, 8), letGo: make(chan struct{})}
 	n := open(t, follow.Config{Source: source, Poll: time.Hour, Node: func() control.Node { return control.Node{ID: "n1"} }})
@@ -111,7 +111,7 @@ func TestTheLastWordOfANodeIsThatItStops(t *testing.T) {
 }
 
 // A service that does not answer holds up nobody who stops.
-func TestANodeStopsAlthoughNobodyHearsIt(t *testing.T) {
+func TestNodeStopsWithoutTheService(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []string{"when it is told that the node stops", "from the first heartbeat"} {
 		source := &talker{Source: follow.Database(openDB(t), namespace, nil), begun: make(chan struct{}, 8), letGo: make(chan struct{}), stuck: true}

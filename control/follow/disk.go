@@ -17,23 +17,23 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// A disk keeps what a node was last sent in one file: a line that says from whom it is, then everything, then what has
-// changed since, each part in the form of control.Writer. Parts are added to the end, and the last one counts only if it is
-// there to its last byte. One goroutine uses it.
+// A disk stores the last rules of a node in one file: a line that names the source, then a complete snapshot, then the
+// changes since, each part in the format of control.Writer. Changes are appended, and the last one counts only if it
+// is complete. A disk is not safe for concurrent use.
 type disk struct {
-	path   string
-	origin string
-	locked *os.File // nil if it can only be read
-	why    error    // it can only be read
+	path        string
+	origin      string
+	lockFile    *os.File // nil if the disk is read-only
+	readOnlyErr error    // why the disk is read-only
 
-	file     *os.File     // to add to; nil if there is none yet
-	size     int64        // of what is known to be good
-	whole    int64        // of that, what came first
-	revision int64        // that it leads to
-	pending  bytes.Buffer // what could not be written yet
+	file         *os.File     // for appending; nil if there is none yet
+	size         int64        // bytes known to be valid
+	snapshotSize int64        // bytes of label and snapshot
+	revision     int64        // revision of the stored rules
+	pending      bytes.Buffer // changes that could not be written yet
 }
 
-// A label is the first line.
+// A label is the first line of the file.
 type label struct {
 	Format int    `json:"headgate_rules"`
 	Origin string `json:"origin"`
@@ -41,27 +41,27 @@ type label struct {
 
 const (
 	diskFormat = 1
-	// maxPending is how much may wait for the disk to have room again. If there is more, everything is fetched anew.
+	// maxPending bounds the changes that wait for disk space. With more, everything is fetched again.
 	maxPending = 8 << 20
-	// minAdded is how much is added to a file before it is written anew, or half of what it was if that is more.
+	// minAdded is the size of changes after which the file is rewritten, or half of the snapshot if that is more.
 	minAdded = 1 << 20
 )
 
-// openDisk opens the file of a namespace in a directory, and makes that if it is not there. Of a disk that cannot be written to, what
-// is there can be read all the same.
+// openDisk opens the file of a namespace in a directory, which it creates if missing. A file on a read-only disk can
+// still be read.
 func openDisk(dir, namespace, origin string) (*disk, error) {
 	d := &disk{path: filepath.Join(dir, "rules-"+url.PathEscape(namespace)+".ndjson"), origin: origin}
-	if d.locked, d.why = openLock(dir, d.path+".lock"); d.locked == nil {
+	if d.lockFile, d.readOnlyErr = openLock(dir, d.path+".lock"); d.lockFile == nil {
 		return d, nil
 	}
-	if err := lock(d.locked); err != nil {
-		_ = d.locked.Close() // it was only to be held
-		return nil, fmt.Errorf("%s: another process keeps its rules there: %w", d.path, err)
+	if err := lock(d.lockFile); err != nil {
+		_ = d.lockFile.Close() // it was only needed for the lock
+		return nil, fmt.Errorf("%s: another process stores its rules there: %w", d.path, err)
 	}
 	return d, nil
 }
 
-// openLock opens the file that whoever writes holds, and makes it and its directory if they are not there.
+// openLock opens the lock file of the writer, and creates it and its directory if missing.
 func openLock(dir, path string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -71,48 +71,48 @@ func openLock(dir, path string) (*os.File, error) {
 
 func (d *disk) close() error {
 	var errs []error
-	for _, f := range []*os.File{d.file, d.locked} {
+	for _, f := range []*os.File{d.file, d.lockFile} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	d.file, d.locked = nil, nil
+	d.file, d.lockFile = nil, nil
 	return errors.Join(errs...)
 }
 
-// A part is read up to its end line, so that what follows stays in the file.
-type part struct {
-	from *bufio.Reader
-	left []byte // of the line that was read last
-	read int64
-	done bool
+// A partReader is a reader of one part, up to its end line.
+type partReader struct {
+	src      *bufio.Reader
+	buffered []byte // rest of the line that was read last
+	consumed int64
+	done     bool
 }
 
 var endMark = []byte(`{"end":true,`)
 
-func (p *part) Read(into []byte) (int, error) {
-	if len(p.left) == 0 {
+func (p *partReader) Read(into []byte) (int, error) {
+	if len(p.buffered) == 0 {
 		if p.done {
 			return 0, io.EOF
 		}
-		line, err := p.from.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a long line comes in pieces
+		line, err := p.src.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a long line is read in pieces
 			return 0, err
 		}
-		p.left, p.done = line, err == nil && bytes.HasPrefix(line, endMark)
+		p.buffered, p.done = line, err == nil && bytes.HasPrefix(line, endMark)
 	}
-	n := copy(into, p.left)
-	p.left = p.left[n:]
-	p.read += int64(n)
+	n := copy(into, p.buffered)
+	p.buffered = p.buffered[n:]
+	p.consumed += int64(n)
 	return n, nil
 }
 
-// load gives everything in the file to the first sink, and each change to one that next returns. It tells whether what is there
-// comes from the same origin, and is fs.ErrNotExist if there is nothing. What is broken at the end is cut off.
+// load passes the snapshot to the first sink, and each change to a sink that next returns. It reports whether the file
+// is of the same origin. The error is fs.ErrNotExist if there is no file. A broken part at the end is cut off.
 func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, err error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
-	if err != nil && !missing(err) {
-		d.why = cmp.Or(d.why, err)
+	if err != nil && !notExist(err) {
+		d.readOnlyErr = cmp.Or(d.readOnlyErr, err)
 		f, err = os.Open(d.path)
 	}
 	if err != nil {
@@ -123,23 +123,24 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, er
 			_ = f.Close() // it was only read
 		}
 	}()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
-		return false, cmp.Or(err, fmt.Errorf("%s: %w: no file", d.path, control.ErrBroken))
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a pipe would block
+		return false, cmp.Or(err, fmt.Errorf("%s: %w: not a regular file", d.path, control.ErrBroken))
 	}
 	from := bufio.NewReaderSize(f, 64<<10)
 	line, err := from.ReadSlice('\n')
 	var l label
 	switch {
 	case err != nil || json.Unmarshal(line, &l) != nil || l.Format < 1:
-		return false, fmt.Errorf("%s: %w: its first line is not that of one", d.path, control.ErrBroken)
+		return false, fmt.Errorf("%s: %w: invalid first line", d.path, control.ErrBroken)
 	case l.Format != diskFormat:
-		return false, fmt.Errorf("%s: a newer version has written it: its form is %d, and this version reads %d", d.path, l.Format, diskFormat)
+		return false, fmt.Errorf("%s: written by a newer version: its format is %d, and this version reads %d",
+			d.path, l.Format, diskFormat)
 	}
 	d.size = int64(len(line))
 	if err := d.loadPart(from, first); err != nil {
 		return false, fmt.Errorf("%s: %w", d.path, err)
 	}
-	d.whole = d.size
+	d.snapshotSize = d.size
 	for {
 		sink, finish := next()
 		err := d.loadPart(from, sink)
@@ -150,14 +151,14 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, er
 			break
 		}
 		if err != nil {
-			// A change that was not written to its end, or is none of what is before it. What is before it is good.
-			if d.why == nil {
-				d.why = f.Truncate(d.size)
+			// The change is incomplete or does not follow. The parts in front of it are valid.
+			if d.readOnlyErr == nil {
+				d.readOnlyErr = f.Truncate(d.size)
 			}
 			break
 		}
 	}
-	if d.why != nil {
+	if d.readOnlyErr != nil {
 		return l.Origin == d.origin, nil
 	}
 	if _, err := f.Seek(d.size, io.SeekStart); err != nil {
@@ -167,12 +168,12 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, er
 	return l.Origin == d.origin, nil
 }
 
-// loadPart gives one part to a sink. It is io.EOF if there is no more.
+// loadPart passes one part to a sink. It returns io.EOF if there is none.
 func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
 	if _, err := from.Peek(1); errors.Is(err, io.EOF) {
 		return io.EOF
 	}
-	p := &part{from: from}
+	p := &partReader{src: from}
 	r, err := control.NewReader(p)
 	if err != nil {
 		return err
@@ -180,12 +181,12 @@ func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
 	if err := drain(r, to); err != nil {
 		return err
 	}
-	d.size += p.read
+	d.size += p.consumed
 	d.revision = r.Header.Revision
 	return nil
 }
 
-// A draft is a file that is to become the one that is kept.
+// A draft is a file that is being written to replace the current one.
 type draft struct {
 	file   *os.File
 	buffer *bufio.Writer
@@ -193,37 +194,37 @@ type draft struct {
 	header control.Header
 }
 
-func (d *disk) draft(h control.Header) (*draft, error) {
+func (d *disk) newDraft(h control.Header) (*draft, error) {
 	f, err := os.OpenFile(d.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	made := &draft{file: f, buffer: bufio.NewWriterSize(f, 64<<10), header: h}
+	w := &draft{file: f, buffer: bufio.NewWriterSize(f, 64<<10), header: h}
 	line, err := json.Marshal(label{diskFormat, d.origin})
 	if err == nil {
-		_, err = made.buffer.Write(append(line, '\n'))
+		_, err = w.buffer.Write(append(line, '\n'))
 	}
 	if err == nil {
-		made.writer, err = control.NewWriter(made.buffer, h)
+		w.writer, err = control.NewWriter(w.buffer, h)
 	}
 	if err != nil {
-		made.drop()
+		w.discard()
 		return nil, err
 	}
-	return made, nil
+	return w, nil
 }
 
-// drop forgets it.
-func (w *draft) drop() {
+// discard deletes the draft.
+func (w *draft) discard() {
 	_ = w.file.Close() // nobody reads it
 	_ = os.Remove(w.file.Name())
 }
 
-// replace puts a draft in the place of the file.
+// replace puts a draft in place of the file.
 func (d *disk) replace(w *draft) (err error) {
 	defer func() {
 		if err != nil {
-			w.drop()
+			w.discard()
 		}
 	}()
 	if err := errors.Join(w.writer.Close(), w.buffer.Flush()); err != nil {
@@ -243,14 +244,14 @@ func (d *disk) replace(w *draft) (err error) {
 		return err
 	}
 	if d.file != nil {
-		_ = d.file.Close() // it is no longer the one
+		_ = d.file.Close() // replaced
 	}
-	d.file, d.size, d.whole, d.revision = w.file, size, size, w.header.Revision
+	d.file, d.size, d.snapshotSize, d.revision = w.file, size, size, w.header.Revision
 	d.pending.Reset()
 	return nil
 }
 
-// add adds a change, which is written as control.Writer does it. If there is no room it waits for the next time.
+// add appends a change in the format of control.Writer. If the disk is full, the change is kept for the next call.
 func (d *disk) add(change []byte, leadsTo int64) error {
 	if d.file == nil {
 		return errNoFile
@@ -276,28 +277,30 @@ func (d *disk) add(change []byte, leadsTo int64) error {
 	return nil
 }
 
-// abandon leaves the file behind as it is: it no longer leads to what is in force, and waits to be replaced.
+// abandon closes the file: it no longer leads to the rules in force, and has to be replaced.
 func (d *disk) abandon() {
 	if d.file != nil {
-		_ = d.file.Close() // all of it was synced
+		_ = d.file.Close() // everything was synced
 	}
 	d.file = nil
 	d.pending.Reset()
 }
 
-// errNoFile is for a file that is not there or was left behind: it has to be written whole.
-var errNoFile = errors.New("there is no file that it could be added to")
+// errNoFile means that there is no file to append to: it has to be written completely.
+var errNoFile = errors.New("there is no file to append to")
 
-// grown tells whether so much was added that the file should be written anew.
-func (d *disk) grown() bool { return d.file != nil && d.size-d.whole > max(minAdded, d.whole/2) }
+// grown reports whether the changes are so large that the file should be rewritten.
+func (d *disk) grown() bool {
+	return d.file != nil && d.size-d.snapshotSize > max(minAdded, d.snapshotSize/2)
+}
 
-// A name is that of an object.
+// A name identifies an object.
 type name struct {
 	kind control.Kind
 	id   string
 }
 
-// rewrite makes everything and all changes one part again.
+// rewrite merges the snapshot and all changes into one part.
 func (d *disk) rewrite() error {
 	var h control.Header
 	changed := map[name]*control.Item{}
@@ -312,7 +315,7 @@ func (d *disk) rewrite() error {
 		return err
 	}
 	h.Since = 0
-	w, err := d.draft(h)
+	w, err := d.newDraft(h)
 	if err != nil {
 		return err
 	}
@@ -336,9 +339,9 @@ func (d *disk) rewrite() error {
 	}
 	err = d.read(func(int, control.Header) {}, func(n int, item *control.Item) error {
 		if n > 0 {
-			return errEnough
+			return errStop
 		}
-		if item.Kind != control.KindRule { // rules come before all others
+		if item.Kind != control.KindRule { // rules come first
 			if err := write(rules); err != nil {
 				return err
 			}
@@ -349,19 +352,19 @@ func (d *disk) rewrite() error {
 		}
 		return w.writer.Write(item)
 	})
-	if err == nil || errors.Is(err, errEnough) {
+	if err == nil || errors.Is(err, errStop) {
 		err = errors.Join(write(rules), write(others))
 	}
 	if err != nil {
-		w.drop()
+		w.discard()
 		return err
 	}
 	return d.replace(w)
 }
 
-var errEnough = errors.New("enough")
+var errStop = errors.New("enough")
 
-// read reads the file, part by part.
+// read reads the file part by part.
 func (d *disk) read(begin func(n int, h control.Header), each func(n int, item *control.Item) error) error {
 	from := bufio.NewReaderSize(io.NewSectionReader(d.file, 0, d.size), 64<<10)
 	if _, err := from.ReadSlice('\n'); err != nil {
@@ -371,7 +374,7 @@ func (d *disk) read(begin func(n int, h control.Header), each func(n int, item *
 		if _, err := from.Peek(1); errors.Is(err, io.EOF) {
 			return nil
 		}
-		r, err := control.NewReader(&part{from: from})
+		r, err := control.NewReader(&partReader{src: from})
 		if err != nil {
 			return err
 		}
@@ -391,5 +394,5 @@ func (d *disk) read(begin func(n int, h control.Header), each func(n int, item *
 	}
 }
 
-// missing tells whether an error is that there is no file.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// notExist reports whether an error says that a file does not exist.
+func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

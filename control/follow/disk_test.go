@@ -25,7 +25,7 @@ func fileOf(t testing.TB, dir string) string {
 	return list[0]
 }
 
-func TestANodeStartsFromDiskWhenTheServiceIsAway(t *testing.T) {
+func TestNodeStartsFromDisk(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := filepath.Join(t.TempDir(), "made")
@@ -63,7 +63,7 @@ func TestANodeStartsFromDiskWhenTheServiceIsAway(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutServiceAndDiskSaysThatItHasNoRules(t *testing.T) {
+func TestStatusReportsMissingRules(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -79,7 +79,7 @@ func TestANodeWithoutServiceAndDiskSaysThatItHasNoRules(t *testing.T) {
 }
 
 // Wherever a write was cut off, the file holds what was before or after a change.
-func TestTheFileIsGoodWhereverItWasCutOff(t *testing.T) {
+func TestTruncatedFileIsUsable(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func TestTheFileIsGoodWhereverItWasCutOff(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasChangedIsNotBelieved(t *testing.T) {
+func TestModifiedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := t.TempDir()
@@ -174,18 +174,18 @@ func TestAFileThatWasChangedIsNotBelieved(t *testing.T) {
 var damaged = map[string]struct {
 	damage func(path string, data []byte) error
 	says   string
-	stays  bool // it cannot be written anew
+	stays  bool // it cannot be rewritten
 }{
-	"empty": {func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) }, "its first line is not that of one", false},
+	"empty": {func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) }, "invalid first line", false},
 	"of a newer version": {func(path string, data []byte) error {
 		return os.WriteFile(path, bytes.Replace(data, []byte(`"headgate_rules":1`), []byte(`"headgate_rules":2`), 1), 0o600)
-	}, "a newer version has written it", false},
-	"something else": {func(path string, _ []byte) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600) }, "its first line is not that of one", false},
-	"a pipe":         {func(path string, _ []byte) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "no file", false},
-	"a directory":    {func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "no file", true},
+	}, "written by a newer version", false},
+	"something else": {func(path string, _ []byte) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600) }, "invalid first line", false},
+	"a pipe":         {func(path string, _ []byte) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "not a regular file", false},
+	"a directory":    {func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "not a regular file", true},
 }
 
-func TestADamagedFileStopsNobodyAndIsWrittenAnew(t *testing.T) {
+func TestDamagedFileDoesNotPreventTheStart(t *testing.T) {
 	t.Parallel()
 	for what, test := range damaged {
 		t.Run(what, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestADamagedFileStopsNobodyAndIsWrittenAnew(t *testing.T) {
 }
 
 // A disk that can only be read, as after a fault of it, is no reason to start without rules.
-func TestADiskThatCannotBeWrittenToIsRead(t *testing.T) {
+func TestReadOnlyDiskIsRead(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := t.TempDir()
@@ -261,7 +261,7 @@ func TestADiskThatCannotBeWrittenToIsRead(t *testing.T) {
 }
 
 // Revisions of another service are other revisions.
-func TestTheFileOfAnotherServiceIsReplaced(t *testing.T) {
+func TestFileOfAnotherSourceIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one, two := openDB(t), openDB(t)
@@ -319,7 +319,7 @@ func TestTheFileDoesNotGrowForEver(t *testing.T) {
 		})
 	}
 	stop()
-	// It is written anew as soon as a megabyte was added, which is seen or not. A change takes less than a fifth of that.
+	// It is rewritten once a megabyte was added. A change takes less than a fifth of that.
 	if most < 4<<20/5 || most > 6<<20/5 || last > most/2 {
 		t.Errorf("the file had up to %d bytes, and %d in the end; want a megabyte, and much less after that", most, last)
 	}
@@ -350,7 +350,7 @@ func TestTwoNodesDoNotShareAFile(t *testing.T) {
 	}
 }
 
-func TestRulesGoOnWhenTheDiskDoesNot(t *testing.T) {
+func TestRulesChangeWithoutDisk(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))

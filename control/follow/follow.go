@@ -12,43 +12,44 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Config says whom to follow.
+// Config configures a Follower.
 type Config struct {
-	// Source is where rules come from.
+	// Source provides the rules.
 	Source Source
-	// Dir is where the last good rules are kept, for a start without the source. Default none: they are not kept.
+	// Dir stores the last valid rules, for a start without the source. Default none.
 	Dir string
-	// Apply puts rules in force, or says why it cannot: then those before stay. Clients come and go within them without it
-	// being called again.
+	// Apply puts rules in force, or returns an error: then the previous ones stay. Clients change within the rules
+	// without another call.
 	Apply func(*rules.Set) error
-	// Changed, if any, is called after each change that came into force, and after what Status says has changed otherwise.
+	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
-	// Doubt, if any, says what is suspicious about a client that is right: that no request of this node could be its, say. The
-	// log and Status have the first of each change.
+	// Doubt, if set, returns what is suspicious about a valid client, for example that no request of this node could
+	// match it. The log and Status have the first of each change.
 	Doubt func(*rules.Client) string
-	// Heavy, if any, is called before much is made at once while requests are decided, such as a thousand rules, and what it returns when
-	// that is done.
+	// Heavy, if set, is called before heavy work while requests are decided, such as compiling a thousand rules. Its
+	// result is called when the work is done.
 	Heavy func() (done func())
-	// Node is what heartbeats say of the node besides what the Follower knows. Default: there are none.
+	// Node returns the content of heartbeats, except what the Follower knows. Default: no heartbeats.
 	Node func() control.Node
-	// Logger hears what operators should know. Default slog.Default.
+	// Logger is for operators. Default slog.Default().
 	Logger *slog.Logger
-	// Clock is asked for the time, by which overrides end. Default time.Now.
+	// Clock returns the time, by which overrides expire. Default time.Now.
 	Clock func() time.Time
-	// Poll is how often the source is asked although it has said nothing, give or take a fifth. Default DefaultPoll.
+	// Poll is the interval between polls of the source, plus or minus a fifth. Default DefaultPoll.
 	Poll time.Duration
-	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default DefaultTimeout.
+	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default
+	// DefaultTimeout.
 	Timeout time.Duration
 }
 
-// What holds unless told otherwise.
+// Defaults of Config.
 const (
 	DefaultPoll      = 10 * time.Second
 	DefaultTimeout   = 5 * time.Second
 	DefaultHeartbeat = 10 * time.Second
 )
 
-func (c *Config) complete() error {
+func (c *Config) validate() error {
 	switch {
 	case c.Source == nil:
 		return errors.New("follow: no Source")
@@ -81,56 +82,57 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// A Follower keeps rules what a source says. Make one with Open, run it with Run, close it with Close.
+// A Follower keeps rules up to date with a source. Create one with Open, run it with Run, close it with Close.
 type Follower struct {
-	config  Config
-	log     *slog.Logger
-	started time.Time
-	poke    chan struct{} // there is something to fetch
-	beat    chan struct{} // there is something to tell
+	config       Config
+	log          *slog.Logger
+	started      time.Time
+	fetchNow     chan struct{} // requests a fetch
+	heartbeatNow chan struct{} // requests a heartbeat
 
 	mu     sync.Mutex
 	status Status
 
-	// What follows is of the goroutine that fetches.
-	held    *held        // nil if there is nothing yet
-	disk    *disk        // nil if nothing is kept
-	known   bool         // held is of this source
-	foreign bool         // held is of a file of another source
-	bad     control.Mark // what was refused; zero if nothing was
+	// The following fields belong to the fetching goroutine.
+	current         *ruleState   // nil if there are no rules yet
+	disk            *disk        // nil if rules are not stored
+	fromSource      bool         // current is from this source
+	fromOtherSource bool         // current is from the file of another source
+	refused         control.Mark // what was refused last; zero if nothing was
 
-	opening *time.Timer // runs until the source begins to answer for the first time
-	mended  time.Time   // when everything was last fetched for the disk
+	openTimer     *time.Timer // runs until the first response of the source begins
+	lastDiskFetch time.Time   // when everything was last fetched for the disk
 }
 
-// Open makes a Follower and puts the first rules in force: those of the source or, if it does not answer in time, those on
-// disk. If there are none of either it goes on without, and Status says so. The error is about the Config.
+// Open returns a Follower and puts the first rules in force: those of the source or, if it does not respond in time,
+// those on disk. If there are neither, it continues without rules, and Status says so. The error is about the Config.
 func Open(ctx context.Context, c Config) (*Follower, error) {
-	if err := c.complete(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	f := &Follower{
 		config: c, started: c.Clock(), log: c.Logger.With("namespace", c.Source.Namespace()),
-		poke: make(chan struct{}, 1), beat: make(chan struct{}, 1),
+		fetchNow: make(chan struct{}, 1), heartbeatNow: make(chan struct{}, 1),
 		status: Status{Source: c.Source.Name(), Namespace: c.Source.Namespace()},
 	}
 	if c.Dir != "" {
 		f.openDisk()
 	}
-	// The source has that long to begin to answer. When it does, all may take as long as it comes.
+	// The timeout is for the first byte. A response that has begun may take as long as it needs.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f.opening = time.AfterFunc(c.Timeout, func() { cancel(errTimeout) })
-	defer f.opening.Stop()
-	if err := f.fetch(ctx); err != nil && f.held == nil {
-		f.log.Error("there are no rules yet: nobody is limited until the rules service is there", "source", f.config.Source.Name(), "err", err.Error())
+	f.openTimer = time.AfterFunc(c.Timeout, func() { cancel(errTimeout) })
+	defer f.openTimer.Stop()
+	if err := f.fetch(ctx); err != nil && f.current == nil {
+		f.log.Error("no rules yet: requests are not limited until the rules service is reachable",
+			"source", f.config.Source.Name(), "err", err.Error())
 	}
 	return f, nil
 }
 
-var errTimeout = errors.New("the source did not answer in time")
+var errTimeout = errors.New("the source did not respond in time")
 
-// openDisk puts the rules on disk in force. Whatever is wrong there is no reason not to start.
+// openDisk puts the rules on disk in force. A problem with the disk does not prevent the start.
 func (f *Follower) openDisk() {
 	d, err := openDisk(f.config.Dir, f.config.Source.Namespace(), f.config.Source.Name())
 	if err != nil {
@@ -138,10 +140,10 @@ func (f *Follower) openDisk() {
 		return
 	}
 	f.disk = d
-	first := &taker{follower: f}
-	var h *held
+	first := &fetchSink{follower: f}
+	var h *ruleState
 	same, err := d.load(first, func() (Sink, func() error) {
-		next := &taker{follower: f}
+		next := &fetchSink{follower: f}
 		return next, func() (err error) {
 			if h == nil {
 				if h, err = first.whole.finish(f.config.Clock()); err != nil {
@@ -149,9 +151,9 @@ func (f *Follower) openDisk() {
 				}
 			}
 			if next.delta == nil || next.delta.header.Since != h.mark.Revision {
-				return fmt.Errorf("%w: a change that does not follow", control.ErrBroken)
+				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
 			}
-			_, err = h.change(next.delta, f.config.Clock(), func(*rules.Set) error { return nil })
+			_, err = h.apply(next.delta, f.config.Clock(), func(*rules.Set) error { return nil })
 			return err
 		}
 	})
@@ -161,41 +163,42 @@ func (f *Follower) openDisk() {
 	if err == nil {
 		err = f.config.Apply(h.set)
 	}
-	if d.locked == nil {
-		f.disk = nil // it can only be read
+	if d.lockFile == nil {
+		f.disk = nil // the disk is read-only
 	}
 	switch {
-	case missing(err) && d.why == nil:
-	case missing(err):
-		f.diskFailed(d.why)
+	case notExist(err) && d.readOnlyErr == nil:
+	case notExist(err):
+		f.diskFailed(d.readOnlyErr)
 	case err != nil:
-		f.log.Warn("the rules on disk are of no use: without the rules service the node starts without", "err", err.Error())
+		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules", "err", err.Error())
 		f.change(func(s *Status) { s.Disk = err.Error() })
 	default:
-		f.held, f.known, f.foreign = h, same, !same
-		f.inForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
-		if d.why != nil {
-			f.diskFailed(d.why)
+		f.current, f.fromSource, f.fromOtherSource = h, same, !same
+		f.setInForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
+		if d.readOnlyErr != nil {
+			f.diskFailed(d.readOnlyErr)
 		}
 	}
 }
 
 func (f *Follower) diskFailed(err error) {
-	f.log.Warn("rules are not kept on disk: without the rules service the node would start with those that are there, or without", "err", err.Error())
+	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, or none",
+		"err", err.Error())
 	f.change(func(s *Status) { s.Disk = err.Error() })
 }
 
-// Poke has the source asked at once.
-func (f *Follower) Poke() { signal(f.poke) }
+// Poke requests a fetch from the source.
+func (f *Follower) Poke() { trySend(f.fetchNow) }
 
-func signal(to chan struct{}) {
+func trySend(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // one is due already
+	default: // one is already pending
 	}
 }
 
-// Run follows until ctx ends. Call it once.
+// Run follows the source until ctx ends. It must be called only once.
 func (f *Follower) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { f.watch(ctx) })
@@ -206,7 +209,7 @@ func (f *Follower) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Close ends what Open has opened. Call it when Run has returned.
+// Close releases the resources of Open. It must be called after Run has returned.
 func (f *Follower) Close() error {
 	if f.disk == nil {
 		return nil
@@ -214,7 +217,7 @@ func (f *Follower) Close() error {
 	return f.disk.close()
 }
 
-// watch pokes when the source says that there is something new.
+// watch pokes when the source signals a change.
 func (f *Follower) watch(ctx context.Context) {
 	broken := false
 	for revision, err := range f.config.Source.Watch(ctx) {
@@ -230,9 +233,9 @@ func (f *Follower) watch(ctx context.Context) {
 		})
 		if err != nil {
 			broken = true
-			f.log.Debug("the stream of changes broke", "err", err.Error())
+			f.log.Debug("stream of changes failed", "err", err.Error())
 		} else if broken || revision != f.Status().Revision {
-			f.Poke() // the number may be of another past, if the service was away
+			f.Poke() // after an outage the number may belong to another history
 			broken = false
 		}
 	}

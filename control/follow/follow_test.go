@@ -44,7 +44,7 @@ func TestAChangeComesIntoForce(t *testing.T) {
 	}
 }
 
-func TestOtherNamespacesAreNotHeardOf(t *testing.T) {
+func TestOtherNamespacesAreIgnored(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -75,7 +75,7 @@ func TestClientsExchangeTheirValues(t *testing.T) {
 }
 
 // What cannot be used stays out as a whole, clients of the same change included, until something better comes.
-func TestWhatIsRefusedChangesNothing(t *testing.T) {
+func TestRefusedChangeChangesNothing(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser), client("acme", `{"id":"acme","limits":["50/s"]}`))
@@ -108,7 +108,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 		if got := n.limit("acme"); got != 50 || n.limit("x") != 10 || s.Revision != before.Revision {
 			t.Errorf("%s: got %d for acme, %d for others, %+v", name, got, n.limit("x"), s)
 		}
-		// Whoever was refused once is not taken in again and again.
+		// A revision that was refused once is not taken again.
 		until(t, "asked again", func() bool { return n.Status().Checked.After(s.Checked) })
 		if got := n.Status(); got.Refusals > s.Refusals+1 || got.Refused == "" {
 			t.Errorf("%s: got %+v, then %+v", name, s, got)
@@ -118,7 +118,7 @@ func TestWhatIsRefusedChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPollingFindsWhatThePushDidNotTell(t *testing.T) {
+func TestPollingFindsChangesWithoutPush(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -144,7 +144,7 @@ func TestPokeAsksAtOnce(t *testing.T) {
 	until(t, "a change that a webhook told of", func() bool { return n.limit("x") == 20 })
 }
 
-func TestTheServiceGoesAndComesBack(t *testing.T) {
+func TestServiceOutage(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -162,7 +162,7 @@ func TestTheServiceGoesAndComesBack(t *testing.T) {
 }
 
 // A service without rules is asked as often as any other. That it still has none is no news.
-func TestNoRulesAreToldOfOnce(t *testing.T) {
+func TestMissingRulesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	var book logbook.Book
@@ -176,7 +176,7 @@ func TestNoRulesAreToldOfOnce(t *testing.T) {
 	until(t, "the first rule is in force", func() bool { return n.limit("x") == 10 })
 }
 
-func TestHeartbeatsSayWhichRulesAreInForce(t *testing.T) {
+func TestHeartbeatsReportTheRevision(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -210,7 +210,7 @@ func TestHeartbeatsSayWhichRulesAreInForce(t *testing.T) {
 	heard("that one was refused", func(b control.Node) bool { return b.Revision == revision && strings.Contains(b.Error, "new_field") })
 }
 
-func TestDoubtsAreTold(t *testing.T) {
+func TestSuspiciousClientsAreLogged(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser), client("a", `{"id":"a"}`))

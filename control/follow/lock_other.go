@@ -4,8 +4,8 @@ package follow
 
 import "os"
 
-// lock does nothing: nobody is kept from a file here. Give each node a directory of its own.
+// lock does nothing on this system. Give each node its own directory.
 func lock(*os.File) error { return nil }
 
-// syncDir is for systems on which a directory can be written out.
+// syncDir does nothing on this system.
 func syncDir(string) error { return nil }

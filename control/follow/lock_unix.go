@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// lock holds a file for this process, for as long as it is open.
+// lock locks a file for this process, as long as the file is open.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// syncDir makes a rename last.
+// syncDir makes a rename durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -14,40 +14,40 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// An overlay lays temporary overrides over the clients of a registry.
+// An overlay applies temporary overrides to the clients of a registry.
 type overlay struct {
 	overrides map[string]*override
-	over      map[string]*overlaid // clients that are other than registered, by id
+	clients   map[string]*overriddenClient // clients changed by overrides, by id
 }
 
-// An override is one that was sent.
+// An override is an override with its revision.
 type override struct {
 	control.Override
 	revision int64
 }
 
-// An overlaid is a client that overrides change.
-type overlaid struct {
-	base  *rules.Client // as it is registered, nil if it is for the while alone
-	by    []*override
-	shown rules.Client // as it is in the registry
+// An overriddenClient is a client that overrides change.
+type overriddenClient struct {
+	base      *rules.Client // as registered; nil for a temporary client
+	overrides []*override
+	shown     rules.Client // as in the registry
 }
 
 func newOverlay() overlay {
-	return overlay{overrides: map[string]*override{}, over: map[string]*overlaid{}}
+	return overlay{overrides: map[string]*override{}, clients: map[string]*overriddenClient{}}
 }
 
 func (o *overlay) clone() overlay {
-	made := overlay{overrides: maps.Clone(o.overrides), over: make(map[string]*overlaid, len(o.over))}
-	for id, c := range o.over {
+	made := overlay{overrides: maps.Clone(o.overrides), clients: make(map[string]*overriddenClient, len(o.clients))}
+	for id, c := range o.clients {
 		copied := *c
-		made.over[id] = &copied
+		made.clients[id] = &copied
 	}
 	return made
 }
 
-// take takes an override that was sent.
-func (o *overlay) take(item *control.Item) error {
+// add adds an override.
+func (o *overlay) add(item *control.Item) error {
 	parsed, err := control.ParseOverride("override.json", item.Body, time.Time{})
 	if err != nil {
 		return fmt.Errorf("override %s: %w", rules.Quote(item.ID), err)
@@ -56,8 +56,8 @@ func (o *overlay) take(item *control.Item) error {
 	return nil
 }
 
-// active returns those that hold at a time, in the order in which they are laid: those of one rule over those of all, later
-// ones over earlier ones, and those that block last.
+// active returns the overrides in force, in the order in which they apply: those of all rules before those of one
+// rule, then blocks last, then by revision.
 func (o *overlay) active(now time.Time) []*override {
 	var list []*override
 	for _, each := range o.overrides {
@@ -84,7 +84,7 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// next returns when the next override ends, zero if none will.
+// next returns when the next override expires, zero if none will.
 func (o *overlay) next(now time.Time) time.Time {
 	var first time.Time
 	for _, each := range o.overrides {
@@ -95,17 +95,16 @@ func (o *overlay) next(now time.Time) time.Time {
 	return first
 }
 
-// count returns how many hold.
+// count returns the number of overrides in force.
 func (o *overlay) count(now time.Time) int { return len(o.active(now)) }
 
-// lay makes the clients of a registry what they are with the overrides that hold at a time. An override of a rule that is not
-// in the set has nothing to say.
-func (o *overlay) lay(to *clients, set *rules.Set, now time.Time) error {
+// apply updates the clients of a registry to the overrides in force. Overrides of unknown rules have no effect.
+func (o *overlay) apply(to *undoRegistry, set *rules.Set, now time.Time) error {
 	wanted, order, err := o.wanted(to, set, now)
 	if err != nil {
 		return err
 	}
-	for id, c := range o.over {
+	for id, c := range o.clients {
 		if wanted[id] != nil {
 			continue
 		}
@@ -114,25 +113,25 @@ func (o *overlay) lay(to *clients, set *rules.Set, now time.Time) error {
 		} else if err := to.put(*c.base); err != nil {
 			return err
 		}
-		delete(o.over, id)
+		delete(o.clients, id)
 	}
 	for _, id := range order {
 		c := wanted[id]
-		if old := o.over[id]; old == nil || !reflect.DeepEqual(old.shown, c.shown) {
+		if old := o.clients[id]; old == nil || !reflect.DeepEqual(old.shown, c.shown) {
 			if err := to.put(c.shown); err != nil {
 				return err
 			}
 		}
-		o.over[id] = c
+		o.clients[id] = c
 	}
 	return nil
 }
 
-// wanted returns the clients that overrides change, and their ids in the order in which overrides name them.
-func (o *overlay) wanted(to *clients, set *rules.Set, now time.Time) (map[string]*overlaid, []string, error) {
-	wanted := map[string]*overlaid{}
+// wanted returns the clients that overrides change, and their ids in the order of the overrides.
+func (o *overlay) wanted(to *undoRegistry, set *rules.Set, now time.Time) (map[string]*overriddenClient, []string, error) {
+	wanted := map[string]*overriddenClient{}
 	var order []string
-	named := map[value]string{} // values that nobody has, and the client that is made for each
+	named := map[value]string{} // values without a client, and the temporary client for each
 	for _, each := range o.active(now) {
 		if each.Rule != "" && set.Rule(each.Rule) == nil {
 			continue
@@ -141,9 +140,9 @@ func (o *overlay) wanted(to *clients, set *rules.Set, now time.Time) (map[string
 		if err != nil {
 			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
 		}
-		seen := map[string]bool{} // several of its attributes may name one client
+		seen := map[string]bool{} // several of its attributes may match one client
 		for i, t := range granted.Attributes {
-			id, made := o.meant(to, each, i, t, named)
+			id, made := o.clientOf(to, each, i, t, named)
 			if seen[id] {
 				continue
 			}
@@ -153,7 +152,7 @@ func (o *overlay) wanted(to *clients, set *rules.Set, now time.Time) (map[string
 				order = append(order, id)
 			}
 			c := wanted[id]
-			c.by = append(c.by, each)
+			c.overrides = append(c.overrides, each)
 			if c.shown, err = each.Over(c.shown); err != nil {
 				return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
 			}
@@ -162,18 +161,18 @@ func (o *overlay) wanted(to *clients, set *rules.Set, now time.Time) (map[string
 	return wanted, order, nil
 }
 
-// A value is that of an attribute.
+// A value is an attribute with its value.
 type value struct{ attribute, text string }
 
-// meant returns the client that an attribute of an override names, as it is without any.
-func (o *overlay) meant(to *clients, by *override, i int, t rules.Test, named map[value]string) (string, *overlaid) {
+// clientOf returns the client that an attribute of an override matches, without any overrides.
+func (o *overlay) clientOf(to *undoRegistry, by *override, i int, t rules.Test, named map[value]string) (string, *overriddenClient) {
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
-		switch over := o.over[found.ID]; {
+		switch over := o.clients[found.ID]; {
 		case over == nil:
-			base := asGiven(found)
-			return found.ID, &overlaid{base: &base, shown: base}
+			base := unregistered(found)
+			return found.ID, &overriddenClient{base: &base, shown: base}
 		case over.base != nil:
-			return found.ID, &overlaid{base: over.base, shown: *over.base}
+			return found.ID, &overriddenClient{base: over.base, shown: *over.base}
 		}
 	}
 	key := value{t.Attribute.String(), t.Values[0]}
@@ -182,11 +181,11 @@ func (o *overlay) meant(to *clients, by *override, i int, t rules.Test, named ma
 		id = o.idFor(to, by.ID, i)
 		named[key] = id
 	}
-	return id, &overlaid{shown: rules.Client{ID: id, Attributes: []rules.Test{t}}}
+	return id, &overriddenClient{shown: rules.Client{ID: id, Attributes: []rules.Test{t}}}
 }
 
-// idFor returns an id for a client that is registered for the while, which nobody else has.
-func (o *overlay) idFor(to *clients, override string, i int) string {
+// idFor returns an unused id for a temporary client.
+func (o *overlay) idFor(to *undoRegistry, override string, i int) string {
 	id := "override:" + override
 	if len(id) > rules.MaxName-8 {
 		sum := sha256.Sum256([]byte(override))
@@ -197,7 +196,7 @@ func (o *overlay) idFor(to *clients, override string, i int) string {
 	}
 	for {
 		_, taken := to.registry.Get(id)
-		if c := o.over[id]; !taken || c != nil && c.base == nil {
+		if c := o.clients[id]; !taken || c != nil && c.base == nil {
 			return id
 		}
 		id += "+"

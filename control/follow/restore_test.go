@@ -71,7 +71,7 @@ func limited(t *testing.T, db control.DB, count int) {
 
 // A database that was restored counts on from an earlier revision, so that its numbers come to mean something else. A node
 // then takes everything; but if its own past is that of the database it takes what has changed.
-func TestANodeNoticesThatTheDatabaseHasAnotherPast(t *testing.T) {
+func TestNodeDetectsARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
 	limited(t, first, 1)
@@ -123,7 +123,7 @@ func TestANodeNoticesThatTheDatabaseHasAnotherPast(t *testing.T) {
 }
 
 // A database that had rules and has never had any now was emptied by accident: nothing is not what anybody wanted.
-func TestANodeKeepsItsRulesWhenTheDatabaseHasLostThem(t *testing.T) {
+func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
 	limited(t, first, 3)
@@ -160,14 +160,14 @@ func TestANodeKeepsItsRulesWhenTheDatabaseHasLostThem(t *testing.T) {
 	n.Poke()
 	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().Away == "" })
 
-	// Whoever deletes all rules has done it on purpose.
+	// Deleting all rules is intended.
 	revision := commit(t, empty, gone(control.KindRule, "per-user"), gone(control.KindClient, "acme"))
 	n.Poke()
 	until(t, "nothing is left", func() bool { return n.Status().Revision == revision && n.limit("bob") == 0 })
 }
 
 // Rules on disk are of one source: another may have none.
-func TestANodeTakesNothingFromAnotherSource(t *testing.T) {
+func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
 	limited(t, first, 3)

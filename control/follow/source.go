@@ -13,33 +13,35 @@ import (
 	"github.com/headgate/headgate/control/remote"
 )
 
-// A Source is where rules come from.
+// A Source provides rules.
 type Source interface {
-	// Name says which it is, for people. Revisions of sources of different names have nothing to do with each other.
+	// Name identifies the source for people. Revisions of sources with different names are unrelated.
 	Name() string
-	// Namespace is whose rules they are.
+	// Namespace is the namespace of the rules.
 	Namespace() string
-	// Watch yields the revision of each change soon after it was made, the present one first, until ctx ends. An error says
-	// that it may have missed some, and it goes on.
+	// Watch yields the revision of each change soon after its commit, the current one first, until ctx ends. An error
+	// means that revisions may have been missed; Watch continues.
 	Watch(ctx context.Context) iter.Seq2[int64, error]
-	// Fetch gives the sink what has changed since a mark, or everything, as the header says: so it does if the mark is none of
-	// its past. It calls nobody if there is nothing else. It has succeeded only if the error is nil: what the sink got before is not to be used.
+	// Fetch passes the changes since a mark to the sink, or everything, as the header says; everything if the mark is
+	// not in the source's history. Without changes it does not call the sink. If it returns an error, the data passed
+	// to the sink must not be used.
 	Fetch(ctx context.Context, since control.Mark, to Sink) error
-	// Beat says how the node is, and returns the latest revision and when to come again (0 if that is the node's choice).
+	// Beat reports the state of the node. It returns the latest revision and the time until the next heartbeat (0 if
+	// the node chooses).
 	Beat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
-	// Leave says that the node stops.
+	// Leave reports that the node stops.
 	Leave(ctx context.Context, n control.Node) error
 }
 
-// A Sink takes what is fetched.
+// A Sink receives fetched objects.
 type Sink interface {
 	// Begin is called first.
 	Begin(control.Header) error
-	// Item is called for each object. It keeps nothing of it.
+	// Item is called for each object. It must not keep it.
 	Item(*control.Item) error
 }
 
-// Remote returns a rules service elsewhere.
+// Remote returns the Source of a remote rules service.
 func Remote(c *remote.Client) Source { return remoteSource{c} }
 
 type remoteSource struct{ *remote.Client }
@@ -71,7 +73,7 @@ func (r remoteSource) Beat(ctx context.Context, n control.Node) (int64, time.Dur
 	return beat.Revision, time.Duration(beat.IntervalMS) * time.Millisecond, err
 }
 
-// drain gives a sink all that a reader has.
+// drain passes all objects of a reader to a sink.
 func drain(r *control.Reader, to Sink) error {
 	if err := to.Begin(r.Header); err != nil {
 		return err
@@ -90,13 +92,13 @@ func drain(r *control.Reader, to Sink) error {
 	}
 }
 
-// A Register is told how nodes are, and that they stop. An api.Server is one.
+// A Register receives heartbeats and stops of nodes. An api.Server is one.
 type Register interface {
 	Beat(ctx context.Context, n control.Node) (latest int64, err error)
 	Leave(ctx context.Context, n control.Node) error
 }
 
-// Database returns a database in this process. Heartbeats go to the register, unless it is nil.
+// Database returns the Source of a database in this process. Heartbeats go to nodes, unless it is nil.
 func Database(db control.DB, namespace string, nodes Register) Source {
 	return &databaseSource{db: db, namespace: namespace, nodes: nodes}
 }
@@ -121,9 +123,9 @@ func (d *databaseSource) Watch(ctx context.Context) iter.Seq2[int64, error] {
 }
 
 const (
-	// maxDelta is how many objects are sent as a change. More are sent as everything.
+	// maxDelta bounds the objects of a change. For more, everything is sent.
 	maxDelta = 10_000
-	// databaseTimeout is how long a database may take for all of it.
+	// databaseTimeout bounds a fetch from a database.
 	databaseTimeout = 2 * time.Minute
 )
 
@@ -139,7 +141,7 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 		switch {
 		case err != nil:
 			return err
-		case was != since: // it was restored, or has lost changes, and counts on from an earlier revision
+		case was != since: // the database was restored or lost changes, and continues from an earlier revision
 		case since.Revision == present:
 			return nil
 		default:
@@ -155,7 +157,7 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 	return d.whole(ctx, present, to)
 }
 
-// mark returns that of a revision.
+// mark returns the mark of a revision.
 func (d *databaseSource) mark(ctx context.Context, revision int64) (control.Mark, error) {
 	if revision == 0 {
 		return control.Mark{}, nil
@@ -184,8 +186,8 @@ func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []
 	return nil
 }
 
-// whole gives all objects. The header comes first and names the revision, so it starts over if there is a later one by then:
-// to be called again is what the Follower does with an error.
+// whole passes all objects. The header names the revision and comes first, so if a newer one is read, whole returns an
+// error and the Follower calls again.
 func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) error {
 	mark, err := d.mark(ctx, present)
 	if err != nil {
@@ -199,13 +201,13 @@ func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) erro
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	if revision != present {
-		return fmt.Errorf("%s: %w to revision %d while %d was read", d.Name(), errMoved, revision, present)
+		return fmt.Errorf("%s: %w to revision %d while %d was read", d.Name(), errChangedWhileRead, revision, present)
 	}
 	return nil
 }
 
-// errMoved is for what has changed while it was read. It can be read again at once.
-var errMoved = errors.New("the rules have changed")
+// errChangedWhileRead means that the rules changed while they were read. They can be read again at once.
+var errChangedWhileRead = errors.New("the rules changed")
 
 func itemOf(o *control.Object) *control.Item {
 	return &control.Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body), Deleted: o.Body == nil}

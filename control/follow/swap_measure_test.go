@@ -278,7 +278,7 @@ func (t tail) String() string {
 // swapBar is how long a request may take because rules are swapped.
 const swapBar = 5 * time.Millisecond
 
-// holds tells whether no request was slower than it may be for a swap.
+// holds reports whether no request was slower than a swap allows.
 func (m *measured) holds() bool { return m.tail(swapping).ours <= swapBar }
 
 func (m *measured) String() string {

@@ -15,34 +15,34 @@ import (
 
 var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 
-// held is what a node has of its namespace. One goroutine changes it.
-type held struct {
+// ruleState is the node's copy of its namespace. Only one goroutine changes it.
+type ruleState struct {
 	mark    control.Mark
-	rules   map[string]*rules.Rule // read only, as several have them
-	clients clients
+	rules   map[string]*rules.Rule // read-only, because it is shared
+	clients undoRegistry
 	overlay overlay
 	set     *rules.Set
 }
 
-// ErrRefused is wrapped by errors about what was sent whole and cannot be used here.
+// ErrRefused is wrapped by errors about complete data that cannot be used here.
 var ErrRefused = errors.New("rules refused")
 
 func refused(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
-// compile makes the rules of a map ready, in the order of their ids.
+// compile compiles the rules of a map, sorted by id.
 func compile(byID map[string]*rules.Rule) (*rules.Set, error) {
-	var work polite
+	var work workPacer
 	ids := slices.AppendSeq(make([]string, 0, len(byID)), maps.Keys(byID))
 	compared := 0
 	slices.SortFunc(ids, func(a, b string) int {
-		if compared++; compared%32 == 0 { // they take next to nothing
-			work.done(1)
+		if compared++; compared%32 == 0 { // a comparison is much cheaper than a unit of work
+			work.add(1)
 		}
 		return strings.Compare(a, b)
 	})
 	list := make([]rules.Rule, len(ids))
 	for i, id := range ids {
-		work.done(1)
+		work.add(1)
 		list[i] = *byID[id]
 	}
 	set, err := rules.Compile(list)
@@ -74,28 +74,28 @@ func parseClient(item *control.Item) (rules.Client, error) {
 	return c, nil
 }
 
-// errOrder is for a snapshot whose rules come after clients, which are held against them.
+// errOrder means that a snapshot has rules after clients, which are checked against the rules.
 var errOrder = errors.New("rules after clients")
 
-// A whole takes all that there is, and makes it ready.
-type whole struct {
+// A snapshotSink is the sink of a snapshot.
+type snapshotSink struct {
 	header control.Header
-	held   held
+	state  ruleState
 	doubt  func(*rules.Client)
 }
 
-func newWhole(h control.Header, doubt func(*rules.Client)) (*whole, error) {
+func newWhole(h control.Header, doubt func(*rules.Client)) (*snapshotSink, error) {
 	registry, err := rules.NewRegistry()
 	if err != nil {
 		return nil, err
 	}
-	return &whole{header: h, doubt: doubt, held: held{
-		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: clients{registry: registry}, overlay: newOverlay(),
+	return &snapshotSink{header: h, doubt: doubt, state: ruleState{
+		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: undoRegistry{registry: registry}, overlay: newOverlay(),
 	}}, nil
 }
 
-func (w *whole) item(item *control.Item) error {
-	h := &w.held
+func (w *snapshotSink) item(item *control.Item) error {
+	h := &w.state
 	if item.Deleted {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (w *whole) item(item *control.Item) error {
 		}
 		h.rules[r.ID] = &r
 	case control.KindClient:
-		if err := w.ready(); err != nil {
+		if err := w.compileOnce(); err != nil {
 			return err
 		}
 		c, err := parseClient(item)
@@ -120,46 +120,46 @@ func (w *whole) item(item *control.Item) error {
 		w.doubt(&c)
 		return h.register(c, h.set)
 	case control.KindOverride:
-		if err := h.overlay.take(item); err != nil {
+		if err := h.overlay.add(item); err != nil {
 			return refused(err)
 		}
 	default:
-		return refused(fmt.Errorf("an object of kind %q, which this version does not know", item.Kind))
+		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
 	return nil
 }
 
-// ready compiles the rules when all are there.
-func (w *whole) ready() (err error) {
-	if w.held.set == nil {
-		w.held.set, err = compile(w.held.rules)
+// compileOnce compiles the rules once all were received.
+func (w *snapshotSink) compileOnce() (err error) {
+	if w.state.set == nil {
+		w.state.set, err = compile(w.state.rules)
 	}
 	return err
 }
 
-// finish returns what is held when all has come.
-func (w *whole) finish(now time.Time) (*held, error) {
-	if err := w.ready(); err != nil {
+// finish returns the rules when all objects were received.
+func (w *snapshotSink) finish(now time.Time) (*ruleState, error) {
+	if err := w.compileOnce(); err != nil {
 		return nil, err
 	}
-	h := &w.held
+	h := &w.state
 	h.set = h.set.WithClients(h.clients.registry)
-	if err := h.overlay.lay(&h.clients, h.set, now); err != nil {
+	if err := h.overlay.apply(&h.clients, h.set, now); err != nil {
 		return nil, refused(err)
 	}
 	return h, nil
 }
 
-// register puts a client in the registry, with the overrides that lie over it.
-func (h *held) register(c rules.Client, set *rules.Set) error {
+// register puts a client in the registry, with its overrides applied.
+func (h *ruleState) register(c rules.Client, set *rules.Set) error {
 	if err := set.Check(c); err != nil {
 		return refused(fmt.Errorf("client %s: %w", rules.Quote(c.ID), err))
 	}
-	h.expel(&c)
+	h.removeTemporary(&c)
 	shown := c
-	if over := h.overlay.over[c.ID]; over != nil {
+	if over := h.overlay.clients[c.ID]; over != nil {
 		over.base = &c
-		for _, each := range over.by {
+		for _, each := range over.overrides {
 			var err error
 			if shown, err = each.Over(shown); err != nil {
 				return refused(err)
@@ -168,20 +168,20 @@ func (h *held) register(c rules.Client, set *rules.Set) error {
 		over.shown = shown
 	}
 	if err := h.clients.put(shown); err != nil {
-		return refused(fmt.Errorf("%w: client %s: %w", errTangled, rules.Quote(c.ID), err))
+		return refused(fmt.Errorf("%w: client %s: %w", errSharedValue, rules.Quote(c.ID), err))
 	}
 	return nil
 }
 
-// expel removes those who are registered for the while by values that a client brings, and by its id.
-func (h *held) expel(c *rules.Client) {
-	if len(h.overlay.over) == 0 {
+// removeTemporary removes the temporary clients that have values of a client, or its id.
+func (h *ruleState) removeTemporary(c *rules.Client) {
+	if len(h.overlay.clients) == 0 {
 		return
 	}
 	remove := func(id string) {
-		if over := h.overlay.over[id]; over != nil && over.base == nil {
+		if over := h.overlay.clients[id]; over != nil && over.base == nil {
 			h.clients.remove(id)
-			delete(h.overlay.over, id)
+			delete(h.overlay.clients, id)
 		}
 	}
 	remove(c.ID)
@@ -198,22 +198,23 @@ func (h *held) expel(c *rules.Client) {
 	}
 }
 
-// A delta takes what has changed.
-type delta struct {
+// A deltaSink is the sink of a change.
+type deltaSink struct {
 	header    control.Header
-	rules     map[string]*rules.Rule   // nil if it is gone
-	clients   map[string]*rules.Client // nil if it is gone
-	overrides map[string]*control.Item // nil if it is gone
+	rules     map[string]*rules.Rule   // nil for a deleted one
+	clients   map[string]*rules.Client // nil for a deleted one
+	overrides map[string]*control.Item // nil for a deleted one
 	doubt     func(*rules.Client)
 }
 
-func newDelta(h control.Header, doubt func(*rules.Client)) *delta {
-	return &delta{
-		header: h, doubt: doubt, rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
+func newDelta(h control.Header, doubt func(*rules.Client)) *deltaSink {
+	return &deltaSink{
+		header: h, doubt: doubt,
+		rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
 	}
 }
 
-func (d *delta) item(item *control.Item) error {
+func (d *deltaSink) item(item *control.Item) error {
 	switch item.Kind {
 	case control.KindRule:
 		d.rules[item.ID] = nil
@@ -242,19 +243,19 @@ func (d *delta) item(item *control.Item) error {
 			d.overrides[item.ID] = &kept
 		}
 	default:
-		return refused(fmt.Errorf("an object of kind %q, which this version does not know", item.Kind))
+		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
 	return nil
 }
 
-// errTangled is for a client who has a value of another. In a change that may be because two exchange theirs, which cannot be
-// done one after the other: fetching everything helps.
-var errTangled = errors.New("two clients of one value")
+// errSharedValue means that a client has a value of another client. In a change, two clients may swap values, which fails
+// one by one: fetching everything helps.
+var errSharedValue = errors.New("two clients have the same value")
 
-// change makes h what it is after a delta: all of it or, if the error is not nil, nothing. Apply is called with the rules if
-// they have changed. If not even going back was possible broken is true.
-func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (broken bool, err error) {
-	next := held{mark: d.header.Mark(), rules: h.rules, clients: clients{registry: h.clients.registry}, set: h.set}
+// apply applies a delta to h: completely or, if the error is not nil, not at all. apply is called if the rules
+// change. broken reports that the undo failed too.
+func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*rules.Set) error) (broken bool, err error) {
+	next := ruleState{mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry}, set: h.set}
 	if len(d.rules) > 0 {
 		next.rules = maps.Clone(h.rules)
 		for id, r := range d.rules {
@@ -270,36 +271,36 @@ func (h *held) change(d *delta, now time.Time, apply func(*rules.Set) error) (br
 		next.set = next.set.WithClients(next.clients.registry)
 	}
 	next.overlay = h.overlay.clone()
-	// Those who decide see all of it or nothing: what is in force shows what was until it is over.
+	// Decisions see all changes or none: the set in force shows the old clients until the end.
 	end := h.clients.registry.Hide(h.set)
 	next.clients.begin()
-	if err = next.changeClients(d, now); err == nil && next.set != h.set {
+	if err = next.applyClients(d, now); err == nil && next.set != h.set {
 		if err = apply(next.set); err != nil {
 			err = refused(err)
 		}
 	}
 	if err != nil {
-		back := next.clients.back()
+		back := next.clients.rollback()
 		end(true)
 		if back != nil {
 			return true, errors.Join(err, back)
 		}
 		return false, err
 	}
-	end(next.set == h.set) // other rules show it already, and the old ones need not
-	next.clients.keep()
+	end(next.set == h.set) // a new set shows the changes already
+	next.clients.commit()
 	*h = next
 	return false, nil
 }
 
-func (h *held) changeClients(d *delta, now time.Time) error {
+func (h *ruleState) applyClients(d *deltaSink, now time.Time) error {
 	for id, c := range d.clients {
 		if c == nil {
-			if over := h.overlay.over[id]; over != nil && over.base == nil {
-				continue // it is one for the while, by chance of the same id
+			if over := h.overlay.clients[id]; over != nil && over.base == nil {
+				continue // a temporary client that happens to have the same id
 			}
 			h.clients.remove(id)
-			delete(h.overlay.over, id)
+			delete(h.overlay.clients, id)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.clients)) {
@@ -312,21 +313,21 @@ func (h *held) changeClients(d *delta, now time.Time) error {
 	for id, item := range d.overrides {
 		delete(h.overlay.overrides, id)
 		if item != nil {
-			if err := h.overlay.take(item); err != nil {
+			if err := h.overlay.add(item); err != nil {
 				return refused(err)
 			}
 		}
 	}
-	if len(h.overlay.overrides)+len(h.overlay.over) == 0 {
+	if len(h.overlay.overrides)+len(h.overlay.clients) == 0 {
 		return nil
 	}
-	if err := h.overlay.lay(&h.clients, h.set, now); err != nil {
+	if err := h.overlay.apply(&h.clients, h.set, now); err != nil {
 		return refused(err)
 	}
 	return nil
 }
 
-// expire ends the overrides whose time is over.
-func (h *held) expire(now time.Time) (broken bool, err error) {
-	return h.change(newDelta(control.Header{Revision: h.mark.Revision, Time: h.mark.Time()}, nil), now, nil)
+// expire ends the expired overrides.
+func (h *ruleState) expire(now time.Time) (broken bool, err error) {
+	return h.apply(newDelta(control.Header{Revision: h.mark.Revision, Time: h.mark.Time()}, nil), now, nil)
 }
