@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// Bench measures what a rules service asks most of a database.
+// Bench measures the most frequent operations of a rules service on a database.
 func Bench(b *testing.B, fresh New) {
 	const rules, clients, page = 10_000, 100_000, 100
 	b.Run("Apply10000Rules", func(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// clients checks that a client comes out of a database as it went in, by every way that there is: what names it, what describes
-// it, and what it has.
+// clients checks that a client is read back as it was written, in every way: its attributes, its description and its
+// limits.
 func clients(t *testing.T, fresh New) {
 	const body = `{"id":"acme","attributes":{"api_key":["k1","k2"],"plan":"gold","note":"<&> \"日本\"","seats":"12"},"limits":["500/s"]}`
 	want, err := control.ParseClient([]byte(body))

@@ -1,4 +1,4 @@
-// Package dbtest holds what every database of a rules service is held to.
+// Package dbtest has the conformance tests for databases of a rules service.
 //
 //	func TestConformance(t *testing.T) {
 //		dbtest.Run(t, func(t testing.TB) func() control.DB {
@@ -7,8 +7,8 @@
 //		})
 //	}
 //
-// It checks every promise of control.DB on a real database, with several handles where it matters. Package dbtest asks for
-// nothing that depends on how fast the machine is; Bench measures.
+// It checks every promise of control.DB on a real database, with several handles where it matters. No check depends on
+// the speed of the machine; Bench measures.
 package dbtest
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// New makes a database that is empty, and returns what opens it. Each call of that is another handle of the same database,
-// as another process would have. The handles are closed when the test ends.
+// New creates an empty database, and returns a function that opens it. Each call opens another handle of the same
+// database, as another process would. The handles are closed when the test ends.
 type New func(t testing.TB) (open func() control.DB)
 
-// patience is how long something may take that should take a moment, on a machine that has other things to do.
+// patience bounds the wait for a fast operation on a busy machine.
 const patience = 2 * time.Minute
 
 // Run runs the suite.
@@ -80,7 +80,7 @@ func remove(kind control.Kind, id string) control.Op {
 	return control.Op{Kind: kind, ID: id, Base: control.Any}
 }
 
-// commit commits ops whatever the namespace is at, and returns the change.
+// commit commits ops at any revision of the namespace, and returns the change.
 func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *control.Change {
 	t.Helper()
 	c := &control.Change{Namespace: namespace, Base: control.Any, Actor: "alice", From: "192.0.2.1", Action: "test", Note: "why", Ops: ops}
@@ -90,7 +90,7 @@ func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *c
 	return c
 }
 
-// get returns a rule that has to be there.
+// get returns a rule that must exist.
 func get(t testing.TB, db control.DB, namespace, id string) *control.Object {
 	t.Helper()
 	o, err := db.Get(t.Context(), namespace, control.KindRule, id)
@@ -100,7 +100,7 @@ func get(t testing.TB, db control.DB, namespace, id string) *control.Object {
 	return o
 }
 
-// gone checks that an object is not there.
+// gone checks that an object does not exist.
 func gone(t testing.TB, db control.DB, namespace string, kind control.Kind, id string) {
 	t.Helper()
 	if o, err := db.Get(t.Context(), namespace, kind, id); !errors.Is(err, control.ErrNotFound) {
@@ -108,7 +108,7 @@ func gone(t testing.TB, db control.DB, namespace string, kind control.Kind, id s
 	}
 }
 
-// brief writes objects as "id=body@revision".
+// brief formats objects as "id=body@revision".
 func brief(objects []control.Object) []string {
 	list := make([]string, 0, len(objects))
 	for _, o := range objects {
@@ -124,7 +124,7 @@ func equal(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// revision checks what a namespace is at.
+// revision checks the revisions of a namespace.
 func revision(t testing.TB, db control.DB, namespace string, wantLast, wantNodes int64) {
 	t.Helper()
 	last, nodes, err := db.Revision(t.Context(), namespace)
@@ -137,7 +137,7 @@ func changeIsApplied(t *testing.T, fresh New) {
 	db := fresh(t)()
 	revision(t, db, "", 0, 0)
 	revision(t, db, "shop", 0, 0)
-	before := time.Now().Add(-time.Hour) // by the database's clock, which may be another
+	before := time.Now().Add(-time.Hour) // the database's clock may differ
 	first := commit(t, db, "shop", rule("a", control.Absent, `{"v":1}`), rule("b", control.Absent, `{"v":2}`))
 	if first.Revision != 1 || first.Time.Before(before) || first.Time.Location() != time.UTC {
 		t.Errorf("got revision %d at %v, want 1 and now in UTC", first.Revision, first.Time)

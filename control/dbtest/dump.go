@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/control/internal/dump"
 )
 
-// fill makes a history that has everything in it.
+// fill creates a history with everything in it.
 func fill(t testing.TB, db control.DB) {
 	commit(t, db, "n", rule("a", control.Absent, `{"v":"<&>'"}`), rule("b", control.Absent, `1`), put(control.KindToken, "t", `{"hash":"x"}`))
 	commit(t, db, "m'; --", put(control.KindClient, "日本", `{"v":1}`), put(control.KindWebhook, "w", `null`))
@@ -32,7 +32,7 @@ func fill(t testing.TB, db control.DB) {
 	}
 }
 
-// SameDatabase checks that two databases say the same to every question.
+// SameDatabase checks that two databases give the same results to every query.
 func SameDatabase(t testing.TB, got, want control.DB) {
 	t.Helper()
 	ask := func(what string, f func(db control.DB) (any, error)) any {
@@ -90,8 +90,8 @@ func dumps(t *testing.T, fresh New) {
 	Move(t, db, fresh(t)())
 }
 
-// Move checks that a dump of one database, which may be of another kind, is restored as it was in another, which is empty,
-// and that the other goes on from there.
+// Move checks that a dump of one database, possibly of another kind, is restored unchanged in another, empty one, and
+// that the other one continues from there.
 func Move(t testing.TB, from, to control.DB) {
 	t.Helper()
 	if last, _, err := from.Revision(t.Context(), ""); err != nil {
@@ -110,7 +110,7 @@ func Move(t testing.TB, from, to control.DB) {
 	if err := to.Dump(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	// But for the first line, which has the time, and the last, which has the sum of it.
+	// Except for the first line, which has the time, and the last, which has the checksum.
 	inner := func(b []byte) string {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		return strings.Join(lines[1:len(lines)-1], "\n")
@@ -130,7 +130,7 @@ func Move(t testing.TB, from, to control.DB) {
 	}
 }
 
-// replaces checks that a dump takes the place of what there is, with nothing left of that, and only of what it was told to.
+// replaces checks that a dump replaces everything, and only at the expected revision.
 func replaces(t *testing.T, fresh New) {
 	db, to := fresh(t)(), fresh(t)()
 	fill(t, db)
@@ -167,7 +167,8 @@ func replaces(t *testing.T, fresh New) {
 	SameDatabase(t, to, db)
 }
 
-// recordedDumps checks that a dump with an event is as if the event was committed after it, also if there was one before.
+// recordedDumps checks that a dump with an event equals one with the event committed afterwards, also if there was an
+// earlier event.
 func recordedDumps(t *testing.T, fresh New) {
 	db := fresh(t)()
 	fill(t, db)

@@ -10,11 +10,11 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// rounds is how often two editors change the same rule at once.
+// rounds is how often two editors change the same rule concurrently.
 const rounds = 100
 
-// twoEditors has two handles read the same rule and change it at once, round after round: one of them wins, the other hears
-// of it, and nothing that was accepted is ever lost.
+// twoEditors lets two handles read the same rule and change it concurrently, round after round: one wins, the other
+// gets a conflict, and no accepted change is lost.
 func twoEditors(t *testing.T, fresh New) {
 	open := fresh(t)
 	handles := []control.DB{open(), open()}
@@ -55,8 +55,8 @@ func twoEditors(t *testing.T, fresh New) {
 	t.Logf("one has won %d times, the other %d", won[0], won[1])
 }
 
-// noGaps has several handles write different objects at once, while one reads: when it sees a revision, it sees all before
-// it as well. Otherwise a watcher would never hear of those.
+// noGaps lets several handles write different objects concurrently, while one reads: when it sees a revision, it sees
+// all earlier ones. Otherwise a watcher would miss those.
 func noGaps(t *testing.T, fresh New) {
 	const writers, each = 4, 25
 	open := fresh(t)
@@ -82,7 +82,7 @@ func noGaps(t *testing.T, fresh New) {
 	for known, ended := int64(0), false; !ended; {
 		select {
 		case <-done:
-			ended = true // and look once more
+			ended = true // and read once more
 		default:
 		}
 		last, _, err := reader.Revision(t.Context(), "")

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// Write commits changes one after the other, each of which gives several objects the same value, until one fails or ctx
-// ends. It calls acknowledged with the revision of each that was committed.
+// Write commits changes one after the other, each of which sets several objects to the same value, until one fails or
+// ctx ends. It calls acknowledged with the revision of each committed change.
 func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)) error {
 	last, _, err := db.Revision(ctx, "")
 	if err != nil {
@@ -22,7 +22,7 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 		for i := range 10 {
 			c.Ops = append(c.Ops, put(control.KindRule, fmt.Sprintf("r%d", i), body))
 		}
-		// One that comes and goes, and one that is new each time.
+		// One object is created and deleted, and one is new each time.
 		if _, err := db.Get(ctx, "n", control.KindClient, "guest"); err == nil {
 			c.Ops = append(c.Ops, remove(control.KindClient, "guest"))
 		} else {
@@ -37,15 +37,15 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 	}
 }
 
-// An Audit checks what Write has written, time after time. The zero Audit is for an empty database.
+// An Audit checks the changes of Write, again and again. The zero Audit is for an empty database.
 type Audit struct {
 	seen int64             // up to where the log was checked
-	kept map[string]string // what there is by the log, as "kind id": "body@revision"
+	kept map[string]string // the objects by the log, as "kind id": "body@revision"
 }
 
-// Check checks that a database that was stopped at some moment has every change whole or not at all, none that was
-// acknowledged is missing, and that the log tells how the objects came to be what they are. It returns how many changes
-// were not acknowledged, and are there.
+// Check checks that a database that was stopped at some moment has every change completely or not at all, that no
+// acknowledged change is missing, and that the log explains the objects. It returns the number of changes that were
+// not acknowledged but exist.
 func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 	t.Helper()
 	last, _, err := db.Revision(t.Context(), "")
@@ -102,7 +102,7 @@ func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 	return int(last - acknowledged)
 }
 
-// take follows one change.
+// take applies one change.
 func (a *Audit) take(t testing.TB, c *control.Change) {
 	t.Helper()
 	if c.Revision != a.seen+1 || len(c.Ops) != 12 || c.Note == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// revisions returns those of changes.
+// revisions returns the revisions of changes.
 func revisions(changes []control.Change) []string {
 	list := make([]string, 0, len(changes))
 	for _, c := range changes {
@@ -160,7 +160,7 @@ func atRevisions(t *testing.T, fresh New) {
 	}
 }
 
-// history makes changes at random and keeps its own record of how it was at each revision.
+// history makes random changes and keeps its own record of each revision.
 func history(t *testing.T, fresh New) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -207,7 +207,7 @@ func history(t *testing.T, fresh New) {
 				t.Errorf("%s at %d: got %v, want %v", kind, revision, got, want)
 			}
 		}
-		// What was then, with what has changed since, is what is now.
+		// The earlier state, with the changes since, is the current state.
 		changed, _, err := db.Since(t.Context(), "n", int64(revision), 100)
 		if err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func prune(t *testing.T, fresh New) {
 	if n, err := db.Prune(t.Context(), time.Now().Add(-24*time.Hour)); err != nil || n != 0 {
 		t.Errorf("of what is young: got %d, %v; want 0", n, err)
 	}
-	// 1 made b what it is, and 4 a; 2, 3, 5 and 6 made nothing that is there.
+	// 1 is the latest change of b, and 4 of a; 2, 3, 5 and 6 are not the latest of any object.
 	if n, err := db.Prune(t.Context(), time.Now().Add(24*time.Hour)); err != nil || n != 4 {
 		t.Errorf("got %d, %v; want 4", n, err)
 	}

@@ -2,5 +2,5 @@
 
 package dbtest
 
-// many is how many rules a large change has.
+// many is the number of rules of a large change.
 const many = 10_000

@@ -91,7 +91,7 @@ func search(t *testing.T, fresh New) {
 	for needle, want := range map[string][]string{
 		"search": {"Search-1", "other"}, "SEARCH": {"Search-1", "other"}, "search-1": {"Search-1"}, "/a": {"Search-1"},
 		"Ä": {"none"}, "%": {"none"}, "%_": {"none"}, "_": {"none"}, "' OR 1=1 --": nil, "*": nil, "[a-z]": nil, "..": nil, `"path"`: nil,
-		// Names of fields are not what anybody looks for, but those that somebody has chosen are.
+		// Field names are not searched, but names chosen by users are.
 		"path": nil, "limits": {"long"}, "LIMIT": {"long"}, "on_limit": nil, "unlimited": nil, "description": nil, "when": nil, `"limits":`: nil,
 		"header.x-plan": {"long"}, "x-plan": {"long"}, "gold": {"long"}, "user": {"long"}, "drop": {"long"}, "/s": {"long", "other", "short"}, "6/S": {"short"},
 		"true": {"short"}, "long": {"long"}, "short": {"short"},
@@ -155,8 +155,7 @@ func oddNames(t *testing.T, fresh New) {
 	}
 }
 
-// snapshots reads while another handle writes changes that touch several objects: each snapshot must be of one moment.
-// noNames asks for names that nothing can have. That is no fault of the database.
+// noNames queries names that cannot exist. That must not be an error of the database.
 func noNames(t *testing.T, fresh New) {
 	db := fresh(t)()
 	commit(t, db, "n", put(control.KindRule, "a", `{"path":"/a"}`))
@@ -190,6 +189,7 @@ func noNames(t *testing.T, fresh New) {
 	}
 }
 
+// snapshots reads while another handle writes changes of several objects: each snapshot must be consistent.
 func snapshots(t *testing.T, fresh New) {
 	const objects = 30
 	open := fresh(t)
@@ -200,7 +200,7 @@ func snapshots(t *testing.T, fresh New) {
 			kind := []control.Kind{control.KindRule, control.KindClient, control.KindOverride}[i%3]
 			ops = append(ops, put(kind, fmt.Sprintf("o%02d", i), fmt.Sprint(v)))
 		}
-		// One comes and goes, so that a snapshot meets objects that were made or deleted meanwhile.
+		// One object comes and goes, so that a snapshot meets objects created or deleted meanwhile.
 		if v%2 == 1 {
 			ops = append(ops, put(control.KindClient, "o05-odd", fmt.Sprint(v)))
 		} else {
@@ -254,7 +254,7 @@ func snapshots(t *testing.T, fresh New) {
 	defer wg.Wait()
 	defer close(stop)
 	seen := map[string]bool{}
-	enough := time.Now().Add(2 * time.Second) // of a database that is slow under the race detector
+	enough := time.Now().Add(2 * time.Second) // for a database that is slow under the race detector
 	for i := 0; i < 3 || i < 50 && time.Now().Before(enough); i++ {
 		revision, list := read()
 		v := string(list[0].Body)
@@ -281,7 +281,7 @@ func snapshots(t *testing.T, fresh New) {
 	}
 }
 
-// manyOps returns ops that make so many objects, in the order of their ids.
+// manyOps returns ops that create so many objects, sorted by id.
 func manyOps(kind control.Kind, count int) []control.Op {
 	ops := make([]control.Op, 0, count)
 	for i := range count {

@@ -10,14 +10,14 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// An Outage is a server that can be killed and started again, with its data.
+// An Outage is a server that can be killed and restarted with its data.
 type Outage struct {
 	Kill, Restart func()
 	// Open opens a handle, which is closed when the test ends.
 	Open func() control.DB
 }
 
-// Kills kills a server while somebody writes, several times, and checks what is there afterwards.
+// Kills kills a server during writes, several times, and checks the data afterwards.
 func (o *Outage) Kills(t *testing.T, times int) {
 	var audit Audit
 	db := o.Open()
@@ -47,7 +47,7 @@ func (o *Outage) Kills(t *testing.T, times int) {
 		case <-time.After(patience):
 			t.Fatalf("nothing was written in %v", patience)
 		}
-		time.Sleep(time.Duration(i) * 7 * time.Millisecond) // somewhere in a commit, each time somewhere else
+		time.Sleep(time.Duration(i) * 7 * time.Millisecond) // somewhere in a commit, each time elsewhere
 		o.Kill()
 		wg.Wait()
 		o.Restart()
@@ -66,7 +66,7 @@ func (o *Outage) Kills(t *testing.T, times int) {
 	}
 }
 
-// Watches checks that a watch goes on when the server was away, and hears at once again.
+// Watches checks that a watch continues after an outage, and gets notifications again.
 func (o *Outage) Watches(t *testing.T) {
 	writer := o.Open()
 	commit(t, writer, "n", rule("a", control.Any, `1`))

@@ -2,6 +2,6 @@
 
 package dbtest
 
-// many is how many rules a large change has. SQLite is C turned into Go, which the race detector makes a hundred times
-// slower; tests without it have the whole number.
+// many is the number of rules of a large change. SQLite is C translated to Go, which the race detector makes a hundred
+// times slower; tests without it use the full number.
 const many = 500

@@ -13,7 +13,7 @@ import (
 func states(t *testing.T, fresh New) {
 	open := fresh(t)
 	db, other := open(), open()
-	// By the database's clock, which need not be this one's: what lives lives for long, what is over is long over.
+	// The database's clock may differ from this one, so lifetimes are long and expiries are long past.
 	later, over := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), time.Now().Add(-time.Hour)
 	put := func(bucket, id, body string, expires time.Time) {
 		t.Helper()
@@ -53,7 +53,7 @@ func states(t *testing.T, fresh New) {
 	if got, want := list("node", 1), `a/'x=2`; got != want {
 		t.Errorf("at most one: got %s, want %s", got, want)
 	}
-	// One that lives is over when it is put again with a time that is past, and back with one that is to come.
+	// A state expires when it is put again with a past time, and is back with a future one.
 	put("node", "b", `6`, over)
 	if got, want := list("node", 10), `a/'x=2`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -74,7 +74,7 @@ func states(t *testing.T, fresh New) {
 	if err := db.PutState(t.Context(), control.State{Bucket: "node", Body: []byte(`1`)}); !errors.Is(err, control.ErrInvalid) {
 		t.Errorf("without an id: got %v, want %v", err, control.ErrInvalid)
 	}
-	// Those that expire while they are there.
+	// States that expire while they are stored.
 	soon := time.Now().Add(50 * time.Millisecond)
 	for i := range 20 {
 		put("soon", fmt.Sprint(i), `1`, soon)

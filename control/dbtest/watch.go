@@ -54,7 +54,7 @@ func watchAcrossHandles(t *testing.T, fresh New) {
 	commit(t, writer, "n", rule("a", control.Absent, `1`))
 	mine, theirs, writers := watch(ctx, own), watch(ctx, other), watch(ctx, writer)
 	for _, seen := range []<-chan int64{mine, theirs, writers} {
-		until(t, seen, 1) // the present one first
+		until(t, seen, 1) // the current one first
 	}
 	for i := range 5 {
 		c := commit(t, writer, "n", put(control.KindRule, "a", `2`))
@@ -64,7 +64,7 @@ func watchAcrossHandles(t *testing.T, fresh New) {
 		}
 		t.Logf("change %d: all knew after %v", i, time.Since(started))
 	}
-	// Of many it may leave out some, but not the last.
+	// Of many revisions it may skip some, but not the last.
 	var last *control.Change
 	for range 20 {
 		last = commit(t, own, "m", put(control.KindToken, "t", `2`))
@@ -99,7 +99,7 @@ func watchEnds(t *testing.T, fresh New) {
 	seen = watch(t.Context(), db)
 	until(t, seen, 0)
 	for range db.Watch(t.Context()) {
-		break // somebody who has seen enough
+		break // a watcher that has seen enough
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	}
 	made := *c
 	made.Ops = append([]control.Op(nil), c.Ops...)
-	err := db.change(ctx, "commit to", calling, func(ctx context.Context, tx pgx.Tx, last int64) error {
+	err := db.change(ctx, "commit to", callTimeout, func(ctx context.Context, tx pgx.Tx, last int64) error {
 		made.Revision = last + 1
 		return commit(ctx, tx, &made)
 	})
@@ -23,31 +23,31 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 		return err
 	}
 	*c = made
-	db.pulse.Beat()
+	db.changes.Notify()
 	return nil
 }
 
-// A was is what an object was.
-type was struct {
+// A previous is an object before a change.
+type previous struct {
 	revision, created, updated int64
 	actor                      string
 	body                       *string
 }
 
-// name is what tells the objects of a namespace apart.
+// A name identifies an object of a namespace.
 type name struct {
 	kind control.Kind
 	id   string
 }
 
-// commit applies a change within a transaction that has the lock, and fills it in.
+// commit applies a change within a transaction that holds the lock, and fills in its results.
 func commit(ctx context.Context, tx pgx.Tx, c *control.Change) error {
 	var have, now int64
 	kinds, ids := make([]string, len(c.Ops)), make([]string, len(c.Ops))
 	for i := range c.Ops {
 		kinds[i], ids[i] = string(c.Ops[i].Kind), c.Ops[i].ID
 	}
-	before := make(map[name]was, len(c.Ops))
+	before := make(map[name]previous, len(c.Ops))
 	b := &pgx.Batch{}
 	b.Queue("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, coalesce((SELECT last FROM headgate_namespaces WHERE name = $1), 0)", c.Namespace).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&now, &have) })
@@ -56,7 +56,7 @@ func commit(ctx context.Context, tx pgx.Tx, c *control.Change) error {
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var n name
-				var w was
+				var w previous
 				if err := rows.Scan(&n.kind, &n.id, &w.revision, &w.created, &w.updated, &w.actor, &w.body); err != nil {
 					return err
 				}
@@ -70,11 +70,11 @@ func commit(ctx context.Context, tx pgx.Tx, c *control.Change) error {
 	if c.Base != control.Any && c.Base != have {
 		return &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: have}
 	}
-	c.Time = at(now)
+	c.Time = timeOf(now)
 	return apply(ctx, tx, c, before)
 }
 
-// columns gathers what is written, column by column, so that one statement writes all of it.
+// columns collects values column by column, so that one statement writes all of them.
 type columns struct {
 	kinds, ids []string
 	bodies     []*string
@@ -85,7 +85,7 @@ type columns struct {
 	before     []*string
 }
 
-func apply(ctx context.Context, tx pgx.Tx, c *control.Change, before map[name]was) error {
+func apply(ctx context.Context, tx pgx.Tx, c *control.Change, before map[name]previous) error {
 	var ops, kept, removed columns
 	forNodes := false
 	for i := range c.Ops {
@@ -99,14 +99,14 @@ func apply(ctx context.Context, tx pgx.Tx, c *control.Change, before map[name]wa
 			op.Before = []byte(*w.body)
 		}
 		forNodes = forNodes || op.Kind.ForNodes()
-		ops.kinds, ops.ids, ops.bodies = append(ops.kinds, string(op.Kind)), append(ops.ids, op.ID), append(ops.bodies, text(op.Body))
+		ops.kinds, ops.ids, ops.bodies = append(ops.kinds, string(op.Kind)), append(ops.ids, op.ID), append(ops.bodies, textOf(op.Body))
 		ops.revisions, ops.created, ops.updated = append(ops.revisions, w.revision), append(ops.created, w.created), append(ops.updated, w.updated)
 		ops.actors, ops.before = append(ops.actors, w.actor), append(ops.before, w.body)
 		into := &kept
 		if op.Body == nil {
 			into = &removed
 		}
-		into.kinds, into.ids, into.bodies = append(into.kinds, string(op.Kind)), append(into.ids, op.ID), append(into.bodies, text(op.Body))
+		into.kinds, into.ids, into.bodies = append(into.kinds, string(op.Kind)), append(into.ids, op.ID), append(into.bodies, textOf(op.Body))
 	}
 	now := c.Time.UnixMicro()
 	b := &pgx.Batch{}
@@ -142,8 +142,8 @@ func nodesRevision(revision int64, forNodes bool) int64 {
 	return 0
 }
 
-// text returns a body as PostgreSQL's text, NULL if there is none.
-func text(body []byte) *string {
+// textOf returns a body as text for PostgreSQL, NULL if there is none.
+func textOf(body []byte) *string {
 	if body == nil {
 		return nil
 	}

@@ -1,11 +1,11 @@
-// Package postgres keeps the rules of a rules service in PostgreSQL, so that several instances of it can share them.
+// Package postgres stores the rules of a rules service in PostgreSQL, so that several instances can share them.
 //
 //	db, err := postgres.Open(ctx, "postgres://headgate:secret@db.example.com/headgate?sslmode=verify-full", postgres.Options{})
 //
-// Its tables are named headgate_… and live where the URL's search_path leads, in a database whose encoding is UTF8. They are
-// made and brought up to date when it is opened.
+// Its tables are named headgate_… and are in the search_path of the URL, in a database with the encoding UTF8. Open
+// creates and migrates them.
 //
-// Instances tell each other of changes by LISTEN and NOTIFY. Where that does not get through, as behind a pooler that hands
-// out connections by the transaction, they look every few seconds. Behind such a pooler the URL should also say
+// Instances notify each other of changes with LISTEN and NOTIFY. Where notifications do not arrive, as behind a pooler
+// in transaction mode, they poll every few seconds. Behind such a pooler the URL should also have
 // default_query_exec_mode=exec.
 package postgres

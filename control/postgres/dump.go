@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/control/internal/dump"
 )
 
-// Dump writes everything as it is at one moment.
+// Dump writes a consistent backup.
 func (db *DB) Dump(ctx context.Context, w io.Writer) error {
-	return db.view(ctx, "back up", streaming, func(ctx context.Context, tx pgx.Tx) error {
+	return db.view(ctx, "back up", streamTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		out, err := dump.NewWriter(w, time.Now())
 		if err != nil {
 			return err
@@ -88,26 +88,26 @@ func dumpStates(ctx context.Context, tx pgx.Tx, out *dump.Writer) error {
 			return err
 		}
 		return out.Write(dump.Line{State: &dump.State{Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(), Body: s.Body}})
-	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE expires > "+now+" ORDER BY bucket, id")
+	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE expires > "+sqlNow+" ORDER BY bucket, id")
 }
 
-// Restore takes what Dump wrote in place of what there is, whole or not at all.
+// Restore replaces everything with a backup, completely or not at all.
 func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
 	}
-	err = db.change(ctx, "restore", streaming, func(ctx context.Context, tx pgx.Tx, last int64) error {
+	err = db.change(ctx, "restore", streamTimeout, func(ctx context.Context, tx pgx.Tx, last int64) error {
 		if over != control.Any && over != last {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 		}
-		// Who reads goes on reading what was there, which emptying the tables whole would not let them.
+		// DELETE instead of TRUNCATE, so that concurrent readers keep their snapshot.
 		for _, table := range []string{"objects", "changes", "ops", "states"} {
 			if _, err := tx.Exec(ctx, "DELETE FROM headgate_"+table); err != nil {
 				return err
 			}
 		}
-		// The one of all stays: it is the lock that others wait for.
+		// The row for all namespaces stays: it is the lock that others wait for.
 		if _, err := tx.Exec(ctx, "DELETE FROM headgate_namespaces WHERE name <> ''"); err != nil {
 			return err
 		}
@@ -117,16 +117,17 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 		return restore(ctx, tx, in)
 	})
 	if err == nil {
-		db.pulse.Beat()
+		db.changes.Notify()
 	}
 	return err
 }
 
-// restoreBatch is how many lines are sent at once.
+// restoreBatch is the number of lines sent at once.
 const restoreBatch = 1000
 
 func restore(ctx context.Context, tx pgx.Tx, in *dump.Reader) error {
-	if _, err := tx.Exec(ctx, "SELECT set_config('idle_in_transaction_session_timeout', '0', true)"); err != nil { // what is read may come slowly
+	// The backup may be read slowly.
+	if _, err := tx.Exec(ctx, "SELECT set_config('idle_in_transaction_session_timeout', '0', true)"); err != nil {
 		return err
 	}
 	var change *dump.Change
@@ -154,7 +155,7 @@ func restore(ctx context.Context, tx pgx.Tx, in *dump.Reader) error {
 			b.Queue("INSERT INTO headgate_changes ("+changeColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7)",
 				change.Revision, change.Namespace, change.Time, change.Actor, change.From, change.Action, change.Note)
 		case line.Op != nil && change == nil:
-			return errors.New("restore: a part of a change before any change")
+			return errors.New("restore: part of a change without a change in front of it")
 		case line.Op != nil:
 			op, was := line.Op, line.Op.Was
 			if was == nil {
@@ -162,7 +163,7 @@ func restore(ctx context.Context, tx pgx.Tx, in *dump.Reader) error {
 			}
 			b.Queue(`INSERT INTO headgate_ops (revision, place, namespace, kind, id, body, was_revision, was_created, was_updated, was_actor, was_body)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, change.Revision, place, change.Namespace, op.Kind, op.ID,
-				text(op.Body), was.Revision, was.Created, was.Updated, was.By, text(was.Body))
+				textOf(op.Body), was.Revision, was.Created, was.Updated, was.By, textOf(was.Body))
 			place++
 		case line.State != nil:
 			b.Queue(putState, line.State.Bucket, line.State.ID, line.State.Expires, string(line.State.Body))

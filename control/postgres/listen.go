@@ -7,53 +7,53 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/headgate/headgate/control/internal/pulse"
+	"github.com/headgate/headgate/control/internal/notify"
 )
 
-// channel is where instances tell each other of changes. It is of the whole database; who hears of a change in another
-// schema looks, and finds nothing.
+// channel is the notification channel of all instances in the database. A notification from another schema causes a
+// check that finds no change.
 const channel = "headgate_rules"
 
-// quiet is after how long without word the connection is tried.
-const quiet = 20 * time.Second
+// pingAfter is the time without notifications after which the connection is tested.
+const pingAfter = 20 * time.Second
 
-// listen wakes the watches when PostgreSQL tells of a change, and connects again when it was away, until ctx ends.
+// listen wakes the watches when PostgreSQL notifies of a change, and reconnects after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
-	pulse.Listen(ctx, func(ctx context.Context) error { return db.hear(ctx, config) }, func(err error) {
-		db.log.Warn("no word of changes from the database; looking every few seconds instead", "database", db.name, "err", err)
+	notify.Listen(ctx, func(ctx context.Context) error { return db.receive(ctx, config) }, func(err error) {
+		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.name, "err", err)
 	})
 }
 
-// hear listens on one connection until that ends.
-func (db *DB) hear(ctx context.Context, config *pgx.ConnConfig) error {
+// receive listens on one connection until it ends.
+func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connecting)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
-		_ = conn.Close(ending) // it may be dead, which is why it is closed
+		_ = conn.Close(ending) // an error is expected if the connection is broken
 	}()
-	asking, cancel := context.WithTimeout(ctx, connecting)
+	asking, cancel := context.WithTimeout(ctx, connectTimeout)
 	_, err = conn.Exec(asking, "LISTEN "+channel)
 	cancel()
 	if err != nil {
 		return err
 	}
-	db.pulse.Beat() // for what was missed before
+	db.changes.Notify() // for changes missed while disconnected
 	for {
-		waiting, cancel := context.WithTimeout(ctx, quiet)
+		waiting, cancel := context.WithTimeout(ctx, pingAfter)
 		_, err := conn.WaitForNotification(waiting)
 		timedOut := errors.Is(waiting.Err(), context.DeadlineExceeded)
 		cancel()
 		switch {
 		case err == nil:
-			db.pulse.Beat()
+			db.changes.Notify()
 		case ctx.Err() != nil || !timedOut || conn.IsClosed():
 			return err
 		default:
-			asking, cancel := context.WithTimeout(ctx, connecting)
+			asking, cancel := context.WithTimeout(ctx, connectTimeout)
 			err := conn.Ping(asking)
 			cancel()
 			if err != nil {

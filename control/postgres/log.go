@@ -12,18 +12,18 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// changeColumns are those that change reads.
+// changeColumns are the columns that change reads.
 const changeColumns = "revision, namespace, time, actor, address, action, note"
 
 func change(row pgx.Row) (control.Change, error) {
 	c := control.Change{Base: control.Any}
 	var when int64
 	err := row.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note)
-	c.Time = at(when)
+	c.Time = timeOf(when)
 	return c, err
 }
 
-// Log returns changes.
+// Log returns changes of the log.
 func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
 	if !storable(q.Namespace, string(q.Kind), q.ID) {
 		return nil, nil
@@ -50,7 +50,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	}
 	query := "SELECT " + changeColumns + " FROM headgate_changes c WHERE " + where.String() + " ORDER BY revision " + order + " LIMIT " + where.arg(max(q.Limit, 1))
 	var list []control.Change
-	err := db.view(ctx, "read the log of", calling, func(ctx context.Context, tx pgx.Tx) error {
+	err := db.view(ctx, "read the log of", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		places, revisions := map[int64]int{}, []int64{}
 		err := each(ctx, tx, func(rows pgx.Rows) error {
 			c, err := change(rows)
@@ -86,19 +86,19 @@ func bytesOf(text *string) []byte {
 
 // Committed returns when a revision was committed.
 func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	var when int64
 	err := db.pool.QueryRow(ctx, "SELECT time FROM headgate_changes WHERE revision = $1", revision).Scan(&when)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return at(when), db.fault("read the log of", err)
+	return timeOf(when), db.fault("read the log of", err)
 }
 
-// Since returns what has become of the objects that were changed after a revision.
+// Since returns the current state of the objects that were changed after a revision.
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
-	err = db.view(ctx, "read", calling, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.view(ctx, "read", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
 			return err
@@ -107,8 +107,8 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			return tables.Pruned(namespace, after)
 		}
 		revision = p.nodes
-		// What is new is little, whatever the planner thinks of it: || '' keeps it from looking through a whole namespace by
-		// kind, and a subquery from reading all objects to find some that are not among them.
+		// The changes are few, but the planner does not know: || '' prevents a scan of a whole namespace by kind, and
+		// the subquery prevents reading all objects to find deleted ones.
 		err = objects(ctx, tx, tables.Collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
 			WHERE namespace = $1 AND revision > $2 AND kind || '' IN `+tables.ForNodes+" LIMIT $3", namespace, after, limit+1)
 		if err != nil {
@@ -129,11 +129,11 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	return changed, revision, nil
 }
 
-// At returns the objects of a kind as they were: what was not touched since as it is, all else as it was before it was
-// touched the first time since.
+// At returns the objects of a kind at a revision: unchanged objects as they are, others as they were before their
+// first later change.
 func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
 	var list []control.Object
-	err := db.view(ctx, "read", calling, func(ctx context.Context, tx pgx.Tx) error {
+	err := db.view(ctx, "read", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
 			return err
@@ -153,14 +153,14 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// Prune forgets changes before a time, but for those that made an object what it is.
+// Prune deletes changes older than a time, except those that are the latest of an object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	return tables.Prune(func(after int64) (int, int64, error) { return db.prune(ctx, before, after) })
 }
 
-// prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
+// prune checks some changes after a revision, and returns the last revision it checked, 0 if that was all.
 func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
-	err = db.change(ctx, "prune", calling, func(ctx context.Context, tx pgx.Tx, _ int64) error {
+	err = db.change(ctx, "prune", callTimeout, func(ctx context.Context, tx pgx.Tx, _ int64) error {
 		var looked int
 		var unneeded []int64
 		err := each(ctx, tx, func(rows pgx.Rows) error {

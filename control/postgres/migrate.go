@@ -14,16 +14,16 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock keeps two instances that start at once from bringing the tables up to date twice: "headgate" in numbers.
+// migrationLock serializes the migrations of instances that start at the same time: "head" in ASCII.
 const migrationLock = 0x68656164
 
-// migrate brings the tables up to date.
+// migrate migrates the tables.
 func (db *DB) migrate(ctx context.Context) error {
-	files, err := fs.Glob(migrations, "migrations/*.sql") // in the order of their numbers
+	files, err := fs.Glob(migrations, "migrations/*.sql") // sorted by number
 	if err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	return db.transaction(ctx, "open", pgx.TxOptions{}, func(tx pgx.Tx) error {
 		var encoding string
@@ -44,7 +44,8 @@ func (db *DB) migrate(ctx context.Context) error {
 			return err
 		}
 		if version > len(files) {
-			return fmt.Errorf("open %s: %w of headgate: its form is number %d, and this version knows %d; run the newer version, or restore a backup that was made before it ran",
+			return fmt.Errorf("open %s: %w of headgate: its schema is version %d, and this version knows %d; "+
+				"run the newer version, or restore a backup made before it ran",
 				db.name, control.ErrNewer, version, len(files))
 		}
 		for i, name := range files[version:] {

@@ -14,13 +14,13 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// querier is a transaction, or the database as it is now.
+// A querier is a transaction or the connection pool.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// progress is how far a namespace has come.
+// progress has the revisions of a namespace.
 type progress struct{ last, nodes, pruned int64 }
 
 func progressOf(ctx context.Context, q querier, namespace string) (progress, error) {
@@ -34,13 +34,13 @@ func progressOf(ctx context.Context, q querier, namespace string) (progress, err
 
 // Revision returns the revisions of the last changes.
 func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes int64, err error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	p, err := progressOf(ctx, db.pool, namespace)
 	return p.last, p.nodes, db.fault("read", err)
 }
 
-// objectColumns are those that object reads.
+// objectColumns are the columns that object reads.
 const objectColumns = "namespace, kind, id, revision, created, updated, actor, body"
 
 func object(row pgx.Row, o *control.Object) error {
@@ -49,7 +49,7 @@ func object(row pgx.Row, o *control.Object) error {
 	if err := row.Scan(&o.Namespace, &o.Kind, &o.ID, &o.Revision, &created, &updated, &o.By, &body); err != nil {
 		return err
 	}
-	o.Created, o.Updated = at(created), at(updated)
+	o.Created, o.Updated = timeOf(created), timeOf(updated)
 	if body != nil {
 		o.Body = []byte(*body)
 	}
@@ -82,8 +82,8 @@ func objects(ctx context.Context, q querier, f func(*control.Object) error, quer
 	}, query, args...)
 }
 
-// storable tells whether texts can be in the database at all: those that cannot are not there, which it must not be asked since
-// it answers with an error.
+// storable reports whether texts can be in the database. PostgreSQL returns an error for others, so it must not be
+// asked.
 func storable(texts ...string) bool {
 	for _, text := range texts {
 		if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
@@ -98,7 +98,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	if !storable(namespace, string(kind), id) {
 		return nil, fmt.Errorf("%s %q: %w", kind, id, control.ErrNotFound)
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	var o control.Object
 	err := object(db.pool.QueryRow(ctx, "SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 AND id = $3",
@@ -112,7 +112,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	return &o, nil
 }
 
-// A clause is the condition of a query as it grows: each ? of a part stands for the next argument.
+// A clause builds the condition of a query: each ? of a part stands for the next argument.
 type clause struct {
 	parts []string
 	args  []any
@@ -125,7 +125,7 @@ func (c *clause) and(part string, args ...any) {
 	c.parts = append(c.parts, part)
 }
 
-// arg adds an argument and returns what stands for it.
+// arg adds an argument and returns its placeholder.
 func (c *clause) arg(value any) string {
 	c.args = append(c.args, value)
 	return "$" + strconv.Itoa(len(c.args))
@@ -133,7 +133,7 @@ func (c *clause) arg(value any) string {
 
 func (c *clause) String() string { return strings.Join(c.parts, " AND ") }
 
-// condition returns what is true of the objects of a query, but for its limit.
+// condition returns the condition of a query, without its limit.
 func condition(q *control.Query) *clause {
 	c := &clause{}
 	c.and("kind = ?", q.Kind)
@@ -146,7 +146,7 @@ func condition(q *control.Query) *clause {
 		c.and("(namespace, id) > (?, ?)", q.AfterNamespace, q.AfterID)
 	}
 	if q.Search != "" {
-		// The columns are of collation C, whose lower is of ASCII letters only.
+		// The columns have collation C, where lower changes only ASCII letters.
 		s, body, values := tables.SearchFor(q.Search), "body", []any{}
 		for _, name := range s.Names {
 			body, values = "replace("+body+", ?, '')", append(values, name)
@@ -161,7 +161,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	if !storable(q.Namespace, string(q.Kind), q.Search) {
 		return nil, nil
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	where := condition(&q)
 	query := "SELECT " + objectColumns + " FROM headgate_objects WHERE " + where.String() + " ORDER BY namespace, id LIMIT " + where.arg(max(q.Limit, 1))
@@ -175,7 +175,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	if !storable(q.Namespace, string(q.Kind), q.Search) {
 		return 0, nil
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	where := condition(&q)
 	var n int
@@ -183,9 +183,9 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	return n, db.fault("read", err)
 }
 
-// Namespaces returns the names of those that have objects.
+// Namespaces returns the names of the namespaces that have objects.
 func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	var names []string
 	err := each(ctx, db.pool, func(rows pgx.Rows) error {
@@ -200,7 +200,7 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 
 // Snapshot calls each for all objects that nodes get.
 func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Object) error) (revision int64, err error) {
-	err = db.view(ctx, "read", streaming, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.view(ctx, "read", streamTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
 			return err

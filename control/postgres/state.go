@@ -10,22 +10,22 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sweep is how many states that have expired are forgotten when another comes: more than one, so that they do not pile up.
-const sweep = 16
+// sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
+const sweepBatch = 16
 
-// now is the time by the database's clock.
-const now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+// sqlNow is the database's time in SQL.
+const sqlNow = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-// PutState keeps a state.
+// PutState stores a state.
 func (db *DB) PutState(ctx context.Context, s control.State) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	// Two who sweep at once leave each other's rows alone instead of waiting for them.
+	// Concurrent sweeps skip each other's rows instead of waiting.
 	_, err := db.pool.Exec(ctx, `DELETE FROM headgate_states WHERE (bucket, id) IN
-		(SELECT bucket, id FROM headgate_states WHERE expires <= `+now+` ORDER BY expires LIMIT $1 FOR UPDATE SKIP LOCKED)`, sweep)
+		(SELECT bucket, id FROM headgate_states WHERE expires <= `+sqlNow+` ORDER BY expires LIMIT $1 FOR UPDATE SKIP LOCKED)`, sweepBatch)
 	if err != nil {
 		return db.fault("write to", err)
 	}
@@ -41,9 +41,9 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 	if !storable(bucket, id) {
 		return nil, fmt.Errorf("%q %q: %w", bucket, id, control.ErrNotFound)
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	s, err := state(db.pool.QueryRow(ctx, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+now, bucket, id))
+	s, err := state(db.pool.QueryRow(ctx, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+sqlNow, bucket, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%s %s: %w", bucket, id, control.ErrNotFound)
 	}
@@ -58,32 +58,32 @@ func state(row pgx.Row) (control.State, error) {
 	var expires int64
 	var body string
 	err := row.Scan(&s.Bucket, &s.ID, &expires, &body)
-	s.Expires, s.Body = at(expires), []byte(body)
+	s.Expires, s.Body = timeOf(expires), []byte(body)
 	return s, err
 }
 
-// States returns those of a bucket.
+// States returns the states of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
 	if !storable(bucket) {
 		return nil, nil
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	var list []control.State
 	err := each(ctx, db.pool, func(rows pgx.Rows) error {
 		s, err := state(rows)
 		list = append(list, s)
 		return err
-	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND expires > "+now+" ORDER BY id LIMIT $2", bucket, max(limit, 1))
+	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND expires > "+sqlNow+" ORDER BY id LIMIT $2", bucket, max(limit, 1))
 	return list, db.fault("read", err)
 }
 
-// DeleteState forgets a state.
+// DeleteState deletes a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
 	if !storable(bucket, id) {
 		return nil
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := db.pool.Exec(ctx, "DELETE FROM headgate_states WHERE bucket = $1 AND id = $2", bucket, id)
 	return db.fault("write to", err)

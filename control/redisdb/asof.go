@@ -10,27 +10,26 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// Redis has no snapshots, and a script that read everything would hold the server for as long. So objects are read in pages
-// while others write, and what was changed after the moment that is asked for is put back to what it was, by the log:
+// Redis has no snapshots, and a script that reads everything would block the server. So objects are read in pages
+// while others write, and objects changed after the wanted revision are restored from the log:
 //
-//   - what a page has of that moment or before is as it was;
-//   - what a page has of later is as it was before the first change after that moment;
-//   - what is in no page, since it was deleted before its page was read, is found among what was touched after that moment.
+//   - an object of that revision or an earlier one is unchanged;
+//   - an object of a later revision is returned as before its first change after that revision;
+//   - an object that was deleted before its page was read is found among those touched after that revision.
 
-// A read page covers the ids up to its last one, and is of a revision.
+// A readPage covers the ids up to its last one, at a revision.
 type readPage struct {
 	lastID   string // empty for the last page
 	revision int64  // of the namespace
 }
 
-// asOf calls each for the objects of a kind as they were at a revision. Those that were changed since may come later than
-// their ids.
+// asOf calls each for the objects of a kind at a revision. Objects changed since may be out of order.
 func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage
-	handled := map[string]bool{} // those that were touched before their page was read
+	handled := map[string]bool{} // ids touched before their page was read
 	for {
-		p, err := db.page(ctx, from, to, db.look, db.look, "", "last\x00"+namespace)
+		p, err := db.page(ctx, from, to, db.batch, db.batch, "", "last\x00"+namespace)
 		if err != nil {
 			return err
 		}
@@ -46,32 +45,32 @@ func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, rev
 				return err
 			}
 		}
-		if err := db.before(ctx, namespace, kind, revision, later, func(_ int64, o *control.Object) error { return each(o) }); err != nil {
+		if err := db.eachBefore(ctx, namespace, kind, revision, later, func(_ int64, o *control.Object) error { return each(o) }); err != nil {
 			return err
 		}
 		if p.last == "" {
-			pages = append(pages, readPage{"", p.known})
+			pages = append(pages, readPage{"", p.progress})
 			break
 		}
 		_, _, id, err := splitName(p.last)
 		if err != nil {
 			return err
 		}
-		pages = append(pages, readPage{id, p.known})
+		pages = append(pages, readPage{id, p.progress})
 		from = "(" + p.last
 	}
-	return db.missed(ctx, namespace, kind, revision, pages, handled, each)
+	return db.eachDeleted(ctx, namespace, kind, revision, pages, handled, each)
 }
 
-// missed calls each for the objects that were there at a revision and gone when their page was read.
-func (db *DB) missed(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage, handled map[string]bool, each func(*control.Object) error) error {
-	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min("(" + number(revision)).Max("+inf").Build()
+// eachDeleted calls each for the objects that existed at a revision and were deleted before their page was read.
+func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage, handled map[string]bool, each func(*control.Object) error) error {
+	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min("(" + formatInt(revision)).Max("+inf").Build()
 	touched, err := db.client.Do(ctx, cmd).AsStrSlice()
 	if err != nil {
 		return db.fault("read", err)
 	}
 	touched = slices.DeleteFunc(touched, func(id string) bool { return handled[id] })
-	err = db.before(ctx, namespace, kind, revision, touched, func(first int64, o *control.Object) error {
+	err = db.eachBefore(ctx, namespace, kind, revision, touched, func(first int64, o *control.Object) error {
 		at, _ := slices.BinarySearchFunc(pages, o.ID, func(p readPage, id string) int {
 			if p.lastID == "" {
 				return 1
@@ -79,14 +78,14 @@ func (db *DB) missed(ctx context.Context, namespace string, kind control.Kind, r
 			return cmp.Compare(p.lastID, id)
 		})
 		if first > pages[at].revision {
-			return nil // it was untouched when its page was read, and so it was in it
+			return nil // it was in its page, unchanged
 		}
 		return each(o)
 	})
 	if err != nil {
 		return err
 	}
-	// All of that holds if the log has reached back so far all the while.
+	// This is correct only if the log still reaches back to the revision.
 	p, err := db.progress(ctx, namespace)
 	if err != nil {
 		return db.fault("read", err)
@@ -97,11 +96,11 @@ func (db *DB) missed(ctx context.Context, namespace string, kind control.Kind, r
 	return nil
 }
 
-// before calls each for those of some objects that were there at a revision after which they were changed, as they were
-// then, with the revision of that change.
-func (db *DB) before(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string, each func(first int64, o *control.Object) error) error {
-	for some := range slices.Chunk(ids, db.look) {
-		args := []string{padded(revision)}
+// eachBefore calls each for those of the objects that existed at a revision and were changed later, as they were then,
+// with the revision of their first later change.
+func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string, each func(first int64, o *control.Object) error) error {
+	for some := range slices.Chunk(ids, db.batch) {
+		args := []string{formatPadded(revision)}
 		for _, id := range some {
 			args = append(args, objectName(kind, namespace, id))
 		}
@@ -111,7 +110,7 @@ func (db *DB) before(ctx context.Context, namespace string, kind control.Kind, r
 		}
 		for i := 0; i+1 < len(answer); i += 2 {
 			if answer[i+1] == "" {
-				continue // forgotten meanwhile: missed notices
+				continue // pruned meanwhile: eachDeleted detects it
 			}
 			first, err := strconv.ParseInt(answer[i], 10, 64)
 			if err != nil {
@@ -132,9 +131,9 @@ func (db *DB) before(ctx context.Context, namespace string, kind control.Kind, r
 	return nil
 }
 
-// At returns the objects of a kind as they were.
+// At returns the objects of a kind at a revision.
 func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	var list []control.Object
 	err := db.asOf(ctx, namespace, kind, revision, func(o *control.Object) error {

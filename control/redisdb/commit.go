@@ -15,13 +15,13 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	keys := append([]string{
 		db.key("progress"), db.key("objects"), db.key("index"), db.key("changes"), db.key("ops"),
 		db.key("log"), db.key("log", c.Namespace), db.key("history"), db.key("counts"),
 	}, db.touched(c.Namespace)...)
-	args := []string{c.Namespace, number(c.Base), c.Actor, c.From, c.Action, c.Note, db.channel()}
+	args := []string{c.Namespace, formatInt(c.Base), c.Actor, c.From, c.Action, c.Note, db.channel()}
 	kinds := control.Kinds()
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -32,21 +32,21 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 		if op.Kind.ForNodes() {
 			nodes = "1"
 		}
-		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, number(op.Base), put, string(op.Body))
+		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, formatInt(op.Base), put, string(op.Body))
 	}
 	answer, err := commitScript.Exec(ctx, db.client, keys, args).ToArray()
 	if err != nil {
 		return db.fault("commit to", err)
 	}
-	if err := fillIn(c, answer); err != nil {
+	if err := readCommitReply(c, answer); err != nil {
 		return err
 	}
-	db.pulse.Beat()
+	db.changes.Notify()
 	return nil
 }
 
-// fillIn takes the script's answer into the change, or returns it as a conflict.
-func fillIn(c *control.Change, answer []rueidis.RedisMessage) error {
+// readCommitReply copies the script's reply into the change, or returns a conflict.
+func readCommitReply(c *control.Change, answer []rueidis.RedisMessage) error {
 	if len(answer) < 3 {
 		return errReply
 	}
@@ -81,7 +81,7 @@ func fillIn(c *control.Change, answer []rueidis.RedisMessage) error {
 	if err != nil || len(before) != len(c.Ops) {
 		return errReply
 	}
-	c.Revision, c.Time = revision, at(now)
+	c.Revision, c.Time = revision, timeOf(now)
 	for i := range c.Ops {
 		c.Ops[i].Before = nil
 		if before[i] == "" {

@@ -1,6 +1,6 @@
--- Applies a change, whole or not at all: everything is looked at before anything is written.
+-- Applies a change completely or not at all: everything is checked before anything is written.
 -- KEYS: progress, objects, index, changes, ops, log of all, log of the namespace, history, counts, touched by kind (five)
--- ARGV: namespace, base, actor, from, action, note, channel, then for each object: kind, its place in the touched keys, for
+-- ARGV: namespace, base, actor, from, action, note, channel, then for each object: kind, its index in the touched keys, for
 --       nodes (1 or 0), id, base, put (1) or delete (0), body
 local progress, objects, index, changes, ops = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local all, log, history, counts = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -10,7 +10,7 @@ local first, width = 8, 7
 local have = tonumber(redis.call('HGET', progress, 'last\0' .. namespace) or 0)
 if base ~= -1 and base ~= have then return {'conflict', 0, have} end
 
--- An object is its revision, created, updated, by and body, with NULs between: none of them has one inside.
+-- An object is its revision, created, updated, by and body, separated by NUL, which none of them contains.
 local was = {}
 for at = first, #ARGV, width do
   local field = ARGV[at] .. '\0' .. namespace .. '\0' .. ARGV[at + 3]

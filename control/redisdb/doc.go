@@ -1,13 +1,13 @@
-// Package redisdb keeps the rules of a rules service in Redis or Valkey, for fleets that have nothing else.
+// Package redisdb stores the rules of a rules service in Redis or Valkey, for fleets without another database.
 //
 //	db, err := redisdb.Open(ctx, "redis://:secret@redis.example.com:6379", redisdb.Options{Logger: logger})
 //
-// A change is one script on one server: all its keys begin with the same {tag}, so in a cluster they share a slot. Instances
-// tell each other of changes by pub/sub, and look every few seconds besides.
+// A change is one script on one server: all keys have the same {tag}, so in a cluster they share a slot. Instances
+// notify each other of changes with pub/sub, and also poll every few seconds.
 //
-// Redis keeps what it is told to keep. With appendonly yes and appendfsync always a change is on disk when it is
-// acknowledged. With appendfsync everysec the changes of the last seconds are lost if it stops, and without an append-only
-// file all since the last save. Open warns of either. A failover loses what the replica had not heard of, whatever is
-// written. Where that is not enough, use PostgreSQL. A server that evicts keys (maxmemory-policy allkeys-…) is no place for
-// rules.
+// The durability is that of Redis. With appendonly yes and appendfsync always a change is on disk when it is
+// acknowledged. With appendfsync everysec the changes of the last seconds are lost if Redis stops, and without an
+// append-only file all since the last save. Open warns of either. A failover always loses changes that the replica did
+// not have. Where that is not enough, use PostgreSQL. Do not store rules on a server that evicts keys
+// (maxmemory-policy allkeys-…).
 package redisdb

@@ -18,9 +18,9 @@ import (
 	"github.com/headgate/headgate/control/internal/dump"
 )
 
-// Dump writes everything as it was when it began.
+// Dump writes a backup of the moment at which it begins.
 func (db *DB) Dump(ctx context.Context, w io.Writer) error {
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	out, err := dump.NewWriter(w, time.Now())
 	if err != nil {
@@ -74,7 +74,7 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 	return out.Close()
 }
 
-// namespaces returns how far all of them have come, in the order of their names.
+// namespaces returns the revisions of all namespaces, sorted by name.
 func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
 	fields, err := db.client.Do(ctx, db.client.B().Hgetall().Key(db.key("progress")).Build()).AsStrMap()
 	if err != nil {
@@ -146,14 +146,14 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 	}
 }
 
-// Restore takes what Dump wrote in place of what there is, whole or not at all: it is written beside, and put in place when it
-// is whole.
+// Restore replaces everything with a backup, completely or not at all: it is written to other keys, which are renamed
+// at the end.
 func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	if last, _, err := db.Revision(ctx, ""); err != nil {
 		return err
@@ -169,9 +169,9 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 		err = s.finish(ctx, over)
 	}
 	if err == nil {
-		db.pulse.Beat()
+		db.changes.Notify()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), calling)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	return errors.Join(err, s.end(ending))
 }
@@ -180,25 +180,25 @@ func (db *DB) notEmpty(last int64) error {
 	return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 }
 
-// staging is where a backup is written before it is put in place.
+// staging is a backup that is being written.
 type staging struct {
 	db    *DB
-	pairs map[string]string // what it is written to, and where that belongs
+	pairs map[string]string // staged keys and their final names
 	queue []rueidis.Completed
 }
 
-// stagingLife is after how long somebody else may restore, if whoever restores is gone.
-const stagingLife = streaming + time.Minute
+// stagingLife is the time after which the lock of a crashed restore expires.
+const stagingLife = streamTimeout + time.Minute
 
 func (s *staging) lock() string { return s.db.key("restore", "lock") }
 func (s *staging) list() string { return s.db.key("restore", "keys") }
 
-// begin keeps others from restoring at the same time, and removes what one who died has left.
+// begin locks out other restores, and removes the remains of a crashed one.
 func (s *staging) begin(ctx context.Context) error {
 	b := s.db.client.B()
 	err := s.db.client.Do(ctx, b.Set().Key(s.lock()).Value("1").Nx().Px(stagingLife).Build()).Error()
 	if rueidis.IsRedisNil(err) {
-		return fmt.Errorf("restore %s: somebody else is restoring it", s.db.name)
+		return fmt.Errorf("restore %s: another restore is running", s.db.name)
 	}
 	if err != nil {
 		return s.db.fault("restore", err)
@@ -213,7 +213,7 @@ func (s *staging) begin(ctx context.Context) error {
 	return s.db.fault("restore", err)
 }
 
-// key returns what is written to instead of a key.
+// key returns the staged key of a key.
 func (s *staging) key(parts ...string) string {
 	final := s.db.key(parts...)
 	staged := s.db.key(append([]string{"restore", "of"}, parts...)...)
@@ -224,7 +224,7 @@ func (s *staging) key(parts ...string) string {
 	return staged
 }
 
-// send sends what is queued, if it is much or must be.
+// send sends the queued commands if they are many, or if must is set.
 func (s *staging) send(ctx context.Context, must bool) error {
 	if len(s.queue) < 1000 && !must {
 		return nil
@@ -247,12 +247,12 @@ func (s *staging) zadd(key string, score float64, member string) {
 }
 
 func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
-	s.hset(s.key("progress"), "form", strconv.Itoa(form))
+	s.hset(s.key("progress"), "form", strconv.Itoa(formatVersion))
 	counts := map[string]int64{}
 	var current *meta
 	closeChange := func() {
 		if current != nil {
-			s.hset(s.key("changes"), number(current.revision), packMeta(current))
+			s.hset(s.key("changes"), formatInt(current.revision), packMeta(current))
 		}
 	}
 	for {
@@ -268,7 +268,7 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 			n := line.Namespace
 			for word, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
 				if value != 0 {
-					s.hset(s.key("progress"), word+"\x00"+n.Name, number(value))
+					s.hset(s.key("progress"), word+"\x00"+n.Name, formatInt(value))
 				}
 			}
 		case line.Object != nil:
@@ -282,15 +282,15 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 			closeChange()
 			c := line.Change
 			current = &meta{revision: c.Revision, namespace: c.Namespace, time: c.Time, actor: c.Actor, from: c.From, action: c.Action, notes: c.Note}
-			s.zadd(s.key("log"), float64(c.Revision), number(c.Revision))
-			s.zadd(s.key("log", c.Namespace), float64(c.Revision), number(c.Revision))
+			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
+			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
 		case line.Op != nil && current == nil:
-			return errors.New("restore: a part of a change before any change")
+			return errors.New("restore: part of a change without a change in front of it")
 		case line.Op != nil:
 			s.op(current, line.Op)
 		case line.State != nil:
 			name := stateName(line.State.Bucket, line.State.ID)
-			s.hset(s.key("states"), name, number(line.State.Expires)+"\x00"+string(line.State.Body))
+			s.hset(s.key("states"), name, formatInt(line.State.Expires)+"\x00"+string(line.State.Body))
 			s.zadd(s.key("states", "index"), 0, name)
 			s.zadd(s.key("states", "expiry"), float64(line.State.Expires), name)
 		}
@@ -300,20 +300,20 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 	}
 	closeChange()
 	for namespace, count := range counts {
-		s.hset(s.key("counts"), namespace, number(count))
+		s.hset(s.key("counts"), namespace, formatInt(count))
 	}
 	return s.send(ctx, true)
 }
 
-// op adds a part of a change. Changes come in their order, so the last that touched an object stays.
+// op adds a part of a change. Changes are in order, so the last one that touches an object stays.
 func (s *staging) op(m *meta, o *dump.Op) {
 	was := ""
 	if w := o.Was; w != nil {
 		was = packObject(w.Revision, w.Created, w.Updated, w.By, w.Body)
 	}
 	place := strconv.Itoa(m.ops)
-	s.hset(s.key("ops"), number(m.revision)+"\x00"+place, packOp(o.Kind, o.ID, o.Body, was))
-	s.zadd(s.key("history"), 0, objectName(o.Kind, m.namespace, o.ID)+"\x00"+padded(m.revision)+"\x00"+place)
+	s.hset(s.key("ops"), formatInt(m.revision)+"\x00"+place, packOp(o.Kind, o.ID, o.Body, was))
+	s.zadd(s.key("history"), 0, objectName(o.Kind, m.namespace, o.ID)+"\x00"+formatPadded(m.revision)+"\x00"+place)
 	s.zadd(s.key("touched", string(o.Kind), m.namespace), float64(m.revision), o.ID)
 	m.ops++
 	if !m.touched(o.Kind) {
@@ -321,13 +321,13 @@ func (s *staging) op(m *meta, o *dump.Op) {
 	}
 }
 
-// finishTries is how often what is there is looked at anew because others changed it meanwhile.
+// finishTries bounds the attempts of finish while others change the database.
 const finishTries = 20
 
-// finish puts everything in place at once.
+// finish renames all keys atomically.
 func (s *staging) finish(ctx context.Context, over int64) error {
 	for try := 1; ; try++ {
-		at, old, err := s.old(ctx)
+		at, old, err := s.oldKeys(ctx)
 		if err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ func (s *staging) finish(ctx context.Context, over int64) error {
 		for staged, final := range s.pairs {
 			keys = append(keys, staged, final)
 		}
-		args := []string{s.db.channel(), number(at), strconv.Itoa(len(old))}
+		args := []string{s.db.channel(), formatInt(at), strconv.Itoa(len(old))}
 		last, err := finishScript.Exec(ctx, s.db.client, keys, args).AsInt64()
 		switch {
 		case err != nil:
@@ -351,8 +351,8 @@ func (s *staging) finish(ctx context.Context, over int64) error {
 	}
 }
 
-// old returns the revision that the database is at, and the keys of all that it has but of how far it has come.
-func (s *staging) old(ctx context.Context) (at int64, keys []string, err error) {
+// oldKeys returns the revision of the database, and all its keys except progress.
+func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err error) {
 	namespaces, err := s.db.namespaces(ctx)
 	if err != nil {
 		return 0, nil, err
@@ -372,7 +372,7 @@ func (s *staging) old(ctx context.Context) (at int64, keys []string, err error) 
 	return at, keys, nil
 }
 
-// end removes what is left of it, and lets others restore.
+// end removes the staged keys and the lock.
 func (s *staging) end(ctx context.Context) error {
 	keys := []string{s.list(), s.lock()}
 	for staged := range s.pairs {

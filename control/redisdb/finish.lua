@@ -1,6 +1,6 @@
--- Puts what was restored in place of what there is, if that is still what it was.
--- KEYS: progress, the keys that there may be, then what was restored and where it belongs, in pairs
--- ARGV: channel, the revision that the database has to be at, how many keys there may be
+-- Replaces the database with the restored one, if the database was not changed meanwhile.
+-- KEYS: progress, the existing keys, then pairs of a staged key and its final name
+-- ARGV: channel, the required revision of the database, the number of existing keys
 local last = tonumber(redis.call('HGET', KEYS[1], 'last\0') or 0)
 if last ~= tonumber(ARGV[2]) then return last end
 local first = 2 + tonumber(ARGV[3])

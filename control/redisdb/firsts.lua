@@ -1,7 +1,7 @@
--- Tells what the first change after a revision did to each of some objects.
+-- Returns the first change after a revision of each of some objects.
 -- KEYS: history, ops
 -- ARGV: the revision as 16 digits, then names of objects
--- Returns for each: the revision of that change, and what it did; empty if there was none.
+-- Returns for each: the revision of that change and its op; empty if there was none.
 local answer = {}
 for i = 2, #ARGV do
   -- NUL ends the revision, and \1 comes after it.

@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// Log returns changes.
+// Log returns changes of the log.
 func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	q.Limit = max(q.Limit, 1)
 	var metas []*meta
@@ -32,7 +32,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	list := make([]control.Change, 0, len(metas))
 	for _, m := range metas {
 		c := control.Change{
-			Revision: m.revision, Namespace: m.namespace, Time: at(m.time), Actor: m.actor, From: m.from, Action: m.action, Note: m.notes, Base: control.Any,
+			Revision: m.revision, Namespace: m.namespace, Time: timeOf(m.time), Actor: m.actor, From: m.from, Action: m.action, Note: m.notes, Base: control.Any,
 		}
 		err := db.ops(ctx, m, func(o *op) error {
 			made := control.Op{Kind: o.kind, ID: o.id, Body: o.body}
@@ -45,7 +45,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Ops) > 0 { // it has not been forgotten meanwhile
+		if len(c.Ops) > 0 { // not pruned meanwhile
 			list = append(list, c)
 		}
 	}
@@ -55,7 +55,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	return list, nil
 }
 
-// logPage is how many changes are read at once.
+// logPage is the number of changes read at once.
 const logPage = 200
 
 // logOfAll finds changes by namespace and kind.
@@ -67,9 +67,9 @@ func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*meta, error
 	after, before := q.After, q.Before
 	var list []*meta
 	for {
-		low, high := "("+number(after), "+inf"
+		low, high := "("+formatInt(after), "+inf"
 		if before > 0 {
-			high = "(" + number(before)
+			high = "(" + formatInt(before)
 		}
 		size := int64(logPage)
 		if q.Kind == "" {
@@ -108,7 +108,7 @@ func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*meta, error
 	}
 }
 
-// logOfID finds changes by the history of an object, or of all that have its id.
+// logOfID finds changes by the history of an object, or of all objects with its id.
 func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*meta, error) {
 	namespaces := []string{q.Namespace}
 	if q.Namespace == "" {
@@ -131,11 +131,11 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*meta, error)
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
 			name := objectName(kind, namespace, q.ID)
-			low, high := "["+name+"\x00"+padded(q.After)+"\x01", "("+name+"\x01"
+			low, high := "["+name+"\x00"+formatPadded(q.After)+"\x01", "("+name+"\x01"
 			if q.Before > 0 {
-				high = "(" + name + "\x00" + padded(q.Before)
+				high = "(" + name + "\x00" + formatPadded(q.Before)
 			}
-			// Each has at most as many as are wanted of all.
+			// Each history returns at most the limit of all.
 			var cmd rueidis.Completed
 			if q.Newest {
 				cmd = db.client.B().Zrevrangebylex().Key(db.key("history")).Max(high).Min(low).Limit(0, int64(q.Limit)).Build()
@@ -163,13 +163,13 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*meta, error)
 	return db.metas(ctx, revisions[:min(len(revisions), q.Limit)])
 }
 
-// metas reads what changes say of themselves. Those that have been forgotten are left out.
+// metas reads the metadata of changes. Pruned changes are left out.
 func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
 	var list []*meta
 	for some := range slices.Chunk(revisions, logPage) {
 		var fields []string
 		for _, revision := range some {
-			fields = append(fields, number(revision))
+			fields = append(fields, formatInt(revision))
 		}
 		answer, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("changes")).Field(fields...).Build()).ToArray()
 		if err != nil {
@@ -195,21 +195,21 @@ func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
 
 // Committed returns when a revision was committed.
 func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	found, err := db.metas(ctx, []int64{revision})
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
-	return at(found[0].time), nil
+	return timeOf(found[0].time), nil
 }
 
-// ops calls each for what a change did.
+// ops calls each for the parts of a change.
 func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
-	for from := 0; from < m.ops; from += db.look {
+	for from := 0; from < m.ops; from += db.batch {
 		var fields []string
-		for place := from; place < min(m.ops, from+db.look); place++ {
-			fields = append(fields, number(m.revision)+"\x00"+strconv.Itoa(place))
+		for place := from; place < min(m.ops, from+db.batch); place++ {
+			fields = append(fields, formatInt(m.revision)+"\x00"+strconv.Itoa(place))
 		}
 		answer, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("ops")).Field(fields...).Build()).ToArray()
 		if err != nil {
@@ -235,11 +235,11 @@ func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
 	return nil
 }
 
-// Since returns what has become of the objects that were changed after a revision.
+// Since returns the current state of the objects that were changed after a revision.
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) ([]control.Object, int64, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	keys, args := []string{db.key("progress"), db.key("objects")}, []string{namespace, number(after), strconv.Itoa(limit)}
+	keys, args := []string{db.key("progress"), db.key("objects")}, []string{namespace, formatInt(after), strconv.Itoa(limit)}
 	for _, kind := range control.Kinds() {
 		if kind.ForNodes() {
 			keys, args = append(keys, db.key("touched", string(kind), namespace)), append(args, string(kind))
@@ -272,7 +272,7 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			err = unpackObject(found[i+3], &o)
 		} else {
 			o.Revision, err = strconv.ParseInt(found[i+2], 10, 64)
-			o.Created, o.Updated = at(0), at(0)
+			o.Created, o.Updated = timeOf(0), timeOf(0)
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("%w: %w", errReply, err)
@@ -282,13 +282,13 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	return changed, revision, nil
 }
 
-// Prune forgets changes before a time, but for those that made an object what it is.
+// Prune deletes changes older than a time, except those that are the latest of an object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	total := 0
 	for after := int64(0); ; {
-		cmd := db.client.B().Zrangebyscore().Key(db.key("log")).Min("("+number(after)).Max("+inf").Limit(0, logPage).Build()
+		cmd := db.client.B().Zrangebyscore().Key(db.key("log")).Min("("+formatInt(after)).Max("+inf").Limit(0, logPage).Build()
 		revisions, err := db.client.Do(ctx, cmd).AsIntSlice()
 		if err != nil {
 			return total, db.fault("prune", err)
@@ -317,7 +317,7 @@ func (db *DB) prune(ctx context.Context, m *meta) (int64, error) {
 	keys := append([]string{
 		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log", m.namespace), db.key("history"),
 	}, db.touched(m.namespace)...)
-	args := append([]string{m.namespace, number(m.revision), padded(m.revision), strconv.Itoa(m.ops)}, kindNames()...)
+	args := append([]string{m.namespace, formatInt(m.revision), formatPadded(m.revision), strconv.Itoa(m.ops)}, kindNames()...)
 	n, err := pruneScript.Exec(ctx, db.client, keys, args).AsInt64()
 	return n, db.fault("prune", err)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// What is kept is texts with NULs between, which none of them has inside: control.Change.Validate has seen to it, and JSON
-// has none.
+// Stored values are texts separated by NUL. No text contains one: control.Change.Validate checks that, and JSON has
+// none.
 
-// objectName is what an object is known by.
+// objectName returns the name of an object.
 func objectName(kind control.Kind, namespace, id string) string {
 	return string(kind) + "\x00" + namespace + "\x00" + id
 }
 
-// splitName is the other way round.
+// splitName is the inverse of objectName.
 func splitName(name string) (kind control.Kind, namespace, id string, err error) {
 	parts := strings.Split(name, "\x00")
 	if len(parts) != 3 {
@@ -26,19 +26,19 @@ func splitName(name string) (kind control.Kind, namespace, id string, err error)
 	return control.Kind(parts[0]), parts[1], parts[2], nil
 }
 
-// padded writes a revision so that the order of texts is that of numbers.
-func padded(revision int64) string { return fmt.Sprintf("%016d", revision) }
+// formatPadded formats a revision so that texts sort like numbers.
+func formatPadded(revision int64) string { return fmt.Sprintf("%016d", revision) }
 
-func at(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// packObject writes what an object is.
+// packObject encodes an object.
 func packObject(revision, created, updated int64, by string, body []byte) string {
-	return number(revision) + "\x00" + number(created) + "\x00" + number(updated) + "\x00" + by + "\x00" + string(body)
+	return formatInt(revision) + "\x00" + formatInt(created) + "\x00" + formatInt(updated) + "\x00" + by + "\x00" + string(body)
 }
 
-// unpackObject reads it into an object whose name is known.
+// unpackObject decodes an object whose name is set.
 func unpackObject(packed string, o *control.Object) error {
 	parts := strings.SplitN(packed, "\x00", 5)
 	if len(parts) != 5 {
@@ -56,19 +56,19 @@ func readObject(parts []string, o *control.Object) error {
 		}
 		numbers[i] = n
 	}
-	o.Revision, o.Created, o.Updated, o.By, o.Body = numbers[0], at(numbers[1]), at(numbers[2]), parts[3], []byte(parts[4])
+	o.Revision, o.Created, o.Updated, o.By, o.Body = numbers[0], timeOf(numbers[1]), timeOf(numbers[2]), parts[3], []byte(parts[4])
 	return nil
 }
 
-// An op is what a change did to an object.
+// An op is a part of a change: what it did to one object.
 type op struct {
 	kind control.Kind
 	id   string
-	body []byte          // nil if it was deleted
-	was  *control.Object // nil if it was not there
+	body []byte          // nil if deleted
+	was  *control.Object // nil if it did not exist
 }
 
-// packOp writes it, as commit.lua does. Was is what packObject wrote, empty if there was nothing.
+// packOp encodes an op, like commit.lua. was is a result of packObject, empty for none.
 func packOp(kind control.Kind, id string, body []byte, was string) string {
 	put := "1"
 	if body == nil {
@@ -80,7 +80,7 @@ func packOp(kind control.Kind, id string, body []byte, was string) string {
 func unpackOp(packed, namespace string) (op, error) {
 	parts := strings.Split(packed, "\x00")
 	if len(parts) != 5 && len(parts) != 9 {
-		return op{}, fmt.Errorf("%w: a part of a change of namespace %s", errReply, namespace)
+		return op{}, fmt.Errorf("%w: part of a change of namespace %s", errReply, namespace)
 	}
 	o := op{kind: control.Kind(parts[0]), id: parts[1]}
 	if parts[2] == "1" {
@@ -93,13 +93,13 @@ func unpackOp(packed, namespace string) (op, error) {
 	return o, nil
 }
 
-// A meta is what a change says of itself.
+// A meta is the metadata of a change.
 type meta struct {
 	revision                              int64
 	namespace, actor, from, action, notes string
 	time                                  int64
 	ops                                   int
-	kinds                                 string // each with a space before and behind
+	kinds                                 string // each surrounded by spaces
 }
 
 func (m *meta) touched(kind control.Kind) bool {
@@ -107,7 +107,7 @@ func (m *meta) touched(kind control.Kind) bool {
 }
 
 func packMeta(m *meta) string {
-	return strings.Join([]string{m.namespace, number(m.time), m.actor, m.from, m.action, m.notes, strconv.Itoa(m.ops), m.kinds}, "\x00")
+	return strings.Join([]string{m.namespace, formatInt(m.time), m.actor, m.from, m.action, m.notes, strconv.Itoa(m.ops), m.kinds}, "\x00")
 }
 
 func unpackMeta(revision int64, packed string) (*meta, error) {

@@ -1,14 +1,13 @@
 -- Reads some objects in the order of their names.
 -- KEYS: index, objects, progress
--- ARGV: from, to (as ZRANGEBYLEX has them), how many to look at, how many to return, the field of progress that the caller wants to
---       know of the same moment, what to search for in ids (in lower case, or nothing) and in bodies, and names of fields that
---       do not count there
--- Returns the value of that field, the last name looked at (empty if all were), how many were found, and names and objects.
+-- ARGV: from, to (for ZRANGEBYLEX), how many to read, how many to return, a field of progress to return, the text to find
+--       in ids (in lower case, or empty) and in bodies, and field names to ignore there
+-- Returns the value of that field, the last name read (empty if there are no more), how many were found, and names and objects.
 local names = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
 local most, needle, written = tonumber(ARGV[4]), ARGV[6], ARGV[7]
 local found, count, last = {}, 0, ''
 
--- without returns a text without all places of a part of it.
+-- without returns a text without all occurrences of a part.
 local function without(text, part)
   local kept, at = {}, 1
   local from, to = string.find(text, part, 1, true)

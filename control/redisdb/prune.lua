@@ -1,6 +1,6 @@
--- Forgets a change, unless it made an object what it is.
+-- Deletes a change, unless it is the latest of an object.
 -- KEYS: progress, objects, changes, ops, log of all, log of the namespace, history, touched by kind (five)
--- ARGV: namespace, the revision, the same as 16 digits, how many objects it has, then the kinds
+-- ARGV: namespace, the revision, the same as 16 digits, the number of its objects, then the kinds
 local namespace, revision, count = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local kinds = {}
 for i = 5, #ARGV do kinds[ARGV[i]] = KEYS[3 + i] end

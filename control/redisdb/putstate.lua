@@ -1,6 +1,6 @@
--- Keeps a state, and forgets some that have expired.
+-- Stores a state, and deletes some expired ones.
 -- KEYS: states, their index, when they expire
--- ARGV: name, expires, body, how many to forget at most
+-- ARGV: name, expires, body, how many to delete at most
 local time = redis.call('TIME')
 local now = time[1] .. string.format('%06d', tonumber(time[2]))
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, ARGV[4])) do

@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// lookAt is how many objects one script looks at: a server does nothing else meanwhile.
-const lookAt = 500
+// readBatch bounds the objects that one script reads, because it blocks the server.
+const readBatch = 500
 
-// progress is how far a namespace has come.
+// progress has the revisions of a namespace.
 type progress struct{ last, nodes, pruned int64 }
 
 func (db *DB) progress(ctx context.Context, namespace string) (progress, error) {
@@ -38,7 +38,7 @@ func (db *DB) progress(ctx context.Context, namespace string) (progress, error) 
 
 // Revision returns the revisions of the last changes.
 func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes int64, err error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	p, err := db.progress(ctx, namespace)
 	return p.last, p.nodes, db.fault("read", err)
@@ -46,7 +46,7 @@ func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes in
 
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	packed, err := db.client.Do(ctx, db.client.B().Hget().Key(db.key("objects")).Field(objectName(kind, namespace, id)).Build()).ToString()
 	if rueidis.IsRedisNil(err) {
@@ -59,7 +59,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	return o, unpackObject(packed, o)
 }
 
-// bounds returns where the names of the objects of a query begin and end.
+// bounds returns the first and last name of the objects of a query.
 func bounds(q *control.Query) (from, to string) {
 	switch {
 	case q.Namespace != "" && q.AfterID != "":
@@ -77,16 +77,16 @@ func bounds(q *control.Query) (from, to string) {
 	return from, "(" + string(q.Kind) + "\x01"
 }
 
-// A page is what page.lua answers.
+// A page is the reply of page.lua.
 type page struct {
-	objects []control.Object
-	count   int
-	last    string // name of the last that was looked at, empty if all were
-	known   int64
+	objects  []control.Object
+	count    int
+	last     string // name of the last object read, empty if there are no more
+	progress int64
 }
 
-// page reads some objects: it looks at so many, and returns at most so many, 0 to count only. It tells a field of progress
-// of the same moment.
+// page reads up to look objects and returns at most most of them; 0 only counts. It also returns a field of progress,
+// read at the same time.
 func (db *DB) page(ctx context.Context, from, to string, look, most int, search, field string) (*page, error) {
 	keys := []string{db.key("index"), db.key("objects"), db.key("progress")}
 	args := []string{from, to, strconv.Itoa(look), strconv.Itoa(most), field, ""}
@@ -102,7 +102,7 @@ func (db *DB) page(ctx context.Context, from, to string, look, most int, search,
 		return nil, errReply
 	}
 	p := &page{}
-	if p.known, err = answer[0].AsInt64(); err != nil {
+	if p.progress, err = answer[0].AsInt64(); err != nil {
 		return nil, err
 	}
 	if p.last, err = answer[1].ToString(); err != nil {
@@ -132,12 +132,12 @@ func (db *DB) page(ctx context.Context, from, to string, look, most int, search,
 
 // List returns a page of objects.
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	limit := max(q.Limit, 1)
 	var list []control.Object
 	for from, to := bounds(&q); ; {
-		look := db.look
+		look := db.batch
 		if q.Search == "" {
 			look = min(look, limit-len(list))
 		}
@@ -154,7 +154,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 
 // Count returns how many objects there are.
 func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	from, to := bounds(&q)
 	if q.Search == "" {
@@ -162,7 +162,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 		return int(n), db.fault("read", err)
 	}
 	for total := 0; ; {
-		p, err := db.page(ctx, from, to, db.look, 0, q.Search, "last\x00")
+		p, err := db.page(ctx, from, to, db.batch, 0, q.Search, "last\x00")
 		if err != nil {
 			return 0, err
 		}
@@ -173,9 +173,9 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	}
 }
 
-// Namespaces returns the names of those that have objects.
+// Namespaces returns the names of the namespaces that have objects.
 func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	names, err := db.client.Do(ctx, db.client.B().Hkeys().Key(db.key("counts")).Build()).AsStrSlice()
 	slices.Sort(names)
@@ -184,7 +184,7 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 
 // Snapshot calls each for all objects that nodes get.
 func (db *DB) Snapshot(ctx context.Context, namespace string, each func(*control.Object) error) (revision int64, err error) {
-	ctx, cancel := bounded(ctx, streaming)
+	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	p, err := db.progress(ctx, namespace)
 	if err != nil {

@@ -15,45 +15,45 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/control"
-	"github.com/headgate/headgate/control/internal/pulse"
+	"github.com/headgate/headgate/control/internal/notify"
 )
 
 const (
-	// connecting is how long a connection may take.
-	connecting = 5 * time.Second
-	// calling is how long a call may take whose caller says nothing.
-	calling = 30 * time.Second
-	// streaming is the same for those that carry everything.
-	streaming = 10 * time.Minute
-	// poll is how often a watch looks by itself.
-	poll = 5 * time.Second
-	// form is the version of how things are kept.
-	form = 1
+	// connectTimeout is the timeout of a connection.
+	connectTimeout = 5 * time.Second
+	// callTimeout is the timeout of calls without a deadline.
+	callTimeout = 30 * time.Second
+	// streamTimeout is the timeout of calls that transfer everything.
+	streamTimeout = 10 * time.Minute
+	// pollInterval is the poll interval of watches.
+	pollInterval = 5 * time.Second
+	// formatVersion is the version of the storage format.
+	formatVersion = 1
 )
 
-// Options say how a database is used. The zero Options are good for most.
+// Options configure a database. The zero Options are good for most uses.
 type Options struct {
-	// Prefix begins the names of all keys, so that several rules services can share a server. Default "headgate".
+	// Prefix begins all keys, so that several rules services can share a server. Default "headgate".
 	Prefix string
-	// Logger hears when word of changes does not get through, and of a server that may lose what it is told. Default none.
+	// Logger logs when notifications do not arrive, and when the server may lose data. Default none.
 	Logger *slog.Logger
 }
 
 // A DB is a database of rules. It is safe for concurrent use.
 type DB struct {
-	name   string
-	client rueidis.Client
-	tag    string
-	look   int // lookAt, but in tests
-	log    *slog.Logger
-	pulse  pulse.Pulse
-	cancel context.CancelFunc // of the listener
-	done   sync.WaitGroup
+	name    string
+	client  rueidis.Client
+	tag     string
+	batch   int // readBatch; only tests change it
+	log     *slog.Logger
+	changes notify.Notifier
+	cancel  context.CancelFunc // of the listener
+	done    sync.WaitGroup
 }
 
 var _ control.DB = (*DB)(nil)
 
-// The scripts. Those that only read may be sent again when a connection is lost; a change may not.
+// The scripts. Read-only ones may be sent again when a connection is lost; changes may not.
 var (
 	//go:embed commit.lua
 	commitText string
@@ -80,13 +80,13 @@ var (
 	putStateScript = rueidis.NewLuaScriptRetryable(putStateText)
 	statesScript   = rueidis.NewLuaScriptRetryable(statesText)
 	finishScript   = rueidis.NewLuaScript(finishText)
-	// What is kept of a state is dropped together, so that nobody meets a part of it.
+	// The keys of a state are dropped together, so that no reader sees a part of it.
 	dropStateScript = rueidis.NewLuaScriptRetryable("redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[3], ARGV[1])")
 	infoScript      = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
 )
 
-// Open connects to a server, or to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as --store
-// has them. What a newer version has written is control.ErrNewer.
+// Open connects to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in --store. For a
+// newer format the error is control.ErrNewer.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	option, name, err := parseURL(url)
 	if err != nil {
@@ -98,7 +98,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if strings.ContainsAny(o.Prefix, "{}\x00") {
 		return nil, fmt.Errorf("open %s: prefix %q: want no braces", name, o.Prefix)
 	}
-	db := &DB{name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", look: lookAt, log: o.Logger}
+	db := &DB{name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", batch: readBatch, log: o.Logger}
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
@@ -115,11 +115,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// check marks the database as one of this form, or finds that it is of another, and warns of a server that may lose it.
+// check writes or checks the format's version, and logs a warning if the server may lose data.
 func (db *DB) check(ctx context.Context) error {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(strconv.Itoa(form)).Build()).Error()
+	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(strconv.Itoa(formatVersion)).Build()).Error()
 	if err != nil {
 		return db.fault("open", err)
 	}
@@ -127,9 +127,10 @@ func (db *DB) check(ctx context.Context) error {
 	if err != nil {
 		return db.fault("open", err)
 	}
-	if have > form {
-		return fmt.Errorf("open %s: %w of headgate: its form is number %d, and this version knows %d; run the newer version, or restore a backup that was made before it ran",
-			db.name, control.ErrNewer, have, form)
+	if have > formatVersion {
+		return fmt.Errorf("open %s: %w of headgate: its format is version %d, and this version knows %d; "+
+			"run the newer version, or restore a backup made before it ran",
+			db.name, control.ErrNewer, have, formatVersion)
 	}
 	for _, warning := range db.warnings(ctx) {
 		db.log.Warn(warning, "database", db.name)
@@ -137,21 +138,23 @@ func (db *DB) check(ctx context.Context) error {
 	return nil
 }
 
-// warnings says in plain words how the server may lose what it is told.
+// warnings returns how the server may lose data.
 func (db *DB) warnings(ctx context.Context) []string {
 	var list []string
 	info := func(section string) string {
 		text, err := infoScript.Exec(ctx, db.client, []string{db.key("progress")}, []string{section}).ToString()
 		if err != nil {
-			db.log.Debug("the server does not say how it keeps data", "database", db.name, "err", err)
+			db.log.Debug("the server does not report its persistence settings", "database", db.name, "err", err)
 		}
 		return text
 	}
 	if strings.Contains(info("persistence"), "aof_enabled:0") {
-		list = append(list, "Redis keeps no append-only file: changes of rules since its last save are lost if it stops; set appendonly yes and appendfsync always, or keep rules in PostgreSQL or SQLite")
+		list = append(list, "Redis has no append-only file: rule changes since its last save are lost if it stops; "+
+			"set appendonly yes and appendfsync always, or store rules in PostgreSQL or SQLite")
 	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
-		// Where the server is not asked such things, nobody knows.
-		list = append(list, "Redis writes its append-only file now and then: changes of rules of the last seconds are lost if it stops; set appendfsync always")
+		// Servers that refuse CONFIG GET are not checked.
+		list = append(list, "Redis syncs its append-only file only now and then: rule changes of the last seconds are lost "+
+			"if it stops; set appendfsync always")
 	}
 	memory := info("memory")
 	if strings.Contains(memory, "maxmemory_policy:allkeys") && !strings.Contains(memory, "maxmemory:0\r") {
@@ -160,50 +163,50 @@ func (db *DB) warnings(ctx context.Context) []string {
 	return list
 }
 
-// key returns the name of a key. All share a tag, and so a slot of a cluster.
+// key returns the name of a key. All keys share a tag, and therefore a slot of a cluster.
 func (db *DB) key(parts ...string) string { return db.tag + strings.Join(parts, ":") }
 
-// channel is where instances tell each other of changes.
+// channel returns the notification channel of all instances.
 func (db *DB) channel() string { return db.key("changed") }
 
-// Name says which server it is.
+// Name returns the name of the server for people.
 func (db *DB) Name() string { return db.name }
 
-// Writable returns nil: Redis refuses writes itself, and no sooner than they come.
+// Writable returns nil: Redis refuses writes itself, when they come.
 func (db *DB) Writable(context.Context) error { return nil }
 
-// Close ends it. Watches end with it.
+// Close closes the database and ends all watches.
 func (db *DB) Close() error {
-	db.pulse.Close()
+	db.changes.Close()
 	db.cancel()
 	db.done.Wait()
 	db.client.Close()
 	return nil
 }
 
-// Watch yields revisions: of all instances as soon as Redis tells, and within seconds if it does not.
+// Watch yields the revisions of all instances: at once with a notification, within seconds without.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.pulse.Watch(ctx, pulse.Times{Poll: poll, Ask: calling}, func(ctx context.Context) (int64, error) {
+	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: callTimeout}, func(ctx context.Context) (int64, error) {
 		last, _, err := db.Revision(ctx, "")
 		return last, err
 	})
 }
 
-// bounded gives a call whose caller set no deadline one.
-func bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout adds a timeout to a context without a deadline.
+func withTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, most)
 }
 
-// fault wraps an error of Redis or of the network with what was being done.
+// fault wraps an error of Redis or the network with the operation.
 func (db *DB) fault(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if said, ok := rueidis.IsRedisErr(err); ok {
-		// OOM is a memory that is full, MISCONF a disk that cannot be written to. A script may say it in other words first.
+		// OOM means full memory, MISCONF an unwritable disk. A script may put other text in front.
 		if text := said.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
 			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
 		} else if strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ") {
@@ -213,10 +216,10 @@ func (db *DB) fault(doing string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, db.name, err)
 }
 
-// errReply is for an answer of a script that is not of the form it should have.
-var errReply = errors.New("an answer that makes no sense")
+// errReply means that a script's reply has the wrong form.
+var errReply = errors.New("malformed reply")
 
-// kindNames are all kinds, in the order of the touched keys.
+// kindNames returns all kinds, in the order of the touched keys.
 func kindNames() []string {
 	var names []string
 	for _, kind := range control.Kinds() {
@@ -225,7 +228,7 @@ func kindNames() []string {
 	return names
 }
 
-// touched returns the keys that tell when each object of a namespace was last changed, one for each kind.
+// touched returns the keys with the last revision of each object of a namespace, one key per kind.
 func (db *DB) touched(namespace string) []string {
 	var keys []string
 	for _, kind := range kindNames() {

@@ -44,7 +44,7 @@ func TestConformanceWithSmallPages(t *testing.T) {
 		next := made(t)
 		return func() control.DB {
 			db := next().(*DB)
-			db.look = 7
+			db.batch = 7
 			return db
 		}
 	})
@@ -100,7 +100,7 @@ func TestWhatANewerVersionHasWrittenIsRefused(t *testing.T) {
 	if _, err := server.Do("HSET", db.key("progress"), "form", "999"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Open(t.Context(), server.URL(), Options{}); !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "number 999") {
+	if again, err := Open(t.Context(), server.URL(), Options{}); !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
 		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewer)
 	}
 }

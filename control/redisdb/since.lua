@@ -1,4 +1,4 @@
--- Tells what has become of the objects that were changed after a revision.
+-- Returns the current state of the objects that were changed after a revision.
 -- KEYS: progress, objects, touched by each kind that nodes get
 -- ARGV: namespace, the revision, the most objects, then the kinds
 local namespace, after, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -9,26 +9,26 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sweep is how many states that have expired are forgotten when another comes: more than one, so that they do not pile up.
-const sweep = 16
+// sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
+const sweepBatch = 16
 
 func stateName(bucket, id string) string { return bucket + "\x00" + id }
 
-// PutState keeps a state.
+// PutState stores a state.
 func (db *DB) PutState(ctx context.Context, s control.State) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
-	args := []string{stateName(s.Bucket, s.ID), number(s.Expires.UnixMicro()), string(s.Body), strconv.Itoa(sweep)}
+	args := []string{stateName(s.Bucket, s.ID), formatInt(s.Expires.UnixMicro()), string(s.Body), strconv.Itoa(sweepBatch)}
 	return db.fault("write to", putStateScript.Exec(ctx, db.client, keys, args).Error())
 }
 
 // GetState returns a state.
 func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	name := stateName(bucket, id)
 	list, _, err := db.states(ctx, "["+name, "["+name, 1, 1)
@@ -41,18 +41,18 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 	return &list[0], nil
 }
 
-// States returns those of a bucket.
+// States returns the states of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	return db.allStates(ctx, "["+bucket+"\x00", "("+bucket+"\x01", max(limit, 1))
 }
 
-// allStates reads states page by page, at most so many.
+// allStates reads at most most states, page by page.
 func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]control.State, error) {
 	var list []control.State
 	for {
-		some, last, err := db.states(ctx, from, to, db.look, most-len(list))
+		some, last, err := db.states(ctx, from, to, db.batch, most-len(list))
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]contr
 	}
 }
 
-// states reads some, and returns the name of the last that was looked at, empty if all were.
+// states reads some states, and returns the name of the last one, empty if there are no more.
 func (db *DB) states(ctx context.Context, from, to string, look, most int) (list []control.State, last string, err error) {
 	keys := []string{db.key("states"), db.key("states", "index")}
 	answer, err := statesScript.Exec(ctx, db.client, keys, []string{from, to, strconv.Itoa(look), strconv.Itoa(most)}).ToArray()
@@ -87,14 +87,14 @@ func (db *DB) states(ctx context.Context, from, to string, look, most int) (list
 		if err != nil {
 			return nil, "", fmt.Errorf("%w: %w", errReply, err)
 		}
-		list = append(list, control.State{Bucket: bucket, ID: id, Expires: at(n), Body: []byte(body)})
+		list = append(list, control.State{Bucket: bucket, ID: id, Expires: timeOf(n), Body: []byte(body)})
 	}
 	return list, last, nil
 }
 
-// DeleteState forgets a state.
+// DeleteState deletes a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
-	ctx, cancel := bounded(ctx, calling)
+	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
 	return db.fault("write to", dropStateScript.Exec(ctx, db.client, keys, []string{stateName(bucket, id)}).Error())

@@ -1,7 +1,7 @@
 -- Reads states that have not expired, in the order of their names.
 -- KEYS: states, their index
--- ARGV: from, to (as ZRANGEBYLEX has them), the most to look at, the most to return
--- Returns the last name looked at (empty if all were), and names and states.
+-- ARGV: from, to (for ZRANGEBYLEX), the most to read, the most to return
+-- Returns the last name read (empty if there are no more), and names and states.
 local time = redis.call('TIME')
 local now = tonumber(time[1] .. string.format('%06d', tonumber(time[2])))
 local names = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])

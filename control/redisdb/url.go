@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// parseURL reads a URL, and returns what to show of it. None of its errors has a password in it.
+// parseURL parses a URL and returns its display name. No error contains a password.
 func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 	e, err := redisurl.Parse(raw)
 	if err != nil {
@@ -23,8 +23,8 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 	}
 	o = rueidis.ClientOption{
 		InitAddress: e.Addrs, Username: e.Login.User, Password: e.Login.Password, SelectDB: e.DB, TLSConfig: e.TLS, AlwaysRESP2: e.RESP2,
-		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone, ConnWriteTimeout: cmp.Or(e.HangTimeout, calling),
-		Dialer: net.Dialer{Timeout: cmp.Or(e.DialTimeout, connecting)}, ClientName: "headgate-rules", RetryDelay: retryDelay,
+		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone, ConnWriteTimeout: cmp.Or(e.HangTimeout, callTimeout),
+		Dialer: net.Dialer{Timeout: cmp.Or(e.DialTimeout, connectTimeout)}, ClientName: "headgate-rules", RetryDelay: retryDelay,
 	}
 	if e.Network == "unix" {
 		o.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -36,11 +36,11 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 			MasterSet: e.Master, Username: e.Sentinel.User, Password: e.Sentinel.Password, Dialer: o.Dialer, ClientName: o.ClientName, TLSConfig: e.TLS,
 		}
 	}
-	return o, shown(raw, e), nil
+	return o, displayURL(raw, e), nil
 }
 
-// shown returns a URL without what is secret in it.
-func shown(raw string, e *redisurl.Endpoint) string {
+// displayURL returns a URL without its secrets.
+func displayURL(raw string, e *redisurl.Endpoint) string {
 	scheme, _, _ := strings.Cut(raw, "://")
 	parts := []string{scheme + "://" + strings.Join(e.Addrs, ",")}
 	if e.Master != "" {
@@ -55,8 +55,8 @@ func shown(raw string, e *redisurl.Endpoint) string {
 	return strings.Join(parts, "/")
 }
 
-// retryDelay is how long to wait before a read is sent again: some times, since a server that was restarted is back soon, and
-// then no more, since who asks has other things to do.
+// retryDelay returns the pause before a read is sent again: some attempts, because a restarted server is back soon,
+// then no more.
 func retryDelay(attempts int, _ rueidis.Completed, _ error) time.Duration {
 	if attempts > 5 {
 		return -1

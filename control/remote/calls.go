@@ -14,22 +14,22 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// A Collection is where objects of one kind are.
+// A Collection names the objects of one kind.
 type Collection string
 
-// The collections that are read and changed in the same way.
+// The collections.
 const (
 	Rules     Collection = "rules"
 	Clients   Collection = "clients"
 	Overrides Collection = "overrides"
 )
 
-// one is the field that holds an object of the collection.
+// one returns the JSON field of an object of the collection.
 func (c Collection) one() string { return string(c[:len(c)-1]) }
 
 func (c Collection) path(id string) string { return "/v1/" + string(c) + "/" + url.PathEscape(id) }
 
-// An Object is a rule, a client or an override as the service has it.
+// An Object is a rule, a client or an override of the service.
 type Object struct {
 	Body     json.RawMessage // as in a rules file, JSON
 	Revision int64
@@ -38,7 +38,7 @@ type Object struct {
 	By       string
 }
 
-// A Page is a part of a list. Next is the cursor of the one after it, empty if there is none.
+// A Page is a part of a list. Next is the cursor of the next page, empty if there is none.
 type Page struct {
 	Objects  []Object
 	Next     string
@@ -46,11 +46,11 @@ type Page struct {
 	Revision int64
 }
 
-// A Query says which part of a list is wanted.
+// A Query selects a part of a list.
 type Query struct {
-	Search string // what an object contains
+	Search string // text that an object contains
 	Cursor string
-	Limit  int // 0 for what the service thinks right
+	Limit  int // 0 for the service's default
 }
 
 func (q *Query) values() url.Values {
@@ -67,10 +67,10 @@ func (q *Query) values() url.Values {
 	return v
 }
 
-// List returns a page of objects, in the order of their ids.
+// List returns a page of objects, sorted by id.
 func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error) {
-	var answer map[string]json.RawMessage
-	if _, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()}, &answer); err != nil {
+	var response map[string]json.RawMessage
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()}, &response); err != nil {
 		return nil, err
 	}
 	var list []map[string]json.RawMessage
@@ -79,89 +79,89 @@ func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error
 		name string
 		into any
 	}{{string(of), &list}, {"next", &page.Next}, {"total", &page.Total}, {"revision", &page.Revision}} {
-		if raw := answer[field.name]; raw != nil {
+		if raw := response[field.name]; raw != nil {
 			if err := json.Unmarshal(raw, field.into); err != nil {
 				return nil, fmt.Errorf("GET %s/v1/%s: %s: %w", c.name, of, field.name, err)
 			}
 		}
 	}
 	for _, item := range list {
-		made, err := objectOf(of, item)
+		object, err := objectOf(of, item)
 		if err != nil {
 			return nil, fmt.Errorf("GET %s/v1/%s: %w", c.name, of, err)
 		}
-		page.Objects = append(page.Objects, *made)
+		page.Objects = append(page.Objects, *object)
 	}
 	return page, nil
 }
 
-// objectOf reads an object and what is said of it.
+// objectOf decodes an object and its metadata.
 func objectOf(of Collection, item map[string]json.RawMessage) (*Object, error) {
-	made := &Object{Body: item[of.one()]}
+	object := &Object{Body: item[of.one()]}
 	for _, field := range []struct {
 		name string
 		into any
-	}{{"revision", &made.Revision}, {"created", &made.Created}, {"updated", &made.Updated}, {"by", &made.By}} {
+	}{{"revision", &object.Revision}, {"created", &object.Created}, {"updated", &object.Updated}, {"by", &object.By}} {
 		if raw := item[field.name]; raw != nil {
 			if err := json.Unmarshal(raw, field.into); err != nil {
 				return nil, fmt.Errorf("%s: %w", field.name, err)
 			}
 		}
 	}
-	if made.Body == nil {
-		return nil, fmt.Errorf("no %s in the answer", of.one())
+	if object.Body == nil {
+		return nil, fmt.Errorf("no %s in the response", of.one())
 	}
-	return made, nil
+	return object, nil
 }
 
 // Get returns one object.
 func (c *Client) Get(ctx context.Context, of Collection, id string) (*Object, error) {
 	var item map[string]json.RawMessage
-	if _, err := c.do(ctx, call{method: http.MethodGet, path: of.path(id)}, &item); err != nil {
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: of.path(id)}, &item); err != nil {
 		return nil, err
 	}
-	made, err := objectOf(of, item)
+	object, err := objectOf(of, item)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s%s: %w", c.name, of.path(id), err)
 	}
-	return made, nil
+	return object, nil
 }
 
-// Put makes an object what body says, if it is at the revision base: control.Any if that does not matter, control.Absent if
-// there must be none. It returns its new revision.
+// Put writes an object if it is at the revision base: control.Any accepts any, control.Absent none. It returns the new
+// revision.
 func (c *Client) Put(ctx context.Context, of Collection, id string, body []byte, base int64) (int64, error) {
-	return c.do(ctx, call{
-		method: http.MethodPut, path: of.path(id), header: based(base), body: bytes.NewReader(body), media: jsonType,
+	return c.do(ctx, apiCall{
+		method: http.MethodPut, path: of.path(id), header: condition(base), body: bytes.NewReader(body), media: jsonType,
 	}, nil)
 }
 
-// Patch changes some fields of an object, by a JSON Merge Patch (RFC 7396). Base is as for Put.
+// Patch changes some fields of an object with a JSON Merge Patch (RFC 7396). base is as for Put.
 func (c *Client) Patch(ctx context.Context, of Collection, id string, patch []byte, base int64) (int64, error) {
-	return c.do(ctx, call{
-		method: http.MethodPatch, path: of.path(id), header: based(base), body: bytes.NewReader(patch), media: patchType,
+	return c.do(ctx, apiCall{
+		method: http.MethodPatch, path: of.path(id), header: condition(base), body: bytes.NewReader(patch), media: patchType,
 	}, nil)
 }
 
-// Delete removes an object. Base is as for Put.
+// Delete removes an object. base is as for Put.
 func (c *Client) Delete(ctx context.Context, of Collection, id string, base int64) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: of.path(id), header: based(base)}, nil)
+	_, err := c.do(ctx, apiCall{method: http.MethodDelete, path: of.path(id), header: condition(base)}, nil)
 	return err
 }
 
-// A Document is a rules file that is sent. Media is application/yaml or application/json.
+// A Document is a rules file. Media is application/yaml or application/json.
 type Document struct {
 	Body  []byte
 	Media string
 }
 
-// An Applied is what came, or would come, of applying a file.
+// An Applied is the result of applying a file, or of its dry run.
 type Applied struct {
 	Revision  int64  `json:"revision"`
 	Diff      []Diff `json:"diff"`
 	Unchanged int    `json:"unchanged"`
 }
 
-// A Diff is one object that differs.
+// A Diff is an object that differs.
 type Diff struct {
 	Kind   control.Kind    `json:"kind"`
 	ID     string          `json:"id"`
@@ -171,8 +171,8 @@ type Diff struct {
 	Text   string          `json:"text,omitempty"` // for people
 }
 
-// Apply makes the namespace what a file says. With prune, what the file does not have is deleted; with dryRun nothing is
-// changed. Base is the revision that the namespace has to be at, or control.Any.
+// Apply updates the namespace to a file. With prune, objects that are not in the file are deleted; with dryRun nothing
+// is changed. base is the required revision of the namespace, or control.Any.
 func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*Applied, error) {
 	query := url.Values{}
 	if prune {
@@ -181,90 +181,90 @@ func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, b
 	if dryRun {
 		query.Set("dry_run", "true")
 	}
-	what := call{
+	apply := apiCall{
 		method: http.MethodPost, path: "/v1/rules:apply", query: query, body: bytes.NewReader(file.Body), media: file.Media,
 	}
 	if base != control.Any {
-		what.header = http.Header{"If-Match": {etag(base)}}
+		apply.header = http.Header{"If-Match": {etag(base)}}
 	}
-	made := &Applied{}
-	if _, err := c.do(ctx, what, made); err != nil {
+	applied := &Applied{}
+	if _, err := c.do(ctx, apply, applied); err != nil {
 		return nil, err
 	}
-	return made, nil
+	return applied, nil
 }
 
-// Validate says what is wrong with a rules file, nil if nothing is.
+// Validate returns what is wrong with a rules file, nil if it is valid.
 func (c *Client) Validate(ctx context.Context, file Document) error {
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/validate", body: bytes.NewReader(file.Body), media: file.Media}, nil)
+	_, err := c.do(ctx, apiCall{method: http.MethodPost, path: "/v1/validate", body: bytes.NewReader(file.Body), media: file.Media}, nil)
 	return err
 }
 
-// Rollback makes the namespace's rules what they were at a revision, and its clients and overrides too with all.
+// Rollback restores the namespace's rules of a revision, and with all also its clients and overrides.
 func (c *Client) Rollback(ctx context.Context, revision int64, all bool) (*Applied, error) {
 	query := url.Values{}
 	if all {
 		query.Set("all", "true")
 	}
-	made := &Applied{}
-	_, err := c.do(ctx, call{
+	applied := &Applied{}
+	_, err := c.do(ctx, apiCall{
 		method: http.MethodPost, path: "/v1/revisions/" + strconv.FormatInt(revision, 10) + ":rollback", query: query,
-	}, made)
+	}, applied)
 	if err != nil {
 		return nil, err
 	}
-	return made, nil
+	return applied, nil
 }
 
-// A Beat is what the service answers to a heartbeat.
+// A Beat is the response to a heartbeat.
 type Beat struct {
-	// Revision is the latest that the node could have.
+	// Revision is the latest revision for the node.
 	Revision int64 `json:"revision"`
-	// IntervalMS is when to come again.
+	// IntervalMS is the time until the next heartbeat.
 	IntervalMS int64 `json:"interval_ms"`
 }
 
-// Heartbeat says how a node is.
+// Heartbeat reports the state of a node.
 func (c *Client) Heartbeat(ctx context.Context, n control.Node) (Beat, error) {
 	var beat Beat
 	body, err := json.Marshal(n)
 	if err != nil {
 		return beat, fmt.Errorf("heartbeat: %w", err)
 	}
-	_, err = c.do(ctx, call{
+	_, err = c.do(ctx, apiCall{
 		method: http.MethodPut, path: "/v1/nodes/" + url.PathEscape(n.ID), body: bytes.NewReader(body), media: jsonType,
 	}, &beat)
 	return beat, err
 }
 
-// Leave says that a node stops, so that it is shown no longer.
+// Leave reports that a node stops, so that it is no longer shown.
 func (c *Client) Leave(ctx context.Context, n control.Node) error {
-	_, err := c.do(ctx, call{
+	_, err := c.do(ctx, apiCall{
 		method: http.MethodDelete, path: "/v1/nodes/" + url.PathEscape(n.ID), query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
 	}, nil)
 	return err
 }
 
-// Nodes returns what the nodes of the namespace have said of themselves.
+// Nodes returns the nodes of the namespace, as they report themselves.
 func (c *Client) Nodes(ctx context.Context) ([]control.Node, error) {
-	var answer struct {
+	var response struct {
 		Nodes []control.Node `json:"nodes"`
 	}
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/nodes"}, &answer)
-	return answer.Nodes, err
+	_, err := c.do(ctx, apiCall{method: http.MethodGet, path: "/v1/nodes"}, &response)
+	return response.Nodes, err
 }
 
-// Backup writes all that the service keeps to w. Others go on meanwhile.
+// Backup writes a backup of the service to w, without blocking it.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := time.AfterFunc(c.config.Timeout, func() { cancel(errSilent) })
-	defer patience.Stop()
-	answer, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/backup"}) //nolint:bodyclose // body.close does
+	timer := time.AfterFunc(c.config.Timeout, func() { cancel(errTimeout) })
+	defer timer.Stop()
+	response, err := c.send(ctx, apiCall{method: http.MethodGet, path: "/v1/backup"}) //nolint:bodyclose // body.close does
 	if err != nil {
-		return silentOr(ctx, err)
+		return timeoutOr(ctx, err)
 	}
-	body := &patientBody{from: answer.Body, patience: patience, timeout: c.config.Timeout, ctx: ctx}
+	body := &timedBody{body: response.Body, timer: timer, timeout: c.config.Timeout, ctx: ctx}
 	_, err = io.Copy(w, body)
 	if closed := body.close(); err == nil {
 		err = closed
@@ -275,28 +275,28 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Restored is what the service answers to a restore.
+// Restored is the response to a restore.
 type Restored struct {
 	Revision int64 `json:"revision"`
-	// Token is one that may do everything, made because none of those in the backup may; empty if one may.
+	// Token is a new token with all permissions, if no token in the backup has them; otherwise empty.
 	Token string `json:"token"`
 }
 
-// Restore takes what Backup wrote into a service in which nobody has made anything yet, or, with replace, in place of all that
-// there is. It ends by its context alone.
+// Restore loads a backup into a service without any changes, or, with replace, in place of everything. Only its
+// context bounds it.
 func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (Restored, error) {
-	var made Restored
+	var restored Restored
 	query := url.Values{}
 	if replace {
 		query.Set("replace", "true")
 	}
-	answer, err := c.send(ctx, call{method: http.MethodPost, path: "/v1/restore", query: query, body: r, media: "application/octet-stream"})
+	response, err := c.send(ctx, apiCall{method: http.MethodPost, path: "/v1/restore", query: query, body: r, media: "application/octet-stream"})
 	if err != nil {
-		return made, err
+		return restored, err
 	}
-	defer discard(answer)
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(&made); err != nil {
-		return made, fmt.Errorf("restore: %w", err)
+	defer discard(response)
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(&restored); err != nil {
+		return restored, fmt.Errorf("restore: %w", err)
 	}
-	return made, nil
+	return restored, nil
 }

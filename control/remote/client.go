@@ -19,53 +19,55 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// Config says which rules service to call, and as whom.
+// Config configures a Client.
 type Config struct {
-	// URL is where its admin listener is, such as https://rules.example.com:8084 or unix:/run/headgate/admin.sock.
+	// URL is the admin listener of the rules service, such as https://rules.example.com:8084 or
+	// unix:/run/headgate/admin.sock.
 	URL string
-	// Token is what it is shown: hg_…. TokenFrom, if any, is asked before each call instead, so that a token can be replaced
-	// while the program runs.
+	// Token is the API token: hg_…. TokenFrom, if set, is called for each request instead, so that a token can be
+	// replaced while the program runs.
 	Token     string
 	TokenFrom func() (string, error)
-	// Namespace is whose rules are meant. Default DefaultNamespace.
+	// Namespace is the namespace of all calls. Default DefaultNamespace.
 	Namespace string
-	// TLS is how to verify the service. Default as the system does.
+	// TLS configures the verification of the service. Default the system's.
 	TLS *tls.Config
-	// Timeout is how long a call may take, and how long a stream may be silent. Default DefaultTimeout; streams are given at
-	// least three of the service's signs of life.
+	// Timeout bounds a call and the silence of a stream. Default DefaultTimeout; streams may be silent for at least
+	// three keep-alive intervals of the service.
 	Timeout time.Duration
-	// Note is sent with every change, for the history and the audit: why it is made. At most 1000 bytes. Default none.
+	// Note is sent with every change as the reason, for the history and the audit log. At most 1000 bytes. Default
+	// none.
 	Note string
-	// UserAgent is who calls, for the service's log. Default headgate.
+	// UserAgent identifies the caller in the service's log. Default headgate.
 	UserAgent string
 }
 
-// What holds unless told otherwise.
+// Defaults of Config.
 const (
 	DefaultNamespace = "default"
 	DefaultTimeout   = 10 * time.Second
 )
 
-// Bounds of what is read.
+// Bounds of responses.
 const (
-	maxAnswer   = 64 << 20 // of an answer that is kept in memory
-	maxSnapshot = 2 << 30  // of one that is not, unpacked
+	maxResponse = 64 << 20 // of a response kept in memory
+	maxSnapshot = 2 << 30  // of a streamed response, decompressed
 	maxProblem  = 1 << 20
 )
 
-// A Client calls a rules service. Make one with New. It is safe for concurrent use.
+// A Client calls a rules service. Create one with New. It is safe for concurrent use.
 type Client struct {
-	config    Config
-	name      string // for people
-	base      string // of URLs
-	transport *http.Transport
-	http      *http.Client
-	silence   time.Duration // how long a stream may be silent
+	config        Config
+	name          string // for people
+	base          string // of URLs
+	transport     *http.Transport
+	http          *http.Client
+	streamSilence time.Duration // bounds the silence of a stream
 }
 
-var errRedirect = errors.New("the rules service sends calls elsewhere: give the URL where it is itself, since a token is not sent on")
+var errRedirect = errors.New("the rules service redirects: use its own URL, because a token is not sent to another server")
 
-// New returns a client. It does not call anybody yet.
+// New returns a client. It does not connect yet.
 func New(c Config) (*Client, error) {
 	at := c.URL
 	network, path := conns.Split(c.URL)
@@ -74,7 +76,7 @@ func New(c Config) (*Client, error) {
 	}
 	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("remote: no URL of a rules service: want http://host:port, https://host:port or unix:/path, and the token elsewhere")
+		return nil, errors.New("remote: invalid URL: want http://host:port, https://host:port or unix:/path, without the token")
 	}
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("remote: Timeout %s: want a time above 0", c.Timeout)
@@ -107,7 +109,7 @@ func New(c Config) (*Client, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 	}
 	return &Client{
-		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, silence: max(silence, c.Timeout),
+		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, streamSilence: max(streamSilence, c.Timeout),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
@@ -115,20 +117,20 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// Name says which service it is, for people.
+// Name returns the name of the service for people.
 func (c *Client) Name() string { return c.name }
 
-// Namespace returns whose rules are meant.
+// Namespace returns the namespace of all calls.
 func (c *Client) Namespace() string { return c.config.Namespace }
 
-// Close closes connections that are idle. Calls that are under way go on.
+// Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() error {
 	c.transport.CloseIdleConnections()
 	return nil
 }
 
-// A call is what is asked.
-type call struct {
+// An apiCall is an API request.
+type apiCall struct {
 	method, path string
 	query        url.Values
 	header       http.Header
@@ -136,27 +138,27 @@ type call struct {
 	media        string // of the body
 }
 
-// send sends a call. An answer that is none of 2xx and 304 is an *Error.
-func (c *Client) send(ctx context.Context, what call) (*http.Response, error) {
-	query := what.query
+// send sends a call. A status other than 2xx and 304 is an *Error.
+func (c *Client) send(ctx context.Context, in apiCall) (*http.Response, error) {
+	query := in.query
 	if query == nil {
 		query = url.Values{}
 	}
 	if !query.Has("namespace") {
 		query.Set("namespace", c.config.Namespace)
 	}
-	if c.config.Note != "" && what.method != http.MethodGet {
+	if c.config.Note != "" && in.method != http.MethodGet {
 		query.Set("note", c.config.Note)
 	}
-	request, err := http.NewRequestWithContext(ctx, what.method, c.base+what.path+"?"+query.Encode(), what.body)
+	request, err := http.NewRequestWithContext(ctx, in.method, c.base+in.path+"?"+query.Encode(), in.body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", what.method, what.path, err)
+		return nil, fmt.Errorf("%s %s: %w", in.method, in.path, err)
 	}
-	for name, values := range what.header {
+	for name, values := range in.header {
 		request.Header[name] = values
 	}
-	if what.media != "" {
-		request.Header.Set("Content-Type", what.media)
+	if in.media != "" {
+		request.Header.Set("Content-Type", in.media)
 	}
 	request.Header.Set("User-Agent", c.config.UserAgent)
 	token := c.config.Token
@@ -168,65 +170,64 @@ func (c *Client) send(ctx context.Context, what call) (*http.Response, error) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := c.http.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // which has the whole query in it
+			err = failed.Err // without the query
 		}
-		return nil, fmt.Errorf("%s %s%s: %w", what.method, c.name, what.path, err)
+		return nil, fmt.Errorf("%s %s%s: %w", in.method, c.name, in.path, err)
 	}
-	if answer.StatusCode/100 != 2 && answer.StatusCode != http.StatusNotModified {
-		defer discard(answer)
-		return nil, readProblem(answer)
+	if response.StatusCode/100 != 2 && response.StatusCode != http.StatusNotModified {
+		defer discard(response)
+		return nil, readProblem(response)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// discard lets the connection be used again, if little is left to read.
-func discard(answer *http.Response) {
-	_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // what is left does not matter
-	_ = answer.Body.Close()
+// discard makes the connection reusable if little is left to read.
+func discard(response *http.Response) {
+	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // an error does not matter
+	_ = response.Body.Close()
 }
 
-// do sends a call and reads its answer into out, unless that is nil. It returns the revision of the ETag.
-func (c *Client) do(ctx context.Context, what call, out any) (int64, error) {
+// do sends a call and decodes the response into out, unless it is nil. It returns the revision of the ETag.
+func (c *Client) do(ctx context.Context, request apiCall, out any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	answer, err := c.send(ctx, what)
+	response, err := c.send(ctx, request)
 	if err != nil {
 		return 0, err
 	}
-	defer discard(answer)
-	revision := parseETag(answer.Header.Get("ETag"))
-	if out == nil || answer.StatusCode == http.StatusNoContent {
+	defer discard(response)
+	revision := parseETag(response.Header.Get("ETag"))
+	if out == nil || response.StatusCode == http.StatusNoContent {
 		return revision, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(body) > maxResponse {
+		err = fmt.Errorf("response longer than %d bytes", maxResponse)
 	}
 	if err == nil {
 		err = json.Unmarshal(body, out)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s %s%s: %w", what.method, c.name, what.path, err)
+		return 0, fmt.Errorf("%s %s%s: %w", request.method, c.name, request.path, err)
 	}
 	return revision, nil
 }
 
-// Do makes a call that has no function of its own: in, unless nil, is sent as JSON, and the answer is read into out, unless
-// that is nil.
+// Do makes any call: in, unless nil, is sent as JSON, and the response is decoded into out, unless it is nil.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	what := call{method: method, path: path, query: query}
+	request := apiCall{method: method, path: path, query: query}
 	if in != nil {
 		body, err := json.Marshal(in)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
-		what.body, what.media = bytes.NewReader(body), jsonType
+		request.body, request.media = bytes.NewReader(body), jsonType
 	}
-	_, err := c.do(ctx, what, out)
+	_, err := c.do(ctx, request, out)
 	return err
 }
 
@@ -237,7 +238,7 @@ const (
 
 func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
-// parseETag returns the revision of an ETag, 0 if it is none.
+// parseETag returns the revision of an ETag, 0 if it is invalid.
 func parseETag(text string) int64 {
 	text = strings.TrimPrefix(text, "W/")
 	n, err := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
@@ -247,8 +248,8 @@ func parseETag(text string) int64 {
 	return n
 }
 
-// based is the header by which a change asks for what it is based on.
-func based(revision int64) http.Header {
+// condition returns the header that makes a change conditional on a revision.
+func condition(revision int64) http.Header {
 	switch revision {
 	case control.Any:
 		return nil

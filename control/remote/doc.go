@@ -1,4 +1,4 @@
-// Package remote calls a rules service over HTTP: what the command line and the nodes use.
+// Package remote is a client of a rules service over HTTP, for the command line and the nodes.
 //
 //	c, err := remote.New(remote.Config{URL: "https://rules.example.com:8084", Token: token, Namespace: "shop"})
 //	if err != nil { ... }
@@ -6,11 +6,11 @@
 //
 //	found, err := c.Get(ctx, remote.Rules, "search-per-user")
 //	if err != nil { ... }
-//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // *Error with status 412: somebody else was faster
+//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // *Error with status 412: changed meanwhile
 //
-// Every call ends by its context or by Config.Timeout, whichever is first. What the service refuses is an [*Error], with the
-// places of what is wrong.
+// Every call ends with its context or after Config.Timeout. A refused call returns an [*Error] with the positions of
+// all problems.
 //
-// [Client.Watch] yields the revision of each change and goes on after the service was away. [Client.Snapshot] reads what a
-// node is sent, one object after the other, so that a million take no more room than one.
+// [Client.Watch] yields the revision of each change and reconnects after an outage. [Client.Snapshot] reads the rules
+// of a node one object at a time, so a million objects need no more memory than one.
 package remote

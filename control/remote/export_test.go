@@ -3,4 +3,4 @@ package remote
 import "time"
 
 // SetSilence sets how long a stream may be silent.
-func (c *Client) SetSilence(d time.Duration) { c.silence = d }
+func (c *Client) SetSilence(d time.Duration) { c.streamSilence = d }

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// An Imported is what came of an import.
+// An Imported is the result of an import.
 type Imported struct {
 	Revision  int64 `json:"revision"`
 	Clients   int   `json:"clients"`
@@ -21,21 +21,20 @@ type Imported struct {
 	Unchanged int   `json:"unchanged"`
 }
 
-// Import registers clients, a line of JSON for each. With prune, those that do not come are removed. It ends by its context
-// alone.
+// Import registers clients, one line of JSON each. With prune, other clients are removed. Only its context bounds it.
 func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*Imported, error) {
 	query := url.Values{}
 	if prune {
 		query.Set("prune", "true")
 	}
-	answer, err := c.send(ctx, call{method: http.MethodPost, path: "/v1/clients:import", query: query, body: lines, media: control.SnapshotType})
+	response, err := c.send(ctx, apiCall{method: http.MethodPost, path: "/v1/clients:import", query: query, body: lines, media: control.SnapshotType})
 	if err != nil {
 		return nil, err
 	}
-	defer discard(answer)
-	made := &Imported{}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxProblem)).Decode(made); err != nil {
+	defer discard(response)
+	imported := &Imported{}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(imported); err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
-	return made, nil
+	return imported, nil
 }

@@ -13,24 +13,24 @@ import (
 	"unicode"
 )
 
-// An Error is what the service says when it refuses a call (RFC 9457).
+// An Error is the service's response to a refused call (RFC 9457).
 type Error struct {
 	Status int    `json:"status"`
 	Type   string `json:"type,omitempty"`
 	Title  string `json:"title,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Errors are the places of what is wrong with what was sent.
+	// Errors are the problems of the request's content.
 	Errors []Place `json:"errors,omitempty"`
-	// Diff and Current, when somebody else was faster, are what differs, and what is there now.
+	// Diff and Current show the conflict and the current object if it was changed meanwhile.
 	Diff    string          `json:"diff,omitempty"`
 	Current json.RawMessage `json:"current,omitempty"`
-	// Import is how far an import had come when it failed, nil if it had changed nothing.
+	// Import is the progress of a failed import, nil if it changed nothing.
 	Import *Imported `json:"import,omitempty"`
-	// RetryAfter is when to come back, if it says so.
+	// RetryAfter is when to retry, if the service says so.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// A Place is one thing that is wrong.
+// A Place is one problem and its position.
 type Place struct {
 	Path   string `json:"path"`
 	Value  string `json:"value,omitempty"`
@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// summary is what it says, without what is listed below it.
+// summary returns the message without the listed problems.
 func (e *Error) summary() string {
 	text := cmp.Or(e.Detail, e.Title)
 	if len(e.Errors) == 1 {
@@ -74,7 +74,7 @@ func (p *Place) String() string {
 	return p.text()
 }
 
-// text says what is wrong, not in which line.
+// text returns the problem without its line.
 func (p *Place) text() string {
 	var parts []string
 	for _, part := range []string{p.Path, p.Value} {
@@ -88,10 +88,10 @@ func (p *Place) text() string {
 	return strings.Join(parts, ": ")
 }
 
-// maxLine is how much is shown of what was not meant to be read by programs.
+// maxLine bounds the text shown of a response that is not a problem.
 const maxLine = 200
 
-// oneLine returns the first line of a text, empty if it is none or long.
+// oneLine returns the first line of a text, empty if it is long or not printable.
 func oneLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if len(line) > maxLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(line, "<") {
@@ -100,19 +100,19 @@ func oneLine(body []byte) string {
 	return line
 }
 
-// readProblem returns what an answer says that is none of success.
-func readProblem(answer *http.Response) error {
+// readProblem returns the error of a failed response.
+func readProblem(response *http.Response) error {
 	e := &Error{}
-	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	body, readErr := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	body, readErr := io.ReadAll(io.LimitReader(response.Body, maxProblem))
 	if err != nil || readErr != nil || media != "application/problem+json" || json.Unmarshal(body, e) != nil {
-		*e = Error{Title: http.StatusText(answer.StatusCode)}
-		if readErr == nil && media == "text/plain" || err != nil { // a server that is no rules service, or speaks TLS
+		*e = Error{Title: http.StatusText(response.StatusCode)}
+		if readErr == nil && media == "text/plain" || err != nil { // not a rules service, or one that speaks TLS
 			e.Detail = oneLine(body)
 		}
 	}
-	e.Status = answer.StatusCode
-	if seconds, err := strconv.ParseInt(answer.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
+	e.Status = response.StatusCode
+	if seconds, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e

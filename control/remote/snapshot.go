@@ -12,52 +12,52 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// A Snapshot is what a node is sent, read as it comes. Close it.
+// A Snapshot is a stream of the rules of a node. It must be closed.
 type Snapshot struct {
 	*control.Reader
 
-	body   *patientBody
+	body   *timedBody
 	cancel context.CancelCauseFunc
 }
 
-// Close ends it, read to its end or not.
+// Close closes the stream, read to its end or not.
 func (s *Snapshot) Close() error {
 	s.cancel(nil)
 	return s.body.close()
 }
 
-// Bytes returns how much of it was read, as it is written, not as it was sent.
+// Bytes returns the number of bytes read, decompressed.
 func (s *Snapshot) Bytes() int64 { return s.body.read }
 
-// Snapshot asks for all that the namespace's nodes get, or for what has changed since a revision if that is not 0: the header
-// says which of the two was sent, since the service may not know any more what has changed, or not know of that revision. It is
-// nil if there is nothing else than what is known already.
+// Snapshot requests everything that nodes of the namespace get, or the changes since a mark if its revision is not 0.
+// The header says which of the two was sent, because the service may not have these changes or not know the mark. It
+// returns nil if nothing has changed.
 func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	// It may take a while to gather a million objects before the first is sent.
-	patience := time.AfterFunc(max(gathering, c.config.Timeout), func() { cancel(errSilent) })
-	what := call{
+	// The service may need a while to collect a million objects before it sends the first.
+	timer := time.AfterFunc(max(firstByteTimeout, c.config.Timeout), func() { cancel(errTimeout) })
+	snapshot := apiCall{
 		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{}, header: http.Header{"Accept": {control.SnapshotType}},
 	}
 	if since.Revision > 0 {
-		what.query.Set("since", since.String())
-		what.header.Set("If-None-Match", `"`+since.String()+`"`)
+		snapshot.query.Set("since", since.String())
+		snapshot.header.Set("If-None-Match", `"`+since.String()+`"`)
 	}
-	answer, err := c.send(ctx, what) //nolint:bodyclose // body.close does
+	response, err := c.send(ctx, snapshot) //nolint:bodyclose // body.close does
 	if err != nil {
-		patience.Stop()
-		err = silentOr(ctx, err)
+		timer.Stop()
+		err = timeoutOr(ctx, err)
 		cancel(nil)
 		return nil, err
 	}
-	body := &patientBody{from: answer.Body, patience: patience, timeout: c.config.Timeout, ctx: ctx}
-	if answer.StatusCode == http.StatusNotModified {
+	body := &timedBody{body: response.Body, timer: timer, timeout: c.config.Timeout, ctx: ctx}
+	if response.StatusCode == http.StatusNotModified {
 		defer cancel(nil)
 		return nil, body.close()
 	}
 	reader, err := control.NewReader(body)
 	if err == nil && reader.Header.Namespace != c.config.Namespace {
-		err = fmt.Errorf("%w: it is of namespace %q", control.ErrBroken, reader.Header.Namespace)
+		err = fmt.Errorf("%w: wrong namespace %q", control.ErrBroken, reader.Header.Namespace)
 	}
 	if err != nil {
 		err = fmt.Errorf("GET %s/v1/snapshot: %w", c.name, errors.Join(err, body.close()))
@@ -67,31 +67,31 @@ func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, e
 	return &Snapshot{Reader: reader, body: body, cancel: cancel}, nil
 }
 
-// gathering is how long the service may take before it begins to send.
-const gathering = time.Minute
+// firstByteTimeout bounds the time until the service begins to send.
+const firstByteTimeout = time.Minute
 
-// A patientBody is read for as long as something comes, and up to a bound.
-type patientBody struct {
-	from     io.ReadCloser
-	read     int64
-	patience *time.Timer
-	timeout  time.Duration
-	ctx      context.Context
+// A timedBody is read as long as data arrives, up to a size limit.
+type timedBody struct {
+	body    io.ReadCloser
+	read    int64
+	timer   *time.Timer
+	timeout time.Duration
+	ctx     context.Context
 }
 
-func (b *patientBody) Read(p []byte) (int, error) {
-	b.patience.Reset(b.timeout)
-	n, err := b.from.Read(p)
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(b.timeout)
+	n, err := b.body.Read(p)
 	if b.read += int64(n); b.read > maxSnapshot {
 		return n, fmt.Errorf("more than %d bytes", maxSnapshot)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = silentOr(b.ctx, err)
+		err = timeoutOr(b.ctx, err)
 	}
 	return n, err
 }
 
-func (b *patientBody) close() error {
-	b.patience.Stop()
-	return b.from.Close()
+func (b *timedBody) close() error {
+	b.timer.Stop()
+	return b.body.Close()
 }

@@ -69,7 +69,7 @@ func TestAStreamThatIsSilentIsBroken(t *testing.T) {
 	defer close(held)
 	c.SetSilence(50 * time.Millisecond)
 	for _, err := range c.Watch(t.Context()) {
-		if err == nil || !strings.Contains(err.Error(), "no sign of life") {
+		if err == nil || !strings.Contains(err.Error(), "no data from the rules service") {
 			t.Errorf("got %v", err)
 		}
 		break
@@ -103,7 +103,7 @@ func write(t *testing.T, w io.Writer, h control.Header, count int) {
 	}
 	for i := range count {
 		if err := to.Write(&control.Item{Kind: control.KindClient, ID: fmt.Sprint("c", i), Body: []byte(`{"id":"c"}`)}); err != nil {
-			return // whoever reads has gone
+			return // the reader has gone
 		}
 	}
 	_ = to.Close()
@@ -215,7 +215,7 @@ func TestASnapshotThatStopsComingIsAnError(t *testing.T) {
 	for err == nil {
 		_, err = s.Next()
 	}
-	if !errors.Is(err, control.ErrBroken) || !strings.Contains(err.Error(), "no sign of life") {
+	if !errors.Is(err, control.ErrBroken) || !strings.Contains(err.Error(), "no data from the rules service") {
 		t.Errorf("got %v", err)
 	}
 	_ = s.Close()

@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// An Event is a change that the service tells of.
+// An Event is a change that the service reports.
 type Event struct {
 	Namespace string `json:"namespace"`
 	Revision  int64  `json:"revision"`
 }
 
-// How a stream is kept.
+// The timing of a stream.
 const (
-	// silence is how long one may be silent before it counts as broken: the service gives a sign of life every 15 s.
-	silence = 45 * time.Second
-	// The pauses before it is opened again. The first is by chance as well, for when all nodes lose theirs at once.
+	// streamSilence is the silence after which a stream counts as broken: the service sends a keep-alive every 15 s.
+	streamSilence = 45 * time.Second
+	// The pauses before a reconnect. The first is random too, for when all nodes lose their stream at once.
 	firstPause = 200 * time.Millisecond
 	lastPause  = 15 * time.Second
 	maxEvent   = 64 << 10
 )
 
-var errSilent = errors.New("the rules service gave no sign of life")
+var errTimeout = errors.New("no data from the rules service")
 
-// Watch yields the revision of each change of the namespace that nodes should know of, the present one first, until ctx ends or
-// the caller stops. When the stream breaks it yields the error and goes on with a new one: it then yields the last event once
-// more, which says that the stream is there again, and what came after that.
+// Watch yields the revision of each change of the namespace that is for nodes, the current one first, until ctx ends
+// or the caller stops. When the stream breaks, Watch yields the error and reconnects: it then yields the last event
+// again, to report the new stream, and all later ones.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last int64
@@ -46,7 +46,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 			if stopped || ctx.Err() != nil || !yield(Event{}, err) {
 				return
 			}
-			if time.Since(began) > lastPause { // it was there for a while
+			if time.Since(began) > lastPause { // the stream was healthy
 				pause = firstPause
 			}
 			wait := pause + rand.N(pause)
@@ -66,38 +66,38 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// watchOnce yields the events of one stream. It tells whether the caller has stopped, and else why the stream ended.
+// watchOnce yields the events of one stream. It reports whether the caller has stopped, or why the stream ended.
 func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, error) bool) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	patience := time.AfterFunc(c.config.Timeout, func() { cancel(errSilent) })
-	defer patience.Stop()
+	timer := time.AfterFunc(c.config.Timeout, func() { cancel(errTimeout) })
+	defer timer.Stop()
 	header := http.Header{"Accept": {"text/event-stream"}, "Cache-Control": {"no-store"}}
 	if *last > 0 {
 		header.Set("Last-Event-ID", strconv.FormatInt(*last, 10))
 	}
-	answer, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/watch", header: header})
+	response, err := c.send(ctx, apiCall{method: http.MethodGet, path: "/v1/watch", header: header})
 	if err != nil {
-		return false, silentOr(ctx, err)
+		return false, timeoutOr(ctx, err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it has no end to read to
-	if media := answer.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
-		return false, fmt.Errorf("GET %s/v1/watch: no stream of events but %q", c.name, media)
+	defer func() { _ = response.Body.Close() }() // the stream has no end to read to
+	if media := response.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
+		return false, fmt.Errorf("GET %s/v1/watch: want an event stream, got %q", c.name, media)
 	}
 	if *last > 0 && !yield(Event{Namespace: c.config.Namespace, Revision: *last}, nil) {
 		return true, nil
 	}
-	lines := bufio.NewScanner(answer.Body)
+	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(make([]byte, 0, 4<<10), maxEvent)
 	var kind, data string
 	for {
-		patience.Reset(c.silence)
+		timer.Reset(c.streamSilence)
 		if !lines.Scan() {
 			err := lines.Err()
 			if err == nil {
 				err = io.ErrUnexpectedEOF
 			}
-			return false, fmt.Errorf("GET %s/v1/watch: %w", c.name, silentOr(ctx, err))
+			return false, fmt.Errorf("GET %s/v1/watch: %w", c.name, timeoutOr(ctx, err))
 		}
 		line := lines.Text()
 		name, value, _ := strings.Cut(line, ":")
@@ -120,16 +120,16 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 		case name == "data":
 			data += value
 			if len(data) > maxEvent {
-				return false, fmt.Errorf("GET %s/v1/watch: an event of more than %d bytes", c.name, maxEvent)
+				return false, fmt.Errorf("GET %s/v1/watch: event longer than %d bytes", c.name, maxEvent)
 			}
 		}
 	}
 }
 
-// silentOr returns why a context was canceled here, if it was.
-func silentOr(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), errSilent) {
-		return errSilent
+// timeoutOr returns errTimeout if a timeout of this package canceled the context, else err.
+func timeoutOr(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return errTimeout
 	}
 	return err
 }

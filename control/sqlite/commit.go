@@ -21,7 +21,7 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 		return err
 	}
 	*c = made
-	db.pulse.Beat()
+	db.changes.Notify()
 	return nil
 }
 

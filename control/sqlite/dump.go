@@ -114,7 +114,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 		return errors.Join(restore(&s, in), s.close())
 	})
 	if err == nil {
-		db.pulse.Beat()
+		db.changes.Notify()
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/headgate/headgate/control"
-	"github.com/headgate/headgate/control/internal/pulse"
+	"github.com/headgate/headgate/control/internal/notify"
 )
 
 const (
@@ -30,11 +30,11 @@ const (
 
 // A DB is a file of rules. It is safe for concurrent use.
 type DB struct {
-	path  string
-	file  file
-	write *sql.DB // one connection: SQLite has one writer
-	read  *sql.DB
-	pulse pulse.Pulse
+	path    string
+	file    file
+	write   *sql.DB // one connection: SQLite has one writer
+	read    *sql.DB
+	changes notify.Notifier
 }
 
 var _ control.DB = (*DB)(nil)
@@ -95,13 +95,13 @@ func (db *DB) Name() string { return "sqlite " + db.path }
 
 // Close ends it. Watches end with it.
 func (db *DB) Close() error {
-	db.pulse.Close()
+	db.changes.Close()
 	return errors.Join(db.read.Close(), db.write.Close())
 }
 
 // Watch yields revisions: those of this process at once, those of others on this machine within a fifth of a second.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.pulse.Watch(ctx, pulse.Times{Poll: poll, Ask: patience}, func(ctx context.Context) (int64, error) {
+	return db.changes.Watch(ctx, notify.Timing{Poll: poll, Timeout: patience}, func(ctx context.Context) (int64, error) {
 		last, _, err := db.Revision(ctx, "")
 		return last, err
 	})

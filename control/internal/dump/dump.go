@@ -1,5 +1,5 @@
-// Package dump is the form of a backup of a rules service's database, the same for all of them: a line of JSON for each
-// namespace, object, change, part of a change and state, and at the end their number and sum.
+// Package dump defines the backup format of a rules service's database: a line of JSON for each namespace, object,
+// change, part of a change and state, and at the end their number and checksum.
 package dump
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/headgate/headgate/control/internal/lines"
 )
 
-// form is the version of what is written.
+// form is the version of the format.
 const form = 1
 
-// maxLine is the most bytes of a line: what an object was and is.
+// maxLine bounds a line in bytes: an object before and after a change.
 const maxLine = 2*control.MaxBody + 64<<10
 
-// A Line is one of a backup: exactly one of its fields is set.
+// A Line is a line of a backup: exactly one of its fields is set.
 type Line struct {
 	Namespace *Namespace `json:"namespace,omitempty"`
 	Object    *Object    `json:"object,omitempty"`
@@ -29,7 +29,7 @@ type Line struct {
 	State     *State     `json:"state,omitempty"`
 }
 
-// A Namespace is how far one has come. The one without a name is all of them.
+// A Namespace has the revisions of a namespace. The one without a name is for all of them.
 type Namespace struct {
 	Name   string `json:"name"`
 	Last   int64  `json:"last"`
@@ -60,7 +60,7 @@ type Change struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// An Op is a part of the change before it: what an object became, and what it was. Was is nil if it was not there.
+// An Op is a part of the change in front of it: an object after and before the change. Was is nil if it did not exist.
 type Op struct {
 	Kind control.Kind    `json:"kind"`
 	ID   string          `json:"id"`
@@ -68,7 +68,7 @@ type Op struct {
 	Was  *Was            `json:"was,omitempty"`
 }
 
-// Was is what an object was.
+// Was is an object before a change.
 type Was struct {
 	Revision int64           `json:"revision"`
 	Created  int64           `json:"created"`
@@ -105,7 +105,7 @@ type Writer struct {
 	count int
 }
 
-// NewWriter begins one.
+// NewWriter starts a backup.
 func NewWriter(w io.Writer, made time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
 	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine)}
@@ -118,7 +118,7 @@ func (d *Writer) Write(l Line) error {
 	return d.write(l)
 }
 
-// Close ends it. Without, a Reader refuses it.
+// Close ends the backup. A Reader refuses a backup without its end.
 func (d *Writer) Close() error {
 	if err := d.write(end{End: true, Lines: d.count, Sum: d.lines.Sum()}); err != nil {
 		return err
@@ -139,7 +139,7 @@ type Reader struct {
 	count int
 }
 
-// NewReader begins to read one.
+// NewReader starts to read a backup.
 func NewReader(r io.Reader) (*Reader, error) {
 	d := &Reader{lines: lines.NewReader(r, maxLine)}
 	var h header
@@ -147,9 +147,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, d.broken(err)
 	case err != nil || h.Form == 0:
-		return nil, fmt.Errorf("%w: its first line is not that of a backup", control.ErrBroken)
+		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
 	case h.Form != form:
-		return nil, fmt.Errorf("%w: the backup has form %d, and this version reads %d", control.ErrNewer, h.Form, form)
+		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d", control.ErrNewer, h.Form, form)
 	}
 	d.lines.Count()
 	return d, nil
@@ -159,7 +159,7 @@ func (d *Reader) broken(err error) error {
 	return fmt.Errorf("%w: line %d of the backup: %w", control.ErrBroken, d.count+2, err)
 }
 
-// Next returns the next line, or io.EOF when all were read and are as they were written.
+// Next returns the next line, or io.EOF when all lines were read and the checksum matches.
 func (d *Reader) Next() (*Line, error) {
 	var read struct {
 		Line
@@ -170,13 +170,13 @@ func (d *Reader) Next() (*Line, error) {
 	}
 	if read.End {
 		if sum := d.lines.Sum(); read.Sum != sum || read.Lines != d.count {
-			return nil, d.broken(fmt.Errorf("%d lines with the sum %s, where it says %d with %s", d.count, sum, read.Lines, read.Sum))
+			return nil, d.broken(fmt.Errorf("%d lines with the checksum %s, want %d with %s", d.count, sum, read.Lines, read.Sum))
 		}
 		return nil, io.EOF
 	}
 	l := &read.Line
 	if l.Namespace == nil && l.Object == nil && l.Change == nil && l.Op == nil && l.State == nil {
-		return nil, d.broken(errors.New("nothing that is known"))
+		return nil, d.broken(errors.New("unknown kind of line"))
 	}
 	d.lines.Count()
 	d.count++

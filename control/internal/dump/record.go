@@ -9,15 +9,15 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// An Event is what is done with a backup, and is to stand in its log.
+// An Event is an operation on a backup that is recorded in its log.
 type Event struct {
 	Namespace, ID, Actor, From, Note string
 	Time                             time.Time
-	// Body returns what is told of it, by the revision that the backup is at.
+	// Body returns the event's content for the revision of the backup.
 	Body func(last int64) ([]byte, error)
 }
 
-// Record returns a backup with an event as the last of all changes: whoever restores it has both or neither.
+// Record returns a backup with an event as its last change: a restore has both or neither.
 func Record(backup io.Reader, e Event) (io.Reader, error) {
 	in, err := NewReader(backup)
 	if err != nil {
@@ -28,16 +28,16 @@ func Record(backup io.Reader, e Event) (io.Reader, error) {
 	return r, err
 }
 
-// A recorder is read as the backup that it is.
+// A recorder is a reader of the backup with the event.
 type recorder struct {
 	event Event
 	in    *Reader
 	out   *Writer
-	text  bytes.Buffer // what is to be read next
+	text  bytes.Buffer // bytes to be read next
 	err   error
 
 	all, system Namespace
-	was         *Object // the one before, if there was one
+	was         *Object // the previous event, if any
 }
 
 // Read reads the backup with the event.
@@ -51,7 +51,7 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// step takes one line of the backup, and adds the event after the last.
+// step copies one line of the backup, and appends the event after the last.
 func (r *recorder) step() error {
 	line, err := r.in.Next()
 	if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
@@ -67,7 +67,7 @@ func (r *recorder) step() error {
 		r.system = *line.Namespace
 	case o != nil && o.Kind == control.KindEvent && o.Namespace == r.event.Namespace && o.ID == r.event.ID:
 		r.was = o
-		return nil // this one takes its place
+		return nil // replaced by the new event
 	}
 	return r.out.Write(*line)
 }
@@ -80,7 +80,10 @@ func (r *recorder) end() error {
 	e, now := &r.event, r.event.Time.UnixMicro()
 	revision := r.all.Last + 1
 	r.all.Last, r.system.Last = revision, revision
-	object := &Object{Namespace: e.Namespace, Kind: control.KindEvent, ID: e.ID, Revision: revision, Created: now, Updated: now, By: e.Actor, Body: body}
+	object := &Object{
+		Namespace: e.Namespace, Kind: control.KindEvent, ID: e.ID, Revision: revision, Created: now, Updated: now,
+		By: e.Actor, Body: body,
+	}
 	op := &Op{Kind: control.KindEvent, ID: e.ID, Body: body}
 	if w := r.was; w != nil {
 		object.Created = w.Created
@@ -90,7 +93,9 @@ func (r *recorder) end() error {
 		{Namespace: &r.all},
 		{Namespace: &r.system},
 		{Object: object},
-		{Change: &Change{Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Note: e.Note, Action: e.ID}},
+		{Change: &Change{
+			Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Note: e.Note, Action: e.ID,
+		}},
 		{Op: op},
 	} {
 		if err := r.out.Write(line); err != nil {

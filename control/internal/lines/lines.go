@@ -1,5 +1,5 @@
-// Package lines writes values as lines of JSON, and reads them, with the sum of all lines that count: who puts it at the end
-// knows that what he reads is whole.
+// Package lines writes and reads values as lines of JSON, with a checksum over the counted lines, by which a reader
+// knows that the data is complete.
 package lines
 
 import (
@@ -13,7 +13,7 @@ import (
 	"io"
 )
 
-// A Writer writes lines. Make one with NewWriter.
+// A Writer writes lines. Create one with NewWriter.
 type Writer struct {
 	w    io.Writer
 	most int
@@ -33,7 +33,7 @@ func (w *Writer) Write(v any) error {
 		return err
 	}
 	if w.line.Len() > w.most {
-		return fmt.Errorf("a line of %d bytes, where %d are the most", w.line.Len(), w.most)
+		return fmt.Errorf("line of %d bytes: want at most %d", w.line.Len(), w.most)
 	}
 	w.sum.Write(w.line.Bytes())
 	_, err := w.w.Write(w.line.Bytes())
@@ -43,7 +43,7 @@ func (w *Writer) Write(v any) error {
 // Sum returns the SHA-256 of all lines so far.
 func (w *Writer) Sum() string { return hex.EncodeToString(w.sum.Sum(nil)) }
 
-// A Reader reads lines. Make one with NewReader.
+// A Reader reads lines. Create one with NewReader.
 type Reader struct {
 	lines *bufio.Scanner
 	sum   hash.Hash
@@ -56,7 +56,7 @@ func NewReader(r io.Reader, most int) *Reader {
 	return made
 }
 
-// Next reads a line into a value. It is io.ErrUnexpectedEOF if there is none.
+// Next reads a line into a value. It returns io.ErrUnexpectedEOF if there is none.
 func (r *Reader) Next(into any) error {
 	if !r.lines.Scan() {
 		if err := r.lines.Err(); err != nil {
@@ -66,16 +66,16 @@ func (r *Reader) Next(into any) error {
 	}
 	err := json.Unmarshal(r.lines.Bytes(), into)
 	if failed := r.lines.Err(); failed != nil {
-		return failed // and what was read before it is half a line
+		return failed // the line is incomplete
 	}
 	return err
 }
 
-// Count adds the line that was read last to the sum.
+// Count adds the last line to the checksum.
 func (r *Reader) Count() {
 	r.sum.Write(r.lines.Bytes())
 	r.sum.Write([]byte{'\n'})
 }
 
-// Sum returns the SHA-256 of all lines that count.
+// Sum returns the SHA-256 of all counted lines.
 func (r *Reader) Sum() string { return hex.EncodeToString(r.sum.Sum(nil)) }

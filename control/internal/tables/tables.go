@@ -1,4 +1,4 @@
-// Package tables is what databases of rules have in common, whatever they keep them in.
+// Package tables has the parts that the databases of rules share.
 package tables
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// ForNodes are the kinds that nodes get, for a query in SQL.
+// ForNodes is the SQL list of the kinds that nodes get.
 const ForNodes = "('rule', 'client', 'override')"
 
-// PruneBatch is how many changes are forgotten at once: others write in between.
+// PruneBatch is the number of changes pruned at once: other writes run in between.
 const PruneBatch = 500
 
-// Collect returns what appends objects to a list.
+// Collect returns a function that appends objects to a list.
 func Collect(into *[]control.Object) func(*control.Object) error {
 	return func(o *control.Object) error {
 		*into = append(*into, *o)
@@ -32,7 +32,7 @@ func Lower(s string) string {
 	}, s)
 }
 
-// Snapshot calls each for the kinds that nodes get, in the order of snapshots.
+// Snapshot calls each for the kinds that nodes get, in snapshot order.
 func Snapshot(each func(control.Kind) error) error {
 	for _, kind := range control.Kinds() {
 		if !kind.ForNodes() {
@@ -45,18 +45,18 @@ func Snapshot(each func(control.Kind) error) error {
 	return nil
 }
 
-// Pruned is the error of who asks for changes after a revision that the log does not know.
+// Pruned returns the error for changes after a revision that is not in the log.
 func Pruned(namespace string, after int64) error {
 	return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
 }
 
-// TooMany is the error of who asks for changes that are better told as a whole.
+// TooMany returns the error for too many changes: a snapshot is better.
 func TooMany(namespace string, after int64, most int) error {
 	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", most, namespace, after, control.ErrPruned)
 }
 
-// Prune forgets changes batch by batch and returns how many. Each batch begins after a revision, and returns how many it has
-// forgotten and up to where it has looked, 0 if that was all.
+// Prune deletes changes batch by batch and returns their number. Each batch begins after a revision, and returns how
+// many changes it deleted and the last revision it checked, 0 if that was all.
 func Prune(batch func(after int64) (pruned int, next int64, err error)) (int, error) {
 	total := 0
 	for after := int64(0); ; {

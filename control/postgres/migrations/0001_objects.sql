@@ -1,11 +1,11 @@
--- Texts are compared by their bytes, whatever the database's own order is. Times are microseconds since 1970.
+-- Texts are compared by bytes, whatever the database's collation is. Times are microseconds since 1970.
 
--- How far each namespace has come; the one without a name is all of them, and who locks its row has the next revision.
+-- The revisions of each namespace. The row without a name is for all of them; its lock gives the next revision.
 CREATE TABLE headgate_namespaces (
     name   text COLLATE "C" PRIMARY KEY,
     last   bigint NOT NULL, -- the revision of its last change
-    nodes  bigint NOT NULL, -- the last that touched what nodes get
-    pruned bigint NOT NULL  -- the last that was forgotten
+    nodes  bigint NOT NULL, -- the last change of objects for nodes
+    pruned bigint NOT NULL  -- the last pruned change
 );
 
 INSERT INTO headgate_namespaces VALUES ('', 0, 0, 0);
@@ -36,8 +36,8 @@ CREATE TABLE headgate_changes (
 
 CREATE INDEX headgate_changes_by_namespace ON headgate_changes (namespace, revision);
 
--- What a change did to each object: what it became (nothing, if it was deleted), and what it was (nothing, if it was not
--- there, and was_revision is 0 then).
+-- The parts of each change: an object after it (NULL if deleted) and before it (NULL if it did not exist; was_revision
+-- is 0 then).
 CREATE TABLE headgate_ops (
     revision     bigint NOT NULL,
     place        bigint NOT NULL,

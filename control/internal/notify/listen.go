@@ -1,4 +1,4 @@
-package pulse
+package notify
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// How long Listen waits before it hears again. What was heard for as long as the last is taken to be well.
+// The pauses of Listen between calls. A call that lasted longer than retryMax resets the pause.
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 )
 
-// Listen hears what a server says until ctx ends: whenever hear returns, it is told to failed, and hear is called again after a
-// while.
-func Listen(ctx context.Context, hear func(context.Context) error, failed func(error)) {
+// Listen calls hear until ctx ends. Whenever hear returns, Listen passes its error to failed and calls it again after
+// a pause.
+func Listen(ctx context.Context, receive func(context.Context) error, failed func(error)) {
 	wait := retryMin
 	for ctx.Err() == nil {
 		started := time.Now()
-		err := hear(ctx)
+		err := receive(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package pulse
+package notify
 
 import (
 	"context"
@@ -45,11 +45,11 @@ func (n *number) expect(t *testing.T, what string, want ...int64) {
 }
 
 // watch starts a watch of it.
-func watch(ctx context.Context, p *Pulse, n *number) (done <-chan struct{}) {
+func watch(ctx context.Context, p *Notifier, n *number) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for v := range p.Watch(ctx, Times{Poll: 10 * time.Second, Ask: time.Second}, n.ask) {
+		for v := range p.Watch(ctx, Timing{Poll: 10 * time.Second, Timeout: time.Second}, n.ask) {
 			n.mu.Lock()
 			n.seen = append(n.seen, v)
 			n.mu.Unlock()
@@ -58,24 +58,24 @@ func watch(ctx context.Context, p *Pulse, n *number) (done <-chan struct{}) {
 	return ended
 }
 
-func TestABeatIsSeenAtOnceAndALostOneSoon(t *testing.T) {
+func TestWatchSeesNotificationsAndPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Pulse
+		var p Notifier
 		n := &number{value: 7}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := watch(ctx, &p, n)
 		n.expect(t, "at first", 7)
 		n.set(8, nil)
-		n.expect(t, "without a beat", 7)
-		p.Beat()
+		n.expect(t, "without a notification", 7)
+		p.Notify()
 		n.expect(t, "with one", 7, 8)
-		p.Beat()
-		n.expect(t, "a beat for nothing", 7, 8)
+		p.Notify()
+		n.expect(t, "a notification without a change", 7, 8)
 		n.set(5, nil)
 		time.Sleep(12 * time.Second)
 		n.expect(t, "looking, and what went back", 7, 8, 5)
 		n.set(9, errors.New("away"))
-		p.Beat()
+		p.Notify()
 		n.expect(t, "while it is away", 7, 8, 5)
 		n.set(9, nil)
 		time.Sleep(12 * time.Second)
@@ -88,15 +88,15 @@ func TestABeatIsSeenAtOnceAndALostOneSoon(t *testing.T) {
 	})
 }
 
-func TestWatchesEndWithThePulse(t *testing.T) {
+func TestWatchesEndWithTheNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Pulse
+		var p Notifier
 		first, second := watch(t.Context(), &p, &number{}), watch(t.Context(), &p, &number{})
 		synctest.Wait()
 		p.Close()
 		<-first
 		<-second
-		p.Beat()
+		p.Notify()
 		p.Close()
 		late := &number{}
 		<-watch(t.Context(), &p, late)
