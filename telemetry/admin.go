@@ -6,20 +6,20 @@ import (
 	"net/http"
 )
 
-// Admin is what operators and their tools ask.
+// Admin has the HTTP endpoints for operators and their tools.
 type Admin struct {
-	// Metrics are at /metrics.
+	// Metrics are served at /metrics.
 	Metrics *Metrics
-	// Status is asked for /readyz.
+	// Status is called for /readyz.
 	Status func() Status
 }
 
-// Handler answers:
+// Handler serves:
 //
-//	/healthz  200 while the process can answer at all: restart it if not
+//	/healthz  200 while the process responds at all: restart it if not
 //	/readyz   200 if it should get requests, 503 if not; the Status as JSON in either case
 //	/metrics  the metrics
-//	/         what there is
+//	/         a list of these paths
 func (a Admin) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -38,7 +38,7 @@ func (a Admin) Handler() http.Handler {
 	mux.Handle("GET /metrics", a.Metrics.Handler())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "headgate\n\n/metrics  what was decided, for Prometheus\n/readyz   whether to send requests, and how it is\n/healthz  whether it lives\n")
+		_, _ = io.WriteString(w, "headgate\n\n/metrics  metrics for Prometheus\n/readyz   readiness and status\n/healthz  liveness\n")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -55,5 +55,5 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 		return
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // whoever asked may be gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
 }

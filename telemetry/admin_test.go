@@ -69,7 +69,7 @@ func TestAdminAnswersNothingElse(t *testing.T) {
 }
 
 // A browser that reads an answer takes it for nothing else, and keeps none.
-func TestAnswersAreKeptNowhereAndTakenForNothingElse(t *testing.T) {
+func TestResponsesAreNotCachedOrSniffed(t *testing.T) {
 	h := telemetry.Admin{Metrics: telemetry.New("test"), Status: func() telemetry.Status { return telemetry.Status{} }}.Handler()
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/", "/nothing"} {
 		w := ask(h, http.MethodGet, path)

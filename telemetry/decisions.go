@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A verdict is what a rule said of a request.
+// A verdict is the result of a rule for a request.
 type verdict uint8
 
 const (
@@ -22,59 +22,59 @@ const (
 	dropped
 	blocked
 	shadowed
-	verdicts // how many there are
+	verdicts // the number of verdicts
 )
 
-var verdictWords = [verdicts]string{
+var verdictNames = [verdicts]string{
 	allowed: "allow", delayed: "delay", rejected: "reject", dropped: "drop", blocked: "block", shadowed: "shadow",
 }
 
-// Names in the place of a rule's id. No id has parentheses.
+// Values of the rule label that are not ids. No id has parentheses.
 const (
-	noRule   = "(none)"    // nothing limits the request
-	goneRule = "(removed)" // the rule was removed while the request was decided
+	noRuleName      = "(none)"    // no rule limits the request
+	removedRuleName = "(removed)" // the rule was removed while the request was decided
 )
 
-// A tally is what one rule has said.
-type tally struct {
-	rule, mode string
-	over       atomic.Uint32 // what becomes of requests over its limit: a verdict
-	counts     [verdicts]atomic.Uint64
-	fallback   [verdicts]atomic.Uint64 // what on_failure said, as the store could not be asked
-	degraded   [headgate.Local + 1]atomic.Uint64
+// A ruleCounters has the counters of one rule.
+type ruleCounters struct {
+	rule, mode  string
+	overVerdict atomic.Uint32 // the verdict for requests over the limit
+	counts      [verdicts]atomic.Uint64
+	fallback    [verdicts]atomic.Uint64 // by on_failure, because the store failed
+	degraded    [headgate.Local + 1]atomic.Uint64
 }
 
-// decisions counts what rules say. It is safe for concurrent use.
+// decisions counts the verdicts of rules. It is safe for concurrent use.
 type decisions struct {
-	table    atomic.Pointer[tallies]
-	mu       sync.Mutex // of those who change the table
-	requests [verdicts]atomic.Uint64
-	none     tally
-	gone     tally
+	table       atomic.Pointer[counterTable]
+	mu          sync.Mutex // held to change the table
+	requests    [verdicts]atomic.Uint64
+	noRule      ruleCounters
+	removedRule ruleCounters
 }
 
-// tallies are those of the rules in force.
-type tallies struct {
-	places []placed // by the rules' places in their Set
-	byRule map[*rules.Rule]*tally
-	byID   map[string]*tally
+// counterTable are the counters of the rules in force.
+type counterTable struct {
+	places []ruleAtPlace // by the rules' places in their Set
+	byRule map[*rules.Rule]*ruleCounters
+	byID   map[string]*ruleCounters
 }
 
-// placed is the tally of the rule that stands at a place, or did in a Set before.
-type placed struct {
-	rule  *rules.Rule
-	tally *tally
+// ruleAtPlace is the tally of the rule at a place of the current Set.
+type ruleAtPlace struct {
+	rule     *rules.Rule
+	counters *ruleCounters
 }
 
 func newDecisions() *decisions {
-	d := &decisions{none: tally{rule: noRule, mode: noMode}, gone: tally{rule: goneRule, mode: noMode}}
-	d.table.Store(&tallies{})
+	d := &decisions{noRule: ruleCounters{rule: noRuleName, mode: noMode}, removedRule: ruleCounters{rule: removedRuleName, mode: noMode}}
+	d.table.Store(&counterTable{})
 	return d
 }
 
 const (
-	noMode       = "none"     // the mode of a rule that counts nothing
-	degradedMode = "degraded" // that of decisions by on_failure, whatever the rule's own mode is
+	noMode       = "none"     // the mode of a rule without limits
+	degradedMode = "degraded" // the mode of decisions by on_failure, whatever the rule's own mode is
 )
 
 // modeOf returns how a rule's counters are shared.
@@ -91,7 +91,7 @@ func modeOf(r *rules.Rule, shared bool) string {
 	}
 }
 
-// overOf returns what becomes of requests that are over a rule's limit.
+// overOf returns the verdict for requests over a rule's limit.
 func overOf(r *rules.Rule) verdict {
 	switch {
 	case r.Block && r.OnLimit.Action == rules.Shadow:
@@ -113,47 +113,47 @@ func overOf(r *rules.Rule) verdict {
 	}
 }
 
-// setRules makes the tallies those of these rules. What a rule has counted stays if it has the same id and mode.
+// setRules sets the rules in force. A rule with the same id and mode keeps its counters.
 func (d *decisions) setRules(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made := &tallies{byRule: make(map[*rules.Rule]*tally, len(list)), byID: make(map[string]*tally, len(list))}
+	made := &counterTable{byRule: make(map[*rules.Rule]*ruleCounters, len(list)), byID: make(map[string]*ruleCounters, len(list))}
 	made.add(d.table.Load(), list, shared)
-	made.places = make([]placed, len(list))
+	made.places = make([]ruleAtPlace, len(list))
 	for i, r := range list {
-		made.places[i] = placed{r, made.byRule[r]}
+		made.places[i] = ruleAtPlace{r, made.byRule[r]}
 	}
 	d.table.Store(made)
 }
 
-// expect adds tallies for these rules to those that there are.
+// expect adds counters for rules that are about to come into force.
 func (d *decisions) expect(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.table.Load()
-	made := &tallies{places: old.places, byRule: make(map[*rules.Rule]*tally), byID: make(map[string]*tally)}
+	made := &counterTable{places: old.places, byRule: make(map[*rules.Rule]*ruleCounters), byID: make(map[string]*ruleCounters)}
 	maps.Copy(made.byRule, old.byRule)
 	maps.Copy(made.byID, old.byID)
 	made.add(old, list, shared)
 	d.table.Store(made)
 }
 
-// add adds tallies for rules: those that there were before, or new ones.
-func (t *tallies) add(old *tallies, list []*rules.Rule, shared bool) {
+// add adds tallies for rules: existing ones, or new ones.
+func (t *counterTable) add(old *counterTable, list []*rules.Rule, shared bool) {
 	for _, r := range list {
 		mode := modeOf(r, shared)
 		of := old.byID[r.ID]
 		if of == nil || of.mode != mode {
-			of = &tally{rule: r.ID, mode: mode}
+			of = &ruleCounters{rule: r.ID, mode: mode}
 		}
-		of.over.Store(uint32(overOf(r)))
+		of.overVerdict.Store(uint32(overOf(r)))
 		t.byRule[r], t.byID[r.ID] = of, of
 	}
 }
 
-// of returns the tally of a rule. A request that was begun before a change of rules brings a rule of the old set, which has
+// countersOf returns the tally of a rule. A request that began before a change of rules has a rule of the old set, which has
 // the tally of its id.
-func (d *decisions) of(r *rules.Rule) *tally {
+func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 	table := d.table.Load()
 	if t := table.byRule[r]; t != nil {
 		return t
@@ -161,48 +161,48 @@ func (d *decisions) of(r *rules.Rule) *tally {
 	if t := table.byID[r.ID]; t != nil {
 		return t
 	}
-	return &d.gone
+	return &d.removedRule
 }
 
-// at is of for a rule whose place in its Set is known, which is a matter of one look.
-func (d *decisions) at(m *rules.Matched) *tally {
+// countersAt is of for a rule whose place in its Set is known, which is faster.
+func (d *decisions) countersAt(m *rules.Matched) *ruleCounters {
 	if places := d.table.Load().places; m.Place < len(places) && places[m.Place].rule == m.Rule {
-		return places[m.Place].tally
+		return places[m.Place].counters
 	}
-	return d.of(m.Rule)
+	return d.countersOf(m.Rule)
 }
 
-// Describe tells what Collect sends.
+// Describe sends the descriptions of all metrics.
 func (d *decisions) Describe(ch chan<- *prometheus.Desc) {
 	ch <- requestsDesc
 	ch <- decisionsDesc
 	ch <- degradedDesc
 }
 
-// Collect sends what was counted. What a rule does not do is left out unless it has happened; what it does is there from the
-// beginning, so that the first time shows as a rise.
+// Collect sends all counters. Verdicts that a rule cannot give are left out unless they have happened; the others are
+// sent from the beginning, so that the first one shows as an increase.
 func (d *decisions) Collect(ch chan<- prometheus.Metric) {
 	for v := allowed; v <= dropped; v++ {
-		ch <- counter(requestsDesc, d.requests[v].Load(), verdictWords[v])
+		ch <- counter(requestsDesc, d.requests[v].Load(), verdictNames[v])
 	}
-	d.none.collect(ch, false)
-	d.gone.collect(ch, false)
+	d.noRule.collect(ch, false)
+	d.removedRule.collect(ch, false)
 	table := d.table.Load()
 	for _, id := range slices.Sorted(maps.Keys(table.byID)) {
 		table.byID[id].collect(ch, true)
 	}
 }
 
-func (t *tally) collect(ch chan<- prometheus.Metric, inForce bool) {
+func (t *ruleCounters) collect(ch chan<- prometheus.Metric, inForce bool) {
 	for v := range t.counts {
 		n := t.counts[v].Load()
-		if n > 0 || inForce && (verdict(v) == allowed || uint32(v) == t.over.Load()) {
-			ch <- counter(decisionsDesc, n, t.rule, verdictWords[v], t.mode)
+		if n > 0 || inForce && (verdict(v) == allowed || uint32(v) == t.overVerdict.Load()) {
+			ch <- counter(decisionsDesc, n, t.rule, verdictNames[v], t.mode)
 		}
 	}
 	for v := range t.fallback {
 		if n := t.fallback[v].Load(); n > 0 {
-			ch <- counter(decisionsDesc, n, t.rule, verdictWords[v], degradedMode)
+			ch <- counter(decisionsDesc, n, t.rule, verdictNames[v], degradedMode)
 		}
 	}
 	for p := range t.degraded {

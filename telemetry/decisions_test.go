@@ -53,7 +53,7 @@ func TestDecisionsAreCountedByRuleVerdictAndMode(t *testing.T) {
 	})
 }
 
-func TestWhatAShadowRuleWouldHaveBlockedIsNotCountedAsBlocked(t *testing.T) {
+func TestShadowBlocksAreNotCountedAsBlocks(t *testing.T) {
 	r := newRig(t, `
 rules:
   - { id: blocklist, when: { path: /block }, block: true, on_limit: shadow }
@@ -88,7 +88,7 @@ rules:
 	})
 }
 
-func TestWhatARuleCanDoIsThereFromTheBeginning(t *testing.T) {
+func TestPossibleVerdictsStartAtZero(t *testing.T) {
 	r := newRig(t, everyKind, memory(t), true)
 	got := scrape(t, r.metrics)
 	expect(t, got, map[string]string{
@@ -131,7 +131,7 @@ rules:
 	})
 }
 
-func TestRulesThatStayKeepTheirCountersAndThoseThatGoLoseTheirs(t *testing.T) {
+func TestRemainingRulesKeepTheirCounters(t *testing.T) {
 	r := newRig(t, "rules:\n  - { id: stays, key: [user], limits: [2/h] }\n  - { id: goes, key: [user], limits: [9/h] }\n", memory(t), false)
 	r.ask(3, "user", "alice")
 	r.swap("rules:\n  - { id: comes, key: [user], limits: [9/h] }\n  - { id: stays, key: [user], limits: [9/h], on_limit: drop }\n")

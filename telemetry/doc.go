@@ -1,4 +1,4 @@
-// Package telemetry is what operators see of Headgate: its metrics, all named here, its health, and its log.
+// Package telemetry has the metrics of Headgate, all named here, its health and its log.
 //
 //	metrics := telemetry.New("1.2.3")
 //	metrics.SetRules(set, false)
@@ -7,13 +7,11 @@
 //
 // # Labels
 //
-// Labels have few values, and clients cannot add any: rules by id, as many as are in force; what was decided; shards and
-// upstreams as they are configured. A client's key, address or path is never one. What a rule had counted goes when the rule
-// goes.
+// Labels have few values, and clients cannot add any: rules by id, as many as are in force; verdicts; configured
+// shards and upstreams. A client's key, address or path is never a label. The counters of a rule are removed with it.
 //
 // # Cost
 //
-// Counting a decision is one look-up by pointer and one addition for each rule that was asked, and allocates nothing: what
-// a counter is called is settled when rules are loaded. How long decisions take is measured for some of them, see
-// headgate_decision_seconds.
+// Counting a decision takes one lookup by pointer and one addition per rule, and allocates nothing: label values are
+// prepared when rules are loaded. Only some decisions are timed, see headgate_decision_seconds.
 package telemetry

@@ -2,19 +2,19 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Envoy is the figures of the service that Envoys ask.
+// Envoy has the counters of the Envoy rate limit service.
 type Envoy struct {
-	// Requests were answered, of which Over with OVER_LIMIT; Refused were not.
+	// Requests got a response, and Over of them OVER_LIMIT; Refused requests failed.
 	Requests, Over, Refused int64
-	// Degraded counts descriptors that a policy decided, UnknownDomain requests of domains that are not configured.
+	// Degraded counts descriptors that a policy decided, UnknownDomain requests for unknown domains.
 	Degraded, UnknownDomain int64
-	// Loads is how often a configuration came into force, LoadsRefused how often one was wrong.
+	// Loads counts configurations that came into force, LoadsRefused invalid ones.
 	Loads, LoadsRefused int64
-	// Limits are those of the configuration, each name once.
+	// Limits has one element per name.
 	Limits []EnvoyLimit
 }
 
-// An EnvoyLimit is the hits of one limit by what became of them.
+// An EnvoyLimit has the hits of one limit by result.
 type EnvoyLimit struct {
 	Domain, Descriptor         string
 	Within, Near, Over, Shadow int64

@@ -6,17 +6,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Follow is how the rules of a rules service are followed.
+// Follow describes how a node follows a rules service.
 type Follow struct {
-	// Clients and Overrides are how many there are, and hold.
+	// Clients counts registered clients, Overrides those in force.
 	Clients, Overrides int
-	// Age is since when it is not known whether there are later rules, negative if that was never known; Lag is how long after
-	// they were committed those in force came into force.
+	// Age is the time since the rules service last confirmed the rules, negative if it never did. Lag is the time from
+	// the commit of the rules to their coming into force.
 	Age, Lag time.Duration
-	// FromDisk tells that they are those of the node's own file, Up that the service answers, Push that it says when
-	// something changes.
+	// FromDisk reports that the rules are from the node's own file, Up that the service responds, Push that it signals
+	// changes.
 	FromDisk, Up, Push bool
-	// What became of asking.
+	// Fetches by result.
 	Whole, Deltas, Unchanged, Refused, Failed int64
 }
 
@@ -31,9 +31,9 @@ func (f *Follow) collect(ch chan<- prometheus.Metric) {
 		ch <- gauge(rulesAgeDesc, f.Age.Seconds())
 	}
 	ch <- gauge(rulesLagDesc, f.Lag.Seconds())
-	ch <- gauge(rulesFromDiskDesc, one(f.FromDisk))
-	ch <- gauge(rulesAwayDesc, one(f.Up))
-	ch <- gauge(rulesPushDesc, one(f.Push))
+	ch <- gauge(rulesFromDiskDesc, boolGauge(f.FromDisk))
+	ch <- gauge(rulesAwayDesc, boolGauge(f.Up))
+	ch <- gauge(rulesPushDesc, boolGauge(f.Push))
 	for _, c := range []struct {
 		result string
 		n      int64

@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Gateway is the figures of a gateway.
+// Gateway has the figures of a gateway.
 type Gateway struct {
 	Conns, ConnsRefused, ConnsReclaimed           int64
 	UploadsRefused                                int64
 	InFlight, Requests                            int64
-	Answers                                       [6]int64 // by class of their status; [0] those that had none
+	Answers                                       [6]int64 // by class of their status; [0] without a status
 	Retries, Aborted                              int64
 	Upgrades, Upgraded, UpgradesIdle, UpgradesCut int64
 	LogWritten, LogDropped                        int64
@@ -19,14 +19,14 @@ type Gateway struct {
 	Upstreams                                     []Upstream
 }
 
-// An Upstream is a service behind the gateway, as it is configured.
+// An Upstream is a configured service behind the gateway.
 type Upstream struct {
 	Route, URL                 string
 	Up                         bool
 	InFlight, Requests, Failed int64
 	Ejections                  int64
 	Checks, ChecksFailed       int64
-	// Conns is how many connections there are, Idle how many of them wait.
+	// Conns counts connections, Idle those of them without a request.
 	Conns, Idle int64
 }
 
@@ -69,7 +69,7 @@ func (g *Gateway) collect(ch chan<- prometheus.Metric) {
 }
 
 func (u *Upstream) collect(ch chan<- prometheus.Metric) {
-	ch <- gauge(upstreamUpDesc, one(u.Up), u.Route, u.URL)
+	ch <- gauge(upstreamUpDesc, boolGauge(u.Up), u.Route, u.URL)
 	ch <- gauge(upstreamInFlightDesc, float64(u.InFlight), u.Route, u.URL)
 	ch <- counter(upstreamRequestsDesc, u.Requests, u.Route, u.URL)
 	ch <- counter(upstreamFailedDesc, u.Failed, u.Route, u.URL)

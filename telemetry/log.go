@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The forms of a log.
+// The formats of a log.
 const (
 	LogJSON = "json"
 	LogText = "text"
 )
 
-// NewLogger returns a logger that writes lines to w, as JSON or text, from a level on: debug, info, warn or error. A line has at
-// most about 1000 bytes: longer texts are cut.
+// NewLogger returns a logger that writes lines to w, as JSON or text, from a level on: debug, info, warn or error. A
+// line has at most about 1000 bytes: longer texts are cut.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	from, err := ParseLevel(level)
 	if err != nil {
@@ -31,7 +31,7 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	}
 }
 
-// ParseLevel reads debug, info, warn or error.
+// ParseLevel parses debug, info, warn or error.
 func ParseLevel(text string) (slog.Level, error) {
 	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if text == strings.ToLower(l.String()) {

@@ -32,7 +32,7 @@ func TestTheLogIsJSONOrTextFromALevelOn(t *testing.T) {
 	}
 }
 
-func TestWordsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidFormatAndLevelAreRefused(t *testing.T) {
 	for _, tt := range []struct{ format, level, want string }{
 		{"xml", "info", "json or text"},
 		{"json", "loud", "debug, info, warn or error"},

@@ -13,42 +13,43 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Metrics are everything that is measured. Make them with New. They are safe for concurrent use.
+// Metrics has all metrics. Create it with New. It is safe for concurrent use.
 type Metrics struct {
-	registry  *prometheus.Registry
-	decisions *decisions
-	rules     ruleLoads
-	took      prometheus.Histogram
-	store     *prometheus.HistogramVec
-	failed    *prometheus.CounterVec
-	faults    *prometheus.CounterVec
+	registry     *prometheus.Registry
+	decisions    *decisions
+	rules        ruleLoads
+	decisionTime prometheus.Histogram
+	storeTime    *prometheus.HistogramVec
+	storeErrors  *prometheus.CounterVec
+	faults       *prometheus.CounterVec
 }
 
-// New returns the metrics of a program of that version, with those of the Go runtime and of the process.
+// New returns the metrics of a program of that version, including those of the Go runtime and the process.
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
 		decisions: newDecisions(),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+		decisionTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: decisionSeconds,
-			Help: "How long decisions took, from the attributes of a request to the verdict. About one in 32 is measured, so its count is not that of all.",
+			Help: "Duration of decisions, from the attributes of a request to the verdict. " +
+				"About one in 32 is measured, so the count is not the number of decisions.",
 			Buckets: []float64{
 				250e-9, 500e-9, 1e-6, 2.5e-6, 5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3,
 			},
 		}),
-		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		storeTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    storeSeconds,
-			Help:    "How long calls of the remote store took, those that failed included.",
+			Help:    "Duration of calls to the remote store, including failed ones.",
 			Buckets: []float64{50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2.5e-3, 5e-3, 10e-3, 15e-3, 20e-3, 25e-3, 50e-3, 100e-3},
 		}, []string{"store", "op"}),
-		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: storeErrors,
-			Help: "Calls of the remote store that returned an error.",
+			Help: "Failed calls to the remote store.",
 		}, []string{"store", "op"}),
 	}
 	m.faults = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: faults,
-		Help: "Faults that no client gets to see: the log has one of them a second. By the part that has failed.",
+		Help: "Internal faults by part of the program. The log has at most one of them per second.",
 	}, []string{"part"})
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        prefix + "build_info",
@@ -56,13 +57,13 @@ func New(version string) *Metrics {
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(
-		m.decisions, &m.rules, m.took, m.store, m.failed, m.faults, build,
+		m.decisions, &m.rules, m.decisionTime, m.storeTime, m.storeErrors, m.faults, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
 
-// Register adds what is measured elsewhere: Sources, or a collector of the caller's own.
+// Register adds another collector: Sources, or one of the caller.
 func (m *Metrics) Register(c prometheus.Collector) error {
 	if err := m.registry.Register(c); err != nil {
 		return fmt.Errorf("telemetry: %w", err)
@@ -70,10 +71,10 @@ func (m *Metrics) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// scrapeTimeout is how long a scrape may take.
+// scrapeTimeout bounds a scrape.
 const scrapeTimeout = 10 * time.Second
 
-// Handler returns what answers scrapes, in the formats that Prometheus and OpenTelemetry collectors read.
+// Handler returns a handler for scrapes, in the formats of Prometheus and OpenMetrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4,
@@ -82,38 +83,38 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// ExpectRules makes ready for rules that are about to come into force, beside those that are, so that not even the first
-// decision is counted elsewhere. SetRules follows or, if they are refused, KeepRules.
+// ExpectRules prepares for rules that are about to come into force, beside the current ones, so that even their first
+// decision is counted. SetRules must follow or, if they are refused, KeepRules.
 func (m *Metrics) ExpectRules(set *rules.Set, shared bool) { m.decisions.expect(set.Rules(), shared) }
 
-// A RuleLoad is rules that came into force.
+// A RuleLoad is a set of rules that came into force.
 type RuleLoad struct {
 	Set *rules.Set
-	// Shared tells that the store is shared by hosts, which decides the mode of rules that name none.
+	// Shared reports whether hosts share the store, which decides the mode of rules that name none.
 	Shared bool
-	// Revision is their number, and Loaded when they were loaded.
+	// Revision is the revision of the rules, and Loaded when they were loaded.
 	Revision uint64
 	Loaded   time.Time
 }
 
-// SetRules says which rules are in force from now on. Call it after the engine has taken them. Rules that are gone lose
-// their counters; those that stay keep them.
+// SetRules sets the rules in force. It must be called after the engine uses them. Removed rules lose their counters;
+// others keep them.
 func (m *Metrics) SetRules(l RuleLoad) {
 	m.decisions.setRules(l.Set.Rules(), l.Shared)
 	m.rules.accept(&l)
 }
 
-// KeepRules says that the rules in force before ExpectRules stay.
+// KeepRules reverts ExpectRules: the rules in force stay.
 func (m *Metrics) KeepRules(set *rules.Set, shared bool) { m.decisions.setRules(set.Rules(), shared) }
 
-// RulesAdvanced says that the rules in force are those of a later revision, in which only clients have changed.
+// RulesAdvanced sets the revision of the rules in force after a change of clients only.
 func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.advance(revision, loaded) }
 
-// RulesRefused says that rules were read and are wrong, so that those in force stay.
+// RulesRefused counts invalid rules, after which those in force stay.
 func (m *Metrics) RulesRefused() { m.rules.refuse() }
 
-// RulesUnchanged says that rules were read and are those in force.
+// RulesUnchanged counts a read of rules that are already in force.
 func (m *Metrics) RulesUnchanged() { m.rules.confirm() }
 
-// Fault counts a fault of a part of the program: one of few names, never a client's.
+// Fault counts a fault of a part of the program. part must be one of few names, never a client's.
 func (m *Metrics) Fault(part string) { m.faults.WithLabelValues(part).Inc() }

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // allSources has something of everything.
 func allSources() *telemetry.Sources {

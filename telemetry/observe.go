@@ -5,12 +5,12 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Observe counts a verdict. It is for engine.Config.Observe, and allocates nothing.
+// Observe counts a verdict. It is for engine.Config.Observe, and does not allocate.
 func (m *Metrics) Observe(v *engine.Verdict) {
 	d := m.decisions
-	d.requests[ofAction[v.Action]].Add(1)
+	d.requests[verdictOf[v.Action]].Add(1)
 	if v.Took > 0 {
-		m.took.Observe(v.Took.Seconds())
+		m.decisionTime.Observe(v.Took.Seconds())
 	}
 	if v.Smooth() {
 		m.pass(v)
@@ -19,12 +19,12 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	asked := false
 	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
 		o := &outcomes[i]
-		said, counts := ofOutcome(v, o)
+		said, counts := outcomeVerdict(v, o)
 		if !counts {
 			continue
 		}
 		asked = true
-		t := d.of(o.Rule)
+		t := d.countersOf(o.Rule)
 		if o.Degraded {
 			t.fallback[said].Add(1)
 			t.degraded[o.Rule.OnFailure].Add(1)
@@ -33,25 +33,26 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		t.counts[said].Add(1)
 	}
 	if !asked {
-		d.none.counts[allowed].Add(1)
+		d.noRule.counts[allowed].Add(1)
 	}
 }
 
-// pass counts a verdict that all rules let pass.
+// pass counts a verdict that all rules allow.
 func (m *Metrics) pass(v *engine.Verdict) {
 	d, matched := m.decisions, v.Matched()
 	for i := range matched {
-		d.at(&matched[i]).counts[allowed].Add(1)
+		d.countersAt(&matched[i]).counts[allowed].Add(1)
 	}
 	if len(matched) == 0 {
-		d.none.counts[allowed].Add(1)
+		d.noRule.counts[allowed].Add(1)
 	}
 }
 
-var ofAction = [...]verdict{engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped}
+var verdictOf = [...]verdict{engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped}
 
-// ofOutcome returns what a rule said. It is false for a rule that was not asked because another denied before.
-func ofOutcome(v *engine.Verdict, o *engine.Outcome) (said verdict, counts bool) {
+// outcomeVerdict returns the verdict of one rule. counts is false for a rule that was not asked because another denied
+// earlier.
+func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (said verdict, counts bool) {
 	switch {
 	case o.Effect.Denies() && o.Shadow:
 		return shadowed, true

@@ -2,15 +2,15 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// RESP is the figures of the server that clients of Redis ask.
+// RESP has the counters of the server for Redis clients.
 type RESP struct {
-	// Commands were answered, of which Errors with an error.
+	// Commands were executed, and Errors of them got an error reply.
 	Commands, Errors int64
-	// Allowed and Denied are decisions. StoreFailures of them were made by policies.
+	// Allowed and Denied are decisions. Policies made StoreFailures of them.
 	Allowed, Denied, StoreFailures int64
-	// Expired are connections that were closed because they were silent for too long, Broken those that sent what is no command.
+	// Expired counts connections closed after a timeout, Broken those with malformed input.
 	Expired, Broken int64
-	// RefusedTokens were shown and wrong.
+	// RefusedTokens counts wrong tokens.
 	RefusedTokens int64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ruleLoads is what became of rules that were read.
+// ruleLoads counts reads of rules by result.
 type ruleLoads struct {
 	mu                     sync.Mutex
 	count                  int
@@ -44,14 +44,14 @@ func (l *ruleLoads) refuse() {
 	l.refused++
 }
 
-// Describe tells what Collect sends.
+// Describe sends the descriptions of all metrics.
 func (l *ruleLoads) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{rulesDesc, revisionDesc, rulesLoadedDesc, rulesStaleDesc, rulesLoadsDesc} {
 		ch <- d
 	}
 }
 
-// Collect sends how rules are.
+// Collect sends the state of the rules.
 func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,13 +60,13 @@ func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	if !l.loaded.IsZero() {
 		ch <- gauge(rulesLoadedDesc, float64(l.loaded.UnixMilli())/1000)
 	}
-	ch <- gauge(rulesStaleDesc, one(l.stale))
+	ch <- gauge(rulesStaleDesc, boolGauge(l.stale))
 	ch <- counter(rulesLoadsDesc, l.ok, "ok")
 	ch <- counter(rulesLoadsDesc, l.unchanged, "unchanged")
 	ch <- counter(rulesLoadsDesc, l.refused, "refused")
 }
 
-func one(b bool) float64 {
+func boolGauge(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -6,20 +6,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Server is how one server of Redis is.
+// A Server describes a Redis server.
 type Server struct {
 	Addr    string
 	Primary bool
 	Up      bool
 
-	// What it says of itself. Nothing of it is sent while it is not up.
+	// Reported by the server. Not sent while it is down.
 	Ping                  time.Duration
 	MemoryUsed, MemoryMax int64
 	Evicted               int64
 	Clients, OpsPerSecond int64
 	LagBytes              int64
 
-	// What we have counted.
+	// Counted here.
 	Connects, Hangs, Unanswered, Refused, Redirects int64
 }
 
@@ -37,7 +37,7 @@ func (s *Server) collect(ch chan<- prometheus.Metric) {
 	if s.Primary {
 		role = "primary"
 	}
-	ch <- gauge(serverUpDesc, one(s.Up), s.Addr, role)
+	ch <- gauge(serverUpDesc, boolGauge(s.Up), s.Addr, role)
 	for _, c := range []struct {
 		desc *prometheus.Desc
 		n    int64

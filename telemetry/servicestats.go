@@ -2,12 +2,12 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// A Listener is the figures of one of the decision service's.
+// A Listener has the figures of a listener of the decision service.
 type Listener struct {
-	// Name tells it from others: api, grpc or resp.
+	// Name is api, grpc or resp.
 	Name string
-	// Conns is how many connections it has. Accepted were opened so far, Refused were too many, and Reclaimed were closed
-	// while they were idle to make room for others.
+	// Conns counts open connections, Accepted all so far, Refused those above the limit, and Reclaimed those closed
+	// while idle to make room for others.
 	Conns, Accepted, Refused, Reclaimed int64
 }
 

@@ -9,24 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine is how long a line of the log may be, in bytes.
+// maxLine bounds a log line, in bytes.
 const maxLine = 1000
 
 // lineOverhead is the part of a line beside the message and the attributes: time, level and punctuation.
 const lineOverhead = 100
 
-// shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts of a line until it fits. A line that is
-// cut says how many bytes were left out.
+// shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts until the line fits. A cut
+// text says how many bytes were left out.
 type shortLines struct {
 	slog.Handler
-	before int // size of the attributes that were added with With
+	attrsSize int // size of the attributes added with With
 }
 
 var _ slog.Handler = shortLines{}
 
 // Handle writes a record.
 func (h shortLines) Handle(ctx context.Context, r slog.Record) error {
-	size := lineOverhead + h.before + written(r.Message)
+	size := lineOverhead + h.attrsSize + encodedSize(r.Message)
 	var attrs []slog.Attr
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, a)
@@ -41,7 +41,7 @@ func (h shortLines) Handle(ctx context.Context, r slog.Record) error {
 	for _, a := range attrs {
 		texts = append(texts, textOf(a.Value))
 	}
-	fit(texts, maxLine-(size-sizesOf(texts)))
+	cutToFit(texts, maxLine-(size-sizesOf(texts)))
 	short := slog.NewRecord(r.Time, r.Level, texts[0], r.PC)
 	for i, a := range attrs {
 		if text := texts[i+1]; text != textOf(a.Value) {
@@ -55,7 +55,7 @@ func (h shortLines) Handle(ctx context.Context, r slog.Record) error {
 // WithAttrs returns a handler that adds attributes to each line.
 func (h shortLines) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.before += sizeOf(a)
+		h.attrsSize += sizeOf(a)
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
@@ -63,24 +63,24 @@ func (h shortLines) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup returns a handler that puts attributes into a group.
 func (h shortLines) WithGroup(name string) slog.Handler {
-	h.before += len(name) + 8
+	h.attrsSize += len(name) + 8
 	h.Handler = h.Handler.WithGroup(name)
 	return h
 }
 
-// minText is the least that is left of a text that is cut.
+// minText is the least that is left of a cut text.
 const minText = 32
 
-// fit cuts the longest texts until all of them together take at most room bytes, or minText each.
-func fit(texts []string, room int) {
+// cutToFit cuts the longest texts until all of them together take at most room bytes, or minText each.
+func cutToFit(texts []string, room int) {
 	for sizesOf(texts) > room {
 		longest := 0
 		for i := range texts {
-			if written(texts[i]) > written(texts[longest]) {
+			if encodedSize(texts[i]) > encodedSize(texts[longest]) {
 				longest = i
 			}
 		}
-		size := written(texts[longest])
+		size := encodedSize(texts[longest])
 		if size <= minText+16 {
 			return
 		}
@@ -88,10 +88,10 @@ func fit(texts []string, room int) {
 	}
 }
 
-// cutTo returns the start of a text, written in at most size bytes, and how much of it was left out.
+// cutTo returns the start of a text, at most size bytes when encoded, and how much was left out.
 func cutTo(text string, size int) string {
 	keep := min(len(text), size)
-	for keep > 0 && (written(text[:keep]) > size-16 || !utf8.ValidString(text[:keep])) {
+	for keep > 0 && (encodedSize(text[:keep]) > size-16 || !utf8.ValidString(text[:keep])) {
 		keep -= max(1, keep/64)
 	}
 	return fmt.Sprintf("%s… (+%d B)", text[:keep], len(text)-keep)
@@ -99,16 +99,16 @@ func cutTo(text string, size int) string {
 
 func sizesOf(texts []string) (size int) {
 	for _, text := range texts {
-		size += written(text)
+		size += encodedSize(text)
 	}
 	return size
 }
 
-// sizeOf returns how many bytes of a line an attribute takes.
-func sizeOf(a slog.Attr) int { return len(a.Key) + 4 + written(textOf(a.Value)) }
+// sizeOf returns the size of an attribute in a line.
+func sizeOf(a slog.Attr) int { return len(a.Key) + 4 + encodedSize(textOf(a.Value)) }
 
-// written returns how many bytes a text takes in JSON, without its quotes.
-func written(text string) int {
+// encodedSize returns the size of a text in JSON, without quotes.
+func encodedSize(text string) int {
 	if !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&'
 	}) {
@@ -121,7 +121,7 @@ func written(text string) int {
 	return len(data) - 2
 }
 
-// textOf returns a value as it stands in a line, about.
+// textOf returns a value approximately as it appears in a line.
 func textOf(v slog.Value) string {
 	v = v.Resolve()
 	if v.Kind() == slog.KindAny {

@@ -2,16 +2,16 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Sources are asked at each scrape for what others count. Those that are nil are not there. Register them once.
+// Sources provide figures at each scrape. Nil sources are left out. Register them only once.
 type Sources struct {
-	// Memory returns the figures of stores in memory.
+	// Memory returns the figures of memory stores.
 	Memory func() []Memory
-	// Guard returns the figures of the guard before a remote store, and Shards how its circuits are.
+	// Guard returns the figures of the guard of a remote store, and Shards its circuits.
 	Guard  func() Guard
 	Shards func() []Shard
-	// Servers returns how the servers of Redis were when they were last asked.
+	// Servers returns the latest known state of the Redis servers.
 	Servers func() []Server
-	// LostRefunds returns how many units could not be given back to the remote store.
+	// LostRefunds returns the units that could not be returned to the remote store.
 	LostRefunds func() int64
 	// Fleet returns how limits are shared with other nodes.
 	Fleet func() Fleet
@@ -19,32 +19,32 @@ type Sources struct {
 	Follow func() Follow
 	// Database returns whether rules can be changed, nil while that is not known.
 	Database func() *DatabaseStatus
-	// Waiting returns how many requests wait for their turn.
+	// Waiting returns the number of delayed requests.
 	Waiting func() int
 	// Gateway returns the figures of the gateway.
 	Gateway func() Gateway
-	// Service returns the figures of the decision service's listeners.
+	// Service returns the figures of the listeners of the decision service.
 	Service func() []Listener
-	// Envoy returns the figures of the service that Envoys ask.
+	// Envoy returns the figures of the Envoy rate limit service.
 	Envoy func() Envoy
-	// RESP returns the figures of the server that clients of Redis ask.
+	// RESP returns the figures of the server for Redis clients.
 	RESP func() RESP
 }
 
 var _ prometheus.Collector = (*Sources)(nil)
 
-// Memory is the figures of a store in memory.
+// Memory has the figures of a memory store.
 type Memory struct {
-	// Store tells it from others.
+	// Store is the store's name.
 	Store                                      string
 	Keys, Bytes, MaxBytes, Evictions, Refusals int64
 }
 
-// Guard is the figures of a guard.
+// Guard has the figures of a guard.
 type Guard struct {
 	Calls, Failures, Timeouts                                int64
 	Probes, ProbesFailed                                     int64
-	Open, Closed, Local                                      int64 // decisions of each policy
+	Open, Closed, Local                                      int64 // decisions by policy
 	LocalFailures                                            int64
 	Waits, Ungated                                           int64
 	Queued, Overloaded                                       int64
@@ -58,7 +58,7 @@ type Shard struct {
 	Open bool
 }
 
-// Describe tells what Collect sends.
+// Describe sends the descriptions of all metrics.
 func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	send := func(there bool, list ...*prometheus.Desc) {
 		for _, d := range list {
@@ -91,7 +91,7 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect asks all sources.
+// Collect sends the figures of all sources.
 func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	if s.Memory != nil {
 		for _, m := range s.Memory() {
@@ -107,7 +107,7 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s.Shards != nil {
 		for _, shard := range s.Shards() {
-			ch <- gauge(breakerDesc, one(shard.Open), shard.Name)
+			ch <- gauge(breakerDesc, boolGauge(shard.Open), shard.Name)
 		}
 	}
 	if s.LostRefunds != nil {
@@ -123,7 +123,7 @@ func (s *Sources) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s.Database != nil {
 		if now := s.Database(); now != nil {
-			ch <- gauge(databaseDesc, one(now.Writable))
+			ch <- gauge(databaseDesc, boolGauge(now.Writable))
 		}
 	}
 	if s.Waiting != nil {
@@ -179,6 +179,6 @@ func (g Guard) collect(ch chan<- prometheus.Metric) {
 		{guardPoliciesDesc, "closed", g.Closed},
 		{guardPoliciesDesc, "local", g.Local},
 	} {
-		ch <- counter(c.desc, max(0, c.n), c.label) // figures that are read one after the other may not add up
+		ch <- counter(c.desc, max(0, c.n), c.label) // figures read one after the other may not add up
 	}
 }

@@ -38,7 +38,7 @@ func (r *remote) Probe(_ context.Context, shard string) error {
 	return nil
 }
 
-func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
+func TestTimedStoreMeasuresCalls(t *testing.T) {
 	ctx := context.Background()
 	m := telemetry.New("test")
 	inner := &remote{Store: memory(t)}
@@ -89,7 +89,7 @@ func TestATimedStoreAnswersAsTheStoreDoesAndIsMeasured(t *testing.T) {
 }
 
 // A guard asks a store what it can do besides deciding. What stands between the two must not hide any of it.
-func TestATimedStoreCanDoAllThatAGuardAsksTheStoreFor(t *testing.T) {
+func TestTimedStoreHasAllGuardMethods(t *testing.T) {
 	inner := new(redisstore.Store)
 	timed := reflect.TypeOf(telemetry.New("test").Timed("redis", inner))
 	wanted := methodsThatAGuardAsksFor(t)
@@ -113,7 +113,7 @@ func TestATimedStoreCanDoAllThatAGuardAsksTheStoreFor(t *testing.T) {
 	}
 }
 
-func TestATimedStorePromisesNothingThatTheStoreDoesNot(t *testing.T) {
+func TestTimedStoreKeepsContextPromise(t *testing.T) {
 	if _, ok := telemetry.New("test").Timed("redis", &remote{Store: memory(t)}).(guard.Forgetter); ok {
 		t.Error("a store that may keep contexts forgets them when it is timed")
 	}
