@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/internal/respite"
+	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/internal/stalls"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
@@ -100,7 +100,7 @@ func swapped(t testing.TB, run swapRun) (made measured) {
 		t.Fatal(err)
 	}
 	var gate sync.RWMutex
-	heavy := func() func() { return respite.Take(respite.ForRules) } // as the program has it
+	heavy := func() func() { return gcpause.Start(gcpause.ForRules) } // as the program has it
 	n := open(t, follow.Config{Source: source, Poll: time.Hour, Heavy: heavy, Apply: func(set *rules.Set) error {
 		if run.hold > 0 {
 			gate.Lock()

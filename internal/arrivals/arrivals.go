@@ -1,5 +1,5 @@
-// Package arrivals is for measuring what a decision adds to a request: it lets requests come as they come to a server, by chance and
-// whether or not those before are done.
+// Package arrivals generates load for latency measurements: requests arrive at random times, as at a server, whether
+// or not earlier ones are done.
 package arrivals
 
 import (
@@ -10,77 +10,78 @@ import (
 	"time"
 )
 
-// tick is how often it is seen who has arrived. What came in between begins at once.
+// tick is the interval between checks for arrivals. Calls that arrived in between begin at once.
 const tick = 200 * time.Microsecond
 
-// Offer calls do so many times a second for a while, at intervals that are drawn by chance, and returns how long each call took, the
-// shortest first. If a call takes long, or the machine stands still, no fewer are made: those that were due then are made at once.
+// Offer calls do at a rate per second for a while, at random intervals, and returns the durations of all calls,
+// sorted. If a call takes long, or the machine stalls, no calls are skipped: the missed ones are made at once.
 //
-// A call is timed from where it begins. Calls are made by goroutines that have made some before, as those of a server have, and by
-// one more if all are busy: a new one for each would grow its stack on the way, which takes longer than most calls.
+// A call is timed from its own beginning. Calls are made by goroutines that have made some before, as in a server, and
+// by a new one if all are busy: a new goroutine per call would have to grow its stack, which takes longer than most
+// calls.
 func Offer(rate float64, lasting time.Duration, do func()) ([]time.Duration, error) {
 	if rate <= 0 || lasting <= 0 {
-		return nil, fmt.Errorf("offer %g calls a second for %s: want some", rate, lasting)
+		return nil, fmt.Errorf("offer %g calls a second for %s: want more than 0", rate, lasting)
 	}
 	next, end, err := newTicker(tick)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = end() }()
-	c := &crowd{do: do, due: make(chan struct{})}
+	c := &workers{do: do, calls: make(chan struct{})}
 	gap := float64(time.Second) / rate
 	began := time.Now()
 	for at := time.Duration(0); at <= lasting && err == nil; {
 		err = next()
 		for now := min(time.Since(began), lasting); at <= now; at += time.Duration(rand.ExpFloat64() * gap) {
-			c.arrive()
+			c.call()
 		}
 	}
-	return c.leave(), err
+	return c.wait(), err
 }
 
-// A crowd is the goroutines that make calls.
-type crowd struct {
+// A workers is the set of goroutines that make calls.
+type workers struct {
 	do    func()
-	due   chan struct{}
+	calls chan struct{}
 	group sync.WaitGroup
 
-	mu   sync.Mutex
-	took [][]time.Duration
+	mu        sync.Mutex
+	durations [][]time.Duration
 }
 
-// arrive has a call made, by who is free, or else by one more.
-func (c *crowd) arrive() {
+// call lets a free goroutine make a call, or a new one.
+func (c *workers) call() {
 	select {
-	case c.due <- struct{}{}:
+	case c.calls <- struct{}{}:
 	default:
 		c.group.Go(c.serve)
 	}
 }
 
-// serve makes a call, and those that arrive when it is free again.
-func (c *crowd) serve() {
-	took := make([]time.Duration, 0, 16) // most make few calls if there is a line, and there are many of them then
-	for more := true; more; _, more = <-c.due {
+// serve makes a call, and further calls as they arrive.
+func (c *workers) serve() {
+	took := make([]time.Duration, 0, 16) // with a backlog there are many goroutines with few calls each
+	for more := true; more; _, more = <-c.calls {
 		from := time.Now()
 		c.do()
 		took = append(took, time.Since(from))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.took = append(c.took, took)
+	c.durations = append(c.durations, took)
 }
 
-// leave waits for all calls, and returns how long they took, the shortest first.
-func (c *crowd) leave() []time.Duration {
-	close(c.due)
+// wait waits for all calls, and returns their durations, sorted.
+func (c *workers) wait() []time.Duration {
+	close(c.calls)
 	c.group.Wait()
-	all := slices.Concat(c.took...)
+	all := slices.Concat(c.durations...)
 	slices.Sort(all)
 	return all
 }
 
-// Quantile returns what a share of the durations does not exceed, which are in order; 0 of none.
+// Quantile returns the value that a share of the sorted durations does not exceed; 0 for none.
 func Quantile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTicker returns what waits for the next tick of the kernel's clock, and what ends it. Timers of the runtime are up to a millisecond
-// late on a processor that is idle, and then all who were due come at once: a crowd that never was.
+// newTicker returns functions that wait for the next tick of a kernel timer, and that close it. Timers of the runtime
+// are up to a millisecond late on an idle processor, and then all missed calls would begin at once.
 func newTicker(every time.Duration) (next, end func() error, err error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a timer: %w", err)
+		return nil, nil, fmt.Errorf("create a timer: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "timer")
 	span := unix.NsecToTimespec(int64(every))

@@ -1,11 +1,10 @@
-// Package attempts is for tests of how quick something is, which a busy machine can spoil but never help: it lets them try
-// several times.
+// Package attempts retries tests of speed, which a busy machine can spoil but never help.
 package attempts
 
 import "testing"
 
-// OneOf runs try up to so many times, until it returns no error, and fails the test when none has held. What must hold however
-// busy the machine is belongs outside of try, or in an error of the test itself, which ends the attempts.
+// OneOf runs try up to so many times until it returns no error, and fails the test if none succeeds. Conditions that
+// must hold on a busy machine too belong outside of try, or in an error of the test itself, which ends the attempts.
 func OneOf(t testing.TB, most int, try func() error) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -14,7 +13,7 @@ func OneOf(t testing.TB, most int, try func() error) {
 			return
 		}
 		if n == most {
-			t.Fatalf("attempt %d, and none before it either: %v", n, err)
+			t.Fatalf("attempt %d failed like all before it: %v", n, err)
 		}
 		t.Logf("attempt %d of %d: %v", n, most, err)
 	}

@@ -1,4 +1,4 @@
-// Package bars says what a test has measured of something that was promised, in a form that the benchmark puts into its report.
+// Package bars reports measurements of tests against their targets, in a form that the benchmark report includes.
 package bars
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A Bar is a promise about a figure, and what came of it.
+// A Bar is a target for a figure and the measured value.
 type Bar struct {
 	What, Want, Got string
 	Met             bool
@@ -19,7 +19,7 @@ const (
 	not  = "not met"
 )
 
-// Hold logs what was measured, and fails the test if it is not what was promised.
+// Hold logs a measurement, and fails the test if it misses its target.
 func Hold(t testing.TB, what, want, got string, isMet bool) {
 	t.Helper()
 	t.Log(Bar{what, want, got, isMet})
@@ -28,7 +28,7 @@ func Hold(t testing.TB, what, want, got string, isMet bool) {
 	}
 }
 
-// String writes a bar as Parse reads it.
+// String formats a bar for Parse.
 func (b Bar) String() string {
 	verdict := not
 	if b.Met {
@@ -37,7 +37,7 @@ func (b Bar) String() string {
 	return fmt.Sprintf("%s%s | %s | %s | %s", mark, b.What, b.Want, b.Got, verdict)
 }
 
-// Parse reads a line that a test has logged. It is false if that is no bar.
+// Parse parses a line that a test has logged. It returns false if the line is no bar.
 func Parse(line string) (Bar, bool) {
 	text, ok := strings.CutPrefix(line, mark)
 	parts := strings.Split(text, " | ")

@@ -17,10 +17,10 @@ import (
 	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// Files are a certificate and its key, in PEM. Certificates of those who issued it follow it in its file.
+// Files are a certificate and its key, in PEM. Intermediate certificates follow it in its file.
 type Files struct{ CertFile, KeyFile string }
 
-// A sum tells whether a file has changed.
+// A sum detects changes of a file.
 type sum = [sha256.Size]byte
 
 // Load reads the pair.
@@ -46,7 +46,7 @@ func (f Files) load() (*tls.Certificate, sum, error) {
 	return &pair, of, nil
 }
 
-// loadAuthorities reads the certificates of those who vouch for others.
+// loadAuthorities reads CA certificates.
 func loadAuthorities(file string) (*x509.CertPool, sum, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -59,25 +59,25 @@ func loadAuthorities(file string) (*x509.CertPool, sum, error) {
 	return pool, sha256.Sum256(text), nil
 }
 
-// A Set is the certificates of a listener that are in use. It is safe for concurrent use.
+// A Set is the certificates of a listener. It is safe for concurrent use.
 type Set struct {
 	files       []Files
 	authorities string // a file, or ""
-	inUse       atomic.Pointer[inUse]
+	inUse       atomic.Pointer[loadedCerts]
 	failed      atomic.Int64
 	loaded      atomic.Int64
 
-	mu   sync.Mutex // held by who reloads
-	sums []sum
-	bad  string // what the log has heard already
+	mu        sync.Mutex // held during a reload
+	sums      []sum
+	lastError string // the last logged error
 }
 
-type inUse struct {
+type loadedCerts struct {
 	pairs       []*tls.Certificate
 	authorities *x509.CertPool // nil if there are none
 }
 
-// Load reads the pairs, and the certificates of those who vouch for clients if authorities names a file.
+// Load reads the pairs, and the CA certificates for clients if authorities names a file.
 func Load(files []Files, authorities string) (*Set, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no certificate")
@@ -89,11 +89,11 @@ func Load(files []Files, authorities string) (*Set, error) {
 	return s, nil
 }
 
-// reload reads the files and uses them if they are all good and one has changed.
+// reload reads the files and uses them if all are valid and one has changed.
 func (s *Set) reload() (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, sums := inUse{pairs: make([]*tls.Certificate, len(s.files))}, make([]sum, len(s.sums))
+	now, sums := loadedCerts{pairs: make([]*tls.Certificate, len(s.files))}, make([]sum, len(s.sums))
 	for i, files := range s.files {
 		var bad error
 		if now.pairs[i], sums[i], bad = files.load(); bad != nil {
@@ -121,8 +121,7 @@ func (s *Set) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// Get is tls.Config's GetCertificate: the first certificate that is good for the name that the client asks for, or the first
-// of all.
+// Get is tls.Config's GetCertificate: the first certificate for the client's server name, or the first of all.
 func (s *Set) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pairs := s.inUse.Load().pairs
 	for _, pair := range pairs {
@@ -133,11 +132,11 @@ func (s *Set) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return pairs[0], nil
 }
 
-// Authorities returns those who vouch for clients, nil if nobody does.
+// Authorities returns the CAs for clients, nil if there are none.
 func (s *Set) Authorities() *x509.CertPool { return s.inUse.Load().authorities }
 
-// Config returns a configuration for a server that goes by the set, also when it changes. If there are authorities, clients
-// must have a certificate of theirs.
+// Config returns a server configuration that always uses the current set. If there are authorities, clients must have
+// a certificate that one of them signed.
 func (s *Set) Config(minVersion uint16) *tls.Config {
 	c := &tls.Config{MinVersion: max(minVersion, tls.VersionTLS12), GetCertificate: s.Get}
 	if s.authorities == "" {
@@ -149,7 +148,7 @@ func (s *Set) Config(minVersion uint16) *tls.Config {
 		now := c.Clone()
 		now.GetConfigForClient = nil
 		now.ClientCAs = s.Authorities()
-		// One who was let in by authorities that are no more must not come back without showing his certificate again.
+		// A client accepted under removed authorities must show its certificate again.
 		now.SessionTicketsDisabled = true
 		return now, nil
 	}
@@ -163,40 +162,40 @@ func (s *Set) Each(f func(file string, c *tls.Certificate)) {
 	}
 }
 
-// Loaded returns how often new files were taken into use, with those of the beginning.
+// Loaded returns how often new files were taken into use, including the first time.
 func (s *Set) Loaded() int64 { return s.loaded.Load() }
 
-// Failed returns how often they could not be.
+// Failed returns how often loading failed.
 func (s *Set) Failed() int64 { return s.failed.Load() }
 
-// Reload looks at the files, uses those that have changed, and tells the log.
+// Reload checks the files, uses changed ones, and logs it.
 func (s *Set) Reload(log *slog.Logger) error {
 	changed, err := s.reload()
-	switch news := s.news(err); {
-	case err != nil && news:
+	switch isNew := s.isNewError(err); {
+	case err != nil && isNew:
 		log.Error("certificates not loaded, the old ones stay in use", "err", err)
 	case changed:
 		log.Info("certificates loaded", "first", s.files[0].CertFile)
-	case news:
-		log.Info("certificate files are good again and those in use", "first", s.files[0].CertFile)
+	case isNew:
+		log.Info("certificate files are valid again and unchanged", "first", s.files[0].CertFile)
 	}
 	return err
 }
 
-// news tells whether an error is another than the last, so that the log is not filled with one.
-func (s *Set) news(err error) bool {
+// isNewError reports whether an error differs from the last one, so that the log is not filled with it.
+func (s *Set) isNewError(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	is := text != s.bad
-	s.bad = text
+	is := text != s.lastError
+	s.lastError = text
 	return is
 }
 
-// Watch looks at the files again and again, until ctx ends.
+// Watch checks the files regularly until ctx ends.
 func (s *Set) Watch(ctx context.Context, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -205,7 +204,7 @@ func (s *Set) Watch(ctx context.Context, every time.Duration, log *slog.Logger) 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = s.Reload(log) // it has told the log
+			_ = s.Reload(log) // Reload logs the error
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package certs keeps certificates in use that are read from files, and takes new ones into use when the files change.
+// Package certs loads certificates from files and reloads them when the files change.
 //
-// What is bad about new files changes nothing: the old certificates stay, and whoever reloads is told.
+// Invalid new files change nothing: the old certificates stay in use, and Reload returns and logs the error.
 package certs

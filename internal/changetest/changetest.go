@@ -1,4 +1,5 @@
-// Package changetest holds a headgate.Limiter against package oracle while the limits of its keys change at random times.
+// Package changetest compares a headgate.Limiter with package oracle while the limits of its keys change at random
+// times.
 package changetest
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/headgate/headgate/limittest"
 )
 
-// A History is what happens to one key of a limiter and to its oracle. Make one with New.
+// A History is a random sequence of operations on one key of a limiter and on its oracle. Create one with New.
 type History struct {
 	rng     *rand.Rand
 	limiter headgate.Limiter
@@ -22,31 +23,31 @@ type History struct {
 
 	key   string
 	limit headgate.Limit
-	// written is the limit of the latest take or charge that could change the state, but for those of concurrency.
+	// written is the limit of the latest take or charge that could change the state, except for concurrency.
 	written headgate.Limit
-	// least and most bound what the key has consumed. They are one oracle, unless the limiter blurs times.
+	// least and most bound what the key has consumed. They are the same oracle, unless the limiter blurs times.
 	least, most *oracle.Oracle
-	blurred     bool // the limit has changed from one that is blurred, and something of what was consumed then may count
-	taken       []taking
-	told        []string
+	blurred     bool // an earlier limit was blurred, and units consumed under it may still count
+	taken       []takenUnits
+	log         []string
 	seen        Seen
 }
 
-// Options say how a limiter is held against the oracle.
+// Options configure the comparison.
 type Options struct {
 	// Accept reports whether a limit may be drawn. Default: all.
 	Accept func(headgate.Limit) bool
-	// Blur returns by how many microseconds later than it was the limiter may believe the latest decision under a limit to
-	// have been. Default: none.
+	// Blur returns by how many microseconds too late the limiter may date the latest decision under a limit. Default:
+	// none.
 	Blur func(headgate.Limit) int64
 }
 
-// Seen counts what happened in histories.
+// Seen counts the events of histories.
 type Seen struct {
 	Steps, Changes, Denied, Allowed, Blurred int
 }
 
-// Add adds what happened in other histories.
+// Add adds the counts of other histories.
 func (s *Seen) Add(other Seen) {
 	s.Steps += other.Steps
 	s.Changes += other.Changes
@@ -55,14 +56,14 @@ func (s *Seen) Add(other Seen) {
 	s.Blurred += other.Blurred
 }
 
-// A taking is what was taken by one decision.
-type taking struct {
+// A takenUnits is the units taken by one decision.
+type takenUnits struct {
 	check  headgate.Check
 	theirs headgate.Receipt
 	ours   headgate.Receipt // the oracle's
 }
 
-// New begins a history of a key that the limiter, which lives by the clock, has never seen.
+// New begins a history of a key that is new to the limiter, which uses the clock.
 func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand.Rand, o Options) *History {
 	h := &History{rng: rng, limiter: limiter, clock: clock, options: o, key: key}
 	h.limit = h.draw()
@@ -77,11 +78,11 @@ func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand
 	return h
 }
 
-// Seen returns what has happened so far.
+// Seen returns the counts so far.
 func (h *History) Seen() Seen { return h.seen }
 
-// Step lets time pass, changes the limit at times, and does one thing. The error tells all that has happened if the limiter
-// and the oracle differ.
+// Step lets time pass, sometimes changes the limit, and executes one operation. If the limiter and the oracle differ,
+// the error lists the whole history.
 func (h *History) Step(ctx context.Context) error {
 	h.seen.Steps++
 	h.clock.Advance(h.pause())
@@ -100,18 +101,18 @@ func (h *History) Step(ctx context.Context) error {
 		err = h.take(ctx, h.cost())
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, strings.Join(h.told, "\n"))
+		return fmt.Errorf("%w\n%s", err, strings.Join(h.log, "\n"))
 	}
 	return nil
 }
 
 func (h *History) micros() int64 { return h.clock.Now().UnixMicro() }
 
-func (h *History) tell(format string, args ...any) {
-	h.told = append(h.told, h.clock.Now().UTC().Format("01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
+func (h *History) logf(format string, args ...any) {
+	h.log = append(h.log, h.clock.Now().UTC().Format("01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
-// change has the key asked by another limit: any other, or one that differs in one thing.
+// change changes the key's limit: to any other, or in one property.
 func (h *History) change() {
 	l := h.limit
 	switch h.rng.IntN(6) {
@@ -135,7 +136,7 @@ func (h *History) change() {
 		h.blurred = h.blurred || h.options.Blur(h.written) > 0
 	}
 	h.limit = l
-	h.tell("limit %s", l)
+	h.logf("limit %s", l)
 	h.seen.Changes++
 	h.least.Change(l)
 	h.most.Change(l)
@@ -145,7 +146,7 @@ func (h *History) accepts(l headgate.Limit) bool {
 	return l.Validate() == nil && (h.options.Accept == nil || h.options.Accept(l))
 }
 
-// draw draws a limit that is accepted.
+// draw returns a random limit that is accepted.
 func (h *History) draw() headgate.Limit {
 	for {
 		if l := drawLimit(h.rng); h.accepts(l) {
@@ -154,7 +155,7 @@ func (h *History) draw() headgate.Limit {
 	}
 }
 
-// pause draws a time such that limits are met empty, full and at their borders.
+// pause returns a random time so that limits are tested empty, full and at their boundaries.
 func (h *History) pause() time.Duration {
 	span := max(h.limit.Period, h.limit.TTL, time.Microsecond)
 	upTo := func(most time.Duration) time.Duration {
@@ -198,8 +199,9 @@ func (h *History) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Limit: h.limit, Cost: n}
 }
 
-// settles notes that a step puts the limit in force. If nothing counts that was consumed before, nobody need know when it was.
-func (h *History) settles() {
+// recordWrite records that a step puts the limit in force. If nothing consumed earlier counts anymore, its time no longer
+// matters.
+func (h *History) recordWrite() {
 	if h.limit.Algorithm == headgate.Concurrency {
 		return
 	}
@@ -211,9 +213,9 @@ func (h *History) settles() {
 }
 
 func (h *History) take(ctx context.Context, n int64) error {
-	h.tell("take %d", n)
+	h.logf("take %d", n)
 	if n > 0 && n <= h.limit.Capacity() {
-		h.settles()
+		h.recordWrite()
 	}
 	d, err := h.limiter.Take(ctx, h.check(n))
 	if err != nil {
@@ -225,18 +227,18 @@ func (h *History) take(ctx context.Context, n int64) error {
 		h.seen.Denied++
 	}
 	if h.blurred {
-		return h.bounded(d, n)
+		return h.compareBounds(d, n)
 	}
 	want := h.least.Take(h.micros(), n, d.Receipt.Lease)
 	if h.most != h.least {
 		h.most.Take(h.micros(), n, d.Receipt.Lease)
 	}
 	h.keep(h.check(n), d.Receipt, want.Receipt)
-	return h.same(d, want)
+	return h.compare(d, want)
 }
 
-// bounded compares a decision with what two oracles say who disagree on how much was consumed.
-func (h *History) bounded(d headgate.Decision, n int64) error {
+// compareBounds compares a decision with two oracles that disagree on the consumption.
+func (h *History) compareBounds(d headgate.Decision, n int64) error {
 	h.seen.Blurred++
 	now := h.micros()
 	never := n > h.limit.Capacity()
@@ -260,8 +262,8 @@ func (h *History) bounded(d headgate.Decision, n int64) error {
 
 func (h *History) charge(ctx context.Context) error {
 	n := min(h.cost(), headgate.MaxCount)
-	h.tell("charge %d", n)
-	h.settles()
+	h.logf("charge %d", n)
+	h.recordWrite()
 	c := h.check(n)
 	d, err := h.limiter.Charge(ctx, c)
 	if err != nil {
@@ -277,19 +279,19 @@ func (h *History) charge(ctx context.Context) error {
 		h.most.Charge(h.micros(), n)
 	}
 	h.keep(c, d.Receipt, want.Receipt)
-	return h.same(d, want)
+	return h.compare(d, want)
 }
 
-// give gives back what was taken, under whatever limit that was.
+// give returns units that were taken, under any earlier limit.
 func (h *History) give(ctx context.Context) error {
 	i := h.rng.IntN(len(h.taken))
 	x := h.taken[i]
 	h.taken = append(h.taken[:i], h.taken[i+1:]...)
 	if h.blurred {
-		return nil // what comes back depends on what there is
+		return nil // the result depends on the exact consumption
 	}
 	x.check.Cost = 1 + h.rng.Int64N(x.theirs.Units)
-	h.tell("give %d of %d taken under %s at %d", x.check.Cost, x.theirs.Units, x.check.Limit, x.theirs.At)
+	h.logf("give %d of %d taken under %s at %d", x.check.Cost, x.theirs.Units, x.check.Limit, x.theirs.At)
 	if err := h.limiter.Give(ctx, x.check, x.theirs); err != nil {
 		return err
 	}
@@ -302,14 +304,14 @@ func (h *History) give(ctx context.Context) error {
 
 func (h *History) keep(c headgate.Check, theirs, ours headgate.Receipt) {
 	if theirs.Units > 0 {
-		h.taken = append(h.taken, taking{c, theirs, ours})
+		h.taken = append(h.taken, takenUnits{c, theirs, ours})
 	}
 }
 
-func (h *History) same(got, want headgate.Decision) error {
+func (h *History) compare(got, want headgate.Decision) error {
 	for _, d := range []*time.Duration{&got.ResetAfter, &want.ResetAfter, &got.RetryAfter, &want.RetryAfter} {
-		if *d > eternity {
-			*d = eternity
+		if *d > maxComparedTime {
+			*d = maxComparedTime
 		}
 	}
 	if got != want {
@@ -318,10 +320,10 @@ func (h *History) same(got, want headgate.Decision) error {
 	return nil
 }
 
-// eternity is so long that nobody says how long it is exactly: Lua and Go count times up to 2^53 µs.
-const eternity = 1 << 52 * time.Microsecond
+// maxComparedTime is a time beyond which exact values are not compared: Lua and Go count times up to 2^53 µs.
+const maxComparedTime = 1 << 52 * time.Microsecond
 
-// drawLimit draws a limit that people write, most of whose counts do not divide their periods. It may be invalid.
+// drawLimit returns a random realistic limit. Most counts do not divide their periods. It may be invalid.
 func drawLimit(rng *rand.Rand) headgate.Limit {
 	of := func(n ...int64) int64 { return n[rng.IntN(len(n))] }
 	for {

@@ -1,4 +1,4 @@
-// Package enginetest makes engines for the tests of what stands before one: rules from a text, and a store that can be away.
+// Package enginetest creates engines for tests: with rules from a text, and a store that can fail.
 package enginetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-// New returns an engine with the rules of a file's text, on a store of its own that is closed with the test.
+// New returns an engine with the rules of a text, on its own store that is closed with the test.
 func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store) {
 	t.Helper()
 	counters, err := memstore.New(o)
@@ -37,22 +37,22 @@ func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store
 	return made, store
 }
 
-// ErrAway is what a store answers that is away.
+// ErrAway is the error of a Store that is away.
 var ErrAway = errors.New("connection refused")
 
-// A Store is a Limiter that can be away, and counts what is given back and charged.
+// A Store is a Limiter that can be unreachable, and counts gives and charges.
 type Store struct {
 	headgate.Limiter
 	Away           atomic.Bool
-	Before         func(context.Context) error // TakeAll; set it before the store is in use
-	Gives, Charges atomic.Int64                // calls, with those while it was away
-	Renews         atomic.Int64                // those that were done
+	Before         func(context.Context) error // called by TakeAll; set it before the store is in use
+	Gives, Charges atomic.Int64                // calls, including those while it was away
+	Renews         atomic.Int64                // successful calls
 }
 
-// BorrowsKeys is as memstore does, see engine.Borrower.
+// BorrowsKeys marks the store as an engine.Borrower, like memstore.
 func (s *Store) BorrowsKeys() {}
 
-// Take is the Limiter's.
+// Take calls the Limiter, unless the store is away.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if s.Away.Load() {
 		return headgate.Decision{}, ErrAway
@@ -60,7 +60,7 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return s.Limiter.Take(ctx, c)
 }
 
-// TakeAll is the Limiter's.
+// TakeAll calls the Limiter, unless the store is away.
 func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	if s.Before != nil {
 		if err := s.Before(ctx); err != nil {
@@ -73,7 +73,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	return s.Limiter.TakeAll(ctx, checks, dst)
 }
 
-// Renew is the Limiter's.
+// Renew calls the Limiter, unless the store is away.
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 	if s.Away.Load() {
 		return false, ErrAway
@@ -83,7 +83,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return held, err
 }
 
-// Give is the Limiter's.
+// Give calls the Limiter, unless the store is away.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	s.Gives.Add(1)
 	if s.Away.Load() {
@@ -92,7 +92,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return s.Limiter.Give(ctx, c, r)
 }
 
-// Charge is the Limiter's.
+// Charge calls the Limiter, unless the store is away.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	s.Charges.Add(1)
 	if s.Away.Load() {

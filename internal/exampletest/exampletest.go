@@ -1,4 +1,4 @@
-// Package exampletest holds what the examples must show, whatever framework they are for.
+// Package exampletest tests the examples, whatever framework they use.
 package exampletest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// Reports tries an example whose routes are /healthz, which is not limited, and /api/reports/{id}, of which each API key
-// has two at once and there is no number 0. Routes returns them, limited by the rules in a file.
+// Reports tests an example with the routes /healthz, which is not limited, and /api/reports/{id}, which allows each
+// API key two requests and has no report 0. routes returns its handler, limited by the rules in a file.
 func Reports(t *testing.T, routes func(store *memstore.Store, rules string) (http.Handler, error)) {
 	t.Helper()
 	store, err := memstore.New(memstore.Options{})
@@ -28,8 +28,8 @@ func Reports(t *testing.T, routes func(store *memstore.Store, rules string) (htt
 	for i, tt := range []struct {
 		path, key string
 		status    int
-		remaining string // of the tightest limit; none where nothing is limited
-		body      string // none if it does not matter
+		remaining string // of the tightest limit; empty without a limit
+		body      string // empty if it does not matter
 	}{
 		{"/api/reports/7", "alice", 200, "1", "report 7\n"},
 		{"/api/reports/8", "alice", 200, "0", "report 8\n"},

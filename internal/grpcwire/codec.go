@@ -13,13 +13,12 @@ import (
 type Message interface {
 	// MarshalWire appends the message to dst and returns it.
 	MarshalWire(dst []byte) ([]byte, error)
-	// UnmarshalWire sets the message to what b says; what it said before is forgotten. b is only lent: what is kept of it
-	// must be copied.
+	// UnmarshalWire sets the message to b and drops its previous content. It must copy parts of b that it keeps.
 	UnmarshalWire(b []byte) error
 }
 
-// Codec is for grpc.ForceServerCodecV2 and grpc.ForceCodecV2. It says it is "proto", since what is on the wire is: peers
-// that generate their messages cannot tell the difference. What is neither a Message nor a proto.Message is an error.
+// Codec is for grpc.ForceServerCodecV2 and grpc.ForceCodecV2. Its name is "proto", because it writes the same wire
+// bytes as generated messages. Values that are neither a Message nor a proto.Message are an error.
 var Codec encoding.CodecV2 = codec{}
 
 type codec struct{}
@@ -79,13 +78,13 @@ func unmarshal(b []byte, v any) error {
 }
 
 const (
-	// smallest is above what mem deems worth pooling (1 KiB): it would not give smaller ones back.
+	// smallest is above the size that mem pools (1 KiB): it would not return smaller buffers.
 	smallest = 2 << 10
-	// largest bounds what a rare giant leaves behind.
+	// largest bounds the memory that rare large messages leave behind.
 	largest = 64 << 10
 )
 
-// pool holds buffers that grow to the size of the messages that are usual.
+// pool holds buffers that grow to the usual size of messages.
 var pool mem.BufferPool = &buffers{pool: sync.Pool{New: func() any {
 	b := make([]byte, 0, smallest)
 	return &b

@@ -1,3 +1,3 @@
-// Package grpcwire is the codec of our gRPC servers and clients: messages that are asked for often read and write their
-// wire bytes themselves, all others go through the protobuf library.
+// Package grpcwire is the codec of our gRPC servers and clients: frequent messages encode and decode themselves, all
+// others use the protobuf library.
 package grpcwire

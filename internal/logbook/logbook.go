@@ -1,4 +1,4 @@
-// Package logbook is a log for tests to look into while others write to it.
+// Package logbook is a log that tests read while others write to it.
 package logbook
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Book holds what was written to it. The zero Book is empty and ready, and safe for concurrent use.
+// A Book holds log output. The zero Book is empty and ready to use. It is safe for concurrent use.
 type Book struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -20,12 +20,12 @@ func (b *Book) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns what stands in the book so far.
+// String returns the output so far.
 func (b *Book) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// Logger returns one that writes lines of text to the book.
+// Logger returns a logger that writes lines of text to the book.
 func (b *Book) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

@@ -1,4 +1,4 @@
-// Package logins counts wrong tokens by address, over all listeners, and refuses addresses that show too many.
+// Package logins counts wrong tokens by address, over all listeners, and refuses addresses with too many.
 package logins
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// DefaultLimit is how many wrong tokens an address may show.
+// DefaultLimit is the default of Options.Limit.
 var DefaultLimit = headgate.PerMinute(10)
 
 // maxBytes bounds the memory for addresses.
@@ -22,28 +22,28 @@ const maxBytes = 8 << 20
 
 // Options are the settings of a Throttle. The zero value is usable.
 type Options struct {
-	// Limit is how many wrong tokens an address may show. Default DefaultLimit.
+	// Limit bounds the wrong tokens of an address. Default DefaultLimit.
 	Limit headgate.Limit
-	// Logger gets a line about wrong tokens, at most one a second. Default slog.Default().
+	// Logger logs wrong tokens, at most one line per second. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// A Throttle remembers which addresses have shown wrong tokens. All listeners of a process that take a token share one, so
-// that a guess costs the same wherever it is made. It is safe for concurrent use.
+// A Throttle counts the wrong tokens of addresses. All listeners of a process that accept a token share one, so that a
+// guess costs the same on each. It is safe for concurrent use.
 type Throttle struct {
 	options Options
 	store   *memstore.Store
 	started time.Time
 
-	// until is when the last refusal ends, as a time since started. Before that, addresses are looked up; at 0, nobody is
-	// refused, and checking a token costs one load.
-	until atomic.Int64
+	// until is when the last refusal ends, as a time since started. Until then, addresses are looked up; at 0, no
+	// address is refused, and a check costs one load.
+	refusedUntil atomic.Int64
 
-	mu     sync.Mutex
-	failed int64
-	recent []Failure // the latest last
-	logged time.Time // when the log got a line
-	missed int64     // failures since then
+	mu         sync.Mutex
+	failed     int64
+	recent     []Failure // oldest first
+	lastLogged time.Time // time of the last log line
+	unlogged   int64     // failures since then
 }
 
 // A Failure is a login that failed.
@@ -51,20 +51,20 @@ type Failure struct {
 	Time time.Time `json:"time"`
 	// From is the address, empty for a Unix socket.
 	From string `json:"from"`
-	// Listener is where it was tried: admin, api, grpc or resp.
+	// Listener is the name of the listener: admin, api, grpc or resp.
 	Listener string `json:"listener,omitempty"`
-	// Denied reports that the address had failed too often: its token was not compared.
+	// Denied reports that the address had failed too often, so its token was not compared.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// A Kind says how a login failed. Kinds are counted apart.
+// A Kind says how a login failed. Kinds are counted separately.
 type Kind string
 
 const (
-	// Guess is a token that somebody may have guessed.
+	// Guess is a token that may be a guess.
 	Guess Kind = "login "
-	// Revoked is a token of a form that nobody can guess, and that was probably valid once. A node that keeps sending one
-	// does not lock out operators on its host.
+	// Revoked is a token that cannot be guessed and was probably valid once. A node that keeps sending one does not
+	// lock out operators on its host.
 	Revoked Kind = "old login "
 )
 
@@ -89,15 +89,15 @@ func New(o Options) (*Throttle, error) {
 // Close frees the Throttle's memory.
 func (t *Throttle) Close() error { return t.store.Close() }
 
-// Denied returns how long tokens from an address are refused, 0 if they are not. It must be asked before a token is
-// compared: a refused address must not learn whether it has guessed right.
+// Denied returns how long tokens from an address are refused, 0 if they are not. It must be called before a token is
+// compared: a refused address must not learn whether its guess was right.
 func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from netip.Addr) time.Duration {
-	until := t.until.Load()
+	until := t.refusedUntil.Load()
 	if until == 0 {
 		return 0
 	}
 	if int64(time.Since(t.started)) > until {
-		t.until.CompareAndSwap(until, 0)
+		t.refusedUntil.CompareAndSwap(until, 0)
 		return 0
 	}
 	d, err := t.store.Take(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit})
@@ -108,7 +108,7 @@ func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from 
 	if err == nil {
 		retry = max(retry, d.RetryAfter, d.ResetAfter/time.Duration(max(d.Limit, 1)))
 	}
-	t.note(Failure{From: text(from), Listener: listener, Denied: true}, err)
+	t.record(Failure{From: addrString(from), Listener: listener, Denied: true}, err)
 	return retry
 }
 
@@ -119,7 +119,7 @@ func (t *Throttle) Failed(ctx context.Context, listener string, kind Kind, from 
 	if err == nil && d.Remaining < 1 {
 		t.refuseUntil(time.Since(t.started) + d.ResetAfter)
 	}
-	t.note(Failure{From: text(from), Listener: listener, Denied: denied}, err)
+	t.record(Failure{From: addrString(from), Listener: listener, Denied: denied}, err)
 	if !denied {
 		return 0
 	}
@@ -128,8 +128,8 @@ func (t *Throttle) Failed(ctx context.Context, listener string, kind Kind, from 
 
 func (t *Throttle) refuseUntil(end time.Duration) {
 	for {
-		before := t.until.Load()
-		if before >= int64(end) || t.until.CompareAndSwap(before, int64(end)) {
+		before := t.refusedUntil.Load()
+		if before >= int64(end) || t.refusedUntil.CompareAndSwap(before, int64(end)) {
 			return
 		}
 	}
@@ -138,17 +138,17 @@ func (t *Throttle) refuseUntil(end time.Duration) {
 // maxRecent is how many failures are kept.
 const maxRecent = 100
 
-// Recent returns how many logins have failed, and the latest of them, the last one last.
+// Recent returns the number of failed logins, and the latest of them, oldest first.
 func (t *Throttle) Recent() (failed int64, latest []Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failed, append([]Failure{}, t.recent...)
 }
 
-// logEvery is how often the log gets a line.
+// logEvery is the interval between log lines.
 const logEvery = time.Second
 
-func (t *Throttle) note(f Failure, err error) {
+func (t *Throttle) record(f Failure, err error) {
 	now := time.Now()
 	f.Time = now.UTC()
 	t.mu.Lock()
@@ -156,13 +156,13 @@ func (t *Throttle) note(f Failure, err error) {
 	if t.recent = append(t.recent, f); len(t.recent) > maxRecent {
 		t.recent = slices.Delete(t.recent, 0, 1)
 	}
-	if now.Sub(t.logged) < logEvery {
-		t.missed++
+	if now.Sub(t.lastLogged) < logEvery {
+		t.unlogged++
 		t.mu.Unlock()
 		return
 	}
-	missed := t.missed
-	t.logged, t.missed = now, 0
+	missed := t.unlogged
+	t.lastLogged, t.unlogged = now, 0
 	t.mu.Unlock()
 	args := []any{"listener", f.Listener, "from", f.From, "more", missed}
 	switch {
@@ -175,8 +175,7 @@ func (t *Throttle) note(f Failure, err error) {
 	}
 }
 
-// key is what failures are counted by: the address, of IPv6 the network that one customer has. All who use a Unix socket
-// are one.
+// key returns the counter key of an address: for IPv6 its /64 network. All clients of Unix sockets share one.
 func key(kind Kind, from netip.Addr) string {
 	from = from.Unmap()
 	if from.Is6() {
@@ -184,10 +183,10 @@ func key(kind Kind, from netip.Addr) string {
 			return string(kind) + p.String()
 		}
 	}
-	return string(kind) + text(from)
+	return string(kind) + addrString(from)
 }
 
-func text(from netip.Addr) string {
+func addrString(from netip.Addr) string {
 	if !from.IsValid() {
 		return ""
 	}

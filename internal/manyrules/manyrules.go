@@ -1,4 +1,4 @@
-// Package manyrules makes many rules of all kinds, and requests that come under them, for tests and benchmarks.
+// Package manyrules generates many rules of all kinds, and requests that match them, for tests and benchmarks.
 package manyrules
 
 import (
@@ -64,7 +64,7 @@ func Mixed(n int) []rules.Rule {
 	return list
 }
 
-// A Request is a Subject much like the one that a gateway has: a few fields and a list of headers.
+// A Request is a Subject similar to that of a gateway: a few fields and a list of headers.
 type Request struct {
 	Host, Path, Method, User, APIKey, IP string
 	Headers                              [][2]string
@@ -96,12 +96,12 @@ func (r *Request) Get(a headgate.Attribute) (string, bool) {
 	return value, value != ""
 }
 
-// pick returns which of the rules of a kind the request is for, of those of which there are all four variants. With less than twelve
-// rules there are none, and requests come under fewer than is said.
+// pick returns the index of the rule that request i matches, among rules with all four variants. With fewer than
+// twelve rules there are none, and requests match fewer rules than documented.
 func pick(i, ruleCount int) int { return i * 7919 % max(1, ruleCount/12*4) }
 
-// Typical returns n requests, each of which matches one of the mixed rules, a third of them by each of their kinds, and
-// carries other values for everything else that rules look at.
+// Typical returns n requests, each of which matches one of the mixed rules, a third by each kind, and has other values
+// for all other attributes.
 func Typical(n, ruleCount int) []*Request {
 	list := Fivefold(n, ruleCount)
 	for i, r := range list {
@@ -109,7 +109,7 @@ func Typical(n, ruleCount int) []*Request {
 		r.User, r.APIKey = fmt.Sprint("someone-", i), fmt.Sprint("other-", i)
 		r.Headers = [][2]string{full.Headers[0], full.Headers[1], full.Headers[2], {"x-tenant", "nobody"}, {"x-plan", "free"}}
 		switch i % 3 {
-		case 0: // by a glob of the Path: i%5 says which
+		case 0: // by a glob of the path: i%5 says which
 			if k := pick(i, ruleCount); i%5 == 4 {
 				r.Path = fmt.Sprintf("/a/b/export-%d", k-k%4+3)
 			}

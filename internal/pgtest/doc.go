@@ -5,7 +5,7 @@
 //	s.Kill()
 //	s.Restart()
 //
-// A server listens on a free port of 127.0.0.1 and ends with its test, or with the test's process should that die first. If
-// the test fails, it shows the end of the server's log. A test that cannot have its server fails; it is never skipped.
-// PostgreSQL does not run as root, so as root it is run as the user postgres, which Debian's package makes.
+// A server listens on a free port of 127.0.0.1 and ends with its test, or with the test's process if that dies first.
+// If the test fails, the end of the server's log is shown. A test without its server fails; it is never skipped.
+// PostgreSQL does not run as root, so root runs it as the user postgres of Debian's package.
 package pgtest

@@ -24,34 +24,34 @@ import (
 	"github.com/headgate/headgate/internal/process"
 )
 
-// Options say how a server is started. The zero Options are good for most tests.
+// Options configure a server. The zero Options are good for most tests.
 type Options struct {
-	// Durable has it write to disk what it says it has written. Default false: it is faster, and only the machine's death
+	// Durable makes the server sync its writes to disk. Default false: it is faster, and only a crash of the machine
 	// would show the difference.
 	Durable bool
-	// Config are more lines of postgresql.conf.
+	// Config has additional lines for postgresql.conf.
 	Config []string
 }
 
 const (
 	host = "127.0.0.1"
-	// patience is how long a server may take to start.
+	// patience bounds the start of a server.
 	patience = 60 * time.Second
 )
 
-// A Server is a PostgreSQL server. It keeps its port and its data for as long as the test runs.
+// A Server is a PostgreSQL server. It keeps its port and its data during the test.
 type Server struct {
-	t       testing.TB
-	o       Options
-	bin     string // directory of the programs
-	dir     string
-	port    int
-	as      *syscall.Credential // nil for this user
-	process *process.Process
-	schemas atomic.Int64
+	t          testing.TB
+	o          Options
+	bin        string // directory of the programs
+	dir        string
+	port       int
+	credential *syscall.Credential // nil for this user
+	process    *process.Process
+	schemas    atomic.Int64
 }
 
-// Start starts a server and returns when it answers.
+// Start starts a server and waits until it accepts connections.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := &Server{t: t, o: o}
@@ -71,14 +71,14 @@ func Start(t testing.TB, o Options) *Server {
 		if err = s.launch(); err == nil {
 			return s
 		}
-		// Somebody else may have taken the port meanwhile.
+		// Another process may have taken the port meanwhile.
 		if try == 5 || !strings.Contains(err.Error(), "could not bind") {
 			t.Fatalf("pgtest: %v", err)
 		}
 	}
 }
 
-// prepare finds the programs and makes a directory.
+// prepare finds the programs and creates a directory.
 func (s *Server) prepare() error {
 	var err error
 	if s.bin, err = find(); err != nil {
@@ -102,11 +102,11 @@ func (s *Server) prepare() error {
 	if err != nil {
 		return err
 	}
-	s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	s.credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return os.Chown(s.dir, int(uid), int(gid))
 }
 
-// find returns the directory of PostgreSQL's programs: the latest that Debian has installed, or that of the PATH.
+// find returns the directory of PostgreSQL's programs: the latest Debian package, or the PATH.
 func find() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) > 0 {
@@ -119,18 +119,19 @@ func find() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		return filepath.Dir(path), nil
 	}
-	return "", errors.New("postgres is neither under /usr/lib/postgresql nor on the PATH; install the package postgresql, as tools/need postgres does")
+	return "", errors.New("postgres is neither under /usr/lib/postgresql nor on the PATH; " +
+		"install the package postgresql, as tools/need postgres does")
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// initialize makes an empty cluster of databases.
+// initialize creates an empty database cluster.
 func (s *Server) initialize() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", s.data(), "--username", "headgate", "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
-	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.as}
+	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.credential}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
@@ -147,16 +148,16 @@ func (s *Server) initialize() error {
 	return errors.Join(err, conf.Close())
 }
 
-// launch starts the server and returns when it answers.
+// launch starts the server and waits until it accepts connections.
 func (s *Server) launch() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // the server has its own
+	defer func() { _ = log.Close() }() // the server has its own handle
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-p", strconv.Itoa(s.port))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential}
 	if s.process, err = process.Start(cmd); err != nil {
 		return err
 	}
@@ -166,9 +167,9 @@ func (s *Server) launch() error {
 		case err == nil:
 			return nil
 		case !s.process.Running():
-			return fmt.Errorf("the server has ended when it had just been started; it said:\n%s", s.said())
+			return fmt.Errorf("the server ended right after its start; its log:\n%s", s.logTail())
 		case time.Now().After(deadline):
-			return fmt.Errorf("the server does not answer %v after it was started: %w; it said:\n%s", patience, err, s.said())
+			return fmt.Errorf("the server does not respond %v after its start: %w; its log:\n%s", patience, err, s.logTail())
 		}
 	}
 }
@@ -176,31 +177,31 @@ func (s *Server) launch() error {
 func (s *Server) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.base())
+	conn, err := pgx.Connect(ctx, s.baseURL())
 	if err != nil {
 		return err
 	}
 	return conn.Close(ctx)
 }
 
-func (s *Server) base() string {
+func (s *Server) baseURL() string {
 	return fmt.Sprintf("postgres://headgate@%s/postgres?sslmode=disable", net.JoinHostPort(host, strconv.Itoa(s.port)))
 }
 
-// URL makes a schema that is empty, and returns a URL that leads there.
+// URL creates an empty schema, and returns its URL.
 func (s *Server) URL(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("s%d", s.schemas.Add(1))
 	s.Exec(t, "CREATE SCHEMA "+name)
-	return s.base() + "&search_path=" + name
+	return s.baseURL() + "&search_path=" + name
 }
 
-// Exec runs statements as a user who may do anything.
+// Exec runs statements as the superuser.
 func (s *Server) Exec(t testing.TB, statements string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.base())
+	conn, err := pgx.Connect(ctx, s.baseURL())
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -210,7 +211,7 @@ func (s *Server) Exec(t testing.TB, statements string) {
 	}
 }
 
-// Kill ends the server at once, as kill -9 does. The processes of its connections end when they notice.
+// Kill ends the server at once, like kill -9. Its connection processes end when they notice.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
@@ -220,7 +221,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts a server that was killed, on the same port, with the same data.
+// Restart starts a killed server again, on the same port with the same data.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -229,7 +230,7 @@ func (s *Server) Restart() {
 		if err == nil {
 			return
 		}
-		// The processes of its connections end by themselves when they notice that it is gone, and it does not start before.
+		// The old connection processes must end by themselves before it can start.
 		if !strings.Contains(err.Error(), "still in use") || time.Now().After(deadline) {
 			s.t.Fatalf("pgtest: %v", err)
 		}
@@ -239,15 +240,15 @@ func (s *Server) Restart() {
 func (s *Server) close() {
 	s.Kill()
 	if s.t.Failed() {
-		s.t.Logf("the end of the log of PostgreSQL:\n%s", s.said())
+		s.t.Logf("end of the PostgreSQL log:\n%s", s.logTail())
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.t.Error(err)
 	}
 }
 
-// said returns the last lines of the log.
-func (s *Server) said() string {
+// logTail returns the last lines of the log.
+func (s *Server) logTail() string {
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err.Error()

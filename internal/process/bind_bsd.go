@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// bind gives a command a group of its own.
+// bind puts a command into its own process group.
 func bind(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// bind gives a command a group of its own, and has it end with the thread that starts it.
+// bind puts a command into its own process group, and lets it end with the thread that starts it.
 func bind(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -17,13 +17,13 @@ func bind(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 }
 
-// stopped returns an error while the process still runs.
+// stopped returns an error while the process runs.
 func stopped(pid int) error {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return err
 	}
-	// PID (NAME) STATE …, and the name may hold anything.
+	// PID (NAME) STATE …; the name may contain any character.
 	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	if len(state) > 0 && (state[0] == 'T' || state[0] == 't') {
 		return nil

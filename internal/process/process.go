@@ -1,10 +1,10 @@
-// Package process runs the servers that tests start: each in a process group of its own, which ends with the test's process
-// if not before.
+// Package process runs servers for tests: each in its own process group, which ends with the test's process at the
+// latest.
 //
 //	p, err := process.Start(exec.Command("redis-server", "redis.conf"))
 //	if err != nil { ... }
-//	err = p.Pause() // as SIGSTOP
-//	err = p.Kill()  // as SIGKILL, also of one that is paused
+//	err = p.Pause() // SIGSTOP
+//	err = p.Kill()  // SIGKILL, even of a paused one
 package process
 
 import (
@@ -12,37 +12,37 @@ import (
 	"runtime"
 )
 
-// A Process is a server's process and whatever that starts.
+// A Process is a server's process and its children.
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// Start starts a command. Whom it runs as is up to the command's SysProcAttr.
+// Start starts a command. The command's SysProcAttr may set its user.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	bind(cmd)
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux ends the command with the thread that started it, so that thread has to stay.
+		// Linux ends the command with the thread that started it, so that thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
-			close(p.ended) // before anybody hears of it, who may ask whether it runs
+			close(p.ended) // before Start returns, so that Running is correct
 			started <- err
 			return
 		}
 		started <- nil
-		_ = cmd.Wait() // servers are killed; why they ended otherwise is in their log
+		_ = cmd.Wait() // servers are killed; other reasons are in their log
 		close(p.ended)
 	}()
 	return p, <-started
 }
 
-// Pid returns its number.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Running tells whether it has not ended. One that is paused has not.
+// Running reports whether the process has not ended. A paused one has not.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:
@@ -52,7 +52,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Kill ends the process and returns when it is gone. Nothing happens if it has ended already.
+// Kill ends the process and waits for it. It does nothing if the process has ended already.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
@@ -64,8 +64,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause stops the process where it is, and returns when it has stopped.
+// Pause stops the process with SIGSTOP and waits until it has stopped.
 func (p *Process) Pause() error { return pause(p.Pid()) }
 
-// Resume lets it go on.
+// Resume continues a paused process.
 func (p *Process) Resume() error { return resume(p.Pid()) }

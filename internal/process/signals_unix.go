@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The signals go to a whole process group: a server may be in the midst of saving, which it does in a child.
+// Signals go to the whole process group, because a server may have children, for example to save its data.
 
-// kill also succeeds if there is nobody left.
+// kill also succeeds if no process is left.
 func kill(pid int) error {
 	if err := syscall.Kill(-pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -20,13 +20,13 @@ func kill(pid int) error {
 
 func resume(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
 
-// stopping is how long a process may take to stop.
-const stopping = 30 * time.Second
+// stopTimeout bounds the time to stop a process.
+const stopTimeout = 30 * time.Second
 
-// pause stops the group, and again after ever longer, as long as the process does not stop: one that has just made a child as vfork
-// does waits until the child runs a program of its own, and if the child is stopped before that, neither gets there.
+// pause stops the group, and retries at growing intervals while the process does not stop: a process after vfork waits
+// until its child executes a program, and if the child is stopped before that, neither proceeds.
 func pause(pid int) error {
-	end := time.Now().Add(stopping)
+	end := time.Now().Add(stopTimeout)
 	for patience := 10 * time.Millisecond; ; patience *= 2 {
 		if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
 			return err

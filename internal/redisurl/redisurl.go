@@ -1,4 +1,4 @@
-// Package redisurl reads the URLs that name Redis servers: which they are, and how to speak to them.
+// Package redisurl parses the URLs of Redis servers.
 package redisurl
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// A Kind is how servers are put together.
+// A Kind is the deployment of the servers.
 type Kind uint8
 
 // The kinds.
@@ -26,29 +26,29 @@ const (
 	Cluster
 )
 
-// An Endpoint is what a URL says.
+// An Endpoint is a parsed URL.
 type Endpoint struct {
 	Kind     Kind
 	Network  string   // tcp or unix
 	Addrs    []string // of the server, the sentinels, or some servers of the cluster
-	Master   string   // what the sentinels call it
+	Master   string   // the primary's name in Sentinel
 	DB       int
 	Login    Login
 	Sentinel Login
 	TLS      *tls.Config // nil for none
 	RESP2    bool
 
-	// DialTimeout and HangTimeout are 0 if it does not say.
+	// DialTimeout and HangTimeout are 0 if unset.
 	DialTimeout, HangTimeout time.Duration
 }
 
-// A Login is a user and his password. An empty user is the default one.
+// A Login is a user and a password. An empty user is the default user.
 type Login struct{ User, Password string }
 
-// MinTimeout is the least of a timeout.
+// MinTimeout is the shortest accepted timeout.
 const MinTimeout = 10 * time.Millisecond
 
-// A scheme is what the first word of a URL stands for.
+// A scheme is the meaning of a URL scheme.
 type scheme struct {
 	kind Kind
 	tls  bool
@@ -69,11 +69,11 @@ var schemes = map[string]scheme{
 const (
 	schemesWanted = "redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://"
 	defaultPort   = "6379"
-	// SentinelPort is that of a sentinel, unless told otherwise.
+	// SentinelPort is the default port of a sentinel.
 	SentinelPort = "26379"
 )
 
-// Parse reads a URL. None of its errors has a password in it, which rules out those of url.Parse.
+// Parse parses a URL. None of its errors contains a password, so it does not use url.Parse.
 func Parse(raw string) (*Endpoint, error) {
 	name, rest, ok := strings.Cut(raw, "://")
 	s, known := schemes[strings.ToLower(name)]
@@ -87,7 +87,7 @@ func Parse(raw string) (*Endpoint, error) {
 	authority, path, _ := strings.Cut(rest, "/")
 	e := &Endpoint{Kind: s.kind, Network: "tcp"}
 	if strings.Contains(path+query, "@") || strings.Contains(raw, "#") {
-		return nil, badURL("there is a / ? # or @ where none belongs", "in a password write %2F %3F %23 %40 for them")
+		return nil, badURL("misplaced / ? # or @", "in a password write %2F %3F %23 %40 for them")
 	}
 	hosts, err := e.readLogin(authority)
 	if err != nil {
@@ -96,7 +96,8 @@ func Parse(raw string) (*Endpoint, error) {
 	if s.unix {
 		e.Network = "unix"
 		if hosts != "" {
-			return nil, badURL(fmt.Sprintf("host %s in the URL of a socket", show(hosts)), "want three slashes before the path: unix:///run/redis.sock")
+			return nil, badURL(fmt.Sprintf("host %s in the URL of a socket", show(hosts)),
+				"want three slashes in front of the path: unix:///run/redis.sock")
 		}
 		e.Addrs, err = readSocket(path)
 	} else {
@@ -112,7 +113,7 @@ func badURL(what, want string) error {
 	return fmt.Errorf("bad URL: %s: %s", what, want)
 }
 
-// show quotes a part of a URL that is no secret, and not all of a long one.
+// show quotes a part of a URL that is not secret, shortened.
 func show(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -121,7 +122,7 @@ func show(s string) string {
 	return strconv.Quote(s)
 }
 
-// readLogin takes user and password off what stands before the path.
+// readLogin cuts user and password off the authority.
 func (e *Endpoint) readLogin(authority string) (hosts string, err error) {
 	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {
@@ -129,7 +130,7 @@ func (e *Endpoint) readLogin(authority string) (hosts string, err error) {
 	}
 	user, password, ok := strings.Cut(authority[:at], ":")
 	if !ok || password == "" {
-		return "", badURL("a user without a password", "want user:password@ or :password@ before the host")
+		return "", badURL("a user without a password", "want user:password@ or :password@ in front of the host")
 	}
 	if e.Login.User, err = url.PathUnescape(user); err == nil {
 		e.Login.Password, err = url.PathUnescape(password)
@@ -159,7 +160,7 @@ func (e *Endpoint) readHosts(hosts, path string) error {
 			return err
 		}
 		if slices.Contains(e.Addrs, addr) {
-			return badURL(fmt.Sprintf("%s stands in it twice", addr), "name each server once")
+			return badURL(fmt.Sprintf("%s occurs twice", addr), "name each server once")
 		}
 		e.Addrs = append(e.Addrs, addr)
 	}
@@ -187,8 +188,8 @@ func (e *Endpoint) readHosts(hosts, path string) error {
 	}
 }
 
-// readAddr completes host, host:port or [host]:port. What is wrong with one is told without showing it: where the host
-// was forgotten, user and password stand in its place.
+// readAddr completes host, host:port or [host]:port. Errors do not show the text: if the host is missing, user and
+// password are in its place.
 func readAddr(s, port string) (string, error) {
 	host := s
 	if colon := strings.LastIndexByte(s, ':'); colon >= 0 && !strings.HasSuffix(s, "]") {
@@ -197,13 +198,13 @@ func readAddr(s, port string) (string, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		host, ok = strings.CutSuffix(inner, "]")
 		if !ok || net.ParseIP(host) == nil {
-			return "", badURL("what stands between brackets is no IPv6 address", "want one as in [::1]:6379")
+			return "", badURL("the text in brackets is not an IPv6 address", "want one as in [::1]:6379")
 		}
 	} else if strings.ContainsAny(host, ":[]") {
 		return "", badURL("more than one colon in a host and its port", "want brackets around an IPv6 address, as in [::1]:6379")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", badURL("a port that is no number from 1 to 65535", "want host:port, and an @ between password and host")
+		return "", badURL("the port is not a number from 1 to 65535", "want host:port, and an @ between password and host")
 	}
 	if host == "" || strings.ContainsAny(host, " \t\r\n%") {
 		return "", badURL("no name of a host", "want host:port")
@@ -223,7 +224,7 @@ func (e *Endpoint) setDB(s string) error {
 	return nil
 }
 
-// The settings that may stand in the query.
+// The query parameters.
 const (
 	paramDB               = "db"
 	paramProtocol         = "protocol"
@@ -248,14 +249,15 @@ var params = []string{
 func (e *Endpoint) readQuery(query string, useTLS bool) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return badURL("the part after the ? cannot be read", "want name=value&name=value, with escapes such as %26 for special letters")
+		return badURL("the part after the ? cannot be parsed",
+			"want name=value&name=value, with escapes such as %26 for special characters")
 	}
 	for name, v := range values {
 		if !slices.Contains(params, name) {
 			return badURL(fmt.Sprintf("unknown parameter %s", show(name)), "want one of "+strings.Join(params, ", "))
 		}
 		if len(v) > 1 {
-			return badURL(fmt.Sprintf("parameter %s stands in it %d times", name, len(v)), "want it once")
+			return badURL(fmt.Sprintf("parameter %s occurs %d times", name, len(v)), "want it once")
 		}
 	}
 	if values.Has(paramDB) {

@@ -1,4 +1,4 @@
-// Package ruletest decides the cases of rule test files with the engine that decides requests, in time of their own.
+// Package ruletest runs rule test files with the real engine, in simulated time.
 package ruletest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/headgate/headgate/rules/testfile"
 )
 
-// began is when every case begins: on a full day, so that windows of a day and less begin with it.
+// began is the start of every case: midnight, so that windows of a day or less begin with it.
 var began = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Start returns what begins a case: testfile.File.Run wants it. Whatever consistency the rules ask for, one store counts
-// exactly. A request that is delayed takes no time.
+// Start returns a function that begins a case, for testfile.File.Run. One store counts exactly, whatever consistency
+// the rules ask for. A delayed request takes no time.
 func Start(set *rules.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
 		var clock clock
@@ -34,10 +34,10 @@ func Start(set *rules.Set) func() (testfile.Decide, error) {
 			return nil, err
 		}
 		ctx := context.Background()
-		served := make(map[*engine.Verdict]bool) // and not ended yet
+		served := make(map[*engine.Verdict]bool) // requests that have not ended
 		return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
 			clock.set(at)
-			for v := range served { // as whoever serves requests does all the time
+			for v := range served { // as a server does while it serves requests
 				if err := v.RenewSlots(ctx); err != nil {
 					return testfile.Answer{}, err
 				}
@@ -74,7 +74,7 @@ func answer(v *engine.Verdict) testfile.Answer {
 	return a
 }
 
-// A clock shows a time since a case began.
+// A clock shows the time since a case began.
 type clock struct {
 	mu sync.Mutex
 	at time.Duration

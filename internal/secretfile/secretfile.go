@@ -1,4 +1,4 @@
-// Package secretfile reads files that hold secrets: tokens, keys and private keys of certificates.
+// Package secretfile reads files with secrets: tokens, keys and private keys of certificates.
 package secretfile
 
 import (
@@ -8,11 +8,11 @@ import (
 	"runtime"
 )
 
-// maxBytes is the most that is read of a file.
+// maxBytes bounds a file.
 const maxBytes = 1 << 20
 
-// Read returns the content of a file. It refuses one that everybody can write to: anybody on the host could replace the secret
-// by one that they know. Pipes and devices have no such mode.
+// Read returns the content of a file. It refuses a world-writable file, because any user could replace the secret.
+// Pipes and devices are not checked.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Check returns an error if everybody can write to the file.
+// Check returns an error if the file is world-writable.
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func Check(path string) error {
 }
 
 func check(path string, mode os.FileMode) error {
-	if mode.IsRegular() && mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" { // which has no such bit
+	if mode.IsRegular() && mode.Perm()&0o002 != 0 && runtime.GOOS != "windows" { // Windows has no such bit
 		return fmt.Errorf("%s can be written by everybody (%v): want 0600, as of: chmod 600 %s", path, mode.Perm(), path)
 	}
 	return nil

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Arrivals are requests that come from a process of their own, as from a network: whoever waits for one is woken as a server is.
+// Arrivals are requests from another process, as from a network: a waiting goroutine is woken as in a server.
 type Arrivals struct {
 	start time.Duration // by the machine's clock
 	child *child
 	out   io.ReadCloser
 }
 
-// Arrive sends requests so often; times are from the start. The program has called Main.
+// Arrive sends requests at an interval; times are relative to start. The program must have called Main.
 func Arrive(start time.Time, every time.Duration) (*Arrivals, error) {
-	began, err := onMachine(start)
+	began, err := machineTimeOf(start)
 	if err != nil {
 		return nil, err
 	}
 	c, out, err := startChild(arrivalsEach, int(every))
 	if err != nil {
-		return nil, fmt.Errorf("have requests sent: %w", err)
+		return nil, fmt.Errorf("start the sender of requests: %w", err)
 	}
 	return &Arrivals{start: began, child: c, out: out}, nil
 }
@@ -36,9 +36,9 @@ func (a *Arrivals) Next() (time.Duration, error) {
 	return time.Duration(binary.NativeEndian.Uint64(sent[:])) - a.start, nil
 }
 
-// Close ends them.
+// Close stops the requests.
 func (a *Arrivals) Close() {
-	a.child.tell()
-	_ = a.out.Close() // so that it does not wait for somebody who reads what it has sent
+	a.child.stop()
+	_ = a.out.Close() // so that it does not block on a write
 	a.child.wait()
 }

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// What a child process is to do, in its environment.
+// The task of a child process, in its environment.
 const (
 	watchedCore  = "HEADGATE_WATCHED_CORE"   // watch that core
-	arrivalsEach = "HEADGATE_ARRIVALS_EVERY" // send requests, as often: nanoseconds
+	arrivalsEach = "HEADGATE_ARRIVALS_EVERY" // interval between requests in nanoseconds
 )
 
-// Main is to be called first of all by a program that uses this package, which is its own child: in a process that Begin or Arrive
-// has started it does what that is for and does not return, in all others it does nothing.
+// Main must be called first by a program that uses this package, because the program is its own child: in a process
+// that Begin or Arrive started it does the task and does not return; otherwise it does nothing.
 func Main() {
 	for name, do := range map[string]func(int) error{
 		watchedCore:  func(core int) error { return watchCore(core, json.NewEncoder(os.Stdout)) },
@@ -35,7 +35,7 @@ func Main() {
 	}
 }
 
-// A child is this program in a process of its own. It ends with its input, at the latest when this process does.
+// A child is this program in another process. It ends when its input ends, at the latest with this process.
 type child struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -47,7 +47,7 @@ func startChild(name string, value int) (*child, io.ReadCloser, error) {
 		return nil, nil, err
 	}
 	cmd := exec.Command(self)
-	// It sleeps in a way that its scheduler does not hear of, which must not wake it to run others.
+	// It sleeps without its scheduler, which must not preempt it.
 	cmd.Env = append(os.Environ(), name+"="+strconv.Itoa(value), "GODEBUG=asyncpreemptoff=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -64,8 +64,8 @@ func startChild(name string, value int) (*child, io.ReadCloser, error) {
 	return &child{cmd, in}, out, nil
 }
 
-// tell tells it to end.
-func (c *child) tell() { _ = c.in.Close() }
+// stop lets the child end.
+func (c *child) stop() { _ = c.in.Close() }
 
-// wait waits until it has. However it ended, it has said all that it had to say, or not.
+// wait waits until it has ended. Its exit status does not matter.
 func (c *child) wait() { _ = c.cmd.Wait() }

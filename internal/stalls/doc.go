@@ -1,4 +1,3 @@
-// Package stalls tells what a request waited for that took long: the machine below, which stood still, the kernel, which ran
-// something else, or what is measured. It is for tests and benchmarks of how slow the slowest may be, on machines that others
-// share.
+// Package stalls explains what a slow request waited for: the machine stood still, the kernel ran something else, or
+// the measured code was slow. It is for tests and benchmarks of worst-case latency on shared machines.
 package stalls

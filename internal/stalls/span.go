@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A Span is from when to when something lasted.
+// A Span is an interval of time.
 type Span struct{ From, To time.Duration }
 
-// Without returns how long it lasted without the time of others, that of several at once taken off once.
+// Without returns the length of the span minus its overlap with others. Overlapping others count once.
 func (s Span) Without(others []Span) time.Duration {
 	left := s.To - s.From
-	for _, o := range joined(others) {
+	for _, o := range merged(others) {
 		left -= max(0, min(s.To, o.To)-max(s.From, o.From))
 	}
 	return left
 }
 
-// joined returns spans in order, those that overlap as one.
-func joined(list []Span) []Span {
+// merged returns spans sorted, with overlapping ones merged.
+func merged(list []Span) []Span {
 	list = slices.SortedFunc(slices.Values(list), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	var made []Span
 	for _, s := range list {

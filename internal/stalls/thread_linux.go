@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Thread is that of a goroutine that is locked to it.
+// A Thread is the thread of a goroutine that is locked to it.
 type Thread struct{ file *os.File }
 
-// OwnThread returns the caller's thread, to which it has locked itself.
+// OwnThread returns the caller's thread. The caller must have locked itself to it.
 func OwnThread() (*Thread, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()))
 	if err != nil {
@@ -22,7 +22,7 @@ func OwnThread() (*Thread, error) {
 	return &Thread{file}, nil
 }
 
-// Times returns how it has spent its time until now.
+// Times returns the thread's times so far.
 func (t *Thread) Times() (Times, error) {
 	var text [64]byte
 	n, err := unix.Pread(int(t.file.Fd()), text[:], 0)
@@ -31,13 +31,13 @@ func (t *Thread) Times() (Times, error) {
 	}
 	fields := bytes.Fields(text[:n])
 	if len(fields) < 2 {
-		return Times{}, fmt.Errorf("watch a thread: its times are %q", text[:n])
+		return Times{}, fmt.Errorf("watch a thread: malformed times %q", text[:n])
 	}
 	queued, err := strconv.ParseInt(string(fields[1]), 10, 64)
 	if err != nil {
 		return Times{}, fmt.Errorf("watch a thread: %w", err)
 	}
-	var ran unix.Timespec // the first field is that as of the last tick
+	var ran unix.Timespec // the first field is updated only at ticks
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ran); err != nil {
 		return Times{}, fmt.Errorf("watch a thread: %w", err)
 	}

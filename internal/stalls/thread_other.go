@@ -4,13 +4,13 @@ package stalls
 
 import "errors"
 
-// A Thread is that of a goroutine that is locked to it. It cannot be watched here.
+// A Thread cannot be watched on this system.
 type Thread struct{}
 
-// OwnThread says so.
+// OwnThread returns ErrUnsupported.
 func OwnThread() (*Thread, error) { return nil, errors.ErrUnsupported }
 
-// Times returns nothing.
+// Times returns ErrUnsupported.
 func (*Thread) Times() (Times, error) { return Times{}, errors.ErrUnsupported }
 
 // Close does nothing.

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A machine that others share stops a core now and then, for longer than what is measured takes. A process of real-time priority
-// that is to wake on that core every Tick sees it: it comes before all that is measured there, so nothing of ours can hold it up.
+// A shared machine stops a core now and then, for longer than the measured code takes. A real-time process that wakes
+// on that core every Tick detects it: it runs before all measured code there, so nothing of ours can delay it.
 const (
 	Tick  = 500 * time.Microsecond
-	Least = 300 * time.Microsecond // later than that, a core has stalled
+	Least = 300 * time.Microsecond // a wake-up later than that is a stall
 )
 
-// Priority is that of the processes that watch, of real time. What is measured stays below it.
+// Priority is the real-time priority of the watching processes. Measured code must stay below it.
 const Priority = 2
 
-// A Watch watches cores, with a process on each: in one that does anything else, the thread that is to wake would have to wait for
-// other threads that are not first.
+// A Watch watches cores, with one process on each: in a busy process the watching thread would have to wait for other
+// threads.
 type Watch struct {
 	start    time.Duration // by the machine's clock
 	watchers []*watcher
-	sees     bool // on all cores
+	visible  bool // on all cores
 }
 
 type watcher struct {
@@ -33,16 +33,16 @@ type watcher struct {
 	out *json.Decoder
 }
 
-// Begin watches cores until End is called; times are from the start. The program has called Main. Without the right to be first
-// on a core nothing is seen: what is measured would look like a stall.
+// Begin watches cores until End is called; times are relative to start. The program must have called Main. Without the
+// permission for real-time priority nothing is seen, because measured code would look like a stall.
 func Begin(start time.Time, cores []int) (*Watch, error) {
-	began, err := onMachine(start)
+	began, err := machineTimeOf(start)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return &Watch{}, nil
 	} else if err != nil {
 		return nil, err
 	}
-	w := &Watch{start: began, sees: len(cores) > 0}
+	w := &Watch{start: began, visible: len(cores) > 0}
 	for _, core := range cores {
 		one, err := newWatcher(core)
 		if err != nil {
@@ -52,14 +52,15 @@ func Begin(start time.Time, cores []int) (*Watch, error) {
 		w.watchers = append(w.watchers, one)
 		var first bool
 		if one.out.Decode(&first) != nil || !first {
-			w.sees = false
+			w.visible = false
 		}
 	}
 	return w, nil
 }
 
-// onMachine returns a time by the machine's clock. Two clocks are read one after the other, which must be at once.
-func onMachine(at time.Time) (time.Duration, error) {
+// machineTimeOf converts a time to the machine's clock. It reads two clocks one after the other, until that takes almost
+// no time.
+func machineTimeOf(at time.Time) (time.Duration, error) {
 	const tries, atOnce = 1000, 2 * time.Microsecond
 	best, found := time.Duration(math.MaxInt64), time.Duration(0)
 	for range tries {
@@ -86,22 +87,22 @@ func newWatcher(core int) (*watcher, error) {
 	return &watcher{c, json.NewDecoder(out)}, nil
 }
 
-// End ends the watch and returns when a core ran nothing, in the order of the ends. It is false if that could not be seen.
+// End ends the watch and returns the stalls of all cores, sorted by end. It returns false if they could not be seen.
 func (w *Watch) End() ([]Span, bool) {
 	var all []Span
 	for _, one := range w.watchers {
-		one.tell()
-		var told []Span
-		if one.out.Decode(&told) != nil {
-			w.sees = false
+		one.stop()
+		var spans []Span
+		if one.out.Decode(&spans) != nil {
+			w.visible = false
 		}
 		one.wait()
-		for _, s := range told {
+		for _, s := range spans {
 			all = append(all, Span{s.From - w.start, s.To - w.start})
 		}
 	}
 	w.watchers = nil
-	if !w.sees {
+	if !w.visible {
 		return nil, false
 	}
 	slices.SortFunc(all, func(a, b Span) int { return cmp.Compare(a.To, b.To) })

@@ -14,36 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchCore watches a core until standard input ends. It says whether it comes before all others there, and then when the core
-// stood still, by the machine's clock.
+// watchCore watches a core until standard input ends. It writes whether it has real-time priority there, and then the
+// stalls of the core, by the machine's clock.
 func watchCore(core int, out *json.Encoder) error {
 	var only unix.CPUSet
 	only.Set(core)
-	first := beFirst() && unix.SchedSetaffinity(0, &only) == nil
-	if err := out.Encode(first); err != nil {
+	realtime := setRealtime() && unix.SchedSetaffinity(0, &only) == nil
+	if err := out.Encode(realtime); err != nil {
 		return err
 	}
-	told := []Span{}
+	spans := []Span{}
 	last, err := machineTime()
 	for err == nil {
 		var ended bool
 		if ended, err = sleep(Tick); ended {
-			return out.Encode(told)
+			return out.Encode(spans)
 		} else if err != nil {
 			break
 		}
 		var now time.Duration
-		if now, err = machineTime(); first && now-last > Tick+Least {
-			told = append(told, Span{last, now})
+		if now, err = machineTime(); realtime && now-last > Tick+Least {
+			spans = append(spans, Span{last, now})
 		}
 		last = now
 	}
 	return err
 }
 
-// sendArrivals writes the time each time a request is sent, until standard input ends or nobody reads it.
+// sendArrivals writes the time of each request, until standard input ends or a write fails.
 func sendArrivals(every time.Duration, to io.Writer) error {
-	beFirst() // or as good as it can be: a request is sent when it is
+	setRealtime() // if allowed
 	for {
 		ended, err := sleep(every)
 		if ended || err != nil {
@@ -59,26 +59,28 @@ func sendArrivals(every time.Duration, to io.Writer) error {
 	}
 }
 
-// beFirst has the caller's thread come before all that is measured, and stop for nothing. It is false if that was not allowed.
-func beFirst() bool {
-	debug.SetGCPercent(-1) // it makes next to no garbage
+// setRealtime gives the caller's thread real-time priority and turns off its collector. It returns false if that is not
+// allowed.
+func setRealtime() bool {
+	debug.SetGCPercent(-1) // it allocates almost nothing
 	runtime.LockOSThread()
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: Priority}
 	return unix.SchedSetAttr(0, &attr, 0) == nil
 }
 
-// Prefer has the kernel run this process, and those of the same session, rather than others, until end is called. It is for what is
-// measured: of real-time priority it would not be itself, as threads that wake would wait for those that run.
+// Prefer gives this process, and those of the same session, a higher share of the CPU until end is called. It is for
+// measured code: real-time priority would change its behaviour, because waking threads would wait for running ones.
 func Prefer() (end func(), err error) {
 	const group = "/proc/self/autogroup"
 	weigh := func(nice string) error { return os.WriteFile(group, []byte(nice), 0) }
 	if err := weigh("-20"); err != nil {
 		return func() {}, fmt.Errorf("come before others: %w", err)
 	}
-	return func() { _ = weigh("0") }, nil // as good as it was
+	return func() { _ = weigh("0") }, nil // the default
 }
 
-// sleep sleeps, and tells whether standard input has ended meanwhile. The runtime does not hear of it: it would wake other threads.
+// sleep sleeps, and reports whether standard input has ended meanwhile. It bypasses the runtime, which would wake
+// other threads.
 func sleep(d time.Duration) (ended bool, err error) {
 	input := unix.PollFd{Fd: 0, Events: unix.POLLIN}
 	pause := unix.NsecToTimespec(int64(d))
@@ -89,7 +91,7 @@ func sleep(d time.Duration) (ended bool, err error) {
 	return no == 0 && n > 0, nil
 }
 
-// machineTime is how long the machine has been running.
+// machineTime returns the machine's monotonic time.
 func machineTime() (time.Duration, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

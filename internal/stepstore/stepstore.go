@@ -1,6 +1,5 @@
-// Package stepstore is the simplest Limiter there is: a map of states behind one mutex, moved by the pure steps of
-// package algorithm. It never forgets and is not fast; it is what the steps are tested through, and what a faster store
-// can be held against.
+// Package stepstore is the simplest Limiter: a map of states behind one mutex, changed by the pure steps of package
+// algorithm. It never expires keys and is not fast; it tests the steps, and is the reference for faster stores.
 package stepstore
 
 import (
@@ -14,7 +13,7 @@ import (
 
 var _ headgate.Limiter = (*Store)(nil)
 
-// A Store is a headgate.Limiter. Make one with New. It is safe for concurrent use.
+// A Store is a headgate.Limiter. Create one with New. It is safe for concurrent use.
 type Store struct {
 	now func() time.Time
 
@@ -24,13 +23,13 @@ type Store struct {
 	leases uint64
 }
 
-// A stateKey names a state: places in flight are no consumption, and stand apart.
+// A stateKey names a state: concurrency slots are not consumption, and are stored separately.
 type stateKey struct {
 	leases bool
 	key    string
 }
 
-// New returns an empty store that lives by the clock now.
+// New returns an empty store with the clock now.
 func New(now func() time.Time) *Store {
 	return &Store{
 		now:    now,
@@ -81,7 +80,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	return dst, nil
 }
 
-// Charge takes the cost whatever the limit says.
+// Charge takes the cost even above the limit.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := admit(ctx, c); err != nil {
 		return headgate.Decision{}, err
@@ -100,7 +99,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return d, nil
 }
 
-// Grant takes units that the caller will hand out by himself: at least c.Cost, at most want, and no more than the part
+// Grant takes units that the caller will hand out itself: at least c.Cost, at most want, and no more than the part
 // 1/share of what remains. See [algorithm.Plan.Grant].
 func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
 	if err := admit(ctx, c); err != nil {
@@ -161,7 +160,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return held, nil
 }
 
-// Reset forgets what was consumed under the check's key.
+// Reset deletes the consumption of the check's key.
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := admit(ctx); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// takes reports whether checks ask for units, and for no more of any than can ever be taken.
+// takes reports whether checks request units, and none more than its limit's capacity.
 func takes(checks []headgate.Check) bool {
 	some := false
 	for _, c := range checks {
@@ -203,7 +202,7 @@ func admit(ctx context.Context, checks ...headgate.Check) error {
 	return nil
 }
 
-// An account is one key under one plan at one time. The store is locked while there is one.
+// An account is one key under one plan at one time. The store must be locked while it is used.
 type account struct {
 	store *Store
 	plan  *algorithm.Plan
@@ -211,7 +210,7 @@ type account struct {
 	now   int64 // by the key's clock
 }
 
-// open returns the account of a check that is known to be valid.
+// open returns the account of a valid check.
 func (s *Store) open(c headgate.Check, now time.Time) account {
 	plan := s.plans[c.Limit]
 	if plan == nil {
@@ -227,7 +226,7 @@ func (a account) state() algorithm.State {
 	return a.plan.Carry(state, state.Offset(a.key.key)-a.plan.Offset(a.key.key), a.now)
 }
 
-// take takes n units, and keeps a state that was carried over even if they are denied.
+// take takes n units. It stores a carried-over state even if they are denied.
 func (a account) take(n int64) headgate.Decision {
 	a.store.leases++
 	state, d := a.plan.Take(a.state(), a.now, n, a.store.leases)

@@ -1,6 +1,5 @@
-// Package watch tells when a file, or one of those in a directory, may have changed, however it is changed: written in
-// place, replaced by an editor, or by a symbolic link that is swapped somewhere on the way to it, as Kubernetes does with
-// the files of a ConfigMap.
+// Package watch reports when a file, or a file of a directory, may have changed: written in place, replaced by an
+// editor, or by a symbolic link that is swapped somewhere on its path, as Kubernetes does for a ConfigMap.
 package watch
 
 import (
@@ -23,32 +22,32 @@ const (
 	DefaultPoll   = 10 * time.Second
 )
 
-// maxWaits is how many times Settle or Quiet a file that changes again and again is waited for.
+// maxWaits bounds the wait for a file that keeps changing, as a multiple of Settle or Quiet.
 const maxWaits = 10
 
-// Options are the settings of File and Dir. The zero Options are good.
+// Options configure File and Dir. The zero Options are good for most uses.
 type Options struct {
-	// Settle is how long nothing more must happen before a change is reported. Default DefaultSettle.
+	// Settle is the time without further changes before a change is reported. Default DefaultSettle.
 	Settle time.Duration
-	// Quiet is Settle for a file that is written in place. It is longer, because a program that pauses in the middle of writing
-	// leaves a file that may be valid and is not complete. A file that is replaced by a rename is complete at once. Default
+	// Quiet is Settle for a file that is written in place. It is longer, because a program that pauses while writing
+	// leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete at once. Default
 	// DefaultQuiet, at least Settle.
 	Quiet time.Duration
-	// Poll is how often the file is looked at by itself, for file systems that do not tell of changes (NFS, some mounts of
-	// containers). Default DefaultPoll.
+	// Poll is the poll interval, for file systems without change notifications (NFS, some container mounts). Default
+	// DefaultPoll.
 	Poll time.Duration
-	// Logger hears when the system cannot tell of changes. Default slog.Default().
+	// Logger logs when change notifications do not work. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// File calls changed whenever the file at path may have changed, one call after the other, until ctx ends. It calls it once
-// when it has begun to watch, for what happened before, and may call it for no change. The file need not exist.
+// File calls changed whenever the file at path may have changed, never concurrently, until ctx ends. It also calls it
+// when the watch begins, for earlier changes, and may call it without a change. The file need not exist.
 func File(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed}, path)
 }
 
-// Dir is File for all files of a directory: those that are in it, that come and that go. What is in directories below does
-// not count, unless a symbolic link of this one leads there.
+// Dir is File for all files of a directory, including added and removed ones. Subdirectories do not count, unless a
+// symbolic link in the directory points into one.
 func Dir(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed, within: true}, path)
 }
@@ -74,7 +73,7 @@ func start(ctx context.Context, w *watcher, path string) error {
 	}
 	w.path, w.watched = absolute, map[string]bool{}
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		o.Logger.Warn("the system does not tell of changed files; looking at it by and by", "file", path, "every", o.Poll, "err", err)
+		o.Logger.Warn("no file change notifications, polling instead", "file", path, "every", o.Poll, "err", err)
 	} else {
 		defer func() { _ = w.notify.Close() }()
 	}
@@ -87,12 +86,12 @@ func start(ctx context.Context, w *watcher, path string) error {
 
 type watcher struct {
 	path    string
-	within  bool // it is a directory, and what is in it counts
+	within  bool // path is a directory, and its files count
 	options Options
 	changed func()
 	notify  *fsnotify.Watcher // nil if there is none
-	steps   map[string]bool   // the links on the way to the files, and the files
-	end     string            // where the way to the directory ends, if what is in it counts
+	steps   map[string]bool   // the symbolic links on the path to the files, and the files
+	end     string            // the resolved directory, if its files count
 	watched map[string]bool   // directories
 	seen    string
 }
@@ -108,8 +107,8 @@ func (w *watcher) run(ctx context.Context) {
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
 	defer settled.Stop()
-	var first time.Time // when the changes began that are not reported yet; zero if there are none
-	inPlace := false    // one of them was a write to a file
+	var first time.Time // time of the first unreported change; zero if there is none
+	inPlace := false    // one of the changes was a write to a file
 	wait := func() {
 		now := time.Now()
 		if first.IsZero() {
@@ -130,7 +129,7 @@ func (w *watcher) run(ctx context.Context) {
 				events = nil
 				continue
 			}
-			// A directory that is watched tells of itself when it is moved or removed.
+			// A watched directory reports its own move or removal.
 			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] && (w.end == "" || filepath.Dir(e.Name) != w.end) {
 				continue
 			}
@@ -141,7 +140,7 @@ func (w *watcher) run(ctx context.Context) {
 				failures = nil
 				continue
 			}
-			w.options.Logger.Warn("watching a file", "file", w.path, "err", err)
+			w.options.Logger.Warn("file watch failed", "file", w.path, "err", err)
 		case <-settled.C:
 			first, inPlace = time.Time{}, false
 			w.follow()
@@ -150,14 +149,14 @@ func (w *watcher) run(ctx context.Context) {
 		case <-poll.C:
 			w.follow()
 			if w.look() != w.seen && first.IsZero() {
-				inPlace = true // whether it was is not known
+				inPlace = true // possibly
 				wait()
 			}
 		}
 	}
 }
 
-// follow finds the steps to the files as they are now, and watches the directories that they are in.
+// follow finds the current steps to the files, and watches their directories.
 func (w *watcher) follow() {
 	w.steps, w.end = make(map[string]bool), ""
 	steps(w.path, w.steps)
@@ -181,26 +180,27 @@ func (w *watcher) follow() {
 	}
 	for dir := range w.watched {
 		if !wanted[dir] {
-			_ = w.notify.Remove(dir) // it may be gone
+			_ = w.notify.Remove(dir) // it may not exist anymore
 			delete(w.watched, dir)
 		}
 	}
-	// One that is watched may have been removed and made again, so all are added each time.
+	// A watched directory may have been removed and created again, so all are added each time.
 	for dir := range wanted {
 		if err := w.notify.Add(dir); err == nil {
 			w.watched[dir] = true
 		} else if w.watched[dir] {
 			delete(w.watched, dir)
-			w.options.Logger.Warn("cannot watch a directory any more; looking at it by and by", "directory", dir, "every", w.options.Poll, "err", err)
+			w.options.Logger.Warn("cannot watch a directory anymore, polling instead",
+				"directory", dir, "every", w.options.Poll, "err", err)
 		}
 	}
 }
 
-// maxLinks is how many symbolic links are followed, as the system does.
+// maxLinks bounds the symbolic links followed, like the system's limit.
 const maxLinks = 40
 
-// steps adds to found the paths whose change may change what a path leads to: every symbolic link on the way, and its end.
-// What does not exist is a step too, since it may come to be.
+// steps adds to found the paths whose change may change the target of a path: every symbolic link on it, and its end.
+// A missing file is a step too, because it may be created.
 func steps(path string, found map[string]bool) {
 	at := string(filepath.Separator)
 	if volume := filepath.VolumeName(path); volume != "" {
@@ -236,14 +236,14 @@ func steps(path string, found map[string]bool) {
 	found[at] = true
 }
 
-// entries returns the files of a directory that count, in order; none if what is in it does not.
+// entries returns the files of the directory in order; none if they do not count.
 func (w *watcher) entries() []string {
 	if w.end == "" {
 		return nil
 	}
 	list, err := os.ReadDir(w.end)
 	if err != nil {
-		return nil // it is gone, which its parent tells
+		return nil // the directory is gone, which its parent reports
 	}
 	var paths []string
 	for _, entry := range list {
@@ -254,7 +254,7 @@ func (w *watcher) entries() []string {
 	return paths
 }
 
-// look returns what the file, or the files of the directory, look like from outside.
+// look returns a fingerprint of the file, or of the files of the directory.
 func (w *watcher) look() string {
 	seen := look(w.path)
 	for _, path := range w.entries() {
@@ -273,7 +273,7 @@ func look(path string) string {
 		return ""
 	}
 	if info.IsDir() {
-		return end // what is in it is looked at one by one
+		return end // its files are checked one by one
 	}
 	return fmt.Sprint(end, "\t", info.Size(), "\t", info.ModTime().UnixNano())
 }

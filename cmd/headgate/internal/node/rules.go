@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/internal/respite"
+	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
@@ -109,7 +109,7 @@ func (k *keeper) reload() {
 		return
 	}
 	if len(data) >= heavyFile {
-		defer respite.Take(respite.ForRules)()
+		defer gcpause.Start(gcpause.ForRules)()
 	}
 	set, err := compile(k.path, data, k.widths)
 	if err == nil {

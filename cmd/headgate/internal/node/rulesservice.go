@@ -22,7 +22,7 @@ import (
 	"github.com/headgate/headgate/control/open"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
-	"github.com/headgate/headgate/internal/respite"
+	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -58,7 +58,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
-		Doubt: widthsOf(n.config).doubt, Heavy: func() func() { return respite.Take(respite.ForRules) },
+		Doubt: widthsOf(n.config).doubt, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
 	if late := n.control.late; err == nil && late != nil && (!f.ready() || errors.Is(late.err(), control.ErrNewer)) {
 		err = late.err() // without rules on disk; or by mistake: waiting does not make this version newer

@@ -1,4 +1,4 @@
-package respite
+package gcpause
 
 import (
 	"runtime"
@@ -40,7 +40,7 @@ func TestNothingIsCollectedUntilItEnds(t *testing.T) {
 			t.Fatal("nothing is collected anyway")
 		}
 		runtime.GC()
-		end := Take(512 << 20)
+		end := Start(512 << 20)
 		if n := collections(48 << 20); n != 0 {
 			t.Errorf("with %d bytes alive: collected %d times", alive, n)
 		}
@@ -50,7 +50,7 @@ func TestNothingIsCollectedUntilItEnds(t *testing.T) {
 			t.Errorf("with %d bytes alive: not collected soon after the end", alive)
 		}
 		restored(t, 100)
-		end = Take(32 << 20)
+		end = Start(32 << 20)
 		if n := collections(128 << 20); n == 0 {
 			t.Errorf("with %d bytes alive: not collected after more than was asked for", alive)
 		}
@@ -67,7 +67,7 @@ func goal() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// isNear tells whether two sizes are the same, but for what the program does besides.
+// isNear reports whether two sizes are about the same.
 func isNear(a, b uint64) bool { return max(a, b)-min(a, b) < 4<<20 }
 
 // However often memory is collected meanwhile, and however much of it is alive then, it grows no further than was asked for.
@@ -83,9 +83,9 @@ func TestTheHeapGrowsNoFurtherThanWasAskedFor(t *testing.T) {
 	waiting.Wait()
 	const most = 256 << 20
 	runtime.GC()
-	end := Take(most)
+	end := Start(most)
 	defer end()
-	want := look().used + most
+	want := readHeap().used + most
 	if got := goal(); !isNear(got, want) {
 		t.Errorf("collected at %d bytes, want %d", got, want)
 	}
@@ -145,9 +145,9 @@ func TestItMayBeginAndEndWhileMemoryIsCollected(t *testing.T) {
 		for range 1 << 17 {
 			list = &link{next: list}
 		}
-		want := look().used*(100+before)/100 + 64<<20 // it is more than was asked for
+		want := readHeap().used*(100+before)/100 + 64<<20 // it is more than was asked for
 		wait := beginCollecting(t)
-		end := Take(most)
+		end := Start(most)
 		wait()
 		await.True(t, "no more than there would be", func() bool { return goal() < want })
 		wait = beginCollecting(t)
@@ -167,9 +167,9 @@ type link struct {
 func TestOneAtATime(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	runtime.GC()
-	first := Take(64 << 20)
+	first := Start(64 << 20)
 	raised := percent()
-	second := Take(128 << 20)
+	second := Start(128 << 20)
 	if got := percent(); got != raised || raised <= 100 {
 		t.Errorf("got %d percent, and %d for a second one", raised, got)
 	}
@@ -178,7 +178,7 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("got %d percent after the second has ended, want %d", got, raised)
 	}
 	first()
-	third := Take(128 << 20) // the collector has not come yet
+	third := Start(128 << 20) // the collector has not come yet
 	runtime.GC()
 	if got := percent(); got <= raised {
 		t.Errorf("got %d percent for one after another, want more than %d", got, raised)
@@ -190,7 +190,7 @@ func TestOneAtATime(t *testing.T) {
 func TestWhatIsMoreAlreadyStays(t *testing.T) {
 	for _, set := range []int{100_000, -1} {
 		before := debug.SetGCPercent(set)
-		end := Take(1 << 20)
+		end := Start(1 << 20)
 		if got := debug.SetGCPercent(set); got != set {
 			t.Errorf("got %d percent, want %d", got, set)
 		}
