@@ -8,12 +8,11 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// DecideAgain decides another request of which the caller knows that everything about it that rules can look at is as it was for
-// the one that v was last used for: then it comes under the same limits, and there is nothing to match. It says and takes
-// what Decide would.
+// DecideAgain decides another request whose attributes, as far as rules use them, equal those of the request that v was
+// last used for. The same limits apply then, and nothing is matched. The result is that of Decide.
 //
-// It is false, with nothing done, if it is not that simple: the rules have changed since, clients are registered, or a rule does
-// more than to count. Then Decide must be asked.
+// It returns false, without deciding, if that is not possible: the rules have changed, clients are registered, or a
+// rule does more than count. Then call Decide.
 func (e *Engine) DecideAgain(ctx context.Context, v *Verdict) (ok bool, err error) {
 	if !v.repeats || v.engine != e || v.set != e.current.Load() || !v.set.Lasting() || ctx == nil {
 		return false, nil
@@ -30,17 +29,17 @@ func (e *Engine) DecideAgain(ctx context.Context, v *Verdict) (ok bool, err erro
 	return true, nil
 }
 
-// Repeats tells whether DecideAgain may be asked about requests like the one that v was used for.
+// Repeats reports whether DecideAgain may be called for requests like the one that v was used for.
 func (v *Verdict) Repeats() bool { return v.repeats && v.Small() }
 
-// Small tells whether v takes so little memory that one can be kept for each of many clients. What it has room for is what the
-// requests have come under that it was used for.
+// Small reports whether v takes so little memory that one can be kept for each of many clients. Its size depends on the
+// limits of the requests that it was used for.
 func (v *Verdict) Small() bool {
 	size := cap(v.matched)*int(unsafe.Sizeof(rules.Matched{})) + cap(v.checks)*int(unsafe.Sizeof(headgate.Check{})) +
-		cap(v.asked)*int(unsafe.Sizeof(asked{})) + cap(v.decisions)*int(unsafe.Sizeof(headgate.Decision{})) + cap(v.keys) +
+		cap(v.infos)*int(unsafe.Sizeof(checkInfo{})) + cap(v.decisions)*int(unsafe.Sizeof(headgate.Decision{})) + cap(v.keys) +
 		cap(v.applied)*int(unsafe.Sizeof(Applied{})) + cap(v.outcomes)*int(unsafe.Sizeof(Outcome{}))
 	return size <= small
 }
 
-// small is how many bytes are little: those of about a dozen limits.
+// small is the limit of Small in bytes: about a dozen limits.
 const small = 8 << 10

@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Whoever repeats himself is decided as if he were asked anew each time: two engines with the same history agree, one that looks at
-// every request and one that only does if it must, while rules change and clients come and go.
-func TestDecidingAgainSaysWhatDecidingSays(t *testing.T) {
+// DecideAgain agrees with Decide: two engines with the same history agree, one that matches every request and one that
+// does so only if it must, while rules change and clients come and go.
+func TestDecideAgainAgreesWithDecide(t *testing.T) {
 	t.Logf("seed %d", seed)
 	revisions := [][]rules.Rule{
 		{{ID: "a", Key: by(user), Limits: limits("5/s burst 3")}},
@@ -36,7 +36,7 @@ func TestDecidingAgainSaysWhatDecidingSays(t *testing.T) {
 		ID: "bob", Attributes: []rules.Test{{Attribute: user, Values: []string{"bob"}}},
 		Limits: limits("2/s"),
 	}
-	again, anew, denied := 0, 0, 0
+	again, matched, denied := 0, 0, 0
 	for h := range uint64(60) {
 		from := rand.New(rand.NewPCG(seed, h))
 		one, other := newBench(t), newBench(t)
@@ -89,7 +89,7 @@ func TestDecidingAgainSaysWhatDecidingSays(t *testing.T) {
 				if ok {
 					again++
 				} else {
-					anew++
+					matched++
 					if err := one.Decide(context.Background(), who, &c.v); err != nil {
 						t.Fatal(err)
 					}
@@ -104,9 +104,9 @@ func TestDecidingAgainSaysWhatDecidingSays(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d decided again, %d anew, %d denied", again, anew, denied)
-	if again < 1000 || anew < 1000 || denied < 500 {
-		t.Errorf("%d decided again, %d anew, %d denied: want enough of each for the comparison to mean something", again, anew, denied)
+	t.Logf("%d decided again, %d matched, %d denied", again, matched, denied)
+	if again < 1000 || matched < 1000 || denied < 500 {
+		t.Errorf("%d decided again, %d matched, %d denied: want enough of each for the comparison to mean something", again, matched, denied)
 	}
 }
 
@@ -150,39 +150,39 @@ func TestDecidingAgainNeedsTheSameRulesAndEngine(t *testing.T) {
 			t.Errorf("%s: decided %v, %v; want %v", why, got, err, want)
 		}
 	}
-	anew := func() {
+	matched := func() {
 		if err := b.Decide(context.Background(), alice(), &v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask("a verdict of nothing", b.Engine, false)
-	anew()
+	matched()
 	ask("the same", b.Engine, true)
 	ask("another engine", newBench(t, list...).Engine, false)
 	if err := b.SetRules(compile(t, list)); err != nil {
 		t.Fatal(err)
 	}
 	ask("rules were put in force again", b.Engine, false)
-	anew()
+	matched()
 	ask("by the new ones", b.Engine, true)
 	if err := b.AddClient(rules.Client{ID: "c", Attributes: []rules.Test{{Attribute: user, Values: []string{"carol"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	ask("a client was registered", b.Engine, false)
-	anew()
+	matched()
 	ask("clients are registered", b.Engine, false)
 	if err := b.RemoveClient(context.Background(), "c"); err != nil {
 		t.Fatal(err)
 	}
-	anew()
-	ask("he is gone", b.Engine, true)
+	matched()
+	ask("the client is removed", b.Engine, true)
 }
 
-// Who is registered while his request is matched is not decided by that when he is gone.
+// A client that is registered only while its request is matched does not affect later decisions.
 func TestDecidingAgainNeverGoesByAClientWhoIsGone(t *testing.T) {
 	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("1000000/s")}, rules.Rule{ID: "b", Key: by(ip), Limits: limits("1000000/s")})
 	for name, c := range map[string]rules.Client{
-		"his own limits": {Limits: limits("5/s")}, "unlimited": {Unlimited: true},
+		"its own limits": {Limits: limits("5/s")}, "unlimited": {Unlimited: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.ID, c.Attributes = "alice", []rules.Test{{Attribute: user, Values: []string{"alice"}}}

@@ -11,22 +11,22 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// BatchSize is how many requests a Batch holds: so many that their counters are looked up side by side, and so few that all
-// of it stays in the fastest cache.
+// BatchSize is the number of requests in a Batch: enough to overlap the lookups of their counters, and few enough to
+// fit into the L1 cache.
 const BatchSize = 16
 
-// An EachTaker is a Borrower that decides checks which have nothing to do with each other faster together than one after the
-// other. memstore.Store is one.
+// An EachTaker is a Borrower that decides several independent checks faster together than one by one. memstore.Store is
+// one.
 type EachTaker interface {
 	Borrower
-	// TakeEach decides each check as Take does, in their order. What comes of the check at i is in dst[i] or, if it failed, in
-	// errs[i]; all three are of the same length, and errs holds nothing at the start. Neither checks nor dst are kept.
+	// TakeEach decides each check as Take does, in order. The result of checks[i] is in dst[i] or, if it failed, in
+	// errs[i]; all three have the same length, and errs is empty at the start. Neither checks nor dst are kept.
 	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
 }
 
-// A Batch decides requests that came together, each for itself, faster than one after the other: their keys are made first,
-// and then their counters are asked. The answers are those of DecideTerms. The zero Batch is ready. It is meant to be used
-// again and again, and not by two goroutines at once.
+// A Batch decides several independent requests faster than one by one: it builds all keys first, and then reads their
+// counters. The results are those of DecideTerms. The zero Batch is ready for use. It is meant to be reused, by one
+// goroutine at a time.
 //
 //	for i := range requests {
 //		b.Add(ctx, e, requests[i].subject, requests[i].terms)
@@ -41,31 +41,31 @@ type Batch struct {
 	verdicts [BatchSize]Verdict
 	errs     [BatchSize]error
 	peeks    [BatchSize]bool
-	start    time.Time // when the first was added, if it is measured
+	start    time.Time // when the first request was added, if it is measured
 
-	// Those that are decided together, by one store: that at a place of an engine's.
+	// The requests that one store of an engine decides together.
 	waiting int
 	engine  *Engine
 	at      int8
-	store   EachTaker       // nil if it is none
-	places  [BatchSize]int8 // in verdicts
+	store   EachTaker       // nil if the store is no EachTaker
+	places  [BatchSize]int8 // indexes in verdicts
 	checks  [BatchSize]*headgate.Check
 	dst     [BatchSize]*headgate.Decision
 	failed  [BatchSize]error
 }
 
-// Len returns how many requests were added, at most BatchSize.
+// Len returns the number of requests, at most BatchSize.
 func (b *Batch) Len() int { return b.n }
 
-// Verdict returns what was decided of the request that was added as the i-th, or the error that DecideTerms would have
-// returned. It is good until Clear.
+// Verdict returns the verdict on the i-th request, or the error that DecideTerms would have returned. It is valid until
+// Clear.
 func (b *Batch) Verdict(i int) (*Verdict, error) { return &b.verdicts[i], b.errs[i] }
 
-// Clear makes room for others.
+// Clear removes all requests.
 func (b *Batch) Clear() { b.n = 0 }
 
-// Add adds a request; there must be room for it. Requests are decided in the order in which they are added, some of them at
-// once: nothing of the subject is needed after Add returns.
+// Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some of
+// them at once: the subject is not used after Add returns.
 func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, t *Terms) {
 	at := b.n
 	b.n++
@@ -91,7 +91,7 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 		return err
 	}
 	if v.single() && b.asks(ctx, e, e.stores.of(v.matched[0].Rule)) {
-		a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
+		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 		a.add(0)
 		v.binding, v.smooth = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
@@ -100,7 +100,7 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 		b.waiting++
 		return nil
 	}
-	b.Decide(ctx) // those before it come first
+	b.Decide(ctx) // earlier requests come first
 	if err := v.decide(ctx, s, t, false); err != nil {
 		v.reset(e)
 		return err
@@ -111,8 +111,8 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	return nil
 }
 
-// single tells whether one rule decides the request, by one limit, and nothing is counted besides: not because of denials
-// either, which the next request would have to meet.
+// single reports whether one limit of one rule decides the request and nothing else is counted, not even denials, which
+// the next request would depend on.
 func (v *Verdict) single() bool {
 	if len(v.matched) != 1 {
 		return false
@@ -123,8 +123,8 @@ func (v *Verdict) single() bool {
 		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
 }
 
-// asks makes those who wait be decided by the store at a place, after those who wait for another. It tells whether that store
-// decides several together.
+// asks selects the store for the following checks, after deciding those that wait for another. It reports whether the
+// store is an EachTaker.
 func (b *Batch) asks(ctx context.Context, e *Engine, at int8) bool {
 	if b.engine != e || b.at != at {
 		b.Decide(ctx)
@@ -134,7 +134,7 @@ func (b *Batch) asks(ctx context.Context, e *Engine, at int8) bool {
 	return b.store != nil
 }
 
-// Decide decides what was added.
+// Decide decides the requests that were added.
 func (b *Batch) Decide(ctx context.Context) {
 	n := b.waiting
 	if n == 0 {
@@ -163,7 +163,7 @@ func (b *Batch) Decide(ctx context.Context) {
 	}
 }
 
-// conclusion says what comes of a request whose one check was decided, or failed.
+// conclusion sets the verdict on a request whose only check was decided, or failed.
 func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 	passes := v.decisions[0].Allowed
 	if failed != nil {
@@ -174,7 +174,8 @@ func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 			return v.undecided(failed)
 		}
 		var err error
-		passes, err = v.fail(ctx, 0, 1, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[0].store), failed))
+		failed = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[0].store), failed)
+		passes, err = v.fail(ctx, 0, 1, failed)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// AddClient registers a client, beside those that come with the rules and before them. It stays when rules change. Adding
-// one that was added already is an error, as is one whose limits cannot be used under the rules in force. The error is a
-// *rules.Error.
+// AddClient registers a client, beside those of the rules and with precedence over them. It stays when rules change.
+// The error is a *rules.Error if the client was added already or its limits cannot be used under the rules in force.
 func (e *Engine) AddClient(c rules.Client) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -21,15 +20,15 @@ func (e *Engine) AddClient(c rules.Client) error {
 	return e.registry.Add(c)
 }
 
-// Clients returns how many clients were added.
+// Clients returns the number of clients that were added.
 func (e *Engine) Clients() int { return e.registry.Len() }
 
-// RemoveClient forgets a client that was added, and what it has consumed. It returns ErrNoClient if there is none of that
-// id. Any other error says that the client was removed but some counters may have stayed.
+// RemoveClient removes a client that was added, and resets its counters. It returns ErrNoClient if there is none with
+// that id. After any other error the client is removed, but some counters may remain.
 //
-// The counters that it can name are those of rules that count by one attribute alone, or fall back to the address, under
-// the client's values of that attribute, together with the client's penalties. Those of rules that count by several
-// attributes (user and path, say) stay until time has given back what they hold, as do those that the client shares.
+// It resets the counters of rules that count by a single attribute, or fall back to the address, under the client's
+// values of that attribute, and the client's penalties. Counters of rules with several key attributes (user and path,
+// say) and shared counters remain until they expire.
 func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -40,14 +39,15 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	}
 	var errs []error
 	for _, n := range counters {
-		if err := n.forget(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("engine: forget what client %s has consumed under rule %s: %w", rules.Quote(id), n.rule, err))
+		if err := n.reset(ctx); err != nil {
+			errs = append(errs,
+				fmt.Errorf("engine: reset the counters of client %s under rule %s: %w", rules.Quote(id), n.rule, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// withdraw removes a client and returns its counters. It is false if there is none of that id.
+// withdraw removes a client and returns its counters. It returns false if there is none with that id.
 func (e *Engine) withdraw(id string) ([]counter, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -55,13 +55,13 @@ func (e *Engine) withdraw(id string) ([]counter, bool) {
 	if !ok {
 		return nil, false
 	}
-	counters := e.countersOf(c) // which need the client's limits
+	counters := e.countersOf(c) // before removal: they depend on the client's limits
 	e.gone.Add(1)
 	e.registry.Remove(id)
 	return counters, true
 }
 
-// A counter is one that is to be forgotten.
+// A counter is a counter to reset.
 type counter struct {
 	store      *store
 	rule       string
@@ -69,12 +69,12 @@ type counter struct {
 	split      int
 }
 
-// forget forgets what was consumed.
-func (n *counter) forget(ctx context.Context) error {
+// forget resets the counter.
+func (n *counter) reset(ctx context.Context) error {
 	return n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split})
 }
 
-// countersOf returns the counters of a client that can be named.
+// countersOf returns the counters of a client that can be enumerated.
 func (e *Engine) countersOf(c *rules.Client) []counter {
 	set := e.current.Load()
 	var list []counter
@@ -97,7 +97,7 @@ func (e *Engine) countersOf(c *rules.Client) []counter {
 	return list
 }
 
-// countsBy tells whether a rule counts clients by an attribute alone.
+// countsBy reports whether a rule counts clients by an attribute alone.
 func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 	if len(r.Key) == 1 && r.Key[0] == a {
 		return true
@@ -105,7 +105,7 @@ func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 	return len(r.Key) > 0 && a.Kind == headgate.AttrIP && r.Fallback == rules.FallbackIP
 }
 
-// appendCounters appends all counters that a client may have under a rule, by whatever limits it was counted.
+// appendCounters appends all counters that a client may have under a rule, under any limits.
 func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subject) []counter {
 	r := m.Rule
 	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))
@@ -124,7 +124,7 @@ func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subjec
 	limit := func(name string) {
 		add(at, name)
 		if r.OnFailure == headgate.Local {
-			add(e.local(), name) // where it was counted when the store failed
+			add(e.local(), name) // used while the store failed
 		}
 	}
 	for i := range m.Limits {

@@ -13,57 +13,55 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// DefaultMaxWaiting is how many requests are held at once unless told otherwise.
+// DefaultMaxWaiting is the default of Config.MaxWaiting.
 const DefaultMaxWaiting = 10_000
 
-// Config is what an Engine is made of. Only Store must be given.
+// Config configures an Engine. Only Store is required.
 type Config struct {
-	// Rules are in force at the start. Default none: everything passes.
+	// Rules are the rules at the start. Default none: every request is allowed.
 	Rules *rules.Set
-	// Store counts what hosts share (consistency: exact), and everything else unless other stores are given.
+	// Store counts for rules that nodes share (consistency: exact), and everything else unless other stores are given.
 	Store headgate.Limiter
 	// Local counts in this process (consistency: local), counts denials for penalties, and decides by on_failure: local
-	// when another store fails. Default Store; then a failing Store has nothing to fall back to, and local means open.
+	// when another store fails. Default Store; then a failing Store has no fallback, and local means open.
 	Local headgate.Limiter
-	// Shared tells that Store is shared by hosts, as Redis is: rules that name no consistency are exact. Otherwise they are
-	// local.
+	// Shared says that nodes share Store, like Redis: rules without a consistency are exact. Otherwise they are local.
 	Shared bool
-	// Modes are the stores for lease, async and gossip. A rule that asks for one that is missing does not load.
+	// Modes are the stores for lease, async and gossip. Rules that need a missing one are refused.
 	Modes map[rules.Consistency]headgate.Limiter
-	// Global are the stores for limits that several regions have together (scope: global), for exact, lease and async. A
-	// rule that asks for one that is missing does not load.
+	// Global are the stores for limits that regions share (scope: global), for exact, lease and async. Rules that need
+	// a missing one are refused.
 	Global map[rules.Consistency]headgate.Limiter
-	// Secret seals leases (Verdict.AppendLease), so that they can be neither read nor made up. Engines that share a store need
-	// the same. At least 16 bytes. Default one by chance if the Store is this process's own, and if it is Shared none.
+	// Secret encrypts leases (Verdict.AppendLease), so that they can be neither read nor forged. Engines that share a
+	// store need the same secret, of at least 16 bytes. Default is a random one if Store is not Shared, else none.
 	Secret []byte
-	// MaxWaiting is how many requests may be held at once by on_limit: delay; more are rejected. Default
-	// DefaultMaxWaiting. Below zero none is held.
+	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
+	// DefaultMaxWaiting. Below zero none is delayed.
 	MaxWaiting int
-	// Observe is called with every verdict before Decide returns it, for telemetry. It must be fast, and must not keep the
-	// verdict or what it points to. Default none.
+	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
+	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)
-	// OnError is told of every fault that no caller gets to see: a store that failed so that a policy decided, units that
-	// could not be given back or charged. It must be fast and safe for concurrent use. Default is to log with slog at Warn,
-	// at most once a second.
+	// OnError is called for every fault that no caller sees: a store failed so that a policy decided, or units could
+	// not be refunded or charged. It must be fast and safe for concurrent use. Default is to log with slog at Warn, at
+	// most once a second.
 	OnError func(error)
 }
 
-// A Borrower is a Limiter that reads the strings of a check only until it returns, and keeps none of them. It does not
-// read owners either. The keys that an Engine asks it for are built in a buffer that is used again, so that a decision
-// allocates nothing. memstore.Store is one.
+// A Borrower is a Limiter that does not keep the strings of a check after it returns, and does not read owners. An
+// Engine builds its keys in a reused buffer, so that a decision allocates nothing. memstore.Store is one.
 type Borrower interface {
 	headgate.Limiter
 	BorrowsKeys()
 }
 
-// A Faulter is a Limiter that knows why it decides a check without its store, as guard.Guard does. Fault returns nil if the
-// store answers.
+// A Faulter is a Limiter that knows why it decides a check without its store, like guard.Guard. Fault returns nil if
+// the store is reachable.
 type Faulter interface {
 	headgate.Limiter
 	Fault(c headgate.Check) error
 }
 
-// A store is a limiter that checks are sent to.
+// A store is a limiter of a Config.
 type store struct {
 	headgate.Limiter
 	borrows bool
@@ -75,7 +73,7 @@ var (
 	errGlobal  = errors.New("engine: Global")
 )
 
-// stores are the limiters of a Config in the order in which they are asked: what asks no server comes first.
+// stores are the limiters of a Config in the order of their use: those that need no server come first.
 type stores struct {
 	list   []store
 	byMode [rules.ScopeGlobal + 1][rules.Local + 1]int8 // noStore if there is none
@@ -116,11 +114,13 @@ func newStores(c *Config) (stores, error) {
 	return s, nil
 }
 
-// of returns the place of the store that counts for a rule, noStore if there is none.
+// of returns the index of the store that counts for a rule, noStore if there is none.
 func (s *stores) of(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
 
-// addAll puts the limiters of some modes in their places, in the order of those modes that there may be.
-func (s *stores) addAll(places *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error) error {
+// addAll adds the limiters of some modes, in the order of the allowed modes.
+func (s *stores) addAll(
+	places *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error,
+) error {
 	for mode, l := range given {
 		if !slices.Contains(modes, mode) {
 			return fmt.Errorf("%w: %s: want one of %v", of, mode, modes)
@@ -137,7 +137,7 @@ func (s *stores) addAll(places *[rules.Local + 1]int8, given map[rules.Consisten
 	return nil
 }
 
-// add returns the place of a limiter, which is put in the list if it is new.
+// add returns the index of a limiter, and adds it to the list if it is new.
 func (s *stores) add(l headgate.Limiter) int8 {
 	for i := range s.list {
 		if same(s.list[i].Limiter, l) {
@@ -149,22 +149,22 @@ func (s *stores) add(l headgate.Limiter) int8 {
 	return int8(len(s.list) - 1)
 }
 
-// same tells whether two limiters are one.
+// same reports whether two limiters are identical.
 func same(a, b headgate.Limiter) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
 // logError returns the default of Config.OnError.
 func logError() func(error) {
-	var last, unsaid atomic.Int64
+	var last, suppressed atomic.Int64
 	start := time.Now()
 	return func(err error) {
 		now := int64(time.Since(start)) + 1
 		before := last.Load()
 		if before != 0 && now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
-			unsaid.Add(1)
+			suppressed.Add(1)
 			return
 		}
-		slog.Warn("headgate: a fault that no caller sees", "err", err, "unsaid", unsaid.Swap(0))
+		slog.Warn("headgate: a fault that no caller sees", "err", err, "unsaid", suppressed.Swap(0))
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Decide decides a request by all rules that match it, and takes from all their limits or from none. What it says is in v.
-// An error means that ctx has ended: nothing is held then, and the verdict is of no use. A store that fails is no error:
-// the rules say what to do without it.
+// Decide decides a request by all rules that match it, and takes from all their limits or from none. The result is in
+// v. An error means that ctx has ended: then nothing is held, and the verdict is invalid. A failing store is no error:
+// the rules' policies decide.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, false)
 }
 
-// DecideRule is Decide by one rule alone, whose condition is not asked. It returns ErrNoRule if none of that id is in
-// force.
+// DecideRule is Decide by one rule alone, without evaluating its condition. It returns ErrNoRule if no rule with that
+// id is in force.
 func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *Verdict) error {
 	if id == "" {
 		return fmt.Errorf("%w: %q", ErrNoRule, id)
@@ -30,16 +30,16 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	return e.decide(ctx, s, &Terms{Rule: id}, v, false)
 }
 
-// DecideMore is Decide for more of a request that is being served already, such as a message of its stream: it has its
-// place under concurrency limits, so that these are not asked.
+// DecideMore is Decide for another part of a request that is being served, such as a message of its stream. The request
+// already holds its slots, so concurrency limits are not checked.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, true)
 }
 
-// sampling is of how many decisions one is measured.
+// sampling is the number of decisions of which one is measured.
 const sampling = 32
 
-// begin returns when a decision began, zero if that is not measured.
+// begin returns the start of a decision, zero if it is not measured.
 func (e *Engine) begin() (start time.Time) {
 	if e.config.Observe != nil && rand.Uint32()%sampling == 0 {
 		start = time.Now()
@@ -66,7 +66,7 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	return nil
 }
 
-// observe tells of a decision that began at start, zero if that was not measured.
+// observe reports a decision that began at start, zero if it is not measured.
 func (v *Verdict) observe(start time.Time) {
 	if v.engine.config.Observe == nil {
 		return
@@ -77,11 +77,11 @@ func (v *Verdict) observe(start time.Time) {
 	v.engine.config.Observe(v)
 }
 
-// match finds the rules that decide: the one of that id, or all that match.
+// match finds the rules that decide: the one with that id, or all that match.
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
-		// A client who is there for but a moment is not missed: he comes before or after that, or has gone meanwhile.
+		// A client registered only for a moment is not missed: the counter of removed clients changes.
 		gone, lasting := v.engine.gone.Load(), set.Lasting()
 		v.matched = set.Match(s, v.matched)
 		if lasting && set.Lasting() && gone == v.engine.gone.Load() {
@@ -98,9 +98,9 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 
 // decide decides a request whose rules are known.
 func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
-	var stages uint32 // in which rules are asked
+	var stages uint32 // bit set of the stages of all rules
 	shadows, smooth := false, !more
-	simple := !more && !t.HasCost // and so are all rules
+	simple := !more && !t.HasCost // so are all rules
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -122,7 +122,8 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		}
 	}
 	v.smooth = smooth && !shadows
-	if at := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore]; simple && stages != 0 && v.engine.stores.list[at].borrows {
+	at := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore]
+	if simple && stages != 0 && v.engine.stores.list[at].borrows {
 		if stages&ownStages != 0 {
 			v.addSimple(s, at, false)
 		}
@@ -133,7 +134,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		v.repeats = v.set != nil && !v.settles
 		return v.takeSimple(ctx, t, at)
 	}
-	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
+	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
 	only := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
 		stage := bits.TrailingZeros32(stages)
@@ -154,17 +155,17 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	if len(v.checks) == 0 {
 		return nil
 	}
-	if a.lends {
-		v.lend()
+	if a.copies {
+		v.copyStrings()
 	}
 	return v.take(ctx, t)
 }
 
-// ownStages are those of keys that are not shared.
+// ownStages are the stages of keys that are not shared.
 const ownStages = 0x55555555
 
-// stage returns when the limits of a rule are asked: first what is counted without asking a server, then the client's own
-// limits in the store, then those that it shares with others.
+// stage returns the order of a rule's limits: first those that need no server, then the client's own limits in the
+// store, then shared ones.
 func (e *Engine) stage(m *rules.Matched) int {
 	at := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {
@@ -177,7 +178,7 @@ func (e *Engine) stage(m *rules.Matched) int {
 	return stage
 }
 
-// deny denies what a rule denies whatever was consumed.
+// deny denies a request regardless of its counters.
 func (v *Verdict) deny(m *rules.Matched) {
 	v.Rule, v.Action, v.Status, v.RetryAfter = m.Rule, Reject, statusForbidden, headgate.Never
 	if m.Rule.OnLimit.Action == rules.Drop {
@@ -195,27 +196,27 @@ func (v *Verdict) deny(m *rules.Matched) {
 	}
 }
 
-// The statuses that do not come from a rule.
+// Statuses that do not come from a rule.
 const (
 	statusBadRequest  = 400
 	statusForbidden   = 403
 	statusUnavailable = 503
 )
 
-// An asking turns rules into checks.
-type asking struct {
+// A checkBuilder turns rules into checks.
+type checkBuilder struct {
 	v       *Verdict
 	ctx     context.Context
 	subject rules.Subject
 	cost    int64 // Terms.Cost, if hasCost
 	hasCost bool
 	unheld  bool
-	more    bool // concurrency limits are left out
-	lends   bool // some checks are for stores that may keep their strings
+	more    bool // concurrency limits are skipped
+	copies  bool // some checks are for stores that may keep their strings
 }
 
 // add adds the checks of a rule.
-func (a *asking) add(matched int) {
+func (a *checkBuilder) add(matched int) {
 	v, e := a.v, a.v.engine
 	m := &v.matched[matched]
 	r := m.Rule
@@ -227,7 +228,7 @@ func (a *asking) add(matched int) {
 	borrows := e.stores.list[at].borrows
 	var owner span
 	if !borrows {
-		a.lends = true
+		a.copies = true
 		owner.from = int32(len(v.keys))
 		v.keys = m.AppendOwner(v.keys, a.subject)
 		owner.to = int32(len(v.keys))
@@ -250,7 +251,7 @@ func (a *asking) add(matched int) {
 	from := len(v.keys)
 	v.keys = m.AppendKeyBase(v.keys, a.subject)
 	base := len(v.keys) - from
-	v.checks, v.asked = slices.Grow(v.checks, limits), slices.Grow(v.asked, limits)
+	v.checks, v.infos = slices.Grow(v.checks, limits), slices.Grow(v.infos, limits)
 	for j := range limits {
 		l := &m.Limit(j).Limit
 		units := cost
@@ -268,13 +269,13 @@ func (a *asking) add(matched int) {
 		}
 		v.keys = append(v.keys[:start+base], m.LimitName(j)...)
 		n := len(v.checks)
-		v.checks, v.asked = v.checks[:n+1], v.asked[:n+1]
-		c := &v.checks[n] // field by field, since copying a whole one takes longer
+		v.checks, v.infos = v.checks[:n+1], v.infos[:n+1]
+		c := &v.checks[n] // field by field, which is faster than a copy
 		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
 		c.Limit, c.Cost = *l, units
 		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
-		with := &v.asked[n]
-		*with = asked{matched: int32(matched), limit: int32(j), store: at}
+		with := &v.infos[n]
+		*with = checkInfo{matched: int32(matched), limit: int32(j), store: at}
 		if !borrows {
 			with.key, with.owner = span{int32(start), int32(len(v.keys))}, owner
 		}
@@ -285,10 +286,10 @@ func (a *asking) add(matched int) {
 	}
 }
 
-// addSimple adds the checks of all rules whose keys are shared, or not. Nothing but their keys and limits matters, and their
-// store borrows keys.
+// addSimple adds the checks of all rules whose keys are shared, or not. The rules have only keys and limits, and their
+// store is a Borrower.
 func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
-	keys, checks, list := v.keys, v.checks, v.asked
+	keys, checks, list := v.keys, v.checks, v.infos
 	for i := range v.matched {
 		m := &v.matched[i]
 		if m.Effect != rules.Limited || m.Shared != shared {
@@ -314,44 +315,44 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 			checks, list = checks[:n+1], list[:n+1]
 			c, with := &checks[n], &list[n]
 			c.Key = unsafe.String(&keys[start], len(keys)-start)
-			// Mostly the last request came under the same limit here. A client's own may stand where another's did.
+			// Mostly the previous request had the same limit here. A client's own limit may replace another client's.
 			if with.simple != l || c.Cost != units || m.Client != "" {
 				c.Limit, c.Cost = *l, units
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
-				*with = asked{simple: l}
+				*with = checkInfo{simple: l}
 			}
 			with.matched, with.limit, with.store = int32(i), int32(j), at
 		}
 	}
-	v.keys, v.checks, v.asked = keys, checks, list
+	v.keys, v.checks, v.infos = keys, checks, list
 }
 
-// lend gives the checks for stores that may keep their strings a copy of them. The others keep pointing into the buffer, or
-// into one that it has outgrown.
-func (v *Verdict) lend() {
+// lend copies the strings of checks for stores that may keep them. The other checks keep pointing into the buffer, or
+// into a previous one.
+func (v *Verdict) copyStrings() {
 	whole := string(v.keys)
 	for i := range v.checks {
-		a, c := &v.asked[i], &v.checks[i]
+		a, c := &v.infos[i], &v.checks[i]
 		if !v.engine.stores.list[a.store].borrows {
 			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
 		}
 	}
 }
 
-// take takes for all checks, and says what comes of it.
+// take takes for all checks, and sets the verdict.
 func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
-	under := v.takeShadows(ctx)
+	shadows := v.takeShadows(ctx)
 	passes, err := v.takeAll(ctx)
-	if under != nil {
-		under.Wait()
+	if shadows != nil {
+		shadows.Wait()
 	}
 	return v.taken(ctx, t, passes, err)
 }
 
-// takeSimple is take for checks that are all for one store and of which none is a shadow's or may hold the request. Mostly all
-// of them allow, and then that is all there is to say.
+// takeSimple is take for checks of one store without shadow rules and delays. Mostly all of them allow, and nothing
+// else is to be done.
 func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	n := len(v.checks)
 	if n == 0 || n > headgate.MaxChecks {
@@ -366,8 +367,8 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	return v.taken(ctx, t, passes, err)
 }
 
-// allAllow concludes what take would if every check was decided by its store and allows. If not it is false, and nothing is
-// concluded.
+// allAllow sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and changes
+// nothing.
 func (v *Verdict) allAllow() bool {
 	tightest := &v.decisions[0]
 	check := 0
@@ -384,7 +385,7 @@ func (v *Verdict) allAllow() bool {
 	return true
 }
 
-// taken says what comes of a request, once its checks have been decided: it passes, or not, or could not be decided.
+// taken sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
 func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) error {
 	n := len(v.checks)
 	if v.binding < n {
@@ -392,7 +393,7 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 			v.rejected(ctx, v.binding, n)
 		}
 		if err != nil || !passes {
-			v.release(ctx, v.binding, n) // a request that is not served holds no place, in no shadow either
+			v.release(ctx, v.binding, n) // a denied request holds no slot, not even of a shadow rule
 		}
 	}
 	if err != nil {
@@ -407,12 +408,12 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 	check, wait := v.conclude(passes)
 	v.holds = passes
 	if wait > 0 && !t.Unheld && !v.enter() {
-		v.turnAway(ctx, check)
+		v.rejectFull(ctx, check)
 	}
 	return nil
 }
 
-// undecided denies a request that a store had no time to decide. Other errors are the caller's.
+// undecided denies a request that an overloaded store did not decide. It returns other errors.
 func (v *Verdict) undecided(err error) error {
 	if !errors.Is(err, headgate.ErrOverloaded) {
 		return err
@@ -426,19 +427,19 @@ func (v *Verdict) undecided(err error) error {
 	return nil
 }
 
-// overloadedFor is when to come back after too many requests came at once. It is a guess.
+// overloadedFor is the RetryAfter of an overloaded store. It is a guess.
 const overloadedFor = time.Second
 
-// conclude says what to do, once everything was asked. It returns which check binds, and for how long it holds the request.
+// conclude sets the verdict after all checks. It returns the binding check, and how long it delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	check = -1
 	for i := range v.decisions[:v.binding] {
 		d := &v.decisions[i]
 		if d.Limit == 0 {
-			continue // it was not asked
+			continue // it was not checked
 		}
 		v.Degraded = v.Degraded || d.Degraded
-		if held := v.asked[i].wait; passes && held > wait {
+		if held := v.infos[i].wait; passes && held > wait {
 			wait, check = held, i
 		} else if check < 0 || wait == 0 && tighter(d, &v.decisions[check]) {
 			check = i
@@ -457,8 +458,8 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	return check, wait
 }
 
-// tighter tells whether a decision binds more than another: denied rather than not, the longest RetryAfter, the least
-// Remaining.
+// tighter reports whether a decision binds more than another: denied over allowed, then the longest RetryAfter, then
+// the least Remaining.
 func tighter(d, than *headgate.Decision) bool {
 	switch {
 	case d.Allowed != than.Allowed:
@@ -480,7 +481,7 @@ func (v *Verdict) refuse(check int) {
 		v.Reason, v.Status = StoreFailed, statusUnavailable
 	case r.OnLimit.Action == rules.Drop:
 		v.Action = Drop
-	case v.asked[check].full && d.RetryAfter <= r.OnLimit.MaxWait:
-		v.Reason = QueueFull // it would have been held, had there been room
+	case v.infos[check].full && d.RetryAfter <= r.OnLimit.MaxWait:
+		v.Reason = QueueFull // it would have been delayed if there were room
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A request under on_limit: delay reserves its place by taking at once, from the very counter that others take from, but
-// with a capacity that is larger by what comes back in the longest wait. What was consumed is all that a counter knows, so
-// this disturbs nobody who takes with the plain capacity. The request is then held until the bucket would have had room
-// for it: whoever took earlier, on whatever host, has his turn earlier.
+// A request under on_limit: delay reserves its place by taking at once, from the same counter as others, but with a
+// capacity that is larger by the units restored during the longest delay. A counter stores only what was consumed, so
+// requests with the plain capacity are not affected. The request is then delayed until the bucket would have had room
+// for it: requests are served in the order in which they took, on any node.
 //
-// A leaky-bucket is a queue by itself, and its Burst how many may be in it. It is not extended but cut, so that nobody has
-// to wait for too long.
+// A leaky-bucket is a queue already, and its Burst is the length of the queue. It is not extended but shortened, so
+// that no request waits too long.
 
-// extend returns the limit to take with so that a request can be held for up to wait, and by how many units it is larger.
-// Algorithms that have no such queue keep their limit; rules do not let them delay.
+// extend returns the limit to take with so that a request can be delayed for up to wait, and the number of added units.
+// Algorithms without such a queue keep their limit; rules do not let them delay.
 func extend(l headgate.Limit, cost int64, wait time.Duration) (headgate.Limit, int64) {
 	capacity := l.Capacity()
 	if cost > capacity {
@@ -39,17 +39,17 @@ func extend(l headgate.Limit, cost int64, wait time.Duration) (headgate.Limit, i
 	return l, 0
 }
 
-// unitsIn returns how many units of a bucket come back in a time.
+// unitsIn returns how many units of a bucket are restored in a time.
 func unitsIn(l *headgate.Limit, t time.Duration) int64 {
 	return mulDiv(t.Microseconds(), l.Count, l.Period.Microseconds())
 }
 
-// timeFor returns how long so many units of a bucket take to come back, rounded down to microseconds.
+// timeFor returns the time in which units of a bucket are restored, rounded down to microseconds.
 func timeFor(l *headgate.Limit, units int64) time.Duration {
 	return time.Duration(mulDiv(units, l.Period.Microseconds(), l.Count)) * time.Microsecond
 }
 
-// mulDiv returns a·b/c rounded down, at most what a valid limit can come to. All are ≥ 0, and c > 0.
+// mulDiv returns a·b/c rounded down, at most 2^53, which exceeds any valid limit. All arguments are ≥ 0, and c > 0.
 func mulDiv(a, b, c int64) int64 {
 	const most = 1 << 53
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
@@ -60,10 +60,10 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, most))
 }
 
-// queue finds out for how long each check of a rule that delays holds the request.
+// queue sets how long each check of a rule that delays delays the request.
 func (v *Verdict) queue() {
 	for i := range v.decisions[:v.binding] {
-		d, a := &v.decisions[i], &v.asked[i]
+		d, a := &v.decisions[i], &v.infos[i]
 		m := &v.matched[a.matched]
 		if m.Rule.OnLimit.Action != rules.Delay || d.Limit == 0 {
 			continue
@@ -74,29 +74,29 @@ func (v *Verdict) queue() {
 			case l.Algorithm == headgate.LeakyBucket:
 				a.wait = d.Delay
 			case d.Remaining < a.extended: // more is missing than the capacity
-				// From when all comes back to when no more than that is missing.
+				// From when everything is restored to when no more than the capacity is missing.
 				a.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
 			a.wait = min(a.wait, m.Rule.OnLimit.MaxWait)
 		}
-		v.plain(i)
+		v.useOwnLimit(i)
 	}
 }
 
-// plain makes a decision one about the limit as the rule has it.
-func (v *Verdict) plain(i int) {
-	d, a := &v.decisions[i], &v.asked[i]
+// plain adjusts a decision to the rule's own limit.
+func (v *Verdict) useOwnLimit(i int) {
+	d, a := &v.decisions[i], &v.infos[i]
 	if l := v.limit(a); l.Algorithm == headgate.LeakyBucket {
 		d.Limit = l.Capacity()
 		return
 	}
 	d.Limit -= a.extended
 	if d.Remaining -= a.extended; d.Remaining < 0 {
-		d.Remaining = min(0, d.Remaining+a.extended) // what is queued is not a debt
+		d.Remaining = min(0, d.Remaining+a.extended) // queued units are no debt
 	}
 }
 
-// enter counts the request as one that is held, unless there are too many.
+// enter counts the request as delayed, unless there are too many.
 func (v *Verdict) enter() bool {
 	e := v.engine
 	if e.waiting.Add(1) > int64(e.config.MaxWaiting) {
@@ -107,30 +107,30 @@ func (v *Verdict) enter() bool {
 	return true
 }
 
-// turnAway denies a request that there is no room to hold because of a check.
-func (v *Verdict) turnAway(ctx context.Context, check int) {
+// turnAway denies a request that cannot be delayed because too many are.
+func (v *Verdict) rejectFull(ctx context.Context, check int) {
 	for i := range v.decisions[:v.binding] {
-		if d := &v.decisions[i]; v.asked[i].wait > 0 {
-			d.Allowed, d.RetryAfter = false, v.asked[i].wait
+		if d := &v.decisions[i]; v.infos[i].wait > 0 {
+			d.Allowed, d.RetryAfter = false, v.infos[i].wait
 		}
 	}
 	v.undo(ctx, 0, v.binding)
 	v.release(ctx, v.binding, len(v.checks))
 	v.holds, v.Delay = false, 0
-	v.asked[check].full = true
+	v.infos[check].full = true
 	v.Decision = v.decisions[check]
 	v.refuse(check)
 }
 
-// leave gives up the place among those who are held.
+// leave stops counting the request as delayed.
 func (v *Verdict) leave() {
 	v.waits = false
 	v.engine.waiting.Add(-1)
 }
 
-// Wait holds a request that is delayed until its turn, and returns at once for any other. If ctx ends before, or is sure to,
-// it gives back what was taken, as Cancel does, and returns an error: the request is not to be served, and neither Settle
-// nor Cancel has anything left to do. What could not be given back is told to Config.OnError.
+// Wait blocks until a delayed request may be served, and returns at once for any other. If ctx ends before, or has too
+// early a deadline, it refunds what was taken, as Cancel does, and returns an error: the request must not be served,
+// and Settle and Cancel do nothing. Units that could not be refunded are reported to Config.OnError.
 func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.waits {
 		return nil
@@ -146,7 +146,7 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	return fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 }
 
-// sleep waits for d, or returns at once if ctx cannot last that long.
+// sleep waits for d, or returns at once if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return fmt.Errorf("%s is needed: %w", d, context.DeadlineExceeded)

@@ -7,21 +7,21 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// An Engine decides requests by rules. Make one with New. It is safe for concurrent use. It starts no goroutine that
-// outlives a call, or a verdict that keeps slots, and does not close its stores.
+// An Engine decides requests by rules. Create one with New. It is safe for concurrent use. It starts no goroutine that
+// outlives a call or a verdict that keeps slots, and does not close its stores.
 type Engine struct {
 	config  Config
 	stores  stores
 	current atomic.Pointer[rules.Set] // in force; never nil
-	waiting atomic.Int64              // requests that are held
-	gone    atomic.Uint64             // how many clients were removed, or are about to be
-	sealer  *sealer                   // of leases; nil if they are not sealed
+	waiting atomic.Int64              // requests that are delayed
+	gone    atomic.Uint64             // number of clients that were removed, or are about to be
+	sealer  *sealer                   // encrypts leases; nil if they are not encrypted
 
-	mu       sync.Mutex // of those who change rules or clients
+	mu       sync.Mutex // held to change rules or clients
 	registry *rules.Registry
 }
 
-// New returns an engine. The error says what is wrong with the Config, or which of its rules this engine cannot keep.
+// New returns an engine. The error describes an invalid Config, or the rules that this engine does not support.
 func New(c Config) (*Engine, error) {
 	s, err := newStores(&c)
 	if err != nil {
@@ -52,11 +52,11 @@ func New(c Config) (*Engine, error) {
 // Rules returns the rules in force, an empty set if there are none.
 func (e *Engine) Rules() *rules.Set { return e.current.Load() }
 
-// SetRules puts other rules in force, none if set is nil. A request that is being decided goes by the rules that it began
-// with. What was consumed is remembered by rule and limit, so that a limit that is changed keeps it: a raised one helps at
-// once, even a client that is exhausted. Clients that were added stay; they are not held against the new rules.
+// SetRules replaces the rules; nil means none. A request that is being decided keeps the rules that it began with.
+// Counters are found by rule and limit, so a changed limit keeps its count: a raised one helps at once, even a client
+// that is exhausted. Clients that were added stay; they are not checked against the new rules.
 //
-// Rules that ask for what this engine does not have are refused with a *rules.Error, and those in force stay.
+// Rules that need a store that this engine does not have are refused with a *rules.Error, and the rules in force stay.
 func (e *Engine) SetRules(set *rules.Set) error {
 	if set == nil {
 		empty, err := rules.Compile(nil)
@@ -65,7 +65,7 @@ func (e *Engine) SetRules(set *rules.Set) error {
 		}
 		set = empty
 	}
-	if err := e.refuses(set); err != nil {
+	if err := e.unsupported(set); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -74,8 +74,8 @@ func (e *Engine) SetRules(set *rules.Set) error {
 	return nil
 }
 
-// refuses says what of the rules this engine cannot do.
-func (e *Engine) refuses(set *rules.Set) error {
+// refuses returns the rules that this engine does not support, as an error.
+func (e *Engine) unsupported(set *rules.Set) error {
 	var found rules.Error
 	for _, r := range set.Rules() {
 		if e.stores.of(r) != noStore {
@@ -85,7 +85,7 @@ func (e *Engine) refuses(set *rules.Set) error {
 			found.More++
 			continue
 		}
-		found.Problems = append(found.Problems, e.lacks(r))
+		found.Problems = append(found.Problems, e.missingStore(r))
 	}
 	if found.Problems == nil {
 		return nil
@@ -93,8 +93,8 @@ func (e *Engine) refuses(set *rules.Set) error {
 	return &found
 }
 
-// lacks says what there is no store for.
-func (e *Engine) lacks(r *rules.Rule) rules.Problem {
+// lacks describes the missing store of a rule.
+func (e *Engine) missingStore(r *rules.Rule) rules.Problem {
 	if r.Scope == rules.ScopeGlobal {
 		return rules.Problem{
 			Path: "rule " + r.ID + ": scope", Value: r.Scope.String(),
@@ -111,10 +111,10 @@ func (e *Engine) lacks(r *rules.Rule) rules.Problem {
 	}
 }
 
-// Waiting returns how many requests are held by on_limit: delay.
+// Waiting returns the number of requests that on_limit: delay delays now.
 func (e *Engine) Waiting() int { return int(e.waiting.Load()) }
 
-// mode returns how the limits of a rule are counted.
+// mode returns the consistency of a rule's limits.
 func (e *Engine) mode(r *rules.Rule) rules.Consistency {
 	switch {
 	case r.Consistency != rules.ByStore:
@@ -129,5 +129,5 @@ func (e *Engine) mode(r *rules.Rule) rules.Consistency {
 // local returns the store that counts in this process.
 func (e *Engine) local() *store { return &e.stores.list[e.stores.local] }
 
-// report tells of an error that no caller gets to see.
+// report reports an error that no caller sees.
 func (e *Engine) report(err error) { e.config.OnError(err) }

@@ -2,7 +2,7 @@ package engine
 
 import "errors"
 
-// Errors that callers tell apart with [errors.Is].
+// Errors that callers distinguish with [errors.Is].
 var (
 	// ErrNoRule is returned for the id of a rule that is not in force.
 	ErrNoRule = errors.New("engine: no such rule")

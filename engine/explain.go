@@ -10,50 +10,50 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// An Explanation is what would become of a request, and why.
+// An Explanation is the predicted decision on a request.
 type Explanation struct {
-	// Verdict is what Decide would say now. It holds nothing, and there is nothing to settle.
+	// Verdict is the verdict that Decide would return now. It holds nothing, and need not be settled.
 	Verdict Verdict
-	// Properties are what client.<name> is in the conditions of rules, as far as they ask for it.
+	// Properties are the values of client.<name> in the conditions of rules, as far as these use them.
 	Properties []rules.Property
 	// Rules are all rules that match, in their order.
 	Rules []Explained
 }
 
-// Explained is what one rule would say.
+// Explained is the predicted outcome of one rule.
 type Explained struct {
 	Outcome
-	// Override is the place in Rule.Overrides of the override that decides, -1 if none does.
+	// Override is the index in Rule.Overrides of the override that decides, -1 if none does.
 	Override int
-	// Client is the id of the registered client, empty if it is none.
+	// Client is the id of the registered client, empty if there is none.
 	Client string
-	// Properties are what client.<name> is in the conditions of the rule's overrides, as far as rules ask for it.
+	// Properties are the values of client.<name> in the conditions of the rule's overrides, as far as rules use them.
 	Properties []rules.Property
-	// Shared tells that others count under the same key: it is asked after those that are the client's own.
+	// Shared reports whether other clients share the key: it is checked after the client's own keys.
 	Shared bool
-	// Key is what the request is counted by: the attributes of the rule's key, or the address in their place. Empty for a
-	// rule with one bucket for all.
+	// Key is what the request is counted by: the attributes of the rule's key, or the address in their place. Empty for
+	// a rule without a key.
 	Key []KeyPart
-	// Cost is what the request would take.
+	// Cost is the number of units that the request would take.
 	Cost int64
 }
 
-// A KeyPart is an attribute that a request is counted by, and its value, which is empty if the request lacks it.
+// A KeyPart is an attribute that a request is counted by, and its value, which is empty if it is missing.
 type KeyPart struct {
 	Attribute headgate.Attribute
 	Value     string
 }
 
-// Explain tells what every rule that matches would say of a request, and takes nothing. Unlike Decide it asks all of them,
-// also those behind one that denies. In their decisions Allowed tells whether the cost would be taken, and Remaining is
-// what is there before. RetryAfter is, for algorithms that are not buckets, when the cost would be taken at the latest.
-// The error says which stores could not be asked; everything else is there all the same. What remains there is not known:
-// the decisions are Degraded, as those of Decide would be, and say nothing but what the policy does.
+// Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all of
+// them, even after one that denies. In their decisions Allowed reports whether the cost would be taken, and Remaining
+// is the rest before that. RetryAfter is, for algorithms that are not buckets, an upper bound. The error names the
+// stores that are unreachable; everything else is valid. Their decisions are Degraded, as those of Decide would be, and
+// contain only the result of the policy.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
 	return e.ExplainTerms(ctx, s, Terms{})
 }
 
-// ExplainTerms is Explain for what DecideTerms would say. Without an explanation the error is one of that.
+// ExplainTerms is Explain for DecideTerms. If the explanation is nil, the error is one of DecideTerms.
 func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*Explanation, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -67,7 +67,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	if err := v.match(s, t.Rule); err != nil {
 		return nil, err
 	}
-	a := asking{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
+	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 	for _, shadows := range []bool{false, true} {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == rules.Limited && shadow(m) == shadows {
@@ -78,17 +78,17 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 			v.binding = len(v.checks)
 		}
 	}
-	if a.lends {
-		v.lend()
+	if a.copies {
+		v.copyStrings()
 	}
 	var errs []error
 	v.decisions = make([]headgate.Decision, len(v.checks))
 	for i := range v.checks {
-		if err := v.look(ctx, i); err != nil {
+		if err := v.predictCheck(ctx, i); err != nil {
 			errs = append(errs, fmt.Errorf("engine: look at rule %s: %w", v.rule(i).ID, err))
 		}
 	}
-	v.foresee()
+	v.predict()
 	outcomes := v.Outcomes()
 	set := e.current.Load()
 	x.Properties = set.Properties("", s)
@@ -102,7 +102,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	return x, errors.Join(errs...)
 }
 
-// keyOf returns what a request is counted by under a rule.
+// keyOf returns the key of a request under a rule.
 func keyOf(m *rules.Matched, s rules.Subject) []KeyPart {
 	var parts []KeyPart
 	lacks := false
@@ -119,9 +119,9 @@ func keyOf(m *rules.Matched, s rules.Subject) []KeyPart {
 	return parts
 }
 
-// look finds out what a check would come to, by a look at what is there.
-func (v *Verdict) look(ctx context.Context, i int) error {
-	a, c, d := &v.asked[i], v.checks[i], &v.decisions[i]
+// look predicts the decision of a check by reading its counter.
+func (v *Verdict) predictCheck(ctx context.Context, i int) error {
+	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
 	found, err := v.engine.stores.list[a.store].Take(ctx, c)
@@ -152,11 +152,11 @@ func (v *Verdict) look(ctx context.Context, i int) error {
 		a.wait = retryAfter(&plain, d, cost)
 	}
 	d.Delay = a.wait
-	v.plain(i)
+	v.useOwnLimit(i)
 	return err
 }
 
-// byPolicy returns what on_failure says of a check whose store failed, as far as that is known without counting.
+// byPolicy returns the result of on_failure for a check whose store failed, as far as it is known without counting.
 func byPolicy(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.OnFailure == headgate.Closed {
@@ -167,29 +167,29 @@ func byPolicy(c *headgate.Check) headgate.Decision {
 	return d
 }
 
-// fault says why a store could not be asked about a check, so that a policy decided.
+// fault returns why a store was unreachable for a check, so that a policy decided.
 func (e *Engine) fault(at int8, c headgate.Check) error {
 	if l, ok := e.stores.list[at].Limiter.(Faulter); ok {
 		if err := l.Fault(c); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the %s store could not be asked", e.storeName(at))
+	return fmt.Errorf("the %s store is unreachable", e.storeName(at))
 }
 
-// retryAfter returns when a cost would be taken at the latest, by what a look has said.
+// retryAfter returns the latest time at which a cost would be taken, from a decision without cost.
 func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Duration {
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
-		// All comes back in ResetAfter, and the request needs no more than its cost.
+		// Everything is restored in ResetAfter, and the request needs only its cost.
 		return max(d.ResetAfter-timeFor(l, l.Capacity()-cost), time.Microsecond)
 	default:
 		return d.ResetAfter
 	}
 }
 
-// foresee says what Decide would say, once everything was looked at.
-func (v *Verdict) foresee() {
+// foresee sets the verdict that Decide would return.
+func (v *Verdict) predict() {
 	for i := range v.matched {
 		if m := &v.matched[i]; m.Effect.Denies() && !shadow(m) {
 			v.deny(m)

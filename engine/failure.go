@@ -11,7 +11,7 @@ import (
 
 var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
 
-// fail lets policies decide checks of a store that failed, and tells whether they let them pass: closed beats the others.
+// fail lets policies decide checks of a failed store, and reports whether they allow: closed has precedence.
 func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes bool, err error) {
 	e := v.engine
 	e.report(why)
@@ -35,17 +35,17 @@ func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes boo
 	if !passes || local == nil {
 		return passes, nil
 	}
-	if v.asked[from].store == e.stores.local {
+	if v.infos[from].store == e.stores.local {
 		e.report(errNoLocal)
 		return true, nil
 	}
 	return v.failLocally(ctx, local)
 }
 
-// closedFor is when to come back after on_failure: closed has denied. It is a guess.
+// closedFor is the RetryAfter of a denial by on_failure: closed. It is a guess.
 const closedFor = time.Second
 
-// failLocally lets the local store decide checks instead of theirs.
+// failLocally lets the local store decide checks of a failed store.
 func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err error) {
 	e := v.engine
 	checks := make([]headgate.Check, len(list))
@@ -53,7 +53,7 @@ func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err
 		c := &v.checks[i]
 		if c.Safe != nil {
 			c.Limit = *c.Safe
-			v.asked[i].extended = 0
+			v.infos[i].extended = 0
 		}
 		checks[j] = *c
 	}
@@ -72,10 +72,10 @@ func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err
 		d := &v.decisions[i]
 		*d = ds[j]
 		d.Degraded = true
-		if d.RetryAfter == headgate.Never { // with the store back it may pass
+		if d.RetryAfter == headgate.Never { // it may be allowed when the store is reachable again
 			d.RetryAfter = closedFor
 		}
-		v.asked[i].store = e.stores.local
+		v.infos[i].store = e.stores.local
 	}
 	return headgate.Allowed(ds), nil
 }

@@ -210,7 +210,7 @@ func TestShadowsOfAStoreThatFailsChangeNothing(t *testing.T) {
 	}
 }
 
-// A request that has ended is no failure of the store, whoever notices it first.
+// A request that has ended is no failure of the store.
 func TestEndedRequestIsNoFailure(t *testing.T) {
 	f := newFailing(t, rules.Rule{ID: "here", Limits: limits("5/h"), Consistency: rules.Local}, rules.Rule{ID: "a", Limits: limits("5/h")})
 	ctx, end := context.WithCancel(context.Background())

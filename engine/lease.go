@@ -13,24 +13,24 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A lease is what is needed to release the places that a request holds under concurrency limits, on whatever host, after the
-// verdict is gone: a version and the places, sealed or with a checksum, in base64url.
+// A lease contains everything needed to release the slots that a request holds under concurrency limits, on any node
+// and without the verdict: a version and the slots, encrypted or with a checksum, in base64url.
 const (
 	leasePlain  = 1
 	leaseSealed = 2
-	maxPlaces   = 1024 // in one lease; a text that somebody made up must not keep a store busy
+	maxSlots    = 1024 // in one lease, so that a forged text cannot keep a store busy
 )
 
-// castagnoli sums leases up. It finds texts that were cut or mixed up, and is no proof of who made them.
+// castagnoli is for the checksums of leases. They detect accidental changes, and prove no origin.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendLease appends to dst a text by which Engine.Release gives back the places that the request holds under concurrency
-// limits; dst as it is if it holds none. It is for callers who cannot keep the verdict until the request has ended. Who has
-// handed the text out calls neither Wait, Settle nor Cancel; the verdict can be used again. A lease that nobody releases ends
-// after the TTL of its limits.
+// AppendLease appends a text to dst by which Engine.Release releases the slots that the request holds under concurrency
+// limits; dst is unchanged if it holds none. It is for callers that cannot keep the verdict until the request has
+// ended. After handing the text out, the caller must not call Wait, Settle or Cancel; the verdict can be reused. A
+// lease that is never released expires after the TTL of its limits.
 //
-// The text is of base64url's letters. Without a Config.Secret that hosts who share a store need, it is not for logs: the
-// attributes that the client is counted by can be read in it, and who knows its form can make one.
+// The text is base64url. Engines that share a store need a Config.Secret; without one the text should not be logged,
+// because it contains the client's attributes and can be forged.
 func (v *Verdict) AppendLease(dst []byte) []byte {
 	if v.waits {
 		v.leave()
@@ -40,13 +40,13 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	}
 	start, places := len(dst), 0
 	for i := range v.checks {
-		if v.checks[i].Limit.Algorithm != headgate.Concurrency || v.decisions[i].Receipt.Units == 0 || places == maxPlaces {
+		if v.checks[i].Limit.Algorithm != headgate.Concurrency || v.decisions[i].Receipt.Units == 0 || places == maxSlots {
 			continue
 		}
 		if places++; places == 1 {
 			dst = append(dst, leasePlain)
 		}
-		dst = v.appendPlace(dst, i)
+		dst = v.appendSlot(dst, i)
 	}
 	if places == 0 {
 		return dst
@@ -62,9 +62,9 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	return append(dst[:start], dst[n:]...)
 }
 
-// appendPlace appends what a check holds.
-func (v *Verdict) appendPlace(dst []byte, i int) []byte {
-	c, a, r := &v.checks[i], &v.asked[i], &v.decisions[i].Receipt
+// appendPlace appends the slot of a check.
+func (v *Verdict) appendSlot(dst []byte, i int) []byte {
+	c, a, r := &v.checks[i], &v.infos[i], &v.decisions[i].Receipt
 	mode := rules.Exact
 	if a.store == v.engine.stores.local {
 		mode = rules.Local
@@ -73,16 +73,18 @@ func (v *Verdict) appendPlace(dst []byte, i int) []byte {
 	for _, text := range []string{c.Key, c.Owner} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	for _, n := range []uint64{uint64(c.Split), uint64(c.Limit.Count), uint64(c.Limit.TTL.Microseconds()), uint64(r.Units), r.Lease} {
+	for _, n := range []uint64{
+		uint64(c.Split), uint64(c.Limit.Count), uint64(c.Limit.TTL.Microseconds()), uint64(r.Units), r.Lease,
+	} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	return binary.AppendVarint(dst, r.At)
 }
 
-// Release gives back the places of a lease, which a verdict of this or another host's engine has written. It returns
-// ErrLease for a text that is none. A lease that was released, or whose time is over, is no error. Places that were counted
-// in a process can only be released there. What ctx has come to does not matter, as with Settle. Any other error says what
-// could not be given back.
+// Release releases the slots of a lease that a verdict of an engine on this or another node has written. It returns
+// ErrLease for an invalid text. A lease that was released or has expired is no error. Slots that were counted in a
+// process can only be released there. Like Settle, it works even if ctx has ended. Any other error lists the slots that
+// could not be released.
 func (e *Engine) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -97,21 +99,21 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	for i := range places {
 		p := &places[i]
 		if err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Give(ctx, p.check, p.receipt); err != nil {
-			errs = append(errs, fmt.Errorf("engine: release a place: %w", err))
+			errs = append(errs, fmt.Errorf("engine: release a slot: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// A heldPlace is one under a concurrency limit.
-type heldPlace struct {
+// A heldPlace is a slot of a concurrency limit.
+type heldSlot struct {
 	mode    rules.Consistency
 	check   headgate.Check
 	receipt headgate.Receipt
 }
 
-// readLease returns the places of a lease.
-func (e *Engine) readLease(lease string) ([]heldPlace, error) {
+// readLease returns the slots of a lease.
+func (e *Engine) readLease(lease string) ([]heldSlot, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(lease)
 	if err != nil {
 		return nil, ErrLease
@@ -121,10 +123,10 @@ func (e *Engine) readLease(lease string) ([]heldPlace, error) {
 		return nil, ErrLease
 	}
 	r := leaseReader{left: text}
-	var places []heldPlace
+	var places []heldSlot
 	for len(r.left) > 0 {
-		p := r.place()
-		if r.bad || len(places) == maxPlaces || p.validate() != nil {
+		p := r.slot()
+		if r.bad || len(places) == maxSlots || p.validate() != nil {
 			return nil, ErrLease
 		}
 		places = append(places, p)
@@ -135,12 +137,12 @@ func (e *Engine) readLease(lease string) ([]heldPlace, error) {
 	return places, nil
 }
 
-// unwrap returns the places of a lease in their binary form.
+// unwrap returns the slots of a lease in binary form.
 func (e *Engine) unwrap(b []byte) ([]byte, bool) {
 	switch {
 	case len(b) == 0:
 		return nil, false
-	case e.sealer != nil: // then no other is believed
+	case e.sealer != nil: // unencrypted leases are refused
 		if b[0] != leaseSealed {
 			return nil, false
 		}
@@ -152,7 +154,7 @@ func (e *Engine) unwrap(b []byte) ([]byte, bool) {
 	return text[1:], crc32.Checksum(text, castagnoli) == binary.BigEndian.Uint32(sum)
 }
 
-func (p *heldPlace) validate() error {
+func (p *heldSlot) validate() error {
 	if p.mode != rules.Exact && p.mode != rules.Local || p.receipt.Lease == 0 {
 		return ErrLease
 	}
@@ -162,13 +164,13 @@ func (p *heldPlace) validate() error {
 	return headgate.ValidateRefund(p.check.Cost, p.receipt)
 }
 
-// A leaseReader reads a lease. Once it is bad, all that it reads is nothing.
+// A leaseReader reads a lease. After an error it returns only zero values.
 type leaseReader struct {
 	left []byte
 	bad  bool
 }
 
-func (r *leaseReader) place() (p heldPlace) {
+func (r *leaseReader) slot() (p heldSlot) {
 	p.mode = rules.Consistency(r.left[0])
 	r.left = r.left[1:]
 	p.check.Key, p.check.Owner = r.text(), r.text()
@@ -200,7 +202,7 @@ func (r *leaseReader) text() string {
 	return text
 }
 
-// skip goes on behind a number of n bytes.
+// skip skips a number of n bytes.
 func (r *leaseReader) skip(n int) {
 	if n <= 0 {
 		r.bad, r.left = true, nil

@@ -145,7 +145,7 @@ func refusesWhatIsNoLease(t *testing.T, shared bool) {
 	}
 }
 
-// What a lease says can be read by who has the secret alone, and only he can make one.
+// Only an engine with the secret can read or forge a lease.
 func TestLeasesAreSealed(t *testing.T) {
 	secret, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
 	store := newStore(t, memstore.Options{})
@@ -214,7 +214,7 @@ func TestReleaseSaysWhatCouldNotBeGivenBack(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
 	end()
 	if err := e.Release(ctx, lease); err != nil {
-		t.Errorf("whoever asks has hung up: got %v", err)
+		t.Errorf("the client has hung up: got %v", err)
 	}
 	if left := remaining(t, e, alice()); left["a:1"] != 2 {
 		t.Errorf("got %v, want 2", left)

@@ -10,17 +10,17 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A penalty is two counters of the local store for each client and rule: the denials, and a mark that is full until the
-// penalty is over. They stand beside the keys of the rule's limits, under names that no limit can have.
+// A penalty uses two counters of the local store for each client and rule: the denials, and a mark that is full until
+// the penalty ends. Their names cannot be those of limits.
 const (
 	denialsName = "~~denials"
 	markName    = "~~penalty"
 )
 
-// exactDenials is how many denials are remembered one by one. More are counted in two windows, which is off by little.
+// exactDenials is the number of denials that are counted exactly. More are estimated in two windows.
 const exactDenials = 128
 
-// denialsLimit returns how denials are counted: the last of them leaves nothing.
+// denialsLimit returns the limit that counts denials: the last allowed denial leaves nothing.
 func denialsLimit(p *rules.Penalty) headgate.Limit {
 	l := headgate.Limit{Algorithm: headgate.SlidingLog, Count: p.After.Count, Period: p.After.Within}
 	if l.Count > exactDenials {
@@ -29,10 +29,10 @@ func denialsLimit(p *rules.Penalty) headgate.Limit {
 	return l
 }
 
-// markLimit returns a bucket of one unit that comes back when the penalty is over.
+// markLimit returns a bucket of one unit that is restored when the penalty ends.
 func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) }
 
-// penalized reports whether the client has been denied so often that the limits of the rule's penalty apply too.
+// penalized reports whether the client was denied so often that the limits of the rule's penalty apply.
 func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *rules.Matched) bool {
 	at := len(v.keys)
 	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
@@ -53,15 +53,15 @@ func (e *Engine) localKey(key []byte) string {
 	return string(key)
 }
 
-// reportPenalty tells that denials cannot be counted, unless the request has ended.
+// reportPenalty reports that denials cannot be counted, unless the request has ended.
 func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
 	if ctx.Err() == nil {
 		e.report(fmt.Errorf("engine: penalty of rule %s: %w", r.ID, err))
 	}
 }
 
-// rejected does what rules want done when they deny, for the checks from from to to: count the denial, and take the cost
-// all the same. Rules that did not deny themselves have no part in it.
+// rejected handles denials by the rules of the checks from from to to: it counts the denial, and charges the cost if
+// the rule says so. It ignores rules that did not deny themselves.
 func (v *Verdict) rejected(ctx context.Context, from, to int) {
 	for next := 0; from < to; from = next {
 		next = v.ruleEnd(from)
@@ -78,7 +78,7 @@ func (v *Verdict) rejected(ctx context.Context, from, to int) {
 	}
 }
 
-// denies tells whether one of the checks says that the client has taken enough.
+// denies reports whether one of the checks is over its limit.
 func (v *Verdict) denies(from, to int) bool {
 	for i := from; i < to; i++ {
 		d := &v.decisions[i]
@@ -89,10 +89,10 @@ func (v *Verdict) denies(from, to int) bool {
 	return false
 }
 
-// countDenial counts a denial by the rule of a check, and begins the penalty when there were enough of them.
+// countDenial counts a denial by the rule of a check, and begins the penalty when there are enough of them.
 func (v *Verdict) countDenial(ctx context.Context, check int) {
 	e, r := v.engine, v.rule(check)
-	a := &v.asked[check]
+	a := &v.infos[check]
 	name := v.matched[a.matched].LimitName(int(a.limit))
 	base := strings.TrimSuffix(v.checks[check].Key, name)
 	take := func(name string, l headgate.Limit) (headgate.Decision, error) {
@@ -111,14 +111,14 @@ func (v *Verdict) countDenial(ctx context.Context, check int) {
 	}
 }
 
-// chargeDenied takes the cost of a request that the rule of some checks has denied, and asks them anew when it could pass.
+// chargeDenied charges the cost of a request that the rule of some checks has denied, and updates their RetryAfter.
 func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 	ctx, end := v.afterwards(ctx, from, to)
 	defer end()
-	at := v.asked[from].store
+	at := v.infos[from].store
 	for i := from; i < to; i++ {
-		if v.asked[i].store != at || v.checks[i].Limit.Algorithm == headgate.Concurrency {
-			return // a store has failed on the way, or a client has limits that these rules would refuse
+		if v.infos[i].store != at || v.checks[i].Limit.Algorithm == headgate.Concurrency {
+			return // a store has failed meanwhile, or a client has limits that these rules would refuse
 		}
 	}
 	for i := from; i < to; i++ {
@@ -134,7 +134,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %w", v.rule(from).ID, err))
 		return
 	}
-	if headgate.Allowed(ds) { // its time has come meanwhile; what was said stands
+	if headgate.Allowed(ds) { // it would be allowed by now; the denial stands
 		for i := from; i < to; i++ {
 			d := v.decisions[i]
 			v.decisions[i] = ds[i-from]

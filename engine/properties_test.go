@@ -50,7 +50,7 @@ func TestTheLimitOfAClientIsThatOfItsPlan(t *testing.T) {
 	}
 }
 
-// Whoever repeats himself on a connection has the limits of his plan from the moment on at which he is registered.
+// Repeated requests on a connection get the limits of the client's plan as soon as it is registered.
 func TestARepeatedRequestIsOfThePlanAtOnce(t *testing.T) {
 	b := newBench(t, byPlan(), rules.Rule{ID: "strangers", When: rules.Condition{Not: []rules.Condition{is(plan, "*")}}, Limits: limits("1000/h")})
 	var v engine.Verdict

@@ -9,12 +9,12 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Reset forgets what a client has consumed under a rule, by whatever limits it was counted, its penalty included. The rule's
-// condition is not asked. It returns ErrNoRule if there is no rule of that id in force. A client that the rule does not
-// count, because it lacks an attribute of the key, has nothing to forget. What other processes count for themselves stays:
-// penalties, and limits that are local.
+// Reset resets the counters of a client under a rule, under any limits, including its penalty. The rule's condition is
+// not evaluated. It returns ErrNoRule if no rule with that id is in force. A client that the rule does not count,
+// because it lacks an attribute of the key, has no counters. Counters of other processes remain: penalties, and limits
+// that are local.
 //
-// Any other error says that some counters may have stayed.
+// After any other error some counters may remain.
 func (e *Engine) Reset(ctx context.Context, rule string, s rules.Subject) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -28,8 +28,8 @@ func (e *Engine) Reset(ctx context.Context, rule string, s rules.Subject) error 
 	}
 	var errs []error
 	for _, n := range e.appendCounters(nil, &m, s) {
-		if err := n.forget(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("engine: forget what was consumed under rule %s: %w", rule, err))
+		if err := n.reset(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("engine: reset the counters of rule %s: %w", rule, err))
 		}
 	}
 	return errors.Join(errs...)

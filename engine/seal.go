@@ -13,25 +13,26 @@ import (
 	"sync"
 )
 
-// A sealer makes leases that nobody else can read or make.
+// A sealer encrypts leases, so that others can neither read nor forge them.
 type sealer struct {
 	aead   cipher.AEAD
 	noncer sync.Pool // of *noncer
 }
 
-// A noncer makes a nonce of a text.
+// A noncer derives a nonce from a text.
 type noncer struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
 }
 
-// newSealer returns a sealer with a secret, nil for none: then leases can be read.
+// newSealer returns a sealer with a secret, nil for none: then leases are readable.
 //
-// Without a secret, a store that hosts do not share needs none from outside: its leases are of no use to another process.
+// A store that nodes do not share needs no given secret, because its leases are useless to other processes: newSealer
+// uses a random one.
 func newSealer(secret []byte, shared bool) (*sealer, error) {
 	switch {
 	case len(secret) > 0 && len(secret) < minSecret:
-		return nil, fmt.Errorf("engine: Secret of %d bytes: want at least %d, better 32 by chance", len(secret), minSecret)
+		return nil, fmt.Errorf("engine: Secret of %d bytes: want at least %d, better 32 random ones", len(secret), minSecret)
 	case len(secret) == 0 && shared:
 		return nil, nil
 	case len(secret) == 0:
@@ -57,8 +58,8 @@ func newSealer(secret []byte, shared bool) (*sealer, error) {
 
 const minSecret = 16
 
-// seal seals what dst holds from a place on. The nonce is a hash of it. No two texts are the same, as each has a name in it that
-// was made by chance, so there is no bound on how many can be sealed.
+// seal encrypts dst from an index on. The nonce is a hash of the text. Each text contains a random name, so no two are
+// equal, and there is no bound on their number.
 func (s *sealer) seal(dst []byte, begin, from int) []byte {
 	n := s.noncer.Get().(*noncer)
 	defer s.noncer.Put(n)
@@ -70,7 +71,7 @@ func (s *sealer) seal(dst []byte, begin, from int) []byte {
 	return s.aead.Seal(dst[:at], nonce, dst[at:], dst[begin:from])
 }
 
-// open returns what was sealed behind a beginning.
+// open decrypts a text; begin is authenticated with it.
 func (s *sealer) open(begin, sealed []byte) ([]byte, bool) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {

@@ -8,27 +8,28 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Settle ends a request that was served. For every rule whose cost a response header says, what it says beyond the
-// estimate is charged to the rule's limits, and what is less is given back; if the response has no such header, or it says
-// no number, the estimate stands. Places under concurrency limits are released. What ctx has come to does not matter: this
-// must be done all the same, and a store that is asked over a network has a second for it.
+// Settle ends a request that was served. For every rule with a cost in a response header, it charges or refunds the
+// difference to the estimate on the rule's limits; if the response has no such header, or it is no number, the estimate
+// stands. Slots of concurrency limits are released. Settle works even if ctx has ended; a store behind a network has
+// one second for it.
 //
 // response returns a header or trailer of the response, or "". It may be nil if ReadsResponse is false. A verdict is
 // settled once; after that, after a Cancel and after a denial it does nothing.
 //
-// The error says what could not be charged or given back; there is nothing left to try.
+// The error lists what could not be charged or refunded; a retry is not possible.
 func (v *Verdict) Settle(ctx context.Context, response func(name string) string) error {
 	return v.finish(ctx, response, false)
 }
 
-// SettleCut is Settle for a request whose response was cut short: its client has hung up, say. A rule whose cost the
-// response has not said by then charges its Cost.Max, as clients could otherwise have for the estimate what costs more.
+// SettleCut is Settle for a request whose response was cut short, because its client hung up, say. A rule whose cost
+// the response has not stated charges its Cost.Max, as clients could otherwise get expensive responses for the
+// estimate.
 func (v *Verdict) SettleCut(ctx context.Context, response func(name string) string) error {
 	return v.finish(ctx, response, true)
 }
 
 func (v *Verdict) finish(ctx context.Context, response func(name string) string, cut bool) error {
-	if !v.ends() || !v.settles {
+	if !v.end() || !v.settles {
 		return nil
 	}
 	ctx, end := v.afterwards(ctx, 0, len(v.checks))
@@ -37,11 +38,11 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 	for from, to := 0, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
 		cost := &v.rule(from).Cost
-		said, settles := int64(0), false
+		units, settles := int64(0), false
 		if v.reads && cost.ResponseHeader != "" && response != nil {
-			said, settles = cost.Settle(response(cost.ResponseHeader))
+			units, settles = cost.Settle(response(cost.ResponseHeader))
 			if cut && !settles {
-				said, settles = v.most(from, to), true
+				units, settles = v.maxCost(from, to), true
 			}
 		}
 		for i := from; i < to; i++ {
@@ -51,7 +52,7 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 			case v.checks[i].Limit.Algorithm == headgate.Concurrency:
 				err = v.giveBack(ctx, i)
 			case settles:
-				err = v.settle(ctx, i, said)
+				err = v.settle(ctx, i, units)
 			}
 			if err != nil {
 				errs = append(errs, err)
@@ -61,37 +62,37 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 	return errors.Join(errs...)
 }
 
-// most returns what a request takes under the rule of some checks if its response could not say its cost.
-func (v *Verdict) most(from, to int) int64 {
+// most returns the cost of a request under the rule of some checks if its response could not state it.
+func (v *Verdict) maxCost(from, to int) int64 {
 	if most := v.rule(from).Cost.Max; most > 0 {
 		return most
 	}
-	least := v.limit(&v.asked[from]).Capacity()
+	least := v.limit(&v.infos[from]).Capacity()
 	for i := from + 1; i < to; i++ {
-		least = min(least, v.limit(&v.asked[i]).Capacity())
+		least = min(least, v.limit(&v.infos[i]).Capacity())
 	}
 	return least
 }
 
-// settle charges or gives back the difference between what a request has cost and what was taken for it.
-func (v *Verdict) settle(ctx context.Context, i int, said int64) error {
+// settle charges or refunds the difference between the cost of a request and the units taken for it.
+func (v *Verdict) settle(ctx context.Context, i int, cost int64) error {
 	taken := v.decisions[i].Receipt.Units
 	switch {
-	case said < taken:
-		return v.give(ctx, i, taken-said)
-	case said > taken:
-		return v.charge(ctx, i, said-taken)
+	case cost < taken:
+		return v.give(ctx, i, taken-cost)
+	case cost > taken:
+		return v.charge(ctx, i, cost-taken)
 	default:
 		return nil
 	}
 }
 
-// charge takes units of a check's limit whether or not there are any.
+// charge takes units of a check's limit even beyond the limit.
 func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
-	c, a := v.checks[i], &v.asked[i]
+	c, a := v.checks[i], &v.infos[i]
 	c.Cost = units
 	if a.extended > 0 {
-		c.Limit = v.limit(a).Limit // which bounds the debt
+		c.Limit = v.limit(a).Limit // bounds the debt
 	}
 	if _, err := v.engine.stores.list[a.store].Charge(ctx, c); err != nil {
 		return fmt.Errorf("engine: charge %d units to rule %s: %w", units, v.rule(i).ID, err)
@@ -99,13 +100,13 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	return nil
 }
 
-// Cancel ends a request that was not served, and gives back what was taken for it. What shadow rules have counted stays,
-// but for places under concurrency limits. What ctx has come to does not matter. After a Settle, another Cancel or a denial
-// it does nothing.
+// Cancel ends a request that was not served, and refunds what was taken for it. Units counted by shadow rules stay, but
+// their slots are released. Cancel works even if ctx has ended. After a Settle, another Cancel or a denial it does
+// nothing.
 //
-// The error says what could not be given back; there is nothing left to try.
+// The error lists what could not be refunded; a retry is not possible.
 func (v *Verdict) Cancel(ctx context.Context) error {
-	if !v.ends() {
+	if !v.end() {
 		return nil
 	}
 	ctx, end := v.afterwards(ctx, 0, len(v.checks))
@@ -122,8 +123,8 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ends ends the request, and tells whether that is news.
-func (v *Verdict) ends() bool {
+// ends ends the request, and reports whether it held anything.
+func (v *Verdict) end() bool {
 	if v.waits {
 		v.leave()
 	}

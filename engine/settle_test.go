@@ -173,7 +173,7 @@ func TestCancelGivesBackEverything(t *testing.T) {
 	}
 }
 
-// Whoever has hung up does not keep his places, and time gives back but once.
+// A client that has hung up does not keep its slots, and units are restored only once.
 func TestEndsAlsoAfterTheContext(t *testing.T) {
 	b := newBench(t)
 	_, _, exact, _ := stores(t, b)

@@ -7,38 +7,38 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// shadow tells whether a rule has no say.
+// shadow reports whether a rule has on_limit: shadow.
 func shadow(m *rules.Matched) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
-// isSimple tells whether nothing matters of a rule but its key and limits.
+// isSimple reports whether only the key and the limits of a rule matter.
 func isSimple(m *rules.Matched) bool {
 	_, simple := m.Simple()
 	return simple
 }
 
-// takeShadows takes for shadow rules, for each on its own: what one says changes nothing for the others. Stores in this
-// process are asked at once; others while the request is decided, so that they take no time of their own. It returns what
-// is to be waited for before their decisions are read, nil if nothing is.
-func (v *Verdict) takeShadows(ctx context.Context) (under *sync.WaitGroup) {
+// takeShadows takes for shadow rules, for each separately. It calls stores in this process at once and others
+// concurrently with the decision, so that they add no latency. It returns the group to wait for before their decisions
+// are read, nil if there is none.
+func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
 	for from, to := v.binding, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
-		if v.engine.stores.list[v.asked[from].store].borrows {
+		if v.engine.stores.list[v.infos[from].store].borrows {
 			v.takeShadow(ctx, from, to)
 			continue
 		}
-		if under == nil {
-			under = new(sync.WaitGroup)
+		if group == nil {
+			group = new(sync.WaitGroup)
 		}
-		v.takeShadowMeanwhile(ctx, from, to, under)
+		v.takeShadowMeanwhile(ctx, from, to, group)
 	}
-	return under
+	return group
 }
 
-func (v *Verdict) takeShadowMeanwhile(ctx context.Context, from, to int, under *sync.WaitGroup) {
-	under.Go(func() { v.takeShadow(ctx, from, to) })
+func (v *Verdict) takeShadowMeanwhile(ctx context.Context, from, to int, group *sync.WaitGroup) {
+	group.Go(func() { v.takeShadow(ctx, from, to) })
 }
 
-// takeShadow takes for the checks of one shadow rule. It touches nothing but what is theirs.
+// takeShadow takes for the checks of one shadow rule. It touches only their decisions.
 func (v *Verdict) takeShadow(ctx context.Context, from, to int) {
 	if _, err := v.ask(ctx, from, to); err != nil { // ctx has ended, and with it the request
 		for i := from; i < to; i++ {

@@ -10,23 +10,23 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// ErrSlotLost is told to Config.OnError when a request is served that its concurrency limit does not count any more: its slot
-// has expired, because its store could not be asked for long, and others have taken its place. It is counted again as soon
-// as there is room.
+// ErrSlotLost is reported to Config.OnError when a request is served that its concurrency limit no longer counts: its
+// slot has expired, because its store was unreachable for long, and other requests have taken it. It is counted again
+// as soon as there is room.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
 // A keeper renews the slots of the request that a verdict was last used for.
-type keeper struct {
+type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
-	renew   func() // of the verdict's, made once
+	renew   func() // renewAll, as a value that is allocated once
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits for as long as it lasts: until Settle, SettleCut
-// or Cancel, which must be called then. Without it they expire after the TTL of their limits. It does nothing for a verdict
-// that holds none. The verdict stays where it is in memory while it keeps slots.
+// KeepSlots renews the slots that the request holds under concurrency limits until Settle, SettleCut or Cancel, which
+// must be called then. Without it they expire after the TTL of their limits. It does nothing for a verdict without
+// slots. The verdict must not be moved in memory meanwhile.
 //
-// A slot that cannot be renewed is told to Config.OnError, and tried again.
+// A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
 	if !v.holds || !v.settles {
 		return
@@ -40,12 +40,12 @@ func (v *Verdict) KeepSlots() {
 	if ttl == 0 {
 		return
 	}
-	if v.keeper == nil {
-		v.keeper = &keeper{verdict: v}
-		v.keeper.renew = v.keeper.renewAll
+	if v.slotKeeper == nil {
+		v.slotKeeper = &slotKeeper{verdict: v}
+		v.slotKeeper.renew = v.slotKeeper.renewAll
 	}
-	v.keeps = true
-	v.keeper.renewal.Start(ttl, v.keeper.renew)
+	v.renewing = true
+	v.slotKeeper.renewal.Start(ttl, v.slotKeeper.renew)
 }
 
 // holdsSlot reports whether a check holds a slot of a concurrency limit.
@@ -60,16 +60,16 @@ func ttlOf(l *headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// stopKeeping ends what KeepSlots began, before slots are given back.
+// stopKeeping stops the renewal of KeepSlots, before slots are released.
 func (v *Verdict) stopKeeping() {
-	if v.keeps {
-		v.keeps = false
-		v.keeper.renewal.Stop()
+	if v.renewing {
+		v.renewing = false
+		v.slotKeeper.renewal.Stop()
 	}
 }
 
-// renewAll renews the verdict's slots, and tells of those that are not held.
-func (k *keeper) renewAll() {
+// renewAll renews the verdict's slots, and reports those that are not held.
+func (k *slotKeeper) renewAll() {
 	ctx, end := context.WithTimeout(context.Background(), afterTime)
 	defer end()
 	if err := k.verdict.RenewSlots(ctx); err != nil {
@@ -77,9 +77,9 @@ func (k *keeper) renewAll() {
 	}
 }
 
-// RenewSlots renews the slots that the request holds once, for callers with a clock of their own. All others want KeepSlots.
-// The error says which slots are not held: one that wraps ErrSlotLost, or the store's. It reads of the verdict only what stays
-// as it is until Settle, SettleCut or Cancel.
+// RenewSlots renews the slots that the request holds once, for callers with their own timers. All others want
+// KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost, or the store's error. It reads only
+// fields of the verdict that do not change until Settle, SettleCut or Cancel.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {
@@ -88,7 +88,7 @@ func (v *Verdict) RenewSlots(ctx context.Context) error {
 		}
 		c, r := v.checks[i], v.decisions[i].Receipt
 		c.Cost = r.Units
-		held, err := v.engine.stores.list[v.asked[i].store].Renew(ctx, c, r)
+		held, err := v.engine.stores.list[v.infos[i].store].Renew(ctx, c, r)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("engine: renew a slot of rule %s: %w", v.rule(i).ID, err))

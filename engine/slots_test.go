@@ -171,7 +171,7 @@ func TestVerdictThatIsUsedAgainKeepsNothing(t *testing.T) {
 	})
 }
 
-// What is in flight at once is never more than the limit, whoever holds slots for longer than the TTL.
+// Requests in flight never exceed the limit, even if they hold slots for longer than the TTL.
 func TestCrowdOfLongRequestsStaysWithinItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSlotBench(t)

@@ -10,15 +10,15 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// takeAll takes for the checks that have a say: for all or for none.
+// takeAll takes for all checks except those of shadow rules, or for none.
 //
-// One store decides its checks as one, so that in the usual case there is but one call. With several stores, or more checks
-// than one call takes, what was taken is given back if a later one denies.
+// One store decides its checks in one call, which is the common case. With several stores, or more checks than one call
+// takes, units are refunded if a later call denies.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	for from, to := 0, 0; from < v.binding; from = to {
-		at := v.asked[from].store
+		at := v.infos[from].store
 		to = from + 1
-		for to < v.binding && v.asked[to].store == at && to-from < headgate.MaxChecks {
+		for to < v.binding && v.infos[to].store == at && to-from < headgate.MaxChecks {
 			to++
 		}
 		passes, err := v.ask(ctx, from, to)
@@ -36,21 +36,21 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	return true, nil
 }
 
-// notAsked is the decision of a check that was not asked, as [headgate.Limiter] has it.
+// notAsked is the decision of a check that was not made, as [headgate.Limiter] has it.
 var notAsked = headgate.Decision{Allowed: true}
 
-// errCount is the error of a store that does not do what a headgate.Limiter does.
+// errCount is the error of a store that violates the contract of headgate.Limiter.
 var errCount = errors.New("not as many decisions as checks")
 
 // ask takes for checks of one store, and lets policies decide if it fails.
 func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error) {
-	at := &v.engine.stores.list[v.asked[from].store]
+	at := &v.engine.stores.list[v.infos[from].store]
 	dst := v.decisions[from:from:to]
 	ds, err := at.TakeAll(ctx, v.checks[from:to], dst)
 	return v.answered(ctx, from, to, ds, err)
 }
 
-// answered takes what a store has decided, or lets policies decide if it failed.
+// answered records the decisions of a store, or lets policies decide if it failed.
 func (v *Verdict) answered(ctx context.Context, from, to int, ds []headgate.Decision, err error) (passes bool, _ error) {
 	if err == nil && len(ds) != to-from {
 		err = errCount
@@ -67,7 +67,8 @@ func (v *Verdict) answered(ctx context.Context, from, to int, ds []headgate.Deci
 	if errors.Is(err, headgate.ErrOverloaded) {
 		return false, headgate.ErrOverloaded
 	}
-	return v.fail(ctx, from, to, fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.asked[from].store), err))
+	err = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[from].store), err)
+	return v.fail(ctx, from, to, err)
 }
 
 // storeName names a store in errors.
@@ -87,7 +88,7 @@ func (e *Engine) storeName(at int8) string {
 	return "unknown"
 }
 
-// undo gives back what was taken for some checks, because the request does not pass.
+// undo refunds some checks, because the request is denied.
 func (v *Verdict) undo(ctx context.Context, from, to int) {
 	ctx, end := v.afterwards(ctx, from, to)
 	defer end()
@@ -98,7 +99,7 @@ func (v *Verdict) undo(ctx context.Context, from, to int) {
 	}
 }
 
-// giveBack gives back all that was taken for a check.
+// giveBack refunds everything that was taken for a check.
 func (v *Verdict) giveBack(ctx context.Context, i int) error {
 	d := &v.decisions[i]
 	units := d.Receipt.Units
@@ -111,9 +112,9 @@ func (v *Verdict) giveBack(ctx context.Context, i int) error {
 	return err
 }
 
-// give gives back some of what was taken for a check.
+// give refunds units that were taken for a check.
 func (v *Verdict) give(ctx context.Context, i int, units int64) error {
-	c, a := v.checks[i], &v.asked[i]
+	c, a := v.checks[i], &v.infos[i]
 	c.Cost = units
 	if err := v.engine.stores.list[a.store].Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
 		return fmt.Errorf("engine: give %d units back to rule %s: %w", units, v.rule(i).ID, err)
@@ -121,7 +122,7 @@ func (v *Verdict) give(ctx context.Context, i int, units int64) error {
 	return nil
 }
 
-// release gives back the places that some checks hold under concurrency limits.
+// release releases the slots that some checks hold under concurrency limits.
 func (v *Verdict) release(ctx context.Context, from, to int) {
 	for i := from; i < to; i++ {
 		if v.checks[i].Limit.Algorithm == headgate.Concurrency && v.decisions[i].Receipt.Units > 0 {
@@ -130,13 +131,13 @@ func (v *Verdict) release(ctx context.Context, from, to int) {
 	}
 }
 
-// afterTime is how long a store has for what is done after a request was decided, whether or not somebody still waits.
+// afterTime is the time limit of a store for work after the decision.
 const afterTime = time.Second
 
-// afterwards returns the context for what must be done for some checks even if ctx has ended.
+// afterwards returns the context for work on some checks that must be done even if ctx has ended.
 func (v *Verdict) afterwards(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
-		if !v.engine.stores.list[v.asked[i].store].borrows {
+		if !v.engine.stores.list[v.infos[i].store].borrows {
 			return context.WithTimeout(context.WithoutCancel(ctx), afterTime)
 		}
 	}

@@ -8,25 +8,25 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Terms are what a caller says of a decision besides who asks. The zero Terms are those of Decide.
+// Terms are a caller's options for a decision. The zero Terms are those of Decide.
 type Terms struct {
-	// Rule is the id of the one rule that decides; its condition is not asked. "" for all that match.
+	// Rule is the id of the only rule that decides, without evaluating its condition. "" for all that match.
 	Rule string
-	// Cost is what the request costs in place of what the rules say, if HasCost. It stands as it is: no response header
-	// changes it, and a cost above what a limit can ever have is denied. 0 peeks: nothing is taken or held, no denial is
-	// counted, and Config.Observe is not told; the verdict says what remains. It is denied only where everything would be,
-	// such as to a client that is blocked or in debt. Places under concurrency limits are taken as rules say, but by no peek.
+	// Cost replaces the rules' costs, if HasCost. It is final: no response header changes it, and a cost above a
+	// limit's capacity is denied. 0 only peeks: nothing is taken or delayed, no denial is counted, and Config.Observe
+	// is not called; the verdict reports what remains. It is denied only where every request would be, such as for a
+	// client that is blocked or in debt. Slots of concurrency limits are taken as rules say, but not by a peek.
 	Cost    int64
 	HasCost bool
-	// Unheld tells that the caller reports Verdict.Delay to whoever asked instead of calling Wait. Such requests do not count
-	// among Config.MaxWaiting.
+	// Unheld says that the caller reports Verdict.Delay to its client instead of calling Wait. Such requests do not
+	// count towards Config.MaxWaiting.
 	Unheld bool
 }
 
-// peeks tells that nothing is to be taken.
+// peeks reports whether nothing is to be taken.
 func (t *Terms) peeks() bool { return t.HasCost && t.Cost == 0 }
 
-// of returns what a request costs under a rule.
+// of returns the cost of a request under a rule.
 func (t *Terms) of(r *rules.Rule, s rules.Subject) int64 {
 	if t.HasCost {
 		return t.Cost
@@ -44,8 +44,8 @@ func (t *Terms) validate() error {
 	return nil
 }
 
-// DecideTerms is Decide on the caller's terms, of which Decide and DecideRule are the usual ones. It returns ErrNoRule if
-// there is no rule of that id, and a *headgate.InputError for a cost that cannot be.
+// DecideTerms is Decide with options. It returns ErrNoRule if there is no rule with that id, and a *headgate.InputError
+// for an invalid cost.
 func (e *Engine) DecideTerms(ctx context.Context, s rules.Subject, t Terms, v *Verdict) error {
 	if err := t.validate(); err != nil {
 		v.reset(e)
