@@ -290,7 +290,9 @@ func TestConsumptionElsewhereCountsFromTheSecondDecisionOnRedis(t *testing.T) {
 		for _, a := range all {
 			passed += takeAsync(t, a, text, limit, 25)
 			// What this node took is older than S when others have been able to hear of it.
-			waitFor(t, "what was taken to be told", func() bool { return a.Stats().Waiting == 0 })
+			waitFor(t, "what was taken to be sent", func() bool { return a.Stats().Waiting == 0 })
+			before := a.Stats().Exchanges // one may be under way
+			waitFor(t, "the exchange to end", func() bool { return a.Stats().Exchanges > before })
 		}
 		if stats := all[2].Stats(); passed > 22 || passed < 20 {
 			t.Errorf("%s: passed on three nodes: got %d, want 20 to 22; %d waited, %d did not", text, passed, stats.LookupWaits, stats.LookupsDropped)
