@@ -175,9 +175,6 @@ func TestAChangedLimitKeepsWhatWasConsumed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onEveryMode(t, func(t *testing.T, b *bench, mode rules.Consistency) {
-				if mode == rules.Gossip && headgate.MustParseLimit(tt.from).Algorithm != headgate.MustParseLimit(tt.to).Algorithm {
-					t.Skip("nodes count each algorithm for itself")
-				}
 				if mode == rules.Lease && len(tt.takes) > 10 {
 					t.Skip("units that expire are handed back by timers, which this clock does not drive")
 				}

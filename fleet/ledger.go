@@ -219,6 +219,9 @@ type ask struct {
 	patient  bool  // waits for a lookup if it has to
 }
 
+// looks reports whether an ask can take nothing. It changes no limit.
+func (a *ask) looks() bool { return a.n == 0 || a.n > a.plan.Capacity() }
+
 // ask prepares a check. It is false for one that is denied without being counted.
 func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err error) {
 	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
@@ -294,25 +297,29 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 			}
 		}
 		if r == nil {
+			if cur := sh.inForce(a.key, a.plan.kind); cur != nil {
+				*d = l.lookUnder(cur, a, now)
+				return nil, nil
+			}
 			*d = a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
 			d.Degraded = a.degraded
 			return nil, nil
 		}
 	}
-	if a.n == 0 && r.plan != a.plan {
-		r = l.under(r, a.plan, now) // a peek changes no limit
-		*d = l.look(r, 0, now)
+	if a.looks() && (r.plan != a.plan || r.replaced()) {
+		r = l.under(r, a.plan, a.offset, now)
+		*d = l.look(r, a.n, now)
 		d.Degraded = a.degraded
 		return nil, nil
 	}
-	l.arrive(r, a.plan, now)
+	l.arrive(r, a.plan, a.offset, now)
 	at := r.at(now)
 	if (r.unlearned || at-r.askedAt > l.learning.cold) && !(isNew && a.n > 0) {
 		if wait := l.see(sh, r, a, now); wait != nil {
 			return wait, nil
 		}
 	}
-	if a.n == 0 || a.n > a.plan.Capacity() {
+	if a.looks() {
 		*d = l.look(r, a.n, now)
 		d.Degraded = a.degraded
 		return nil, nil

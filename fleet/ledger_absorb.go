@@ -91,6 +91,10 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 	}
 	r.heardAt = r.at(now)
 	l.roll(r, now)
+	if r.replaced() {
+		return l.absorbReplaced(r, t, a, age, now)
+	}
+	t = r.aligned(t, now)
 	s, first := r.peer(a.place, a.gen, l)
 	heard := t
 	t, why = r.believed(t, first, age)
@@ -145,7 +149,7 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 	if leaped || t != heard || !l.agree(sh, r, s, t, charged, a.lag, now) {
 		l.heed(r, s, t, charged, age, now)
 	}
-	if r.carries() && t.Window == r.window {
+	if r.plan.windowed() && t.Window == r.window && !r.tookOver() {
 		r.carryMore(t.Carried, now)
 	}
 	// What was wasted since this was written may be what it has no news of yet.
@@ -177,6 +181,23 @@ func (r *record) believed(t *Tally, first bool, age time.Duration) (_ *Tally, wh
 		can.Total, why = most, whyLeaped
 	}
 	return &can, why
+}
+
+// aligned returns a tally of windows of another period or alignment as one of ours: of the one that is open if theirs is.
+func (r *record) aligned(t *Tally, now moment) *Tally {
+	if !r.plan.windowed() {
+		return t
+	}
+	period := t.Limit.Period.Microseconds()
+	if t.Limit == (headgate.Limit{}) || period == r.plan.period && t.Offset == r.offset {
+		return t
+	}
+	other := *t
+	other.Window = r.window
+	if t.Window+period <= r.at(now)+r.offset-t.Offset {
+		other.Window -= r.plan.period
+	}
+	return &other
 }
 
 // introduce adds a record for a key that was only heard of. It is nil for one that this node cannot remember, or need not,

@@ -77,7 +77,7 @@ func (l *Ledger) describeSum(t *Tally, r *record, now moment) {
 	}
 	t.part = r.partDrained(t.Level, now)
 	t.sum, t.digest = l.account(r, now)
-	t.sure, t.recent = !r.unsure, r.recent(now)
+	t.sure, t.recent = !r.unsure && !r.replaced(), r.recent(now)
 }
 
 // agree charges news from a peer that counts the same records, and takes over how much the peer says has drained if that is

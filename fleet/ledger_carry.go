@@ -38,7 +38,9 @@ func (r *record) takenByAll() int64 {
 // endWindow notes what is carried from the window that is open to the one that begins at w. The totals known of peers are of the
 // past from now on, but for those of peers that are ahead.
 func (r *record) endWindow(w int64) {
+	r.forgetMoved()
 	if !r.carries() {
+		r.carried = 0
 		return
 	}
 	level := r.takenByAll()

@@ -22,5 +22,5 @@ func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		return l
-	}, limittest.Options{Steps: 200, Goroutines: 100, Apart: true})
+	}, limittest.Options{Steps: 200, Goroutines: 100})
 }

@@ -38,6 +38,7 @@ func (l *Ledger) meet(r *record, s *seen, t *Tally, first bool, age, late time.D
 	if newcomer {
 		l.join(r, t, late, now)
 		r.joined = at
+		r.carried = max(r.carried, min(t.Carried, r.mostOwed())) // it is in the level
 		r.unsure, s.older = r.plan.leaks() && l.self != 0, true
 		return t.Total
 	}

@@ -95,12 +95,12 @@ func (c *counter) setPair(p algorithm.Pair) {
 }
 
 // adopt makes what was consumed under a plan that of another of its kind. See [algorithm.Plan.Carry].
-func (c *counter) adopt(from, to *plan, at int64) {
+func (c *counter) adopt(from, to *plan, shift, at int64) {
 	if from.IsPair() {
-		c.setPair(to.CarryPair(&from.Plan, c.pair(), 0, at))
+		c.setPair(to.CarryPair(&from.Plan, c.pair(), shift, at))
 		return
 	}
-	c.state = to.Carry(c.state, 0, at)
+	c.state = to.Carry(c.state, shift, at)
 }
 
 func (c *counter) decide(p *plan, at, n int64) headgate.Decision {

@@ -35,6 +35,7 @@ type record struct {
 
 	key    Key
 	alone  *counter // what this node consumed by itself, if LocalCap bounds that
+	kin    *kin     // nil unless the key has records of other kinds
 	place  int32    // in the shard's list
 	spot   int32    // in the list it lingers in
 	offset int64    // by how much its clock is behind, if the limit is staggered
@@ -155,6 +156,7 @@ func (r *record) reset(now moment) {
 	}
 	r.owed, r.denied, r.stays, r.void = 0, false, false, true
 	r.carried, r.before = 0, 0
+	r.forgetMoved()
 	r.emptyAt, r.waste = r.at(now), 0
 	for i := range r.seen {
 		r.seen[i].waste, r.seen[i].level = 0, 0
@@ -332,7 +334,7 @@ func (r *record) tally(now moment) Tally {
 		unlearned: r.unlearned, all: r.exchanged == 0, born: r.born,
 	}
 	if r.plan.windowed() {
-		t.Window, t.Carried = r.window, r.carried
+		t.Window, t.Carried = r.window, r.carried+r.movedHere()
 	}
 	return t
 }

@@ -1,10 +1,6 @@
 package fleet
 
-import (
-	"slices"
-
-	"github.com/headgate/headgate"
-)
+import "github.com/headgate/headgate"
 
 // When the rate of a bucket changes, what was consumed stays: the level at the latest decision under the old limit, a started
 // unit counted as a whole one, counts as consumed at that decision, and drains at the new rate from then on. Only decisions that
@@ -12,18 +8,22 @@ import (
 // what denies, and has drained at the old rate for as long as it did.
 
 // arrive brings a record to now, for a check by a plan.
-func (l *Ledger) arrive(r *record, p *plan, now moment) {
-	if r.plan != p {
-		l.relimit(r, p, now)
+func (l *Ledger) arrive(r *record, p *plan, offset int64, now moment) {
+	if r.plan != p || r.replaced() {
+		l.relimit(r, p, offset, now)
 	}
 	l.roll(r, now)
 	r.stays = (r.stays || r.denied) && !r.drained(now)
 }
 
-// relimit puts a record under another plan of its kind.
-func (l *Ledger) relimit(r *record, p *plan, now moment) {
-	old := r.plan
-	r.plan = p
+// relimit puts a record under another plan of its kind, or in force in place of one of another kind.
+func (l *Ledger) relimit(r *record, p *plan, offset int64, now moment) {
+	if r.replaced() {
+		l.replace(r.current(), r, p, offset, now)
+		return
+	}
+	old, was := r.plan, r.at(now)
+	r.plan, r.offset = p, offset
 	switch {
 	case old.leaks():
 		if !p.sameRate(old) {
@@ -31,11 +31,13 @@ func (l *Ledger) relimit(r *record, p *plan, now moment) {
 		}
 	case old.Shape() != p.Shape():
 		at := r.at(now)
-		r.here.adopt(old, p, at)
+		shift := at - was
+		r.here.adopt(old, p, shift, at)
 		if r.alone != nil {
-			r.alone.adopt(l.capped(old), l.capped(p), at)
+			r.alone.adopt(l.capped(old), l.capped(p), shift, at)
 		}
-		if old.period != p.period {
+		r.askedAt, r.changedAt, r.heardAt = r.askedAt+shift, r.changedAt+shift, r.heardAt+shift
+		if old.period != p.period || shift != 0 {
 			r.window, r.ahead = p.window(at), now.ahead // by the periods of now
 		}
 	}
@@ -44,11 +46,7 @@ func (l *Ledger) relimit(r *record, p *plan, now moment) {
 // changeRate has a bucket, which was one of another plan, drain at the rate of its own from its latest decision on.
 func (l *Ledger) changeRate(r *record, old *plan, now moment) {
 	at := r.at(now)
-	last := r.changedAt
-	if r.over > 0 {
-		last = max(last, r.askedAt)
-	}
-	last = min(last, at)
+	last := r.lastDecision(at)
 	if g := r.region; g != nil {
 		g.level -= old.unitsIn(last-g.at, max(0, g.level))
 		g.at = max(last, g.at)
@@ -96,19 +94,11 @@ func gcd(a, b int64) int64 {
 }
 
 // under returns what a record would be under another plan, and leaves it as it is.
-func (l *Ledger) under(r *record, p *plan, now moment) *record {
-	other := *r
-	other.seen = slices.Clone(r.seen)
-	other.here.state = slices.Clone(r.here.state)
-	if r.alone != nil {
-		alone := *r.alone
-		alone.state = slices.Clone(r.alone.state)
-		other.alone = &alone
+func (l *Ledger) under(r *record, p *plan, offset int64, now moment) *record {
+	if cur := r.current(); cur != r {
+		return l.asReplaced(cur, r.key, p, offset, now)
 	}
-	if r.region != nil {
-		region := *r.region
-		other.region = &region
-	}
-	l.arrive(&other, p, now)
-	return &other
+	other := r.clone()
+	l.arrive(other, p, offset, now)
+	return other
 }

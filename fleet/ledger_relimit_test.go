@@ -105,7 +105,7 @@ func TestAChangedLimitKeepsWhatARegionKnowsOfItsStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.ledger.arrive(r, p, now)
+		g.ledger.arrive(r, p, 0, now)
 		sh.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		if _, level := g.ledger.levelOf(key); level != 290 {

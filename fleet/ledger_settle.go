@@ -33,7 +33,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 			return d, err
 		}
 	}
-	l.arrive(r, a.plan, now)
+	l.arrive(r, a.plan, a.offset, now)
 	l.touch(sh, r, now)
 	d = l.charge(r, a.n, now)
 	l.consumed(sh, r, d.Receipt.Units, now)
@@ -74,7 +74,7 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt
 			return false, err
 		}
 	}
-	l.arrive(rec, p, now)
+	l.arrive(rec, p, 0, now)
 	state, held, err := p.Renew(rec.here.states(), rec.at(now), c.Cost, r.Lease)
 	if err != nil {
 		return false, err
@@ -107,8 +107,16 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if rec := sh.records[key]; rec != nil {
-		l.roll(rec, now) // a refund does not change the limit
+	rec := sh.records[key]
+	if rec == nil {
+		rec = sh.inForce(key, kind)
+	}
+	if rec != nil {
+		rec = rec.current() // a refund does not change the limit
+		l.roll(rec, now)
+		if kind == p.kind {
+			r.At += rec.at(now) - p.at(now, p.Offset(c.Key)) // by the clock of the record
+		}
 		l.give(rec, c.Cost, r, now)
 	}
 	return nil

@@ -17,7 +17,8 @@ type shard struct {
 	records map[Key]*record
 	list    []*record // the same, to go through
 	most    int
-	cursor  int // of the sweep
+	cursor  int   // of the sweep
+	kinds   uint8 // of all records that there ever were, one bit each
 
 	// Records that have something to tell are in queues, by how much that is: so the hottest are found at once, however
 	// many there are. One whose heat grows is put into another queue, and not taken from the one it was in; an entry counts
@@ -71,6 +72,10 @@ func (l *Ledger) add(sh *shard, key Key, p *plan, offset int64, now moment) (*re
 	if l.options.LocalCap < 100 && p.kind != algorithm.KindLeases {
 		r.alone = &counter{}
 	}
+	if cur := sh.inForce(key, p.kind); cur != nil {
+		r.kin = &kin{replacedBy: cur}
+	}
+	sh.kinds |= 1 << p.kind
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
 	if l.options.Asks && p.shared {
@@ -138,6 +143,7 @@ func (l *Ledger) drop(sh *shard, r *record) {
 	sh.list[last] = nil
 	sh.list = sh.list[:last]
 	delete(sh.records, r.key)
+	sh.forsake(r)
 	sh.leave(r)
 	sh.release(r, true)
 	r.class = none

@@ -113,18 +113,29 @@ func (l *Ledger) seeOf(a *ask, now moment) *lookup {
 
 // peek tells what a take would answer.
 func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
-	r := l.shardOf(&a.key).records[a.key]
+	sh := l.shardOf(&a.key)
+	r := sh.records[a.key]
 	if r == nil {
+		if cur := sh.inForce(a.key, a.plan.kind); cur != nil {
+			return l.lookUnder(cur, a, now)
+		}
 		d := a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
 		d.Degraded = a.degraded
 		return d
 	}
-	if a.n == 0 && r.plan != a.plan {
-		r = l.under(r, a.plan, now)
+	if a.looks() && (r.plan != a.plan || r.replaced()) {
+		r = l.under(r, a.plan, a.offset, now)
 	} else {
-		l.arrive(r, a.plan, now)
+		l.arrive(r, a.plan, a.offset, now)
 	}
 	d := l.look(r, a.n, now)
+	d.Degraded = a.degraded
+	return d
+}
+
+// lookUnder tells what a take would answer for a key that is counted by a limit of another kind, and changes nothing.
+func (l *Ledger) lookUnder(cur *record, a *ask, now moment) headgate.Decision {
+	d := l.look(l.asReplaced(cur, a.key, a.plan, a.offset, now), a.n, now)
 	d.Degraded = a.degraded
 	return d
 }

@@ -27,7 +27,8 @@ type Tally struct {
 	Level int64
 	// Window is, for limits that have windows, when the one that Total is of began, in µs since 1970 and less Offset.
 	Window int64
-	// Carried is, for a fixed window, what was let pass beyond the limit in the windows before, and counts as consumed in this one.
+	// Carried is, for limits that have windows, what was consumed before this one and counts in it: for a fixed window, what was let
+	// pass beyond the limit in the windows before; and what was consumed by a limit of another kind that this one replaced.
 	Carried int64
 	// Offset is, for a staggered window, by how much it begins later than others, in µs.
 	Offset int64

@@ -19,7 +19,7 @@ func (l *Ledger) witness(c *headgate.Check, k *witnessKey, d *headgate.Decision)
 	if err != nil {
 		return // it is counted by the region, and not told; Stats.Full says so
 	}
-	l.arrive(r, p, now)
+	l.arrive(r, p, p.Offset(c.Key), now)
 	l.touch(sh, r, now)
 	r.region.level, r.region.at = p.Capacity()-d.Remaining, r.at(now)
 	if units := d.Receipt.Units; units > 0 {
