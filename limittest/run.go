@@ -3,7 +3,6 @@ package limittest
 import (
 	"hash/fnv"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +17,6 @@ type Options struct {
 	Goroutines int
 	// Seed is what every random history is drawn from. Default 1.
 	Seed uint64
-	// Apart says that the limiter counts each algorithm, and each alignment of windows, for itself: a limit that changes to
-	// another of them starts with nothing consumed. Default false, which is what headgate.Limiter asks for.
-	Apart bool
 }
 
 func (o Options) withDefaults() Options {
@@ -54,7 +50,7 @@ func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 		t.Run(group, func(t *testing.T) {
 			t.Logf("seed %d", o.Seed)
 			for _, c := range all {
-				if c.group == group && !(o.Apart && strings.HasPrefix(c.name, "changekind/")) {
+				if c.group == group {
 					t.Run(c.name, func(t *testing.T) { c.run(newTrial(t, c, newLimiter, o)) })
 				}
 			}
@@ -76,7 +72,7 @@ func checks() ([]check, error) {
 		return nil, err
 	}
 	for _, part := range [][]check{
-		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), renewChecks(), changeChecks(), takeAllChecks(),
+		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), renewChecks(), changeChecks(), settleChecks(), takeAllChecks(),
 		inputChecks(), ladderChecks(),
 	} {
 		all = append(all, part...)
