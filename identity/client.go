@@ -54,6 +54,9 @@ func (a *Attributes) findClient() {
 	peer, _ := readPeer(a.remote)
 	a.peer = peer.addr
 	a.fromProxy = a.id.config.trusts() && (len(a.id.trusted) == 0 || peer.addr.IsValid() && a.id.trusted.has(peer.addr))
+	if a.id.untrusted.due.Load() {
+		a.id.untrusted.sample(a)
+	}
 	client := peer
 	if a.fromProxy {
 		client = a.id.forwarded(peer, a.lines(a.id.forwards))

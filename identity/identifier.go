@@ -21,6 +21,8 @@ type Identifier struct {
 	texts    networkTexts
 	hasher   *hasher
 	sealer   cipher.AEAD // nil if no Secret was given
+
+	untrusted untrusted
 }
 
 // New returns an Identifier. The error is that of Config.Validate.

@@ -9,6 +9,8 @@ type Status struct {
 	// Degraded reports a problem that does not stop decisions: the store is unreachable, rules were refused, the
 	// database cannot be written, or token keys cannot be read. The fields below say which.
 	Degraded bool `json:"degraded"`
+	// Warnings are settings that are probably wrong. They make a node neither degraded nor unready.
+	Warnings []string `json:"warnings,omitempty"`
 	// Version is the program's version.
 	Version string `json:"version,omitempty"`
 	// Started is when the program started.

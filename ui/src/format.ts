@@ -80,3 +80,8 @@ export function short(text: string, most = longest): string {
 function trim(text: string): string {
   return text.endsWith(".0") ? text.slice(0, -2) : text;
 }
+
+/** A text of a log as a sentence: with a capital letter and a full stop. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}

@@ -246,8 +246,12 @@ export interface Reset {
 export interface Status {
   state: "starting" | "ready" | "draining";
   degraded: boolean;
+  /** Settings that are probably wrong. */
+  warnings?: string[];
   version?: string;
   started?: string;
+  /** Where the rules service of this process keeps rules. */
+  database?: { name: string; writable: boolean; error?: string; todo?: string };
   rules: {
     source: string;
     revision: number;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { clock, setClock, type WhoAmI } from "../src/api.ts";
 import { changes } from "../src/changes.ts";
 import { asFile, given, listOf } from "../src/draft.ts";
-import { ago, count, localTime, plural, rate, short, span, wait } from "../src/format.ts";
+import { ago, count, localTime, plural, rate, sentence, short, span, wait } from "../src/format.ts";
 import { pairs } from "../src/pairs.ts";
 import { menuOf, placeOf } from "../src/route.ts";
 import { powers, start } from "../src/session.ts";
@@ -20,6 +20,10 @@ test("figures have the unit that fits", () => {
   assert.deepEqual([999_999_999_999, 2 ** 53 - 1, 1.8e18].map((n) => plain(count(n))), ["999 999 999 999", "9.0e15", "1.8e18"]);
   assert.deepEqual([0, 0.01, 2.34, 1234].map((n) => plain(rate(n))), ["0", "< 0.1", "2.3", "1 234"]);
   assert.deepEqual([plural(1, "node"), plural(2, "node")], ["1 node", "2 nodes"]);
+});
+
+test("a warning of a node is shown as a sentence", () => {
+  assert.deepEqual(["requests share limits", "Done."].map(sentence), ["Requests share limits.", "Done."]);
 });
 
 test("times are said as people do", () => {

@@ -89,12 +89,14 @@ function order(a: string, b: string): number {
 
 function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number }) {
   const { here, late, silent, behind, ill, down } = healthOf(look.nodes, now);
-  const well = late + silent + behind + ill + down === 0;
+  const warned = look.here?.status.warnings?.length ?? 0;
+  const well = late + silent + behind + ill + down + warned === 0;
   return (
     <p class="summary" aria-live="off">
       {whole && <span>{plural(here, "node")}</span>}
       <span>rules at revision {count(look.revision)}</span>
       {well && here > 0 && <Badge tone="good">all is well</Badge>}
+      {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
       {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
       {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
       {behind > 0 && <Badge tone="warn">{count(behind)} behind</Badge>}

@@ -2,7 +2,7 @@
 
 import { readMetrics, readStatus, type Fleet, type FleetNode, type Status } from "../api.ts";
 import { grown } from "../figures.ts";
-import { count, plural, rate } from "../format.ts";
+import { count, plural, rate, sentence } from "../format.ts";
 import { decidedOf, fleetOf, parse, type Decided } from "../metrics.ts";
 import { Badge, Notice } from "./marks.tsx";
 
@@ -113,6 +113,16 @@ export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
           </dd>
         </div>
       </dl>
+      {status.database && !status.database.writable && (
+        <Notice tone="bad">
+          Rules cannot be changed: {status.database.error}. To do: {status.database.todo}.
+        </Notice>
+      )}
+      {(status.warnings ?? []).map((w) => (
+        <Notice key={w} tone="warn">
+          {sentence(w)}
+        </Notice>
+      ))}
       {status.rules.error && <Notice tone="bad">Rules were refused, those before stay in force: {status.rules.error}</Notice>}
       {status.rules.follow?.away && <Notice tone="warn">The rules service cannot be asked: {status.rules.follow.away}</Notice>}
       {status.rules.follow?.disk && <Notice tone="warn">Rules are not kept on disk: {status.rules.follow.disk}</Notice>}

@@ -313,6 +313,7 @@ func (n *Node) Run(ctx context.Context) error {
 		group.Go(func() { n.stores.watchServers(serving) })
 	}
 	group.Go(func() { n.reloadOnDemand(serving) })
+	group.Go(func() { watchProxies(serving, n.identity, n.log) })
 	group.Go(func() { watchMemory(serving, n.stores.memory.Stats, n.log) })
 
 	n.awaitGateway(serving)
@@ -469,6 +470,9 @@ func (n *Node) Status() telemetry.Status {
 		}
 	}
 	s.Degraded = s.Degraded || s.Rules.Error != "" || s.Identity.Error != ""
+	if warning := untrustedProxies(n.identity); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
 	if n.gateway != nil {
 		s.Upstreams = upstreams(n.gateway)
 	}

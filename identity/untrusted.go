@@ -1,0 +1,100 @@
+package identity
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// UntrustedProxies is what samples of requests show of peers that look like load balancers and are not trusted. All
+// clients behind such a peer have its address, and so share one limit.
+type UntrustedProxies struct {
+	// Header is a forwarding header that they send.
+	Header string
+	// Peers are their addresses, in order. The zero Addr is a peer without one, such as one on a Unix socket.
+	Peers []netip.Addr
+}
+
+const (
+	// untrustedSamples is how many requests are remembered.
+	untrustedSamples = 64
+	// untrustedLeast is how many of them it takes to say something.
+	untrustedLeast = 20
+	// untrustedPeers is the most peers that are few: clients that send forwarding headers themselves are more.
+	untrustedPeers = 16
+)
+
+// forwardingHeaders are those that load balancers add, the usual ones first.
+var forwardingHeaders = []headerName{
+	nameOf("X-Forwarded-For"), nameOf("Forwarded"), nameOf("X-Real-Ip"), nameOf("Cf-Connecting-Ip"),
+	nameOf("True-Client-Ip"), nameOf("Fastly-Client-Ip"), nameOf("X-Client-Ip"), nameOf("X-Azure-Clientip"),
+}
+
+// untrusted holds samples of requests. Its memory is bounded by their number.
+type untrusted struct {
+	due atomic.Bool // the next request is a sample
+
+	mu      sync.Mutex
+	samples [untrustedSamples]untrustedSample // a ring
+	count   int                               // of all that were taken
+}
+
+type untrustedSample struct {
+	peer   netip.Addr
+	header string // empty if there was none, or the peer is trusted
+}
+
+// SampleProxies makes the next request whose client address is asked for a sample for UntrustedProxies. Call it a few
+// times a second: other requests cost one atomic load.
+func (id *Identifier) SampleProxies() { id.untrusted.due.Store(true) }
+
+// UntrustedProxies returns peers that are probably load balancers which are missing in TrustedProxies: of the latest
+// samples, at least four in five came with a forwarding header that is not read, from few addresses. It is false if there are none,
+// or too few samples to know.
+func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
+	u := &id.untrusted
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	samples := u.samples[:min(u.count, untrustedSamples)]
+	if len(samples) < untrustedLeast {
+		return UntrustedProxies{}, false
+	}
+	var found UntrustedProxies
+	forwarded := 0
+	for _, s := range samples {
+		if s.header == "" {
+			continue
+		}
+		forwarded++
+		found.Header = s.header
+		if !slices.Contains(found.Peers, s.peer) {
+			found.Peers = append(found.Peers, s.peer)
+		}
+	}
+	if forwarded*5 < len(samples)*4 || len(found.Peers) > untrustedPeers {
+		return UntrustedProxies{}, false
+	}
+	slices.SortFunc(found.Peers, netip.Addr.Compare)
+	return found, true
+}
+
+// sample takes a request as a sample.
+func (u *untrusted) sample(a *Attributes) {
+	if !u.due.CompareAndSwap(true, false) {
+		return
+	}
+	s := untrustedSample{peer: a.peer}
+	if !a.fromProxy {
+		for _, name := range forwardingHeaders {
+			if len(a.lines(name)) > 0 {
+				s.header = name.canonical
+				break
+			}
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.samples[u.count%untrustedSamples] = s
+	u.count++
+}
