@@ -14,10 +14,10 @@ import (
 // perClient is the limit of every client in the first scene.
 var perClient = headgate.MustParseLimit("10/s burst 20")
 
-// cells is into how many parts the time of the first scene is cut for its bars.
+// cells is the number of parts of the first scene's bars.
 const cells = 24
 
-// A client sends requests: batch of them at once, every so often, from each of its senders.
+// A client sends requests: a batch at a time, at an interval, from each of its senders.
 type client struct {
 	name    string
 	senders int
@@ -26,20 +26,20 @@ type client struct {
 	batch   int
 
 	parts  [cells]tally
-	backAt atomic.Int64 // when the latest denial said to come back, in ns since the start; 0 if the latest passed
+	backAt atomic.Int64 // when to retry after the latest denial, in ns since the start; 0 if the latest request passed
 }
 
 // A tally counts decisions.
 type tally struct{ allowed, denied atomic.Int64 }
 
-// A count is what a tally has come to.
+// A count is the value of a tally.
 type count struct{ allowed, denied int64 }
 
 func (c count) asked() int64 { return c.allowed + c.denied }
 
 func (t *tally) count() count { return count{t.allowed.Load(), t.denied.Load()} }
 
-// total returns what all parts have come to.
+// total returns the sum of all parts.
 func (c *client) total() count {
 	var sum count
 	for i := range c.parts {
@@ -50,8 +50,8 @@ func (c *client) total() count {
 	return sum
 }
 
-// neighbours returns one client who asks for 50 times what it may have, and three who stay below their limit in ways of
-// their own.
+// neighbours returns one client that requests 50 times its limit, and three that stay below their limit in different
+// ways.
 func neighbours() []*client {
 	return []*client{
 		{name: "noisy", senders: 5, after: 60 * time.Millisecond, every: 10 * time.Millisecond, batch: 1},
@@ -61,13 +61,13 @@ func neighbours() []*client {
 	}
 }
 
-// A flood is clients who send to one limiter at the same time.
+// A flood is a set of clients that send to one limiter at the same time.
 type flood struct {
 	clients []*client
 	limiter headgate.Limiter
 	lasts   time.Duration
 	start   time.Time
-	elapsed time.Duration // how long it took, once run has returned
+	elapsed time.Duration // duration, once run has returned
 }
 
 // newFlood returns a flood that starts now.
@@ -75,8 +75,8 @@ func newFlood(limiter headgate.Limiter, lasts time.Duration) *flood {
 	return &flood{clients: neighbours(), limiter: limiter, lasts: lasts, start: time.Now()}
 }
 
-// run lets every sender send, from goroutines of their own, until the flood is over or ctx is done. It returns when all
-// have stopped, with the first error of a decision.
+// run lets every sender send, each in its own goroutine, until the flood ends or ctx is done. It returns when all have
+// stopped, with the first error of a decision.
 func (f *flood) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,7 +126,7 @@ func (f *flood) send(ctx context.Context, c *client, after time.Duration) error 
 	}
 }
 
-// note counts a decision that was made at a time since the start of what lasts so long.
+// note counts a decision made at a time since the start.
 func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
 	part := &c.parts[partAt(at, lasts)]
 	if d.Allowed {
@@ -138,10 +138,10 @@ func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
 	c.backAt.Store(int64(at + d.RetryAfter))
 }
 
-// partAt returns the part of what lasts so long that a time since its start belongs to.
+// partAt returns the part of the flood that a time since its start belongs to.
 func partAt(at, lasts time.Duration) int { return int(min(cells*at/lasts, cells-1)) }
 
-// A sample is what every client's tallies had come to at a time since the start.
+// A sample has the counts of all clients at a time since the start.
 type sample struct {
 	at     time.Duration
 	counts []count
@@ -159,7 +159,7 @@ func (f *flood) sample() sample {
 	return s
 }
 
-// perSecond returns at what rate client i got its decisions since an earlier sample.
+// perSecond returns the rates of client i since an earlier sample.
 func (s sample) perSecond(i int, earlier sample) count {
 	span := max(s.at-earlier.at, time.Millisecond)
 	rate := func(now, before int64) int64 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// frame returns the live view of a flood: for each client a bar, and what it got lately, since an earlier sample.
+// frame returns the live view of a flood: for each client a bar, and its rates since an earlier sample.
 func (d *demo) frame(f *flood, now, earlier sample) []string {
 	lines := []string{d.paint(dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
 		"", "asks/s", cells, "", "allowed/s", "denied/s", "may come back"))}
@@ -23,8 +23,7 @@ func (d *demo) frame(f *flood, now, earlier sample) []string {
 	return lines
 }
 
-// bar shows one part of the time after the other: green for what was allowed of it, red for what was denied. Parts that
-// are still to come are blank.
+// bar shows the parts of the time: green for allowed requests, red for denied ones. Future parts are blank.
 func (d *demo) bar(c *client, now, lasts time.Duration) string {
 	var b strings.Builder
 	for i := range c.parts {
@@ -37,7 +36,7 @@ func (d *demo) bar(c *client, now, lasts time.Duration) string {
 	return b.String()
 }
 
-// cell shows a part as a block, filled from below as far as requests passed.
+// cell shows a part as a block, filled from below by the share of allowed requests.
 func (d *demo) cell(c count) string {
 	const eighths = 8
 	blocks := []rune(" ▁▂▃▄▅▆▇█")
@@ -62,7 +61,7 @@ func (f *flood) comeBack(c *client, now time.Duration) string {
 	return fmt.Sprintf("in %d ms", left.Milliseconds()+1)
 }
 
-// logHead is the head of the table whose lines logLine writes.
+// logHead returns the header of the table of logLine.
 func (f *flood) logHead() string {
 	var b strings.Builder
 	b.WriteString("  passed/denied")
@@ -72,7 +71,7 @@ func (f *flood) logHead() string {
 	return b.String() + "   noisy may come back"
 }
 
-// logLine says what clients got since an earlier sample.
+// logLine returns the rates since an earlier sample.
 func (f *flood) logLine(now, earlier sample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %11.0f s", now.at.Seconds())
@@ -83,7 +82,7 @@ func (f *flood) logLine(now, earlier sample) string {
 	return b.String() + "   " + f.comeBack(f.clients[0], now.at)
 }
 
-// grouped writes a number with commas between the thousands.
+// grouped formats a number with commas between thousands.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

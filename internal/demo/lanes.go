@@ -9,14 +9,14 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// slot is the time that one column of a timeline stands for, and slots how many there are.
+// slot is the time of one column of a timeline, and slots is the number of columns.
 const (
 	slot  = 50 * time.Millisecond
 	slots = 48
 )
 
-// arrivals tells in which slots the client of the second scene asks: around the border of two windows, and again after
-// a rest.
+// arrivals reports whether the client of the second scene sends a request in slot n: around the boundary of two
+// windows, and again after a pause.
 func arrivals(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
 
 // holds is how long a request of the concurrency lane is in flight.
@@ -26,13 +26,13 @@ const holds = 300 * time.Millisecond
 type lane struct {
 	name  string
 	limit headgate.Limit
-	at    []time.Duration // when those that passed came
-	goAt  []time.Duration // when a leaky bucket let them go
+	at    []time.Duration // when allowed requests arrived
+	goAt  []time.Duration // when a leaky bucket released them
 	asked [slots]bool
 	holds []hold
 }
 
-// A hold is a place under a concurrency limit that is given back at a time.
+// A hold is a slot of a concurrency limit that is returned at a time.
 type hold struct {
 	until   time.Duration
 	receipt headgate.Receipt
@@ -50,10 +50,10 @@ func lanes() []*lane {
 	return all
 }
 
-// runLanes lets the arrivals pass through every lane, in virtual time.
+// runLanes sends the arrivals through every lane, in virtual time.
 func runLanes(ctx context.Context) ([]*lane, error) {
 	midnight := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	var sinceMidnight atomic.Int64 // the store looks at its clock from a goroutine of its own, too
+	var sinceMidnight atomic.Int64 // the store reads its clock from its own goroutine too
 	store, err := memstore.New(memstore.Options{
 		Now: func() time.Time { return midnight.Add(time.Duration(sinceMidnight.Load())) },
 	})
@@ -74,7 +74,7 @@ func runLanes(ctx context.Context) ([]*lane, error) {
 	return all, nil
 }
 
-// step ends what is no longer in flight and asks, if it is time to.
+// step ends expired holds and sends a request, if there is an arrival.
 func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now time.Duration) error {
 	check := headgate.Check{Key: l.name, Limit: l.limit, Cost: 1}
 	for len(l.holds) > 0 && l.holds[0].until <= now {
@@ -101,7 +101,7 @@ func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now ti
 	return nil
 }
 
-// most returns how many of these times lie within the length of a window, at the most.
+// most returns the highest number of these times within the length of a window.
 func most(times []time.Duration, window time.Duration) int {
 	best := 0
 	for i, from := range times {

@@ -1,5 +1,5 @@
-// Command demo shows what Headgate does: a noisy neighbour that is held to its limit while the others don't notice, one
-// burst through every algorithm, and how many decisions a second this machine makes.
+// Command demo shows Headgate at work: a noisy neighbour that is held to its limit without effect on others, one burst
+// through every algorithm, and the decisions per second on this machine.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, isTerminal(os.Stdout)))
 }
 
-// run is main with its surroundings passed in; live tells that stdout redraws and has colours.
+// run is main with its surroundings passed in; live reports whether stdout supports redrawing and colours.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool) int {
 	d := demo{
 		screen:  &screen{w: stdout, live: live},
@@ -75,12 +75,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool
 	return 0
 }
 
-// A demo is what is shown, and where.
+// A demo has the settings of the scenes and the screen.
 type demo struct {
 	*screen
 	flood   time.Duration // how long the noisy neighbour floods
-	keys    int           // over how many keys decisions are measured
-	measure time.Duration // and for how long
+	keys    int           // number of keys for the measurement
+	measure time.Duration // duration of the measurement
 }
 
 // show plays the scenes one after the other, until the end or until ctx is done.
@@ -99,7 +99,7 @@ func (d *demo) show(ctx context.Context) error {
 	return nil
 }
 
-// tryIt is the library in a few lines; README.md has them in a whole program.
+// tryIt shows the library in a few lines; README.md has the whole program.
 var tryIt = []string{
 	`store, err := memstore.New(memstore.Options{})`,
 	`perAddress, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
@@ -119,5 +119,5 @@ func (d *demo) showNext(context.Context) error {
 	return nil
 }
 
-// closeStore ends a store. That fails only for one that was closed already.
+// closeStore closes a store. That fails only if it was closed already.
 func closeStore(s io.Closer) { s.Close() }

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// showNeighbour is the first scene: one client floods, and the others don't notice.
+// showNeighbour is the first scene: one client floods, and the others do not notice.
 func (d *demo) showNeighbour(ctx context.Context) error {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 // watch draws the flood over and over until it is done.
 func (d *demo) watch(f *flood, done <-chan error) error {
 	defer d.still()()
-	const framesPerSecond = 12 // no multiple of the clients' rates, so that frames show all their moments
+	const framesPerSecond = 12 // not a multiple of the clients' rates, so that frames show all their states
 	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()
 	lastSecond := []sample{f.nothing()} // oldest first
@@ -65,7 +65,7 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 	}
 }
 
-// log writes a line a second until the flood is done.
+// log writes one line per second until the flood is done.
 func (d *demo) log(f *flood, done <-chan error) error {
 	d.line(f.logHead())
 	ticker := time.NewTicker(time.Second)
@@ -83,14 +83,14 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	}
 }
 
-// most returns how many units a client can have had at the most, by its limit, in the time that it was there.
+// most returns the most units that a client's limit allows for the time it was there.
 func (f *flood) most(c *client) int64 {
 	return perClient.Capacity() + int64(f.there(c)*time.Duration(perClient.Count)/perClient.Period)
 }
 
 func (f *flood) there(c *client) time.Duration { return max(0, f.elapsed-c.after) }
 
-// summary says what happened.
+// summary describes the result.
 func (f *flood) summary() []string {
 	noisy, rest := f.clients[0], f.clients[1:]
 	got := noisy.total()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A style is how a terminal shows a text, as the parameters of its SGR sequence.
+// A style is a text style of the terminal, as the parameters of its SGR sequence.
 type style string
 
 const (
@@ -18,19 +18,19 @@ const (
 	red   style = "31"
 	cyan  style = "36"
 	amber style = "33"
-	mixed style = "32;41" // green before red: a block shows both
+	mixed style = "32;41" // green on red: a block shows both
 )
 
-// A screen is where the demonstration is shown. Nothing on it is wider than 80 columns.
+// A screen shows the demonstration. Nothing on it is wider than 80 columns.
 type screen struct {
 	w     io.Writer
-	live  bool // it has colours and can be drawn over
-	drawn int  // how many lines of the frame can be drawn over
+	live  bool // it supports colours and redrawing
+	drawn int  // number of lines of the frame that can be redrawn
 }
 
 var tabs = strings.NewReplacer("\t", "    ")
 
-// isTerminal tells whether f is a terminal that draws over lines and whose owner wants to see colours.
+// isTerminal reports whether f is a terminal that supports redrawing and whose user wants colours.
 func isTerminal(f *os.File) bool {
 	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
@@ -39,7 +39,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// paint returns the text in a style, where there are any.
+// paint returns the text in a style, if the screen supports it.
 func (s *screen) paint(as style, text string) string {
 	if !s.live || text == "" {
 		return text
@@ -47,20 +47,20 @@ func (s *screen) paint(as style, text string) string {
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// line writes a line that stays.
+// line writes a permanent line.
 func (s *screen) line(text string) {
 	s.drawn = 0
 	fmt.Fprintln(s.w, text)
 }
 
-// title begins a scene.
+// title starts a scene.
 func (s *screen) title(text string) {
 	s.line("")
 	s.line(s.paint(bold, text))
 	s.line("")
 }
 
-// draw writes a frame over the one before, in one write so that it does not flicker. Only a live screen is drawn on.
+// draw replaces the previous frame, in one write so that it does not flicker. It needs a live screen.
 func (s *screen) draw(frame []string) {
 	var b strings.Builder
 	b.WriteString("\r") // over the ^C that a terminal may have echoed
@@ -74,8 +74,7 @@ func (s *screen) draw(frame []string) {
 	fmt.Fprint(s.w, b.String())
 }
 
-// still hides the cursor and keeps lines that are too wide for the terminal from wrapping, until the returned function
-// is called.
+// still hides the cursor and disables line wrapping until the returned function is called.
 func (s *screen) still() (restore func()) {
 	if !s.live {
 		return func() {}
@@ -84,7 +83,7 @@ func (s *screen) still() (restore func()) {
 	return func() { fmt.Fprint(s.w, "\x1b[?7h\x1b[?25h") }
 }
 
-// wipe clears what a terminal has echoed on the line below.
+// wipe clears text that the terminal has echoed on the line below.
 func (s *screen) wipe() {
 	if s.live {
 		fmt.Fprint(s.w, "\r\x1b[K")

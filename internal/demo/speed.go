@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// showSpeed is the third scene: how many decisions a second.
+// showSpeed is the third scene: decisions per second.
 func (d *demo) showSpeed(ctx context.Context) error {
 	d.title("3  Decisions")
 	if d.live {
@@ -33,14 +33,14 @@ func (d *demo) showSpeed(ctx context.Context) error {
 	return nil
 }
 
-// A speed is what measure found.
+// A speed is the result of measure.
 type speed struct {
 	perSecond   float64
 	cores       int
 	bytesPerKey float64
 }
 
-// measure asks a store about that many keys, on all cores, for a time. Every key is there already.
+// measure makes decisions about so many keys, on all cores, for a time. All keys exist already.
 func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -73,9 +73,9 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 	return s, ctx.Err()
 }
 
-// ask asks about one name after the other, from one of them on, until the time has come, and returns how often it did.
-// It takes names as they lie in memory, because that of a request has just been read; where the store keeps them is
-// random all the same.
+// ask makes decisions about one name after the other, starting at from, until the time has come, and returns their
+// number. It takes names in memory order, because a request's key was just read; their places in the store are random
+// anyway.
 func ask(ctx context.Context, limit *memstore.Bound, names []string, from int, until time.Time) (n int64) {
 	const batch = 1000
 	for time.Now().Before(until) && ctx.Err() == nil {
@@ -90,7 +90,7 @@ func ask(ctx context.Context, limit *memstore.Bound, names []string, from int, u
 	return n
 }
 
-// millions writes a number of millions with as many digits as it is worth.
+// millions formats a number in millions with a suitable number of digits.
 func millions(n float64) string {
 	if n >= 10e6 {
 		return fmt.Sprintf("%.0f million", n/1e6)

@@ -28,11 +28,11 @@ func (d *demo) showAlgorithms(ctx context.Context) error {
 const (
 	passed = "█"
 	denied = "·"
-	border = "┊" // of a whole second, where nothing else is
+	border = "┊" // mark of a whole second
 	laneAt = "  %-15s %s  %s"
 )
 
-// timeline returns a picture of lanes.
+// timeline returns a picture of the lanes.
 func (d *demo) timeline(all []*lane) []string {
 	lines := []string{
 		d.paint(dim, fmt.Sprintf(laneAt, "", ruler(), "")),
@@ -70,7 +70,7 @@ func (d *demo) timeline(all []*lane) []string {
 	return lines
 }
 
-// verdict tells what to see in a lane.
+// verdict summarizes a lane.
 func (d *demo) verdict(l *lane) string {
 	if l.limit.Algorithm == headgate.Concurrency {
 		return fmt.Sprintf("%2d at once", most(l.at, holds))
@@ -78,7 +78,7 @@ func (d *demo) verdict(l *lane) string {
 	return d.peak(l.at, l.limit)
 }
 
-// peak tells how many of these times lie within one period of the limit, at the most.
+// peak formats the highest number of these times within one period of the limit.
 func (d *demo) peak(times []time.Duration, limit headgate.Limit) string {
 	n := most(times, limit.Period)
 	text := fmt.Sprintf("%2d in %.0f s", n, limit.Period.Seconds())
@@ -99,7 +99,7 @@ func ruler() string {
 	return b.String()
 }
 
-// strip returns what of tells of every slot, with the borders of the seconds shown through.
+// strip returns one cell per slot, with the marks of the seconds shown through.
 func (d *demo) strip(of func(n int) string) string {
 	var b strings.Builder
 	for n := range slots {
@@ -112,7 +112,7 @@ func (d *demo) strip(of func(n int) string) string {
 	return b.String()
 }
 
-// columns returns in which slots times lie; what is beyond the last one is not shown.
+// columns returns the slots of times; times beyond the last slot are not shown.
 func columns(times []time.Duration) [slots]bool {
 	var in [slots]bool
 	for _, t := range times {

@@ -1,3 +1,3 @@
-// Package doccheck holds the tests that keep README.md and the documents under docs true: their programs compile, their
-// worked examples are cases that every store replays, their figures are what the code gives.
+// Package doccheck tests README.md and the documents under docs: their programs compile, their worked examples are
+// cases that every store replays, and their figures match the code.
 package doccheck

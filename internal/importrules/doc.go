@@ -1,3 +1,3 @@
-// Package importrules holds the tests that keep the library free of dependencies: what a program gets when it imports
-// Headgate is Headgate and the standard library, and each package knows only the ones below it.
+// Package importrules tests the dependencies: a program that imports Headgate gets only Headgate and the standard
+// library, and each package imports only the ones below it.
 package importrules

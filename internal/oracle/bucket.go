@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// bucket is a level that drains at Count a Period until it is empty. The level is kept in parts of which a unit has as
-// many as the period has microseconds: so Count of them drain in every microsecond.
+// bucket is a level that drains at Count per Period until it is empty. The level is counted in parts: a unit has as
+// many parts as the period has microseconds, so Count parts drain in every microsecond.
 type bucket struct {
 	level *big.Int // parts at the time at
 	at    int64
@@ -15,10 +15,10 @@ type bucket struct {
 
 func newBucket() *bucket { return &bucket{level: new(big.Int)} }
 
-// parts returns how many parts n units are.
+// parts returns the number of parts of n units.
 func parts(l headgate.Limit, n int64) *big.Int { return product(n, l.Period.Microseconds()) }
 
-// units returns how many units that many parts are, a started unit counted whole.
+// units returns the number of units of that many parts, rounded up.
 func units(l headgate.Limit, parts *big.Int) int64 { return ceilDiv(parts, l.Period.Microseconds()) }
 
 // drains returns how many parts drain in t microseconds.
@@ -33,10 +33,10 @@ func (b *bucket) levelAt(l headgate.Limit, t int64) *big.Int {
 	return level
 }
 
-// rescale counts the level in the parts of another limit of the same rate.
+// rescale converts the level to the parts of another limit of the same rate.
 func (b *bucket) rescale(from, to headgate.Limit) {
 	b.level.Mul(b.level, big.NewInt(to.Period.Microseconds()))
-	b.level.Quo(b.level, big.NewInt(from.Period.Microseconds())) // without a rest: what drains in a µs is whole in both
+	b.level.Quo(b.level, big.NewInt(from.Period.Microseconds())) // exact: both drain whole parts per µs
 }
 
 func (b *bucket) used(l headgate.Limit, t int64) int64 { return units(l, b.levelAt(l, t)) }
@@ -54,7 +54,7 @@ func (b *bucket) add(l headgate.Limit, now, n int64, _ uint64) {
 	b.level.Add(b.level, parts(l, n))
 }
 
-// remove returns the units less what the bucket drained while they were in it.
+// remove subtracts the units less what the bucket has drained of them.
 func (b *bucket) remove(l headgate.Limit, now, n int64, r headgate.Receipt) {
 	drained := drains(l, now-r.At)
 	if drained.Cmp(parts(l, n)) >= 0 {

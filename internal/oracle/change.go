@@ -11,13 +11,13 @@ import (
 // limit when the new one is first asked for, nothing was consumed. Only where limits count the same history in the same way
 // is there nothing to do: buckets of one rate, windows with the same borders, and logs, whose entries have times of their own.
 
-// view returns the history as the limit that the key is asked by has it.
+// view returns the history as seen by the current limit.
 func (o *Oracle) view(now int64) usage {
 	u, _ := o.viewAndLatest(now)
 	return u
 }
 
-// viewAndLatest returns the same, and when the latest decision was.
+// viewAndLatest also returns the time of the latest decision.
 func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 	if o.limit.Algorithm == headgate.Concurrency {
 		return o.held, o.latest
@@ -43,14 +43,14 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 		}
 	}
 	if o.limit.Algorithm == headgate.SlidingLog {
-		units = min(units, deepest(o.limit)) // all of them leave at once
+		units = min(units, deepest(o.limit)) // all of them expire at once
 	}
 	u := newUsage(o.limit)
 	u.add(o.limit, o.clock(o.limit, at), units, 0)
 	return u, at
 }
 
-// settle puts the limit in force that the key is asked by, and returns the history that it has.
+// settle puts the current limit in force, and returns its history.
 func (o *Oracle) settle(now int64) usage {
 	u, latest := o.viewAndLatest(now)
 	if o.limit.Algorithm != headgate.Concurrency {
@@ -59,7 +59,7 @@ func (o *Oracle) settle(now int64) usage {
 	return u
 }
 
-// countAlike reports whether two limits, neither of concurrency, count what was consumed in the same way.
+// countAlike reports whether two limits, neither of concurrency, count consumption in the same way.
 func countAlike(a, b headgate.Limit) bool {
 	switch {
 	case isBucket(a) && isBucket(b):
@@ -79,10 +79,10 @@ func isBucket(l headgate.Limit) bool {
 	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
 }
 
-// clock returns the time by which the windows of a limit begin at full periods.
+// clock returns the time in which the windows of a limit begin at full periods.
 func (o *Oracle) clock(l headgate.Limit, t int64) int64 { return t - o.offset(l) }
 
-// offset returns how long after the full period the key's windows begin.
+// offset returns how long after a full period the key's windows begin.
 func (o *Oracle) offset(l headgate.Limit) int64 {
 	if !l.Staggered {
 		return 0

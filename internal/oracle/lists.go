@@ -2,7 +2,7 @@ package oracle
 
 import "github.com/headgate/headgate"
 
-// slidingLog lists what was consumed when. It counts for a period.
+// slidingLog lists consumed units with their times. They count for a period.
 type slidingLog []struct{ at, units int64 }
 
 func (s *slidingLog) used(l headgate.Limit, t int64) int64 {
@@ -15,7 +15,7 @@ func (s *slidingLog) used(l headgate.Limit, t int64) int64 {
 	return sum
 }
 
-// first tries the times at which something leaves the log.
+// first tries the times at which an entry expires.
 func (s *slidingLog) first(l headgate.Limit, now, room int64) int64 {
 	if s.used(l, now) <= room {
 		return now
@@ -32,7 +32,7 @@ func (s *slidingLog) add(_ headgate.Limit, now, n int64, _ uint64) {
 	*s = append(*s, struct{ at, units int64 }{now, n})
 }
 
-// since returns the entries that are later than a time.
+// since returns the entries after a time.
 func (s *slidingLog) since(t int64) *slidingLog {
 	later := new(slidingLog)
 	for _, e := range *s {
@@ -53,7 +53,7 @@ func (s *slidingLog) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
 	}
 }
 
-// concurrency lists who holds how much until when.
+// concurrency lists the leases with their units and expiry.
 type concurrency []lease
 
 type lease struct {
@@ -71,7 +71,7 @@ func (c *concurrency) used(_ headgate.Limit, t int64) int64 {
 	return sum
 }
 
-// first tries the times at which a lease runs out.
+// first tries the times at which a lease expires.
 func (c *concurrency) first(l headgate.Limit, now, room int64) int64 {
 	if c.used(l, now) <= room {
 		return now

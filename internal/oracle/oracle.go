@@ -1,6 +1,6 @@
-// Package oracle decides like package algorithm, slowly and so that one can see that it is right: it keeps the history of
-// a key and works out every answer from the definition of the algorithm, in whole numbers without bounds. Tests hold the
-// steps against it.
+// Package oracle is a slow but obviously correct model of package algorithm: it keeps the history of a key and
+// computes every decision from the definition of the algorithm, with unbounded integers. Tests compare the steps with
+// it.
 package oracle
 
 import (
@@ -9,38 +9,38 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An Oracle decides for one key. Times are in microseconds and must not go back.
+// An Oracle decides for one key. Times are in microseconds and must not decrease.
 type Oracle struct {
 	key string
-	// limit is the one that the key is asked by. written is the one under which the history in usage was written: the two
-	// differ from a change of the limit until the first take or charge after it.
+	// limit is the key's current limit. written is the limit under which the history in usage was written: they differ
+	// from a change of the limit until the next take or charge.
 	limit, written headgate.Limit
 	usage          usage
-	held           usage // places in flight are no consumption, and are counted apart
-	latest         int64 // when something was last taken, charged or given back
+	held           usage // concurrency slots are not consumption, and are counted separately
+	latest         int64 // time of the last take, charge or give
 
-	// Blur returns by how many microseconds later than it was a store may believe the latest decision under a limit to have
-	// been, nil for exactly. If it is not 0, a change of limit adds as much to the time, and a unit to what was consumed.
+	// Blur returns by how many microseconds too late a store may date the latest decision under a limit, nil for exact
+	// times. If it is not 0, a change of limit adds as much to the time, and a unit to the consumption.
 	Blur func(headgate.Limit) int64
 }
 
-// usage is what an algorithm says of a history.
+// usage is the history of a key as an algorithm counts it.
 type usage interface {
-	// used returns what counts as consumed at t, which is not before anything in the history. A part of a unit counts
-	// whole, for it cannot be taken.
+	// used returns the units that count as consumed at t, which is not before anything in the history. A started unit
+	// counts as a whole one, because it cannot be taken.
 	used(l headgate.Limit, t int64) int64
-	// first returns the first time from now on at which no more than room counts as consumed, if nothing is added.
+	// first returns the first time from now on at which at most room units count as consumed, if nothing is added.
 	first(l headgate.Limit, now, room int64) int64
-	// add notes n units consumed at now.
+	// add records n units consumed at now.
 	add(l headgate.Limit, now, n int64, lease uint64)
-	// remove notes that n units that were consumed with r are given back at now.
+	// remove records that n units consumed with r are returned at now.
 	remove(l headgate.Limit, now, n int64, r headgate.Receipt)
 }
 
-// New returns the oracle of a key never seen, under a valid limit.
+// New returns the oracle of a new key, under a valid limit.
 func New(l headgate.Limit) *Oracle { return NewFor("", l) }
 
-// NewFor is New for a key that has a name, from which staggered windows take their beginning.
+// NewFor is New for a key with a name, which determines the beginning of staggered windows.
 func NewFor(key string, l headgate.Limit) *Oracle {
 	return &Oracle{key: key, limit: l, written: l, usage: newUsage(l), held: new(concurrency)}
 }
@@ -62,10 +62,10 @@ func newUsage(l headgate.Limit) usage {
 	}
 }
 
-// Change has the key asked by another limit.
+// Change changes the key's limit.
 func (o *Oracle) Change(l headgate.Limit) { o.limit = l }
 
-// Take decides n units at now, and takes them if they are allowed. A cost of 0, or one that can never pass, only looks.
+// Take decides n units at now, and takes them if they are allowed. A cost of 0, or one above the capacity, only reads.
 func (o *Oracle) Take(now, n int64, lease uint64) headgate.Decision {
 	capacity := o.limit.Capacity()
 	u := o.view(now)
@@ -96,10 +96,10 @@ func (o *Oracle) Force(now, n int64) {
 	o.add(o.settle(now), now, n, 0)
 }
 
-// Settle puts the limit in force that the key is asked by, as a take that is denied does.
+// Settle puts the current limit in force, like a denied take.
 func (o *Oracle) Settle(now int64) { o.settle(now) }
 
-// Fits tells whether n units would be allowed at now.
+// Fits reports whether n units would be allowed at now.
 func (o *Oracle) Fits(now, n int64) bool {
 	return n <= o.limit.Capacity() && o.fits(o.view(now), now, n)
 }
@@ -108,7 +108,7 @@ func (o *Oracle) fits(u usage, now, n int64) bool {
 	return u.used(o.limit, o.clock(o.limit, now))+n <= o.limit.Capacity()
 }
 
-// Charge takes n units at now, or as many as the deepest debt leaves room for.
+// Charge takes n units at now, or as many as the largest debt allows.
 func (o *Oracle) Charge(now, n int64) headgate.Decision {
 	u := o.settle(now)
 	n = max(0, min(n, deepest(o.limit)-u.used(o.limit, o.clock(o.limit, now))))
@@ -120,8 +120,8 @@ func (o *Oracle) Charge(now, n int64) headgate.Decision {
 
 func deepest(l headgate.Limit) int64 { return l.Capacity() * (1 + headgate.MaxDebt) }
 
-// Give returns n units that were taken with r under the limit l, which need not be in force any more: they come back by the
-// limit that is.
+// Give returns n units that were taken with r under the limit l, which need not be in force anymore: they are returned
+// under the limit that is.
 func (o *Oracle) Give(now, n int64, l headgate.Limit, r headgate.Receipt) {
 	if l.Algorithm == headgate.Concurrency {
 		o.held.remove(l, now, n, r)
@@ -133,7 +133,7 @@ func (o *Oracle) Give(now, n int64, l headgate.Limit, r headgate.Receipt) {
 	o.latest = now
 }
 
-// add notes n units taken at now and returns the receipt for them.
+// add records n units taken at now and returns their receipt.
 func (o *Oracle) add(u usage, now, n int64, lease uint64) headgate.Receipt {
 	at := o.clock(o.limit, now)
 	u.add(o.limit, at, n, lease)
@@ -144,21 +144,21 @@ func (o *Oracle) add(u usage, now, n int64, lease uint64) headgate.Receipt {
 	return headgate.Receipt{At: at, Units: n}
 }
 
-// describe fills in what is the same for all decisions.
+// describe sets the fields that all decisions have.
 func (o *Oracle) describe(d *headgate.Decision, u usage, now int64) {
 	d.Limit = o.limit.Capacity()
 	d.Remaining = d.Limit - u.used(o.limit, o.clock(o.limit, now))
 	d.ResetAfter = o.until(u, now, 0)
 }
 
-// until returns how long it takes from now until no more than room counts.
+// until returns the time from now until at most room units count.
 func (o *Oracle) until(u usage, now, room int64) time.Duration {
 	at := o.clock(o.limit, now)
 	first := u.first(o.limit, at, room)
 	return time.Duration(min(first-at, longest)) * time.Microsecond
 }
 
-// longest is the longest time in µs that a decision speaks of.
+// longest is the longest time in µs in a decision.
 const longest = 1 << 53
 
 // floorDiv returns a/b rounded down, for b > 0.

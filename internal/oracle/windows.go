@@ -6,14 +6,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// counts are what was consumed in each window of the clock, by its number.
+// counts are the units consumed in each clock-aligned window, by its number.
 type counts map[int64]int64
 
 func (c counts) give(window, n int64) { c[window] = max(0, c[window]-n) }
 
 func windowOf(l headgate.Limit, t int64) int64 { return floorDiv(t, l.Period.Microseconds()) }
 
-// fixedWindow counts what was consumed in the window that holds the time.
+// fixedWindow counts the units consumed in the window of the time.
 type fixedWindow counts
 
 func (f fixedWindow) used(l headgate.Limit, t int64) int64 { return f[windowOf(l, t)] }
@@ -31,8 +31,8 @@ func (f fixedWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
 	counts(f).give(windowOf(l, r.At), n)
 }
 
-// slidingWindow adds to the current window's count the previous one's, weighted by the part of it that lies within the
-// last period, to the nearest unit, a half down.
+// slidingWindow adds to the current window's count the previous one's, weighted by its part within the last period,
+// rounded to the nearest unit, halves down.
 type slidingWindow counts
 
 func (s slidingWindow) used(l headgate.Limit, t int64) int64 {
@@ -49,7 +49,7 @@ func (s slidingWindow) used(l headgate.Limit, t int64) int64 {
 	return current + q.Int64()
 }
 
-// nearest returns a/b to the nearest, a half down.
+// nearest returns a/b rounded to the nearest integer, halves down.
 func nearest(a, b int64) int64 {
 	q, rest := a/b, a%b
 	if rest > b-rest {
@@ -58,7 +58,7 @@ func nearest(a, b int64) int64 {
 	return q
 }
 
-// first searches: what is used never grows with time, and after two periods it is nothing.
+// first uses binary search: used never grows with time, and is 0 after two periods.
 func (s slidingWindow) first(l headgate.Limit, now, room int64) int64 {
 	before, after := now-1, now+2*l.Period.Microseconds()
 	for after-before > 1 {
@@ -77,7 +77,7 @@ func (s slidingWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) 
 	counts(s).give(windowOf(l, r.At), n)
 }
 
-// slidingBuckets counts what was consumed in the bucket that holds the time and the N−1 before it.
+// slidingBuckets counts the units consumed in the bucket of the time and the N−1 before it.
 type slidingBuckets counts
 
 func cut(l headgate.Limit) (n, width int64) {
@@ -100,7 +100,7 @@ func (s slidingBuckets) used(l headgate.Limit, t int64) int64 {
 	return sum
 }
 
-// first tries the times at which a bucket leaves.
+// first tries the times at which a bucket expires.
 func (s slidingBuckets) first(l headgate.Limit, now, room int64) int64 {
 	if s.used(l, now) <= room {
 		return now

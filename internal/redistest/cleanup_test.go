@@ -89,7 +89,7 @@ func TestServersDieWithTheirTestProcess(t *testing.T) {
 	}
 }
 
-// zombie tells whether a process has ended and nobody has asked how.
+// zombie reports whether a process has ended and was not waited for.
 func zombie(pid int) bool {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Contains(string(stat), ") Z ")

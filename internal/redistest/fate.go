@@ -62,7 +62,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Running tells whether the server is neither down nor paused.
+// Running reports whether the server is neither down nor paused.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	return nil, fmt.Errorf("malformed reply %q", line)
 }
 
-// refused tells whether a server said no, and did so with that first word.
+// refused reports whether a server replied with an error of that first word.
 func refused(err error, word string) bool {
 	var e ReplyError
 	if !errors.As(err, &e) {

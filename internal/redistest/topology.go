@@ -48,7 +48,7 @@ func readMember(line string) (member, error) {
 
 func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
-// owns tells whether a slot is among the member's. Those on the move stand in brackets, and do not count.
+// owns reports whether the member owns a slot. Migrating slots are in brackets and do not count.
 func (m member) owns(slot int) bool {
 	for _, r := range m.slots {
 		first, last, isRange := strings.Cut(r, "-")

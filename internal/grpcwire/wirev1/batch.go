@@ -5,7 +5,7 @@ import "google.golang.org/protobuf/encoding/protowire"
 // A BatchRateLimitRequest is headgate.v1.BatchRateLimitRequest.
 type BatchRateLimitRequest struct {
 	Requests []RateLimitRequest
-	// Most is how many requests are read. If there are more, TooMany says so and the rest is missing.
+	// Most bounds the requests that are read. If there are more, TooMany is set and the rest is missing.
 	Most    int
 	TooMany bool
 
@@ -35,10 +35,10 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.err
 }
 
-// Kept returns how many bytes the message holds on to for the next that is read.
+// Kept returns the bytes that the message keeps for reuse.
 func (m *BatchRateLimitRequest) Kept() int { return cap(m.own) }
 
-// add returns one more request, which may hold what it was used for before.
+// add returns one more request, which may have old content.
 func (m *BatchRateLimitRequest) add() *RateLimitRequest {
 	if n := len(m.Requests); n < cap(m.Requests) {
 		m.Requests = m.Requests[:n+1]
@@ -62,7 +62,7 @@ func AppendRequest(dst []byte, m *RateLimitRequest) []byte {
 	return end(m.append(dst), start)
 }
 
-// AppendResponse appends an answer to a BatchRateLimitResponse.
+// AppendResponse appends a response to a BatchRateLimitResponse.
 func AppendResponse(dst []byte, m *RateLimitResponse) []byte {
 	dst, start := begin(dst, 1)
 	return end(m.append(dst), start)
@@ -204,7 +204,7 @@ func (m *Release) UnmarshalWire(b []byte) error {
 // MarshalWire appends the message.
 func (m *Release) MarshalWire(dst []byte) ([]byte, error) { return appendText(dst, 1, m.Lease), nil }
 
-// Nothing is a message without fields, such as headgate.v1.ReleaseResponse. What it is said to have is skipped.
+// Nothing is a message without fields, such as headgate.v1.ReleaseResponse. Unknown fields are skipped.
 type Nothing struct{}
 
 // UnmarshalWire reads the message.

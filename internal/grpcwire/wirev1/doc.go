@@ -1,7 +1,6 @@
-// Package wirev1 has the messages of headgate.v1 that are asked for often, as they stand on the wire: they are read without
-// copying what is read, written without measuring first, and used again.
+// Package wirev1 has hand-written codecs for the frequent messages of headgate.v1: they are decoded without copies,
+// encoded in one pass, and reused.
 //
-// What is read is borrowed from the message's own buffer: its strings are good until the message is read anew. Fields that
-// are not known are skipped, and what is given twice counts as protobuf says. The tests hold each message against the code
-// that protoc generates.
+// Strings point into the message's own buffer and are valid until the message is read again. Unknown fields are
+// skipped, and repeated fields count as in protobuf. Tests compare each message with the code that protoc generates.
 package wirev1

@@ -6,10 +6,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxAttributes is how many attributes of a request are read. Of one that has more, TooMany says so and the rest is missing.
+// MaxAttributes bounds the attributes of a request that are read. If there are more, TooMany is set and the rest is
+// missing.
 const MaxAttributes = 256
 
-// An Attribute is one of a RateLimitRequest.
+// An Attribute is an attribute of a RateLimitRequest.
 type Attribute struct{ Name, Value string }
 
 // A RateLimitRequest is headgate.v1.RateLimitRequest.
@@ -32,7 +33,7 @@ func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.err
 }
 
-// Kept returns how many bytes the message holds on to for the next that is read.
+// Kept returns the bytes that the message keeps for reuse.
 func (m *RateLimitRequest) Kept() int { return cap(m.own) }
 
 func (m *RateLimitRequest) reset() {
@@ -77,7 +78,7 @@ func (m *RateLimitRequest) readClient(r *reader) {
 }
 
 func (m *RateLimitRequest) readAttribute(r *reader) {
-	if m.TooMany { // looking for the name of each among so many would take long
+	if m.TooMany { // searching each name among so many would take long
 		return
 	}
 	var a Attribute
@@ -227,7 +228,7 @@ func (m *RateLimitResponse) readError(r *reader) {
 func (m *RateLimitResponse) MarshalWire(dst []byte) ([]byte, error) { return m.append(dst), nil }
 
 func (m *RateLimitResponse) append(dst []byte) []byte {
-	// The numbers have room for the longest that they can be, so that it is looked for once.
+	// Reserve the maximum size of all numbers at once.
 	const room = 16 * 11
 	dst = slices.Grow(dst, room)
 	b, n := dst[len(dst):len(dst)+room], 0

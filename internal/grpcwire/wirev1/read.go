@@ -10,21 +10,21 @@ import (
 
 var errUTF8 = errors.New("a string is not valid UTF-8")
 
-// Wire types, and a field as it stands in a tag.
+// Wire types, as part of a tag.
 const (
 	varint  = uint64(protowire.VarintType)
 	fixed64 = uint64(protowire.Fixed64Type)
 	text    = uint64(protowire.BytesType)
 )
 
-// A reader goes through the fields of a message.
+// A reader iterates over the fields of a message.
 type reader struct {
 	b   []byte
 	err error
 }
 
-// next returns the tag of the next field: its number times 8, and its wire type. It returns 0 at the end, or if the message
-// is broken.
+// next returns the tag of the next field: its number times 8, plus its wire type. It returns 0 at the end, or if the
+// message is malformed.
 func (r *reader) next() uint64 {
 	if len(r.b) == 0 || r.err != nil {
 		return 0
@@ -46,7 +46,7 @@ func (r *reader) fail(n int) {
 	r.err, r.b = protowire.ParseError(n), nil
 }
 
-// skip goes on behind a field of that tag that is not known.
+// skip skips the value of an unknown field.
 func (r *reader) skip(tag uint64) {
 	n := protowire.ConsumeFieldValue(protowire.Number(tag>>3), protowire.Type(tag&7), r.b)
 	if n < 0 {
@@ -81,7 +81,7 @@ func (r *reader) fixed64() uint64 {
 	return v
 }
 
-// bytes returns a part of the message.
+// bytes returns a bytes field without copying.
 func (r *reader) bytes() []byte {
 	v, n := protowire.ConsumeBytes(r.b)
 	if n < 0 {
@@ -92,7 +92,7 @@ func (r *reader) bytes() []byte {
 	return v
 }
 
-// str returns a part of the message that is text.
+// str returns a string field without copying.
 func (r *reader) str() string {
 	v := r.bytes()
 	if !utf8.Valid(v) {
@@ -102,8 +102,8 @@ func (r *reader) str() string {
 	return borrow(v)
 }
 
-// enter returns a reader of the message that is a field of this one, and leave goes on behind it. A function that is handed
-// the inner reader as a variable would have it on the heap.
+// enter returns a reader of an embedded message, and leave copies its error back. A callback with the inner reader
+// would move it to the heap.
 func (r *reader) enter() reader {
 	b := r.bytes()
 	return reader{b: b, err: r.err}
@@ -115,5 +115,5 @@ func (r *reader) leave(inner *reader) {
 	}
 }
 
-// borrow returns the bytes as a string, which changes when they do.
+// borrow returns the bytes as a string without copying.
 func borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

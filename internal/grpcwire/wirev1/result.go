@@ -40,7 +40,7 @@ type Result struct {
 // A DoResponse is headgate.v1.DoResponse.
 type DoResponse struct {
 	Results []Result
-	// Most is how many results and decisions are read. If there are more, TooMany says so and the rest is missing.
+	// Most bounds the results and decisions that are read. If there are more, TooMany is set and the rest is missing.
 	Most    int
 	TooMany bool
 
@@ -162,7 +162,7 @@ func (m *DoResponse) MarshalWire(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendResult appends the result of an operation that was done to a DoResponse.
+// AppendResult appends the result of a successful operation to a DoResponse.
 func AppendResult(dst []byte, decisions []headgate.Decision) []byte {
 	dst, whole := begin(dst, 1)
 	for i := range decisions {
@@ -191,7 +191,7 @@ func appendDecision(dst []byte, d *headgate.Decision) []byte {
 	return dst
 }
 
-// AppendFailure appends the result of an operation that was not done to a DoResponse.
+// AppendFailure appends the result of a failed operation to a DoResponse.
 func AppendFailure(dst []byte, f *Failure) []byte {
 	dst, whole := begin(dst, 1)
 	dst, start := begin(dst, 2)

@@ -18,10 +18,10 @@ const (
 	Give
 	Reset
 	Renew
-	verbs // and all beyond
+	verbs // the number of verbs
 )
 
-// Known tells whether there is such a verb.
+// Known reports whether the verb exists.
 func (v Verb) Known() bool { return v < verbs }
 
 // An Operation is headgate.v1.Operation.
@@ -34,7 +34,7 @@ type Operation struct {
 // A DoRequest is headgate.v1.DoRequest.
 type DoRequest struct {
 	Operations []Operation
-	// Most is how many checks and operations are read. If there are more, TooMany says so and the rest is missing.
+	// Most bounds the checks and operations that are read. If there are more, TooMany is set and the rest is missing.
 	Most    int
 	TooMany bool
 
@@ -95,7 +95,7 @@ func (m *DoRequest) readOperation(r *reader, op *Operation) {
 	}
 }
 
-// small returns an enum, of which those that are not known all look alike.
+// small returns an enum value; all unknown ones become 0xff.
 func small(v uint64) uint8 {
 	if v := int32(v); v >= 0 && v < 0xff {
 		return uint8(v)
@@ -171,7 +171,7 @@ func readReceipt(r *reader, into *headgate.Receipt) {
 	}
 }
 
-// Kept returns how many bytes the message holds on to for the next that is read.
+// Kept returns the bytes that the message keeps for reuse.
 func (m *DoRequest) Kept() int { return cap(m.own) }
 
 // MarshalWire appends the message.

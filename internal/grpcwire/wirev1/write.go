@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Fields that hold their zero are not written.
+// Zero fields are not written.
 
 func appendVarint(dst []byte, number byte, v uint64) []byte {
 	if v == 0 {
@@ -15,7 +15,7 @@ func appendVarint(dst []byte, number byte, v uint64) []byte {
 	return protowire.AppendVarint(append(dst, number<<3), v)
 }
 
-// putVarint writes a field into b at n, where there is room for it, and returns where it ends.
+// putVarint writes a field into b at n, which must have room for it, and returns its end.
 func putVarint(b []byte, n int, number byte, v uint64) int {
 	if v == 0 {
 		return n
@@ -45,7 +45,7 @@ func appendText[T string | []byte](dst []byte, number byte, v T) []byte {
 	return append(dst, v...)
 }
 
-// begin opens a message that is a field of another, and end closes it. The length is written when it is known.
+// begin starts an embedded message, and end writes its length, which is known only then.
 func begin(dst []byte, number byte) (out []byte, start int) {
 	dst = append(dst, number<<3|byte(text), 0)
 	return dst, len(dst)
