@@ -25,21 +25,21 @@ const (
 type Reason int32
 
 const (
-	// It is not.
+	// It is not denied.
 	Reason_REASON_UNSPECIFIED Reason = 0
 	// A limit was reached.
 	Reason_REASON_OVER_LIMIT Reason = 1
 	// A rule says block.
 	Reason_REASON_BLOCKED Reason = 2
-	// It lacks an attribute that the rule counts by.
+	// The request lacks an attribute that the rule counts by.
 	Reason_REASON_UNIDENTIFIED Reason = 3
-	// Its client is not registered.
+	// The client is not registered.
 	Reason_REASON_UNREGISTERED Reason = 4
-	// Too many are held already.
+	// Too many requests are delayed already.
 	Reason_REASON_QUEUE_FULL Reason = 5
-	// The store could not be asked, and the rule says on_failure: closed.
+	// The store failed, and the rule says on_failure: closed.
 	Reason_REASON_STORE_FAILED Reason = 6
-	// More requests came at once than could be decided in time.
+	// More requests arrived than could be decided in time.
 	Reason_REASON_OVERLOADED Reason = 7
 )
 
@@ -94,7 +94,7 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_headgate_v1_ratelimiter_proto_rawDescGZIP(), []int{0}
 }
 
-// A Client is who asks.
+// A Client identifies the client of a request.
 type Client struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attribute user.
@@ -161,13 +161,13 @@ func (x *Client) GetApiKey() string {
 // A RateLimitRequest asks for a decision.
 type RateLimitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The one rule that decides; its condition is not asked. Empty for all rules that match.
+	// The only rule that decides; its condition is ignored. Empty for all rules that match.
 	RuleId string `protobuf:"bytes,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// Who asks.
+	// The client of the request.
 	Client *Client `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
-	// More attributes, by the names that rules know: path, method, header.x-plan.
+	// More attributes, by their names in rules: path, method, header.x-plan.
 	Attributes map[string]string `protobuf:"bytes,3,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// What the request costs, instead of what the rules say. 0 only looks.
+	// The cost of the request, instead of the rules' cost. 0 only reads.
 	Cost          *int64 `protobuf:"varint,4,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,34 +231,34 @@ func (x *RateLimitRequest) GetCost() int64 {
 	return 0
 }
 
-// A RateLimitResponse says what was decided.
+// A RateLimitResponse is the decision on a request.
 type RateLimitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether the request may go on.
+	// Whether the request may pass.
 	Passed bool `protobuf:"varint,1,opt,name=passed,proto3" json:"passed,omitempty"`
-	// The most that can be taken at once, of the limit that is tightest. 0 if none applies; then the next two say nothing.
+	// The most that can be taken at once under the tightest limit. 0 if none applies; then the next two are unset.
 	Limit int64 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// What is left of it.
+	// The remaining units of it.
 	RemainingRequests int64 `protobuf:"varint,3,opt,name=remaining_requests,json=remainingRequests,proto3" json:"remaining_requests,omitempty"`
-	// When it will be as good as new, by the server's clock.
+	// When it is fully reset, by the server's clock.
 	ResetTimestamp *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=reset_timestamp,json=resetTimestamp,proto3" json:"reset_timestamp,omitempty"`
-	// When to come back, for a denial: in milliseconds, -1 if that is of no use.
+	// When to retry a denied request: in milliseconds, -1 if retrying is useless.
 	RetryAfterMs int64 `protobuf:"varint,5,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
-	// For how long the caller is to hold the request before it goes on, in milliseconds.
+	// How long the caller must delay the request before it passes, in milliseconds.
 	DelayMs int64 `protobuf:"varint,6,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
 	// The rule that denies, delays or is tightest. Empty if none applies.
 	RuleId string `protobuf:"bytes,7,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
-	// What Release takes, if a place under a concurrency limit is held.
+	// The lease for Release, if a slot of a concurrency limit is held.
 	LeaseId string `protobuf:"bytes,8,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// Whether a store could not be asked, so that the rules' on_failure decided.
+	// Whether the store failed, so that the rules' on_failure decided.
 	Degraded bool `protobuf:"varint,9,opt,name=degraded,proto3" json:"degraded,omitempty"`
-	// Why it is denied.
+	// Why the request is denied.
 	Reason Reason `protobuf:"varint,10,opt,name=reason,proto3,enum=headgate.v1.Reason" json:"reason,omitempty"`
-	// With which status of HTTP to deny it, 0 if it passes.
+	// The HTTP status of the denial, 0 if the request passes.
 	HttpStatus int32 `protobuf:"varint,11,opt,name=http_status,json=httpStatus,proto3" json:"http_status,omitempty"`
-	// Whether the rule says to close the connection without an answer.
+	// Whether the rule says to close the connection without a response.
 	Drop bool `protobuf:"varint,12,opt,name=drop,proto3" json:"drop,omitempty"`
-	// Only in a batch and a stream: what this request alone would have failed with. Then the rest says nothing.
+	// Only in batches and streams: the error of this request alone. Then the other fields are unset.
 	Error         *Error `protobuf:"bytes,15,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -385,12 +385,12 @@ func (x *RateLimitResponse) GetError() *Error {
 	return nil
 }
 
-// An Error is what a request failed with.
+// An Error is why a request failed.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One of google.rpc.Code.
 	Code int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
-	// What was wrong, and what would be right.
+	// The problem, and how to fix it.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -440,10 +440,10 @@ func (x *Error) GetMessage() string {
 	return ""
 }
 
-// A BatchRateLimitRequest asks for several decisions.
+// A BatchRateLimitRequest requests several decisions.
 type BatchRateLimitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most as many as the server takes, by default 1000.
+	// At most as many as the server accepts, by default 1000.
 	Requests      []*RateLimitRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -486,7 +486,7 @@ func (x *BatchRateLimitRequest) GetRequests() []*RateLimitRequest {
 	return nil
 }
 
-// A BatchRateLimitResponse has one answer a request.
+// A BatchRateLimitResponse has one response per request.
 type BatchRateLimitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of the requests.
@@ -532,12 +532,12 @@ func (x *BatchRateLimitResponse) GetResponses() []*RateLimitResponse {
 	return nil
 }
 
-// A StreamRequest is a request with a name.
+// A StreamRequest is a request with an id.
 type StreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Any number: the answer has the same.
+	// Any number: the response has the same.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What is asked.
+	// The request.
 	Request       *RateLimitRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -587,12 +587,12 @@ func (x *StreamRequest) GetRequest() *RateLimitRequest {
 	return nil
 }
 
-// A StreamResponse is an answer with the name of its request.
+// A StreamResponse is a response with the id of its request.
 type StreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// That of the request.
+	// The id of the request.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What was decided.
+	// The decision.
 	Response      *RateLimitResponse `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -645,7 +645,7 @@ func (x *StreamResponse) GetResponse() *RateLimitResponse {
 // A ReleaseRequest ends a lease.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// That of a RateLimitResponse.
+	// The lease of a RateLimitResponse.
 	LeaseId       string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -688,7 +688,7 @@ func (x *ReleaseRequest) GetLeaseId() string {
 	return ""
 }
 
-// A ReleaseResponse says nothing.
+// A ReleaseResponse is empty.
 type ReleaseResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

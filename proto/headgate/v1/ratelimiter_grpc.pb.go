@@ -29,28 +29,28 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RateLimiter decides requests by the rules of the server. It is what POST /v1/ratelimit is over HTTP.
+// RateLimiter decides requests by the rules of the server, like POST /v1/ratelimit over HTTP.
 //
-// A denial is an answer, with passed false, and no error. These are errors:
+// A denial is a response with passed false, not an error. These are errors:
 //
-//	INVALID_ARGUMENT    an attribute or a cost that cannot be, too large a batch
+//	INVALID_ARGUMENT    an invalid attribute or cost, too large a batch
 //	NOT_FOUND           no rule has that id
-//	UNAUTHENTICATED     the server asks for a token (metadata authorization: Bearer TOKEN) and this is not it
-//	RESOURCE_EXHAUSTED  a message larger than the server takes
-//	UNAVAILABLE         the server is going away
+//	UNAUTHENTICATED     the server needs a token (metadata authorization: Bearer TOKEN), and it is missing or wrong
+//	RESOURCE_EXHAUSTED  a message larger than the server accepts
+//	UNAVAILABLE         the server is shutting down
 type RateLimiterClient interface {
 	// RateLimit decides one request.
 	RateLimit(ctx context.Context, in *RateLimitRequest, opts ...grpc.CallOption) (*RateLimitResponse, error)
-	// BatchRateLimit decides several requests, each for itself. The answers are in the order of the requests.
+	// BatchRateLimit decides several requests independently. The responses are in the order of the requests.
 	BatchRateLimit(ctx context.Context, in *BatchRateLimitRequest, opts ...grpc.CallOption) (*BatchRateLimitResponse, error)
-	// Stream decides requests as they come, many at once. Answers can come in another order than the requests: their ids
-	// tell which is which.
+	// Stream decides requests as they arrive, many concurrently. Responses may be in another order than the requests:
+	// their ids match.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
-	// BatchStream is BatchRateLimit again and again. Each batch is answered before the next is read, so that a server which ends
-	// the stream with the trailer headgate-unread has not read the one that it did not answer.
+	// BatchStream is a stream of BatchRateLimit calls. Each batch is decided before the next is read: if the server ends
+	// the stream with the trailer headgate-unread, it has not read batches without a response.
 	BatchStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BatchRateLimitRequest, BatchRateLimitResponse], error)
-	// Release gives back the places under concurrency limits that a decision holds. A lease that was released before, or whose
-	// time is over, is no error.
+	// Release frees the slots of concurrency limits that a decision holds. A lease that was released before, or has
+	// expired, is no error.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 }
 
@@ -122,28 +122,28 @@ func (c *rateLimiterClient) Release(ctx context.Context, in *ReleaseRequest, opt
 // All implementations must embed UnimplementedRateLimiterServer
 // for forward compatibility.
 //
-// RateLimiter decides requests by the rules of the server. It is what POST /v1/ratelimit is over HTTP.
+// RateLimiter decides requests by the rules of the server, like POST /v1/ratelimit over HTTP.
 //
-// A denial is an answer, with passed false, and no error. These are errors:
+// A denial is a response with passed false, not an error. These are errors:
 //
-//	INVALID_ARGUMENT    an attribute or a cost that cannot be, too large a batch
+//	INVALID_ARGUMENT    an invalid attribute or cost, too large a batch
 //	NOT_FOUND           no rule has that id
-//	UNAUTHENTICATED     the server asks for a token (metadata authorization: Bearer TOKEN) and this is not it
-//	RESOURCE_EXHAUSTED  a message larger than the server takes
-//	UNAVAILABLE         the server is going away
+//	UNAUTHENTICATED     the server needs a token (metadata authorization: Bearer TOKEN), and it is missing or wrong
+//	RESOURCE_EXHAUSTED  a message larger than the server accepts
+//	UNAVAILABLE         the server is shutting down
 type RateLimiterServer interface {
 	// RateLimit decides one request.
 	RateLimit(context.Context, *RateLimitRequest) (*RateLimitResponse, error)
-	// BatchRateLimit decides several requests, each for itself. The answers are in the order of the requests.
+	// BatchRateLimit decides several requests independently. The responses are in the order of the requests.
 	BatchRateLimit(context.Context, *BatchRateLimitRequest) (*BatchRateLimitResponse, error)
-	// Stream decides requests as they come, many at once. Answers can come in another order than the requests: their ids
-	// tell which is which.
+	// Stream decides requests as they arrive, many concurrently. Responses may be in another order than the requests:
+	// their ids match.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
-	// BatchStream is BatchRateLimit again and again. Each batch is answered before the next is read, so that a server which ends
-	// the stream with the trailer headgate-unread has not read the one that it did not answer.
+	// BatchStream is a stream of BatchRateLimit calls. Each batch is decided before the next is read: if the server ends
+	// the stream with the trailer headgate-unread, it has not read batches without a response.
 	BatchStream(grpc.BidiStreamingServer[BatchRateLimitRequest, BatchRateLimitResponse]) error
-	// Release gives back the places under concurrency limits that a decision holds. A lease that was released before, or whose
-	// time is over, is no error.
+	// Release frees the slots of concurrency limits that a decision holds. A lease that was released before, or has
+	// expired, is no error.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	mustEmbedUnimplementedRateLimiterServer()
 }

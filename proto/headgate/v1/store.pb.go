@@ -93,7 +93,7 @@ func (Algorithm) EnumDescriptor() ([]byte, []int) {
 	return file_headgate_v1_store_proto_rawDescGZIP(), []int{0}
 }
 
-// An OnFailure says who decides a check when the server's store cannot be asked.
+// An OnFailure decides a check when the server's store fails.
 type OnFailure int32
 
 const (
@@ -146,20 +146,20 @@ func (OnFailure) EnumDescriptor() ([]byte, []int) {
 	return file_headgate_v1_store_proto_rawDescGZIP(), []int{1}
 }
 
-// A Verb is what is to be done.
+// A Verb is the kind of an operation.
 type Verb int32
 
 const (
 	// Take the checks: all of them or none.
 	Verb_VERB_UNSPECIFIED Verb = 0
-	// Take the cost of the one check whether or not it is within the limit.
+	// Take the cost of the only check even above the limit.
 	Verb_VERB_CHARGE Verb = 1
-	// Give back cost units of those that the receipt tells of.
+	// Return cost units of the receipt.
 	Verb_VERB_GIVE Verb = 2
-	// Forget what was consumed under the key. Only servers that ask for a token do that.
+	// Reset the consumption of the key. It needs a token.
 	Verb_VERB_RESET Verb = 3
-	// Give the slot of a concurrency limit that the receipt tells of another TTL. The one decision says in allowed whether it is
-	// held, and nothing else.
+	// Renew the TTL of the receipt's slot of a concurrency limit. The only decision says in allowed whether it is held,
+	// and nothing else.
 	Verb_VERB_RENEW Verb = 4
 )
 
@@ -208,15 +208,15 @@ func (Verb) EnumDescriptor() ([]byte, []int) {
 	return file_headgate_v1_store_proto_rawDescGZIP(), []int{2}
 }
 
-// A Fault is what kind of error it is.
+// A Fault is the kind of an error.
 type Fault int32
 
 const (
-	// One that is not listed here.
+	// An error that is not listed here.
 	Fault_FAULT_UNSPECIFIED Fault = 0
-	// The limit is none that could be kept.
+	// The limit is invalid.
 	Fault_FAULT_INVALID_LIMIT Fault = 1
-	// The check is wrong in another way.
+	// The check is invalid.
 	Fault_FAULT_INVALID_CHECK Fault = 2
 	// The limit's algorithm does not have this operation.
 	Fault_FAULT_UNSUPPORTED Fault = 3
@@ -224,11 +224,11 @@ const (
 	Fault_FAULT_FULL Fault = 4
 	// The store is closed.
 	Fault_FAULT_CLOSED Fault = 5
-	// The store could not be asked.
+	// The store is unreachable.
 	Fault_FAULT_UNAVAILABLE Fault = 6
-	// The server does not do this without a token.
+	// The operation needs a token.
 	Fault_FAULT_FORBIDDEN Fault = 7
-	// More came at once than could be decided in time.
+	// More requests arrived than could be decided in time.
 	Fault_FAULT_OVERLOADED Fault = 8
 )
 
@@ -288,20 +288,20 @@ func (Fault) EnumDescriptor() ([]byte, []int) {
 // A Limit says how much may pass.
 type Limit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How it is counted.
+	// The algorithm.
 	Algorithm Algorithm `protobuf:"varint,1,opt,name=algorithm,proto3,enum=headgate.v1.Algorithm" json:"algorithm,omitempty"`
-	// How many units may pass in a period, or be in flight at once.
+	// The units that may pass in a period, or be in flight at once.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// The time in which count units pass, in nanoseconds but whole microseconds. 0 for concurrency.
+	// The period of count units, in nanoseconds but whole microseconds. 0 for concurrency.
 	PeriodNs int64 `protobuf:"varint,3,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"`
-	// How many units may be taken at once. 0 for count.
+	// The units that may be taken at once. 0 for count.
 	Burst int64 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`
-	// Into how many parts sliding buckets cut their window. 0 for 10.
+	// The number of sliding buckets in a window. 0 for 10.
 	Buckets int32 `protobuf:"varint,5,opt,name=buckets,proto3" json:"buckets,omitempty"`
-	// After how long a slot of a concurrency limit is free again unless it is renewed, in nanoseconds but whole microseconds. 0
-	// for a minute.
+	// The time after which a slot of a concurrency limit expires unless it is renewed, in nanoseconds but whole
+	// microseconds. 0 for a minute.
 	TtlNs int64 `protobuf:"varint,6,opt,name=ttl_ns,json=ttlNs,proto3" json:"ttl_ns,omitempty"`
-	// Whether a fixed window begins at a moment of its own for every key.
+	// Whether the fixed windows of each key begin at their own offset.
 	Staggered     bool `protobuf:"varint,7,opt,name=staggered,proto3" json:"staggered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -386,22 +386,22 @@ func (x *Limit) GetStaggered() bool {
 	return false
 }
 
-// A Check asks for cost units of a limit on behalf of a key.
+// A Check requests cost units of a limit for a key.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whose limit it is, and which of his. 1 to 4096 bytes of any kind.
+	// Identifies the counter: a client and one of its limits. 1 to 4096 bytes of any kind.
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// How much may pass.
+	// The limit.
 	Limit *Limit `protobuf:"bytes,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// How many units to take. 0 only looks.
+	// The units to take. 0 only reads.
 	Cost int64 `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`
-	// Whose keys belong together. Empty for a key that is alone.
+	// The owner of keys that belong together. Empty for a single key.
 	Owner []byte `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
-	// In how many parts the key is counted. 0 for one.
+	// The number of parts in which the key is counted. 0 for one.
 	Split int32 `protobuf:"varint,5,opt,name=split,proto3" json:"split,omitempty"`
-	// Who decides when the store cannot be asked.
+	// The policy when the store fails.
 	OnFailure OnFailure `protobuf:"varint,6,opt,name=on_failure,json=onFailure,proto3,enum=headgate.v1.OnFailure" json:"on_failure,omitempty"`
-	// The limit of ON_FAILURE_LOCAL. None for a share of limit.
+	// The limit of ON_FAILURE_LOCAL. Unset for a share of limit.
 	Safe          *Limit `protobuf:"bytes,7,opt,name=safe,proto3" json:"safe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -486,14 +486,14 @@ func (x *Check) GetSafe() *Limit {
 	return nil
 }
 
-// A Receipt says when units were taken.
+// A Receipt identifies taken units.
 type Receipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// By the store's clock, in microseconds. Below zero if the store was not asked.
+	// The time by the store's clock, in microseconds. Negative if the store was not asked.
 	AtUs int64 `protobuf:"zigzag64,1,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"`
-	// How many.
+	// The number of units.
 	Units int64 `protobuf:"varint,2,opt,name=units,proto3" json:"units,omitempty"`
-	// Which place of a concurrency limit it is.
+	// The slot of a concurrency limit.
 	Lease         uint64 `protobuf:"fixed64,3,opt,name=lease,proto3" json:"lease,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,24 +550,24 @@ func (x *Receipt) GetLease() uint64 {
 	return 0
 }
 
-// A Decision is the answer to a check.
+// A Decision is the result of a check.
 type Decision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the units were taken.
 	Allowed bool `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
-	// Whether the store could not be asked, so that on_failure decided.
+	// Whether the store failed, so that on_failure decided.
 	Degraded bool `protobuf:"varint,2,opt,name=degraded,proto3" json:"degraded,omitempty"`
-	// The most that can be taken at once. 0 for a check that was not asked, because one before it denied.
+	// The most that can be taken at once. 0 for a check that was not decided, because an earlier one was denied.
 	Limit int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// What can still be taken; below zero for a key in debt.
+	// The units that can still be taken; negative for a key in debt.
 	Remaining int64 `protobuf:"zigzag64,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	// When the same check would pass, in nanoseconds; 0 if it did, -1 if never.
 	RetryAfterNs int64 `protobuf:"varint,5,opt,name=retry_after_ns,json=retryAfterNs,proto3" json:"retry_after_ns,omitempty"`
-	// When the key is as good as new, in nanoseconds.
+	// When the key is fully reset, in nanoseconds.
 	ResetAfterNs int64 `protobuf:"varint,6,opt,name=reset_after_ns,json=resetAfterNs,proto3" json:"reset_after_ns,omitempty"`
-	// For how long to hold the request, in nanoseconds.
+	// How long to delay the request, in nanoseconds.
 	DelayNs int64 `protobuf:"varint,7,opt,name=delay_ns,json=delayNs,proto3" json:"delay_ns,omitempty"`
-	// What Give needs. None for what was not taken.
+	// The receipt for Give. Unset if nothing was taken.
 	Receipt       *Receipt `protobuf:"bytes,8,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -659,14 +659,14 @@ func (x *Decision) GetReceipt() *Receipt {
 	return nil
 }
 
-// An Operation is one thing to do.
+// An Operation is one operation on the store.
 type Operation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What to do.
+	// The kind of operation.
 	Verb Verb `protobuf:"varint,1,opt,name=verb,proto3,enum=headgate.v1.Verb" json:"verb,omitempty"`
-	// With what: one check, or for taking up to 128.
+	// One check, or for Take up to 128.
 	Checks []*Check `protobuf:"bytes,2,rep,name=checks,proto3" json:"checks,omitempty"`
-	// For giving and renewing.
+	// For Give and Renew.
 	Receipt       *Receipt `protobuf:"bytes,3,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -723,18 +723,18 @@ func (x *Operation) GetReceipt() *Receipt {
 	return nil
 }
 
-// A Failure is why an operation was not done.
+// A Failure is why an operation failed.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What kind of error it is.
+	// The kind of error.
 	Fault Fault `protobuf:"varint,1,opt,name=fault,proto3,enum=headgate.v1.Fault" json:"fault,omitempty"`
-	// All of it in words.
+	// The whole message.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// What is wrong with a limit or a check.
+	// The invalid field of a limit or check.
 	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
-	// What it was.
+	// Its value.
 	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	// What would be right.
+	// A valid value.
 	Want          string `protobuf:"bytes,5,opt,name=want,proto3" json:"want,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -805,12 +805,12 @@ func (x *Failure) GetWant() string {
 	return ""
 }
 
-// A Result is what came of an operation.
+// A Result is the result of an operation.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One a check, for taking, charging and renewing.
+	// One per check, for Take, Charge and Renew.
 	Decisions []*Decision `protobuf:"bytes,1,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	// Why it was not done.
+	// Why the operation failed.
 	Failure       *Failure `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -860,10 +860,10 @@ func (x *Result) GetFailure() *Failure {
 	return nil
 }
 
-// A DoRequest asks for several things.
+// A DoRequest requests several operations.
 type DoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With as many checks in all as the server takes, by default 1000.
+	// With at most as many checks in total as the server accepts, by default 1000.
 	Operations    []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -906,7 +906,7 @@ func (x *DoRequest) GetOperations() []*Operation {
 	return nil
 }
 
-// A DoResponse says what came of each.
+// A DoResponse has the results of a DoRequest.
 type DoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of the operations.

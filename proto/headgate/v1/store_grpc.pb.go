@@ -25,10 +25,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Store is the server's store itself: callers bring their own keys and limits, and rules have no part in it. Its keys are apart
-// from those of rules. A server need not offer it: who may call it may fill the store.
+// Store gives access to the server's store: callers choose their own keys and limits, without rules. Its keys are
+// separate from those of rules. A server need not offer it, because its callers may fill the store.
 type StoreClient interface {
-	// Do does several things, each for itself and in no order. The results are in the order of the operations.
+	// Do executes several operations independently and in any order. The results are in the order of the operations.
 	Do(ctx context.Context, in *DoRequest, opts ...grpc.CallOption) (*DoResponse, error)
 }
 
@@ -54,10 +54,10 @@ func (c *storeClient) Do(ctx context.Context, in *DoRequest, opts ...grpc.CallOp
 // All implementations must embed UnimplementedStoreServer
 // for forward compatibility.
 //
-// Store is the server's store itself: callers bring their own keys and limits, and rules have no part in it. Its keys are apart
-// from those of rules. A server need not offer it: who may call it may fill the store.
+// Store gives access to the server's store: callers choose their own keys and limits, without rules. Its keys are
+// separate from those of rules. A server need not offer it, because its callers may fill the store.
 type StoreServer interface {
-	// Do does several things, each for itself and in no order. The results are in the order of the operations.
+	// Do executes several operations independently and in any order. The results are in the order of the operations.
 	Do(context.Context, *DoRequest) (*DoResponse, error)
 	mustEmbedUnimplementedStoreServer()
 }
