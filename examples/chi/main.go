@@ -1,4 +1,4 @@
-// Command chi shows the middleware with the router chi: it is one of chi's own kind, so Use takes it as it is.
+// Command chi shows the middleware with the router chi: it has chi's middleware type, so Use takes it directly.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -49,7 +49,8 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	return httplimit.New(httplimit.Config{Engine: decide})
 }
 
-// routes has what is limited and, outside, what is not. Recoverer stands before the limit, so that it sees panics last.
+// routes has limited routes and, outside of /api, others. Recoverer is outside of the limit, so that it handles all
+// panics.
 func routes(limit func(http.Handler) http.Handler) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.Recoverer)

@@ -1,5 +1,6 @@
-// Command echo shows the middleware with the framework echo, which takes those of net/http with echo.WrapMiddleware.
-// A group's is not asked about paths that have no route; limit(echo.New()) is, before all of it.
+// Command echo shows the middleware with the framework echo, which accepts net/http middleware with
+// echo.WrapMiddleware. A group's middleware does not run for paths without a route; limit(echo.New()) would run for
+// all.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -48,14 +49,14 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	return httplimit.New(httplimit.Config{Engine: decide})
 }
 
-// routes has what is limited and, outside, what is not.
+// routes has limited routes and, outside of /api, others.
 func routes(limit func(http.Handler) http.Handler) http.Handler {
 	e := echo.New()
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	api := e.Group("/api", echo.WrapMiddleware(limit))
 	api.GET("/reports/:id", func(c echo.Context) error {
 		if c.Param("id") == "0" {
-			return echo.NewHTTPError(http.StatusNotFound, "there is no such report") // echo answers when we have returned
+			return echo.NewHTTPError(http.StatusNotFound, "there is no such report") // echo responds after the return
 		}
 		return c.String(http.StatusOK, "report "+c.Param("id")+"\n")
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// limited makes a middleware of net/http one of gin's.
+// limited converts net/http middleware to gin's.
 func limited(limit func(http.Handler) http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		passed := false
@@ -26,7 +26,7 @@ func limited(limit func(http.Handler) http.Handler) gin.HandlerFunc {
 	}
 }
 
-// through is gin's writer by way of the one that the middleware handed on, which puts its fields into the header.
+// through is gin's writer on top of the middleware's writer, which adds its header fields.
 type through struct {
 	gin.ResponseWriter
 	w http.ResponseWriter

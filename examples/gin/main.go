@@ -1,8 +1,8 @@
-// Command gin shows the middleware with the framework gin. Before all of it, it needs nothing:
+// Command gin shows the middleware with the framework gin. For all requests, it can be used directly:
 //
 //	http.ListenAndServe(":8080", limit(gin.New()))
 //
-// For a group of routes, limited makes it one of gin's. There gin does not ask it about paths that have no route.
+// For a group of routes, limited converts it to gin's middleware, which gin does not run for paths without a route.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -51,7 +51,7 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	return httplimit.New(httplimit.Config{Engine: decide})
 }
 
-// routes has what is limited and, outside, what is not.
+// routes has limited routes and, outside of /api, others.
 func routes(limits ...gin.HandlerFunc) http.Handler {
 	e := gin.New()
 	e.Use(gin.Recovery())
