@@ -11,51 +11,51 @@ import (
 )
 
 const (
-	// maxCalls is how many calls of one batcher may be under way. Tasks beyond wait for one of them to return.
+	// maxCalls limits the concurrent calls of one batcher. Further tasks wait for one of them to return.
 	maxCalls = 8
-	// groups is into how many calls those fall who ask again and again. While one of them is with its callers another is with
-	// the service and a third on its way, so that neither side waits for the other; with more there would be more calls to pay
-	// for and no more done.
+	// groups is the number of calls that busy callers are divided into. While one group is with its callers, another is
+	// at the service and a third on its way, so that neither side waits for the other; more groups would only cost more
+	// calls.
 	groups = 3
-	// worthOne is how many tasks are enough for a call beside others.
-	worthOne = 8
+	// minTasksPerCall is the number of tasks that justify a call beside others.
+	minTasksPerCall = 8
 )
 
-// A batcher sends tasks together. One that is alone is sent at once, by who asks; those that come while calls are under way
-// gather until one returns, they are a group, or the first has waited long enough.
+// A batcher sends tasks together. A single task is sent at once, by its caller; tasks that arrive while calls are under
+// way wait until one returns, they are a group, or the first has waited long enough.
 type batcher struct {
-	// send fills in what came of tasks. Those who send again and again have a lane, which is nil otherwise.
-	send func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
-	lost func(t *task) // is told of tasks that were done after nobody waited for them
-	wait time.Duration
-	most int // in checks or requests
-	life time.Duration
+	// send fills in the results of tasks. Senders that send repeatedly have a lane, which is nil otherwise.
+	send      func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
+	onLost    func(t *task) // is called for tasks that were done after their callers gave up
+	wait      time.Duration
+	maxWeight int // in checks or requests
+	life      time.Duration
 
 	mu       sync.Mutex
 	pending  []*task
-	weight   int  // of those that are pending
+	weight   int  // of the pending tasks
 	calls    int  // under way
-	senders  int  // that are there, with something to do or without
+	senders  int  // running senders, busy or idle
 	inflight int  // tasks in them
-	overdue  bool // those that are pending have waited long enough, and go with the next call that may be
+	overdue  bool // the pending tasks have waited long enough, and go with the next possible call
 	timer    *time.Timer
 	closed   bool
-	ctx      context.Context //nolint:containedctx // it ends the calls when the batcher is closed
+	ctx      context.Context //nolint:containedctx // ends the calls when the batcher is closed
 	cancel   context.CancelFunc
-	underway sync.WaitGroup // senders, and those who send for themselves
+	underway sync.WaitGroup // senders, and callers that send for themselves
 
-	work  chan []*task // for senders that have nothing to do
-	turn  sync.Mutex   // held by a sender that sees its callers off
-	hurry atomic.Int64 // so many senders do not wait for their turn
+	work     chan []*task // for idle senders
+	wakeLock sync.Mutex   // held by a sender while it wakes its callers
+	hurried  atomic.Int64 // number of senders that do not wait for the lock
 }
 
 func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
-	b := &batcher{send: send, lost: lost, wait: o.BatchWait, most: o.MaxBatch, life: o.Deadline, work: make(chan []*task)}
+	b := &batcher{send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, life: o.Deadline, work: make(chan []*task)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
-// do has a task done, or returns why not. The task is the caller's again if it returns true.
+// do executes a task, or returns why not. If it returns true, the caller owns the task again.
 func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
@@ -71,7 +71,7 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 		return true, headgate.ErrClosed
 	}
 	if b.calls == 0 || b.wait < 0 {
-		// Alone, so in the caller's own goroutine: nobody has to be woken.
+		// A single task is sent in the caller's own goroutine, so that no other has to be woken.
 		b.calls++
 		b.inflight++
 		b.underway.Add(1)
@@ -83,7 +83,7 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 	b.pending = append(b.pending, t)
 	b.weight += t.weight()
 	switch {
-	case b.weight >= b.most, b.group():
+	case b.weight >= b.maxWeight, b.group():
 		b.flush()
 	case len(b.pending) == 1:
 		b.arm(b.wait)
@@ -94,19 +94,19 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 		return true, t.err
 	case <-ctx.Done():
 		mine, done := b.leave(t)
-		if done { // what it holds is not lost
+		if done { // its result is not lost
 			return true, t.err
 		}
 		return mine, ctx.Err()
 	}
 }
 
-// alone sends one task and then, if others have come meanwhile, lets them go.
+// alone sends one task and then starts pending ones, if any.
 func (b *batcher) alone(ctx context.Context, t *task) {
 	ctx, end := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.ctx, end)
 	b.send(ctx, nil, t.deadline, []*task{t})
-	if t.safe && broke(t.err) && ctx.Err() == nil {
+	if t.safe && brokeOff(t.err) && ctx.Err() == nil {
 		b.send(ctx, nil, t.deadline, []*task{t})
 	}
 	if t.err != nil && b.ctx.Err() != nil {
@@ -122,8 +122,8 @@ func (b *batcher) alone(ctx context.Context, t *task) {
 	b.underway.Done()
 }
 
-// leave is called by who does not wait any longer. It returns whether the task is his, since it was not sent or is done, and
-// whether it is done.
+// leave is called by a caller that stops waiting. It returns whether the caller owns the task, because it was not sent
+// or is done, and whether it is done.
 func (b *batcher) leave(t *task) (mine, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (b *batcher) leave(t *task) (mine, done bool) {
 		return true, true
 	}
 	if t.sent {
-		t.left = true
+		t.abandoned = true
 		return false, false
 	}
 	for i, p := range b.pending {
@@ -145,7 +145,7 @@ func (b *batcher) leave(t *task) (mine, done bool) {
 	return true, false
 }
 
-// arm sees to it that those who are pending do not wait for longer than d.
+// arm makes sure that pending tasks do not wait for longer than d.
 func (b *batcher) arm(d time.Duration) {
 	if b.timer == nil {
 		b.timer = time.AfterFunc(d, b.late)
@@ -154,8 +154,8 @@ func (b *batcher) arm(d time.Duration) {
 	b.timer.Reset(d)
 }
 
-// late is called when those who are pending have waited long enough. If there are as many calls as may be, they go on
-// waiting until one returns, or their deadline.
+// late is called when pending tasks have waited long enough. If the maximum number of calls is under way, they wait
+// until one returns, or for their deadline.
 func (b *batcher) late() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,16 +183,16 @@ func (b *batcher) late() {
 	}
 }
 
-// group tells whether those who are pending are a group: their share of all who wait for an answer.
+// group reports whether the pending tasks are a group: their share of all unanswered tasks.
 func (b *batcher) group() bool {
-	return b.calls < groups && len(b.pending) >= worthOne && len(b.pending) >= b.share()
+	return b.calls < groups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }
 
-// share is what each of the groups has of all who wait for an answer.
+// share is the number of unanswered tasks per group.
 func (b *batcher) share() int { return (b.inflight + len(b.pending) + groups - 1) / groups }
 
-// proceed goes on after a call has returned. Those who are pending are left to the next call that returns if they are few:
-// callers must not fall apart into many small groups.
+// proceed continues after a call has returned. A few pending tasks are left to the next call that returns: callers must
+// not split into many small groups.
 func (b *batcher) proceed() {
 	if b.closed {
 		b.fail()
@@ -203,21 +203,21 @@ func (b *batcher) proceed() {
 	}
 }
 
-// flush sends those that are pending, as long as there may be another call: in as many groups as there is room for, in two
-// if they are far more than a group, and in one if they are few.
+// flush sends pending tasks while further calls are possible: in as many groups as possible, in two if they are far
+// more than a group, and in one if they are few.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
 		n := max(groups-b.calls, 1)
 		if 2*len(b.pending) > 3*b.share() {
 			n = max(n, 2)
 		}
-		n = max(min(n, len(b.pending)/worthOne), 1)
+		n = max(min(n, len(b.pending)/minTasksPerCall), 1)
 		b.start(b.next((len(b.pending) + n - 1) / n))
 	}
 	b.overdue = b.overdue && len(b.pending) > 0
 }
 
-// start has a sender send tasks. Those who have done so before have the stack for it, so they are kept.
+// start lets a sender send tasks. Idle senders are reused, because their stacks have grown already.
 func (b *batcher) start(together []*task) {
 	b.calls++
 	select {
@@ -228,7 +228,7 @@ func (b *batcher) start(together []*task) {
 	}
 }
 
-// serve sends tasks, and then what else there is to send.
+// serve sends tasks, and then further pending ones.
 func (b *batcher) serve(together []*task) {
 	var l lane
 	defer func() {
@@ -253,10 +253,10 @@ func (b *batcher) serve(together []*task) {
 	}
 }
 
-// next takes as many tasks as may travel together, and no more than that.
+// next takes as many tasks as one call may contain.
 func (b *batcher) next(most int) []*task {
 	n, weight, size := 0, 0, 0
-	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.most && size+b.pending[n].size <= maxBytes) {
+	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBytes) {
 		size += b.pending[n].size
 		weight += b.pending[n].weight()
 		b.pending[n].sent = true
@@ -271,14 +271,14 @@ func (b *batcher) next(most int) []*task {
 	return together
 }
 
-// finish tells callers what came of their tasks, and sends those that have come meanwhile. Senders do so one by one, each
-// until its callers have asked again and what they ask is on its way: if the answers to several calls come at once, the
-// service has something to do before the last callers are told. Otherwise all would soon ask at once, and then wait at once.
+// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders do so one by one, each until
+// its callers' next tasks are on their way: if several responses arrive at once, the service has work before the last
+// callers are woken. Otherwise all callers would soon send at once, and then wait at once.
 func (b *batcher) finish(together []*task) {
-	inTurn := b.hurry.Load() <= 0
+	inTurn := b.hurried.Load() <= 0
 	if inTurn {
-		b.turn.Lock()
-		defer b.turn.Unlock()
+		b.wakeLock.Lock()
+		defer b.wakeLock.Unlock()
 	}
 	b.mu.Lock()
 	done, again := b.settle(together)
@@ -288,10 +288,10 @@ func (b *batcher) finish(together []*task) {
 	}
 	b.inflight -= len(together)
 	b.mu.Unlock()
-	for _, t := range done { // without the lock, which they take as soon as they wake
+	for _, t := range done { // without the lock, which callers take as soon as they wake
 		t.done <- struct{}{}
 	}
-	runtime.Gosched() // they ask again
+	runtime.Gosched() // let callers send again
 	b.mu.Lock()
 	b.calls--
 	b.proceed()
@@ -300,19 +300,19 @@ func (b *batcher) finish(together []*task) {
 	}
 	b.mu.Unlock()
 	if !inTurn {
-		b.hurry.Add(-1)
+		b.hurried.Add(-1)
 		return
 	}
 	began := time.Now()
-	for range 2 { // the sender hands over what is to be sent, and gRPC writes it when it has seen that nothing else comes
+	for range 2 { // the sender hands the tasks over, and gRPC writes them when it sees that nothing else comes
 		runtime.Gosched()
 	}
 	if time.Since(began) > crowded {
-		b.hurry.Store(hurried)
+		b.hurried.Store(hurried)
 	}
 }
 
-// A process in which that takes longer than crowded has much else to do, and nobody should wait for a turn. It is tried again
+// If that takes longer than crowded, the process is busy, and no sender should wait for the lock. It is tried again
 // after hurried calls.
 const (
 	crowded = 100 * time.Microsecond
@@ -337,14 +337,15 @@ func (b *batcher) call(l *lane, together []*task) {
 	}
 }
 
-// settle sorts tasks that were sent: done are those that somebody waits for, again those that failed and may be sent again.
+// settle sorts tasks that were sent: done are those with a waiting caller, again those that failed and may be sent
+// again.
 func (b *batcher) settle(together []*task) (done, again []*task) {
 	done = together[:0]
 	for _, t := range together {
 		switch {
-		case t.left:
-			b.lost(t)
-		case t.safe && broke(t.err) && time.Now().Before(t.deadline):
+		case t.abandoned:
+			b.onLost(t)
+		case t.safe && brokeOff(t.err) && time.Now().Before(t.deadline):
 			t.safe, t.sent = false, false
 			again = append(again, t)
 		default:
@@ -355,7 +356,7 @@ func (b *batcher) settle(together []*task) (done, again []*task) {
 	return done, again
 }
 
-// fail ends tasks that a batcher which is closed will not send.
+// fail ends tasks that a closed batcher will not send.
 func (b *batcher) fail() {
 	if !b.closed {
 		return
@@ -366,7 +367,7 @@ func (b *batcher) fail() {
 	b.pending, b.weight = nil, 0
 }
 
-// close ends what is under way, and waits for it.
+// close ends the calls under way, and waits for them.
 func (b *batcher) close() {
 	b.mu.Lock()
 	b.closed = true

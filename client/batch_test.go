@@ -133,8 +133,8 @@ func (g *gate) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) e
 	return g.Limiter.Give(ctx, c, r)
 }
 
-// Who stops waiting gets the error of his context at once, those who travel with him get their answers, and a place that
-// he would have got is given back.
+// A caller that stops waiting gets the error of its context at once, other tasks of its batch get their responses, and
+// a slot that it would have got is released.
 func TestWhoStopsWaitingHoldsNoPlace(t *testing.T) {
 	inner := newHost(t, nil, grpcapi.Config{})
 	g := &gate{Limiter: inner.store, entered: make(chan struct{}, 10), open: make(chan struct{})}
@@ -165,7 +165,7 @@ func TestWhoStopsWaitingHoldsNoPlace(t *testing.T) {
 	<-g.entered
 	<-g.entered
 	end()
-	<-left // he does not wait for the answer
+	<-left // it does not wait for the response
 	close(g.open)
 	group.Wait()
 	until(t, "a place again", func() bool { return g.gives.Load() > 0 })

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// A budget is what is known of one key. It is under the Transport's lock.
+// A budget is the known state of one key. The Transport's lock guards it.
 type budget struct {
-	key      string
-	underway int           // requests that have no answer yet
-	pause    time.Time     // nothing is sent before
-	probing  bool          // after a pause: one request at a time, until one is served
-	windows  []window      // what is left, as far as is known
-	heard    time.Time     // when an answer came last that said something
-	sent     time.Time     // when a request was sent last
-	changed  chan struct{} // closed when something changes, and made anew
+	key          string
+	underway     int           // requests without a response
+	pause        time.Time     // nothing is sent before
+	probing      bool          // after a pause: one request at a time, until one is served
+	windows      []window      // remaining quotas, as far as they are known
+	lastResponse time.Time     // time of the last response with limits
+	lastRequest  time.Time     // time of the last request
+	changed      chan struct{} // closed and replaced when something changes
 }
 
-// enter waits until a request may be sent. It returns nil for one of which nothing is remembered.
+// enter waits until a request may be sent. It returns nil for a request without a budget.
 func (t *Transport) enter(ctx context.Context, key string, start time.Time) (*budget, error) {
 	for {
 		now := time.Now()
@@ -55,7 +55,7 @@ func (t *Transport) find(key string, now time.Time) *budget {
 	return b
 }
 
-// forget makes room by forgetting a budget that says nothing any more. It looks at a few.
+// forget makes room by removing an idle budget. It examines only a few.
 func (t *Transport) forget(now time.Time) bool {
 	const few = 32
 	looked := 0
@@ -71,16 +71,16 @@ func (t *Transport) forget(now time.Time) bool {
 	return false
 }
 
-// probingFor is for how long after a pause it is remembered that one request goes first. Servers that are never asked again
-// must not be remembered for ever.
+// probingFor is how long after a pause a budget remembers to probe. Budgets of servers that are never called again must
+// be removed.
 const probingFor = time.Minute
 
-// idle tells whether a budget is as good as none.
+// idle reports whether a budget has no effect any more.
 func (b *budget) idle(now time.Time) bool {
 	if b.underway > 0 || b.pause.After(now) {
 		return false
 	}
-	if b.probing && (now.Sub(b.pause) < probingFor || now.Sub(b.sent) < probingFor) {
+	if b.probing && (now.Sub(b.pause) < probingFor || now.Sub(b.lastRequest) < probingFor) {
 		return false
 	}
 	for i := range b.windows {
@@ -91,7 +91,7 @@ func (b *budget) idle(now time.Time) bool {
 	return true
 }
 
-// probeWait is how long to wait for the request that goes first. Its answer wakes those who wait before.
+// probeWait is how long to wait for the probe. Its response wakes waiting requests earlier.
 const probeWait = time.Second
 
 // wait returns how long to wait before the next request, 0 if it may be sent.
@@ -111,7 +111,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 // take counts a request that is sent.
 func (b *budget) take(now time.Time) {
 	b.underway++
-	b.sent = now
+	b.lastRequest = now
 	kept := b.windows[:0]
 	for _, w := range b.windows {
 		if !w.until.After(now) && !b.renew(&w, now) {
@@ -123,8 +123,8 @@ func (b *budget) take(now time.Time) {
 	b.windows = kept
 }
 
-// renew begins the next window of a quota, of which no answer has told yet, and tells whether there is anything to count. If
-// it is not known how large it is, one request goes first to find out, rather than all that have waited for it.
+// renew begins the next window of a quota without a response, and reports whether there is anything to count. If its
+// size is unknown, one request probes first instead of all waiting ones.
 func (b *budget) renew(w *window, now time.Time) bool {
 	if w.quota == 0 {
 		b.probing = b.probing || w.left <= 0
@@ -134,8 +134,8 @@ func (b *budget) renew(w *window, now time.Time) bool {
 	return w.span > 0
 }
 
-// leave notes that a request has its answer, and what that says; nil if there was none.
-func (t *Transport) leave(b *budget, sent time.Time, s *said) {
+// leave records that a request has its response, and its limits; nil if it has none.
+func (t *Transport) leave(b *budget, sent time.Time, s *limitInfo) {
 	if b == nil {
 		return
 	}
@@ -149,9 +149,9 @@ func (t *Transport) leave(b *budget, sent time.Time, s *said) {
 	b.changed = make(chan struct{})
 }
 
-// learn takes in what an answer says. Requests that are under way may or may not be counted in it, so they are counted
-// again: rather too few are sent than too many.
-func (b *budget) learn(sent, now time.Time, s *said) {
+// learn updates the budget from a response. Requests under way may or may not be counted in it, so they are counted
+// again: better too few are sent than too many.
+func (b *budget) learn(sent, now time.Time, s *limitInfo) {
 	if s.pause > 0 {
 		if until := now.Add(s.pause); until.After(b.pause) {
 			b.pause = until
@@ -163,9 +163,9 @@ func (b *budget) learn(sent, now time.Time, s *said) {
 	if len(s.windows) == 0 {
 		return
 	}
-	// An answer to a request that was sent before the last answer came may be older than that.
-	older := sent.Before(b.heard)
-	b.heard = now
+	// The response to a request that was sent before the last response came may be older than that.
+	older := sent.Before(b.lastResponse)
+	b.lastResponse = now
 	for i := range s.windows {
 		w := s.windows[i]
 		w.left -= int64(b.underway)
@@ -181,7 +181,7 @@ func (b *budget) learn(sent, now time.Time, s *said) {
 	}
 }
 
-// window returns what is known of a quota, nil if nothing is.
+// window returns the state of a quota, nil if it is unknown.
 func (b *budget) window(name string) *window {
 	for i := range b.windows {
 		if b.windows[i].name == name {

@@ -26,34 +26,34 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// A Client calls a decision service. Make one with New. It is safe for concurrent use, and one is enough for a program.
+// A Client calls a decision service. Create one with New. It is safe for concurrent use, and one is enough for a
+// program.
 type Client struct {
-	options Options
-	conn    *grpc.ClientConn
-	rules   *batcher
-	store   *batcher
-	circuit *gobreaker.TwoStepCircuitBreaker[any]
-	trouble atomic.Bool  // a call has failed and none has gone well since: the circuit is asked
-	noLanes atomic.Int64 // until when the service is taken for a version without streams of batches, by time.Since(made)
-	made    time.Time
-	noLane  time.Duration  // for how long that is
-	release sync.WaitGroup // of places that nobody got
-	ids     struct {
+	options    Options
+	conn       *grpc.ClientConn
+	rules      *batcher
+	store      *batcher
+	circuit    *gobreaker.TwoStepCircuitBreaker[any]
+	failing    atomic.Bool  // a call has failed and none has succeeded since: the circuit is used
+	noLanes    atomic.Int64 // until when the service is assumed to have no batch streams, by time.Since(made)
+	made       time.Time
+	noLaneTime time.Duration  // how long that is assumed
+	release    sync.WaitGroup // releases of slots whose callers gave up
+	ids        struct {
 		sync.Mutex
-		known map[string]string // of rules
+		known map[string]string // by rule id
 	}
 }
 
-// probeEvery is how often a service that does not answer is asked how it is.
+// probeEvery is how often an unreachable service is probed.
 const probeEvery = 500 * time.Millisecond
 
-// New returns a Client. It does not wait for the service: whether that is there, calls will tell. The error says what is
-// wrong with the Options.
+// New returns a Client. It does not wait for the service. The error describes invalid Options.
 func New(o Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, made: time.Now(), noLane: laneLife}
+	c := &Client{options: o, made: time.Now(), noLaneTime: laneLife}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {
@@ -66,7 +66,7 @@ func New(o Options) (*Client, error) {
 		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
 		IsExcluded:    func(err error) bool { return errors.Is(err, errGaveUp) },
-		OnStateChange: c.tell,
+		OnStateChange: c.logCircuit,
 	})
 	return c, nil
 }
@@ -81,7 +81,7 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcwire.Codec), grpc.MaxCallRecvMsgSize(64<<20)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
-		// A service that was away is back soon, and many of its clients should not all come at once.
+		// The service may be reachable again soon, and its clients should not all return at once.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 2 * time.Second,
@@ -94,17 +94,17 @@ func (c *Client) dialOptions() []grpc.DialOption {
 	return append(options, o.Dial...)
 }
 
-// A bearer shows a token.
+// A bearer sends a token.
 type bearer map[string]string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return b, nil
 }
 
-// RequireTransportSecurity says no: on loopback a token needs no TLS, and Options.TLS says whether there is any.
+// RequireTransportSecurity returns false: on loopback a token needs no TLS, and Options.TLS configures it.
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// Close ends the calls that are under way, with headgate.ErrClosed, and the connection.
+// Close ends the calls under way, with headgate.ErrClosed, and the connection.
 func (c *Client) Close() error {
 	c.rules.close()
 	c.store.close()
@@ -112,8 +112,8 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// tell tells the log how the service is.
-func (c *Client) tell(service string, _, to gobreaker.State) {
+// logCircuit logs a change of the circuit.
+func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 	switch to {
 	case gobreaker.StateOpen:
 		c.options.Logger.Warn("the decision service does not answer", "service", service, "decided", c.options.OnFailure.String())
@@ -126,12 +126,12 @@ const (
 	methodRelease = headgatev1.RateLimiter_Release_FullMethodName
 )
 
-// broke tells whether a call ended without an answer of the service.
-func broke(err error) bool {
+// brokeOff reports whether a call ended without a response of the service.
+func brokeOff(err error) bool {
 	return err != nil && status.Code(err) == codes.Unavailable
 }
 
-// failed tells whether it is the service that failed, and not the call that was wrong.
+// failed reports whether the service failed, as opposed to an invalid call.
 func failed(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -143,24 +143,24 @@ func failed(err error) bool {
 	return !errors.Is(err, headgate.ErrClosed)
 }
 
-// A Request asks for a decision.
+// A Request describes a request to decide.
 type Request struct {
-	// Rule is the id of the one rule that decides; its condition is not asked. "" for all that match.
+	// Rule is the id of the only rule that decides, without evaluating its condition. "" for all that match.
 	Rule string
-	// User, IP and APIKey are who asks: the attributes user, ip and api_key.
+	// User, IP and APIKey identify the client: the attributes user, ip and api_key.
 	User, IP, APIKey string
-	// Attributes has more, by the names that rules know: path, method, header.x-plan.
+	// Attributes holds other attributes by their names in rules: path, method, header.x-plan.
 	Attributes map[string]string
-	// Cost is what the request costs instead of what the rules say, if HasCost. 0 only looks.
+	// Cost replaces the rules' costs, if HasCost. 0 only peeks.
 	Cost    int64
 	HasCost bool
 }
 
-// maxRequest is how long the texts of a request may be together, in bytes.
+// maxRequest limits the length of all texts of a request, in bytes.
 const maxRequest = 128 << 10
 
-// validate refuses what the service could not read: clients of the caller's may have chosen it, and it would fail all that
-// travel with it, as if the service had failed.
+// validate refuses texts that the service could not read: the caller's clients may have chosen them, and they would
+// fail the whole batch as if the service had failed.
 func (r *Request) validate() error {
 	size := 0
 	for _, text := range [...]string{r.Rule, r.User, r.IP, r.APIKey} {
@@ -184,33 +184,33 @@ var (
 	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
 )
 
-// An Answer is what was decided.
+// An Answer is a decision.
 type Answer struct {
-	// Passed tells whether the request may go on; if Delay is not 0, after so long.
+	// Passed reports whether the request may proceed, after Delay if that is not 0.
 	Passed bool
-	// Delay is for how long to hold the request.
+	// Delay is how long to delay the request.
 	Delay time.Duration
-	// RetryAfter is when to come back, for a denial: headgate.Never if that is of no use.
+	// RetryAfter is the time after which a denied request may succeed: headgate.Never if a retry is useless.
 	RetryAfter time.Duration
-	// Limit is the most that can be taken at once, of the limit that is tightest, and Remaining what is left of it. Limit is
-	// 0 if none applies.
+	// Limit is the capacity of the tightest limit, and Remaining what is left of it. Limit is 0 if none applies.
 	Limit, Remaining int64
-	// Reset is when the limit is as good as new, by the service's clock.
+	// Reset is when the limit is fully restored, by the service's clock.
 	Reset time.Time
 	// Rule is the id of the rule that denies, delays or is tightest.
 	Rule string
-	// Lease is what Release takes, if a place under a concurrency limit is held.
+	// Lease is the argument of Release, if a slot of a concurrency limit is held.
 	Lease string
-	// Reason is why it is denied, HTTPStatus with which status to say so, and Drop whether to close the connection instead.
+	// Reason is why it is denied, HTTPStatus the status to respond with, and Drop whether to close the connection
+	// instead.
 	Reason     headgatev1.Reason
 	HTTPStatus int
 	Drop       bool
-	// Degraded tells that a store, or the service itself, could not be asked and a policy decided.
+	// Degraded reports whether a store or the service was unreachable and a policy decided.
 	Degraded bool
 }
 
-// RateLimit asks for a decision by the service's rules. An error means that the request is wrong (its status.Code says how),
-// that ctx has ended or that the client is closed; if it is the service that fails, Options.OnFailure answers.
+// RateLimit requests a decision by the service's rules. An error means that the request is invalid (see its
+// status.Code), that ctx has ended or that the client is closed; if the service fails, Options.OnFailure decides.
 func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	if ctx == nil {
 		return Answer{}, headgate.ErrNilContext
@@ -219,7 +219,7 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 	var report func(error)
-	if c.trouble.Load() {
+	if c.failing.Load() {
 		var err error
 		if report, err = c.circuit.Allow(); err != nil {
 			return c.degraded(), nil //nolint:nilerr // the circuit is open, which a policy answers
@@ -228,7 +228,7 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	answer, err := c.ask(ctx, &r)
 	switch {
 	case err == nil:
-		c.went(nil, report)
+		c.reportResult(nil, report)
 		return answer, nil
 	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
 		if report != nil {
@@ -236,40 +236,40 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 		}
 		return Answer{}, ctx.Err()
 	case failed(err):
-		c.went(err, report)
+		c.reportResult(err, report)
 		return c.degraded(), nil
 	default:
-		c.went(nil, report)
+		c.reportResult(nil, report)
 		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 }
 
-// errGaveUp tells the circuit of a call whose caller did not wait for the answer. Whose fault that was is not known: a service
-// that was away is not back for it.
+// errGaveUp tells the circuit about a call whose caller stopped waiting. Its cause is unknown: it does not close an open
+// circuit.
 var errGaveUp = errors.New("the caller gave up")
 
-// went tells the circuit how a call went. As long as all go well it need not be told, and has not been asked either: report is
-// nil then.
-func (c *Client) went(how error, report func(error)) {
+// reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
+// is nil.
+func (c *Client) reportResult(how error, report func(error)) {
 	if how == nil && report == nil {
 		return
 	}
 	if how != nil {
-		c.trouble.Store(true)
+		c.failing.Store(true)
 	}
 	if report == nil {
 		var err error
 		if report, err = c.circuit.Allow(); err != nil {
-			return // others have failed as well meanwhile, and enough of them
+			return // enough other calls have failed meanwhile
 		}
 	}
 	report(how)
 	if how == nil && c.circuit.State() == gobreaker.StateClosed && c.circuit.Counts().ConsecutiveFailures == 0 {
-		c.trouble.Store(false)
+		c.failing.Store(false)
 	}
 }
 
-// degraded is the answer in place of the service's.
+// degraded returns the answer of Options.OnFailure.
 func (c *Client) degraded() Answer {
 	if c.options.OnFailure == headgate.Open {
 		return Answer{Passed: true, Degraded: true}
@@ -277,7 +277,7 @@ func (c *Client) degraded() Answer {
 	return Answer{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
 }
 
-// ask has a request decided.
+// ask requests a decision.
 func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	t := newTask()
 	q := &t.request
@@ -298,7 +298,7 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	return t.answer, nil
 }
 
-// answerOf returns an answer that stays as it is when the message is used again, with the id of its rule, which does as well.
+// answerOf returns an answer that stays valid when the message is reused. So does the id of its rule.
 func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	a := Answer{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
@@ -314,7 +314,7 @@ func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	return a
 }
 
-// millis returns a time that was told in milliseconds, however long.
+// millis returns a time in milliseconds as a Duration, saturated.
 func millis(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Millisecond) {
 		return headgate.Never
@@ -322,10 +322,10 @@ func millis(n int64) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// maxRules is how many ids of rules are kept, so that not every answer needs one of its own.
+// maxRules limits how many rule ids are cached, so that answers share them.
 const maxRules = 1000
 
-// ruleID returns an id that stays as it is.
+// ruleID returns a copy of an id from the cache.
 func (c *Client) ruleID(borrowed string) string {
 	if borrowed == "" {
 		return ""
@@ -376,7 +376,7 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
 		if l != nil {
-			l.close() // what comes next on it may be the rest
+			l.close() // the rest of the responses may follow on it
 		}
 	}
 	var rule string
@@ -389,27 +389,28 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
 			continue
 		}
-		if r.Rule != rule { // most are decided by the rule that decided the one before
+		if r.Rule != rule { // mostly it is the rule of the previous answer
 			rule = c.ruleID(r.Rule)
 		}
 		t.answer = answerOf(r, rule)
 	}
 }
 
-// invoke makes a call of its own.
+// invoke makes a unary call.
 func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, q, a any) error {
 	ctx, end := context.WithDeadline(ctx, deadline)
 	defer end()
 	return c.conn.Invoke(ctx, method, q, a)
 }
 
-// callBatch sends a batch in the lane, if the service has any, and by a call of its own if not or if it was not read there.
+// callBatch sends a batch in the lane, if the service supports that, and by a unary call if not or if it was not read
+// there.
 func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
 	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
-		case status.Code(err) == codes.Unimplemented: // until it is a newer one
-			c.noLanes.Store(int64(time.Since(c.made) + c.noLane))
+		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
+			c.noLanes.Store(int64(time.Since(c.made) + c.noLaneTime))
 		case !errors.Is(err, errUnread):
 			return err
 		}
@@ -417,7 +418,7 @@ func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q r
 	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
 }
 
-// lostAnswer gives back the place that somebody got who does not wait for it any more.
+// lostAnswer releases the slot of a caller that stopped waiting.
 func (c *Client) lostAnswer(t *task) {
 	if t.err != nil || t.answer.Lease == "" {
 		return
@@ -430,7 +431,7 @@ func (c *Client) lostAnswer(t *task) {
 	})
 }
 
-// Release gives back the places that an Answer holds. Releasing them twice is no error.
+// Release releases the slots of an Answer. Releasing them twice is no error.
 func (c *Client) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -439,7 +440,7 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 	defer end()
 	request, response := wirev1.Release{Lease: lease}, wirev1.Nothing{}
 	err := c.conn.Invoke(ctx, methodRelease, &request, &response)
-	if broke(err) && ctx.Err() == nil {
+	if brokeOff(err) && ctx.Err() == nil {
 		err = c.conn.Invoke(ctx, methodRelease, &request, &response)
 	}
 	if err != nil {

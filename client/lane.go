@@ -14,31 +14,31 @@ import (
 	"github.com/headgate/headgate/internal/grpcwire"
 )
 
-// A lane is a stream on which a sender makes one call after the other. Each takes a fraction of the work, here and there, that
-// a call of its own takes. The zero lane has no stream yet.
+// A lane is a stream on which a sender makes one call after the other. A call takes a fraction of the work of a unary
+// call. The zero lane has no stream yet.
 type lane struct {
 	stream grpc.ClientStream
 	end    context.CancelFunc
-	late   *time.Timer  // ends the stream when a call on it has used up its time
-	passed *atomic.Bool // it has; each stream has its own, since it may be told when the next is open
+	late   *time.Timer  // ends the stream when a call on it exceeds its time
+	passed *atomic.Bool // it has; each stream has its own, since the timer may fire when the next one is open
 	made   time.Time
 }
 
 const (
-	// laneLife is how long a stream is used: where there are several servers, another may be less busy.
+	// laneLife is how long a stream is used: another server may be less busy.
 	laneLife = 10 * time.Second
-	// laneIdle is for how long one is kept that is not used.
+	// laneIdle is how long an unused stream is kept.
 	laneIdle = time.Second
-	// batchStream is BatchRateLimit again and again: each request is answered before the next is read.
+	// batchStream is a stream of BatchRateLimit: each request gets its response before the next is read.
 	batchStream = "/headgate.v1.RateLimiter/BatchStream"
-	// unread is what a server says that has not read a call, as it is about to end.
+	// unread is the message of a closing server that has not read a call.
 	unread = "headgate-unread"
 )
 
 var laneDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, ClientStreams: true}
 
-// do makes a call, which has time until the deadline. The context is that of the stream. It returns errUnread if the server
-// has not seen the call.
+// do makes a call with a deadline. The context is that of the stream. It returns errUnread if the server has not read
+// the call.
 func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time, q, a grpcwire.Message) error {
 	if l.stream != nil && time.Since(l.made) > laneLife {
 		l.close()
@@ -53,7 +53,7 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 	}
 	err := l.stream.SendMsg(q)
 	ended := errors.Is(err, io.EOF) // before this call: it was not sent
-	if err == nil || ended {        // why it has ended is told to who receives
+	if err == nil || ended {        // RecvMsg returns why it has ended
 		err = l.stream.RecvMsg(a)
 	}
 	if err != nil {
@@ -62,13 +62,13 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 		}
 		return err
 	}
-	if !l.late.Stop() { // just after the answer
+	if !l.late.Stop() { // just after the response
 		l.close()
 	}
 	return nil
 }
 
-// open opens the stream. It has as much time as the first call.
+// open opens the stream, within the time of the first call.
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Duration) error {
 	passed := &atomic.Bool{}
 	l.passed = passed
@@ -80,7 +80,7 @@ func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Durati
 		end()
 	})
 	stream, err := conn.NewStream(ctx, &laneDesc, batchStream)
-	if err == nil { // with an error there may be one that is none
+	if err == nil { // with an error it may be a nil stream in a non-nil interface
 		l.stream = stream
 	}
 	return err
@@ -88,7 +88,7 @@ func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Durati
 
 var errUnread = errors.New("the server ended the stream before it read the call")
 
-// failed ends a stream that has failed, and returns why it has.
+// failed ends a failed stream, and returns the cause.
 func (l *lane) failed(err error) error {
 	passed := l.passed.Load()
 	if l.stream != nil && status.Code(err) == codes.Unavailable && len(l.stream.Trailer()[unread]) > 0 {

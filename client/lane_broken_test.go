@@ -46,7 +46,7 @@ func TestAnInterceptorsStreamThatIsNoneIsNotUsed(t *testing.T) {
 	}
 }
 
-// ends is told when connections have ended, and whoever used them.
+// ends receives when connections and their users have ended.
 type ends struct{ ended chan struct{} }
 
 func (ends) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -155,7 +155,7 @@ func TestAServiceThatWasUpgradedIsCalledOnStreams(t *testing.T) {
 			}
 		}
 	}
-	c.noLane = time.Hour
+	c.noLaneTime = time.Hour
 	fine()
 	fine()
 	if got := n.streams.Load(); got != 1 {

@@ -16,14 +16,14 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// Limiter returns a limiter whose counters are in the service, with a guard before it: a deadline for each call (20 ms unless
-// told otherwise), policies for when the service is away, and answers from memory for keys that are denied. The service must
-// offer headgate.v1.Store. Close the guard before the client.
+// Limiter returns a limiter whose counters are in the service, behind a guard: a deadline for each call (default 20
+// ms), policies for an unreachable service, and a deny cache. The service must offer headgate.v1.Store. Close the guard
+// before the client.
 func (c *Client) Limiter(o guard.Options) (*guard.Guard, error) {
 	return guard.New(c.Store(), o)
 }
 
-// Store is Limiter without the guard, for those who have one of their own: what fails is an error.
+// Store is Limiter without the guard, for callers with their own: failures are errors.
 func (c *Client) Store() *Store { return &Store{client: c} }
 
 // A Store is a headgate.Limiter whose counters are in the service. It is safe for concurrent use.
@@ -82,7 +82,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		return dst, nil
 	}
 	t := newTask()
-	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe // the caller's are his own once he has left
+	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe // the caller may reuse its slice after it has left
 	mine, err := s.do(ctx, t)
 	if !mine {
 		return dst, err
@@ -94,7 +94,7 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	return append(dst, t.decisions...), nil
 }
 
-// Renew gives the slot of a concurrency limit another TTL.
+// Renew renews the slot of a concurrency limit for another TTL.
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
 	if ctx == nil {
 		return false, headgate.ErrNilContext
@@ -115,7 +115,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return err == nil && t.decisions[0].Allowed, err
 }
 
-// Give returns units that were taken.
+// Give refunds units.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := c.Validate(); err != nil && ctx != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return s.quiet(ctx, wirev1.Give, c, r)
 }
 
-// Reset forgets what was consumed under the check's key. The service does it only if it asks for a token.
+// Reset resets the counter of the check's key. The service does so only if it requires a token.
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil && ctx != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return s.quiet(ctx, wirev1.Reset, headgate.Check{Key: c.Key, Owner: c.Owner, Split: c.Split, OnFailure: c.OnFailure}, headgate.Receipt{})
 }
 
-// quiet does what has no decision.
+// quiet executes an operation without a decision.
 func (s *Store) quiet(ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -162,8 +162,8 @@ func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
 	return mine, err
 }
 
-// A receipt with a time below zero was made by a guard of the service, and means nothing to the guard of this process, which
-// makes such receipts too. It is told apart by a bit that no time has.
+// A receipt with a negative time was made by a guard of the service. The guard of this process makes such receipts too,
+// and must not mistake one for its own, so it is marked by a bit that no time has.
 const notMine = 1 << 62
 
 func packAt(at int64) int64 {
@@ -180,7 +180,7 @@ func unpackAt(at int64) int64 {
 	return at
 }
 
-// An operations is a headgate.v1.DoRequest of tasks.
+// operations is a headgate.v1.DoRequest of tasks.
 type operations []*task
 
 func (o operations) MarshalWire(dst []byte) ([]byte, error) {
@@ -212,7 +212,7 @@ func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time
 
 var errAnswers = status.Error(codes.Internal, "the service answered another number of checks than there were")
 
-// take notes what came of a task.
+// take records the result of a task.
 func (t *task) take(r *wirev1.Result) {
 	if r.Failed {
 		t.err = errorOf(&r.Failure)
@@ -232,7 +232,7 @@ func (t *task) take(r *wirev1.Result) {
 	}
 }
 
-// errorOf returns the error that the service's store returned.
+// errorOf returns the error of the service's store.
 func errorOf(f *wirev1.Failure) error {
 	message := strings.Clone(f.Message)
 	switch f.Fault {
@@ -257,8 +257,7 @@ func errorOf(f *wirev1.Failure) error {
 	}
 }
 
-// lostDecisions gives back places that somebody got who does not wait for them any more. Units stay taken: who gave up
-// waiting may have gone on.
+// lostDecisions releases slots whose callers stopped waiting. Units stay taken: the caller may have proceeded.
 func (c *Client) lostDecisions(t *task) {
 	if t.err != nil || t.verb != wirev1.Take {
 		return

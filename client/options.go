@@ -13,35 +13,34 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// What Options hold unless told otherwise.
+// Defaults of Options.
 const (
 	DefaultDeadline  = 100 * time.Millisecond
 	DefaultBatchWait = 500 * time.Microsecond
 	DefaultMaxBatch  = 256
 )
 
-// Options are the settings of a Client. Only Address must be given.
+// Options configure a Client. Only Address is required.
 type Options struct {
-	// Address is where the service is: host:port, or a target of gRPC such as dns:///headgate.internal:8082.
+	// Address is the address of the service: host:port, or a gRPC target such as dns:///headgate.internal:8082.
 	Address string
-	// Token is what the service asks for. Default none.
+	// Token is the service's token. Default none.
 	Token string
-	// TLS is how the connection is encrypted. Default nil: it is not, which is for loopback and for networks of one's own.
+	// TLS configures encryption. Default nil: none, for loopback and private networks.
 	TLS *tls.Config
-	// Deadline is how long a call may take, with what it waits for others. A caller's context may end it sooner. Default
+	// Deadline limits the time of a call, including the wait for a batch. A caller's context may end it sooner. Default
 	// DefaultDeadline.
 	Deadline time.Duration
-	// BatchWait is how long a call waits at most for others to travel with, while others are under way; if there are eight of
-	// these, until one returns. Default DefaultBatchWait. Below zero every call travels alone.
+	// BatchWait limits how long a call waits for a batch while other calls are under way; if eight are, it waits until
+	// one returns. Default DefaultBatchWait. Below zero every call is sent alone.
 	BatchWait time.Duration
-	// MaxBatch is how many calls travel together at most; the service takes 1000 unless told otherwise. Default
-	// DefaultMaxBatch.
+	// MaxBatch limits the calls of a batch; the service accepts 1000 by default. Default DefaultMaxBatch.
 	MaxBatch int
-	// OnFailure is what RateLimit answers when the service does not: headgate.Open or headgate.Closed. Default the former.
+	// OnFailure decides RateLimit when the service fails: headgate.Open or headgate.Closed. Default the former.
 	OnFailure headgate.Policy
-	// Logger hears when the service stops answering, and when it answers again. Default slog's.
+	// Logger logs when the service becomes unreachable, and reachable again. Default slog's.
 	Logger *slog.Logger
-	// Dial are more options for the connection. Default none.
+	// Dial are further options for the connection. Default none.
 	Dial []grpc.DialOption
 }
 

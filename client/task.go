@@ -8,17 +8,17 @@ import (
 	"github.com/headgate/headgate/internal/grpcwire/wirev1"
 )
 
-// A task is a call that somebody waits for.
+// A task is a call with a waiting caller.
 type task struct {
-	done     chan struct{} // holds one when it is done
+	done     chan struct{} // receives one value when it is done
 	deadline time.Time
 	safe     bool // it may be sent again
-	size     int  // about how many bytes it takes on the wire
+	size     int  // approximate bytes on the wire
 
-	// Under the batcher's lock.
-	sent    bool // it is on its way, or was
-	left    bool // nobody waits for it any more
-	settled bool // it is done, and whoever waits is about to be told
+	// Guarded by the batcher's lock.
+	sent      bool // it is or was under way
+	abandoned bool // its caller stopped waiting
+	settled   bool // it is done, and its caller is about to be woken
 
 	request wirev1.RateLimitRequest // of RateLimit
 	answer  Answer
@@ -36,21 +36,21 @@ var tasks = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1
 
 func newTask() *task { return tasks.Get().(*task) }
 
-// free lets the task be used again. Whoever calls it has been told that it is done.
+// free makes the task available for reuse. Its caller must have been woken.
 func (t *task) free() {
-	t.sent, t.left, t.settled, t.safe, t.err = false, false, false, false, nil
+	t.sent, t.abandoned, t.settled, t.safe, t.err = false, false, false, false, nil
 	t.checks, t.one, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
 	t.decisions = t.decisions[:0]
 	tasks.Put(t)
 }
 
-// maxBytes is how much travels together at most. The service reads 1 MiB at a time unless told otherwise, and what is too much
-// for it fails for all that travel with it.
+// maxBytes limits the bytes of a batch. The service reads 1 MiB at a time by default, and a larger batch fails as a
+// whole.
 const maxBytes = 512 << 10
 
-// bytes returns about how many bytes a task takes on the wire.
+// bytes returns the approximate size of a task on the wire.
 func (t *task) bytes() int {
-	const numbers = 64 // and what is before texts
+	const numbers = 64 // and prefixes of texts
 	size := numbers
 	for i := range t.checks {
 		size += 2*numbers + len(t.checks[i].Key) + len(t.checks[i].Owner)
@@ -67,10 +67,10 @@ func (t *task) bytes() int {
 	return size
 }
 
-// weight is what a task adds to a batch.
+// weight is the contribution of a task to a batch.
 func (t *task) weight() int { return max(len(t.checks), 1) }
 
-// fail tells whoever waits for a task that was not sent.
+// fail ends a task that was not sent with an error.
 func (t *task) fail(err error) {
 	t.err, t.settled = err, true
 	t.done <- struct{}{}

@@ -14,43 +14,43 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// What TransportOptions hold unless told otherwise.
+// Defaults of TransportOptions.
 const (
 	DefaultMaxWait  = 30 * time.Second
 	DefaultMaxPause = time.Hour
 	DefaultMaxKeys  = 1024
 )
 
-// TransportOptions are the settings of a Transport. The zero TransportOptions are good: they keep to what servers say.
+// TransportOptions configure a Transport. With the zero TransportOptions it respects the limits in responses.
 type TransportOptions struct {
 	// Base sends the requests. Default http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter and Limit are the limit to keep to whatever servers say, for each key. The limiter may be one in memory, such as
-	// a memstore.Store, or one that several programs share, so that they have one budget. Default none.
+	// Limiter and Limit are a limit per key, independent of servers' responses. The limiter may be in memory, such as a
+	// memstore.Store, or shared by several programs, which then have one budget. Default none.
 	Limiter headgate.Limiter
 	Limit   headgate.Limit
-	// Key names the budget that a request comes under; "" for one that comes under none. Default its scheme and host.
+	// Key returns the key of a request's budget; "" for none. Default its scheme and host.
 	Key func(*http.Request) string
-	// MaxWait is how long a request may be held until it may be sent; its context may end it sooner. One that would be held
-	// for longer fails at once. Default DefaultMaxWait. Below zero none is held.
+	// MaxWait limits how long a request is delayed; its context may end it sooner. A request that would be delayed for
+	// longer fails at once. Default DefaultMaxWait. Below zero none is delayed.
 	MaxWait time.Duration
-	// MaxPause is how long a server may silence us, whatever it says. Default DefaultMaxPause.
+	// MaxPause limits the pause that a server can request. Default DefaultMaxPause.
 	MaxPause time.Duration
-	// MaxKeys is of how many keys it is remembered what servers said. Others are sent as if nothing had been said. Default
-	// DefaultMaxKeys.
+	// MaxKeys limits the keys whose limits are remembered. Requests of other keys are sent without regard to responses.
+	// Default DefaultMaxKeys.
 	MaxKeys int
 }
 
 // ErrLimited is wrapped by the error of a request that was not sent because of a limit.
 var ErrLimited = errors.New("client: not sent: over the limit")
 
-// A LimitedError says why a request was not sent. It wraps ErrLimited.
+// A LimitedError is the error of a request that was not sent. It wraps ErrLimited.
 type LimitedError struct {
-	// Key names the budget.
+	// Key is the key of the budget.
 	Key string
-	// Server tells that it was the server that said so, and not the limit of the TransportOptions.
+	// Server reports whether the limit is the server's, and not that of the TransportOptions.
 	Server bool
-	// RetryAfter is when it may be sent, as far as is known now: headgate.Never if that is of no use.
+	// RetryAfter is when it may be sent, as far as is known: headgate.Never if a retry is useless.
 	RetryAfter time.Duration
 }
 
@@ -68,15 +68,15 @@ func (e *LimitedError) Error() string {
 // Unwrap returns ErrLimited.
 func (*LimitedError) Unwrap() error { return ErrLimited }
 
-// A Transport is an http.RoundTripper that keeps to limits before it sends. Make one with NewTransport, and share it: all
-// requests through it have one budget a key. It is safe for concurrent use.
+// A Transport is an http.RoundTripper that respects limits before it sends. Create one with NewTransport, and share it:
+// all requests through it have one budget per key. It is safe for concurrent use.
 //
-// First it keeps to the limit of its options. Then it keeps to what the server has said in its last answers: it counts down
-// what RateLimit or X-RateLimit-Remaining says is left, and when nothing is, or the server said Retry-After with 429 or 503,
-// it holds requests until the time that was given. After a pause one request goes first, and the others follow if it is
-// served. Requests are held for MaxWait at most, or fail at once with a *LimitedError.
+// First it applies the limit of its options, then the limits in the server's last responses: it counts down the rest in
+// RateLimit or X-RateLimit-Remaining, and when nothing is left, or the server sent Retry-After with 429 or 503, it
+// delays requests until that time. After a pause it sends one request as a probe, and the others if that is served.
+// Requests are delayed for at most MaxWait, or fail at once with a *LimitedError.
 //
-// It sends no request twice: whether to try again after a 429 is for the caller to say.
+// It sends no request twice: a retry after a 429 is up to the caller.
 type Transport struct {
 	options TransportOptions
 
@@ -86,7 +86,7 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport returns a Transport. The error says what is wrong with the options.
+// NewTransport returns a Transport. The error describes invalid options.
 func NewTransport(o TransportOptions) (*Transport, error) {
 	if (o.Limiter == nil) != (o.Limit == headgate.Limit{}) {
 		return nil, errors.New("client: Limiter and Limit: want both or none")
@@ -120,7 +120,7 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 	return &Transport{options: o, known: make(map[string]*budget)}, nil
 }
 
-// hostKey names the budget of a request by where it goes.
+// hostKey returns the scheme and host of a request as its key.
 func hostKey(r *http.Request) string { return r.URL.Scheme + "://" + strings.ToLower(r.URL.Host) }
 
 // RoundTrip sends a request when the limits allow it.
@@ -130,7 +130,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.options.Base.RoundTrip(r)
 	}
 	start := time.Now()
-	held, err := t.own(r.Context(), key, start)
+	held, err := t.takeOwn(r.Context(), key, start)
 	if err == nil {
 		var b *budget
 		if b, err = t.enter(r.Context(), key, start); err == nil {
@@ -139,25 +139,25 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		held.giveBack()
 	}
 	if r.Body != nil {
-		_ = r.Body.Close() // a RoundTripper must, and there is nothing to do about what it says
+		_ = r.Body.Close() // required of a RoundTripper; its error has no consequence
 	}
 	return nil, err
 }
 
-// CloseIdleConnections closes those of the base that are not in use, if it has any. http.Client's calls it.
+// CloseIdleConnections closes idle connections of the base, if it has any. http.Client calls it.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-// send sends a request that may be sent.
-func (t *Transport) send(r *http.Request, b *budget, held *place) (*http.Response, error) {
+// send sends a request that the limits allow.
+func (t *Transport) send(r *http.Request, b *budget, held *heldUnits) (*http.Response, error) {
 	sent := time.Now()
 	response, err := t.options.Base.RoundTrip(r)
 	if err != nil {
 		t.leave(b, sent, nil)
-		held.giveBackPlace()
+		held.releaseSlot()
 		return nil, err
 	}
 	t.leave(b, sent, t.read(response, time.Now()))
@@ -165,17 +165,17 @@ func (t *Transport) send(r *http.Request, b *budget, held *place) (*http.Respons
 	return response, nil
 }
 
-// A place is what a request has taken of our own limit.
-type place struct {
+// A heldUnits is what a request has taken of the options' limit.
+type heldUnits struct {
 	limiter headgate.Limiter
 	check   headgate.Check
 	receipt headgate.Receipt
-	renewal renewal.Renewal // of a slot under a concurrency limit
+	renewal renewal.Renewal // of a slot of a concurrency limit
 	once    sync.Once
 }
 
-// keep renews a slot under a concurrency limit until it is given back.
-func (p *place) keep() {
+// keep renews a slot of a concurrency limit until it is released.
+func (p *heldUnits) keep() {
 	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
 		return
 	}
@@ -186,16 +186,16 @@ func (p *place) keep() {
 	p.renewal.Start(ttl, func() {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		defer end()
-		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // it is tried again before the slot expires
+		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // retried before the slot expires
 	})
 }
 
-// own takes from our own limit, as soon as there is something to take.
-func (t *Transport) own(ctx context.Context, key string, start time.Time) (*place, error) {
+// takeOwn takes from the options' limit, as soon as possible.
+func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*heldUnits, error) {
 	if t.options.Limiter == nil {
 		return nil, nil
 	}
-	p := &place{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
+	p := &heldUnits{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
 	if len(key) > headgate.MaxKeyBytes {
 		return nil, fmt.Errorf("client: a key of %d bytes: want at most %d", len(key), headgate.MaxKeyBytes)
 	}
@@ -214,9 +214,9 @@ func (t *Transport) own(ctx context.Context, key string, start time.Time) (*plac
 			p.keep()
 			return p, nil
 		}
-		wait := max(d.RetryAfter, time.Millisecond) // whatever the limiter says, it is not asked again at once
+		wait := max(d.RetryAfter, time.Millisecond) // lower bound between two attempts
 		if t.options.Limit.Algorithm == headgate.Concurrency {
-			wait = min(wait, 10*time.Millisecond) // who holds a place may be done long before it would be taken from him
+			wait = min(wait, 10*time.Millisecond) // the holder of a slot may release it long before it expires
 		}
 		if err := t.hold(ctx, start, wait, &LimitedError{Key: key, RetryAfter: d.RetryAfter}, nil); err != nil {
 			return nil, err
@@ -224,7 +224,7 @@ func (t *Transport) own(ctx context.Context, key string, start time.Time) (*plac
 	}
 }
 
-// hold waits, unless that is longer than the request may be held, or until something has changed.
+// hold waits until the time has passed or something has changed, unless that is longer than the request may be delayed.
 func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, otherwise error, changed <-chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -251,8 +251,8 @@ func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, 
 	}
 }
 
-// giveBack returns what was taken for a request that was not sent.
-func (p *place) giveBack() {
+// giveBack refunds a request that was not sent.
+func (p *heldUnits) giveBack() {
 	if p == nil || p.receipt.Units == 0 {
 		return
 	}
@@ -260,19 +260,19 @@ func (p *place) giveBack() {
 		p.renewal.Stop()
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		defer end()
-		_ = p.limiter.Give(ctx, p.check, p.receipt) // units that are not given back come back by themselves
+		_ = p.limiter.Give(ctx, p.check, p.receipt) // units that are not refunded are restored by time
 	})
 }
 
-// giveBackPlace releases a place under a concurrency limit; units of other limits are spent.
-func (p *place) giveBackPlace() {
+// releaseSlot releases a slot of a concurrency limit; units of other limits are spent.
+func (p *heldUnits) releaseSlot() {
 	if p != nil && p.check.Limit.Algorithm == headgate.Concurrency {
 		p.giveBack()
 	}
 }
 
-// until keeps a place under a concurrency limit until the response has been read.
-func (p *place) until(r *http.Response) {
+// until keeps a slot of a concurrency limit until the response has been read.
+func (p *heldUnits) until(r *http.Response) {
 	if p == nil || p.check.Limit.Algorithm != headgate.Concurrency {
 		return
 	}
@@ -282,7 +282,7 @@ func (p *place) until(r *http.Response) {
 	}
 	held := &body{ReadCloser: r.Body, place: p}
 	r.Body = held
-	if w, ok := held.ReadCloser.(io.Writer); ok { // of a connection that speaks another protocol from here on
+	if w, ok := held.ReadCloser.(io.Writer); ok { // of a connection that was upgraded to another protocol
 		r.Body = struct {
 			*body
 			io.Writer
@@ -290,10 +290,10 @@ func (p *place) until(r *http.Response) {
 	}
 }
 
-// A body releases a place when it is at its end.
+// A body releases a slot at its end.
 type body struct {
 	io.ReadCloser
-	place *place
+	place *heldUnits
 }
 
 func (b *body) Read(p []byte) (int, error) {

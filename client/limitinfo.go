@@ -11,33 +11,33 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A said is what an answer says of limits.
-type said struct {
+// A limitInfo is the information on limits in a response.
+type limitInfo struct {
 	refused bool // 429 or 503
 	pause   time.Duration
 	windows []window
 }
 
-// A window is what is left of a quota, until when.
+// A window is the rest of a quota, and until when.
 type window struct {
 	name  string
-	quota int64 // at the beginning of the next; 0 if it is not known
+	quota int64 // of the next window; 0 if it is unknown
 	left  int64
 	until time.Time
-	span  time.Duration // how long the next is
+	span  time.Duration // length of the next window
 }
 
 const (
 	maxWindows = 8
 	maxField   = 4 << 10
 	maxName    = 128
-	// shortPause is for servers that refuse without a word about when to come back.
+	// shortPause is the pause after a refusal without Retry-After.
 	shortPause = time.Second
 )
 
-// read returns what an answer says, as it can be believed.
-func (t *Transport) read(r *http.Response, now time.Time) *said {
-	s := &said{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
+// read returns the information in a response, as far as it is credible.
+func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
+	s := &limitInfo{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
 	date, err := http.ParseTime(r.Header.Get("Date"))
 	if err != nil {
 		date = now
@@ -67,10 +67,10 @@ func (t *Transport) read(r *http.Response, now time.Time) *said {
 	return s
 }
 
-// believe returns a time as far as a server may silence us.
+// believe limits a pause to the maximum.
 func (t *Transport) believe(d time.Duration) time.Duration { return min(max(d, 0), t.options.MaxPause) }
 
-// seconds returns a number of seconds, however large.
+// seconds returns a number of seconds as a Duration, saturated.
 func seconds(n int64) time.Duration {
 	if n > int64(headgate.MaxPeriod/time.Second) {
 		return headgate.MaxPeriod
@@ -78,7 +78,7 @@ func seconds(n int64) time.Duration {
 	return time.Duration(max(n, 0)) * time.Second
 }
 
-// retryAfter reads Retry-After: seconds, or a date by the server's clock.
+// retryAfter parses Retry-After: seconds, or a date by the server's clock.
 func retryAfter(text string, date time.Time) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 64 {
@@ -86,7 +86,7 @@ func retryAfter(text string, date time.Time) (time.Duration, bool) {
 	}
 	if strings.Trim(text, "0123456789") == "" {
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil { // too many digits for a number is a very long time
+		if err != nil { // too many digits mean a very long time
 			n = 1 << 62
 		}
 		return seconds(n), true
@@ -98,7 +98,7 @@ func retryAfter(text string, date time.Time) (time.Duration, bool) {
 	return max(at.Sub(date), 0), true
 }
 
-// readDraft reads RateLimit and RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-11.
+// readDraft parses RateLimit and RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-11.
 func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 	list := readList(h["Ratelimit"])
 	if list == nil {
@@ -137,7 +137,7 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 	return windows
 }
 
-// readEarlierDraft reads RateLimit as drafts 7 and before have it: limit=100, remaining=50, reset=30.
+// readEarlierDraft parses RateLimit of drafts up to 7: limit=100, remaining=50, reset=30.
 func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	lines := h["Ratelimit"]
 	if !readable(lines) {
@@ -162,7 +162,7 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	return []window{{name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))), span: shortPause}}
 }
 
-// readable tells whether a field is there, and not too long.
+// readable reports whether a field is present and not too long.
 func readable(lines []string) bool {
 	size := 0
 	for _, line := range lines {
@@ -177,7 +177,7 @@ func readList(lines []string) httpsfv.List {
 	}
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
-		return nil // as RFC 9651 has it: a field that cannot be read is not there
+		return nil // RFC 9651: an invalid field is ignored
 	}
 	return list
 }
@@ -202,10 +202,10 @@ func number(p *httpsfv.Params, name string) (int64, bool) {
 	return n, ok && n >= 0
 }
 
-// families are how servers named such fields before there was a draft, or in its earlier versions.
+// families are the prefixes of such fields before the draft, or in its earlier versions.
 var families = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 
-// readX reads X-RateLimit-Limit, -Remaining and -Reset.
+// readX parses X-RateLimit-Limit, -Remaining and -Reset.
 func (t *Transport) readX(h http.Header, now, date time.Time) []window {
 	for _, family := range families {
 		left, ok := count(h.Get(family + "Remaining"))
@@ -222,7 +222,7 @@ func (t *Transport) readX(h http.Header, now, date time.Time) []window {
 	return nil
 }
 
-// count reads a whole number, of which only what is before a comma counts: some servers add their windows.
+// count parses a whole number up to a comma: some servers append their windows.
 func count(text string) (int64, bool) {
 	if len(text) > maxField {
 		return 0, false
@@ -233,13 +233,13 @@ func count(text string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// Numbers that cannot be a time to wait are a moment: seconds or milliseconds since 1970.
+// Larger numbers are points in time: seconds or milliseconds since 1970.
 const (
 	epochSeconds = 1_000_000_000
 	epochMillis  = 1_000_000_000_000
 )
 
-// resetIn reads how long it is until a reset, which servers tell in seconds to wait, or as a moment by their clock.
+// resetIn parses the time until a reset, which servers send as seconds to wait, or as a point in time by their clock.
 func resetIn(text string, date time.Time) (time.Duration, bool) {
 	if len(text) > 64 {
 		return 0, false
