@@ -12,29 +12,29 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// Config is what a Limiter is made of. Only Engine must be given.
+// Config configures a Limiter. Only Engine is required.
 type Config struct {
-	// Engine decides.
+	// Engine decides calls.
 	Engine *engine.Engine
-	// Identifier tells who is calling. Default one of the zero identity.Config, by which the client is who is connected:
-	// behind a proxy, give one that knows it.
+	// Identifier identifies clients. Default is one of the zero identity.Config, for which the client is the connected
+	// peer: behind a proxy, configure one that knows it.
 	Identifier *identity.Identifier
-	// Fields says which metadata tells clients of their limits. Default both dialects.
+	// Fields selects the metadata that reports limits to clients. Default both dialects.
 	Fields httplimit.Fields
-	// PerMessage makes each message that a client sends in a stream a request of its own. The first is paid for by the
-	// opening of the stream; each further one takes from the same limits, except those of concurrency, of which the stream
-	// has its place. Default is that a stream is one request, however long.
+	// PerMessage makes each message that a client sends in a stream a request of its own. Opening the stream pays for
+	// the first; each further one takes from the same limits, except concurrency limits, whose slots the stream holds.
+	// By default a stream is one request, however long.
 	PerMessage bool
-	// OnError is told of faults: a decision that could not be made, a cost that could not be settled. It must be safe for
-	// concurrent use. Default is to log with slog at Warn, at most once a second.
+	// OnError is called for faults: a decision that could not be made, a cost that could not be settled. It must be
+	// safe for concurrent use. Default is to log with slog at Warn, at most once a second.
 	OnError func(ctx context.Context, err error)
-	// Now is the clock by which X-RateLimit-Reset is told. Default the system's.
+	// Now is the clock of X-RateLimit-Reset. Default the system's.
 	Now func() time.Time
 }
 
 var errNoEngine = errors.New("grpclimit: no Engine: want one of engine.New")
 
-// fill checks the Config and sets what is missing.
+// fill validates the Config and sets defaults.
 func (c *Config) fill() error {
 	if c.Engine == nil {
 		return errNoEngine

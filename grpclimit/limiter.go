@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A Limiter has the interceptors. Make one with New. It is safe for concurrent use.
+// A Limiter has the interceptors. Create one with New. It is safe for concurrent use.
 type Limiter struct {
 	config Config
 	pool   sync.Pool // of *call
@@ -40,7 +40,7 @@ var (
 	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
 )
 
-// A call is what one call needs. It is used again for others, so nothing of it may be kept by anyone.
+// A call is the state of one call. It is reused, so nothing of it may be kept.
 type call struct {
 	who     identity.Attributes
 	verdict engine.Verdict
@@ -83,8 +83,8 @@ func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	return response, err
 }
 
-// admit decides a call and waits for its turn. If it does not pass, the error is its status. The fields are for the header if
-// it does, and for the trailer if not.
+// admit decides a call and waits if it is delayed. If it is denied, the error is its status. The fields are for the
+// header if it is allowed, and for the trailer if not.
 func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields metadata.MD, err error) {
 	l.read(ctx, method, c)
 	if err := c.who.Malformed(); err != nil {
@@ -97,7 +97,7 @@ func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields met
 	return l.conclude(ctx, &c.verdict)
 }
 
-// read finds out who is calling.
+// read identifies the client.
 func (l *Limiter) read(ctx context.Context, method string, c *call) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	asked := identity.Call{Method: http.MethodPost, Path: method, Header: md}
@@ -110,7 +110,7 @@ func (l *Limiter) read(ctx context.Context, method string, c *call) {
 	l.config.Identifier.ReadCall(&asked, &c.who)
 }
 
-// conclude does what a verdict says.
+// conclude acts on a verdict.
 func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
 	retryAfter := l.config.Fields.RetryAfter(v)
 	switch v.Action {
@@ -126,8 +126,8 @@ func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metad
 	return l.fields(v, retryAfter), nil
 }
 
-// undecided returns the status of a call that could not be decided: nil if it was not given up meanwhile, since a limiter that
-// is out of order should not be in the way.
+// undecided returns the status of a call that could not be decided: nil unless it was cancelled meanwhile, since a
+// failing limiter should not block calls.
 func (l *Limiter) undecided(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return gaveUp(ctx, err)
@@ -136,7 +136,7 @@ func (l *Limiter) undecided(ctx context.Context, method string, err error) error
 	return nil
 }
 
-// fields returns the metadata that tells of a verdict.
+// fields returns the metadata for a verdict.
 func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.MD {
 	var room [8]httplimit.Field
 	list := l.config.Fields.Append(room[:0], v, retryAfter, l.config.Now())
@@ -157,10 +157,10 @@ func (l *Limiter) told(ctx context.Context, err error) {
 	}
 }
 
-// settle charges or gives back what the response says that the call has cost, and releases the places that it held.
+// settle charges or refunds the cost that the response states, and releases the slots of the call.
 func (l *Limiter) settle(ctx context.Context, method string, c *call, said *metadataSaid) {
 	settle := c.verdict.Settle
-	if !c.served || ctx.Err() != nil { // the caller did not wait for all of the response
+	if !c.served || ctx.Err() != nil { // the client did not wait for the whole response
 		settle = c.verdict.SettleCut
 	}
 	if err := settle(ctx, said.lastWord); err != nil {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// metadataSaid remembers the metadata that a handler sends, for the cost that it may say.
+// metadataSaid records the metadata that a handler sends, which may contain the cost.
 type metadataSaid struct {
 	mu              sync.Mutex // handlers may send from several goroutines
 	header, trailer metadata.MD
@@ -26,7 +26,7 @@ func (s *metadataSaid) inTrailer(md metadata.MD) {
 	s.trailer = metadata.Join(s.trailer, md)
 }
 
-// lastWord returns what was said under a name. A trailer comes later than a header, and knows better.
+// lastWord returns the value of a name. A trailer comes later than a header, and has precedence.
 func (s *metadataSaid) lastWord(name string) string {
 	if s == nil {
 		return ""
@@ -41,7 +41,7 @@ func (s *metadataSaid) lastWord(name string) string {
 	return ""
 }
 
-// listen returns the context for a handler that sends with grpc.SetHeader and its like.
+// listen returns the context for a handler, which records metadata sent with grpc.SetHeader and similar functions.
 func (s *metadataSaid) listen(ctx context.Context) context.Context {
 	under := grpc.ServerTransportStreamFromContext(ctx)
 	if under == nil {
@@ -50,7 +50,7 @@ func (s *metadataSaid) listen(ctx context.Context) context.Context {
 	return grpc.NewContextWithServerTransportStream(ctx, &listening{ServerTransportStream: under, said: s})
 }
 
-// listening is a transport stream that is listened to.
+// listening is a transport stream that records metadata.
 type listening struct {
 	grpc.ServerTransportStream
 	said *metadataSaid

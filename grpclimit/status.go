@@ -16,11 +16,11 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// dropped is what a client sees of a connection that was closed, which is the most that can be done here: a server of gRPC
-// closes neither connections nor streams without a status.
+// dropped is the status of a dropped call. It looks like a closed connection: a gRPC server ends neither connections
+// nor streams without a status.
 var dropped = status.Error(codes.Unavailable, "")
 
-// denial returns the status of a call that is denied.
+// denial returns the status of a denied call.
 func denial(v *engine.Verdict, retryAfter time.Duration) error {
 	code, message := codes.ResourceExhausted, "over the limit"
 	switch v.Reason {
@@ -60,7 +60,7 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 	return st.Err()
 }
 
-// violations names the limits that deny.
+// violations lists the limits that deny.
 func violations(v *engine.Verdict) []*errdetails.QuotaFailure_Violation {
 	var list []*errdetails.QuotaFailure_Violation
 	limits := v.Limits()
@@ -75,7 +75,7 @@ func violations(v *engine.Verdict) []*errdetails.QuotaFailure_Violation {
 	return list
 }
 
-// gaveUp returns the status of a call that was given up before its turn came.
+// gaveUp returns the status of a call that was cancelled while it was delayed.
 func gaveUp(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()

@@ -36,7 +36,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		s.ctx = s.said.listen(ctx)
 	}
 	if counts {
-		// It is not used again: a goroutine of the handler may still be receiving when the handler has returned.
+		// It is not reused: a goroutine of the handler may still be receiving when the handler has returned.
 		s.messages = &call{}
 		l.read(ctx, info.FullMethod, s.messages)
 	}
@@ -51,17 +51,17 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		c.served = true
 	}
 	if denied := s.denied.Load(); denied != nil && err != nil {
-		return *denied // whatever the handler makes of it
+		return *denied // whatever error the handler returns
 	}
 	return err
 }
 
-// A stream is one that has something to settle or whose messages are counted.
+// A stream needs a settlement, or its messages are counted.
 type stream struct {
 	grpc.ServerStream
 	limiter  *Limiter
 	ctx      context.Context
-	said     *metadataSaid // nil if nobody listens
+	said     *metadataSaid // nil if it is not needed
 	messages *call         // nil if messages are not counted
 	further  bool          // a message has been received
 	denied   atomic.Pointer[error]
@@ -90,8 +90,7 @@ func (s *stream) SetTrailer(md metadata.MD) {
 	s.ServerStream.SetTrailer(md)
 }
 
-// RecvMsg receives a message and, if messages are counted, decides whether the handler gets it. A stream that was denied one
-// gets no more.
+// RecvMsg receives a message and, if messages are counted, decides it. After a denial the stream gets no more messages.
 func (s *stream) RecvMsg(m any) error {
 	if denied := s.denied.Load(); denied != nil {
 		return *denied
@@ -131,5 +130,5 @@ func (s *stream) decide() error {
 	return nil
 }
 
-// nothing is what a message has cost whose rule goes by what the response says: that is said once, of the whole stream.
+// nothing is the cost of a message if the response states the cost: it does so once, for the whole stream.
 func nothing(string) string { return "0" }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reject answers a request that is denied. Nothing here is done twice or for nothing, since it is what a flood meets.
+// reject responds to a denied request. It is optimized, because a flood of requests ends here.
 func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
@@ -18,14 +18,14 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 		h.rejectReady(w, conn, x, retryAfter)
 		return
 	}
-	values := new(fieldValues) // the header refers to them, so they are not used again
+	values := new(fieldValues) // the header refers to them, so they are not reused
 	x.buf = h.Fields.fill(values, v, &h.policies, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	answer(w, values, v.Status, x.buf)
 }
 
-// rejectReady does the same on a connection that takes it as it will be on the wire.
+// rejectReady does the same on a connection that accepts the response in wire format.
 func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), known: &h.policies, lines: true}
@@ -35,7 +35,7 @@ func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchang
 	w.WriteHeader(v.Status)
 }
 
-// rejectLines does the same on a server that takes lines as they will be on the wire.
+// rejectLines does the same on a server that accepts header lines in wire format.
 func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []byte, x *exchange, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}
@@ -44,30 +44,30 @@ func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []by
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(x.buf) // a client that is gone has no use for it
+	_, _ = w.Write(x.buf) // a client that has disconnected does not need it
 }
 
-// ofRejections are the fields that only we may say in the answer to a request that is denied.
+// ofRejections are the fields that only this package may set in the response to a denied request.
 var ofRejections = append(fieldNames[:], notOurs[:]...)
 
 const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
-// badRequest answers what cannot be read in one way only.
+// badRequest responds to an ambiguous or malformed request.
 func badRequest(w http.ResponseWriter, x *exchange, err error) {
 	p := problem{status: http.StatusBadRequest, kind: problemPlain, title: "Bad Request", detail: err.Error()}
 	x.buf = p.append(x.buf[:0], nil, 0)
 	answer(w, new(fieldValues), p.status, x.buf)
 }
 
-// gaveUp answers a request that was cancelled before its turn, which would have come after a wait. Mostly its client has hung
-// up and nobody reads this.
+// gaveUp responds to a request that was cancelled while it was delayed. Mostly its client has disconnected and nobody
+// reads this.
 func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "Given up while waiting for its turn.",
 	}
 	if lines, room := lineWriterOf(w); lines != nil {
-		lines.SetHeaderLines(room[:0], nil) // not what was to be told if it had been served
+		lines.SetHeaderLines(room[:0], nil) // not the fields of a served request
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)
@@ -78,10 +78,10 @@ func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 	answer(w, values, p.status, x.buf)
 }
 
-// notOurs are fields that others may have set already, for an answer that is not given.
+// notOurs are fields that others may have set for a response that is not sent.
 var notOurs = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
 
-// answer sends a problem. It must not be cached: the next request may pass.
+// answer sends a problem. It must not be cached: the next request may be allowed.
 func answer(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
 	header := w.Header()
 	if len(header) > 0 {
@@ -92,14 +92,14 @@ func answer(w http.ResponseWriter, values *fieldValues, status int, body []byte)
 	values[fieldType], values[fieldCache] = problemJSON, noStore
 	values.put(header)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone has no use for it
+	_, _ = w.Write(body) // a client that has disconnected does not need it
 }
 
-// drop closes the connection without an answer. Of HTTP/2, where others share it, it ends the stream alone.
+// drop closes the connection without a response. With HTTP/2, where requests share it, it ends only the stream.
 func drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the way in which a handler tells the server so
+		panic(http.ErrAbortHandler) // the way to tell the server
 	}
-	_ = conn.Close() // nobody is there to be told
+	_ = conn.Close() // there is nobody to report to
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A clock is time.Now at half its price: it asks for the time of day once a second, and in between how much has passed since.
+// A clock is a cheaper time.Now: it reads the time of day once a second, and the monotonic clock in between.
 type clock struct{ asked atomic.Pointer[time.Time] }
 
 func (c *clock) now() time.Time {

@@ -11,25 +11,25 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// Config is what the middleware is made of. Only Engine must be given.
+// Config configures the middleware. Only Engine is required.
 type Config struct {
-	// Engine decides.
+	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier tells who is asking. Default one of the zero identity.Config, by which the client is who is connected: behind
-	// a proxy, give one that knows it.
+	// Identifier identifies clients. Default is one of the zero identity.Config, for which the client is the connected
+	// peer: behind a proxy, configure one that knows it.
 	Identifier *identity.Identifier
-	// Fields says which header fields tell clients of their limits. Default both dialects.
+	// Fields selects the header fields that report limits to clients. Default both dialects.
 	Fields Fields
-	// OnError is told of faults: a decision that could not be made, a cost that could not be settled. It must be safe for
-	// concurrent use. Default is to log with slog at Warn, at most once a second.
+	// OnError is called for faults: a decision that could not be made, a cost that could not be settled. It must be
+	// safe for concurrent use. Default is to log with slog at Warn, at most once a second.
 	OnError func(r *http.Request, err error)
-	// Now is the clock by which X-RateLimit-Reset is told. Default the system's.
+	// Now is the clock of X-RateLimit-Reset. Default the system's.
 	Now func() time.Time
 }
 
 var errNoEngine = errors.New("httplimit: no Engine: want one of engine.New")
 
-// fill checks the Config and sets what is missing.
+// fill validates the Config and sets defaults.
 func (c *Config) fill() error {
 	if c.Engine == nil {
 		return errNoEngine

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// The header fields of answers.
+// The header fields of responses.
 const (
 	fieldRetryAfter = iota
 	fieldPolicy
@@ -19,7 +19,7 @@ const (
 	fieldLimit
 	fieldRemaining
 	fieldReset
-	verdictFields // so many are there to tell of a verdict
+	verdictFields // number of fields for a verdict
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 	maxFields
 )
 
-// fieldNames are their names as net/http has them. On the wire their case means nothing.
+// fieldNames are their names in net/http's form. On the wire their case does not matter.
 var fieldNames = [maxFields]string{
 	fieldRetryAfter: "Retry-After",
 	fieldPolicy:     "Ratelimit-Policy",
@@ -40,14 +40,14 @@ var fieldNames = [maxFields]string{
 	fieldCache:      "Cache-Control",
 }
 
-// ofXRateLimit are the fields of which there can be but one.
+// ofXRateLimit are the fields that can occur only once.
 var ofXRateLimit = fieldNames[fieldLimit:verdictFields]
 
-// fieldValues are the values of fields, empty for those that are left out.
+// fieldValues are the values of fields, empty for those that are omitted.
 type fieldValues [maxFields]string
 
-// put sets the fields in a header, which then refers to them. RateLimit and RateLimit-Policy are lists: what a handler says
-// there is as true as what we do, and stands behind it. Of the others there can be but one, and it is ours.
+// put sets the fields in a header, which then refers to them. RateLimit and RateLimit-Policy are lists: values of the
+// handler are kept behind ours. The other fields can occur only once, and ours replace the handler's.
 func (f *fieldValues) put(h http.Header) {
 	for i := range f {
 		if f[i] == "" {
@@ -61,26 +61,26 @@ func (f *fieldValues) put(h http.Header) {
 	}
 }
 
-// MaxJitter is the most that Fields.Jitter can be.
+// MaxJitter is the upper bound of Fields.Jitter.
 const MaxJitter = time.Hour
 
-// Fields says which header fields tell clients of their limits. The zero Fields tells them in both dialects.
+// Fields selects the header fields that report limits to clients. The zero Fields selects both dialects.
 type Fields struct {
-	// NoRateLimit leaves out RateLimit and RateLimit-Policy, those of draft-ietf-httpapi-ratelimit-headers-11.
+	// NoRateLimit omits RateLimit and RateLimit-Policy, those of draft-ietf-httpapi-ratelimit-headers-11.
 	NoRateLimit bool
-	// NoXRateLimit leaves out X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
+	// NoXRateLimit omits X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
 	NoXRateLimit bool
-	// ResetDelta makes X-RateLimit-Reset a number of seconds from now. Default is the time itself, in seconds since 1970.
+	// ResetDelta makes X-RateLimit-Reset a number of seconds from now. Default is seconds since 1970.
 	ResetDelta bool
-	// Jitter is the most that is added to Retry-After by chance, so that clients who were denied together do not come back
-	// together. It is never shortened. At most MaxJitter. Default none.
+	// Jitter limits the random time that is added to Retry-After, so that clients denied together do not return
+	// together. At most MaxJitter. Default none.
 	Jitter time.Duration
 }
 
-// usual tells that clients are told in both dialects, and the time itself.
+// usual reports whether both dialects are selected, with absolute times.
 func (f *Fields) usual() bool { return !f.NoRateLimit && !f.NoXRateLimit && !f.ResetDelta }
 
-// Validate reports what is wrong with the Fields.
+// Validate returns why the Fields are invalid.
 func (f Fields) Validate() error {
 	if f.Jitter < 0 || f.Jitter > MaxJitter {
 		return fmt.Errorf("httplimit: Jitter %s: want 0 to %s", f.Jitter, MaxJitter)
@@ -90,13 +90,13 @@ func (f Fields) Validate() error {
 
 // A Field is a header field.
 type Field struct {
-	// Name is as net/http has it, "Ratelimit-Policy".
+	// Name is in net/http's form, "Ratelimit-Policy".
 	Name  string
 	Value string
 }
 
-// Append appends the fields that tell of a verdict, and returns them. It is for who answers by other ways than this package's
-// handler. What it is given is what RetryAfter has returned, and the time now.
+// Append appends the fields for a verdict, for callers that do not use this package's handler. retryAfter is the result
+// of RetryAfter, and now the current time.
 func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
 	var values fieldValues
 	var buf [512]byte
@@ -109,8 +109,8 @@ func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration
 	return dst
 }
 
-// RetryAfter returns when a client who is denied should come back, with Jitter. It is 0 if that is of no use, and for who
-// passes.
+// RetryAfter returns the time after which a denied client should retry, with Jitter. It is 0 if a retry is useless, and
+// for allowed requests.
 func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	if v.Action != engine.Reject || v.RetryAfter == headgate.Never {
 		return 0
@@ -122,7 +122,7 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	return max(wait, time.Microsecond)
 }
 
-// fill sets the values that tell of a verdict. They are parts of one string, built in buf, which is returned to be used again.
+// fill sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
 func (f *Fields) fill(values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time, buf []byte) []byte {
 	t := fieldText{buf: buf, known: known}
 	f.tell(&t, v, retryAfter, now)
@@ -133,12 +133,12 @@ func (f *Fields) fill(values *fieldValues, v *engine.Verdict, known *policies, r
 	return t.buf
 }
 
-// A fieldText is fields in one piece: their values one after the other or, as lines, with their names.
+// A fieldText holds fields in one text: only their values or, as lines, with their names.
 type fieldText struct {
 	buf   []byte
-	known *policies // nil if nothing is
+	known *policies // nil if nothing is cached
 	lines bool
-	parts [verdictFields]struct{ from, to int } // the values in buf
+	parts [verdictFields]struct{ from, to int } // positions of the values in buf
 }
 
 func (t *fieldText) begin(field int) {
@@ -162,7 +162,7 @@ func (t *fieldText) number(field int, n int64) {
 	t.end(field)
 }
 
-// tell writes all that is to be told of a verdict.
+// tell writes all fields for a verdict.
 func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now time.Time) {
 	if retryAfter > 0 {
 		t.number(fieldRetryAfter, retryAfter)
@@ -199,10 +199,10 @@ func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now tim
 	}
 }
 
-// told tells whether a limit is told of: it was asked, and is not one that only looks on.
+// told reports whether a limit is reported: it was checked, and is not of a shadow rule.
 func told(a *engine.Asked) bool { return !a.Shadow && a.Decision.Limit > 0 }
 
-// anyTold tells whether there is a limit that is told of.
+// anyTold reports whether any limit is reported.
 func anyTold(v *engine.Verdict) bool {
 	for i := range v.Asked() {
 		if a := v.At(i); told(&a) {
@@ -212,7 +212,7 @@ func anyTold(v *engine.Verdict) bool {
 	return false
 }
 
-// counted tells whether it is known how much of a limit is left. Where the store could not be asked it is not.
+// counted reports whether the rest of a limit is known. It is not if the store was unreachable.
 func counted(a *engine.Asked) bool { return told(a) && !a.Decision.Degraded }
 
 // policies writes the value of RateLimit-Policy.
@@ -242,7 +242,7 @@ func (t *fieldText) states(v *engine.Verdict, known *policyTexts, retryAfter int
 		quick := false
 		if known != nil {
 			text := known.states[i%mostKnown]
-			if len(dst) == start && i > 0 { // those before it are not counted
+			if len(dst) == start && i > 0 { // earlier limits have no state
 				text = text[len(listMark):]
 			}
 			dst, quick = append(dst, text...), known.quick[i%mostKnown]
@@ -258,7 +258,7 @@ func (t *fieldText) states(v *engine.Verdict, known *policyTexts, retryAfter int
 	t.buf = dst
 }
 
-// appendState appends how much of a limit is left, and in how many seconds there is more. quick tells that it is a quick one.
+// appendState appends the rest of a limit, and the seconds until there is more. quick is the result of isQuick.
 func appendState(dst []byte, a *engine.Asked, quick bool, retryAfter int64) []byte {
 	d := a.Decision
 	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
@@ -277,12 +277,12 @@ func appendState(dst []byte, a *engine.Asked, quick bool, retryAfter int64) []by
 	return strconv.AppendInt(dst, seconds, 10)
 }
 
-// resetAt returns when a limit is as good as new, in seconds since 1970.
+// resetAt returns when a limit is fully restored, in seconds since 1970.
 func resetAt(d *headgate.Decision, now time.Time) int64 {
 	return now.Unix() + wholeSeconds(time.Duration(now.Nanosecond())+d.ResetAfter)
 }
 
-// PolicyName returns the name that a verdict's limit has in RateLimit-Policy, given its place in Verdict.Limits.
+// PolicyName returns the name of a verdict's limit in RateLimit-Policy, given its index in Verdict.Limits.
 func PolicyName(limits []engine.Applied, i int) string {
 	rule := limits[i].Rule
 	if i > 0 && limits[i-1].Rule == rule || i+1 < len(limits) && limits[i+1].Rule == rule {
@@ -291,13 +291,13 @@ func PolicyName(limits []engine.Applied, i int) string {
 	return rule.ID
 }
 
-// hasSeveral tells whether the rule of a limit has others that apply. They stand side by side.
+// hasSeveral reports whether other limits of the same rule apply. They are adjacent.
 func hasSeveral(v *engine.Verdict, i int) bool {
 	m := v.At(i).Matched
 	return i > 0 && v.At(i-1).Matched == m || i+1 < v.Asked() && v.At(i+1).Matched == m
 }
 
-// tightest returns which limit X-RateLimit tells of, -1 if none was counted.
+// tightest returns the index of the limit for X-RateLimit, -1 if none has a state.
 func tightest(v *engine.Verdict) int {
 	least, at := (*headgate.Decision)(nil), -1
 	for i := range v.Asked() {

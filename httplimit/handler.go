@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// New returns a middleware that lets requests through to the next handler as the engine's rules say.
+// New returns a middleware that limits requests to the next handler by the engine's rules.
 func New(c Config) (func(next http.Handler) http.Handler, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
@@ -19,31 +19,31 @@ func New(c Config) (func(next http.Handler) http.Handler, error) {
 	return func(next http.Handler) http.Handler { return &handler{limiter: l, next: next} }, nil
 }
 
-// A limiter is what the handlers of one middleware share.
+// A limiter is shared by the handlers of one middleware.
 type limiter struct {
 	Config
 	pool     sync.Pool // of *exchange
 	policies policies
 }
 
-// A handler stands before another.
+// A handler limits requests to another handler.
 type handler struct {
 	*limiter
 	next http.Handler
 }
 
-// An exchange is what one request needs. It is used again for others, so nothing of it may be kept by anyone. Between them it
-// keeps the last in memory, which is cheaper than to forget it: there are about as many exchanges as requests at once.
+// An exchange is the state of one request. It is reused, so nothing of it may be kept. In between it keeps the last
+// request in memory, which is cheaper than clearing it: there are about as many exchanges as concurrent requests.
 type exchange struct {
 	who     identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
 
-	served bool // the next handler has returned, so that its answer is complete unless the client is gone
+	served bool // the next handler has returned, so that its response is complete unless the client has disconnected
 
 	place   *any // where it may be kept for the requests of one connection; nil if there is none
-	kept    bool // it is, and not of the pool
-	lasting bool // the verdict depends on what the request says, on rules and counters alone
+	kept    bool // it is kept there, and does not belong to the pool
+	lasting bool // the verdict depends only on the request, rules and counters
 }
 
 func (l *limiter) release(x *exchange) {
@@ -53,8 +53,8 @@ func (l *limiter) release(x *exchange) {
 	}
 }
 
-// keep keeps it with its connection if the next request may be decided by what it knows, and is much like this one. Most
-// connections are idle at any time, so what takes much memory is none of theirs.
+// keep keeps the exchange with its connection if it may help to decide the next request. Most connections are idle at
+// any time, so a large exchange is not kept.
 func (x *exchange) keep(lasting bool) {
 	x.lasting = lasting && x.place != nil && x.verdict.Repeats()
 	if kept := x.lasting || x.kept && x.verdict.Small(); kept != x.kept {
@@ -66,8 +66,8 @@ func (x *exchange) keep(lasting bool) {
 	}
 }
 
-// KeepsBetweenRequests tells a server whose Handler it is that it uses Kept, if the ResponseWriter has that. Who has changed
-// requests before they come here must not have it.
+// KeepsBetweenRequests tells a server that this Handler uses Kept, if the ResponseWriter has that. A handler in front
+// that changes requests must not offer it.
 func (h *handler) KeepsBetweenRequests() {}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -92,8 +92,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange returns what the request needs, and tells whether it was last used for a request that said the same, on the same
-// connection. A server that knows has a method for it, and a place to keep it. That is used once somebody has repeated himself.
+// exchange returns the state for the request, and reports whether it was last used for an equal request on the same
+// connection. A server that knows that has a method for it, and a place to keep the state. It is used once a client has
+// repeated a request.
 func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
 	var place *any
 	if keeps, ok := w.(interface {
@@ -107,7 +108,7 @@ func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
 			x.lasting = false // until that was seen
 			return x, repeats
 		}
-		place = nil // somebody else's
+		place = nil // of another middleware
 	}
 	x = l.pool.Get().(*exchange)
 	if repeats {
@@ -116,7 +117,7 @@ func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
 	return x, false
 }
 
-// decide asks the engine. It returns who is asking, and is false if the request has been answered.
+// decide asks the engine. It returns the client, and false if the response has been sent.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, repeats bool) (who *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
 	if repeats {
@@ -140,8 +141,8 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, re
 	return who, true
 }
 
-// identify returns who is asking. A server that has found that out already, in the same way, may say so by a method of its
-// ResponseWriter, for requests whose Connection names no header.
+// identify returns the client. A server that has identified it already, in the same way, may report that by a method of
+// its ResponseWriter, for requests whose Connection names no header.
 func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *exchange) *identity.Attributes {
 	if knows, ok := w.(interface {
 		Identified(by *identity.Identifier) *identity.Attributes
@@ -154,8 +155,8 @@ func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *exchange) 
 	return &x.who
 }
 
-// withoutNominated returns the request without the headers that its Connection names. Rules have not seen them: a client
-// could otherwise show the next handler what it hides from rules.
+// withoutNominated returns the request without the headers that its Connection names. Rules have not seen them: a
+// client could otherwise show the next handler what it hides from rules.
 func withoutNominated(r *http.Request) *http.Request {
 	switch lines := r.Header["Connection"]; {
 	case len(lines) == 0, len(lines) == 1 && (lines[0] == "keep-alive" || lines[0] == "close" || lines[0] == "Upgrade"):
@@ -170,8 +171,8 @@ func withoutNominated(r *http.Request) *http.Request {
 	return &without
 }
 
-// undecided answers a request that could not be decided: if it was given up meanwhile there is nobody to answer, else it
-// passes, since a limiter that is out of order should not be in the way.
+// undecided handles a request that could not be decided: if it was cancelled meanwhile there is nobody to respond to,
+// else it is allowed, since a failing limiter should not block requests.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange, err error) {
 	if r.Context().Err() != nil {
 		gaveUp(w, x, 0)
@@ -183,7 +184,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange,
 	h.next.ServeHTTP(w, withoutNominated(r))
 }
 
-// serve lets the next handler answer, when it is the request's turn.
+// serve calls the next handler, when the request may be served.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
 	wrapped := h.tell(w, x)
@@ -200,14 +201,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 		h.pass(w, wrapped, r)
 		return
 	}
-	// Once, however the handler ends: it returns, panics, or has taken the connection over.
+	// Once, however the handler ends: it returns, panics, or has hijacked the connection.
 	x.served = false
 	defer h.settle(w, r, x)
 	h.pass(w, wrapped, r)
 	x.served = true
 }
 
-// pass lets the next handler answer, with the writer that tells of limits if there is one.
+// pass calls the next handler, with the writer that adds the fields if there is one.
 func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) {
 	if wrapped == nil {
 		h.next.ServeHTTP(w, r)
@@ -217,8 +218,7 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 	wrapped.finish()
 }
 
-// tell returns the writer that tells a client who passes of its limits, nil if there is nothing to tell or the server will do
-// so.
+// tell returns the writer that adds the fields to the response, nil if there are none or the server adds them.
 func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	v := &x.verdict
 	lines, room := lineWriterOf(w)
@@ -226,7 +226,7 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 		lines = nil
 	}
 	if lines != nil && h.Fields.usual() {
-		if known := h.policies.of(v); known != nil { // mostly it is
+		if known := h.policies.of(v); known != nil { // the common case
 			if text, ok := known.appendLines(room, v, h.Now()); ok {
 				lines.SetHeaderLines(text, ofXRateLimit)
 				return nil
@@ -235,7 +235,7 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v) {
 		if lines != nil {
-			lines.SetHeaderLines(room[:0], nil) // the room stays the server's, for what others say
+			lines.SetHeaderLines(room[:0], nil) // the buffer stays the server's, for later lines
 		}
 		return nil
 	}
@@ -257,11 +257,11 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 // A Forwarder is the ResponseWriter of a proxy, which panics if it cannot send the whole response.
 type Forwarder interface {
 	http.ResponseWriter
-	// Unserved reports whether the request was let pass, but no service has seen any of it.
+	// Unserved reports whether the request was allowed, but no service has seen any of it.
 	Unserved() bool
 }
 
-// settle charges or gives back what the answer says that the request has cost, and releases the places that it held.
+// settle charges or refunds the cost that the response states, and releases the slots of the request.
 func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	settle := x.verdict.Settle
 	var response func(string) string
@@ -271,9 +271,9 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 		proxy, forwards := w.(Forwarder)
 		switch {
 		case forwards && proxy.Unserved():
-			response = func(string) string { return "0" } // there is no service that could say a cost
+			response = func(string) string { return "0" } // there is no service that could state a cost
 		case !x.served, !forwards && r.Context().Err() != nil:
-			settle = x.verdict.SettleCut // a handler may return as soon as its client is gone
+			settle = x.verdict.SettleCut // a handler may return as soon as its client has disconnected
 		}
 	}
 	if err := settle(r.Context(), response); err != nil {
@@ -282,7 +282,7 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	h.release(x)
 }
 
-// lastWord returns a field of an answer. A trailer comes later than a header, and knows better.
+// lastWord returns a field of a response. A trailer comes later than a header, and has precedence.
 func lastWord(h http.Header, name string) string {
 	if trailer := h.Get(http.TrailerPrefix + name); trailer != "" {
 		return trailer

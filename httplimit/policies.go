@@ -11,28 +11,29 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// policies remembers what header fields say of limits whatever was consumed, by the limits that a request comes under: mostly
-// they are the same few. It keeps a fixed number of such combinations, and of limits that rules have themselves only;
-// overrides and clients may have any number. It is safe for concurrent use, and nil remembers nothing.
+// policies caches the parts of header fields that do not depend on counters, by the limits that apply to a request:
+// mostly they are the same few. It holds a fixed number of combinations, and only of limits of rules themselves;
+// overrides and clients may have any number. It is safe for concurrent use, and a nil cache is empty.
 type policies [256]atomic.Pointer[policyTexts]
 
-// mostKnown is how many limits a combination may have that is remembered.
+// mostKnown is the largest number of limits in a cached combination.
 const mostKnown = 6
 
-// A policyTexts is what is remembered of a combination.
+// policyTexts are the cached texts of a combination.
 type policyTexts struct {
 	limits [mostKnown]*rules.Limit // nil from the last on
-	items  string                  // all of RateLimit-Policy
-	states [mostKnown]string       // how each begins in RateLimit, with a comma if it is not the first: "search";r=
+	items  string                  // the value of RateLimit-Policy
+	states [mostKnown]string       // the beginning of each in RateLimit, with a comma if it is not the first: "search";r=
 	quick  [mostKnown]bool         // see isQuick
 
-	// The same as lines.
-	head       string            // RateLimit-Policy, and RateLimit as far as the first state
+	// The same as header lines.
+	head       string            // RateLimit-Policy, and RateLimit up to the first state
 	x          [mostKnown]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
-	capacities [mostKnown]int64  // what the former says
+	capacities [mostKnown]int64  // the values of X-RateLimit-Limit
 }
 
-// of returns what is remembered of the limits that a verdict tells of, or is from now on; nil if that is nothing.
+// of returns the cached texts for the limits of a verdict, and caches them if they are new; nil if they cannot be
+// cached.
 func (p *policies) of(v *engine.Verdict) *policyTexts {
 	n := v.Asked()
 	if p == nil || n == 0 || n > mostKnown {
@@ -86,13 +87,13 @@ func newPolicyTexts(v *engine.Verdict) *policyTexts {
 	return made
 }
 
-// appendLines appends the lines that tell of a verdict by which the request passes, as Fields.tell does in both dialects. It is
-// false, and nothing is appended, if more is to be looked at than is here.
+// appendLines appends the header lines for a verdict that allows, like Fields.tell in both dialects. It returns false,
+// and appends nothing, if the cached texts are not sufficient.
 func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) ([]byte, bool) {
 	if v.Degraded {
 		return dst, false
 	}
-	// All of them allow, so that the tightest is the one with the least remaining.
+	// All of them allow, so the tightest is the one with the least remaining.
 	before := len(dst)
 	dst = append(dst, p.head...)
 	tight, d := 0, (*headgate.Decision)(nil)
@@ -120,10 +121,10 @@ const lineOfReset = "\r\nX-Ratelimit-Reset: "
 
 const (
 	listMark  = ", "
-	stateMark = ";r=" // between the name of a policy and how much of it is left
+	stateMark = ";r=" // between the name of a policy and its rest
 )
 
-// appendName appends the name of a limit's policy: that of its rule and, if others of that apply, of the limit.
+// appendName appends the name of a limit's policy: that of its rule and, if several of its limits apply, of the limit.
 func appendName(dst []byte, m *rules.Matched, limit int, several bool) []byte {
 	dst = append(dst, '"')
 	dst = appendWithin(dst, m.Rule.ID)
@@ -134,7 +135,7 @@ func appendName(dst []byte, m *rules.Matched, limit int, several bool) []byte {
 	return append(dst, '"')
 }
 
-// appendQuota appends how much a policy lets pass in which time.
+// appendQuota appends the count and the window of a policy.
 func appendQuota(dst []byte, l *headgate.Limit) []byte {
 	dst = append(dst, ";q="...)
 	dst = strconv.AppendInt(dst, l.Count, 10)

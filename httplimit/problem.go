@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// The types of problems that we answer with, by RFC 9457.
+// The types of our problems, by RFC 9457.
 const (
 	problemQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	problemCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-	problemPlain    = "about:blank" // it is what the status says
+	problemPlain    = "about:blank" // the status says everything
 )
 
 const (
@@ -21,13 +21,13 @@ const (
 	noStore     = "no-store"
 )
 
-// A problem is the body of an answer that denies.
+// A problem is the body of a denial.
 type problem struct {
 	kind, title, detail string
 	status              int
 }
 
-// problemOf returns what to say of a denial.
+// problemOf returns the problem for a denial.
 func problemOf(v *engine.Verdict) problem {
 	p := problem{status: v.Status, kind: problemPlain, title: http.StatusText(v.Status)}
 	switch v.Reason {
@@ -55,8 +55,8 @@ func problemOf(v *engine.Verdict) problem {
 	return p
 }
 
-// AppendProblem appends what a client is told of a denial that is answered with the status: problem+json (RFC 9457), with a line
-// break at its end. retryAfter is what [Fields.RetryAfter] says.
+// AppendProblem appends the body of a denial with the status: problem+json (RFC 9457), with a newline at its end.
+// retryAfter is the result of [Fields.RetryAfter].
 func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Duration) []byte {
 	p := problemOf(v)
 	if p.status = status; p.kind == problemPlain {
@@ -65,7 +65,7 @@ func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Du
 	return p.append(dst, v, wholeSeconds(retryAfter))
 }
 
-// append appends the problem as JSON. What is over its limit is named if a verdict is given.
+// append appends the problem as JSON. It names the violated policies if a verdict is given.
 func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, p.kind...)

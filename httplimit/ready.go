@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// A lineWriter is the ResponseWriter of a server that takes lines of a header as they are on the wire: names and values that
-// are valid, each line with its CR and LF. They are sent with the answer, not with interim ones, and headers of the names given
-// are left out in return. The room is for the lines; what is in it is used until the answer is over. Who says lines, if only
-// none, does not read the header of the answer: the server need not keep it in a map.
+// A lineWriter is the ResponseWriter of a server that accepts header lines in wire format: valid names and values, each
+// line with its CR and LF. They are sent with the final response, and headers of the given names are omitted in return.
+// The room is a buffer for the lines, in use until the response ends. A handler that sets lines, even none, does not
+// read the header of the response: the server need not keep it in a map.
 type lineWriter interface {
 	HeaderLines() (room []byte, ok bool)
 	SetHeaderLines(lines []byte, instead []string)
 }
 
-// lineWriterOf returns w as one, with its room, or nil.
+// lineWriterOf returns w as a lineWriter, with its room, or nil.
 func lineWriterOf(w http.ResponseWriter) (lines lineWriter, room []byte) {
 	lines, ok := w.(lineWriter)
 	if !ok {
@@ -35,24 +35,24 @@ func lineWriterOf(w http.ResponseWriter) (lines lineWriter, room []byte) {
 	return lines, room
 }
 
-// net/http keeps a header in a map, copies it, sorts it and checks each of its lines. For the eight lines of a rejection that
-// takes longer than to decide it. So on a connection that comes from Listener, net/http writes an answer without any of them,
-// and the connection puts in what is missing: the lines and the body, ready as they are. Everything else about the answer and
-// the connection is net/http's.
+// net/http keeps a header in a map, copies it, sorts it and checks each of its lines. For the eight lines of a
+// rejection that takes longer than the decision. So on a connection from Listener, net/http writes a response without
+// any of them, and the connection inserts the prepared lines and the body. Everything else about the response and the
+// connection is net/http's.
 
-// Listener returns a listener whose connections make it cheaper to reject requests of HTTP/1. ConnContext must be the
+// Listener returns a listener whose connections make rejections of HTTP/1 requests cheaper. ConnContext must be the
 // http.Server's as well:
 //
 //	server := &http.Server{Handler: limit(mux), ConnContext: httplimit.ConnContext}
 //	server.Serve(httplimit.Listener(listener))
 //
-// It is for servers that must stand a flood. Answers are the same with and without it. It makes no difference to HTTP/2, to
-// connections with TLS, and where something before this middleware has put a ResponseWriter of its own in place of the
-// server's; unless that passes on whatever is written, at once and as it is, and says so with a method
+// It is for servers that must withstand a flood. Responses are the same with and without it. It has no effect on
+// HTTP/2, on connections with TLS, and if something in front of this middleware has replaced the server's
+// ResponseWriter; unless that passes everything on, at once and unchanged, and says so with a method
 //
 //	PassesThrough() http.ResponseWriter
 //
-// which returns the writer below. Its Write is not called then for the body of a rejection.
+// which returns the writer below. Its Write is then not called for the body of a rejection.
 func Listener(l net.Listener) net.Listener { return &listener{l} }
 
 type listener struct{ net.Listener }
@@ -63,7 +63,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if _, encrypts := conn.(*tls.Conn); encrypts {
-		return conn, nil // which the server must see as it is
+		return conn, nil // the server must see it unchanged
 	}
 	return &readyConn{Conn: conn}, nil
 }
@@ -78,16 +78,16 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// A readyConn completes an answer of net/http's that has no header and no body. It is used by the goroutine that serves the
-// connection.
+// A readyConn completes a response of net/http that has no header and no body. It is used by the goroutine that serves
+// the connection.
 type readyConn struct {
 	net.Conn
-	lines, body []byte // for the next answer, if there are lines
+	lines, body []byte // for the next response, if there are lines
 	out         []byte
 }
 
-// readyConnOf returns the connection if what is written on it next will be the answer to this request. It returns nil if not,
-// and if that cannot be known: another writer than the server's own may write something else instead, or later.
+// readyConnOf returns the connection if the next write on it will be the response to this request. It returns nil if
+// not, or if that is unknown: a writer other than the server's own may write something else instead, or later.
 func readyConnOf(w http.ResponseWriter, r *http.Request) *readyConn {
 	if r.ProtoMajor != 1 || r.Method == http.MethodHead {
 		return nil
@@ -99,7 +99,7 @@ func readyConnOf(w http.ResponseWriter, r *http.Request) *readyConn {
 	return conn
 }
 
-// isServers tells whether a writer is the server's own, or as good as that.
+// isServers reports whether a writer is the server's own, or equivalent.
 func isServers(w http.ResponseWriter) bool {
 	for {
 		through, ok := w.(interface{ PassesThrough() http.ResponseWriter })
@@ -110,7 +110,7 @@ func isServers(w http.ResponseWriter) bool {
 	}
 }
 
-// meddles tells whether others have set fields that our answer has too, or that change how net/http writes it.
+// meddles reports whether others have set fields that our response has too, or that change how net/http writes it.
 func meddles(h http.Header) bool {
 	for name := range h {
 		if slices.Contains(fieldNames[:], name) || slices.Contains(notOurs[:], name) ||
@@ -139,8 +139,8 @@ func (c *readyConn) Write(p []byte) (int, error) {
 	return min(n, len(p)), err
 }
 
-// complete returns an answer with the lines behind its first one, and with the body if it has none. It has one only if somebody
-// has written or flushed when we were done; then the lines are all that we have to say.
+// complete returns a response with the lines behind its first one, and with the body if it has none. It has one only if
+// a handler has written or flushed afterwards; then only the lines are added.
 func (c *readyConn) complete(p []byte) []byte {
 	first := bytes.IndexByte(p, '\n') + 1
 	if !bytes.HasPrefix(p, beginning) || first == 0 {
@@ -170,7 +170,7 @@ func (c *readyConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c.Conn}, r)
 }
 
-// CloseWrite is what net/http closes with after an error, so that its answer arrives.
+// CloseWrite is called by net/http after an error, so that its response arrives.
 func (c *readyConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -178,5 +178,5 @@ func (c *readyConn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// NetConn returns the connection itself, for who needs to know its kind.
+// NetConn returns the underlying connection, for callers that need its type.
 func (c *readyConn) NetConn() net.Conn { return c.Conn }

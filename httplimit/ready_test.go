@@ -171,7 +171,7 @@ func exchangeRaw(t *testing.T, url, sent string) string {
 	return string(raw)
 }
 
-// Who writes or flushes after the limit has answered gets what he asks for, with our lines.
+// A handler that writes or flushes after the limit has responded still works, with our lines.
 func TestReadyAnswerThatOthersGoOnWithKeepsItsLines(t *testing.T) {
 	for name, after := range map[string]func(http.ResponseWriter){
 		"writes":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "more") },

@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// appendWithin appends to a string of Structured Fields (RFC 9651) that has its quotes already. Such a string holds visible
-// ASCII only; the names of rules and limits are made of nothing else, and what is not of it becomes an underscore. As it is
-// written, it is one of JSON as well.
+// appendWithin appends to a quoted string of Structured Fields (RFC 9651). Such a string holds visible ASCII only; the
+// names of rules and limits consist of it, and other bytes become underscores. The result is valid in a JSON string as
+// well.
 func appendWithin(dst []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -25,7 +25,7 @@ func appendWithin(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendJSON appends a part of a string of JSON. What is not UTF-8 becomes a replacement character.
+// appendJSON appends a part of a JSON string. Invalid UTF-8 becomes a replacement character.
 func appendJSON(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	for i := 0; i < len(s); {
@@ -33,7 +33,7 @@ func appendJSON(dst []byte, s string) []byte {
 		switch {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
-		case c < ' ' || c == '<' || c == '>' || c == '&' || c == 0x7f: // for who shows it as HTML all the same
+		case c < ' ' || c == '<' || c == '>' || c == '&' || c == 0x7f: // safe even if it is shown as HTML
 			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&0xf])
 		case c < utf8.RuneSelf:
 			dst = append(dst, c)
@@ -56,8 +56,8 @@ func wholeSeconds(d time.Duration) int64 {
 	return int64((d-1)/time.Second) + 1
 }
 
-// isQuick tells whether a limit is a bucket that fills so fast that, as long as it is filling, more of it is there within a
-// second. It spares two long divisions to find that out.
+// isQuick reports whether a limit is a bucket that restores a unit within a second while it is filling. Knowing that
+// saves two divisions.
 func isQuick(l *headgate.Limit) bool {
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
@@ -68,12 +68,12 @@ func isQuick(l *headgate.Limit) bool {
 	}
 }
 
-// isFilling tells whether a bucket is neither full nor in debt.
+// isFilling reports whether a bucket is neither full nor in debt.
 func isFilling(d *headgate.Decision) bool { return d.Allowed && d.Remaining >= 0 && d.ResetAfter > 0 }
 
-// untilMore returns how long it takes until more of a limit is there. It is false if that is not known: a place in flight is
-// free again when its holder is done. Buckets fill unit by unit and fixed windows end. Of windows that slide it is known only
-// when all is there; as they slide by in a Period, it is not said to be later than that.
+// untilMore returns the time until more of a limit is available. It returns false if that is unknown: a slot is free
+// when its holder releases it. Buckets restore unit by unit, and fixed windows end. For sliding windows only the full
+// restoration is known, which takes at most a Period.
 func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 	switch {
 	case !d.Allowed:
@@ -85,14 +85,14 @@ func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 	}
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
-		taken := l.Capacity() - max(d.Remaining, 0) - 1 // units that will still be away when one more is there
+		taken := l.Capacity() - max(d.Remaining, 0) - 1 // units that are still missing when one more is restored
 		return max(d.ResetAfter-timeOf(taken, l), 0), true
 	default:
 		return min(d.ResetAfter, l.Period), true
 	}
 }
 
-// timeOf returns how long so many units take to come back to a bucket, rounded down to whole microseconds.
+// timeOf returns the time in which units of a bucket are restored, rounded down to whole microseconds.
 func timeOf(units int64, l *headgate.Limit) time.Duration {
 	const most = 1 << 50 // µs; a valid bucket refills in half of it
 	if units <= 0 {

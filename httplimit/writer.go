@@ -7,15 +7,16 @@ import (
 	"net/http"
 )
 
-// A writer puts our fields into the answer of the next handler, as late as can be: when its header is sent. It passes on what
-// else the handler does. Handlers ask what a ResponseWriter can do besides, so there is one for each kind: see wrap.
+// A writer adds our fields to the response of the next handler, as late as possible: when its header is sent. It passes
+// everything else on. Handlers test for optional interfaces of a ResponseWriter, so there is one type for each
+// combination: see wrap.
 type writer struct {
 	under  http.ResponseWriter
 	values fieldValues
-	sent   bool // the header is
+	sent   bool // the header is sent
 }
 
-// finish puts the fields into an answer that the handler left to the server.
+// finish adds the fields to a response that the handler left to the server.
 func (w *writer) finish() {
 	if !w.sent {
 		w.send()
@@ -53,7 +54,7 @@ func (w *writer) WriteString(s string) (int, error) {
 	return io.WriteString(w.under, s)
 }
 
-// FlushError is for http.ResponseController, which knows what the writer below can do.
+// FlushError is for http.ResponseController, which knows the capabilities of the writer below.
 func (w *writer) FlushError() error {
 	if !w.sent {
 		w.send()
@@ -61,7 +62,7 @@ func (w *writer) FlushError() error {
 	return http.NewResponseController(w.under).Flush()
 }
 
-// flush is http.Flusher's.
+// flush implements http.Flusher.
 func (w *writer) flush() {
 	if !w.sent {
 		w.send()
@@ -76,7 +77,7 @@ func (w *writer) readFrom(src io.Reader) (int64, error) {
 	return io.Copy(w.under, src)
 }
 
-// closeNotify is http.CloseNotifier's, which frameworks still ask for.
+// closeNotify implements http.CloseNotifier, which frameworks still use.
 func (w *writer) closeNotify() <-chan bool {
 	if n, ok := w.under.(interface{ CloseNotify() <-chan bool }); ok {
 		return n.CloseNotify()
@@ -99,7 +100,7 @@ func (w http1Writer) Flush()                                { w.flush() }
 func (w http1Writer) ReadFrom(src io.Reader) (int64, error) { return w.readFrom(src) }
 func (w http1Writer) CloseNotify() <-chan bool              { return w.closeNotify() }
 
-// Hijack is http.Hijacker's.
+// Hijack implements http.Hijacker.
 func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.under.(http.Hijacker).Hijack()
 }
@@ -107,7 +108,7 @@ func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (w http2Writer) Flush()                   { w.flush() }
 func (w http2Writer) CloseNotify() <-chan bool { return w.closeNotify() }
 
-// Push is http.Pusher's.
+// Push implements http.Pusher.
 func (w http2Writer) Push(target string, opts *http.PushOptions) error {
 	return w.under.(http.Pusher).Push(target, opts)
 }
@@ -121,7 +122,7 @@ var (
 	_ http.Pusher   = http2Writer{}
 )
 
-// wrap returns what to hand to the next handler: a writer that can do what the one below can, and claims nothing else.
+// wrap returns the writer for the next handler: one with exactly the optional interfaces of the writer below.
 func (w *writer) wrap() http.ResponseWriter {
 	_, flushes := w.under.(http.Flusher)
 	_, hijacks := w.under.(http.Hijacker)
