@@ -305,8 +305,11 @@ func (l *Lease) look(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return d, nil
 }
 
-// degrade decides a check whose source cannot be asked.
+// degrade decides a check whose source cannot be asked. No policy decides it if the source has too much to do.
 func (l *Lease) degrade(ctx context.Context, h *holding, c *headgate.Check) (headgate.Decision, error) {
+	if err := h.failure(); errors.Is(err, headgate.ErrOverloaded) {
+		return headgate.Decision{}, err
+	}
 	l.counters.degraded.Add(1)
 	if l.guard != nil {
 		return l.guard.Degrade(ctx, h.named(c))

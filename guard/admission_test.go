@@ -18,11 +18,15 @@ type busyStore struct {
 	*fakeStore
 	turn chan struct{}
 	each time.Duration
+	// Once in a while it does not run for some time.
+	done  *atomic.Int64
+	every int64
+	stall time.Duration
 }
 
 func newBusy(t testing.TB, each time.Duration) busyStore {
 	t.Helper()
-	return busyStore{newFake(t, nil), make(chan struct{}, 1), each}
+	return busyStore{fakeStore: newFake(t, nil), turn: make(chan struct{}, 1), each: each, done: new(atomic.Int64)}
 }
 
 func (s busyStore) work(ctx context.Context) error {
@@ -32,6 +36,9 @@ func (s busyStore) work(ctx context.Context) error {
 		return ctx.Err()
 	}
 	time.Sleep(s.each)
+	if s.every > 0 && s.done.Add(1)%s.every == 0 {
+		time.Sleep(s.stall)
+	}
 	<-s.turn
 	return nil
 }
@@ -48,6 +55,22 @@ func (s busyStore) TakeAll(ctx context.Context, checks []headgate.Check, dst []h
 		return dst, err
 	}
 	return s.fakeStore.TakeAll(ctx, checks, dst)
+}
+
+func (s busyStore) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := s.work(ctx); err != nil {
+		return headgate.Decision{}, err
+	}
+	return s.fakeStore.Charge(ctx, c)
+}
+
+// Grant takes all that is wanted.
+func (s busyStore) Grant(ctx context.Context, c headgate.Check, want, _ int64) (headgate.Decision, error) {
+	if err := s.work(ctx); err != nil {
+		return headgate.Decision{}, err
+	}
+	c.Cost = want
+	return s.fakeStore.Take(ctx, c)
 }
 
 // flood is what comes of many callers, each of whom asks again as soon as it has a decision.
@@ -95,8 +118,8 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		callers int
-		all     bool // by TakeAll
-	}{{callers: 1000}, {callers: 1000, all: true}, {callers: 5000}} {
+		by      string
+	}{{1000, "Take"}, {1000, "TakeAll"}, {1000, "Charge"}, {1000, "Grant"}, {5000, "Take"}, {5000, "Charge"}, {5000, "Grant"}} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				const each, lasts = 80 * time.Microsecond, 2 * time.Second
@@ -118,8 +141,14 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 							passed.Add(1)
 						}
 						return []headgate.Decision{d}, err
-					case tt.all:
+					case tt.by == "TakeAll":
 						return g.TakeAll(context.Background(), []headgate.Check{own, check(fmt.Sprint("too ", caller), "1000000/s")}, nil)
+					case tt.by == "Charge":
+						d, err := g.Charge(context.Background(), own)
+						return []headgate.Decision{d}, err
+					case tt.by == "Grant":
+						d, err := g.Grant(context.Background(), own, 1, 1)
+						return []headgate.Decision{d}, err
 					default:
 						d, err := g.Take(context.Background(), own)
 						return []headgate.Decision{d}, err
@@ -148,6 +177,26 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While requests are queued, a store that does not run for longer than the deadline is not down.
+func TestFloodOutlastsAStoreThatStalls(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newBusy(t, 80*time.Microsecond)
+		s.every, s.stall = 5000, 50*time.Millisecond
+		g := newGuard(t, s, Options{})
+		var f flood
+		f.run(t, 1000, 2*time.Second, func(caller, n int) ([]headgate.Decision, error) {
+			d, err := g.Take(context.Background(), check(fmt.Sprint(caller, "/", n), "3/h"))
+			return []headgate.Decision{d}, err
+		})
+		if got := s.done.Load() / s.every; got < 3 {
+			t.Errorf("the store stalled %d times, want 3 or more", got)
+		}
+		if stats := g.Stats(); f.degraded.Load() > 0 || stats.Failures > 0 {
+			t.Errorf("%d decisions degraded, %d failures, want none", f.degraded.Load(), stats.Failures)
+		}
+	})
 }
 
 // hold keeps as many decisions under way as are admitted, and returns what ends them.

@@ -18,9 +18,10 @@ type call struct {
 	leave  leave
 }
 
-// begin prepares a call of a shard for one who has waited since a time, or not at all if that is zero. It is given what is
-// left of the deadline. It tells whether the circuit is closed; if so, the call must be ended.
-func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, bool) {
+// begin prepares a call of a shard for a caller that has waited for others of its key since a time, or not at all if that is
+// zero. It is given the rest of the deadline, and queuedPatience deadlines if it was queued. It reports whether the circuit
+// is closed; if so, the call must be ended.
+func (g *Guard) begin(ctx context.Context, s *shard, since time.Time, queued bool) (call, bool) {
 	leave, ok := s.allow()
 	if !ok {
 		return call{}, false
@@ -31,7 +32,11 @@ func (g *Guard) begin(ctx context.Context, s *shard, since time.Time) (call, boo
 		since = k.began
 	}
 	k.hasty = k.began.Sub(since) > g.options.Deadline/2
-	k.ctx = g.terms.begin(ctx, s, k.began, since.Add(g.options.Deadline))
+	deadline := since.Add(g.options.Deadline)
+	if queued {
+		deadline = since.Add(queuedPatience * g.options.Deadline)
+	}
+	k.ctx = g.terms.begin(ctx, s, k.began, deadline)
 	return k, true
 }
 

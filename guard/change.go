@@ -26,7 +26,13 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	s := g.shardOf(&c)
-	k, ok := g.begin(ctx, s, time.Time{})
+	waited, how := g.enter(ctx, s)
+	if how != itsTurn {
+		return g.uncharged(ctx, s, &c, how)
+	}
+	broke := false
+	defer func() { s.admission.leave(broke) }()
+	k, ok := g.begin(ctx, s, time.Time{}, waited)
 	if !ok {
 		return g.degradeCharge(ctx, s, &c)
 	}
@@ -40,8 +46,25 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return d, nil
 	case ended:
 		return headgate.Decision{}, ctx.Err()
+	case starved:
+		return g.uncharged(ctx, s, &c, isRefused)
 	default:
+		broke = true
 		return g.degradeCharge(ctx, s, &c)
+	}
+}
+
+// uncharged ends a charge that the store was not asked for.
+func (g *Guard) uncharged(ctx context.Context, s *shard, c *headgate.Check, how standing) (headgate.Decision, error) {
+	switch how {
+	case hasEnded:
+		return headgate.Decision{}, ctx.Err()
+	case isRefused:
+		g.counters.overloaded.Add(1)
+		g.counters.chargesDropped.Add(1)
+		return headgate.Decision{}, headgate.ErrOverloaded
+	default:
+		return g.degradeCharge(ctx, s, c)
 	}
 }
 
@@ -89,7 +112,7 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 		return g.local.Renew(ctx, g.localCheck(&c), localReceipt(r))
 	}
 	s := g.shardOf(&c)
-	k, ok := g.begin(ctx, s, time.Time{})
+	k, ok := g.begin(ctx, s, time.Time{}, false)
 	if !ok {
 		return false, &Error{Op: "renew", Shard: s.name, Err: s.lastErr()}
 	}
@@ -144,7 +167,7 @@ func (g *Guard) giveDegraded(ctx context.Context, c *headgate.Check, r headgate.
 
 // give returns what the store took.
 func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (verdict, error) {
-	k, ok := g.begin(ctx, s, time.Time{})
+	k, ok := g.begin(ctx, s, time.Time{}, false)
 	if !ok {
 		return failed, &Error{Op: "give", Shard: s.name, Err: s.lastErr()}
 	}
@@ -183,7 +206,7 @@ func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
 // reset forgets in the store.
 func (g *Guard) reset(ctx context.Context, c *headgate.Check) error {
 	s := g.shardOf(c)
-	k, ok := g.begin(ctx, s, time.Time{})
+	k, ok := g.begin(ctx, s, time.Time{}, false)
 	if !ok {
 		return &Error{Op: "reset", Shard: s.name, Err: s.lastErr()}
 	}

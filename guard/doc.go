@@ -22,15 +22,16 @@
 // trusted to return when its context ends. The context of a call is canceled when the call has returned, and is used again
 // instead if the store is a [Forgetter].
 //
-// If the store is a [Wire], the deadline begins when the call is sent, and a call whose answer has arrived and was not read
-// yet goes on: that this process is busy is no failure of the store.
+// If the store is a [Wire], the deadline begins when the call is sent. A call whose response has arrived and was not read
+// yet goes on. So does, for up to one deadline more, a call to a shard that has just sent something: the response may be on its
+// way to the caller within this process. A busy process is not a failure of the store.
 //
 // # Overload
 //
 // Overload is not an outage. At least 128 decisions of a shard are under way at once, and up to 900 while its calls are
-// quick. Other requests wait in a queue for up to eight deadlines, and for one more to be decided. A request that waits
-// longer, or finds 16384 in the queue, gets [headgate.ErrOverloaded]; no policy decides it, whatever OnFailure says. In
-// HTTP that is 503 with Retry-After.
+// quick. Other requests wait in a queue for up to eight deadlines. Their calls have five deadlines instead of one, as a
+// server that shares a busy machine may not run for a while. A request that waits longer, or finds 16384 in the queue, gets
+// [headgate.ErrOverloaded]; no policy decides it, whatever OnFailure says. In HTTP that is 503 with Retry-After.
 //
 // # Circuits
 //

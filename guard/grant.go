@@ -16,7 +16,8 @@ type Granter interface {
 // headgate.ErrUnsupported. Deadline and circuit are those of Take.
 //
 // No policy decides when the shard cannot be asked, for a policy can let a request pass but has no units to give: the error
-// then wraps ErrUnavailable, and [Guard.Degrade] decides each request. Denials are not remembered either: who asks for
+// then wraps ErrUnavailable, and [Guard.Degrade] decides each request. If too many requests wait, the error is
+// headgate.ErrOverloaded, and no policy decides. Denials are not remembered either: who asks for
 // grants keeps account himself.
 func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
 	if err := g.admit(ctx); err != nil {
@@ -33,9 +34,15 @@ func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	s := g.shardOf(&c)
-	k, ok := g.begin(ctx, s, time.Time{})
+	waited, how := g.enter(ctx, s)
+	if how != itsTurn {
+		return headgate.Decision{}, g.ungranted(ctx, s, how)
+	}
+	broke := false
+	defer func() { s.admission.leave(broke) }()
+	k, ok := g.begin(ctx, s, time.Time{}, waited)
 	if !ok {
-		return headgate.Decision{}, &Error{Op: "grant", Shard: s.name, Err: s.lastErr()}
+		return headgate.Decision{}, g.ungranted(ctx, s, cannotAsk)
 	}
 	d, err := granter.Grant(k.ctx, c, want, share)
 	switch g.end(&k, &c, err) {
@@ -46,8 +53,24 @@ func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return d, err
 	case ended:
 		return headgate.Decision{}, ctx.Err()
+	case starved:
+		return headgate.Decision{}, g.ungranted(ctx, s, isRefused)
 	default:
+		broke = true
 		return headgate.Decision{}, &Error{Op: "grant", Shard: s.name, Err: err, Sent: true}
+	}
+}
+
+// ungranted returns the error of a grant that the store was not asked for.
+func (g *Guard) ungranted(ctx context.Context, s *shard, how standing) error {
+	switch how {
+	case hasEnded:
+		return ctx.Err()
+	case isRefused:
+		g.counters.overloaded.Add(1)
+		return headgate.ErrOverloaded
+	default:
+		return &Error{Op: "grant", Shard: s.name, Err: s.lastErr()}
 	}
 }
 

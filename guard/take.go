@@ -82,7 +82,7 @@ func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decisi
 		return g.unasked(ctx, s, c, how)
 	}
 	defer g.leave(asks) // unless it has left already, should the store panic
-	k, ok := g.begin(ctx, s, since)
+	k, ok := g.begin(ctx, s, since, waited)
 	if !ok {
 		g.leave(asks)
 		return g.degrade(ctx, s, c)

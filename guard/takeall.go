@@ -222,7 +222,7 @@ func (b *basket) askShard(s *shard) (passes bool, err error) {
 		return b.unasked(how)
 	}
 	defer g.leave(asks) // unless they have left already, should the store panic
-	k, ok := g.begin(b.ctx, s, since)
+	k, ok := g.begin(b.ctx, s, since, waited)
 	if !ok {
 		g.leave(asks)
 		return b.settle()

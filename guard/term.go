@@ -20,9 +20,10 @@ type term struct {
 
 	next *term // that began before it
 
-	// For who looks:
-	sent bool          // it was
-	more time.Duration // by how much the deadline was extended
+	// Read and written under terms.mu only:
+	sent  bool          // the call was sent
+	heard bool          // the deadline was extended because the shard had just sent something
+	more  time.Duration // by how much the deadline was extended
 }
 
 // How a term ended.
@@ -73,8 +74,10 @@ type Forgetter interface {
 
 // A Wire is a store that knows what it has sent and read. With it the guard tells a shard that is slow from a process that
 // is: this one, when its processor is busy with other work. The deadline of a call then begins when the call is sent, and
-// does not end it while something waits to be read. A call lasts ten deadlines at most, and if it has not been sent or its
-// answer not been read by then, that is no failure of the store.
+// does not end it while something waits to be read. If the shard sent something within the last deadline, the response may
+// have been read and not reached its caller yet: the call then lasts until the shard has been silent for a deadline, or for
+// one deadline more. A call lasts ten deadlines at most, and if it has not been sent or its response not been read by then,
+// that is no failure of the store.
 type Wire interface {
 	// Sent returns when something was last sent to a shard, the zero time if that is not known.
 	Sent(shard string) time.Time
@@ -109,17 +112,18 @@ const (
 // terms are those under way. To begin or to end one waits for no lock: a caller who lost his core while he held it would keep
 // all others from asking.
 type terms struct {
-	start  time.Time
-	every  time.Duration        // how often to look at least, to notice when this process stands still
-	most   time.Duration        // how far a deadline may be extended
-	wire   Wire                 // nil if the store is none
-	reuses bool                 // those that are over, which nobody asks any more
-	over   sync.Pool            // of these
-	count  atomic.Uint64        // of all
-	due    atomic.Uint64        // the count at which there are many since the last look
-	began  atomic.Pointer[term] // since the last look, the latest first; some are over
-	looks  atomic.Int64         // when the next look is, in ns since the start; never if there is none
-	wanted atomic.Int64         // when one is wanted, likewise
+	start    time.Time
+	patience time.Duration        // the deadline of a call
+	every    time.Duration        // how often to look at least, to notice when this process stands still
+	most     time.Duration        // how far a deadline may be extended
+	wire     Wire                 // nil if the store is none
+	reuses   bool                 // those that are over, which nobody asks any more
+	over     sync.Pool            // of these
+	count    atomic.Uint64        // of all
+	due      atomic.Uint64        // the count at which there are many since the last look
+	began    atomic.Pointer[term] // since the last look, the latest first; some are over
+	looks    atomic.Int64         // when the next look is, in ns since the start; never if there is none
+	wanted   atomic.Int64         // when one is wanted, likewise
 
 	mu    sync.Mutex // held by who looks, or sets the timer
 	live  []*term    // that had begun before the last look
@@ -132,7 +136,10 @@ const never = math.MaxInt64
 const lookShare, lagShare = 8, 10
 
 func newTerms(reuses bool, deadline time.Duration) *terms {
-	s := &terms{start: time.Now(), every: max(deadline/lookShare, 1), most: (lagShare - 1) * deadline, reuses: reuses}
+	s := &terms{
+		start: time.Now(), reuses: reuses,
+		patience: deadline, every: max(deadline/lookShare, 1), most: (lagShare - 1) * deadline,
+	}
 	s.due.Store(manyTerms)
 	s.looks.Store(never)
 	s.wanted.Store(never)
@@ -146,7 +153,7 @@ func (s *terms) begin(ctx context.Context, sh *shard, now, deadline time.Time) *
 		t = &term{done: make(chan struct{})}
 	}
 	t.Context, t.shard, t.began, t.deadline, t.more = ctx, sh, now, deadline, 0
-	t.sent = s.wire == nil
+	t.sent, t.heard = s.wire == nil, s.wire == nil
 	t.state.Store(termRuns)
 	at := int64(s.nextLook(t, now).Sub(s.start)) // before others can see t
 	for {
@@ -253,7 +260,16 @@ func (s *terms) expired(t *term, now time.Time) uint32 {
 	case now.Before(t.deadline.Add(t.more)):
 		return termRuns
 	case t.sent && !s.lags(t.shard):
-		return termUsedUp
+		if t.heard {
+			return termUsedUp
+		}
+		t.heard = true
+		silent := now.Sub(s.wire.Heard(t.shard.name))
+		if silent >= s.patience || t.more >= s.most {
+			return termUsedUp
+		}
+		t.more = min(now.Add(s.patience-silent).Sub(t.deadline), s.most)
+		return termRuns
 	case t.more >= s.most:
 		return termLags
 	default:

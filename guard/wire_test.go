@@ -15,6 +15,7 @@ type wireFake struct {
 	*fakeStore
 	mu     sync.Mutex
 	sent   time.Time
+	heard  time.Time
 	unread bool
 	answer time.Duration
 }
@@ -31,7 +32,17 @@ func (w *wireFake) Sent(string) time.Time {
 	return w.sent
 }
 
-func (w *wireFake) Heard(string) time.Time { return time.Time{} }
+func (w *wireFake) Heard(string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.heard
+}
+
+func (w *wireFake) hears() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = time.Now()
+}
 
 func (w *wireFake) Unread(string) bool {
 	w.mu.Lock()
@@ -54,6 +65,8 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 		name           string
 		sentAfter      time.Duration // below zero: never
 		unreadFrom     time.Duration // below zero: never
+		heardAt        time.Duration // zero: never
+		hearsOn        bool          // and every millisecond from then on
 		answer         time.Duration
 		want           time.Duration
 		failed, starve bool
@@ -63,6 +76,9 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 		{name: "sent late and silent", sentAfter: 50 * ms, unreadFrom: -1, answer: time.Hour, want: 70 * ms, failed: true},
 		{name: "answer waits to be read", unreadFrom: 15 * ms, answer: 90 * ms, want: 90 * ms},
 		{name: "answer is never read", unreadFrom: 15 * ms, answer: time.Hour, want: 200 * ms, starve: true},
+		{name: "answer was read and is not delivered yet", unreadFrom: -1, heardAt: 19 * ms, answer: 30 * ms, want: 30 * ms},
+		{name: "silent after others were answered", unreadFrom: -1, heardAt: 5 * ms, answer: time.Hour, want: 25 * ms, failed: true},
+		{name: "slow while others are answered", unreadFrom: -1, heardAt: ms, hearsOn: true, answer: 100 * ms, want: 39 * ms, failed: true},
 		{name: "never sent", sentAfter: -1, unreadFrom: -1, answer: time.Hour, want: 200 * ms, starve: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,6 +91,16 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 				}
 				if tt.unreadFrom >= 0 {
 					time.AfterFunc(tt.unreadFrom, func() { w.set(start, true) })
+				}
+				if tt.heardAt > 0 {
+					var hear func()
+					hear = func() {
+						w.hears()
+						if tt.hearsOn && time.Since(start) < tt.answer {
+							time.AfterFunc(ms, hear)
+						}
+					}
+					time.AfterFunc(tt.heardAt, hear)
 				}
 				d, err := g.Take(context.Background(), check("/1", "10/s"))
 				if got := time.Since(start); got < tt.want || got > tt.want+2*callerLook {
