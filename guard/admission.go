@@ -16,8 +16,8 @@ const (
 	// queueWait is how long a request may wait to be admitted, in deadlines, and mostQueued how many may.
 	queueWait  = 8
 	mostQueued = 16384
-	// queuedPatience is how many deadlines a call has whose request was queued. While there is more to do than one machine can,
-	// a server on it may not run for longer than a deadline, and is not down for that.
+	// queuedPatience is how many deadlines a call has whose request was queued. On a machine that has more to do than it
+	// can, a server may not run for longer than a deadline, and is not down for that.
 	queuedPatience = 5
 	// queueLook is how often those who wait are looked at, to end those whose time is over or whose caller has gone.
 	queueLook = 10 * time.Millisecond

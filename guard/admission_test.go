@@ -119,7 +119,15 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 	for _, tt := range []struct {
 		callers int
 		by      string
-	}{{1000, "Take"}, {1000, "TakeAll"}, {1000, "Charge"}, {1000, "Grant"}, {5000, "Take"}, {5000, "Charge"}, {5000, "Grant"}} {
+	}{
+		{1000, "Take"},
+		{1000, "TakeAll"},
+		{1000, "Charge"},
+		{1000, "Grant"},
+		{5000, "Take"},
+		{5000, "Charge"},
+		{5000, "Grant"},
+	} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				const each, lasts = 80 * time.Microsecond, 2 * time.Second

@@ -18,9 +18,9 @@ type call struct {
 	leave  leave
 }
 
-// begin prepares a call of a shard for a caller that has waited for others of its key since a time, or not at all if that is
-// zero. It is given the rest of the deadline, and queuedPatience deadlines if it was queued. It reports whether the circuit
-// is closed; if so, the call must be ended.
+// begin prepares a call of a shard for a caller that has waited for others of its key since a time, or not at all if
+// that is zero. It is given the rest of the deadline, and queuedPatience deadlines if it was queued. It reports whether
+// the circuit is closed; if so, the call must be ended.
 func (g *Guard) begin(ctx context.Context, s *shard, since time.Time, queued bool) (call, bool) {
 	leave, ok := s.allow()
 	if !ok {

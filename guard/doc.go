@@ -23,8 +23,8 @@
 // instead if the store is a [Forgetter].
 //
 // If the store is a [Wire], the deadline begins when the call is sent. A call whose response has arrived and was not read
-// yet goes on. So does, for up to one deadline more, a call to a shard that has just sent something: the response may be on its
-// way to the caller within this process. A busy process is not a failure of the store.
+// yet goes on. So does, for up to one deadline more, a call to a shard that has just sent something: the response may be
+// on its way to the caller within this process. A busy process is not a failure of the store.
 //
 // # Overload
 //

@@ -77,8 +77,14 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 		{name: "answer waits to be read", unreadFrom: 15 * ms, answer: 90 * ms, want: 90 * ms},
 		{name: "answer is never read", unreadFrom: 15 * ms, answer: time.Hour, want: 200 * ms, starve: true},
 		{name: "answer was read and is not delivered yet", unreadFrom: -1, heardAt: 19 * ms, answer: 30 * ms, want: 30 * ms},
-		{name: "silent after others were answered", unreadFrom: -1, heardAt: 5 * ms, answer: time.Hour, want: 25 * ms, failed: true},
-		{name: "slow while others are answered", unreadFrom: -1, heardAt: ms, hearsOn: true, answer: 100 * ms, want: 39 * ms, failed: true},
+		{
+			name: "silent after others were answered", unreadFrom: -1, heardAt: 5 * ms,
+			answer: time.Hour, want: 25 * ms, failed: true,
+		},
+		{
+			name: "slow while others are answered", unreadFrom: -1, heardAt: ms, hearsOn: true,
+			answer: 100 * ms, want: 39 * ms, failed: true,
+		},
 		{name: "never sent", sentAfter: -1, unreadFrom: -1, answer: time.Hour, want: 200 * ms, starve: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

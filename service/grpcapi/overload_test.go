@@ -28,7 +28,8 @@ func TestOverloadIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Passed || got.Degraded || got.Reason != headgatev1.Reason_REASON_OVERLOADED || got.HttpStatus != 503 || got.RetryAfterMs != 1000 {
+	if got.Passed || got.Degraded || got.Reason != headgatev1.Reason_REASON_OVERLOADED ||
+		got.HttpStatus != 503 || got.RetryAfterMs != 1000 {
 		t.Errorf("RateLimit: got %v, want it refused with 503 for a second", got)
 	}
 	result := do(t, headgatev1.NewStoreClient(conn), operation(take, "k"))[0]
