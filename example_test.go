@@ -263,7 +263,7 @@ func ExampleLimit_Capacity() {
 
 func ExampleLimit_Validate() {
 	fmt.Println(headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Second, Burst: 20}.Validate())
-	// Output: invalid limit: Burst 20: want none: only token-bucket, gcra and leaky-bucket have one, not fixed-window
+	// Output: invalid limit: Burst 20: want none: only token-bucket, leaky-bucket and gcra have one, not fixed-window
 }
 
 func ExampleLimit_String() {

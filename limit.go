@@ -6,70 +6,6 @@ import (
 	"time"
 )
 
-// An Algorithm says how a Limit is counted. See the package comment for which to choose.
-type Algorithm uint8
-
-// The algorithms. TokenBucket is the zero value and the default.
-const (
-	TokenBucket Algorithm = iota
-	LeakyBucket
-	GCRA
-	FixedWindow
-	SlidingLog
-	SlidingWindow
-	SlidingBuckets
-	Concurrency
-)
-
-var algorithmNames = [...]string{
-	TokenBucket:    "token-bucket",
-	LeakyBucket:    "leaky-bucket",
-	GCRA:           "gcra",
-	FixedWindow:    "fixed-window",
-	SlidingLog:     "sliding-log",
-	SlidingWindow:  "sliding-window",
-	SlidingBuckets: "sliding-buckets",
-	Concurrency:    "concurrency",
-}
-
-// Algorithms returns all algorithms, in the order of their numbers.
-func Algorithms() []Algorithm {
-	all := make([]Algorithm, len(algorithmNames))
-	for i := range all {
-		all[i] = Algorithm(i)
-	}
-	return all
-}
-
-// String returns the algorithm's name as ParseLimit reads it.
-func (a Algorithm) String() string {
-	if int(a) < len(algorithmNames) {
-		return algorithmNames[a]
-	}
-	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
-}
-
-// ParseAlgorithm returns the algorithm of that name.
-func ParseAlgorithm(name string) (Algorithm, error) {
-	for a, n := range algorithmNames {
-		if n == name {
-			return Algorithm(a), nil
-		}
-	}
-	return 0, badLimit("Algorithm", quote(name), algorithmList())
-}
-
-func algorithmList() string {
-	list := "one of "
-	for i, n := range algorithmNames {
-		if i > 0 {
-			list += ", "
-		}
-		list += n
-	}
-	return list
-}
-
 // The domain of limits that is exact in every store, 53-bit Lua included. Validate refuses what lies outside.
 const (
 	// MaxCount is the largest Count and Burst.
@@ -139,15 +75,15 @@ func (l Limit) Capacity() int64 {
 
 // Validate reports, as an *InputError, why no Limiter takes this limit.
 func (l Limit) Validate() error {
-	if int(l.Algorithm) >= len(algorithmNames) {
+	if int(l.Algorithm) >= len(algorithms) {
 		return badLimit("Algorithm", strconv.Itoa(int(l.Algorithm)), algorithmList())
 	}
 	if err := l.validateCount(); err != nil {
 		return err
 	}
-	if l.Algorithm == Concurrency {
+	if l.Algorithm.has(heldSlots) {
 		if l.Period != 0 {
-			return badLimit("Period", l.Period.String(), "none: concurrency counts what is in flight, not what passes in a time")
+			return badLimit("Period", l.Period.String(), "none: "+l.Algorithm.String()+" counts what is in flight, not what passes in a time")
 		}
 		if l.TTL != 0 {
 			if err := validateDuration("TTL", l.TTL); err != nil {
@@ -159,7 +95,7 @@ func (l Limit) Validate() error {
 			return err
 		}
 		if l.TTL != 0 {
-			return badLimit("TTL", l.TTL.String(), "none: only concurrency has one")
+			return badLimit("TTL", l.TTL.String(), "none: only "+algorithmsWith(heldSlots, "has", "have")+" one")
 		}
 		if most := l.longestBurst(); l.Burst > most {
 			return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
@@ -171,7 +107,7 @@ func (l Limit) Validate() error {
 
 func (l Limit) validateCount() error {
 	most := int64(MaxCount)
-	if l.Algorithm == SlidingLog || l.Algorithm == Concurrency {
+	if l.Algorithm.has(growingState) {
 		most = MaxLogCount
 	}
 	if l.Count < 1 || l.Count > most {
@@ -184,16 +120,14 @@ func (l Limit) validateCount() error {
 	if l.Burst == 0 {
 		return nil
 	}
-	switch l.Algorithm {
-	case TokenBucket, LeakyBucket, GCRA:
-		if l.Burst < 1 || l.Burst > MaxCount {
-			return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
-		}
-		return nil // that it refills in a lifetime is checked once the Period is known to be right
-	default:
+	if !l.Algorithm.has(ownBurst) {
 		return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
-			"none: only token-bucket, gcra and leaky-bucket have one, not "+l.Algorithm.String())
+			"none: only "+algorithmsWith(ownBurst, "has", "have")+" one, not "+l.Algorithm.String())
 	}
+	if l.Burst < 1 || l.Burst > MaxCount {
+		return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
+	}
+	return nil // that it refills in a lifetime is checked once the Period is known to be right
 }
 
 // longestBurst returns the largest burst that refills within 2^49 µs, so that the repayment of the deepest debt still
@@ -209,12 +143,13 @@ func (l Limit) longestBurst() int64 {
 }
 
 func (l Limit) validateShape() error {
-	if l.Staggered && l.Algorithm != FixedWindow {
-		return badLimit("Staggered", "true", "false: only fixed-window can be staggered, not "+l.Algorithm.String())
+	if l.Staggered && !l.Algorithm.has(ownStart) {
+		return badLimit("Staggered", "true",
+			"false: only "+algorithmsWith(ownStart, "can", "can")+" be staggered, not "+l.Algorithm.String())
 	}
-	if l.Algorithm != SlidingBuckets {
+	if !l.Algorithm.has(subBuckets) {
 		if l.Buckets != 0 {
-			return badLimit("Buckets", strconv.Itoa(l.Buckets), "none: only sliding-buckets has them")
+			return badLimit("Buckets", strconv.Itoa(l.Buckets), "none: only "+algorithmsWith(subBuckets, "has", "have")+" them")
 		}
 		return nil
 	}

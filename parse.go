@@ -139,7 +139,7 @@ func (p *limitParser) setting(l *Limit, word string) (err error) {
 	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
 		return err
 	}
-	if a == SlidingBuckets && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
+	if a.has(subBuckets) && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
 		value, _ := p.next()
 		n, err := parseCount("Buckets", value)
 		if err != nil {

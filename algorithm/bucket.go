@@ -121,3 +121,19 @@ func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	d.Receipt = headgate.Receipt{At: max(now, b.Time), Units: n}
 	return b, d
 }
+
+// bucketSteps are the steps of token-bucket, gcra and leaky-bucket.
+type bucketSteps struct{ pairSteps }
+
+func (bucketSteps) kind() Kind { return KindBucket }
+
+func (bucketSteps) words(*Plan) (first, growth int) { return bucketWords, 0 }
+
+// prepare is never called: every plan has a rate.
+func (bucketSteps) prepare(*Plan) {}
+
+func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketMicros]} }
+
+func (bucketSteps) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
+	return p.rate.units, p.rate.micros
+}

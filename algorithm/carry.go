@@ -22,6 +22,8 @@ func (p *Plan) headOf() int64 {
 		return head | p.rate.units
 	case KindBuckets:
 		return head | p.width
+	case KindCounters:
+		return head | int64(p.limit.Algorithm)<<countersAlgorithm | p.period
 	case KindWindow:
 		if p.limit.Staggered {
 			head |= headStaggered
@@ -106,25 +108,7 @@ func (p *Plan) Carry(s State, shift, now int64) State {
 }
 
 // Place returns the state of a key that has consumed units, which may be none, at a time and nothing before.
-func (p *Plan) Place(at, units int64) State {
-	switch p.kind {
-	case KindBucket, KindWindow:
-		return p.StateOf(placePair(at, units), nil)
-	case KindWindows:
-		return windows{latest: at, current: units}.into(p, nil)
-	case KindBuckets:
-		s := p.newRing(nil, at)
-		s[ringCounts+place(p.bucketOf(at), p.buckets)] = units
-		return s
-	case KindLog:
-		if units = min(units, p.deepest); units == 0 { // more would leave it at the same time
-			return State{p.head, 0, at, logEntries}
-		}
-		return State{p.head, units, at, logEntries, at, units}
-	default:
-		return nil
-	}
-}
+func (p *Plan) Place(at, units int64) State { return p.steps.place(p, at, units) }
 
 // placePair returns the Pair of a key that has consumed units at a time and nothing before, of a bucket or a window.
 func placePair(at, units int64) Pair {
@@ -143,62 +127,44 @@ func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
 // Consumed returns when the latest decision was that changed a state, and what counted as consumed then; or now and
 // nothing, if by now nothing of it counts. Times are by the clock of the state.
 func (s State) Consumed(now int64) (at, units int64) {
-	p := s.plan()
-	switch p.kind {
-	case KindBucket, KindWindow:
-		return p.ConsumedPair(PairOf(s), now)
-	case KindWindows:
-		w := windowsOf(s)
-		then, _, into := w.roll(&p, w.latest)
-		later, _, intoLater := w.roll(&p, now)
-		return consumed(w.latest, now, then.used(&p, into), later.used(&p, intoLater))
-	case KindBuckets:
-		at := s[ringLatest]
-		return consumed(at, now, p.ringAt(s, at).used(), p.ringAt(s, now).used())
-	case KindLog:
-		at := s[logLatest]
-		_, units := s.live(at - p.period)
-		_, left := s.live(max(now, at) - p.period)
-		return consumed(at, now, units, left)
-	default:
+	if s.kind() == KindLeases {
 		return now, 0
 	}
+	p := s.plan()
+	return p.steps.consumed(&p, s, now)
 }
 
 // GiveBack returns n units that were taken with r, by the limit that the state was written under: the limit of a key may
 // have changed since they were taken, and a refund does not change it back. Times are by the clock of the state.
 func (s State) GiveBack(now, n int64, r headgate.Receipt) State {
-	p := s.plan()
-	if p.kind == KindLeases {
+	if s.kind() == KindLeases {
 		return s
 	}
+	p := s.plan()
 	return p.steps.give(&p, s, now, n, r)
 }
 
-// plan returns what there is in a state of the plan that it was written under: all but the capacity.
+// plan returns what there is in a state of the plan that it was written under: all but the capacity. The state must have a
+// head.
 func (s State) plan() Plan {
-	p := Plan{kind: s.kind()}
-	if p.kind == KindLeases {
-		return p
+	head := s[headWord]
+	p := Plan{kind: s.kind(), head: head, period: head & headNumber} // or what else the head has
+	p.limit.Algorithm = ofKind[p.kind]
+	if p.kind == KindCounters {
+		p.limit.Algorithm = countersOf(head)
 	}
-	p.head = s[headWord]
-	p.period = p.head & headNumber // or what else the head has
-	switch p.kind {
-	case KindBucket:
-		p.rate = rate{units: p.period, micros: s[bucketMicros]}
-		p.steps = tokenBucket{}
-	case KindWindow:
-		p.steps = fixedWindow{}
-	case KindWindows:
-		p.steps = slidingWindow{}
-	case KindBuckets:
-		p.width, p.buckets = p.period, int64(len(s)-ringCounts)
-		p.steps = slidingBuckets{}
-	case KindLog:
-		p.steps = slidingLog{}
-	}
+	p.steps = all[p.limit.Algorithm]
+	p.steps.restore(&p, s)
 	return p
 }
+
+// ofKind are the first algorithms of each kind.
+var ofKind = func() (first [Kinds]headgate.Algorithm) {
+	for a := len(kinds) - 1; a >= 0; a-- {
+		first[kinds[a]] = headgate.Algorithm(a)
+	}
+	return first
+}()
 
 // ConsumedPair is Consumed for a Pair of the plan.
 func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {

@@ -116,3 +116,27 @@ func (concurrency) give(_ *Plan, s State, _, n int64, r headgate.Receipt) State 
 	}
 	return s
 }
+
+func (concurrency) kind() Kind { return KindLeases }
+
+func (concurrency) words(*Plan) (first, growth int) { return leaseFirst + leaseWords, leaseWords }
+
+func (concurrency) prepare(p *Plan) {
+	p.period = p.limit.TTL.Microseconds()
+	if p.period == 0 {
+		p.period = headgate.DefaultTTL.Microseconds()
+	}
+}
+
+// The leases of a key are no consumption: they are never carried over.
+func (concurrency) restore(*Plan, State) {}
+
+func (concurrency) consumed(_ *Plan, _ State, now int64) (at, units int64) { return now, 0 }
+
+func (concurrency) place(*Plan, int64, int64) State { return nil }
+
+func (concurrency) luaArgs(p *Plan, _ int64, lease uint64) (a, b int64) {
+	return p.period, int64(lease)
+}
+
+func (concurrency) lua() luaNeeds { return luaNeeds{before: []string{"store", "list"}} }

@@ -93,3 +93,21 @@ func (p *Plan) giveWindow(w Pair, now, n, at int64) Pair {
 	}
 	return w
 }
+
+func (fixedWindow) kind() Kind { return KindWindow }
+
+func (fixedWindow) words(*Plan) (first, growth int) { return windowWords, 0 }
+
+func (fixedWindow) prepare(*Plan) {}
+
+func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&headStaggered != 0 }
+
+// luaArgs has, for a window that is not staggered, 0 in the place of an offset plus 1.
+func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
+	if p.limit.Staggered {
+		offset++
+	}
+	return p.period, offset
+}
+
+func (fixedWindow) lua() luaNeeds { return luaNeeds{room: "fixedwindowroom"} }

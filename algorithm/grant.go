@@ -4,14 +4,14 @@ import "github.com/headgate/headgate"
 
 // Grantable tells whether units of an algorithm can be taken ahead of their use, to be handed out by who took them. The
 // others would have to know when each unit is used, or by whom.
-func Grantable(a headgate.Algorithm) bool {
-	switch a {
-	case headgate.TokenBucket, headgate.GCRA, headgate.FixedWindow, headgate.SlidingWindow:
-		return true
-	default:
-		return false
+func Grantable(a headgate.Algorithm) bool { return grantable[a] }
+
+var grantable = func() (can [1 << 8]bool) { // by any number, valid or not
+	for a, steps := range all {
+		can[a] = steps.lua().room != ""
 	}
-}
+	return can
+}()
 
 // Grant takes what somebody will hand out by himself: at least need units, which are at least 1, or nothing; at most want;
 // and no more than the part 1/share of what remains, unless need is more than that. The decision is that of a Take of the

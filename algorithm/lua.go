@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"embed"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -10,68 +11,55 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// The files of each algorithm's script, in order, before the one that calls it.
-var luaOf = [...][]string{
-	headgate.TokenBucket:    {"exact", "bucket", "tokenbucket"},
-	headgate.LeakyBucket:    {"exact", "bucket", "leakybucket"},
-	headgate.GCRA:           {"exact", "bucket", "gcra"},
-	headgate.FixedWindow:    {"fixedwindow"},
-	headgate.SlidingLog:     {"store", "list", "slidinglog"},
-	headgate.SlidingWindow:  {"exact", "store", "slidingwindow"},
-	headgate.SlidingBuckets: {"exact", "store", "slidingbuckets"},
-	headgate.Concurrency:    {"store", "list", "concurrency"},
+// luaNeeds are the files that the script of an algorithm needs beside its own.
+type luaNeeds struct {
+	before []string // in order, in front of its own
+	give   string   // to give back, "" for none
+	room   string   // to grant, "" if the algorithm is not Grantable
 }
+
+// luaName returns the name of an algorithm's file and of the function in it.
+func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String(), "-", "") }
 
 // Lua returns the steps of an algorithm as a Redis script: its twin, which decides alike. What it is called with and
 // what it answers is written in take.lua; [Plan.Found] reads the answer. It cannot give back: see LuaGive.
-func Lua(a headgate.Algorithm) string { return luaStep(a) }
+func Lua(a headgate.Algorithm) string { return luaCall(a, "take", "") }
 
 // LuaGive returns the same script with what is needed to give back.
-func LuaGive(a headgate.Algorithm) string {
-	switch a {
-	case headgate.TokenBucket, headgate.LeakyBucket, headgate.GCRA:
-		return luaStep(a, "bucketgive")
-	default:
-		return luaStep(a)
-	}
-}
-
-func luaStep(a headgate.Algorithm, more ...string) string { return luaCall(a, "take", more...) }
+func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
 
 // LuaGrant returns the twin of [Plan.Grant]. What it is called with and what it answers is written in grant.lua. It is empty
 // for an algorithm that is not [Grantable].
 func LuaGrant(a headgate.Algorithm) string {
-	switch a {
-	case headgate.TokenBucket, headgate.GCRA:
-		return luaCall(a, "grant", "bucketroom")
-	case headgate.FixedWindow:
-		return luaCall(a, "grant", "fixedwindowroom")
-	case headgate.SlidingWindow:
-		return luaCall(a, "grant", "slidingwindowroom")
-	default:
+	if !Grantable(a) {
 		return ""
 	}
+	return luaCall(a, "grant", all[a].lua().room)
 }
 
 // luaCall returns the script that makes the steps of an algorithm by the file named call.
-func luaCall(a headgate.Algorithm, call string, more ...string) string {
-	names := luaOf[a]
-	return lua("clock", "carry") + lua(names...) + lua(more...) + "local step = " + names[len(names)-1] + "\n" + lua(call)
+func luaCall(a headgate.Algorithm, call, more string) string {
+	names := append([]string{"clock", "carry"}, all[a].lua().before...)
+	names = append(names, luaName(a))
+	if more != "" {
+		names = append(names, more)
+	}
+	return lua(names...) + "local step = " + luaName(a) + "\n" + lua(call)
 }
 
 // LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.
 func LuaAll() string {
 	names := []string{"clock", "carry"}
-	have := map[string]bool{}
-	for _, list := range luaOf {
-		for _, name := range list {
-			if !have[name] {
-				have[name] = true
+	steps := make([]string, len(all))
+	for a := range all {
+		for _, name := range append(all[a].lua().before, luaName(headgate.Algorithm(a))) {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
+		steps[a] = luaName(headgate.Algorithm(a))
 	}
-	return lua(names...) + lua("takeall")
+	return lua(names...) + "local steps = { [0] = " + strings.Join(steps, ", ") + " }\n" + lua("takeall")
 }
 
 // lua returns files one after the other, without their comments.
@@ -95,21 +83,7 @@ func lua(names ...string) string {
 // beside its capacity. offset is by how much the key's clock is behind, lease the name of a place that may be taken. A
 // window that is not staggered has 0 in the place of an offset plus 1.
 func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
-	switch p.kind {
-	case KindBucket:
-		return p.rate.units, p.rate.micros
-	case KindWindow:
-		if p.limit.Staggered {
-			offset++
-		}
-		return p.period, offset
-	case KindBuckets:
-		return p.width, p.buckets
-	case KindLeases:
-		return p.period, int64(lease)
-	default:
-		return p.period, 0
-	}
+	return p.steps.luaArgs(p, offset, lease)
 }
 
 // LuaReceipt returns the number that the script calls c: what it has to know of a receipt to give back.
@@ -124,21 +98,8 @@ func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
 // script calls a and b.
 func (s State) LuaGiveBack(key string) (algorithm headgate.Algorithm, a, b int64) {
 	p := s.plan()
-	switch p.kind {
-	case KindWindow:
-		if b = s.Offset(key); p.head&headStaggered != 0 {
-			b++
-		}
-		return headgate.FixedWindow, p.period, b
-	case KindWindows:
-		return headgate.SlidingWindow, p.period, 0
-	case KindBuckets:
-		return headgate.SlidingBuckets, p.width, p.buckets
-	case KindLog:
-		return headgate.SlidingLog, p.period, 0
-	default:
-		return headgate.TokenBucket, p.rate.units, p.rate.micros
-	}
+	a, b = p.steps.luaArgs(&p, s.Offset(key), 0)
+	return p.limit.Algorithm, a, b
 }
 
 // Found reads a state as a script found it, which may be one of another limit. It appends to s, which may be nil. ok is
@@ -182,6 +143,8 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 			s = append(s, r.time(), r.number(3))
 		}
 		return s, r.ok() && s.sums()
+	case 'c':
+		s = r.counters(s)
 	default:
 		return s, false
 	}

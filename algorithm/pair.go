@@ -137,3 +137,9 @@ func (pairSteps) charge(p *Plan, s State, now, n int64) (State, headgate.Decisio
 func (pairSteps) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	return p.StateOf(p.GivePair(PairOf(s), now, n, r), s)
 }
+
+func (pairSteps) consumed(p *Plan, s State, now int64) (at, units int64) {
+	return p.ConsumedPair(PairOf(s), now)
+}
+
+func (pairSteps) place(p *Plan, at, units int64) State { return p.StateOf(placePair(at, units), nil) }

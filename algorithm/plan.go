@@ -13,8 +13,9 @@ import (
 // changed it. Its steps are those of a plan that owns it (see [Plan.Owns]); [Plan.Carry] makes it one of another limit.
 type State []int64
 
-// steps is what an algorithm has to say. now is in microseconds; n is in units, 0 only to look in decide and at least 1
-// elsewhere. A step finds n at most the capacity of the plan, except in charge.
+// steps is all that there is to say of an algorithm. now is in microseconds; n is in units, 0 only to look in decide and at
+// least 1 elsewhere. A step finds n at most the capacity of the plan, except in charge. An algorithm whose state is a few
+// numbers need not write all of this: see [counting].
 type steps interface {
 	// decide tells what a take of n would meet. It changes nothing.
 	decide(p *Plan, s State, now, n int64) headgate.Decision
@@ -24,37 +25,52 @@ type steps interface {
 	charge(p *Plan, s State, now, n int64) (State, headgate.Decision)
 	// give returns n units that were taken with r.
 	give(p *Plan, s State, now, n int64, r headgate.Receipt) State
+
+	// kind returns the kind of its states.
+	kind() Kind
+	// words returns how long a state is at first, and by how much a step may let it grow.
+	words(p *Plan) (first, growth int)
+	// prepare fills in what a new plan has beside what every plan has. It is not called for buckets.
+	prepare(p *Plan)
+	// restore does the same for the plan of a state, which knows the head of the state and nothing else.
+	restore(p *Plan, s State)
+	// consumed returns when the latest decision was that changed a state, and what counted as consumed then; or now and
+	// nothing, if by now nothing of it counts.
+	consumed(p *Plan, s State, now int64) (at, units int64)
+	// place returns the state of a key that has consumed units, which may be none, at a time and nothing before.
+	place(p *Plan, at, units int64) State
+
+	// luaArgs returns the numbers that the script calls a and b: see [Plan.LuaArgs].
+	luaArgs(p *Plan, offset int64, lease uint64) (a, b int64)
+	// lua names the other files that its script needs.
+	lua() luaNeeds
 }
 
 // A Kind names the form of a state. Stores keep one state for each key whatever its kind, and carry it over when the limit
 // changes; only the leases of concurrency, which are no consumption, are kept apart from all others.
 type Kind uint8
 
-// The kinds of state. All but the last begin with a head that names the kind and a number of the limit.
+// The kinds of state. All but KindLeases begin with a head that names the kind and a number of the limit.
 const (
-	KindBucket  Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
-	KindWindow              // head, a Pair: fixed-window
-	KindWindows             // head, latest, current, previous: sliding-window
-	KindBuckets             // head, latest, counts…: sliding-buckets
-	KindLog                 // head, units, latest, first, (time, units)…: sliding-log
-	KindLeases              // latest, (expiry, units, lease)…: concurrency
-	Kinds                   // how many there are
+	KindBucket   Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
+	KindWindow               // head, a Pair: fixed-window
+	KindWindows              // head, latest, current, previous: sliding-window
+	KindBuckets              // head, latest, counts…: sliding-buckets
+	KindLog                  // head, units, latest, first, (time, units)…: sliding-log
+	KindLeases               // latest, (expiry, units, lease)…: concurrency
+	KindCounters             // head, latest, numbers…: algorithms without a kind of their own
+	Kinds                    // how many there are
 )
 
-// all is the list of all algorithms.
-var all = [...]struct {
-	kind  Kind
-	steps steps
-}{
-	headgate.TokenBucket:    {KindBucket, tokenBucket{}},
-	headgate.LeakyBucket:    {KindBucket, leakyBucket{}},
-	headgate.GCRA:           {KindBucket, gcra{}},
-	headgate.FixedWindow:    {KindWindow, fixedWindow{}},
-	headgate.SlidingLog:     {KindLog, slidingLog{}},
-	headgate.SlidingWindow:  {KindWindows, slidingWindow{}},
-	headgate.SlidingBuckets: {KindBuckets, slidingBuckets{}},
-	headgate.Concurrency:    {KindLeases, concurrency{}},
-}
+//go:generate go run ../internal/algorithmlist all.go
+
+// kinds are those of all algorithms, so that a plan need not ask for them.
+var kinds = func() (kinds [len(all)]Kind) {
+	for a, steps := range all {
+		kinds[a] = steps.kind()
+	}
+	return kinds
+}()
 
 // A Plan is a limit made ready for deciding. It is immutable and safe for concurrent use.
 type Plan struct {
@@ -88,25 +104,16 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	}
 	*p = Plan{
 		limit:    limit,
-		kind:     all[limit.Algorithm].kind,
-		steps:    all[limit.Algorithm].steps,
+		kind:     kinds[limit.Algorithm],
+		steps:    all[limit.Algorithm],
 		capacity: limit.Capacity(),
 		period:   limit.Period.Microseconds(),
 	}
 	p.deepest = p.capacity * (1 + headgate.MaxDebt)
-	switch limit.Algorithm {
-	case headgate.Concurrency:
-		p.period = limit.TTL.Microseconds()
-		if p.period == 0 {
-			p.period = headgate.DefaultTTL.Microseconds()
+	if p.kind != KindBucket {
+		if p.steps.prepare(p); p.kind == KindLeases {
+			return nil
 		}
-		return nil
-	case headgate.SlidingBuckets:
-		p.buckets = int64(limit.Buckets)
-		if p.buckets == 0 {
-			p.buckets = headgate.DefaultBuckets
-		}
-		p.width = p.period / p.buckets
 	}
 	p.rate = newRate(limit.Count, p.period)
 	p.head = p.headOf()
@@ -136,20 +143,14 @@ func (p *Plan) Kind() Kind { return p.kind }
 
 // Words returns how long a state is at first. Those of sliding-log and concurrency grow with what they remember.
 func (p *Plan) Words() int {
-	switch p.kind {
-	case KindBucket:
-		return bucketWords
-	case KindWindow:
-		return windowWords
-	case KindWindows:
-		return windowsWords
-	case KindBuckets:
-		return ringCounts + int(p.buckets)
-	case KindLog:
-		return logEntries + 2
-	default:
-		return leaseFirst + leaseWords
-	}
+	first, _ := p.steps.words(p)
+	return first
+}
+
+// Growth returns by how many words a step may let a state grow.
+func (p *Plan) Growth() int {
+	_, growth := p.steps.words(p)
+	return growth
 }
 
 // MaxUnits returns the most units that a Pair of this plan can hold, unless it was carried over from another limit.

@@ -158,3 +158,34 @@ func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) S
 	}
 	return s
 }
+
+func (slidingBuckets) kind() Kind { return KindBuckets }
+
+func (slidingBuckets) words(p *Plan) (first, growth int) { return ringCounts + int(p.buckets), 0 }
+
+func (slidingBuckets) prepare(p *Plan) {
+	p.buckets = int64(p.limit.Buckets)
+	if p.buckets == 0 {
+		p.buckets = headgate.DefaultBuckets
+	}
+	p.width = p.period / p.buckets
+}
+
+func (slidingBuckets) restore(p *Plan, s State) {
+	p.width, p.buckets = p.period, int64(len(s)-ringCounts)
+}
+
+func (slidingBuckets) consumed(p *Plan, s State, now int64) (at, units int64) {
+	at = s[ringLatest]
+	return consumed(at, now, p.ringAt(s, at).used(), p.ringAt(s, now).used())
+}
+
+func (slidingBuckets) place(p *Plan, at, units int64) State {
+	s := p.newRing(nil, at)
+	s[ringCounts+place(p.bucketOf(at), p.buckets)] = units
+	return s
+}
+
+func (slidingBuckets) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.width, p.buckets }
+
+func (slidingBuckets) lua() luaNeeds { return luaNeeds{before: []string{"exact", "store"}} }

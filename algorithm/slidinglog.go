@@ -116,3 +116,29 @@ func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State
 	}
 	return s
 }
+
+func (slidingLog) kind() Kind { return KindLog }
+
+func (slidingLog) words(*Plan) (first, growth int) { return logEntries + 2, 2 }
+
+func (slidingLog) prepare(*Plan) {}
+
+func (slidingLog) restore(*Plan, State) {}
+
+func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
+	at = s[logLatest]
+	_, units = s.live(at - p.period)
+	_, left := s.live(max(now, at) - p.period)
+	return consumed(at, now, units, left)
+}
+
+func (slidingLog) place(p *Plan, at, units int64) State {
+	if units = min(units, p.deepest); units == 0 { // more would leave it at the same time
+		return State{p.head, 0, at, logEntries}
+	}
+	return State{p.head, units, at, logEntries, at, units}
+}
+
+func (slidingLog) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
+
+func (slidingLog) lua() luaNeeds { return luaNeeds{before: []string{"store", "list"}} }

@@ -132,3 +132,28 @@ func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) St
 	}
 	return w.into(p, s)
 }
+
+func (slidingWindow) kind() Kind { return KindWindows }
+
+func (slidingWindow) words(*Plan) (first, growth int) { return windowsWords, 0 }
+
+func (slidingWindow) prepare(*Plan) {}
+
+func (slidingWindow) restore(*Plan, State) {}
+
+func (slidingWindow) consumed(p *Plan, s State, now int64) (at, units int64) {
+	w := windowsOf(s)
+	then, _, into := w.roll(p, w.latest)
+	later, _, intoLater := w.roll(p, now)
+	return consumed(w.latest, now, then.used(p, into), later.used(p, intoLater))
+}
+
+func (slidingWindow) place(p *Plan, at, units int64) State {
+	return windows{latest: at, current: units}.into(p, nil)
+}
+
+func (slidingWindow) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
+
+func (slidingWindow) lua() luaNeeds {
+	return luaNeeds{before: []string{"exact", "store"}, room: "slidingwindowroom"}
+}

@@ -1,8 +1,7 @@
 -- Takes on several keys, all or none. ARGV: what to do, and for each key the number of its algorithm, a byte, and n,
 -- capacity, a, b as numbers of 7 bytes; behind them, what carry.lua is told.
 -- The answer is one string: the time; 1 if all are allowed, 0 if not, 2 if there are states of other limits and nothing was
--- done; and for each key the length of its state and the state as it was found.
-local steps = { [0] = tokenbucket, leakybucket, gcra, fixedwindow, slidinglog, slidingwindow, slidingbuckets, concurrency }
+-- done; and for each key the length of its state and the state as it was found. steps are those of all algorithms, by number.
 local op = ARGV[1]
 local answer, writes, all, changed = { '' }, {}, true, false
 for i = 1, #KEYS do

@@ -2,7 +2,11 @@ package algorithm
 
 // tokenBucket admits n units when the bucket, drained to the present, has room for them: never more than
 // capacity + rate·t in any time t.
-type tokenBucket struct{ pairSteps }
+type tokenBucket struct{ bucketSteps }
+
+func (tokenBucket) lua() luaNeeds {
+	return luaNeeds{before: []string{"exact", "bucket"}, give: "bucketgive", room: "bucketroom"}
+}
 
 func (p *Plan) takeBucket(b Pair, now, n int64) (Pair, bool) {
 	b, drained := b.slide(p.rate, now)

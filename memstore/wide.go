@@ -9,18 +9,6 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// spare returns by how many words a step may let a state grow.
-func spare(k algorithm.Kind) int {
-	switch k {
-	case algorithm.KindLog:
-		return 2
-	case algorithm.KindLeases:
-		return 3
-	default:
-		return 0
-	}
-}
-
 func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
@@ -94,7 +82,7 @@ func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 
 // wordsAfter returns how many words a state of so many may have after one more step.
 func (a *ask) wordsAfter(words int64) int {
-	return max(a.plan.Words(), int(words)+spare(a.plan.kind))
+	return max(a.plan.Words(), int(words)+a.plan.Growth())
 }
 
 // settle stores the state that a step returned, and until when it is worth remembering. A denial is forgotten if the key

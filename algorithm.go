@@ -1,0 +1,101 @@
+package headgate
+
+import (
+	"strconv"
+	"strings"
+)
+
+// An Algorithm says how a Limit is counted. See the package comment for which to choose.
+type Algorithm uint8
+
+// The algorithms. TokenBucket is the zero value and the default.
+const (
+	TokenBucket Algorithm = iota
+	LeakyBucket
+	GCRA
+	FixedWindow
+	SlidingLog
+	SlidingWindow
+	SlidingBuckets
+	Concurrency
+)
+
+// algorithms is the list of all algorithms: their names and the settings that they have beside Count and Period. Clients and
+// stores know an algorithm by its place here, so that a new one comes last. Run "go generate ./algorithm" after a change.
+var algorithms = [...]struct {
+	name string
+	settings
+}{
+	TokenBucket:    {"token-bucket", ownBurst},
+	LeakyBucket:    {"leaky-bucket", ownBurst},
+	GCRA:           {"gcra", ownBurst},
+	FixedWindow:    {"fixed-window", ownStart},
+	SlidingLog:     {"sliding-log", growingState},
+	SlidingWindow:  {"sliding-window", 0},
+	SlidingBuckets: {"sliding-buckets", subBuckets},
+	Concurrency:    {"concurrency", heldSlots | growingState},
+}
+
+// settings are what an algorithm has beside Count and Period.
+type settings uint8
+
+const (
+	ownBurst     settings = 1 << iota // Burst
+	subBuckets                        // Buckets
+	ownStart                          // Staggered
+	heldSlots                         // TTL in place of a Period
+	growingState                      // a Count of at most MaxLogCount, because memory grows with it
+)
+
+// has reports whether a valid algorithm has one of the settings.
+func (a Algorithm) has(s settings) bool { return algorithms[a].settings&s != 0 }
+
+// Algorithms returns all algorithms, in the order of their numbers.
+func Algorithms() []Algorithm {
+	all := make([]Algorithm, len(algorithms))
+	for i := range all {
+		all[i] = Algorithm(i)
+	}
+	return all
+}
+
+// String returns the algorithm's name as ParseLimit reads it.
+func (a Algorithm) String() string {
+	if int(a) < len(algorithms) {
+		return algorithms[a].name
+	}
+	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
+}
+
+// ParseAlgorithm returns the algorithm of that name.
+func ParseAlgorithm(name string) (Algorithm, error) {
+	for a := range algorithms {
+		if algorithms[a].name == name {
+			return Algorithm(a), nil
+		}
+	}
+	return 0, badLimit("Algorithm", quote(name), algorithmList())
+}
+
+func algorithmList() string {
+	names := make([]string, len(algorithms))
+	for i := range algorithms {
+		names[i] = algorithms[i].name
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
+// algorithmsWith lists the algorithms that have a setting, with the verb that follows one of them, or several.
+func algorithmsWith(s settings, one, several string) string {
+	var names []string
+	for i := range algorithms {
+		if algorithms[i].settings&s != 0 {
+			names = append(names, algorithms[i].name)
+		}
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0] + " " + one
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " " + several
+}

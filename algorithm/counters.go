@@ -1,0 +1,211 @@
+package algorithm
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// counting is an algorithm whose state is a few numbers: an algorithm that writes a counter has all that package algorithm,
+// the stores and the tests ask for. Declare it as
+//
+//	type firstWindow = counting[firstWindowCounter]
+//
+// Such an algorithm has no settings but Count, Burst and Period.
+type counting[C counter] struct{}
+
+// A counter says how the units of a key count. Times are in µs and never go back: to and at are not before the latest time
+// that the numbers have come to. All methods are pure.
+type counter interface {
+	// roll brings numbers from one time to another, and forgets what does not count any more.
+	roll(p *Plan, c counters, from, to int64) counters
+	// used returns how many units count at a time to which roll has brought the numbers.
+	used(p *Plan, c counters, at int64) int64
+	// fades returns the first time, at or later, at which no more than room units count if nothing is taken. Then roll and
+	// used agree. room is less than used at that time.
+	fades(p *Plan, c counters, at, room int64) int64
+	// add takes n units at a time to which roll has brought the numbers.
+	add(p *Plan, c counters, at, n int64) counters
+	// remove returns n units that were taken at an earlier time. Units that do not count any more change nothing.
+	remove(p *Plan, c counters, at, n, taken int64) counters
+
+	// promise and counts are for the tests: see [PromiseOf] and [Counts].
+	promise(l headgate.Limit) Promise
+	counts(l headgate.Limit, history []Taking, at int64) int64
+}
+
+// counters are what a counter keeps of a key. They are units or times since the latest decision, not times of day: a store
+// whose clock was ahead moves the latest decision and nothing else. Each is from 0 to 2^53-1. The zero counters are those of
+// a key never seen.
+type counters [countersSize]int64
+
+// A state is a head, which has the algorithm and the period, the time of the latest take, charge or refund, and counters.
+const (
+	countersSize = 4
+
+	countersLatest = 1
+	countersFirst  = 2
+	countersWords  = countersFirst + countersSize
+
+	countersAlgorithm = 46 // bits to the left of which the algorithm stands in the head
+	countersPeriod    = 1<<countersAlgorithm - 1
+)
+
+// countersOf returns the algorithm that the head of a state of KindCounters names.
+func countersOf(head int64) headgate.Algorithm {
+	return headgate.Algorithm(head & headNumber >> countersAlgorithm)
+}
+
+// at returns the counters of a state as they are at now, or at the latest time if that is later, and that time.
+func (counting[C]) at(p *Plan, s State, now int64) (counters, int64) {
+	if len(s) == 0 {
+		return counters{}, now
+	}
+	var counter C
+	latest := s[countersLatest]
+	at := max(now, latest)
+	return counter.roll(p, counters(s[countersFirst:]), latest, at), at
+}
+
+func (counting[C]) into(p *Plan, s State, c counters, at int64) State {
+	return append(append(s[:0], p.head, at), c[:]...)
+}
+
+func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Decision {
+	var counter C
+	used := counter.used(p, c, at)
+	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
+	switch {
+	case !d.Allowed:
+		d.RetryAfter = micros(counter.fades(p, c, at, p.capacity-n) - now)
+	case n > 0:
+		d.Receipt = headgate.Receipt{At: at, Units: n}
+		c = counter.add(p, c, at, n)
+		used = counter.used(p, c, at)
+	}
+	d.Remaining = p.capacity - used
+	if used > 0 {
+		d.ResetAfter = micros(counter.fades(p, c, at, 0) - now)
+	}
+	return d
+}
+
+func (a counting[C]) decide(p *Plan, s State, now, n int64) headgate.Decision {
+	c, at := a.at(p, s, now)
+	return a.describe(p, c, at, now, n)
+}
+
+func (a counting[C]) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+	c, at := a.at(p, s, now)
+	d := a.describe(p, c, at, now, n)
+	if !d.Allowed {
+		return s, d
+	}
+	var counter C
+	return a.into(p, s, counter.add(p, c, at, n), at), d
+}
+
+func (a counting[C]) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+	var counter C
+	c, at := a.at(p, s, now)
+	n = min(n, max(0, p.deepest-counter.used(p, c, at)))
+	c = counter.add(p, c, at, n)
+	d := a.describe(p, c, at, now, 0)
+	d.RetryAfter = 0
+	d.Receipt = headgate.Receipt{At: at, Units: n}
+	return a.into(p, s, c, at), d
+}
+
+func (a counting[C]) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
+	var counter C
+	c, at := a.at(p, s, now)
+	return a.into(p, s, counter.remove(p, c, at, n, r.At), at)
+}
+
+func (counting[C]) kind() Kind { return KindCounters }
+
+func (counting[C]) words(*Plan) (first, growth int) { return countersWords, 0 }
+
+func (counting[C]) prepare(*Plan) {}
+
+func (counting[C]) restore(p *Plan, _ State) { p.period &= countersPeriod }
+
+func (a counting[C]) consumed(p *Plan, s State, now int64) (at, units int64) {
+	var counter C
+	at = s[countersLatest]
+	then, _ := a.at(p, s, at)
+	later, when := a.at(p, s, now)
+	return consumed(at, now, counter.used(p, then, at), counter.used(p, later, when))
+}
+
+func (a counting[C]) place(p *Plan, at, units int64) State {
+	var counter C
+	return a.into(p, nil, counter.add(p, counters{}, at, units), at)
+}
+
+// luaArgs tells the script which algorithm it is, so that it knows the states of others.
+func (counting[C]) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
+	return p.period, int64(p.limit.Algorithm)
+}
+
+func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"store", "counters"}} }
+
+// counters reads a state of KindCounters behind its first byte.
+func (r *luaReader) counters(s State) State {
+	a := r.number(1)
+	if a >= int64(len(kinds)) || kinds[a] != KindCounters {
+		r.short = true
+		return s
+	}
+	s = append(s, headFor(KindCounters, a<<countersAlgorithm|r.number(6)&countersPeriod), r.time())
+	for range countersSize {
+		s = append(s, r.number(7))
+	}
+	return s
+}
+
+func (counting[C]) promise(l headgate.Limit) Promise {
+	var counter C
+	return counter.promise(l)
+}
+
+func (counting[C]) counts(l headgate.Limit, history []Taking, at int64) int64 {
+	var counter C
+	return counter.counts(l, history, at)
+}
+
+// A Promise is what holds for everything that an algorithm admits under a limit.
+type Promise struct {
+	// Units is the most that is admitted in any time that is shorter than Within.
+	Units  int64
+	Within time.Duration
+	// Memory is the longest time for which units count after they were taken.
+	Memory time.Duration
+}
+
+// A Taking is what was taken or charged at a time, in µs, less what has been given back.
+type Taking struct{ At, Units int64 }
+
+// A tested algorithm says how tests know that it is right.
+type tested interface {
+	promise(l headgate.Limit) Promise
+	counts(l headgate.Limit, history []Taking, at int64) int64
+}
+
+// PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state is not of
+// KindCounters.
+func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
+	if a, ok := all[l.Algorithm].(tested); ok {
+		return a.promise(l), true
+	}
+	return Promise{}, false
+}
+
+// Counts returns how many units of a history count as consumed at a time, in µs, by the definition of the limit's algorithm:
+// not by its steps, which tests compare with it. ok is false for algorithms whose state is not of KindCounters.
+func Counts(l headgate.Limit, history []Taking, at int64) (units int64, ok bool) {
+	if a, ok := all[l.Algorithm].(tested); ok {
+		return a.counts(l, history, at), true
+	}
+	return 0, false
+}
