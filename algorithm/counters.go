@@ -17,14 +17,14 @@ type counting[C counter] struct{}
 // A counter says how the units of a key count. Times are in µs and never go back: to and at are not before the latest time
 // that the numbers have come to. All methods are pure.
 type counter interface {
-	// roll brings numbers from one time to another, and forgets what does not count any more.
-	roll(p *Plan, c counters, from, to int64) counters
-	// used returns how many units count at a time to which roll has brought the numbers.
+	// advance brings numbers from one time to another, and forgets what does not count any more.
+	advance(p *Plan, c counters, from, to int64) counters
+	// used returns how many units count at a time to which advance has brought the numbers.
 	used(p *Plan, c counters, at int64) int64
-	// fades returns the first time, at or later, at which no more than room units count if nothing is taken. Then roll and
+	// fades returns the first time, at or later, at which no more than room units count if nothing is taken. Then advance and
 	// used agree. room is less than used at that time.
 	fades(p *Plan, c counters, at, room int64) int64
-	// add takes n units at a time to which roll has brought the numbers.
+	// add takes n units at a time to which advance has brought the numbers.
 	add(p *Plan, c counters, at, n int64) counters
 	// remove returns n units that were taken at an earlier time. Units that do not count any more change nothing.
 	remove(p *Plan, c counters, at, n, taken int64) counters
@@ -64,7 +64,7 @@ func (counting[C]) at(p *Plan, s State, now int64) (counters, int64) {
 	var counter C
 	latest := s[countersLatest]
 	at := max(now, latest)
-	return counter.roll(p, counters(s[countersFirst:]), latest, at), at
+	return counter.advance(p, counters(s[countersFirst:]), latest, at), at
 }
 
 func (counting[C]) into(p *Plan, s State, c counters, at int64) State {
@@ -148,7 +148,7 @@ func (counting[C]) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
 	return p.period, int64(p.limit.Algorithm)
 }
 
-func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"store", "counters"}} }
+func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"exact", "store", "counters"}} }
 
 // counters reads a state of KindCounters behind its first byte.
 func (r *luaReader) counters(s State) State {
@@ -183,7 +183,8 @@ type Promise struct {
 	Memory time.Duration
 }
 
-// A Taking is what was taken or charged at a time, in µs, less what has been given back.
+// A Taking is what was taken or charged at a time, in µs. Of units that were given back it has the time at which they were
+// taken, and less than 0.
 type Taking struct{ At, Units int64 }
 
 // A tested algorithm says how tests know that it is right.
@@ -192,8 +193,8 @@ type tested interface {
 	counts(l headgate.Limit, history []Taking, at int64) int64
 }
 
-// PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state is not of
-// KindCounters.
+// PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state is not
+// of KindCounters.
 func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
 	if a, ok := all[l.Algorithm].(tested); ok {
 		return a.promise(l), true
@@ -201,8 +202,9 @@ func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
 	return Promise{}, false
 }
 
-// Counts returns how many units of a history count as consumed at a time, in µs, by the definition of the limit's algorithm:
-// not by its steps, which tests compare with it. ok is false for algorithms whose state is not of KindCounters.
+// Counts returns how many units of a history, in the order of its events, count as consumed at a time, in µs. It goes by the
+// definition of the limit's algorithm and not by its steps, which tests compare with it. ok is false for algorithms whose
+// state is not of KindCounters.
 func Counts(l headgate.Limit, history []Taking, at int64) (units int64, ok bool) {
 	if a, ok := all[l.Algorithm].(tested); ok {
 		return a.counts(l, history, at), true

@@ -1,7 +1,7 @@
 -- The twin of counters.go: steps for an algorithm whose state is a few numbers. Kept are the algorithm, the period, the time of
 -- the latest decision, and the numbers. a is the period, b the number of the algorithm, c the time of a receipt.
 --
--- counters returns the step of an algorithm that has five functions on a table s of four numbers: roll(s, from, to, a) brings
+-- counters returns the step of an algorithm that has five functions on a table s of four numbers: advance(s, from, to, a) brings
 -- them from one time to another; used(s, at, a) returns how many units count; ends(s, at, a) returns when none will;
 -- add(s, at, n, a) takes n units; remove(s, at, n, taken, a) returns n units that were taken earlier.
 local COUNTERS = '>BBI6I7I7I7I7I7'
@@ -38,7 +38,7 @@ local function counters(counter)
 			return true, '', 'SET', packCounters(a, b, c, s), lifeOf(counter.ends(s, c, a) - now, slack)
 		end
 		local time = math.max(now, latest)
-		counter.roll(s, latest, time, a)
+		counter.advance(s, latest, time, a)
 		if op == 'give' then
 			counter.remove(s, time, n, c, a)
 		else

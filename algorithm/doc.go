@@ -19,8 +19,8 @@
 //
 // # Adding an algorithm
 //
-// One file with its steps and one with their twins in Lua, one line in the list of all in plan.go and in that of lua.go,
-// one case file under testdata.
+// One file in Go, one in Lua and one of cases under testdata, found by the algorithm's name, and one line in the list of
+// package headgate: see CONTRIBUTING.md.
 //
 // # Twins
 //

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// Grantable tells whether units of an algorithm can be taken ahead of their use, to be handed out by who took them. The
-// others would have to know when each unit is used, or by whom.
+// Grantable reports whether units of an algorithm can be taken ahead of their use, to be handed out by the caller that took
+// them. The others would have to know when each unit is used, or by whom.
 func Grantable(a headgate.Algorithm) bool { return grantable[a] }
 
 var grantable = func() (can [1 << 8]bool) { // by any number, valid or not
@@ -13,7 +13,7 @@ var grantable = func() (can [1 << 8]bool) { // by any number, valid or not
 	return can
 }()
 
-// Grant takes what somebody will hand out by himself: at least need units, which are at least 1, or nothing; at most want;
+// Grant takes units that the caller hands out itself: at least need units, which are at least 1, or nothing; at most want;
 // and no more than the part 1/share of what remains, unless need is more than that. The decision is that of a Take of the
 // units that were granted, which its receipt tells, or of need if there are not that many. The error is
 // headgate.ErrUnsupported if the algorithm is not Grantable.

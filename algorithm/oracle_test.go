@@ -12,9 +12,9 @@ import (
 const seed = 20260101
 
 // histories is how many histories of historySteps each test draws of an algorithm: 200,000 steps, or a tenth of that
-// with the race detector, which finds nothing in pure steps.
+// with the race detector, which finds nothing in pure steps, and with -short.
 func histories() int {
-	if raceDetected {
+	if raceDetected || testing.Short() {
 		return 500
 	}
 	return 5000

@@ -27,12 +27,12 @@ func TestNewPlanRefusesWhatLimitRefuses(t *testing.T) {
 	numbers := []int64{-1, 0, 1, 2, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, headgate.MaxCount, headgate.MaxCount + 1, math.MaxInt64, math.MinInt64}
 	periods := []time.Duration{-1000, 0, 1, 1000, 1500, time.Second, time.Hour, 24 * time.Hour, 24*time.Hour + 1000, headgate.MaxPeriod, math.MaxInt64}
 	seen := map[bool]int{}
-	for n := range 8 * 9 * len(numbers) * len(numbers) * len(periods) {
+	for n := range 8 * (len(algorithms()) + 1) * len(numbers) * len(numbers) * len(periods) {
 		rest := n % 8
 		l := headgate.Limit{Buckets: rest & 1, TTL: time.Duration(rest>>1&1) * time.Second, Staggered: rest>>2 != 0}
 		n /= 8
-		l.Algorithm = headgate.Algorithm(n % 9)
-		n /= 9
+		l.Algorithm = headgate.Algorithm(n % (len(algorithms()) + 1))
+		n /= len(algorithms()) + 1
 		l.Count = numbers[n%len(numbers)]
 		n /= len(numbers)
 		l.Burst = numbers[n%len(numbers)]
@@ -195,10 +195,11 @@ func TestOffsetsSpreadOverThePeriod(t *testing.T) {
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
-	for _, text := range []string{
-		"10/s burst 20", "10/s gcra", "10/s leaky-bucket", "10/s fixed-window", "10/s sliding-window",
-		"10/s sliding-buckets", "10/s sliding-log", "10 concurrent ttl 1s",
-	} {
+	for _, a := range algorithms() {
+		text := "10/s " + a.String()
+		if a == headgate.Concurrency {
+			text = "10 concurrent ttl 1s"
+		}
 		p := mustPlan(t, text)
 		state := make(algorithm.State, 0, 200)
 		now := int64(start)

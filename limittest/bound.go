@@ -75,6 +75,9 @@ func (tr *trial) keepsBound(l headgate.Limit, book *ledger) {
 
 // bound checks what was admitted to "alice" by what the limit's algorithm promises.
 func bound(l headgate.Limit, book *ledger) error {
+	if promise, ok := algorithm.PromiseOf(l); ok {
+		return book.withinAny(promise.Within, promise.Units)
+	}
 	switch l.Algorithm {
 	case headgate.FixedWindow:
 		plan, err := algorithm.NewPlan(l)

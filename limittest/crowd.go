@@ -15,6 +15,7 @@ import (
 func crowdChecks() []check {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window", "100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
+	small = concat(small, limitsOfEach(counting, "100/h"))
 	buckets := parseLimits("300/s burst 40", "7/s gcra burst 30", "10/s leaky-bucket")
 	return append(append(append(append(
 		forEach("crowd", "takes all there is", small, func(tr *trial, l headgate.Limit) { tr.rush(l) }),
@@ -146,6 +147,7 @@ func (tr *trial) market(l headgate.Limit) {
 func (tr *trial) baskets() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")
+	limits = concat(limits, limitsOfEach(counting, "250/d"))
 	taken := make([]atomic.Int64, len(limits))
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	tr.together(func(rng *rand.Rand) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // A ledger is what was admitted to one key, in the order in which it was decided.
@@ -123,6 +124,9 @@ func (b *ledger) withinEach(width, offset time.Duration, most int64) error {
 
 // envelopeOf returns what a limit of any algorithm but concurrency keeps to.
 func envelopeOf(l headgate.Limit) envelope {
+	if promise, ok := algorithm.PromiseOf(l); ok {
+		return envelope{burst: promise.Units, count: promise.Units, period: promise.Within.Microseconds()}
+	}
 	e := envelope{burst: l.Capacity(), count: l.Count, period: l.Period.Microseconds()}
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // refundChecks prove that giving back undoes a take, and never more than that.
@@ -117,6 +118,9 @@ func (tr *trial) lateRefund(l headgate.Limit) {
 
 // forgets returns after how long n units have no effect any more.
 func forgets(l headgate.Limit, n int64) time.Duration {
+	if promise, ok := algorithm.PromiseOf(l); ok {
+		return promise.Memory
+	}
 	switch {
 	case isBucket(l):
 		e := envelopeOf(l)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // The limits on which properties are checked: plain ones, ones whose rate is no whole number of microseconds, of one
@@ -24,7 +25,10 @@ var (
 		"1/s sliding-buckets 2")
 	inFlightLimits = parseLimits("20 concurrent ttl 1s", "3 concurrent", "1 concurrent ttl 10ms")
 
-	windowLimits = concat(fixedLimits, logLimits, slidingLimits, partedLimits)
+	// countingLimits are those of the algorithms that declare what they promise.
+	countingLimits = limitsOfEach(counting, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
+
+	windowLimits = concat(fixedLimits, logLimits, slidingLimits, partedLimits, countingLimits)
 	timedLimits  = concat(bucketLimits, windowLimits) // all that time alone decides
 	allLimits    = concat(timedLimits, inFlightLimits)
 )
@@ -36,6 +40,28 @@ func parseLimits(texts ...string) []headgate.Limit {
 	}
 	return limits
 }
+
+// limitsOfEach returns limits for each of some algorithms.
+func limitsOfEach(which func(headgate.Algorithm) bool, texts ...string) []headgate.Limit {
+	var limits []headgate.Limit
+	for _, a := range headgate.Algorithms() {
+		for _, text := range texts {
+			if which(a) {
+				limits = append(limits, headgate.MustParseLimit(text+" "+a.String()))
+			}
+		}
+	}
+	return limits
+}
+
+// counting reports whether an algorithm declares what it promises.
+func counting(a headgate.Algorithm) bool {
+	_, ok := algorithm.PromiseOf(headgate.Limit{Algorithm: a, Count: 1, Period: time.Second})
+	return ok
+}
+
+// timed reports whether time alone decides what an algorithm admits.
+func timed(a headgate.Algorithm) bool { return a != headgate.Concurrency }
 
 func concat(lists ...[]headgate.Limit) []headgate.Limit {
 	var all []headgate.Limit

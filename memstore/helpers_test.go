@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // A fakeClock is a clock that tests set. The zero fakeClock is at 2026-01-01.
@@ -56,9 +57,19 @@ func take(t testing.TB, s *Store, key, limit string, cost int64) headgate.Decisi
 
 func key(i int) string { return "client-" + strconv.Itoa(i) }
 
-// everyAlgorithm has one limit a kind of state, and those of the compact kinds once more too large to be compact.
-var everyAlgorithm = []string{
+// everyAlgorithm has one limit of every algorithm, and those of the compact kinds once more too large to be compact.
+var everyAlgorithm = append(countingAlgorithms("5/h"),
 	"5/h", "5/h gcra", "5/h leaky-bucket", "5/d fixed-window", "5/d fixed-window staggered",
 	"5/h sliding-window", "5/h sliding-buckets 6", "5/h sliding-log", "5 concurrent ttl 10h",
 	"5/h burst 300000", "300000/30d fixed-window",
+)
+
+// countingAlgorithms returns a limit for each of the algorithms that declare what they promise.
+func countingAlgorithms(rate string) (limits []string) {
+	for _, a := range headgate.Algorithms() {
+		if _, ok := algorithm.PromiseOf(headgate.Limit{Algorithm: a, Count: 1, Period: time.Second}); ok {
+			limits = append(limits, rate+" "+a.String())
+		}
+	}
+	return limits
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -21,7 +22,7 @@ type clockLimit struct {
 }
 
 // clockLimits are one of each kind, of a period that is short beside the time that clocks are apart, and of one that is long.
-var clockLimits = []clockLimit{
+var clockLimits = append(append(countingLimits("10/2s"), countingLimits("10/m")...), []clockLimit{
 	{"10/2s", 1, 1},
 	{"10/2s gcra", 1, 1},
 	{"10/2s leaky-bucket", 1, 1},
@@ -38,6 +39,19 @@ var clockLimits = []clockLimit{
 	{"10/m sliding-window", 2, 2},
 	{"10/m sliding-buckets 4", 2, 1},
 	{"10 concurrent ttl 1m", 1, 1},
+}...)
+
+// countingLimits returns a limit for each of the algorithms that declare what they promise.
+func countingLimits(rate string) (limits []clockLimit) {
+	for _, a := range headgate.Algorithms() {
+		l := headgate.Limit{Algorithm: a, Count: 1, Period: time.Minute}
+		if promise, ok := algorithm.PromiseOf(l); ok {
+			limits = append(limits, clockLimit{
+				text: rate + " " + a.String(), bursts: promise.Units, periods: int((promise.Memory + l.Period - 1) / l.Period),
+			})
+		}
+	}
+	return limits
 }
 
 func (l *clockLimit) check() headgate.Check {

@@ -14,10 +14,14 @@ import (
 func TestReturnedChecksSayHowTheirKeysAre(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	base := open(t, server.URL(), Options{Secret: testSecret})
-	for _, text := range []string{
+	texts := []string{
 		"10/m", "10/m gcra", "10/m leaky-bucket", "10/m fixed-window", "10/m fixed-window staggered", "10/m sliding-log",
 		"10/m sliding-window", "10/m sliding-buckets 6", "10 concurrent ttl 1m",
-	} {
+	}
+	for _, l := range countingLimits("10/m") {
+		texts = append(texts, l.text)
+	}
+	for _, text := range texts {
 		for _, split := range []int{0, 2} {
 			clock := limittest.NewClock()
 			s := apart(base, clock.Now)

@@ -24,8 +24,11 @@ func TestLuaDecidesAsGo(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	histories, steps := 64, twinSteps
-	if raceDetected {
+	switch {
+	case raceDetected:
 		histories, steps = 16, steps/100
+	case testing.Short():
+		steps /= 10
 	}
 	base := open(t, server.URL(), Options{Secret: testSecret})
 	makeHistories(t, histories, steps, func(i, run uint64) func() error { return newHistory(t, base, i, run).step })

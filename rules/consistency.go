@@ -9,7 +9,7 @@ type incompatibility struct {
 	why       string
 }
 
-// incompatibilities lists all of them. Exact and local support every algorithm.
+// incompatibilities lists those that have a reason of their own. Exact and local support every algorithm.
 var incompatibilities = []incompatibility{
 	{Lease, headgate.LeakyBucket, "a node with a lease does not know the queues of other nodes, so it cannot space requests"},
 	{Lease, headgate.SlidingLog, "the log needs the time of each use, and leased units are counted when they are leased"},
@@ -34,7 +34,23 @@ func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, why st
 			return false, m.why
 		}
 	}
+	if shares(mode) && !shared(algorithm) {
+		return false, "nodes do not know how to share what " + algorithm.String() + " has consumed"
+	}
 	return true, ""
+}
+
+// shares reports whether nodes share what was consumed in a mode without asking a store each time.
+func shares(mode Consistency) bool { return mode == Lease || mode == Async || mode == Gossip }
+
+// shared reports whether nodes know how to share what was consumed under an algorithm.
+func shared(a headgate.Algorithm) bool {
+	switch a {
+	case headgate.TokenBucket, headgate.GCRA, headgate.FixedWindow, headgate.SlidingWindow:
+		return true
+	default:
+		return false
+	}
 }
 
 // modesOf lists the modes that support an algorithm.

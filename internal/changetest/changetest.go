@@ -328,7 +328,7 @@ func drawLimit(rng *rand.Rand) headgate.Limit {
 	of := func(n ...int64) int64 { return n[rng.IntN(len(n))] }
 	for {
 		l := headgate.Limit{
-			Algorithm: headgate.Algorithm(rng.IntN(int(headgate.Concurrency) + 1)),
+			Algorithm: headgate.Algorithm(rng.IntN(len(headgate.Algorithms()))),
 			Count:     of(1, 2, 3, 5, 7, 10, 20, 60, 77, 100, 300, 777, 1000, 1001, 33333),
 			Period:    []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 700 * time.Millisecond, 7 * 24 * time.Hour}[rng.IntN(6)],
 		}

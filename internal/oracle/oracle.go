@@ -57,8 +57,10 @@ func newUsage(l headgate.Limit) usage {
 		return make(slidingWindow)
 	case headgate.SlidingBuckets:
 		return make(slidingBuckets)
-	default:
+	case headgate.Concurrency:
 		return new(concurrency)
+	default:
+		return new(declared)
 	}
 }
 

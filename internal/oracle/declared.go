@@ -1,0 +1,44 @@
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// declared lists what was consumed and given back, for an algorithm whose file declares how much of that counts.
+type declared []algorithm.Taking
+
+func (d *declared) used(l headgate.Limit, t int64) int64 {
+	units, ok := algorithm.Counts(l, *d, t)
+	if !ok {
+		panic(fmt.Sprint(l.Algorithm, " has no oracle: it needs one here, or must be one that counts"))
+	}
+	return units
+}
+
+// first looks for the time at which no more than room is left, between now and when the algorithm has forgotten everything.
+func (d *declared) first(l headgate.Limit, now, room int64) int64 {
+	if d.used(l, now) <= room {
+		return now
+	}
+	promise, _ := algorithm.PromiseOf(l)
+	before, after := now, now+promise.Memory.Microseconds()
+	for before+1 < after {
+		if middle := before + (after-before)/2; d.used(l, middle) <= room {
+			after = middle
+		} else {
+			before = middle
+		}
+	}
+	return after
+}
+
+func (d *declared) add(_ headgate.Limit, now, n int64, _ uint64) {
+	*d = append(*d, algorithm.Taking{At: now, Units: n})
+}
+
+func (d *declared) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
+	*d = append(*d, algorithm.Taking{At: r.At, Units: -n})
+}
