@@ -129,7 +129,7 @@ func (s *Set) compile(rules []Rule) {
 	}
 	s.index, s.conds = newIndex(conditions, namespaces, r)
 	s.setClientSlots(enabled, r)
-	s.slots = r.attributes
+	s.slots = sourcesOf(r.attributes)
 	s.numberKeys()
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
@@ -206,10 +206,14 @@ func newCompiler(rules []*Rule, conditions []*Condition) *compiler {
 	}
 	slices.SortStableFunc(order, func(a, b headgate.Attribute) int { return cmp.Compare(counts[b], counts[a]) })
 	c := &compiler{slots: map[headgate.Attribute]int{}}
-	for _, kind := range []headgate.AttributeKind{
-		slotHost: headgate.AttrHost, slotPath: headgate.AttrPath, slotIP: headgate.AttrIP,
+	path := headgate.Attribute{Kind: headgate.AttrPath}
+	if i := slices.IndexFunc(order, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrPath }); i >= 0 {
+		path = order[i] // the index has paths with the normalization that most rules use
+	}
+	for _, a := range []headgate.Attribute{
+		slotHost: {Kind: headgate.AttrHost}, slotPath: path, slotIP: {Kind: headgate.AttrIP},
 	} {
-		c.slot(headgate.Attribute{Kind: kind})
+		c.slot(a)
 	}
 	for _, a := range order {
 		c.slot(a)
@@ -231,8 +235,9 @@ func (r *compiler) compileRule(rule *Rule) compiledRule {
 		byKey:          newKeyFormat(rule, normal.Key),
 		byIP:           newKeyFormat(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
 	}
-	c.byKey.attributes = normalizedKey(normal.Key, norm)
-	for i, a := range c.byKey.attributes {
+	key := normalizedKey(normal.Key, norm)
+	c.byKey.sources = sourcesOf(key)
+	for i, a := range key {
 		c.slots[i] = int32(r.slot(a))
 		c.keyCount++
 		c.mayRepeat = c.mayRepeat || repeatable(a.Kind)
@@ -254,7 +259,7 @@ func (r *Rule) isSimple() bool {
 }
 
 // compileOverrides compiles the overrides that block, or those that do not; it returns nil if there are none.
-func (r *compiler) compileOverrides(overrides []Override, block bool, norm string) *overrideIndex {
+func (r *compiler) compileOverrides(overrides []Override, block bool, norm normalization) *overrideIndex {
 	o := &overrideIndex{}
 	var conditions []*Condition
 	for i := range overrides {

@@ -24,13 +24,13 @@ const longValue = 256
 // A keyFormat is the prefix of a rule's keys and of their owner.
 type keyFormat struct {
 	prefix      string
-	attributes  []headgate.Attribute
+	sources     []source
 	owner       int    // index of the attribute that names the owner, noNode if the rule is the owner
 	ownerPrefix string // text in front of the owner's value
 }
 
 func newKeyFormat(r *Rule, attributes []headgate.Attribute) keyFormat {
-	n := keyFormat{attributes: attributes, owner: ownerOf(attributes)}
+	n := keyFormat{sources: sourcesOf(attributes), owner: ownerOf(attributes)}
 	names := make([]string, len(attributes))
 	for i, a := range attributes {
 		names[i] = a.String()
@@ -100,8 +100,8 @@ func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
 	if m.value != "" { // normalized when the rule matched
 		return appendValue(dst, m.value)
 	}
-	for _, a := range n.attributes {
-		dst = appendValue(dst, valueOf(s, a))
+	for i := range n.sources {
+		dst = appendValue(dst, n.sources[i].value(s))
 	}
 	return dst
 }
@@ -114,7 +114,7 @@ func (m *Matched) AppendOwner(dst []byte, s Subject) []byte {
 	if n.owner == noNode {
 		return dst
 	}
-	return appendValue(dst, valueOf(s, n.attributes[n.owner]))
+	return appendValue(dst, n.sources[n.owner].value(s))
 }
 
 func appendValue(dst []byte, value string) []byte {

@@ -17,7 +17,7 @@ type source interface{ IntN(n int) int }
 func pick[T any](s source, list ...T) T { return list[s.IntN(len(list))] }
 
 var (
-	pathWords   = []string{"", "a", "b", "ab", "abc", "search", "x.json", "y.json", "a*b"}
+	pathWords   = []string{"", "a", "b", "ab", "aB", "abc", "search", "x.json", "y.json", "a*b"}
 	hostWords   = []string{"example", "com", "api", "a", "b"}
 	valueWords  = []string{"", "gold", "silver", "go", "g", "old", "free trial", "a*b", `a\b`}
 	methods     = []string{"GET", "POST", "PUT", "post"}
@@ -46,7 +46,7 @@ func drawPattern(s source, kind headgate.AttributeKind) string {
 			text = pick(s, "**", "*", `**/a`, "*/a")
 		}
 		for range s.IntN(5) {
-			text += "/" + pick(s, "a", "b", "ab", "search", "*", "*", "**", "a*", "*b", "*.json", "a*c", "*b*", `a\*b`, "")
+			text += "/" + pick(s, "a", "b", "Ab", "ab", "search", "*", "*", "**", "a*", "*b", "*.json", "a*c", "*b*", `a\*b`, "")
 		}
 		if text == "" {
 			text = "/"
@@ -147,6 +147,12 @@ func drawRules(s source, n int) []rules.Rule {
 		}
 		r.Priority = s.IntN(3)
 		r.Disabled = s.IntN(20) == 0
+		if r.Unlimited = s.IntN(20) == 0; r.Unlimited {
+			r.Limits = nil
+		}
+		if s.IntN(2) == 0 {
+			r.Case, r.TrailingSlash = rules.Strictness(s.IntN(3)), rules.Strictness(s.IntN(3))
+		}
 		if s.IntN(4) == 0 {
 			r.Namespace = pick(s, spaces...)
 		}
@@ -200,7 +206,7 @@ func describe(list []rules.Rule, a, b []string) string {
 	text := ""
 	for _, r := range list {
 		if slices.Contains(a, r.ID) != slices.Contains(b, r.ID) {
-			text += fmt.Sprintf("\n%s: %+v", r.ID, r.When)
+			text += fmt.Sprintf("\n%s: case %s, trailing_slash %s: %+v", r.ID, r.Case, r.TrailingSlash, r.When)
 		}
 	}
 	return text

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Doubts returns warnings about valid rules, by their paths in a file: rules that clients can evade where services
-// treat several paths as equal.
+// Doubts returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can evade if
+// the service treats several paths as equal.
 func Doubts(rules []Rule) []Problem {
 	var found []Problem
 	for i := range rules {
@@ -32,8 +32,8 @@ func appendDoubts(found []Problem, r *Rule, c *Condition, at string) []Problem {
 			if others, want := unmatchedPaths(r, value); others != "" {
 				found = append(found, Problem{
 					Path: at + ".path", Value: Quote(value),
-					Want: want + ", or exact if the service does not treat " + others +
-						" as the same path: they do not match rule " + r.ID,
+					Want: want + ", unless the service treats " + others +
+						" as different paths: they do not match rule " + r.ID,
 				})
 				break // one warning per test
 			}
@@ -55,10 +55,10 @@ func unmatchedPaths(r *Rule, value string) (others, want string) {
 	upper := strings.ToUpper(plain)
 	letters := upper != plain && (whole || r.Block)
 	var paths, fields []string
-	if whole && r.TrailingSlash == StrictDefault {
+	if whole && r.TrailingSlash == StrictExact {
 		paths, fields = append(paths, value+"/"), append(fields, "trailing_slash: ignore")
 	}
-	if letters && r.Case == StrictDefault {
+	if letters && r.Case == StrictExact {
 		paths, fields = append(paths, upper+value[len(plain):]), append(fields, "case: ignore")
 	}
 	return strings.Join(paths, " and "), strings.Join(fields, " and ")

@@ -109,7 +109,7 @@ func TestFirstOfManyOverridesCounts(t *testing.T) {
 	for u := range 27 {
 		for p := range 27 {
 			request := rules.Attributes{user: "u" + string(rune('a'+u)), path: "/" + string(rune('a'+p)) + "/x"}
-			want := slices.IndexFunc(rule.Overrides, func(o rules.Override) bool { return slow.holds(&o.When, slashed{request}) })
+			want := slices.IndexFunc(rule.Overrides, func(o rules.Override) bool { return slow.holds(&o.When, slashed{request}, &rule) })
 			if got := set.Match(request, nil)[0].Override; got != want {
 				t.Fatalf("%v: got override %d, want %d", request, got, want)
 			}

@@ -112,7 +112,8 @@ func (b *indexBuilder) sets(tests []*Test) []keySet {
 	var sets []keySet
 	var hosts, paths keySet
 	for _, t := range tests {
-		keys, proven := testKeys(b.compiler.slot(t.Attribute), t)
+		slot := b.compiler.slot(t.Attribute)
+		keys, proven := testKeys(slot, t)
 		if keys == nil {
 			continue
 		}
@@ -123,7 +124,7 @@ func (b *indexBuilder) sets(tests []*Test) []keySet {
 		switch {
 		case t.Attribute.Kind == headgate.AttrHost && hosts.keys == nil:
 			hosts = set
-		case t.Attribute.Kind == headgate.AttrPath && t.Attribute.Name == "" && paths.keys == nil:
+		case slot == slotPath && paths.keys == nil:
 			paths = set
 		default:
 			sets = append(sets, set)

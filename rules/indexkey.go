@@ -25,7 +25,7 @@ const (
 	byNet
 	byValue
 	byPrefix
-	byNormalizedPath // a pattern of a normalized path
+	byNormalizedPath // a pattern of a path with another normalization than in byHostPath
 )
 
 // A keySet holds keys, at least one of which matches every request that some tests hold for.
@@ -48,7 +48,7 @@ func testKeys(slot int, t *Test) (keys []indexKey, proven bool) {
 			return nil, false
 		case p.net.IsValid():
 			k.kind, k.slot = byNet, 0
-		case t.Attribute.Kind == headgate.AttrPath && t.Attribute.Name == "":
+		case slot == slotPath:
 			k, proves = pathKey(p.text)
 		case t.Attribute.Kind == headgate.AttrHost:
 			k = indexKey{kind: byHostPath, host: domainOf(p.text), text: anySegments}

@@ -12,7 +12,7 @@ type Set struct {
 	conds        []compiledCondition
 	index        *index
 	all          []int32 // the ranks of all rules, if all conditions are always true; else nil
-	slots        []headgate.Attribute
+	slots        []source
 	byID         map[string]int32
 	fixed        *Registry     // the clients given to Compile
 	live         *Registry     // clients that may change; nil if there are none
@@ -189,8 +189,8 @@ func (s *Set) Rules() []*Rule {
 // request is read.
 func (s *Set) Attributes() []headgate.Attribute {
 	var list []headgate.Attribute
-	for _, a := range s.slots {
-		if a, _ = originalAttribute(a); a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
+	for _, from := range s.slots {
+		if a := from.attribute; a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}

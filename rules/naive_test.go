@@ -24,7 +24,7 @@ func (n *naive) match(s rules.Subject) []string {
 	for i := range n.list {
 		r := &n.list[i]
 		space, named := s.Get(headgate.Attribute{Kind: headgate.AttrNamespace})
-		if !r.Disabled && (r.Namespace == "" || !named || space == r.Namespace) && n.holds(&r.When, s) {
+		if !r.Disabled && (r.Namespace == "" || !named || space == r.Namespace) && n.holds(&r.When, s, r) {
 			found = append(found, place{r.Priority, i})
 		}
 	}
@@ -41,17 +41,22 @@ func (n *naive) match(s rules.Subject) []string {
 	return ids
 }
 
-func (n *naive) holds(c *rules.Condition, s rules.Subject) bool {
+func (n *naive) holds(c *rules.Condition, s rules.Subject, r *rules.Rule) bool {
 	for _, t := range c.Tests {
 		value, ok := s.Get(t.Attribute)
 		if t.Attribute == method {
 			value = strings.ToUpper(value)
 		}
-		if !ok || !slices.ContainsFunc(t.Values, func(pattern string) bool { return n.fits(t.Attribute.Kind, pattern, value) }) {
+		if !ok || !slices.ContainsFunc(t.Values, func(pattern string) bool {
+			if t.Attribute == path {
+				return n.fits(t.Attribute.Kind, usualPath(r, pattern), "/"+usualPath(r, value[1:])) // value is slashed
+			}
+			return n.fits(t.Attribute.Kind, pattern, value)
+		}) {
 			return false
 		}
 	}
-	holds := func(c rules.Condition) bool { return n.holds(&c, s) }
+	holds := func(c rules.Condition) bool { return n.holds(&c, s, r) }
 	if len(c.Any) > 0 && !slices.ContainsFunc(c.Any, holds) {
 		return false
 	}
@@ -61,6 +66,20 @@ func (n *naive) holds(c *rules.Condition, s rules.Subject) bool {
 		}
 	}
 	return !slices.ContainsFunc(c.Not, holds)
+}
+
+// usualPath returns a path or a pattern of one in the form in which a rule compares it.
+func usualPath(r *rules.Rule, text string) string {
+	ignores := func(s rules.Strictness) bool {
+		return s == rules.StrictIgnore || s == rules.StrictDefault && !r.Unlimited
+	}
+	if ignores(r.Case) {
+		text = strings.ToLower(text) // no drawn path has escapes
+	}
+	if ignores(r.TrailingSlash) && len(text) > 1 {
+		text = strings.TrimSuffix(text, "/")
+	}
+	return text
 }
 
 func (n *naive) fits(kind headgate.AttributeKind, pattern, value string) bool {

@@ -31,7 +31,14 @@ func TestEqualPathsFollowTheRule(t *testing.T) {
 		return rules.Rule{ID: id, When: is(path, values...), Limits: limits("1/s"), Case: c, TrailingSlash: s}
 	}
 	ignore, exact := rules.StrictIgnore, rules.StrictExact
+	byDefault := func(r rules.Rule) rules.Rule {
+		r.Case, r.TrailingSlash = rules.StrictDefault, rules.StrictDefault
+		return r
+	}
+	exempt := byDefault(with("exempt", exact, exact, "/login"))
+	exempt.Limits, exempt.Unlimited = nil, true
 	list := []rules.Rule{
+		byDefault(with("default", exact, exact, "/login")), exempt,
 		with("exact", exact, exact, "/login"), with("case", ignore, exact, "/Login"), with("slash", exact, ignore, "/login/"),
 		with("both", ignore, ignore, "/login"), with("below", ignore, ignore, "/Admin/**"), with("star", ignore, ignore, "/v1/*/Users"),
 		with("tail", ignore, ignore, "/**/export"), with("escaped", ignore, exact, "/B%C3%BCcher"), with("root", ignore, ignore, "/"),
@@ -39,7 +46,8 @@ func TestEqualPathsFollowTheRule(t *testing.T) {
 	}
 	for _, few := range []bool{false, true} { // through the index, and one by one
 		for path1, want := range map[string]string{
-			"/login": "exact case slash both", "/LoGin": "case both", "/login/": "slash both", "/LOGIN/": "both", "/login/x": "",
+			"/login": "default exempt exact case slash both", "/LoGin": "default case both", "/login/": "default slash both",
+			"/LOGIN/": "default both", "/login/x": "",
 			"/admin": "below", "/ADMIN/x": "below", "/Admin/": "below", "/administrator": "",
 			"/V1/7/users/": "star", "/v1/7/users": "star", "/v1/7/8/users": "", "/a/b/EXPORT/": "tail", "/export": "tail",
 			"/b%C3%BCCHER": "escaped", "/b%C3%BCcher/": "", "/": "root", "/TWO/": "list", "/one": "list", "/three": "",
@@ -144,7 +152,7 @@ func TestNormalizationAgreesWithNormalizedPaths(t *testing.T) {
 		for i := range 1 + from.IntN(12) {
 			text := draw(from, parts)
 			r := rules.Rule{ID: fmt.Sprint("r", i), When: is(path, text), Limits: limits("1/s")}
-			p := r
+			p := exactly(r)
 			p.When = is(path, usual(text))
 			r.Case, r.TrailingSlash = rules.StrictIgnore, rules.StrictIgnore
 			formed, plain = append(formed, r), append(plain, p)
@@ -161,7 +169,7 @@ func TestNormalizationAgreesWithNormalizedPaths(t *testing.T) {
 
 func TestDoubtsAreAboutEqualPaths(t *testing.T) {
 	login := func(change func(*rules.Rule)) []rules.Rule {
-		r := rules.Rule{ID: "login", When: is(path, "/login"), Limits: limits("5/m")}
+		r := exactly(rules.Rule{ID: "login", When: is(path, "/login"), Limits: limits("5/m")})
 		change(&r)
 		return []rules.Rule{r}
 	}
@@ -169,17 +177,17 @@ func TestDoubtsAreAboutEqualPaths(t *testing.T) {
 		list []rules.Rule
 		want []string
 	}{
-		"a path":               {login(func(*rules.Rule) {}), []string{"/login/ and /LOGIN", "trailing_slash: ignore and case: ignore"}},
-		"one that says so":     {login(func(r *rules.Rule) { r.Case, r.TrailingSlash = rules.StrictExact, rules.StrictExact }), nil},
-		"one that ignores":     {login(func(r *rules.Rule) { r.Case, r.TrailingSlash = rules.StrictIgnore, rules.StrictIgnore }), nil},
-		"half of it":           {login(func(r *rules.Rule) { r.TrailingSlash = rules.StrictIgnore }), []string{"/LOGIN", "case: ignore"}},
-		"all below":            {login(func(r *rules.Rule) { r.When = is(path, "/api/**") }), nil},
-		"all below, blocked":   {login(func(r *rules.Rule) { r.When, r.Limits, r.Block = is(path, "/admin/**"), nil, true }), []string{"/ADMIN/**", "case: ignore"}},
-		"one that exempts":     {login(func(r *rules.Rule) { r.Limits, r.Unlimited = nil, true }), nil},
-		"one out of force":     {login(func(r *rules.Rule) { r.Disabled = true }), nil},
-		"no path":              {login(func(r *rules.Rule) { r.When = is(user, "alice") }), nil},
-		"below any":            {login(func(r *rules.Rule) { r.When = rules.Condition{Any: []rules.Condition{is(path, "/a"), is(user, "b")}} }), []string{"/a/"}},
-		"numbers have no case": {login(func(r *rules.Rule) { r.When, r.TrailingSlash = is(path, "/1"), rules.StrictExact }), nil},
+		"exactly one path":      {login(func(*rules.Rule) {}), []string{"/login/ and /LOGIN", "trailing_slash: ignore and case: ignore"}},
+		"one that says nothing": {login(func(r *rules.Rule) { r.Case, r.TrailingSlash = rules.StrictDefault, rules.StrictDefault }), nil},
+		"one that ignores":      {login(func(r *rules.Rule) { r.Case, r.TrailingSlash = rules.StrictIgnore, rules.StrictIgnore }), nil},
+		"half of it":            {login(func(r *rules.Rule) { r.TrailingSlash = rules.StrictIgnore }), []string{"/LOGIN", "case: ignore"}},
+		"all below":             {login(func(r *rules.Rule) { r.When = is(path, "/api/**") }), nil},
+		"all below, blocked":    {login(func(r *rules.Rule) { r.When, r.Limits, r.Block = is(path, "/admin/**"), nil, true }), []string{"/ADMIN/**", "case: ignore"}},
+		"one that exempts":      {login(func(r *rules.Rule) { r.Limits, r.Unlimited = nil, true }), nil},
+		"one out of force":      {login(func(r *rules.Rule) { r.Disabled = true }), nil},
+		"no path":               {login(func(r *rules.Rule) { r.When = is(user, "alice") }), nil},
+		"below any":             {login(func(r *rules.Rule) { r.When = rules.Condition{Any: []rules.Condition{is(path, "/a"), is(user, "b")}} }), []string{"/a/"}},
+		"numbers have no case":  {login(func(r *rules.Rule) { r.When, r.TrailingSlash = is(path, "/1"), rules.StrictIgnore }), nil},
 	} {
 		got := rules.Doubts(tt.list)
 		if (len(got) > 0) != (tt.want != nil) {

@@ -12,7 +12,7 @@ import (
 // matches reports whether a rule with one condition matches, alone and beside enough rules for an index.
 func matches(t *testing.T, a headgate.Attribute, pattern, value string) bool {
 	t.Helper()
-	list := []rules.Rule{{ID: "it", When: is(a, pattern), Limits: limits("1/s")}}
+	list := []rules.Rule{exactly(rules.Rule{ID: "it", When: is(a, pattern), Limits: limits("1/s")})}
 	for _, id := range []string{"b", "c", "d", "e", "f"} {
 		list = append(list, rules.Rule{ID: id, When: is(user, "somebody-else-"+id), Limits: limits("1/s")})
 	}
@@ -22,6 +22,12 @@ func matches(t *testing.T, a headgate.Attribute, pattern, value string) bool {
 		t.Errorf("%s %q, %q: %v looked at, %v in an index", a, pattern, value, alone, among)
 	}
 	return among
+}
+
+// exactly returns a rule that treats no two paths as equal.
+func exactly(r rules.Rule) rules.Rule {
+	r.Case, r.TrailingSlash = rules.StrictExact, rules.StrictExact
+	return r
 }
 
 func TestPatterns(t *testing.T) {
@@ -142,7 +148,7 @@ func FuzzPattern(f *testing.F) {
 	attributes := []headgate.Attribute{path, host, user, ip, method, {Kind: headgate.AttrSegment, Name: "1"}}
 	f.Fuzz(func(t *testing.T, kind byte, pattern, value string) {
 		a := attributes[int(kind)%len(attributes)]
-		rule := rules.Rule{ID: "it", When: is(a, pattern), Limits: limits("1/s")}
+		rule := exactly(rules.Rule{ID: "it", When: is(a, pattern), Limits: limits("1/s")})
 		if rules.Validate([]rules.Rule{rule}) != nil || strings.ContainsAny(value, "\x00\x01") {
 			return // requests have no control characters
 		}

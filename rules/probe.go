@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/headgate/headgate"
 )
@@ -40,22 +39,13 @@ func (p *probe) get(slot int) (string, bool) {
 	if p.cached>>slot&1 != 0 {
 		return p.values[slot%cachedSlots], p.present>>slot&1 != 0
 	}
-	a := &p.set.slots[slot]
-	var value string
-	var ok bool
-	switch a.Kind {
-	case headgate.AttrClient:
-		return p.property(slot, a.Name)
-	case headgate.AttrMethod:
-		value, ok = getNormalized(p.subject, *a)
-	case headgate.AttrPath, headgate.AttrSegment:
-		if strings.IndexByte(a.Name, normMark[0]) >= 0 {
-			value, ok = getNormalized(p.subject, *a)
-			break
-		}
-		fallthrough
-	default:
-		value, ok = p.subject.Get(*a)
+	from := &p.set.slots[slot]
+	if from.attribute.Kind == headgate.AttrClient {
+		return p.property(slot, from.attribute.Name)
+	}
+	value, ok := p.subject.Get(from.attribute)
+	if from.norm != 0 {
+		value = from.norm.apply(value)
 	}
 	if slot < cachedSlots {
 		bit := uint32(1) << slot
@@ -71,7 +61,7 @@ func (p *probe) get(slot int) (string, bool) {
 // repeats reports whether the attribute in a slot was sent several times with different values.
 func (p *probe) repeats(slot int) bool {
 	s, ok := p.subject.(Repeater)
-	return ok && s.Repeats(p.set.slots[slot])
+	return ok && s.Repeats(p.set.slots[slot].attribute)
 }
 
 // address returns the client's address or network, invalid if there is none.

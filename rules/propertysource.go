@@ -32,7 +32,7 @@ func (p *probe) property(slot int, name string) (value string, ok bool) {
 		return "", false
 	}
 	for _, by := range p.clientSlots() {
-		if repeatable(p.set.slots[by].Kind) && p.repeats(int(by)) {
+		if repeatable(p.set.slots[by].attribute.Kind) && p.repeats(int(by)) {
 			continue // the client would be ambiguous
 		}
 		c, _ := p.set.lookUpSlot(int(by), false, p)
@@ -78,12 +78,12 @@ func (s *Set) Properties(rule string, subject Subject) []Property {
 		p.setPropertyRule(&s.rules[rank])
 	}
 	var list []Property
-	for slot, a := range s.slots {
-		if a.Kind != headgate.AttrClient {
+	for slot, from := range s.slots {
+		if from.attribute.Kind != headgate.AttrClient {
 			continue
 		}
 		if value, ok := p.get(slot); ok {
-			list = append(list, Property{a.Name, value})
+			list = append(list, Property{from.attribute.Name, value})
 		}
 	}
 	return sortedProperties(list)

@@ -211,7 +211,7 @@ func (s *Set) lookUp(m *Matched, p *probe) (clientRecord, string) {
 func (s *Set) lookUpSlot(slot int, exact bool, p *probe) (clientRecord, string) {
 	value, _ := p.get(slot)
 	if p.clientSlot != slot || exact && !p.clientExact { // consecutive rules often count by the same attribute
-		by, _ := originalAttribute(s.slots[slot])
+		by := s.slots[slot].attribute
 		p.clientSlot, p.clientExact, p.client = slot, exact, s.find(by, value, exact, p.epoch)
 	}
 	if p.client.absent() {

@@ -24,7 +24,7 @@ type Rule struct {
 	// When is the condition for a request. The zero Condition is true of all.
 	When Condition `field:"when"`
 	// Case says whether paths that differ only in case are different, in When, in the conditions of Overrides and in
-	// Key. Default StrictDefault: they are.
+	// Key. Default StrictDefault: they are equal, unless the rule is Unlimited.
 	Case Strictness `field:"case"`
 	// TrailingSlash says the same about paths that differ only in a slash at the end.
 	TrailingSlash Strictness `field:"trailing_slash"`

@@ -45,31 +45,6 @@ func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
 // count as another client.
 func canonicalMethod(method string) string { return strings.ToUpper(method) }
 
-// valueOf returns the value of an attribute as it stands in keys.
-func valueOf(s Subject, a headgate.Attribute) string {
-	switch a.Kind {
-	case headgate.AttrPath, headgate.AttrSegment, headgate.AttrMethod:
-		value, _ := getNormalized(s, a)
-		return value
-	default:
-		value, _ := s.Get(a)
-		return value
-	}
-}
-
-// getNormalized returns the value of an attribute that may be normalized.
-func getNormalized(s Subject, a headgate.Attribute) (string, bool) {
-	a, norm := originalAttribute(a)
-	value, ok := s.Get(a)
-	if a.Kind == headgate.AttrMethod {
-		value = canonicalMethod(value)
-	}
-	if norm != "" {
-		value = normalizeValue(value, norm)
-	}
-	return value, ok
-}
-
 // parseNet parses an address or a network, and returns an invalid prefix for anything else. It allocates nothing for
 // valid input.
 func parseNet(text string) netip.Prefix {

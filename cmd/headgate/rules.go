@@ -64,8 +64,8 @@ func (p *program) lintCommand() *cobra.Command {
 
 Each file is checked for itself, as "serve --rules" does. A file named - is standard input.
 
-Rules that requests can get around are warned of: one for /login is not for /login/ and /LOGIN, which many services take for the same.
-Write "trailing_slash: ignore" and "case: ignore" in the rule, or "exact" if the service tells them apart.
+Rules that requests may bypass are warned of: with "trailing_slash: exact" and "case: exact" a rule for /login does not cover /login/ and
+/LOGIN, which many services treat as the same path.
 
 The exit code is 0 if all are right, with warnings too, else 1.`,
 		Example: `  headgate rules lint rules.yaml
