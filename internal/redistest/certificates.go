@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// Certificates are what a server with TLS shows, and what its clients need to believe it.
+// Certificates are the certificate files of a server with TLS and of its clients.
 type Certificates struct {
-	CAFile   string // the certificate of who signed the server's
-	CertFile string // the server's, for 127.0.0.1 and localhost; it is good for a client too
+	CAFile   string // the CA certificate
+	CertFile string // the server's, for 127.0.0.1 and localhost; clients can use it too
 	KeyFile  string // the key of CertFile
 	pool     *x509.CertPool
 }
 
-// ClientConfig returns a configuration that trusts the server. It shows no certificate of its own, which a server wants
-// to see only if its Options.Config says "tls-auth-clients yes".
+// ClientConfig returns a configuration that trusts the server. It has no client certificate, which a server needs only
+// if its Options.Config says "tls-auth-clients yes".
 func (c *Certificates) ClientConfig() *tls.Config {
 	return &tls.Config{RootCAs: c.pool, ServerName: host, MinVersion: tls.VersionTLS12}
 }
 
-// config returns the lines of redis.conf that bring a server's port under TLS.
+// config returns the lines of redis.conf that enable TLS on a server's port.
 func (c *Certificates) config() []string {
 	return []string{
 		"tls-ca-cert-file " + c.CAFile,
@@ -51,7 +51,7 @@ func newCertificates(t testing.TB) *Certificates {
 		pool:     x509.NewCertPool(),
 	}
 	if err := c.make(); err != nil {
-		t.Fatalf("redistest: make certificates: %v", err)
+		t.Fatalf("redistest: create certificates: %v", err)
 	}
 	return c
 }
@@ -104,7 +104,7 @@ func (c *Certificates) make() error {
 	return nil
 }
 
-// template returns a certificate that is valid for a while, on clocks that are off by days too.
+// template returns a certificate that is valid even for clocks that are off by days.
 func template(serial int64, name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{

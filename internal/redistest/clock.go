@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockEnvironment returns what shows a process another time, in its environment.
+// clockEnvironment returns environment variables that show a process another time.
 func clockEnvironment(offset time.Duration) ([]string, error) {
 	if offset == 0 {
 		return nil, nil
@@ -18,16 +18,16 @@ func clockEnvironment(offset time.Duration) ([]string, error) {
 		return nil, err
 	}
 	return []string{
-		// With the C library first, memory comes from there. From jemalloc it does not come at all: libfaketime needs
-		// some to begin, and jemalloc wants to know the time before it gives any.
+		// With the C library preloaded, it provides memory. jemalloc cannot: libfaketime needs memory to start, and
+		// jemalloc needs the time before it provides any.
 		"LD_PRELOAD=" + library + " libc.so.6",
 		fmt.Sprintf("FAKETIME=%+f", offset.Seconds()),
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}, nil
 }
 
-// unlinkClock removes the names of the memory that libfaketime shares with the children of a process. It needs them only
-// when it starts, and cannot remove them when it is killed.
+// unlinkClock removes the names of the memory that libfaketime shares with the children of a process. It needs them
+// only at its start, and cannot remove them when it is killed.
 func unlinkClock(pid int) {
 	_ = os.Remove(fmt.Sprintf("/dev/shm/faketime_shm_%d", pid))
 	_ = os.Remove(fmt.Sprintf("/dev/shm/sem.faketime_sem_%d", pid))

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// ClusterOptions say how a ClusterSet is started. The zero ClusterOptions are good for most tests.
+// ClusterOptions configure a ClusterSet. The zero ClusterOptions are good for most tests.
 type ClusterOptions struct {
-	// Server is how each of the servers is started.
+	// Server has the options of each server.
 	Server Options
-	// Clocks is how much later than Server.ClockOffset it is for each of Servers. Default 0 for those it does not reach.
+	// Clocks are the clock offsets of Servers, added to Server.ClockOffset. Default 0 for missing ones.
 	Clocks []time.Duration
-	// NodeTimeout is for how long a server must not answer before the others begin to take it for down. Default 1.5s.
+	// NodeTimeout is how long a server must not respond before the others consider it down. Default 1.5s.
 	NodeTimeout time.Duration
 }
 
@@ -30,7 +30,7 @@ type ClusterSet struct {
 	ids     map[*Server]string
 }
 
-// Cluster starts a ClusterSet and returns when it is complete.
+// Cluster starts a ClusterSet and waits until it is complete.
 func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	t.Helper()
 	if o.NodeTimeout == 0 {
@@ -45,7 +45,7 @@ func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	role := []string{
 		"cluster-enabled yes",
 		fmt.Sprintf("cluster-node-timeout %d", o.NodeTimeout.Milliseconds()),
-		// A replica may take over however long it has been without its primary.
+		// A replica may take over no matter how long it has been disconnected.
 		"cluster-replica-validity-factor 0",
 	}
 	if certs != nil {
@@ -60,7 +60,7 @@ func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	return c
 }
 
-// form starts the servers and makes a cluster of them.
+// form starts the servers and joins them to a cluster.
 func (c *ClusterSet) form() error {
 	if err := startAll(c.servers...); err != nil {
 		return err
@@ -103,11 +103,11 @@ func (c *ClusterSet) form() error {
 	return waitUntil("form a cluster", c.settled)
 }
 
-// meetAgain is after how long servers that still do not know each other are introduced once more: on a busy machine they can
-// miss it, and they do not try again by themselves.
+// meetAgain is the time after which servers that do not know each other are introduced again: on a busy machine they
+// can miss it, and they do not retry.
 const meetAgain = 3 * time.Second
 
-// meet lets each meet each: word of mouth would get round too, but takes seconds.
+// meet introduces every server to every other: gossip would do it too, but takes seconds.
 func (c *ClusterSet) meet() error {
 	for i, s := range c.servers {
 		for _, other := range c.servers[i+1:] {
@@ -153,8 +153,8 @@ func (c *ClusterSet) ReplicaOf(primary *Server) *Server {
 	return nil
 }
 
-// Failover has a replica take the place of its primary, which works, and returns when the whole cluster knows. Soon after
-// another failover of the same shard that takes two node timeouts: the others do not vote before.
+// Failover makes a replica take over from its working primary, and waits until the whole cluster knows. Soon after
+// another failover of the same shard it takes two node timeouts, because the others do not vote earlier.
 func (c *ClusterSet) Failover(replica *Server) {
 	c.t.Helper()
 	var asked time.Time
@@ -165,7 +165,7 @@ func (c *ClusterSet) Failover(replica *Server) {
 			return err
 		case r.primary:
 			return c.settled()
-		case time.Since(asked) > c.o.NodeTimeout: // what is asked for is forgotten if it fails
+		case time.Since(asked) > c.o.NodeTimeout: // a failed request is forgotten
 			asked = time.Now()
 			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
 				return err
@@ -186,8 +186,7 @@ func (c *ClusterSet) KillPrimaryOf(key string) *Server {
 	return s
 }
 
-// WaitForFailover returns the server that has taken the place of the old one as the primary of a key, when all servers
-// that run know.
+// WaitForFailover returns the server that has replaced old as the primary of a key, when all running servers know.
 func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 	c.t.Helper()
 	var now *Server
@@ -206,8 +205,8 @@ func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 	return now
 }
 
-// Settle waits until all servers that run agree on who owns which slot, take requests, and replicate from where they
-// should.
+// Settle waits until all running servers agree on the owners of slots, accept requests, and replicate from the right
+// primary.
 func (c *ClusterSet) Settle() {
 	c.t.Helper()
 	if err := waitUntil("settle", c.settled); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/internal/process"
 )
 
-// Kill ends the server at once, as SIGKILL does. Nothing happens if it is down already.
+// Kill ends the server at once with SIGKILL. It does nothing if the server is down already.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -20,14 +20,14 @@ func (s *Server) Kill() {
 	}
 }
 
-// Pause stops the server where it is, as SIGSTOP does. Its connections stay, and the system goes on accepting new ones,
-// but nobody answers.
+// Pause stops the server with SIGSTOP. Its connections stay open, and the system accepts new ones, but there are no
+// responses.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.pause(true, (*process.Process).Pause)
 }
 
-// Resume lets the server go on after a Pause.
+// Resume continues the server after a Pause.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.pause(false, (*process.Process).Resume)
@@ -48,14 +48,14 @@ func (s *Server) pause(paused bool, signal func(*process.Process) error) {
 	s.paused = paused
 }
 
-// Restart kills the server if it runs, starts it again on the same port, and returns when it answers. It has its data
-// still only if Options.Persist says so.
+// Restart kills the server if it runs, starts it again on the same port, and waits until it responds. It keeps its
+// data only if Options.Persist is set.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
 	err := s.launch()
 	for deadline := time.Now().Add(patience); errors.Is(err, errPortTaken) && time.Now().Before(deadline); err = s.launch() {
-		time.Sleep(poll) // a child that saves for a replica may outlive the server by a moment
+		time.Sleep(poll) // a child that saves for a replica may outlive the server briefly
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// findServer returns the path of the server's program. It is the sentinel's too.
+// findServer returns the path of the server program, which is also the sentinel's.
 func findServer() (string, error) {
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {

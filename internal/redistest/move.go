@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A Move is a slot of a cluster on its way from one server to another. Meanwhile the old server answers what is about a
-// key that it does not have with ASK, and with TRYAGAIN if it has some of the keys and not others.
+// A Move is the migration of a slot from one server to another. During it, the old server replies ASK for keys that it
+// does not have, and TRYAGAIN if it has only some of the keys.
 type Move struct {
 	c        *ClusterSet
 	slot     string
 	from, to *Server
 }
 
-// MoveSlot moves a slot with all its keys to another primary, and returns when the whole cluster knows.
+// MoveSlot moves a slot with all its keys to another primary, and waits until the whole cluster knows.
 func (c *ClusterSet) MoveSlot(slot int, to *Server) {
 	c.t.Helper()
 	c.BeginMove(slot, to).Finish()
 }
 
-// BeginMove begins to move a slot to another primary. No key has moved yet.
+// BeginMove begins to move a slot to another primary. No key is moved yet.
 func (c *ClusterSet) BeginMove(slot int, to *Server) *Move {
 	c.t.Helper()
 	m := &Move{c: c, slot: strconv.Itoa(slot), from: c.PrimaryOfSlot(slot), to: to}
@@ -32,7 +32,7 @@ func (c *ClusterSet) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// MoveKeys moves any n keys that have not moved yet, or all if there are fewer, and returns how many it moved.
+// MoveKeys moves any n remaining keys, or all if there are fewer, and returns how many it moved.
 func (m *Move) MoveKeys(n int) int {
 	m.c.t.Helper()
 	reply, _ := m.from.must("CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(n)).([]any)
@@ -57,13 +57,13 @@ func (m *Move) MoveKey(keys ...string) {
 	m.from.must(append(migrate, keys...)...)
 }
 
-// Finish moves the keys that are left, and the slot itself, and returns when the whole cluster knows.
+// Finish moves the remaining keys and the slot itself, and waits until the whole cluster knows.
 func (m *Move) Finish() {
 	m.c.t.Helper()
 	for m.MoveKeys(100) > 0 {
 		continue
 	}
-	// The new server first: were it the old one, nobody would own the slot until the new one hears of it.
+	// The new server first: otherwise the slot would have no owner until the new one knows.
 	for _, s := range []*Server{m.to, m.from} {
 		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
 	}
@@ -83,7 +83,7 @@ func (m *Move) Finish() {
 	}
 }
 
-// tellAgain is how long a cluster has to agree on a slot before its servers are told again whose it is.
+// tellAgain is how long a cluster has to agree on a slot before its servers are told its owner again.
 const tellAgain = 5 * time.Second
 
 func (m *Move) tellAll() {

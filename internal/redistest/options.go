@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// Options say how a server is started. The zero Options are good for most tests: anyone may do anything, and nothing is
-// kept on disk.
+// Options configure a server. The zero Options are good for most tests: no password, and nothing is stored on disk.
 type Options struct {
-	// Password is what the default user has to give. Default none.
+	// Password is the default user's password. Default none.
 	Password string
-	// Users are more users, each the way the ACL knows it, as in "alice on >secret ~* &* +@all". Default none.
+	// Users are more users, in ACL syntax, as in "alice on >secret ~* &* +@all". Default none.
 	Users []string
-	// NoScripts denies EVAL and all its kin to the default user, with the error NOPERM. Default false.
+	// NoScripts denies EVAL and similar commands to the default user, with the error NOPERM. Default false.
 	NoScripts bool
-	// TLS makes the server speak nothing else on its port. See Server.Certificates. Default false.
+	// TLS makes the server accept only TLS on its port. See Server.Certificates. Default false.
 	TLS bool
-	// MaxMemory is the most that data may take, in bytes. Default no limit.
+	// MaxMemory bounds the data, in bytes. Default no limit.
 	MaxMemory int64
-	// MaxMemoryPolicy is what the server does then. Default "noeviction".
+	// MaxMemoryPolicy is the policy when MaxMemory is reached. Default "noeviction".
 	MaxMemoryPolicy string
 	// Persist keeps the data over a Restart. Default false: a restarted server is empty.
 	Persist bool
-	// ClockOffset is how much later the server thinks it is; it thinks it is earlier if that is negative. Default 0.
+	// ClockOffset is added to the server's clock; it may be negative. Default 0.
 	ClockOffset time.Duration
-	// Config are more lines of redis.conf, which win over ours. Default none.
+	// Config are more lines of redis.conf, which override ours. Default none.
 	Config []string
 }
 
@@ -40,7 +39,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// The user through whom the harness speaks to servers, and servers to each other.
+// The user of the harness, and of servers among each other.
 const (
 	adminName     = "redistest"
 	adminPassword = "redistest"
@@ -63,7 +62,7 @@ func (o *Options) config() []string {
 		"masteruser " + adminName,
 		"masterauth " + adminPassword,
 		`save ""`,
-		// A replica that asks for the data gets them at once.
+		// Replicas get the data without delay.
 		"repl-diskless-sync yes",
 		"repl-diskless-sync-delay 0",
 		"repl-ping-replica-period 1",
@@ -86,7 +85,7 @@ func (o *Options) config() []string {
 	return append(lines, o.Config...)
 }
 
-// withClocks returns the options of each of n servers: all alike but for their clocks.
+// withClocks returns the options of each of n servers, which differ only in their clocks.
 func (o Options) withClocks(n int, clocks []time.Duration) ([]Options, error) {
 	if len(clocks) > n {
 		return nil, fmt.Errorf("redistest: Clocks has %d entries; want at most %d, one for each server", len(clocks), n)

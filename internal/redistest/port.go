@@ -9,24 +9,24 @@ import (
 
 const (
 	host = "127.0.0.1"
-	// busOffset is how far a cluster node's port for other nodes is above the one for clients.
+	// busOffset is the distance of a cluster node's bus port from its client port.
 	busOffset = 10_000
 )
 
-// errPortTaken says that somebody else was quicker.
+// errPortTaken means that another process has taken the port.
 var errPortTaken = errors.New("the port is taken")
 
-// A place is a port, and the one for cluster nodes above it, that no other server of these tests can have until it is
-// given up, in whichever process: a server that is down for a while finds its port as it left it.
+// A place is a client port and its cluster bus port that no other server of these tests can take, in any process,
+// until it is released: a server that is down for a while keeps its port.
 //
-// What holds it is the port of the same number for UDP, on which no Redis listens. The system lets go of that too when a
-// process dies.
+// It is held by listening on the UDP port of the same number, which Redis does not use. The system releases it when
+// the process dies.
 type place struct {
 	port  int
 	holds []net.PacketConn
 }
 
-// takePlace returns a place on whose ports nobody listens. They are not among those that the system hands out.
+// takePlace returns a place whose ports are free. They are outside of the ephemeral range.
 func takePlace() (*place, error) {
 	for range 100 {
 		p := &place{port: 10_000 + rand.IntN(10_000)}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Proxy stands between clients and a server as a network that can be broken. It is safe for concurrent use.
+// A Proxy is a breakable network between clients and a server. It is safe for concurrent use.
 type Proxy struct {
 	t      testing.TB
 	addr   string
@@ -31,7 +31,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 		p.ended.Wait()
 	})
 	var err error
-	for range 10 { // somebody else may be quicker to take a free port
+	for range 10 { // another process may take the free port first
 		var at *place
 		if at, err = takePlace(); err != nil {
 			break
@@ -46,10 +46,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return nil
 }
 
-// Addr returns the host and port at which the proxy stands for its target.
+// Addr returns the proxy's host and port.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Cut breaks all connections and has new ones refused, until Heal.
+// Cut breaks all connections and refuses new ones, until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,19 +62,19 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Blackhole swallows whatever is sent either way, until Heal. Connections stay, and new ones are accepted. After a Cut
-// there is nothing to swallow: Heal first.
+// Blackhole drops all data in both directions, until Heal. Connections stay open, and new ones are accepted. After a
+// Cut it has no effect: call Heal first.
 func (p *Proxy) Blackhole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hole = true
 }
 
-// Heal ends Cut and Blackhole. Connections that have lost something are broken: a stream with a gap is what no network
-// delivers.
+// Heal ends Cut and Blackhole. Connections that have lost data are broken, because no network delivers a stream with a
+// gap.
 func (p *Proxy) Heal() {
 	p.t.Helper()
-	// A process that is just being started has the port that was listened on until it runs its program.
+	// A process that is just being started holds the listener until it executes its program.
 	if err := waitUntil("heal the proxy to "+p.target, p.heal); err != nil {
 		p.t.Error(err)
 	}
@@ -101,7 +101,7 @@ func (p *Proxy) heal() error {
 	return nil
 }
 
-// SetDelay delays whatever is sent from now on by d, each way: a round trip takes 2d longer. Heal does not end it.
+// SetDelay delays all further data by d in each direction: a round trip takes 2d longer. Heal does not end it.
 func (p *Proxy) SetDelay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +118,7 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// serve connects a client with the target until either has enough.
+// serve connects a client with the target until either closes.
 func (p *Proxy) serve(client net.Conn, listener net.Listener) {
 	defer hangUp(client)
 	server, err := net.DialTimeout("tcp", p.target, doTimeout)
@@ -137,7 +137,7 @@ func (p *Proxy) serve(client net.Conn, listener net.Listener) {
 	ways.Wait()
 }
 
-// add adds a link, unless the proxy was cut since its client came.
+// add adds a link, unless the proxy was cut since the client connected.
 func (p *Proxy) add(l *link, listener net.Listener) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *Proxy) remove(l *link) {
 	delete(p.links, l)
 }
 
-// A link is a client's connection and the one that goes on to the target. The proxy's lock guards it.
+// A link is a client's connection and its connection to the target. The proxy's lock guards it.
 type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
@@ -176,13 +176,13 @@ func (l *link) reset() {
 	}
 }
 
-// A parcel is what was read at once, and when it is due at the other end.
+// A parcel is data read at once, and when to deliver it.
 type parcel struct {
 	data []byte
 	due  time.Time
 }
 
-// carry brings what one end sends to the other, until either is closed.
+// carry copies data from one end to the other, until either is closed.
 func (l *link) carry(from, to *net.TCPConn) {
 	parcels := make(chan parcel, 1024)
 	var delivered sync.WaitGroup
@@ -201,14 +201,14 @@ func (l *link) carry(from, to *net.TCPConn) {
 		}
 		if err != nil {
 			if lost {
-				<-l.broken // the other end does not hear of this end either
+				<-l.broken // do not pass the end on either
 			}
 			return
 		}
 	}
 }
 
-// post returns when what was just read is due at the other end, or that it never gets there.
+// post returns when data that was just read is to be delivered, or that it is dropped.
 func (l *link) post() (due time.Time, lost bool) {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()
@@ -219,7 +219,7 @@ func (l *link) post() (due time.Time, lost bool) {
 	return time.Now().Add(l.proxy.delay), false
 }
 
-// deliver writes what is due when it is, and passes the end of the stream on.
+// deliver writes data when it is due, and passes the end of the stream on.
 func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
 	for p := range parcels {
 		select {
@@ -237,7 +237,7 @@ func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
 	}
 }
 
-// abandon is reset for those who do not hold the proxy's lock.
+// abandon is reset for callers without the proxy's lock.
 func (l *link) abandon() {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// replication is what a server says of its part in a set.
+// replication is the replication state of a server.
 type replication struct {
 	primary bool
 	of      int  // the port of a replica's primary
-	linked  bool // a replica has its primary's data and gets what is new
+	linked  bool // a replica has synced with its primary and is connected
 	offset  int64
 }
 
@@ -48,9 +48,9 @@ func (s *Server) replicates(primary *Server) error {
 	return nil
 }
 
-// awaitReplicas waits until servers have what was written to their primary before. They need not be up with it as soon as they
-// are linked: a primary begins to send when it has heard of a replica once more, up to a second later, and what was written
-// meanwhile is lost with it.
+// awaitReplicas waits until servers have all earlier writes of their primary. They may lag right after linking: a
+// primary begins to send only after the next ping of a replica, up to a second later, and writes of that time would be
+// lost with it.
 func (s *Server) awaitReplicas(replicas []*Server) {
 	s.t.Helper()
 	written, err := s.replication()

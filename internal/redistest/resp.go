@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A ReplyError is a server's answer that says no, such as "ERR syntax error".
+// A ReplyError is an error reply, such as "ERR syntax error".
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
@@ -21,7 +21,7 @@ type conn struct {
 	replies *bufio.Reader
 }
 
-// hangUp closes what nobody needs any more, so that it does not matter how that goes.
+// hangUp closes a connection that is no longer needed. An error does not matter.
 func hangUp(c io.Closer) { c.Close() }
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, replies: bufio.NewReader(c)} }
@@ -61,7 +61,7 @@ func command(args []string) []byte {
 	return b
 }
 
-// readReply returns an error only if there is no reply: one that says no is a ReplyError among the values.
+// readReply returns an error only if there is no reply: an error reply is a ReplyError value.
 func readReply(r *bufio.Reader) (any, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// PrimaryName is what the sentinels call their primary.
+// PrimaryName is the sentinels' name of their primary.
 const PrimaryName = "mymaster"
 
-// SentinelOptions say how a SentinelSet is started. The zero SentinelOptions are good for most tests.
+// SentinelOptions configure a SentinelSet. The zero SentinelOptions are good for most tests.
 type SentinelOptions struct {
-	// Server is how the primary and the replicas are started. The sentinels share its TLS, not its users.
+	// Server has the options of the primary and the replicas. The sentinels share its TLS, but not its users.
 	Server Options
-	// Clocks is how much later than Server.ClockOffset it is for the primary, the first replica and the second. Default 0
-	// for those it does not reach.
+	// Clocks are the clock offsets of the primary and the two replicas, added to Server.ClockOffset. Default 0 for
+	// missing ones.
 	Clocks []time.Duration
-	// DownAfter is for how long a server must not answer before a sentinel takes it for down. Default 1s.
+	// DownAfter is how long a server must not respond before a sentinel considers it down. Default 1s.
 	DownAfter time.Duration
 }
 
@@ -31,7 +31,7 @@ type SentinelSet struct {
 	sentinels []*Server
 }
 
-// Sentinel starts a SentinelSet and returns when all of its servers know of each other.
+// Sentinel starts a SentinelSet and waits until all of its servers know each other.
 func Sentinel(t testing.TB, o SentinelOptions) *SentinelSet {
 	t.Helper()
 	if o.DownAfter == 0 {
@@ -44,7 +44,7 @@ func Sentinel(t testing.TB, o SentinelOptions) *SentinelSet {
 	set := &SentinelSet{t: t, o: o}
 	certs := certificatesFor(t, o.Server)
 	for i, o := range each {
-		// A failover goes to the replica of the lowest priority, so that a test knows which.
+		// A failover selects the replica of the lowest priority, so that a test knows which.
 		s := newServer(t, fmt.Sprintf("server %d", i), o, certs, fmt.Sprintf("replica-priority %d", i+1))
 		set.servers = append(set.servers, s)
 	}
@@ -70,7 +70,7 @@ func (set *SentinelSet) start() error {
 	if err := startAll(replicas...); err != nil {
 		return err
 	}
-	// Sentinels look for new replicas every ten seconds only, so these should be there to be found.
+	// Sentinels look for new replicas only every ten seconds, so these should exist already.
 	for _, s := range replicas {
 		if err := waitUntil("replicate", func() error { return s.replicates(primary) }); err != nil {
 			return err
@@ -92,16 +92,16 @@ func (set *SentinelSet) start() error {
 	return waitUntil("start sentinels", func() error { return set.settled(nil) })
 }
 
-// hasten makes a sentinel look and tell more often than every ten seconds, or every other. Before Redis 7 it cannot, and
+// hasten makes a sentinel check and publish more often than every ten or two seconds. Before Redis 7 it cannot, and
 // everything takes longer.
 //
-// There are limits. A sentinel turns a primary that should be a replica back into one after four periods of publishing,
-// and by then it must have heard of a failover: from the one who does it, who finds out within a second and tells within
-// one period. And it promotes no replica that it has not heard of for five periods of pinging, which has to remain more
-// than that second too.
+// There are limits. A sentinel turns a primary that should be a replica back into one after four publishing periods,
+// and must know of a failover by then: the sentinel that does it detects it within a second and publishes it within
+// one period. And it promotes no replica without contact for five ping periods, which must be longer than that second
+// too.
 //
-// A sentinel that was held up for two seconds, as a busy machine may do, trusts nothing it sees for half a minute. Here a
-// second must do.
+// A sentinel that was stalled for two seconds, as on a busy machine, ignores what it sees for half a minute. Here it
+// is a second.
 func hasten(s *Server) {
 	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "600", "TILT-PERIOD", "1000")
 }
@@ -131,7 +131,7 @@ func (set *SentinelSet) Primary() *Server {
 	return primary
 }
 
-// Replicas returns all servers but the primary, also those that are down.
+// Replicas returns all servers except the primary, including those that are down.
 func (set *SentinelSet) Replicas() []*Server {
 	set.t.Helper()
 	return without(set.servers, set.Primary())
@@ -147,14 +147,14 @@ func without(servers []*Server, one *Server) []*Server {
 	return list
 }
 
-// AwaitReplicas waits until the replicas have what was written to the primary before.
+// AwaitReplicas waits until the replicas have all earlier writes of the primary.
 func (set *SentinelSet) AwaitReplicas() {
 	set.t.Helper()
 	set.Primary().awaitReplicas(set.Replicas())
 }
 
-// Failover has the sentinels replace a primary that works, and returns the new one when all servers follow it. It is the
-// first of Servers that could be.
+// Failover makes the sentinels replace a working primary, and returns the new one when all servers follow it. It is
+// the first possible one of Servers.
 func (set *SentinelSet) Failover() *Server {
 	set.t.Helper()
 	old := set.Primary()
@@ -185,8 +185,8 @@ func (set *SentinelSet) Failover() *Server {
 	return set.Primary()
 }
 
-// failoverAgain is after how long sentinels are asked once more: on a busy machine they may give up one that they were asked
-// for, and do not try again by themselves.
+// failoverAgain is the time after which sentinels are asked again: on a busy machine they may give up a failover, and
+// do not retry.
 const failoverAgain = 10 * time.Second
 
 // KillPrimary kills the primary and returns it.
@@ -197,7 +197,7 @@ func (set *SentinelSet) KillPrimary() *Server {
 	return primary
 }
 
-// WaitForFailover returns the primary that has taken the place of the old one, when all servers that run follow it.
+// WaitForFailover returns the primary that has replaced the old one, when all running servers follow it.
 func (set *SentinelSet) WaitForFailover(old *Server) *Server {
 	set.t.Helper()
 	if err := waitUntil("fail over", func() error { return set.settled(old) }); err != nil {
@@ -206,8 +206,7 @@ func (set *SentinelSet) WaitForFailover(old *Server) *Server {
 	return set.Primary()
 }
 
-// Settle waits until all sentinels that run agree on a primary that runs too, and all other servers that run are its
-// replicas.
+// Settle waits until all running sentinels agree on a running primary, and all other running servers are its replicas.
 func (set *SentinelSet) Settle() {
 	set.t.Helper()
 	if err := waitUntil("settle", func() error { return set.settled(nil) }); err != nil {
@@ -238,7 +237,7 @@ func (set *SentinelSet) primary() (*Server, error) {
 	return agreed, nil
 }
 
-// byAddr returns the server at an address, which sentinels give as a list of host and port.
+// byAddr returns the server at an address, a list of host and port.
 func (set *SentinelSet) byAddr(reply any) (*Server, error) {
 	pair, _ := reply.([]any)
 	if len(pair) == 2 {
@@ -252,7 +251,7 @@ func (set *SentinelSet) byAddr(reply any) (*Server, error) {
 	return nil, fmt.Errorf("there is no server at %v", reply)
 }
 
-// settled returns an error unless all is as Settle wants it, with another primary than the old one.
+// settled returns an error unless the set is settled, with another primary than the old one.
 func (set *SentinelSet) settled(old *Server) error {
 	primary, err := set.primary()
 	if err != nil {
@@ -281,7 +280,7 @@ func (set *SentinelSet) settled(old *Server) error {
 	return nil
 }
 
-// watches returns an error unless the sentinel knows the others, and sees that those servers run which do.
+// watches returns an error unless the sentinel knows the others, and sees all running servers as running.
 func (set *SentinelSet) watches(sentinel, primary *Server) error {
 	reply, err := sentinel.Do("SENTINEL", "MASTER", PrimaryName)
 	if err != nil {
@@ -311,7 +310,7 @@ func (set *SentinelSet) watches(sentinel, primary *Server) error {
 	return nil
 }
 
-// pairs reads a list of names and values.
+// pairs parses a list of names and values.
 func pairs(reply any) map[string]string {
 	list, _ := reply.([]any)
 	fields := make(map[string]string)

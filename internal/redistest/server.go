@@ -17,14 +17,14 @@ import (
 	"github.com/headgate/headgate/internal/process"
 )
 
-// A Server is one Redis server, or a sentinel. It keeps its port for as long as the test runs.
+// A Server is one Redis server, or a sentinel. It keeps its port during the test.
 type Server struct {
 	t       testing.TB
 	name    string // in logs and errors
 	program string
 	args    []string
 	o       Options
-	role    []string // lines of redis.conf that make it what it is in a set
+	role    []string // lines of redis.conf for its role in a set
 	certs   *Certificates
 	admin   bool          // the user of the harness exists
 	ready   func(*Server) // called after every start, unless nil
@@ -37,7 +37,7 @@ type Server struct {
 	paused  bool
 }
 
-// Standalone starts a server that stands alone.
+// Standalone starts a single server.
 func Standalone(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := newServer(t, "redis", o, certificatesFor(t, o))
@@ -55,7 +55,7 @@ func certificatesFor(t testing.TB, o Options) *Certificates {
 	return newCertificates(t)
 }
 
-// newServer returns a server to be started, which ends with the test.
+// newServer returns a server that ends with the test. It is not started yet.
 func newServer(t testing.TB, name string, o Options, certs *Certificates, role ...string) *Server {
 	t.Helper()
 	if err := o.validate(); err != nil {
@@ -65,7 +65,7 @@ func newServer(t testing.TB, name string, o Options, certs *Certificates, role .
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir, which has the test's name in it: the path of a socket is at most about a hundred bytes.
+	// Not t.TempDir, which contains the test's name: a socket's path is limited to about a hundred bytes.
 	dir, err := os.MkdirTemp("", "redistest-")
 	if err != nil {
 		t.Fatal(err)
@@ -94,14 +94,14 @@ func (s *Server) String() string { return s.name + " at " + s.Addr() }
 // Addr returns the server's host and port.
 func (s *Server) Addr() string { return address(s.port) }
 
-// Socket returns the path of the Unix socket on which the server listens too, always without TLS.
+// Socket returns the path of the server's Unix socket, which is always without TLS.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "socket") }
 
 // URL returns the server's address as redis://127.0.0.1:6379, with the default user's password if it has one, and as
 // rediss:// with TLS.
 func (s *Server) URL() string { return urlOf("redis", s.o, s.Addr()) }
 
-// Certificates returns what is needed to speak TLS to the server, or nil if it does not.
+// Certificates returns the certificates of the server, or nil without TLS.
 func (s *Server) Certificates() *Certificates { return s.certs }
 
 func urlOf(scheme string, o Options, hosts string) string {
@@ -123,7 +123,7 @@ func addrs(servers []*Server) string {
 	return strings.Join(list, ",")
 }
 
-// start starts the server for the first time, on a port of its own.
+// start starts the server for the first time, on a free port.
 func (s *Server) start() error {
 	for try := 1; ; try++ {
 		p, err := takePlace()
@@ -164,7 +164,7 @@ func (s *Server) config() []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// launch starts the process and returns when it answers.
+// launch starts the process and waits until it responds.
 func (s *Server) launch() error {
 	env, err := clockEnvironment(s.o.ClockOffset)
 	if err != nil {
@@ -201,10 +201,10 @@ func (s *Server) launch() error {
 			if strings.Contains(said, "Address already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("redistest: %s ended when it had just been started; it said:\n%s", s, said)
+			return fmt.Errorf("redistest: %s ended right after its start; its log:\n%s", s, said)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("redistest: %s does not answer %v after it was started: %w; it said:\n%s",
+			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
 				s, patience, err, s.logFrom(before.Size()))
 		}
 	}
@@ -217,7 +217,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// logFrom returns the last lines of the log, none of which begins before the offset.
+// logFrom returns the last lines of the log after an offset.
 func (s *Server) logFrom(offset int64) string {
 	const most = 25
 	b, err := os.ReadFile(s.file("log"))
@@ -228,11 +228,11 @@ func (s *Server) logFrom(offset int64) string {
 	return string(bytes.Join(lines[max(0, len(lines)-most):], []byte("\n")))
 }
 
-// doTimeout is how long Do waits.
+// doTimeout is the timeout of Do.
 const doTimeout = 30 * time.Second
 
-// Do sends the server a command as a user who may do anything, on a connection of its own, and returns the reply: a
-// string, an int64, a []any or nil. A reply that says no is a [ReplyError]. It gives up after half a minute.
+// Do sends a command as the harness user, on its own connection, and returns the reply: a string, an int64, a []any or
+// nil. An error reply is a [ReplyError]. It gives up after half a minute.
 func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.do(args)
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *Server) do(args []string) (any, error) {
 	return c.do(args)
 }
 
-// must is Do for what has to work.
+// must is Do that fails the test on an error.
 func (s *Server) must(args ...string) any {
 	s.t.Helper()
 	reply, err := s.Do(args...)

@@ -2,7 +2,7 @@ package redistest
 
 import "strings"
 
-// Slots is how many slots a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
 // SlotOf returns the slot of a key. If the key has a hash tag, as in "{alice}:requests", only that counts.
@@ -15,7 +15,7 @@ func SlotOf(key string) int {
 	return int(crc16(key) % Slots)
 }
 
-// crc16 is the one called XMODEM.
+// crc16 is CRC-16/XMODEM.
 func crc16(s string) uint16 {
 	var sum uint16
 	for i := range len(s) {

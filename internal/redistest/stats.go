@@ -24,7 +24,7 @@ func (s *Server) info(section string) (map[string]string, error) {
 	return fieldsOf(reply)
 }
 
-// fieldsOf reads lines of NAME:VALUE.
+// fieldsOf parses lines of NAME:VALUE.
 func fieldsOf(reply any) (map[string]string, error) {
 	text, ok := reply.(string)
 	if !ok {
@@ -39,9 +39,9 @@ func fieldsOf(reply any) (map[string]string, error) {
 	return fields, nil
 }
 
-// CommandStats returns how often each command was called since the start or ResetStats, by its name in lower case, such
-// as "evalsha" or "config|get". Calls that were refused before they ran do not count. Among them are those of the
-// harness itself: auth, ping, info and what was given to Do.
+// CommandStats returns the number of calls of each command since the start or ResetStats, by its name in lower case,
+// such as "evalsha" or "config|get". Calls refused before they ran do not count. Calls of the harness itself are
+// included: auth, ping, info and those of Do.
 func (s *Server) CommandStats() map[string]int64 {
 	s.t.Helper()
 	calls := make(map[string]int64)
@@ -55,7 +55,7 @@ func (s *Server) CommandStats() map[string]int64 {
 	return calls
 }
 
-// commandCalls reads calls=21,usec=175,….
+// commandCalls parses calls=21,usec=175,….
 func commandCalls(value string) (int64, error) {
 	first, _, _ := strings.Cut(value, ",")
 	n, ok := strings.CutPrefix(first, "calls=")
@@ -71,22 +71,22 @@ func (s *Server) ResetStats() {
 	s.must("CONFIG", "RESETSTAT")
 }
 
-// FlushScripts makes the server forget all scripts, so that EVALSHA fails until they are loaded again.
+// FlushScripts removes all scripts from the server, so that EVALSHA fails until they are loaded again.
 func (s *Server) FlushScripts() {
 	s.t.Helper()
 	s.must("SCRIPT", "FLUSH")
 }
 
-// MemoryUsage returns how many bytes a key and its value take, 0 if there is no such key.
+// MemoryUsage returns the size of a key and its value in bytes, 0 if there is no such key.
 func (s *Server) MemoryUsage(key string) int64 {
 	s.t.Helper()
 	n, _ := s.must("MEMORY", "USAGE", key, "SAMPLES", "0").(int64)
 	return n
 }
 
-// FillMemory writes junk, under keys that begin with redistest:junk, until the server has more than its MaxMemory: until
-// it refuses to take more, or evicts what it has. It stays full when connections are closed, which take memory too. On a
-// server of a cluster the keys lie in slots of that server.
+// FillMemory writes junk, under keys that begin with redistest:junk, until the server exceeds its MaxMemory: until it
+// refuses writes, or evicts keys. It stays full when connections, which take memory too, are closed. On a server of a
+// cluster the keys are in its slots.
 func (s *Server) FillMemory() {
 	s.t.Helper()
 	if s.o.MaxMemory == 0 {
@@ -103,11 +103,11 @@ func (s *Server) FillMemory() {
 	s.must("CONFIG", "SET", "maxmemory", strconv.FormatInt(s.o.MaxMemory, 10))
 }
 
-// junk is what fills a server's memory.
+// junk fills a server's memory.
 type junk struct {
 	server *Server
 	keys   int
-	tag    int // the hash tag of the keys, which decides on their slot
+	tag    int // the hash tag of the keys, which determines their slot
 }
 
 // fill writes values until the server is full.

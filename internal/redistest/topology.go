@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A member is a server of a cluster as some server sees it.
+// A member is a server of a cluster as another one sees it.
 type member struct {
 	id    string
 	flags []string // such as myself, master, fail?
-	epoch int64    // who has the higher one owns a slot that two claim
+	epoch int64    // if two claim a slot, the higher one owns it
 	slots []string // ranges such as 0-5460, and single slots
 }
 
-// members returns how a server sees its cluster.
+// members returns a server's view of its cluster.
 func (s *Server) members() ([]member, error) {
 	reply, err := s.Do("CLUSTER", "NODES")
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Server) members() ([]member, error) {
 	return list, nil
 }
 
-// readMember reads ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOT….
+// readMember parses ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOT….
 func readMember(line string) (member, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 8 {
@@ -64,7 +64,7 @@ func (m member) owns(slot int) bool {
 	return false
 }
 
-// owner returns the running server that says of itself that it owns a slot.
+// owner returns the running server that claims a slot.
 func (c *ClusterSet) owner(slot int) (*Server, error) {
 	var owner *Server
 	var epoch int64
@@ -85,7 +85,7 @@ func (c *ClusterSet) owner(slot int) (*Server, error) {
 	return owner, nil
 }
 
-// settled returns an error unless all is as Settle wants it.
+// settled returns an error unless the cluster is settled.
 func (c *ClusterSet) settled() error {
 	servers := running(c.servers)
 	if len(servers) == 0 {
@@ -119,7 +119,7 @@ func (c *ClusterSet) settled() error {
 	return nil
 }
 
-// complete returns an error unless the server takes requests and knows all the others.
+// complete returns an error unless the server accepts requests and knows all the others.
 func (c *ClusterSet) complete(s *Server) error {
 	reply, err := s.Do("CLUSTER", "INFO")
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *ClusterSet) complete(s *Server) error {
 	return nil
 }
 
-// split returns which member owns which slots, and an error if one of those that run seems not to.
+// split returns the owners of all slots, and an error if a running server is seen as down.
 func (c *ClusterSet) split(list []member) (string, error) {
 	var owners []string
 	for _, m := range list {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// patience is how long the harness waits for what takes servers seconds at most.
+	// patience bounds the wait for events that take servers seconds at most.
 	patience = 2 * time.Minute
-	// poll is how often it looks.
+	// poll is the poll interval.
 	poll = 3 * time.Millisecond
 )
 
-// waitUntil tries until there is no error any more, and returns the last one when it has no more patience.
+// waitUntil retries until there is no error, and returns the last one after patience has passed.
 func waitUntil(what string, try func() error) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
 		err := try()
@@ -26,7 +26,7 @@ func waitUntil(what string, try func() error) error {
 	}
 }
 
-// startAll starts servers at the same time.
+// startAll starts servers concurrently.
 func startAll(servers ...*Server) error {
 	errs := make([]error, len(servers))
 	var started sync.WaitGroup
