@@ -283,19 +283,27 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 func TestConsumptionElsewhereCountsFromTheSecondDecisionOnRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	all := onRedis(t, server.URL(), 3, nil)
+	all := onRedis(t, server.URL(), 4, nil)
+	observer, all := all[3], all[:3]
 	for _, text := range []string{"20/30d", "20/30d gcra", "20/30d fixed-window", "20/30d sliding-window"} {
 		limit := headgate.MustParseLimit(text)
-		passed := 0
+		passed, unlearned := 0, int64(0)
 		for _, a := range all {
+			dropped := a.Stats().LookupsDropped
 			passed += takeAsync(t, a, text, limit, 25)
+			unlearned += a.Stats().LookupsDropped - dropped
 			// What this node took is older than S when others have been able to hear of it.
-			waitFor(t, "what was taken to be sent", func() bool { return a.Stats().Waiting == 0 })
-			before := a.Stats().Exchanges // one may be under way
-			waitFor(t, "the exchange to end", func() bool { return a.Stats().Exchanges > before })
+			waitFor(t, "another node to hear of what was taken", func() bool {
+				d, err := observer.Take(t.Context(), headgate.Check{Key: text, Limit: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d.Remaining <= 0
+			})
 		}
-		if stats := all[2].Stats(); passed > 22 || passed < 20 {
-			t.Errorf("%s: passed on three nodes: got %d, want 20 to 22; %d waited, %d did not", text, passed, stats.LookupWaits, stats.LookupsDropped)
+		// On a machine too busy for lookups, decisions are made without them. Each may pass one unit more.
+		if most := 22 + int(unlearned); passed > most || passed < 20 {
+			t.Errorf("%s: passed on three nodes: got %d, want 20 to %d; %d decisions were made without a lookup", text, passed, most, unlearned)
 		}
 	}
 }
