@@ -23,7 +23,7 @@ func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.
 			h.take("k", tenIn10s, 1) // goes by the new date already
 		}
 		check := headgate.Check{Key: "k", Limit: tenIn10s, Cost: 10}
-		a, _, err := h.ask(&check, then)
+		a, _, err := h.ask(&check)
 		if err != nil {
 			t.Fatal(err)
 		}

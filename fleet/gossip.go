@@ -54,8 +54,9 @@ type GossipOptions struct {
 	// MeshSize is up to how many hosts everyone tells everyone. In a larger fleet each tells Fanout others at random, and
 	// these pass it on. Defaults DefaultGossipMesh and DefaultGossipFanout.
 	MeshSize, Fanout int
-	// Probe is how often it is checked whether another host is still there, 50ms to 1m. One that is not is lost after about
-	// five times that, or more in large fleets. Default DefaultGossipProbe.
+	// Probe is how often another host is checked, 50ms to 1m. A host that was silent for five times that, or five times Interval if
+	// that is longer, is lost; in a fleet of more than MeshSize hosts, after 25 s at most if that is longer. Default
+	// DefaultGossipProbe.
 	Probe time.Duration
 	// Forget is after how long a host that was lost, and has neither come back nor said farewell, is not among the known
 	// any more. Default DefaultGossipForget.
@@ -151,8 +152,6 @@ type Listener interface {
 	Hear(packet []byte)
 	// Joined says that a host is there.
 	Joined(host string)
-	// Lost says that a host is not heard any more.
-	Lost(host string)
 	// State returns what a host that joins should know.
 	State() []byte
 	// Merge takes what State of another host has returned.
@@ -183,11 +182,11 @@ type Listener interface {
 //
 // # Who is there
 //
-// Hosts find each other and see each other fail by hashicorp/memberlist. One that leaves says so. One that fails stays among
-// the known until it is back or GossipOptions.Forget has passed, and rules with headgate.PartitionShare use but the share
-// of the limit of those that live. A host that restarts is a new incarnation and begins at nothing; it learns from the others
-// what was consumed. When a network that was cut is whole again, hosts join again by themselves, and tell each other what
-// they have missed.
+// Hosts find each other by hashicorp/memberlist. A host that leaves says so. A host that was silent for five times
+// GossipOptions.Probe is lost. It stays known until it is heard again, another host has its address, or GossipOptions.Forget has
+// passed; meanwhile rules with headgate.PartitionShare use only the share of the limit of the live hosts. In every round
+// hosts send a packet to those that are lost, so that both sides of a cut notice when it ends, and tell each other what they have
+// missed. A host that restarts is a new incarnation and begins at nothing; it learns from the others what was consumed.
 //
 // # Windows
 //
@@ -241,7 +240,7 @@ func NewGossip(lo LedgerOptions, o GossipOptions) (*Gossip, error) {
 	g.random = rand.New(o.Random)
 	g.self = Peer{Name: o.Name, Incarnation: g.random.Uint64()}
 	g.hearing.others, g.hearing.glossary = correspondents{}, glossary{}
-	g.roster = newRoster(g.clock, o.Forget)
+	g.roster = newRoster(o.Forget)
 	lo.Members, lo.Asks = g, false
 	if lo.Lag == 0 {
 		lo.Lag = gossipLag
@@ -330,11 +329,48 @@ func (g *Gossip) farewell(host string) {
 	}
 }
 
-// tidy forgets hosts that were silent for too long.
-func (g *Gossip) tidy() {
-	for _, host := range g.roster.tidy() {
+// lostProbes is for how many probes a host must be silent to be lost.
+const lostProbes = 5
+
+// lostAfter returns for how long a host must be silent to be lost.
+func (g *Gossip) lostAfter() time.Duration {
+	every := max(g.options.Probe, g.options.Interval)
+	if others := len(g.roster.others()); others >= g.options.MeshSize {
+		every = max(every, quietInLarge(others))
+	}
+	return lostProbes * every
+}
+
+// watch notes which hosts are lost or forgotten after some more time in which this host did not stand still.
+func (g *Gossip) watch(d time.Duration) {
+	lost, gone := g.roster.pass(d, g.lostAfter())
+	for _, host := range lost {
+		g.herald.tell(HostLost, host, "")
+	}
+	for _, host := range gone {
 		g.forget(host)
 		g.herald.tell(HostForgotten, host, "")
+	}
+	if g.roster.changed.Swap(false) {
+		g.dropReplaced()
+	}
+}
+
+// dropReplaced forgets lost hosts whose address a live one has: they were started again under another name.
+func (g *Gossip) dropReplaced() {
+	m, ok := g.network().(*memberMesh)
+	if !ok || len(g.roster.missing()) == 0 {
+		return
+	}
+	names := map[string]string{m.Addr(): g.self.Name}
+	for _, host := range g.roster.others() {
+		names[m.address(host)] = host
+	}
+	for _, host := range g.roster.missing() {
+		if name := names[m.address(host)]; name != "" && g.roster.left(host) {
+			g.forget(host)
+			g.herald.tell(HostForgotten, host, "its address is that of "+name+" now")
+		}
 	}
 }
 

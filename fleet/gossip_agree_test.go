@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -49,9 +48,15 @@ func TestGossipHostThatStalledHasWhatTheOthersHave(t *testing.T) {
 			stop()
 			w.run(w.twoRounds())
 			wantAgreement(t, "when nobody takes any more", "k", limit, hosts...)
-			d, err := hosts[1].Take(t.Context(), hosts[1].check("k", limit, 5))
-			if err != nil || !d.Allowed {
-				t.Errorf("a take on the host that stalled: got %+v, %v, want it allowed", d, err)
+			left := hosts[0].remaining(t, "k", limit)
+			d, err := hosts[1].Take(t.Context(), hosts[1].check("k", limit, left-1))
+			if err != nil || !d.Allowed || left < 2 {
+				t.Errorf("a take of %d on the host that stalled: got %+v, %v, want it allowed", left-1, d, err)
+			}
+			for _, h := range hosts {
+				if n := h.Stats().Ledger.Refused; n != 0 {
+					t.Errorf("%s refused %d tallies, want none", h.name, n)
+				}
 			}
 		})
 	}
@@ -85,29 +90,15 @@ var disturbances = []disturbance{
 	}},
 }
 
-// cut parts the first n hosts from the others. Half of the time they notice.
+// cut parts the first n hosts from the others.
 func (w *gossipWorld) cut(hosts []*worldHost, n int) (end func() []*worldHost) {
 	side := map[string]bool{}
 	for _, h := range hosts[:n] {
 		side[h.name] = true
 	}
 	w.severs = func(a, b string) bool { return side[a] != side[b] }
-	tell := func(f func(to *worldHost, of string)) {
-		w.tellAll(hosts, func(to *worldHost, of string) {
-			if side[to.name] != side[of] {
-				f(to, of)
-			}
-		})
-	}
-	noticed := w.random.IntN(2) == 0
-	if noticed {
-		tell(func(to *worldHost, of string) { to.mesh.to.Lost(of) })
-	}
 	return func() []*worldHost {
 		w.severs = func(string, string) bool { return false }
-		if noticed {
-			tell(func(to *worldHost, of string) { to.mesh.to.Joined(of) })
-		}
 		return hosts
 	}
 }
@@ -120,7 +111,7 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 		t.Run(dis.name, func(t *testing.T) {
 			for seed := range uint64(60) {
 				w := newGossipWorld(t, 1000+seed)
-				w.delay = time.Millisecond
+				w.delay, w.sharing = time.Millisecond, seed%3 == 0
 				limit := headgate.Limit{Count: 2 + w.random.Int64N(100), Period: time.Second, Burst: 5 + w.random.Int64N(200)}
 				hosts := w.fleet(2+w.random.IntN(4), nil)
 				stop := w.loads(limit, hosts)
@@ -173,17 +164,16 @@ func TestGossipSidesWithinTheLimitOweNothingAfterACut(t *testing.T) {
 	t.Parallel()
 	limit := headgate.MustParseLimit("20/s burst 20")
 	for _, n := range []int{2, 3, 5} {
-		for _, noticed := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%d hosts, noticed %t", n, noticed), func(t *testing.T) {
+		for _, length := range []time.Duration{3 * time.Second, 30 * time.Second} { // hosts are lost after 5 s
+			t.Run(fmt.Sprintf("%d hosts, %v", n, length), func(t *testing.T) {
 				w := newGossipWorld(t, 93)
 				w.delay = time.Millisecond
 				hosts := w.fleet(n, nil)
 				o := &offer{key: "k", limit: limit, rate: 15}
 				stop := w.offer(o, hosts)
 				w.run(3 * time.Second)
-				w.random = rand.New(rand.NewPCG(map[bool]uint64{true: 2, false: 1}[noticed], 1))
 				end := w.cut(hosts, n/2)
-				w.run(30 * time.Second)
+				w.run(length)
 				end()
 				w.run(w.twoRounds())
 				wantAgreement(t, "after the cut", "k", limit, hosts...)
@@ -198,27 +188,79 @@ func TestGossipSidesWithinTheLimitOweNothingAfterACut(t *testing.T) {
 	}
 }
 
-// Under partition: share, sides that use up their shares owe nothing when they hear of each other again.
-func TestGossipSharesAreNotOwedAfterACut(t *testing.T) {
+// Both sides of a cut notice it within the time that is stated and share the limit from then on. When they hear each other again,
+// they owe what passed beyond the limit until they noticed, and no more.
+func TestGossipSidesOfACutShareTheLimit(t *testing.T) {
 	t.Parallel()
-	w := newGossipWorld(t, 95)
-	w.delay, w.sharing = time.Millisecond, true
-	hosts := w.fleet(5, nil)
-	o := &offer{key: "k", limit: headgate.MustParseLimit("100/s burst 100"), rate: 400}
-	w.offer(o, hosts)
-	w.run(5 * time.Second)
-	w.random = rand.New(rand.NewPCG(2, 1)) // it is noticed
-	end := w.cut(hosts, 3)
-	before := o.passed
-	w.run(30 * time.Second)
-	if during := o.passed - before; during < 2600 || during > 3100 {
-		t.Errorf("%d passed in 30s of a cut, want about 3000", during)
+	for _, sides := range [][2]int{{1, 1}, {1, 4}, {3, 2}} {
+		t.Run(fmt.Sprint(sides), func(t *testing.T) {
+			w := newGossipWorld(t, 95)
+			w.delay, w.sharing = time.Millisecond, true
+			n := sides[0] + sides[1]
+			hosts := w.fleet(n, nil)
+			limit := headgate.MustParseLimit("100/s burst 100")
+			o := &offer{key: "k", limit: limit, rate: 400, tick: 10 * time.Millisecond}
+			w.offer(o, hosts)
+			w.run(3 * time.Second)
+			end := w.cut(hosts, sides[0])
+			w.run(5*time.Second + 2*DefaultGossipInterval)
+			for i, h := range hosts {
+				want := sides[0]
+				if i >= sides[0] {
+					want = sides[1]
+				}
+				if live, known := h.Live(), h.Known(); live != want || known != n {
+					t.Errorf("%s has %d live and %d known 5s into a cut, want %d and %d", h.name, live, known, want, n)
+				}
+			}
+			w.run(time.Second)
+			before := o.passed
+			w.run(10 * time.Second)
+			if during := o.passed - before; during < 950 || during > 1020 {
+				t.Errorf("%d passed in 10s of a cut that was noticed, want about 1000", during)
+			}
+			end()
+			w.run(w.twoRounds())
+			for _, h := range hosts {
+				if live := h.Live(); live != n {
+					t.Errorf("%s has %d live two rounds after the cut, want %d", h.name, live, n)
+				}
+			}
+			wantAgreement(t, "after the cut", "k", limit, hosts...)
+			left := hosts[0].remaining(t, "k", limit)
+			if left < -600 {
+				t.Errorf("%d left after the cut, want what 5s of the limit are, and a burst, at the least", left)
+			}
+			w.run(time.Duration(-left) * 10 * time.Millisecond)
+			before = o.passed
+			w.run(2 * time.Second)
+			if after := o.passed - before; after < 180 || after > 220 {
+				t.Errorf("%d passed in 2s when that was repaid, want about 200", after)
+			}
+		})
 	}
-	end()
+}
+
+// A host that stood still itself takes nobody for lost.
+func TestGossipHostThatStalledMissesNobody(t *testing.T) {
+	t.Parallel()
+	w := newGossipWorld(t, 97)
+	hosts := w.fleet(3, nil)
+	w.run(time.Second)
+	hosts[1].stall()
+	w.run(time.Minute)
+	if live := hosts[0].Live(); live != 2 {
+		t.Errorf("%d live while one is stalled, want 2", live)
+	}
+	hosts[1].clock.stalled = false
+	hosts[1].spread.round() // before it reads what has come meanwhile
+	if live := hosts[1].Live(); live != 3 {
+		t.Errorf("%d live for the host that stalled, want 3", live)
+	}
 	w.run(w.twoRounds())
-	before = o.passed
-	w.run(2 * time.Second)
-	if after := o.passed - before; after < 150 {
-		t.Errorf("%d passed in 2s after the cut, want about 200", after)
+	for _, h := range hosts {
+		if live := h.Live(); live != 3 {
+			t.Errorf("%s has %d live two rounds after the stall, want 3", h.name, live)
+		}
 	}
 }

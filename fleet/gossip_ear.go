@@ -98,6 +98,9 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 		h.duplicates.Add(1)
 		return "", false
 	}
+	if g.roster.heard(c.peer.Name) {
+		g.herald.tell(HostJoined, c.peer.Name, "")
+	}
 	if head.kind == farewell {
 		g.farewell(c.peer.Name)
 		return c.peer.Name, true
@@ -164,18 +167,6 @@ func (g *Gossip) refuse(err error) {
 func (e ear) Joined(host string) {
 	if host != e.gossip.self.Name && e.gossip.roster.alive(host) {
 		e.gossip.herald.tell(HostJoined, host, "")
-	}
-}
-
-// Lost implements Listener.
-func (e ear) Lost(host string) {
-	gone, isNew := e.gossip.roster.failed(host)
-	if isNew {
-		e.gossip.herald.tell(HostLost, host, "")
-	}
-	if gone != "" {
-		e.gossip.forget(gone)
-		e.gossip.herald.tell(HostForgotten, gone, "")
 	}
 }
 

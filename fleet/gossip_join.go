@@ -18,8 +18,6 @@ const (
 	joinMost = 30
 	// joinAtOnce is how many addresses are tried in one attempt.
 	joinAtOnce = 5
-	// standstill is for how many probes this host must have stood still to take it for gone in the eyes of the others.
-	standstill = 5
 )
 
 // A joiner joins the hosts that it was told of and those that are missed, again and again.
@@ -29,13 +27,12 @@ type joiner struct {
 	ctx    context.Context //nolint:containedctx // ends what is under way when the joiner is closed
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // held while it joins
-	closed  bool
-	timer   Timer
-	checked time.Duration // when it looked last
-	next    time.Duration // when it may try again
-	pause   time.Duration // after the next attempt
-	live    int
+	mu     sync.Mutex // held while it joins
+	closed bool
+	timer  Timer
+	next   time.Duration // when it may try again
+	pause  time.Duration // after the next attempt
+	live   int
 }
 
 func startJoiner(g *Gossip, m *memberMesh) *joiner {
@@ -43,7 +40,6 @@ func startJoiner(g *Gossip, m *memberMesh) *joiner {
 	j.ctx, j.cancel = context.WithCancel(context.Background())
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.checked = g.clock.Now()
 	j.timer = g.clock.AfterFunc(0, j.check)
 	return j
 }
@@ -68,15 +64,9 @@ func (j *joiner) check() {
 	if live := j.gossip.Live(); live != j.live { // things move: do not wait for long
 		j.live, j.next, j.pause = live, now, j.mesh.options.Probe
 	}
-	if now-j.checked > standstill*j.mesh.options.Probe {
-		j.gossip.herald.tell(Resumed, "", "for "+(now-j.checked).Round(time.Millisecond).String())
-		j.again()
-		j.next, j.pause = now, j.mesh.options.Probe
-	}
 	if now >= j.next {
 		j.attempt(now)
 	}
-	j.checked = j.gossip.clock.Now() // an attempt takes time that is not a standstill
 	j.timer = j.gossip.clock.AfterFunc(j.mesh.options.Probe, j.check)
 }
 
@@ -96,19 +86,6 @@ func (j *joiner) attempt(now time.Duration) {
 	}
 	j.next = j.gossip.clock.Now() + j.pause*3/4 + rand.N(j.pause/2)
 	j.pause = min(2*j.pause, joinMost*j.mesh.options.Probe)
-}
-
-// again joins those who are thought to be there, since they may think that this host is not.
-func (j *joiner) again() {
-	var addrs []string
-	for _, name := range j.gossip.roster.others() {
-		if addr := j.mesh.address(name); addr != "" {
-			addrs = append(addrs, addr)
-		}
-	}
-	if joined, err := j.join(addrs); joined == 0 && len(addrs) > 0 {
-		j.gossip.herald.tell(NotJoined, "", err.Error())
-	}
 }
 
 // join joins some of the addresses.
@@ -132,18 +109,15 @@ func (j *joiner) join(addrs []string) (joined int, err error) {
 
 // strangers returns the addresses of hosts to join that are not there.
 func (j *joiner) strangers() (addrs []string, err error) {
-	there := map[string]bool{j.mesh.Addr(): true}
-	for _, name := range j.gossip.roster.others() {
-		there[j.mesh.address(name)] = true
-	}
+	there, dead := j.mesh.members()
 	add := func(addr string) {
 		if addr != "" && !there[addr] {
 			there[addr] = true
 			addrs = append(addrs, addr)
 		}
 	}
-	for _, name := range j.gossip.roster.missing() {
-		add(j.mesh.address(name))
+	for _, addr := range dead {
+		add(addr)
 	}
 	for _, seed := range j.mesh.options.Join {
 		found, failed := j.lookup(seed)

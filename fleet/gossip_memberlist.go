@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,9 +40,15 @@ type memberMesh struct {
 	streams *streamGate
 
 	mu    sync.RWMutex
-	nodes map[string]*memberlist.Node // the others who live, and those that are missed
-	trips map[string]time.Duration    // how long it takes to a host and back, of late, where nothing is in the way
-	taken time.Duration               // until when this host's name is taken for another's, or 0
+	nodes map[string]*meshNode     // the others that live, and those that are missed
+	trips map[string]time.Duration // how long it takes to a host and back, of late, where nothing is in the way
+	taken time.Duration            // until when this host's name is taken for another's, or 0
+}
+
+// A meshNode is a host, and whether memberlist thinks that it is there.
+type meshNode struct {
+	memberlist.Node
+	member bool
 }
 
 var (
@@ -61,7 +66,7 @@ func openMemberMesh(g *Gossip) (Mesh, error) {
 	o := &g.options
 	m := &memberMesh{
 		options: o, fleet: g.fleet, self: g.self, clock: g.clock, to: ear{g}, herald: g.herald,
-		nodes: map[string]*memberlist.Node{}, trips: map[string]time.Duration{},
+		nodes: map[string]*meshNode{}, trips: map[string]time.Duration{},
 	}
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = o.Name
@@ -179,7 +184,7 @@ func (m *memberMesh) Send(to string, packet []byte) error {
 	if node == nil {
 		return fmt.Errorf("fleet: no host %q", to)
 	}
-	return m.list.SendBestEffort(node, packet)
+	return m.list.SendBestEffort(&node.Node, packet)
 }
 
 // Close implements Mesh.
@@ -237,16 +242,18 @@ func (m *memberMesh) NotifyUpdate(node *memberlist.Node) {
 }
 
 func (m *memberMesh) keep(node *memberlist.Node) {
-	kept := *node
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nodes[node.Name] = &kept
+	m.nodes[node.Name] = &meshNode{Node: *node, member: true}
 }
 
-// NotifyLeave is called for a host that has failed and for one that leaves. Who leaves has said so himself.
+// NotifyLeave is called for a host that leaves, which says so itself, and for one that memberlist takes for dead: it is lost when
+// nothing more is heard of it.
 func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
-	if node.Name != m.self.Name {
-		m.to.Lost(node.Name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kept := m.nodes[node.Name]; kept != nil {
+		m.nodes[node.Name] = &meshNode{Node: kept.Node}
 	}
 }
 
@@ -323,6 +330,21 @@ func (m *memberMesh) forget(name string) {
 	delete(m.trips, name)
 }
 
+// members returns the addresses of the hosts that memberlist thinks are there, this one included, and of those that it does not.
+func (m *memberMesh) members() (there map[string]bool, dead []string) {
+	there = map[string]bool{m.Addr(): true}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, node := range m.nodes {
+		if node.member {
+			there[node.Address()] = true
+		} else {
+			dead = append(dead, node.Address())
+		}
+	}
+	return there, dead
+}
+
 // address returns where a host is or was, or nothing.
 func (m *memberMesh) address(name string) string {
 	m.mu.RLock()
@@ -342,59 +364,4 @@ func (m *memberMesh) incarnation(name []byte) (incarnation uint64, known bool) {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(node.Meta[metaSize-8:]), true
-}
-
-// A logBridge makes events of what memberlist logs, since it reports what strangers send in no other way.
-type logBridge struct{ herald *herald }
-
-// maxDetail keeps short what strangers can have written into an event.
-const maxDetail = 240
-
-func (b *logBridge) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
-	switch level, rest, _ := strings.Cut(text, " "); level {
-	case "[DEBUG]", "[INFO]":
-	default:
-		if kind, told := classify(rest); !told {
-			b.herald.tell(kind, from(rest), shorten(rest))
-		}
-	}
-	return len(line), nil
-}
-
-// classify says what kind of event an error of memberlist is, and whether it was told already.
-func classify(text string) (kind GossipEventKind, told bool) {
-	for _, c := range []struct {
-		words string
-		kind  GossipEventKind
-		told  bool
-	}{
-		{words: "ignoring alive message", told: true},
-		{words: "Conflicting address", told: true},
-		{words: "push/pull merge", told: true},
-		{words: "Refuting", told: true},
-		{words: "ecrypt", kind: WrongKey}, // also "encrypt"
-		{words: "ncrypt", kind: WrongKey},
-		{words: "unacceptable label", kind: OtherCluster},
-	} {
-		if strings.Contains(text, c.words) {
-			return c.kind, c.told
-		}
-	}
-	return Trouble, false
-}
-
-// from returns the address that memberlist says a packet is from.
-func from(text string) string {
-	_, addr, _ := strings.Cut(text, "from=")
-	addr, _, _ = strings.Cut(addr, " ")
-	return addr
-}
-
-func shorten(text string) string {
-	text = strings.TrimPrefix(text, "memberlist: ")
-	if len(text) > maxDetail {
-		text = text[:maxDetail] + "…"
-	}
-	return strings.ToValidUTF8(text, "?")
 }

@@ -10,133 +10,143 @@ import (
 // maxSilent is how many hosts that have fallen silent are remembered.
 const maxSilent = 1024
 
-// A roster knows the other hosts by what the mesh says of them.
+// A roster knows the other hosts. A host is live while its packets come, and lost when none came for some time.
 type roster struct {
-	clock  Clock
 	forget time.Duration
 
-	mu     sync.Mutex
-	hosts  map[string]bool          // whether it is live
-	silent map[string]time.Duration // since when it is not
+	mu    sync.Mutex
+	hosts map[string]*presence
 
-	live  atomic.Pointer[[]string] // names, sorted
-	known atomic.Int64
+	list    atomic.Pointer[hostList]
+	changed atomic.Bool // the list was, since that was last looked at
+}
+
+// A hostList is the names of hosts, sorted.
+type hostList struct{ live, silent []string }
+
+// A presence is how long ago a host was heard, while this host did not stand still itself.
+type presence struct {
+	quiet time.Duration
+	lost  bool
 }
 
 var _ Members = (*roster)(nil)
 
-func newRoster(clock Clock, forget time.Duration) *roster {
-	r := &roster{clock: clock, forget: forget, hosts: map[string]bool{}, silent: map[string]time.Duration{}}
+func newRoster(forget time.Duration) *roster {
+	r := &roster{forget: forget, hosts: map[string]*presence{}}
 	r.count()
 	return r
 }
 
-// Live is how many hosts are heard of, this one included.
-func (r *roster) Live() int { return len(*r.live.Load()) + 1 }
+// Live returns how many hosts are heard, this one included.
+func (r *roster) Live() int { return len(r.others()) + 1 }
 
-// Known is how many there are, those included that have fallen silent without a farewell.
-func (r *roster) Known() int { return int(r.known.Load()) + 1 }
-
-// others returns the names of those who live. They are not to be changed.
-func (r *roster) others() []string { return *r.live.Load() }
-
-// alive notes that a host is there, and tells whether that is new.
-func (r *roster) alive(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hosts[name] {
-		return false
-	}
-	r.hosts[name] = true
-	delete(r.silent, name)
-	r.count()
-	return true
+// Known returns how many hosts there are, those included that have fallen silent without a farewell.
+func (r *roster) Known() int {
+	list := r.list.Load()
+	return len(list.live) + len(list.silent) + 1
 }
 
-// failed notes that a host is not heard any more. One that has said farewell is not missed. Gone is one that is no longer
-// remembered, as there are too many, or nothing.
-func (r *roster) failed(name string) (gone string, isNew bool) {
+// others returns the names of those that are live. They must not be changed.
+func (r *roster) others() []string { return r.list.Load().live }
+
+// missing returns the names of those that have fallen silent. They must not be changed.
+func (r *roster) missing() []string { return r.list.Load().silent }
+
+// alive notes that a host is there, and reports whether it was not.
+func (r *roster) alive(name string) (isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.hosts[name] {
-		return "", false
+	p := r.hosts[name]
+	if p == nil {
+		p = &presence{lost: true}
+		r.hosts[name] = p
 	}
-	if len(r.silent) >= maxSilent {
-		gone = r.longestSilent()
-		r.drop(gone)
-	}
-	r.hosts[name] = false
-	r.silent[name] = r.clock.Now()
-	r.count()
-	return gone, true
+	return r.revive(p)
 }
 
-// left notes a farewell.
+// heard notes that a packet of a host came, and reports whether the host was lost. Packets of hosts that have left, or did not
+// join, do not count.
+func (r *roster) heard(name string) (wasLost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.hosts[name]
+	return p != nil && r.revive(p)
+}
+
+func (r *roster) revive(p *presence) (wasLost bool) {
+	wasLost = p.lost
+	p.quiet, p.lost = 0, false
+	if wasLost {
+		r.count()
+	}
+	return wasLost
+}
+
+// left drops a host that is not missed, and reports whether it was known.
 func (r *roster) left(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.hosts[name]; !known {
+	if r.hosts[name] == nil {
 		return false
 	}
-	r.drop(name)
+	delete(r.hosts, name)
 	r.count()
 	return true
 }
 
-// tidy forgets who has been silent for too long, and returns their names.
-func (r *roster) tidy() (gone []string) {
+// pass lets time pass. It returns the hosts that are lost now because they were silent for as long as lostAfter, and those that are
+// gone because they were silent for too long, or are too many.
+func (r *roster) pass(d, lostAfter time.Duration) (lost, gone []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.clock.Now()
-	for name, since := range r.silent {
-		if now-since >= r.forget {
+	silent := 0
+	for name, p := range r.hosts {
+		p.quiet += d
+		switch {
+		case p.lost && p.quiet >= r.forget+lostAfter:
 			gone = append(gone, name)
+			delete(r.hosts, name)
+			continue
+		case !p.lost && p.quiet >= lostAfter:
+			p.lost = true
+			lost = append(lost, name)
+		}
+		if p.lost {
+			silent++
 		}
 	}
-	for _, name := range gone {
-		r.drop(name)
+	for ; silent > maxSilent; silent-- {
+		name := r.longestSilent()
+		gone = append(gone, name)
+		delete(r.hosts, name)
 	}
-	if gone != nil {
+	if lost != nil || gone != nil {
 		r.count()
 	}
-	return gone
+	return lost, gone
 }
 
-// missing returns those who have fallen silent.
-func (r *roster) missing() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	names := make([]string, 0, len(r.silent))
-	for name := range r.silent {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (r *roster) drop(name string) {
-	delete(r.hosts, name)
-	delete(r.silent, name)
-}
-
-func (r *roster) longestSilent() string {
-	oldest, since := "", time.Duration(0)
-	for name, at := range r.silent {
-		if oldest == "" || at < since {
-			oldest, since = name, at
+func (r *roster) longestSilent() (longest string) {
+	for name, p := range r.hosts {
+		if p.lost && (longest == "" || p.quiet > r.hosts[longest].quiet) {
+			longest = name
 		}
 	}
-	return oldest
+	return longest
 }
 
 func (r *roster) count() {
-	live := make([]string, 0, len(r.hosts))
-	for name, lives := range r.hosts {
-		if lives {
-			live = append(live, name)
+	list := &hostList{}
+	for name, p := range r.hosts {
+		if p.lost {
+			list.silent = append(list.silent, name)
+		} else {
+			list.live = append(list.live, name)
 		}
 	}
-	slices.Sort(live)
-	r.live.Store(&live)
-	r.known.Store(int64(len(r.hosts)))
+	slices.Sort(list.live)
+	slices.Sort(list.silent)
+	r.list.Store(list)
+	r.changed.Store(true)
 }

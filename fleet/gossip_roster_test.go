@@ -9,17 +9,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 func TestRosterIsBounded(t *testing.T) {
-	w := newGossipWorld(t, 1)
-	r := newRoster(w, time.Hour)
+	r := newRoster(time.Hour)
 	for i := range maxSilent + 100 {
-		w.now += time.Millisecond
-		name := fmt.Sprint("host-", i)
-		r.alive(name)
-		r.failed(name)
-		r.failed(name)
+		r.alive(fmt.Sprint("host-", i))
+		r.pass(time.Second, time.Second)
 	}
 	if r.Live() != 1 || r.Known() != maxSilent+1 {
 		t.Errorf("%d live and %d known, want 1 and %d", r.Live(), r.Known(), maxSilent+1)
@@ -27,26 +25,49 @@ func TestRosterIsBounded(t *testing.T) {
 	if missing := r.missing(); !slices.Contains(missing, fmt.Sprint("host-", maxSilent+99)) || len(missing) != maxSilent {
 		t.Errorf("%d are missed, want %d and the last one among them", len(missing), maxSilent)
 	}
-	w.now += time.Hour
-	if gone := r.tidy(); len(gone) != maxSilent || r.Known() != 1 {
+	if _, gone := r.pass(time.Hour, time.Second); len(gone) != maxSilent || r.Known() != 1 {
 		t.Errorf("%d gone, %d known, want %d and 1", len(gone), r.Known(), maxSilent)
 	}
 }
 
 // Hosts that come and die without a word, however many, are not remembered by the mesh for longer than by the roster.
 func TestTheMeshForgetsWhomTheRosterDoes(t *testing.T) {
-	h := startReal(t, "a", nil)
+	h := startReal(t, "a", func(_ *LedgerOptions, o *GossipOptions) {
+		o.Probe, o.MeshSize = 50*time.Millisecond, 2*maxSilent // in a larger fleet it takes longer until one is lost
+	})
 	m := h.network().(*memberMesh)
 	meta := binary.LittleEndian.AppendUint64([]byte{packetVersion}, h.fleet)
 	meta = binary.LittleEndian.AppendUint64(meta, 1)
 	for i := range maxSilent + 100 {
-		node := &memberlist.Node{Name: fmt.Sprint("host-", i), Addr: net.IPv4(127, 0, 0, 1), Port: 1, Meta: meta}
+		node := &memberlist.Node{Name: fmt.Sprint("host-", i), Addr: net.IPv4(127, 1, byte(i>>8), byte(i)), Port: 1, Meta: meta}
 		m.NotifyJoin(node)
 		m.NotifyLeave(node)
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if len(m.nodes) != maxSilent || h.Known() != maxSilent+1 {
-		t.Errorf("the mesh remembers %d, and %d are known, want %d and %d", len(m.nodes), h.Known(), maxSilent, maxSilent+1)
-	}
+	await.True(t, "the mesh to remember as many as the roster", func() bool {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return h.Live() == 1 && len(m.nodes) == maxSilent && h.Known() == maxSilent+1
+	})
+}
+
+// A host that is started again under another name, at the same address, is not missed under the first.
+func TestGossipForgetsANameWhoseAddressAnotherHas(t *testing.T) {
+	t.Parallel()
+	a := startReal(t, "a", nil)
+	b, c := startReal(t, "b", joining(a)), startReal(t, "c", joining(a))
+	await.True(t, "three hosts know each other", allLive(3, a, b, c))
+	addr := c.Addr()
+	c.kill(t)
+	d := startReal(t, "d", func(lo *LedgerOptions, o *GossipOptions) {
+		joining(a)(lo, o)
+		o.BindAddr = addr
+	})
+	await.True(t, "c is gone, and d in its place", func() bool {
+		for _, h := range []*realHost{a, b, d} {
+			if h.Live() != 3 || h.Known() != 3 {
+				return false
+			}
+		}
+		return a.diary.has(HostForgotten)
+	})
 }

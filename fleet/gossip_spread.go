@@ -45,8 +45,10 @@ type spreader struct {
 	letter  letter
 	packets [][]byte
 	due     time.Duration // when this round was to be
+	began   time.Duration // when the last one began
 	asks    int           // in how many more rounds this host asks to be told all
 	seen    int           // how many others there were in the last round
+	called  int           // how often a lost host was sent a packet
 	uptime  time.Duration // when this round began to look at what there is
 	spoke   time.Duration // when a packet was last sent; 0 if there is somebody who has heard none
 	told    time.Duration // when one that was not empty was
@@ -73,6 +75,7 @@ func newSpreader(g *Gossip) (*spreader, error) {
 func (s *spreader) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.began = s.gossip.clock.Now()
 	s.wait()
 }
 
@@ -104,11 +107,16 @@ func (s *spreader) round() {
 	if s.closed {
 		return
 	}
-	if s.missed.Swap(false) || s.gossip.clock.Now()-s.due >= s.gossip.missedAfter() {
+	late := s.gossip.clock.Now() - s.due
+	if s.missed.Swap(false) || late >= s.gossip.missedAfter() {
 		s.asks = timesAsked
 	}
+	if late >= s.gossip.lostAfter() {
+		s.gossip.herald.tell(Resumed, "", "for "+late.Round(time.Millisecond).String())
+	}
+	s.gossip.watch(min(s.due+late-s.began, s.gossip.missedAfter()))
+	s.began = s.due + late
 	s.tell()
-	s.gossip.tidy()
 	s.gossip.agree()
 	s.wait()
 }
@@ -125,7 +133,11 @@ func (s *spreader) tell() {
 		s.recall.wanted = true
 		s.spoke = 0
 	}
+	if s.seen == 0 && len(others) > 0 {
+		s.asks = timesAsked // it has just joined, or was alone: nobody it hears from need know all
+	}
 	s.seen = len(others)
+	s.call(now)
 	if len(others) == 0 {
 		s.listenOnly()
 		return
@@ -157,14 +169,41 @@ func (s *spreader) tell() {
 	s.send(others, copies, cost, now)
 }
 
-// quietFor is how long a host is silent at most, so that others know its date, and that they have missed nothing: not at all
-// while keys are in use, and longer in a large fleet, where all that is said goes through everyone.
-func (s *spreader) quietFor(others int, now time.Duration) time.Duration {
-	if now-max(s.told, time.Duration(s.heardNews.Load())) < recentFor && others < s.gossip.options.MeshSize {
-		return 0
+// call sends an empty packet to hosts that are lost, so that they hear of this one when they can.
+func (s *spreader) call(now time.Duration) {
+	lost := s.gossip.roster.missing()
+	if len(lost) == 0 {
+		return
 	}
-	return dateEvery * time.Duration(1+others/8)
+	s.packets = s.packets[:0]
+	s.begin(0)
+	s.seal()
+	n := min(len(lost), maxCalled)
+	for range n {
+		s.called++
+		s.post(lost[s.called%len(lost)], s.packets[0])
+	}
+	s.own.spend(now, n*(len(s.packets[0])+packetOverhead))
 }
+
+// maxCalled is how many lost hosts are sent a packet in a round. If there are more, they take turns.
+const maxCalled = 16
+
+// quietFor is how long a host is silent at most, so that others know its date, that it lives, and that they have missed nothing:
+// not at all while keys are in use, and longer in a large fleet, where all that is said goes through everyone.
+func (s *spreader) quietFor(others int, now time.Duration) time.Duration {
+	switch {
+	case others >= s.gossip.options.MeshSize:
+		return quietInLarge(others)
+	case now-max(s.told, time.Duration(s.heardNews.Load())) < recentFor:
+		return 0
+	default:
+		return min(dateEvery, s.gossip.options.Probe/2)
+	}
+}
+
+// quietInLarge is how long a host of a large fleet is silent at most.
+func quietInLarge(others int) time.Duration { return dateEvery * time.Duration(min(1+others/8, 5)) }
 
 // missedAfter is after how long without a word of a host, or of this host's own, something was missed.
 func (g *Gossip) missedAfter() time.Duration { return missedRounds * g.options.Interval }

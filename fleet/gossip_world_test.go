@@ -158,6 +158,12 @@ func (w *gossipWorld) every(d time.Duration, f func() bool) {
 // host starts a host and lets it and the others know each other.
 func (w *gossipWorld) host(name string, change func(*LedgerOptions, *GossipOptions)) *worldHost {
 	w.t.Helper()
+	return w.hostVia(name, w.sorted(), change)
+}
+
+// hostVia starts a host that all others hear of, and that exchanges states with some of them.
+func (w *gossipWorld) hostVia(name string, via []*worldHost, change func(*LedgerOptions, *GossipOptions)) *worldHost {
+	w.t.Helper()
 	h := &worldHost{name: name, clock: &worldClock{world: w}}
 	lo := LedgerOptions{Secret: []byte("a secret of the world"), Clock: h.clock, Epoch: time.Unix(1_700_000_000, 0)}
 	o := GossipOptions{
@@ -180,8 +186,10 @@ func (w *gossipWorld) host(name string, change func(*LedgerOptions, *GossipOptio
 	for _, other := range w.sorted() {
 		other.mesh.to.Joined(name)
 		h.mesh.to.Joined(other.name)
-		h.mesh.to.Merge(other.mesh.to.State())
-		other.mesh.to.Merge(h.mesh.to.State())
+		if slices.Contains(via, other) {
+			h.mesh.to.Merge(other.mesh.to.State())
+			other.mesh.to.Merge(h.mesh.to.State())
+		}
 	}
 	w.hosts[name] = h
 	w.t.Cleanup(func() { _ = g.Close() })
@@ -273,15 +281,4 @@ func (h *worldHost) check(key string, limit headgate.Limit, cost int64) headgate
 		c.Partition = headgate.PartitionShare
 	}
 	return c
-}
-
-// tellAll calls f for every host and every other.
-func (w *gossipWorld) tellAll(hosts []*worldHost, f func(to *worldHost, of string)) {
-	for _, to := range hosts {
-		for _, of := range hosts {
-			if to != of {
-				f(to, of.name)
-			}
-		}
-	}
 }

@@ -68,7 +68,6 @@ type Ledger struct {
 	away    atomic.Bool   // see SetAway
 	cut     atomic.Uint64 // see setCut
 	retryAt atomic.Int64  // by the clock: when those denied because of that may come again
-	share   share
 	// attentive is for how long after a key was asked for it is asked for in every other call of Changes.
 	attentive time.Duration
 	learning  learning
@@ -213,17 +212,19 @@ type ask struct {
 	n        int64
 	offset   int64
 	degraded bool
-	left, of int64 // parts of the limit that are left to nodes out of reach, and of how many; 0 of 0 if all are heard
-	shut     bool  // denied because nodes are away
-	other    bool  // counted by a limit of another kind than the check's
-	patient  bool  // waits for a lookup if it has to
+	shut     bool // denied because nodes are away
+	other    bool // counted by a limit of another kind than the check's
+	patient  bool // waits for a lookup if it has to
+	// share is the share of the limit that live nodes have of all that are known; nil if all are live, or may use the whole.
+	share       *plan
+	live, known int64
 }
 
 // looks reports whether an ask can take nothing. It changes no limit.
 func (a *ask) looks() bool { return a.n == 0 || a.n > a.plan.Capacity() }
 
 // ask prepares a check. It is false for one that is denied without being counted.
-func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err error) {
+func (l *Ledger) ask(c *headgate.Check) (a ask, counted bool, err error) {
 	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
 			return a, false, err
@@ -233,7 +234,7 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 	limit := &c.Limit
 	var other headgate.Limit
 	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
-		a.degraded, counted = l.terms(&a, c, &other, away, now)
+		a.degraded, counted = l.terms(&a, c, &other, away)
 		a.shut = !counted
 		limit = &other
 	}
@@ -247,11 +248,28 @@ func (l *Ledger) ask(c *headgate.Check, now moment) (a ask, counted bool, err er
 		}
 		a.other = own.kind != a.plan.kind
 	}
+	if a.known > 0 {
+		share := part(*limit, a.live, a.known)
+		if a.share, err = l.plans.Get(&share, newPlan); err != nil {
+			return a, false, err
+		}
+	}
 	a.key = l.hash(c.Key, a.plan.kind)
 	if a.plan.limit.Staggered {
 		a.offset = a.plan.Offset(c.Key)
 	}
 	return a, counted, nil
+}
+
+// fresh returns a decision on a key of which nothing is known.
+func (a *ask) fresh(now moment) headgate.Decision {
+	p := a.plan
+	if a.share != nil {
+		p = a.share
+	}
+	d := p.Decide(nil, p.at(now, a.offset), a.n)
+	d.Degraded = a.degraded
+	return d
 }
 
 // Take decides one check. See [headgate.Limiter].
@@ -260,7 +278,7 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	a, counted, err := l.ask(&c, now)
+	a, counted, err := l.ask(&c)
 	if err != nil {
 		return d, err
 	}
@@ -301,10 +319,12 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 				*d = l.lookUnder(cur, a, now)
 				return nil, nil
 			}
-			*d = a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
-			d.Degraded = a.degraded
+			*d = a.fresh(now)
 			return nil, nil
 		}
+	}
+	if a.share != nil || r.side != nil {
+		l.setSide(r, a, now)
 	}
 	if a.looks() && (r.plan != a.plan || r.replaced()) {
 		r = l.under(r, a.plan, a.offset, now)
@@ -324,9 +344,6 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 		d.Degraded = a.degraded
 		return nil, nil
 	}
-	if a.of > 0 {
-		a.leave(r, now)
-	}
 	r.askedAt = at
 	if l.try(r, a.n, now, d) {
 		r.changedAt = at
@@ -334,6 +351,9 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 		r.emptied(d, now)
 		r.denied = false
 		r.describe(d, a.n)
+		if r.side != nil {
+			r.side.tighten(d, 0, at)
+		}
 	} else {
 		r.denied = true
 		l.asked(sh, r)

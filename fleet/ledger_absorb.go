@@ -139,9 +139,16 @@ func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string
 		s.recentAt = r.at(now) - a.lag.Microseconds()
 	}
 	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
-	s.start, s.total, s.heard, s.leaped = t.Start, known+news, r.at(now), leaped
+	s.start, s.total, s.leaped = t.Start, known+news, leaped
+	s.heard = r.at(now)
+	if l.self != 0 {
+		s.heard -= a.lag.Microseconds() // after a stall, packets that waited come at once
+	}
 	s.past, s.ahead = r.plan.windowed() && t.Window < r.window, r.plan.windowed() && t.Window > r.window
 	l.counters.absorbed.Add(max(0, news))
+	if r.side != nil && !s.past {
+		r.side.add(news, r.at(now))
+	}
 	charged := news
 	if l.self != 0 && r.plan.leaks() {
 		charged -= r.missed(s, t, news, gap)

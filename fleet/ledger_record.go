@@ -36,6 +36,7 @@ type record struct {
 	key    Key
 	alone  *counter // what this node consumed by itself, if LocalCap bounds that
 	kin    *kin     // nil unless the key has records of other kinds
+	side   *side    // what nodes on this side of a cut consumed, if they share the limit with the others
 	place  int32    // in the shard's list
 	spot   int32    // in the list it lingers in
 	offset int64    // by how much its clock is behind, if the limit is staggered
@@ -154,6 +155,7 @@ func (r *record) reset(now moment) {
 	if r.alone != nil {
 		*r.alone = counter{}
 	}
+	r.side = nil
 	r.owed, r.denied, r.stays, r.void = 0, false, false, true
 	r.carried, r.before = 0, 0
 	r.forgetMoved()
@@ -172,9 +174,19 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 			return false
 		}
 	}
+	if r.side != nil && !r.side.decide(r.side.plan, at, n).Allowed {
+		*d = l.look(r, n, now)
+		return false
+	}
 	if !r.here.take(r.plan, at, n, d) {
 		r.describe(d, n)
+		if r.side != nil {
+			r.side.tighten(d, n, at)
+		}
 		return false
+	}
+	if r.side != nil {
+		r.side.add(n, at)
 	}
 	if l.options.LocalCap < 100 && r.alone != nil {
 		var own headgate.Decision
@@ -187,18 +199,12 @@ func (l *Ledger) try(r *record, n int64, now moment, d *headgate.Decision) bool 
 func (l *Ledger) look(r *record, n int64, now moment) headgate.Decision {
 	d := r.here.decide(r.plan, r.at(now), n)
 	r.describe(&d, n)
-	if r.alone == nil {
-		return d
+	if r.side != nil {
+		r.side.tighten(&d, n, r.at(now))
 	}
-	own := r.alone.decide(l.capped(r.plan), r.at(now), n)
-	d.Remaining = min(d.Remaining, own.Remaining)
-	d.ResetAfter = max(d.ResetAfter, own.ResetAfter)
-	if !own.Allowed {
-		if d.Allowed {
-			d.Receipt, d.Delay = headgate.Receipt{}, 0
-		}
-		d.Allowed = false
-		d.RetryAfter = max(d.RetryAfter, own.RetryAfter)
+	if r.alone != nil {
+		own := r.alone.decide(l.capped(r.plan), r.at(now), n)
+		tighten(&d, &own)
 	}
 	return d
 }
@@ -226,6 +232,9 @@ func (r *record) describe(d *headgate.Decision, n int64) {
 func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
 	d := r.here.charge(r.plan, r.at(now), n)
 	r.changedAt = r.at(now)
+	if r.side != nil {
+		r.side.add(d.Receipt.Units, r.at(now))
+	}
 	if r.alone != nil {
 		r.alone.charge(l.capped(r.plan), r.at(now), n)
 	}
@@ -263,6 +272,9 @@ func (l *Ledger) give(r *record, n int64, receipt headgate.Receipt, now moment) 
 	before := r.here.decide(r.plan, at, 0).Remaining
 	r.here.give(r.plan, at, n, receipt)
 	r.changedAt = at
+	if r.side != nil {
+		r.side.give(r.side.plan, at, n, receipt)
+	}
 	if r.alone != nil {
 		r.alone.give(l.capped(r.plan), at, n, receipt)
 	}

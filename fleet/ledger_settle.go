@@ -14,7 +14,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 		return d, err
 	}
 	now := l.now()
-	a, _, err := l.ask(&c, now)
+	a, _, err := l.ask(&c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
@@ -33,12 +33,18 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 			return d, err
 		}
 	}
+	if a.share != nil || r.side != nil {
+		l.setSide(r, &a, now)
+	}
 	l.arrive(r, a.plan, a.offset, now)
 	l.touch(sh, r, now)
 	d = l.charge(r, a.n, now)
 	l.consumed(sh, r, d.Receipt.Units, now)
 	r.emptied(&d, now)
 	r.describe(&d, 0)
+	if r.side != nil {
+		r.side.tighten(&d, 0, r.at(now))
+	}
 	d.Degraded = a.degraded
 	if a.other {
 		d.Receipt.Lease = receiptOf(a.plan.kind)

@@ -19,7 +19,7 @@ func (l *Ledger) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 	}
 	var touched uint64 // shards
 	for i := range checks {
-		a, _, err := l.ask(&checks[i], now)
+		a, _, err := l.ask(&checks[i])
 		if err != nil {
 			return dst, err
 		}
@@ -119,9 +119,10 @@ func (l *Ledger) peek(a *ask, now moment) headgate.Decision {
 		if cur := sh.inForce(a.key, a.plan.kind); cur != nil {
 			return l.lookUnder(cur, a, now)
 		}
-		d := a.plan.Decide(nil, a.plan.at(now, a.offset), a.n)
-		d.Degraded = a.degraded
-		return d
+		return a.fresh(now)
+	}
+	if a.share != nil || r.side != nil {
+		l.setSide(r, a, now)
 	}
 	if a.looks() && (r.plan != a.plan || r.replaced()) {
 		r = l.under(r, a.plan, a.offset, now)

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -41,7 +40,7 @@ func (l *Ledger) isAway(c *headgate.Check) bool {
 }
 
 // terms returns what limit a check goes by when some nodes are out of reach. It is false if none: the check is denied.
-func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bool, now moment) (degraded, counted bool) {
+func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bool) (degraded, counted bool) {
 	*limit = c.Limit
 	if away {
 		degraded = true
@@ -52,26 +51,17 @@ func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bo
 			*limit = *c.Safe
 			return true, true
 		case c.OnFailure == headgate.Local:
-			live, _ := l.share.of(l.options.Members, now.clock)
+			live, _ := l.members()
 			*limit = part(c.Limit, 1, live)
 			return true, true
 		}
 	}
 	if c.Partition == headgate.PartitionShare {
-		if live, known := l.share.of(l.options.Members, now.clock); live < known {
-			*limit = part(c.Limit, live, known)
-			a.left, a.of = known-live, known
+		if live, known := l.members(); live < known {
+			a.live, a.known = live, known
 		}
 	}
 	return degraded, true
-}
-
-// leave counts the part of a limit that is left to nodes out of reach as drained by them: it is not owed when they are heard
-// again.
-func (a *ask) leave(r *record, now moment) {
-	if at := r.at(now); a.of > 0 && r.plan.leaks() && r.emptyAt > at {
-		r.waste += portion(max(0, at-r.askedAt), a.left, a.of-a.left)
-	}
 }
 
 // shut denies a check because nodes are away.
@@ -86,28 +76,13 @@ func (l *Ledger) shut(c *headgate.Check, now moment) headgate.Decision {
 	return d
 }
 
-// A share remembers for a moment how many nodes there are.
-type share struct {
-	at     atomic.Int64 // by the clock; 0 if never
-	counts atomic.Uint64
-}
-
-// shareFor is for how long that is remembered.
-const shareFor = 100 * time.Millisecond
-
-func (s *share) of(m Members, now time.Duration) (live, known int64) {
-	if m == nil {
+// members returns how many nodes are live, and how many are known.
+func (l *Ledger) members() (live, known int64) {
+	if l.options.Members == nil {
 		return 1, 1
 	}
-	last := s.at.Load()
-	if last == 0 || int64(now)-last >= int64(shareFor) {
-		if s.at.CompareAndSwap(last, max(1, int64(now))) || last == 0 {
-			live := max(1, m.Live())
-			s.counts.Store(uint64(live)<<32 | uint64(max(live, m.Known())))
-		}
-	}
-	counts := s.counts.Load()
-	return max(1, int64(counts>>32)), max(1, int64(counts&(1<<32-1)))
+	live = int64(max(1, l.options.Members.Live()))
+	return live, max(live, int64(l.options.Members.Known()))
 }
 
 // part returns live of known parts of a limit, and no less than one unit.
