@@ -59,21 +59,21 @@ func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	if err != nil {
 		l.release(c)
 		if len(fields) > 0 {
-			l.told(ctx, grpc.SetTrailer(ctx, fields))
+			l.reportUnsent(ctx, grpc.SetTrailer(ctx, fields))
 		}
 		return nil, err
 	}
 	if len(fields) > 0 {
-		l.told(ctx, grpc.SetHeader(ctx, fields))
+		l.reportUnsent(ctx, grpc.SetHeader(ctx, fields))
 	}
 	if !c.verdict.Settles() {
 		l.release(c)
 		return handler(ctx, req)
 	}
-	var said *metadataSaid
+	var said *sentMetadata
 	if c.verdict.ReadsResponse() {
-		said = new(metadataSaid)
-		ctx = said.listen(ctx)
+		said = new(sentMetadata)
+		ctx = said.record(ctx)
 	}
 	// Once, however the handler ends.
 	c.served = false
@@ -150,20 +150,20 @@ func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.M
 	return md
 }
 
-// told reports that fields could not be sent.
-func (l *Limiter) told(ctx context.Context, err error) {
+// reportUnsent reports that fields could not be sent.
+func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 	if err != nil {
 		l.config.OnError(ctx, fmt.Errorf("tell of limits: %w", err))
 	}
 }
 
 // settle charges or refunds the cost that the response states, and releases the slots of the call.
-func (l *Limiter) settle(ctx context.Context, method string, c *call, said *metadataSaid) {
+func (l *Limiter) settle(ctx context.Context, method string, c *call, said *sentMetadata) {
 	settle := c.verdict.Settle
 	if !c.served || ctx.Err() != nil { // the client did not wait for the whole response
 		settle = c.verdict.SettleCut
 	}
-	if err := settle(ctx, said.lastWord); err != nil {
+	if err := settle(ctx, said.value); err != nil {
 		l.config.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
 	}
 	l.release(c)

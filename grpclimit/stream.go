@@ -22,7 +22,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		return err
 	}
 	if len(fields) > 0 {
-		l.told(ctx, ss.SetHeader(fields))
+		l.reportUnsent(ctx, ss.SetHeader(fields))
 	}
 	settles := c.verdict.Settles()
 	counts := l.config.PerMessage && info.IsClientStream
@@ -32,8 +32,8 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	}
 	s := &stream{ServerStream: ss, limiter: l, ctx: ctx}
 	if c.verdict.ReadsResponse() {
-		s.said = new(metadataSaid)
-		s.ctx = s.said.listen(ctx)
+		s.sent = new(sentMetadata)
+		s.ctx = s.sent.record(ctx)
 	}
 	if counts {
 		// It is not reused: a goroutine of the handler may still be receiving when the handler has returned.
@@ -42,7 +42,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	}
 	if settles {
 		c.served = false
-		defer l.settle(ctx, info.FullMethod, c, s.said) // once, however the handler ends
+		defer l.settle(ctx, info.FullMethod, c, s.sent) // once, however the handler ends
 	} else {
 		l.release(c)
 	}
@@ -61,7 +61,7 @@ type stream struct {
 	grpc.ServerStream
 	limiter  *Limiter
 	ctx      context.Context
-	said     *metadataSaid // nil if it is not needed
+	sent     *sentMetadata // nil if it is not needed
 	messages *call         // nil if messages are not counted
 	further  bool          // a message has been received
 	denied   atomic.Pointer[error]
@@ -70,22 +70,22 @@ type stream struct {
 func (s *stream) Context() context.Context { return s.ctx }
 
 func (s *stream) SetHeader(md metadata.MD) error {
-	if s.said != nil {
-		s.said.inHeader(md)
+	if s.sent != nil {
+		s.sent.inHeader(md)
 	}
 	return s.ServerStream.SetHeader(md)
 }
 
 func (s *stream) SendHeader(md metadata.MD) error {
-	if s.said != nil {
-		s.said.inHeader(md)
+	if s.sent != nil {
+		s.sent.inHeader(md)
 	}
 	return s.ServerStream.SendHeader(md)
 }
 
 func (s *stream) SetTrailer(md metadata.MD) {
-	if s.said != nil {
-		s.said.inTrailer(md)
+	if s.sent != nil {
+		s.sent.inTrailer(md)
 	}
 	s.ServerStream.SetTrailer(md)
 }

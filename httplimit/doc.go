@@ -39,7 +39,7 @@
 //	name   the rule's id and, if several limits of the rule apply, the limit's name
 //	q, w   Limit.Count in w seconds; w is omitted for a period that is not in whole seconds
 //	r      the rest. It can be above q for a limit with a burst, and is 0 for one in debt
-//	t      seconds, rounded up, until there is more; never later than Retry-After. Omitted for concurrency unless it denies
+//	t      seconds, rounded up, until there is more; at most Retry-After. Omitted for concurrency unless it denies
 //
 // X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset report the tightest limit: its capacity, the rest, and
 // when it is fully restored, in seconds since 1970 or, with [Fields.ResetDelta], from now. Retry-After is in seconds,

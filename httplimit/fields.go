@@ -77,8 +77,8 @@ type Fields struct {
 	Jitter time.Duration
 }
 
-// usual reports whether both dialects are selected, with absolute times.
-func (f *Fields) usual() bool { return !f.NoRateLimit && !f.NoXRateLimit && !f.ResetDelta }
+// isDefault reports whether both dialects are selected, with absolute times.
+func (f *Fields) isDefault() bool { return !f.NoRateLimit && !f.NoXRateLimit && !f.ResetDelta }
 
 // Validate returns why the Fields are invalid.
 func (f Fields) Validate() error {
@@ -125,7 +125,7 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 // fill sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
 func (f *Fields) fill(values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time, buf []byte) []byte {
 	t := fieldText{buf: buf, known: known}
-	f.tell(&t, v, retryAfter, now)
+	f.writeAll(&t, v, retryAfter, now)
 	text := string(t.buf)
 	for i, part := range t.parts {
 		values[i] = text[part.from:part.to]
@@ -162,12 +162,12 @@ func (t *fieldText) number(field int, n int64) {
 	t.end(field)
 }
 
-// tell writes all fields for a verdict.
-func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now time.Time) {
+// writeAll writes all fields for a verdict.
+func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now time.Time) {
 	if retryAfter > 0 {
 		t.number(fieldRetryAfter, retryAfter)
 	}
-	if !anyTold(v) {
+	if !anyReported(v) {
 		return
 	}
 	tight := tightest(v)
@@ -199,13 +199,13 @@ func (f *Fields) tell(t *fieldText, v *engine.Verdict, retryAfter int64, now tim
 	}
 }
 
-// told reports whether a limit is reported: it was checked, and is not of a shadow rule.
-func told(a *engine.Asked) bool { return !a.Shadow && a.Decision.Limit > 0 }
+// isReported reports whether a limit is reported: it was checked, and is not of a shadow rule.
+func isReported(a *engine.Asked) bool { return !a.Shadow && a.Decision.Limit > 0 }
 
-// anyTold reports whether any limit is reported.
-func anyTold(v *engine.Verdict) bool {
+// anyReported reports whether any limit is reported.
+func anyReported(v *engine.Verdict) bool {
 	for i := range v.Asked() {
-		if a := v.At(i); told(&a) {
+		if a := v.At(i); isReported(&a) {
 			return true
 		}
 	}
@@ -213,14 +213,14 @@ func anyTold(v *engine.Verdict) bool {
 }
 
 // counted reports whether the rest of a limit is known. It is not if the store was unreachable.
-func counted(a *engine.Asked) bool { return told(a) && !a.Decision.Degraded }
+func counted(a *engine.Asked) bool { return isReported(a) && !a.Decision.Degraded }
 
 // policies writes the value of RateLimit-Policy.
 func (t *fieldText) policies(v *engine.Verdict) {
 	start := len(t.buf)
 	for i := range v.Asked() {
 		a := v.At(i)
-		if !told(&a) {
+		if !isReported(&a) {
 			continue
 		}
 		if len(t.buf) > start {
@@ -241,11 +241,11 @@ func (t *fieldText) states(v *engine.Verdict, known *policyTexts, retryAfter int
 		}
 		quick := false
 		if known != nil {
-			text := known.states[i%mostKnown]
+			text := known.states[i%maxCached]
 			if len(dst) == start && i > 0 { // earlier limits have no state
 				text = text[len(listMark):]
 			}
-			dst, quick = append(dst, text...), known.quick[i%mostKnown]
+			dst, quick = append(dst, text...), known.quick[i%maxCached]
 		} else {
 			if len(dst) > start {
 				dst = append(dst, listMark...)

@@ -187,7 +187,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange,
 // serve calls the next handler, when the request may be served.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 	v := &x.verdict
-	wrapped := h.tell(w, x)
+	wrapped := h.fieldWriter(w, x)
 	v.KeepSlots()
 	if v.Action == engine.Delay {
 		if err := v.Wait(r.Context()); err != nil {
@@ -218,14 +218,14 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 	wrapped.finish()
 }
 
-// tell returns the writer that adds the fields to the response, nil if there are none or the server adds them.
-func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
+// fieldWriter returns the writer that adds the fields to the response, nil if there are none or the server adds them.
+func (h *handler) fieldWriter(w http.ResponseWriter, x *exchange) *writer {
 	v := &x.verdict
 	lines, room := lineWriterOf(w)
 	if v.ReadsResponse() {
 		lines = nil
 	}
-	if lines != nil && h.Fields.usual() {
+	if lines != nil && h.Fields.isDefault() {
 		if known := h.policies.of(v); known != nil { // the common case
 			if text, ok := known.appendLines(room, v, h.Now()); ok {
 				lines.SetHeaderLines(text, ofXRateLimit)
@@ -233,7 +233,7 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 			}
 		}
 	}
-	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyTold(v) {
+	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyReported(v) {
 		if lines != nil {
 			lines.SetHeaderLines(room[:0], nil) // the buffer stays the server's, for later lines
 		}
@@ -241,7 +241,7 @@ func (h *handler) tell(w http.ResponseWriter, x *exchange) *writer {
 	}
 	if lines != nil {
 		t := fieldText{buf: room, known: &h.policies, lines: true}
-		h.Fields.tell(&t, v, 0, h.Now())
+		h.Fields.writeAll(&t, v, 0, h.Now())
 		var instead []string
 		if t.parts[fieldLimit].to > 0 {
 			instead = ofXRateLimit
@@ -267,7 +267,7 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	var response func(string) string
 	if x.verdict.ReadsResponse() {
 		header := w.Header()
-		response = func(name string) string { return lastWord(header, name) }
+		response = func(name string) string { return responseField(header, name) }
 		proxy, forwards := w.(Forwarder)
 		switch {
 		case forwards && proxy.Unserved():
@@ -282,8 +282,8 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	h.release(x)
 }
 
-// lastWord returns a field of a response. A trailer comes later than a header, and has precedence.
-func lastWord(h http.Header, name string) string {
+// responseField returns a field of a response. A trailer comes later than a header, and has precedence.
+func responseField(h http.Header, name string) string {
 	if trailer := h.Get(http.TrailerPrefix + name); trailer != "" {
 		return trailer
 	}

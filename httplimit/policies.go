@@ -16,38 +16,38 @@ import (
 // overrides and clients may have any number. It is safe for concurrent use, and a nil cache is empty.
 type policies [256]atomic.Pointer[policyTexts]
 
-// mostKnown is the largest number of limits in a cached combination.
-const mostKnown = 6
+// maxCached is the largest number of limits in a cached combination.
+const maxCached = 6
 
 // policyTexts are the cached texts of a combination.
 type policyTexts struct {
-	limits [mostKnown]*rules.Limit // nil from the last on
+	limits [maxCached]*rules.Limit // nil from the last on
 	items  string                  // the value of RateLimit-Policy
-	states [mostKnown]string       // the beginning of each in RateLimit, with a comma if it is not the first: "search";r=
-	quick  [mostKnown]bool         // see isQuick
+	states [maxCached]string       // the beginning of each in RateLimit, with a comma if it is not the first: "search";r=
+	quick  [maxCached]bool         // see isQuick
 
 	// The same as header lines.
 	head       string            // RateLimit-Policy, and RateLimit up to the first state
-	x          [mostKnown]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
-	capacities [mostKnown]int64  // the values of X-RateLimit-Limit
+	x          [maxCached]string // X-RateLimit-Limit of each, and X-RateLimit-Remaining without its value
+	capacities [maxCached]int64  // the values of X-RateLimit-Limit
 }
 
 // of returns the cached texts for the limits of a verdict, and caches them if they are new; nil if they cannot be
 // cached.
 func (p *policies) of(v *engine.Verdict) *policyTexts {
 	n := v.Asked()
-	if p == nil || n == 0 || n > mostKnown {
+	if p == nil || n == 0 || n > maxCached {
 		return nil
 	}
-	var limits [mostKnown]*rules.Limit
+	var limits [maxCached]*rules.Limit
 	hash := uintptr(0)
 	for i := range n {
 		a := v.At(i)
-		if !told(&a) {
+		if !isReported(&a) {
 			return nil
 		}
 		limit := a.Matched.Limit(a.Limit)
-		limits[i%mostKnown] = limit
+		limits[i%maxCached] = limit
 		hash = hash*31 + uintptr(unsafe.Pointer(limit))/unsafe.Sizeof(*limit)
 	}
 	place := &p[hash%uintptr(len(p))]
@@ -87,8 +87,8 @@ func newPolicyTexts(v *engine.Verdict) *policyTexts {
 	return made
 }
 
-// appendLines appends the header lines for a verdict that allows, like Fields.tell in both dialects. It returns false,
-// and appends nothing, if the cached texts are not sufficient.
+// appendLines appends the header lines for a verdict that allows, like Fields.writeAll in both dialects. It returns
+// false, and appends nothing, if the cached texts are not sufficient.
 func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) ([]byte, bool) {
 	if v.Degraded {
 		return dst, false
@@ -100,17 +100,17 @@ func (p *policyTexts) appendLines(dst []byte, v *engine.Verdict, now time.Time) 
 	for i := range v.Asked() {
 		a := v.At(i)
 		if i > 0 {
-			dst = append(dst, p.states[i%mostKnown]...)
+			dst = append(dst, p.states[i%maxCached]...)
 		}
-		dst = appendState(dst, &a, p.quick[i%mostKnown], 0)
+		dst = appendState(dst, &a, p.quick[i%maxCached], 0)
 		if d == nil || a.Decision.Remaining < d.Remaining {
 			tight, d = i, a.Decision
 		}
 	}
-	if d.Limit != p.capacities[tight%mostKnown] {
+	if d.Limit != p.capacities[tight%maxCached] {
 		return dst[:before], false
 	}
-	dst = append(dst, p.x[tight%mostKnown]...)
+	dst = append(dst, p.x[tight%maxCached]...)
 	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
 	dst = append(dst, lineOfReset...)
 	dst = strconv.AppendInt(dst, resetAt(d, now), 10)

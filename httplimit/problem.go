@@ -87,7 +87,7 @@ func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte
 	}
 	for i := range asked {
 		a := v.At(i)
-		if !told(&a) || a.Decision.Allowed {
+		if !isReported(&a) || a.Decision.Allowed {
 			continue
 		}
 		if first {

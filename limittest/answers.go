@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// answerChecks prove that the fields of a decision are true to what happens next.
+// answerChecks check that the fields of a decision predict later decisions.
 func answerChecks() []check {
 	return append(append(
 		forEach("answers", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
@@ -14,8 +14,7 @@ func answerChecks() []check {
 		forEach("answers", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
 }
 
-// wander does something random to a key, and lets time pass before. A history that has gone too far for a Duration
-// begins anew.
+// wander does something random to a key after a random pause. A history that is too long for a Duration starts again.
 func (tr *trial) wander(l headgate.Limit) {
 	tr.Helper()
 	if tr.at() > longest {
@@ -33,7 +32,7 @@ func (tr *trial) wander(l headgate.Limit) {
 	}
 }
 
-// retryIsExact comes back after RetryAfter, and a microsecond before.
+// retryIsExact takes again after RetryAfter, and a microsecond before.
 func (tr *trial) retryIsExact(l headgate.Limit) {
 	denied := 0
 	for range tr.Steps {
@@ -86,7 +85,7 @@ func (tr *trial) remainingIsThere(l headgate.Limit) {
 	}
 }
 
-// resetIsExact waits until a key is as good as new.
+// resetIsExact waits until a key is fully restored.
 func (tr *trial) resetIsExact(l headgate.Limit) {
 	for range max(1, tr.Steps/10) {
 		for range 1 + tr.rng.IntN(20) {

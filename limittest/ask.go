@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// These ask a limiter and stop the test when it fails to answer, or answers what cannot be.
+// These functions call a limiter and stop the test if it fails, or returns an impossible decision.
 
 func (tr *trial) take(key string, l headgate.Limit, n int64) headgate.Decision {
 	tr.Helper()
@@ -70,7 +70,7 @@ func (tr *trial) takeAll(checks []headgate.Check) []headgate.Decision {
 	return ds
 }
 
-// same compares two decisions but for the names of leases, which differ.
+// same compares two decisions except for the names of leases, which differ.
 func same(a, b headgate.Decision) bool {
 	a.Receipt.Lease, b.Receipt.Lease = 0, 0
 	return a == b

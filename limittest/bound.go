@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// boundChecks prove that a limiter never admits more than its limit, however the clock runs.
+// boundChecks check that a limiter never admits more than its limit, however the clock runs.
 func boundChecks() []check {
 	return append(append(append(
 		forEach("bound", "clock runs", timedLimits, func(tr *trial, l headgate.Limit) {
@@ -26,8 +26,8 @@ func boundChecks() []check {
 }
 
 // history takes at random from one key, with move setting the clock between any two takes, and returns what was
-// admitted. It does not peek: a store may forget what has no effect by the latest time that it was asked about, and a
-// denial shows that there is an effect.
+// admitted. It does not peek: a store may forget a key without effect at the latest time it knows, and a denial shows
+// that there is an effect.
 func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	book := new(ledger)
 	for range tr.Steps {
@@ -41,8 +41,7 @@ func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	return book
 }
 
-// stagger moves the clock forward, as pause draws it, or back by as much but not so far that a store may take it for
-// another age.
+// stagger moves the clock forward by a random pause, or back by as much, but not so far that a store starts over.
 func (tr *trial) stagger(l headgate.Limit) {
 	d := pause(tr.rng, l, tr.at())
 	if tr.rng.IntN(3) == 0 {
@@ -51,7 +50,7 @@ func (tr *trial) stagger(l headgate.Limit) {
 	tr.Advance(d)
 }
 
-// jump sets the clock to any time within a few spans of the limit, years away at times.
+// jump sets the clock to any time within a few spans of the limit, sometimes years away.
 func (tr *trial) jump(l headgate.Limit) {
 	switch tr.rng.IntN(20) {
 	case 0:
@@ -63,7 +62,7 @@ func (tr *trial) jump(l headgate.Limit) {
 	}
 }
 
-// keepsBound fails the test if more was admitted than the limit's algorithm promises.
+// keepsBound fails the test if more was admitted than the limit's algorithm guarantees.
 func (tr *trial) keepsBound(l headgate.Limit, book *ledger) {
 	if len(book.entries) == 0 {
 		tr.Fatalf("%s: nothing was admitted", l)
@@ -73,7 +72,7 @@ func (tr *trial) keepsBound(l headgate.Limit, book *ledger) {
 	}
 }
 
-// bound checks what was admitted to "alice" by what the limit's algorithm promises.
+// bound checks what was admitted to "alice" against the guarantee of the limit's algorithm.
 func bound(l headgate.Limit, book *ledger) error {
 	if promise, ok := algorithm.PromiseOf(l); ok {
 		return book.withinAny(promise.Within, promise.Units)
@@ -96,7 +95,7 @@ func bound(l headgate.Limit, book *ledger) error {
 	}
 }
 
-// keepsInFlight takes and releases places at random and counts how many are held.
+// keepsInFlight takes and releases slots at random and counts how many are held.
 func (tr *trial) keepsInFlight(l headgate.Limit) {
 	type place struct {
 		headgate.Receipt

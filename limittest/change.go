@@ -2,7 +2,7 @@ package limittest
 
 import "github.com/headgate/headgate"
 
-// changeChecks prove what happens to a key when its limit changes, when it is charged, and when it is reset.
+// changeChecks check the effect of changing a key's limit, of charging it, and of resetting it.
 func changeChecks() []check {
 	return append(append(append(
 		forEach("change", "raised", allLimits, func(tr *trial, l headgate.Limit) { tr.raised(l) }),
@@ -11,7 +11,7 @@ func changeChecks() []check {
 		forEach("change", "reset", allLimits, func(tr *trial, l headgate.Limit) { tr.resets(l) })...)
 }
 
-// larger returns a limit that gives as much again, as far as there is such.
+// larger returns a limit of twice the size, as far as that is valid.
 func larger(l headgate.Limit) headgate.Limit {
 	l.Count = min(2*l.Count, headgate.MaxCount)
 	if l.Burst != 0 {
@@ -20,7 +20,7 @@ func larger(l headgate.Limit) headgate.Limit {
 	return l
 }
 
-// raised exhausts a key, raises its limit, exhausts it again and lowers the limit to what it was.
+// raised exhausts a key, raises its limit, exhausts it again and restores the limit.
 func (tr *trial) raised(l headgate.Limit) {
 	high := larger(l)
 	added := high.Capacity() - l.Capacity()
@@ -43,8 +43,8 @@ func (tr *trial) raised(l headgate.Limit) {
 	}
 }
 
-// changed alters what a limit gives, but not how fast a bucket drains, in the midst of a history: what remains must
-// change by the difference.
+// changed changes a limit, but not the rate at which a bucket drains, during a history: what remains must change by the
+// difference.
 func (tr *trial) changed(l headgate.Limit) {
 	high := larger(l)
 	if isBucket(l) {
@@ -96,7 +96,7 @@ func (tr *trial) charged(l headgate.Limit) {
 	}
 }
 
-// resets forgets under every algorithm at once.
+// resets resets keys of every algorithm.
 func (tr *trial) resets(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	for _, other := range allLimits {

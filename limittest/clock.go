@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Start is when a new Clock begins, and every case of a script.
+// Start is the initial time of a Clock, and of every case of a script.
 var Start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// A Clock is a virtual clock, which stands still until it is set. It is safe for concurrent use. Make one with NewClock.
+// A Clock is a virtual clock that runs only when it is set. It is safe for concurrent use. Create one with NewClock.
 type Clock struct {
 	sinceStart atomic.Int64 // ns
 }
 
-// NewClock returns a clock that shows Start.
+// NewClock returns a clock set to Start.
 func NewClock() *Clock { return new(Clock) }
 
-// Now returns the time that the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time { return Start.Add(time.Duration(c.sinceStart.Load())) }
 
 // Advance moves the clock by d, back if that is negative.
 func (c *Clock) Advance(d time.Duration) { c.sinceStart.Add(int64(d)) }
 
-// Set makes the clock show t.
+// Set sets the clock to t.
 func (c *Clock) Set(t time.Time) { c.sinceStart.Store(int64(t.Sub(Start))) }
 
 // at returns the time since Start.

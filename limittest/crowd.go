@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// crowdChecks prove that many who ask at once get what one after the other would get.
+// crowdChecks check that concurrent callers get the same as callers one after the other.
 func crowdChecks() []check {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window", "100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
@@ -25,8 +25,8 @@ func crowdChecks() []check {
 		check{"crowd", "takes several at once", func(tr *trial) { tr.baskets() }})
 }
 
-// together runs do in many goroutines that start at once, each with its own source of chance, and fails the test with
-// the first error.
+// together runs do in many goroutines that start at once, each with its own random source, and fails the test with the
+// first error.
 func (tr *trial) together(do func(rng *rand.Rand) error) {
 	tr.Helper()
 	var ready, done sync.WaitGroup
@@ -51,7 +51,7 @@ func (tr *trial) together(do func(rng *rand.Rand) error) {
 	}
 }
 
-// rush lets everybody take as much as he can of one key, and returns how many units that were.
+// rush lets all goroutines take as much as they can of one key, and returns the number of units.
 func (tr *trial) rush(l headgate.Limit) int64 {
 	tr.Helper()
 	before := tr.peek("alice", l).Remaining
@@ -75,7 +75,7 @@ func (tr *trial) rush(l headgate.Limit) int64 {
 	return before
 }
 
-// rushes lets everybody take what comes back in a few moments: not a unit may be lost or won.
+// rushes lets all goroutines take what is restored in a few moments: not a unit may be lost or gained.
 func (tr *trial) rushes(l headgate.Limit) {
 	taken := tr.rush(l)
 	for range 5 {
@@ -88,7 +88,7 @@ func (tr *trial) rushes(l headgate.Limit) {
 	}
 }
 
-// wild lets everybody set the clock forward and back between his takes.
+// wild lets all goroutines set the clock forward and back between takes.
 func (tr *trial) wild(l headgate.Limit) {
 	const longest = 10 * time.Second
 	var taken atomic.Int64
@@ -111,7 +111,7 @@ func (tr *trial) wild(l headgate.Limit) {
 	}
 }
 
-// market lets everybody take and give back while the clock stands still. In the end everything is where it belongs.
+// market lets all goroutines take and refund while the clock stands still. In the end nothing is consumed.
 func (tr *trial) market(l headgate.Limit) {
 	var held atomic.Int64
 	tr.together(func(rng *rand.Rand) error {
@@ -131,7 +131,7 @@ func (tr *trial) market(l headgate.Limit) {
 			if c.Cost = rng.Int64N(c.Cost + 1); c.Cost == 0 {
 				continue
 			}
-			held.Add(-c.Cost) // before it is given, since afterwards somebody else may have it
+			held.Add(-c.Cost) // before the refund, since afterwards another goroutine may take it
 			if err := tr.limiter.Give(context.Background(), c, d.Receipt); err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func (tr *trial) market(l headgate.Limit) {
 	}
 }
 
-// baskets lets everybody take from several keys at once, in any order. What each key has lost is what was admitted.
+// baskets lets all goroutines take from several keys at once, in any order. Each key loses exactly what was admitted.
 func (tr *trial) baskets() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A want is what a step expects of one decision.
+// A want is the expected outcome of one decision.
 type want struct {
 	err     error // the rest is empty then
 	allowed bool
@@ -41,7 +41,7 @@ var errorsByName = map[string]error{
 	"unsupported":   headgate.ErrUnsupported,
 }
 
-// parseWants reads the outcomes of a step.
+// parseWants parses the outcomes of a step.
 func parseWants(text string, expected bool, s *step) ([]want, error) {
 	decides := s.verb != "give" && s.verb != "reset"
 	if !expected {
@@ -116,7 +116,7 @@ func parseWant(words []string) (want, error) {
 	return w, nil
 }
 
-// match compares a decision with what was expected of it.
+// match compares a decision with the expected outcome.
 func (w want) match(d headgate.Decision) error {
 	var wrong []error
 	if d.Allowed != w.allowed {

@@ -281,7 +281,7 @@ var faults = []struct {
 		}
 		return l
 	}), []string{"ladder/"}},
-	{"starts anew when the limit changes", func(f *faulty, _ func() time.Time) {
+	{"starts over when the limit changes", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			if c.Validate() == nil && len(c.Key) < 1000 {
 				c.Key += c.Limit.String()

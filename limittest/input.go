@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// inputChecks prove that what cannot be right is refused with an error that says so, and changes nothing.
+// inputChecks check that invalid input is refused with a descriptive error, and changes nothing.
 func inputChecks() []check {
 	return []check{
 		{"input", "limits", func(tr *trial) { tr.refusesLimits() }},
@@ -24,7 +24,7 @@ func inputChecks() []check {
 	}
 }
 
-// A call is one way to ask a limiter about a check.
+// A call is one method of a limiter, called with a check.
 type call struct {
 	name string
 	do   func(ctx context.Context, l headgate.Limiter, c headgate.Check) error
@@ -60,7 +60,7 @@ var (
 	}}
 )
 
-// mustBeZero hides an error that came with a decision, which it must not.
+// mustBeZero replaces an error that came with a decision, which must not happen.
 func mustBeZero(d headgate.Decision, err error) error {
 	if err != nil && d != (headgate.Decision{}) {
 		return fmt.Errorf("decision %+v beside the error %s", d, err.Error())
@@ -80,7 +80,7 @@ func (tr *trial) refuses(what string, want error, c headgate.Check, calls ...cal
 	}
 }
 
-// unchanged takes one unit each of a few keys, and returns a function that fails the test if they change.
+// unchanged takes one unit each of a few keys, and returns a function that fails the test if they have changed.
 func (tr *trial) unchanged() (check func()) {
 	l := headgate.PerSecond(10)
 	keys := []string{"alice", "bystander", "other"}

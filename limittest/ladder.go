@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ladderChecks prove that a limit of 20 a second lets pass what is offered up to 20 a second, and 20 a second of what
-// is offered beyond: nobody is throttled without cause.
+// ladderChecks check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
+// second of a higher load: no request is denied without cause.
 func ladderChecks() []check {
 	limits := concat(limitsOfEach(timed, "20/s"), parseLimits("20 concurrent ttl 1s"))
 	return forEach("ladder", "20 a second", limits, func(tr *trial, l headgate.Limit) {
@@ -17,12 +17,12 @@ func ladderChecks() []check {
 	})
 }
 
-// rung offers requests for ten seconds, evenly, each of which comes back after RetryAfter until it is admitted.
+// rung offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is admitted.
 //
-// When more is offered than the limit, what passes until a time T is limit·T for the windows, for a leaky-bucket whose
-// delays are kept, and for concurrency, which here is 20 places held for a second each; a token-bucket or gcra has its
-// burst on top of that. Whole seconds T are looked at, so that a window is not cut, up to the last in which requests
-// were still waiting. The windows of other algorithms may be cut: of the last one, all may have passed.
+// Under overload, the number admitted until a time T is limit·T for windows, for a leaky-bucket whose delays are
+// observed, and for concurrency, which here is 20 slots held for a second each; a token-bucket or gcra adds its burst.
+// T is in whole seconds, so that no window is cut, up to the last one with waiting requests. The windows of other
+// algorithms may be cut: the last one may have admitted its whole limit.
 func (tr *trial) rung(l headgate.Limit, offered int64) {
 	const seconds, limit = 10, 20
 	tr.goTo(0)
@@ -53,8 +53,8 @@ func (tr *trial) rung(l headgate.Limit, offered int64) {
 	}
 }
 
-// offer has total requests arrive at a rate, and returns when each passed. A request that finds others waiting waits
-// behind them: it would be denied as they were.
+// offer lets total requests arrive at a rate, and returns when each was admitted. A request that finds others waiting
+// waits behind them: it would be denied as well.
 func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
 	const mostTries = 100
 	passed := make([]time.Duration, 0, total)

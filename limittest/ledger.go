@@ -10,25 +10,25 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A ledger is what was admitted to one key, in the order in which it was decided.
+// A ledger records what was admitted to one key, in the order of the decisions.
 //
-// A limiter whose clock goes back decides at the latest time that it knows of, so an admission is booked at the latest
-// time of any admission until then. What could have passed between two admissions is bounded by the time between those.
+// A limiter whose clock goes back decides at the latest time it knows, so an admission is recorded at the latest time
+// of any admission so far. The bound for two admissions depends on the time between those.
 type ledger struct {
 	entries []entry
-	latest  int64 // of all that was asked, admitted or not
+	latest  int64 // of all calls, admitted or not
 }
 
 type entry struct {
-	at    int64 // µs since Start, never less than the entry before
-	asked int64 // µs since Start, the latest time asked about until then
-	units int64 // less those given back
+	at    int64 // µs since Start, never less than that of the previous entry
+	asked int64 // µs since Start, the latest time of a call so far
+	units int64 // without refunds
 }
 
-// ask notes that the limiter was asked at a time.
+// ask records a call at a time.
 func (b *ledger) ask(now time.Duration) { b.latest = max(b.latest, now.Microseconds()) }
 
-// admit books units admitted at a time and returns their place.
+// admit records units admitted at a time and returns their index.
 func (b *ledger) admit(now time.Duration, units int64) int {
 	b.ask(now)
 	at := now.Microseconds()
@@ -39,16 +39,16 @@ func (b *ledger) admit(now time.Duration, units int64) int {
 	return len(b.entries) - 1
 }
 
-// giveBack takes units out of the entry at place i.
+// giveBack subtracts units from the entry at index i.
 func (b *ledger) giveBack(i int, units int64) { b.entries[i].units -= units }
 
-// An envelope is the most that may be admitted in any time t: burst + count/period·t.
+// An envelope is the upper bound of admissions in any time t: burst + count/period·t.
 type envelope struct {
 	burst, count, period int64 // units, units, µs
 }
 
-// withinEnvelope checks that from any admission to any later one no more was admitted than the envelope allows for the
-// time between them: the times booked, or for the later one, if loosely, the latest time asked about until then.
+// withinEnvelope checks that between any two admissions no more was admitted than the envelope allows for the time
+// between them: the recorded times or, for the later one, if loosely, the latest time of a call so far.
 //
 // With A(k) for what was admitted up to k, it asks of all i ≤ j that A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)), that is
 // f(j) − g(i) ≤ burst, and so only of the least g so far. Times the period it is a comparison of whole numbers.
@@ -86,7 +86,7 @@ func (b *ledger) sum(from, to int) int64 {
 	return sum
 }
 
-// withinAny checks that no more than most units were admitted within any time shorter than width.
+// withinAny checks that at most most units were admitted within any time shorter than width.
 func (b *ledger) withinAny(width time.Duration, most int64) error {
 	first, sum := 0, int64(0)
 	for j, e := range b.entries {
@@ -103,7 +103,7 @@ func (b *ledger) withinAny(width time.Duration, most int64) error {
 	return nil
 }
 
-// withinEach checks that no more than most units were admitted within any window of the clock, which is behind by offset.
+// withinEach checks that at most most units were admitted within any window of the clock, which is behind by offset.
 func (b *ledger) withinEach(width, offset time.Duration, most int64) error {
 	sums := make(map[int64]int64)
 	for _, e := range b.entries {
@@ -122,7 +122,7 @@ func (b *ledger) withinEach(width, offset time.Duration, most int64) error {
 	return nil
 }
 
-// envelopeOf returns what a limit of any algorithm but concurrency keeps to.
+// envelopeOf returns the envelope of a limit of any algorithm but concurrency.
 func envelopeOf(l headgate.Limit) envelope {
 	if promise, ok := algorithm.PromiseOf(l); ok {
 		return envelope{burst: promise.Units, count: promise.Units, period: promise.Within.Microseconds()}

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An owned limiter has one owner for all keys, so that a limiter on several servers too decides them in one step.
+// An owned limiter uses one owner for all keys, so that a limiter on several servers decides them in one step.
 type owned struct{ headgate.Limiter }
 
 const owner = "limittest"

@@ -2,7 +2,7 @@ package limittest
 
 import "github.com/headgate/headgate"
 
-// quietChecks prove that looking and being denied change nothing, and that keys do not touch each other.
+// quietChecks check that peeks and denials change nothing, and that keys are independent.
 func quietChecks() []check {
 	return append(append(
 		forEach("quiet", "looks and denials change nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.noiseIsHarmless(l) }),
@@ -10,7 +10,7 @@ func quietChecks() []check {
 		forEach("quiet", "keys are apart", allLimits, func(tr *trial, l headgate.Limit) { tr.keysAreApart(l) })...)
 }
 
-// noiseIsHarmless runs one history on two limiters, one of which is asked in vain now and then.
+// noiseIsHarmless runs one history on two limiters, one of which also gets calls without effect.
 func (tr *trial) noiseIsHarmless(l headgate.Limit) {
 	other := tr.twin()
 	for range tr.Steps {
@@ -24,7 +24,7 @@ func (tr *trial) noiseIsHarmless(l headgate.Limit) {
 	}
 }
 
-// noise asks what cannot pass.
+// noise makes calls that cannot be admitted.
 func (tr *trial) noise(l headgate.Limit) {
 	d := tr.peek("alice", l)
 	if again := tr.peek("alice", l); again != d {
@@ -40,7 +40,7 @@ func (tr *trial) noise(l headgate.Limit) {
 	}
 }
 
-// neverPasses asks for more than the limit ever gives.
+// neverPasses requests more than the limit's capacity.
 func (tr *trial) neverPasses(l headgate.Limit) {
 	for _, n := range []int64{l.Capacity() + 1, headgate.MaxCount + 1, 1<<63 - 1} {
 		if d := tr.take("alice", l, n); d.Allowed || d.RetryAfter != headgate.Never || d.Remaining != l.Capacity() {

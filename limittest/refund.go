@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// refundChecks prove that giving back undoes a take, and never more than that.
+// refundChecks check that a refund reverts a take, and never more than that.
 func refundChecks() []check {
 	return append(append(append(append(
 		forEach("refund", "at once undoes", allLimits, func(tr *trial, l headgate.Limit) { tr.refundUndoes(l) }),
@@ -17,7 +17,7 @@ func refundChecks() []check {
 		forEach("refund", "of a charge", timedLimits, func(tr *trial, l headgate.Limit) { tr.chargeRefund(l) })...)
 }
 
-// refundUndoes gives back at the moment of taking, in one piece or two.
+// refundUndoes refunds at the time of taking, in one piece or two.
 func (tr *trial) refundUndoes(l headgate.Limit) {
 	for range tr.Steps {
 		tr.wander(l)
@@ -41,7 +41,7 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 	}
 }
 
-// refundsKeepBound gives back some of what was taken, sooner or later, and books what was kept.
+// refundsKeepBound refunds some of what was taken, sooner or later, and records the rest.
 func (tr *trial) refundsKeepBound(l headgate.Limit) {
 	type taking struct {
 		headgate.Receipt
@@ -56,7 +56,7 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 			n := 1 + tr.rng.Int64N(open[i].Units)
 			tr.give(l, n, open[i].Receipt)
 			book.giveBack(open[i].entry, n)
-			tr.peek("alice", l) // which fails if more remains than the capacity
+			tr.peek("alice", l) // fails if more remains than the capacity
 			open = append(open[:i], open[i+1:]...)
 		}
 		n := cost(tr.rng, l)
@@ -67,8 +67,8 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 	tr.keepsBound(l, book)
 }
 
-// refundNeverLifts runs one history on two limiters, one of which also takes what it gives back sooner or later: it must
-// never have more than the other, which did not.
+// refundNeverLifts runs one history on two limiters, one of which also takes and refunds later: it must never have more
+// than the other.
 func (tr *trial) refundNeverLifts(l headgate.Limit) {
 	other := tr.twin()
 	var open []headgate.Receipt
@@ -92,7 +92,7 @@ func (tr *trial) refundNeverLifts(l headgate.Limit) {
 	}
 }
 
-// lateRefund gives back when time has given back already.
+// lateRefund refunds units that time has restored already.
 func (tr *trial) lateRefund(l headgate.Limit) {
 	for range tr.Steps {
 		tr.wander(l)
@@ -116,7 +116,7 @@ func (tr *trial) lateRefund(l headgate.Limit) {
 	tr.asNew("alice", l, "given back after a reset")
 }
 
-// forgets returns after how long n units have no effect any more.
+// forgets returns the time after which n units have no effect any more.
 func forgets(l headgate.Limit, n int64) time.Duration {
 	if promise, ok := algorithm.PromiseOf(l); ok {
 		return promise.Memory
@@ -134,7 +134,7 @@ func forgets(l headgate.Limit, n int64) time.Duration {
 	}
 }
 
-// chargeRefund charges until the debt is at its deepest, and gives back what the receipts say was charged.
+// chargeRefund charges up to the deepest debt, and refunds what the receipts say was charged.
 func (tr *trial) chargeRefund(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	before := tr.peek("alice", l)

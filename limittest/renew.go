@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// renewChecks prove that a slot that is renewed in time does not expire, and that renewing never takes one too many.
+// renewChecks check that a slot renewed in time does not expire, and that renewing never exceeds the limit.
 func renewChecks() []check {
 	return []check{
 		{"renew", "keeps what is held", func(tr *trial) { tr.renews(headgate.MustParseLimit("7 concurrent ttl 10s")) }},
@@ -16,13 +16,13 @@ func renewChecks() []check {
 	}
 }
 
-// A slot is one that is held, or was.
+// A slot is a slot that is or was held.
 type slot struct {
 	headgate.Receipt
 	until time.Duration
 }
 
-// renews takes, renews and gives back slots at random times, and knows of each until when it is held.
+// renews takes, renews and releases slots at random times, and knows until when each is held.
 func (tr *trial) renews(l headgate.Limit) {
 	ctx := context.Background()
 	var slots []slot
@@ -70,7 +70,7 @@ func (tr *trial) renews(l headgate.Limit) {
 	}
 }
 
-// refusesRenew renews what is no slot.
+// refusesRenew renews receipts that are no slots.
 func (tr *trial) refusesRenew() {
 	for _, l := range timedLimits {
 		d := tr.take("alice", l, 1)

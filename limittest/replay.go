@@ -110,7 +110,7 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	return err
 }
 
-// plausible checks what goes without saying of a decision about a check that was taken if all is true.
+// plausible checks the invariants of a decision on a check that was taken if all is true.
 func plausible(c headgate.Check, d headgate.Decision, all bool) error {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

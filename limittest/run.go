@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Options say how much the suite does. The zero Options are good for a store in memory.
+// Options set the amount of work. The zero Options suit a store in memory.
 type Options struct {
-	// Steps is how long a random history is. Default 500. A store behind a network may want fewer.
+	// Steps is the length of a random history. Default 500. A store behind a network may want fewer.
 	Steps int
-	// Goroutines is how many ask at once. Default 1000.
+	// Goroutines is the number of concurrent callers. Default 1000.
 	Goroutines int
-	// Seed is what every random history is drawn from. Default 1.
+	// Seed is the seed of all random choices. Default 1.
 	Seed uint64
 }
 
@@ -32,14 +32,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Maker returns a limiter that has never seen a key and takes the time from now. It may use t to clean up.
+// A Maker returns a new limiter that reads the time from now. It may use t to clean up.
 type Maker = func(t testing.TB, now func() time.Time) headgate.Limiter
 
-// Run checks that a Limiter keeps what every Limiter promises. It calls newLimiter for each of a few hundred subtests,
-// for some of them twice.
+// Run checks that a Limiter fulfills the contract of headgate.Limiter. It calls newLimiter for each of a few hundred
+// subtests, for some of them twice.
 func Run(t *testing.T, newLimiter Maker) { RunOptions(t, newLimiter, Options{}) }
 
-// RunOptions is Run with as much work as o says.
+// RunOptions is Run with options.
 func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 	all, err := checks()
 	if err != nil {
@@ -58,7 +58,7 @@ func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 	}
 }
 
-// A check is one thing that is proved of a limiter.
+// A check is one property of a limiter.
 type check struct {
 	group string
 	name  string
@@ -80,7 +80,7 @@ func checks() ([]check, error) {
 	return all, nil
 }
 
-// groups returns the groups of checks in the order in which they first occur.
+// groups returns the groups of checks in the order of their first occurrence.
 func groups(all []check) []string {
 	var names []string
 	seen := make(map[string]bool)
@@ -93,7 +93,7 @@ func groups(all []check) []string {
 	return names
 }
 
-// A trial is one limiter on trial, with its clock.
+// A trial is a limiter under test, with its clock.
 type trial struct {
 	testing.TB
 	*Clock
@@ -112,7 +112,7 @@ func newTrial(t testing.TB, c check, newLimiter Maker, o Options) *trial {
 	return tr
 }
 
-// twin returns a trial of a second limiter that lives by the same clock and draws from the same source.
+// twin returns a trial of a second limiter with the same clock and the same random source.
 func (tr *trial) twin() *trial {
 	other := *tr
 	other.limiter = owned{tr.maker(tr.TB, tr.Now)}

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A script is what a case file says.
+// A script is a parsed script file.
 type script struct {
 	cases []scriptCase
 }
@@ -19,23 +19,23 @@ type scriptCase struct {
 	steps []step
 }
 
-// A step is one line of a case that does something.
+// A step is one line of a case with an action.
 type step struct {
 	pos    string // file:line
 	text   string
 	at     time.Duration // since Start
 	verb   string
 	checks []scriptCheck
-	wants  []want // one a check, or one error for all
+	wants  []want // one per check, or one error for all
 }
 
 type scriptCheck struct {
 	headgate.Check
-	as string // the name under which to keep the receipt
-	of string // the name of the receipt to give back
+	as string // name to store the receipt under
+	of string // name of the receipt to refund
 }
 
-// parseScript reads a script. The error says where and what is wrong.
+// parseScript parses a script. The error has the position.
 func parseScript(file, text string) (script, error) {
 	p := scriptParser{file: file}
 	for i, line := range strings.Split(text, "\n") {
@@ -158,7 +158,7 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	return nil
 }
 
-// parseCheck reads KEY [COST] [of RECEIPT] [under NAME] [as RECEIPT], as far as the verb has them.
+// parseCheck parses KEY [COST] [of RECEIPT] [under NAME] [as RECEIPT], as far as the verb has them.
 func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptCheck, error) {
 	var c scriptCheck
 	if c.Key = w.next(); c.Key == "" {
@@ -205,10 +205,10 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	return c, nil
 }
 
-// words are those of a line that are still to be read.
+// words are the remaining words of a line.
 type words []string
 
-// next takes the next word, or returns "" at the end.
+// next returns and removes the next word, "" at the end.
 func (w *words) next() string {
 	if len(*w) == 0 {
 		return ""
@@ -218,7 +218,7 @@ func (w *words) next() string {
 	return word
 }
 
-// accept takes the next word if it is this one.
+// accept removes the next word if it is this one.
 func (w *words) accept(word string) bool {
 	if len(*w) == 0 || (*w)[0] != word {
 		return false
@@ -227,7 +227,7 @@ func (w *words) accept(word string) bool {
 	return true
 }
 
-// parseTime reads durations that are added and subtracted: 1.5s, -2m, 1h-1us.
+// parseTime parses durations that are added and subtracted: 1.5s, -2m, 1h-1us.
 func parseTime(text string) (time.Duration, error) {
 	var sum time.Duration
 	for rest := text; rest != "" || text == ""; {

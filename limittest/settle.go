@@ -2,7 +2,7 @@ package limittest
 
 import "github.com/headgate/headgate"
 
-// settleChecks prove that requests that were decided under an old limit may be settled under it after the limit has changed.
+// settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
 func settleChecks() []check {
 	return append(
 		forEach("settle", "under a higher limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
@@ -11,15 +11,16 @@ func settleChecks() []check {
 
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3", "10/s leaky-bucket burst 20")
 
-// faster returns a bucket that drains a bit more than thrice as fast.
+// faster returns a bucket that drains a bit more than three times as fast.
 func faster(l headgate.Limit) headgate.Limit {
 	l.Count = 3*l.Count + 1
 	return l
 }
 
-// settlesLate takes under a limit, while requests that were admitted under the old one are charged more or get units back. No more
-// is admitted than by the larger of the two, and what was consumed is at most rounded up, so that the key opens again. A refund
-// goes by the limit in force. It may credit units that drained under a faster one, so there is none under a slower one here.
+// settlesLate takes under a limit, while requests admitted under the old one are charged more or refunded. No more is
+// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund
+// uses the limit in force. It may credit units that drained under a faster one, so there is none under a slower one
+// here.
 func (tr *trial) settlesLate(l, old headgate.Limit) {
 	type taking struct {
 		limit headgate.Limit

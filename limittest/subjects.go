@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// The limits on which properties are checked: plain ones, ones whose rate is no whole number of microseconds, of one
+// The limits that properties are checked with: plain ones, ones whose rate is no whole number of microseconds, of one
 // unit, of huge counts, and the longest.
 var (
 	bucketLimits = parseLimits(
@@ -25,11 +25,11 @@ var (
 		"1/s sliding-buckets 2")
 	inFlightLimits = parseLimits("20 concurrent ttl 1s", "3 concurrent", "1 concurrent ttl 10ms")
 
-	// countingLimits are those of the algorithms that declare what they promise.
+	// countingLimits are those of the algorithms that declare their guarantee.
 	countingLimits = limitsOfEach(counting, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
 
 	windowLimits = concat(fixedLimits, logLimits, slidingLimits, partedLimits, countingLimits)
-	timedLimits  = concat(bucketLimits, windowLimits) // all that time alone decides
+	timedLimits  = concat(bucketLimits, windowLimits) // all that depend on time alone
 	allLimits    = concat(timedLimits, inFlightLimits)
 )
 
@@ -54,7 +54,7 @@ func limitsOfEach(which func(headgate.Algorithm) bool, texts ...string) []headga
 	return limits
 }
 
-// counting reports whether an algorithm declares what it promises.
+// counting reports whether an algorithm declares its guarantee.
 func counting(a headgate.Algorithm) bool {
 	_, ok := algorithm.PromiseOf(headgate.Limit{Algorithm: a, Count: 1, Period: time.Second})
 	return ok
@@ -84,12 +84,12 @@ func forEach(group, what string, limits []headgate.Limit, run func(*trial, headg
 	return checks
 }
 
-// isBucket tells whether a limit is of the algorithms that hold a level that drains.
+// isBucket reports whether a limit's algorithm has a level that drains.
 func isBucket(l headgate.Limit) bool {
 	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
 }
 
-// span returns the time in which a limit forgets: its period, or its TTL.
+// span returns the time in which a limit is fully restored: its period, or its TTL.
 func span(l headgate.Limit) time.Duration {
 	if l.Algorithm != headgate.Concurrency {
 		return l.Period
@@ -100,7 +100,7 @@ func span(l headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// grain returns the width of the windows of a limit, whose borders are where it is delicate.
+// grain returns the width of the windows of a limit, whose borders are critical.
 func grain(l headgate.Limit) time.Duration {
 	if l.Algorithm != headgate.SlidingBuckets {
 		return span(l)
@@ -111,8 +111,8 @@ func grain(l headgate.Limit) time.Duration {
 	return l.Period / time.Duration(l.Buckets)
 }
 
-// pause draws how long to wait until the next step, so that a limit is met empty, full and at its borders. sinceStart is
-// what the clock shows.
+// pause returns a random time until the next step, so that a limit is met empty, full and at its borders. sinceStart is
+// the time of the clock.
 func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Duration {
 	unit := max(span(l)/time.Duration(l.Count), time.Microsecond)
 	switch rng.IntN(16) {
@@ -124,7 +124,7 @@ func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Dura
 		return draw(rng, 2*unit)
 	case 10, 11, 12:
 		return draw(rng, span(l)/8)
-	case 13, 14: // to the next border, or next to it
+	case 13, 14: // to the next border, or close to it
 		g := grain(l)
 		at := time.Duration(Start.UnixMicro()%g.Microseconds())*time.Microsecond + sinceStart
 		return max(0, g-at%g+time.Duration(rng.IntN(3)-1)*time.Microsecond)
@@ -136,7 +136,7 @@ func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Dura
 	}
 }
 
-// longest is how far a history goes before it stops taking long steps: a Duration holds 292 years.
+// longest is the length of a history after which it takes no long steps: a Duration holds 292 years.
 const longest = 100 * 366 * 24 * time.Hour
 
 // draw returns a time of whole microseconds from 0 to most.

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// takeAllChecks prove that several checks are taken as one.
+// takeAllChecks check that several checks are taken as one.
 func takeAllChecks() []check {
 	return []check{
 		{"takeall", "all or none, as if one by one", func(tr *trial) { tr.allOrNone() }},
@@ -17,8 +17,8 @@ func takeAllChecks() []check {
 	}
 }
 
-// allOrNone runs one history on two limiters: one takes all at once; the other is asked first for each check, and then
-// takes one by one if all would pass.
+// allOrNone runs one history on two limiters: one takes all at once; the other peeks at each check first, and then
+// takes one by one if all would be admitted.
 func (tr *trial) allOrNone() {
 	other := tr.twin()
 	var allowed, denied int
@@ -50,7 +50,7 @@ func (tr *trial) allOrNone() {
 	}
 }
 
-// basket draws checks of several limits, each under a key of its own.
+// basket returns random checks of several limits, each under its own key.
 func (tr *trial) basket() []headgate.Check {
 	order := tr.rng.Perm(len(allLimits))[:1+tr.rng.IntN(5)]
 	checks := make([]headgate.Check, len(order))
@@ -69,7 +69,7 @@ func (tr *trial) basket() []headgate.Check {
 	return checks
 }
 
-// oneByOne does what TakeAll is to do.
+// oneByOne does what TakeAll must do.
 func (tr *trial) oneByOne(checks []headgate.Check) []headgate.Decision {
 	all := true
 	for _, c := range checks {

@@ -93,7 +93,7 @@ func readyConnOf(w http.ResponseWriter, r *http.Request) *readyConn {
 		return nil
 	}
 	conn, _ := r.Context().Value(readyConnKey{}).(*readyConn)
-	if conn == nil || !isServers(w) || meddles(w.Header()) {
+	if conn == nil || !isServers(w) || conflicts(w.Header()) {
 		return nil
 	}
 	return conn
@@ -110,10 +110,10 @@ func isServers(w http.ResponseWriter) bool {
 	}
 }
 
-// meddles reports whether others have set fields that our response has too, or that change how net/http writes it.
-func meddles(h http.Header) bool {
+// conflicts reports whether others have set fields that our response has too, or that change how net/http writes it.
+func conflicts(h http.Header) bool {
 	for name := range h {
-		if slices.Contains(fieldNames[:], name) || slices.Contains(notOurs[:], name) ||
+		if slices.Contains(fieldNames[:], name) || slices.Contains(foreignFields[:], name) ||
 			name == "Transfer-Encoding" || strings.HasPrefix(name, "Trailer") {
 			return true
 		}

@@ -22,14 +22,14 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 	x.buf = h.Fields.fill(values, v, &h.policies, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
-	answer(w, values, v.Status, x.buf)
+	sendProblem(w, values, v.Status, x.buf)
 }
 
 // rejectReady does the same on a connection that accepts the response in wire format.
 func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), known: &h.policies, lines: true}
-	h.Fields.tell(&t, v, retryAfter, h.Now())
+	h.Fields.writeAll(&t, v, retryAfter, h.Now())
 	p := problemOf(v)
 	conn.lines, conn.body = t.buf, p.append(conn.body[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
@@ -39,7 +39,7 @@ func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchang
 func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []byte, x *exchange, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}
-	h.Fields.tell(&t, v, retryAfter, h.Now())
+	h.Fields.writeAll(&t, v, retryAfter, h.Now())
 	lines.SetHeaderLines(t.buf, ofRejections)
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
@@ -48,7 +48,7 @@ func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []by
 }
 
 // ofRejections are the fields that only this package may set in the response to a denied request.
-var ofRejections = append(fieldNames[:], notOurs[:]...)
+var ofRejections = append(fieldNames[:], foreignFields[:]...)
 
 const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
@@ -56,7 +56,7 @@ const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + prob
 func badRequest(w http.ResponseWriter, x *exchange, err error) {
 	p := problem{status: http.StatusBadRequest, kind: problemPlain, title: "Bad Request", detail: err.Error()}
 	x.buf = p.append(x.buf[:0], nil, 0)
-	answer(w, new(fieldValues), p.status, x.buf)
+	sendProblem(w, new(fieldValues), p.status, x.buf)
 }
 
 // gaveUp responds to a request that was cancelled while it was delayed. Mostly its client has disconnected and nobody
@@ -75,17 +75,17 @@ func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
 		values[fieldRetryAfter] = strconv.FormatInt(seconds, 10)
 	}
 	x.buf = p.append(x.buf[:0], nil, seconds)
-	answer(w, values, p.status, x.buf)
+	sendProblem(w, values, p.status, x.buf)
 }
 
-// notOurs are fields that others may have set for a response that is not sent.
-var notOurs = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
+// foreignFields are fields that others may have set for a response that is not sent.
+var foreignFields = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
 
-// answer sends a problem. It must not be cached: the next request may be allowed.
-func answer(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
+// sendProblem sends a problem. It must not be cached: the next request may be allowed.
+func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
 	header := w.Header()
 	if len(header) > 0 {
-		for _, name := range notOurs {
+		for _, name := range foreignFields {
 			delete(header, name)
 		}
 	}
