@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"net/http"
 	"strconv"
@@ -53,14 +54,14 @@ func (s *Server) importClients(c *call) error {
 	}
 	in := &clientImport{server: s, call: c, done: imported{}}
 	if prune {
-		in.seen = make(map[string]bool)
+		in.seen = newIDSet(s.importPruned)
 	}
 	if form == "body.ndjson" {
 		err = in.lines()
 	} else {
 		err = in.file()
 	}
-	if err == nil && prune && len(in.seen) == 0 {
+	if err == nil && prune && len(in.seen.hashes) == 0 {
 		err = fail(http.StatusUnprocessableEntity, "No client was sent: to prune would delete all of them.")
 	} else if err == nil && prune {
 		err = in.prune()
@@ -84,12 +85,47 @@ func (s *Server) importClients(c *call) error {
 	return c.answer(http.StatusOK, in.done)
 }
 
+// maxImportPruned is how many clients an import that deletes others may have: their ids take up to 40 MB.
+const maxImportPruned = 1_000_000
+
+// An idSet is the ids of clients that are not to be deleted, as hashes with a random seed: two ids with the same one are
+// improbable, and then a client stays. A nil set takes any id and has none.
+type idSet struct {
+	most   int
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+}
+
+func newIDSet(most int) *idSet {
+	return &idSet{most: most, seed: maphash.MakeSeed(), hashes: make(map[uint64]struct{})}
+}
+
+func (s *idSet) add(id string) error {
+	if s == nil {
+		return nil
+	}
+	if len(s.hashes) == s.most {
+		return fail(http.StatusRequestEntityTooLarge, "More than %d clients in an import with ?prune: "+
+			"import them without it, and delete the others one by one.", s.most)
+	}
+	s.hashes[maphash.String(s.seed, id)] = struct{}{}
+	return nil
+}
+
+func (s *idSet) has(id string) bool {
+	if s == nil {
+		return false
+	}
+	_, there := s.hashes[maphash.String(s.seed, id)]
+	return there
+}
+
 // A clientImport is one that is under way.
 type clientImport struct {
 	server *Server
 	call   *call
 	done   imported
-	seen   map[string]bool // ids, if others are to be deleted
+	seen   *idSet // nil unless others are to be deleted
 	chunk  []edit
 	bytes  int            // of the bodies in chunk
 	ids    map[string]int // the line of each client of the chunk
@@ -126,8 +162,8 @@ func (in *clientImport) file() error {
 		}
 		e.path, e.line = path, n.Line
 		in.chunk = append(in.chunk, e)
-		if in.seen != nil {
-			in.seen[e.id] = true
+		if err := in.seen.add(e.id); err != nil {
+			return err
 		}
 	}
 	if len(wrong.list) > 0 {
@@ -219,10 +255,7 @@ func (in *clientImport) add(e edit, wrong *findings) error {
 	in.ids[e.id] = e.line
 	in.chunk = append(in.chunk, e)
 	in.bytes += len(e.body)
-	if in.seen != nil {
-		in.seen[e.id] = true
-	}
-	return nil
+	return in.seen.add(e.id)
 }
 
 // flush commits the chunk.
@@ -297,7 +330,7 @@ func (in *clientImport) prune() error {
 			edits, left = nil, false
 			err := s.eachClient(ctx, c.namespace, func(o *control.Object) {
 				switch {
-				case in.seen[o.ID]:
+				case in.seen.has(o.ID):
 				case len(edits) == s.importChunk:
 					left = true
 				default:

@@ -185,3 +185,13 @@ func TestBodiesNeedNoContentType(t *testing.T) {
 		s.call("PATCH", fmt.Sprintf("/v1/rules/json%d", i), `{"limits":["2/s"]}`, headers...).wants(200)
 	}
 }
+
+func TestAnImportThatPrunesIsBounded(t *testing.T) {
+	s := open(t, api.Config{})
+	s.server.SetImportPruned(2)
+	lines := `{"id":"a"}` + "\n" + `{"id":"b"}` + "\n"
+	s.call("POST", "/v1/clients:import", `{"id":"old"}`, ndjson...).wants(200)
+	s.call("POST", "/v1/clients:import?prune", lines+`{"id":"c"}`, ndjson...).wants(413, "More than 2 clients")
+	s.call("GET", "/v1/clients/old", "").wants(200)
+	s.call("POST", "/v1/clients:import?prune", lines, ndjson...).wants(200, `"deleted":1`)
+}

@@ -27,6 +27,8 @@ type Server struct {
 	watchComment time.Duration
 	// importChunk is how many clients are imported in one change.
 	importChunk int
+	// importPruned is how many clients an import may have that deletes all others.
+	importPruned int
 
 	stop  context.CancelFunc
 	ended context.Context // when the server is closed
@@ -47,7 +49,7 @@ func New(c Config) (*Server, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, importChunk: defaultImportChunk, watchComment: watchComment}
+	s := &Server{config: c, importChunk: defaultImportChunk, importPruned: maxImportPruned, watchComment: watchComment}
 	s.ended, s.stop = context.WithCancel(context.Background())
 	s.spaces.byName = make(map[string]*space)
 	s.hub = newHub(s)
