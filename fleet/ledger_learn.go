@@ -67,11 +67,16 @@ func (l *Ledger) see(sh *shard, r *record, a *ask, now moment) *lookup {
 		l.learning.dropped.Add(1)
 		return nil
 	}
-	if r.lookup == nil {
-		r.lookup = &lookup{key: r.key, ended: make(chan struct{})}
+	wait := sh.lookups[r.key]
+	if wait == nil {
+		wait = &lookup{key: r.key, ended: make(chan struct{})}
+		if sh.lookups == nil {
+			sh.lookups = make(map[Key]*lookup)
+		}
+		sh.lookups[r.key] = wait
 	}
 	sh.push(r, lookupClass)
-	return r.lookup
+	return wait
 }
 
 // touch notes that somebody wanted to consume of a record, and does not wait.
@@ -90,9 +95,9 @@ func (l *Ledger) unlearn(sh *shard, r *record) {
 
 // release lets go of decisions that wait for a record, learned or not.
 func (sh *shard) release(r *record, learned bool) {
-	if r.lookup != nil {
-		close(r.lookup.ended)
-		r.lookup = nil
+	if wait := sh.lookups[r.key]; wait != nil {
+		close(wait.ended)
+		delete(sh.lookups, r.key)
 	}
 	if learned && r.unlearned {
 		r.unlearned = false
@@ -176,7 +181,7 @@ func (l *Ledger) lookUpAgain(t *Tally) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	r := sh.records[t.Key]
-	if r == nil || r.born != t.born || r.lookup == nil {
+	if r == nil || r.born != t.born || sh.lookups[t.Key] == nil {
 		return false
 	}
 	sh.push(r, lookupClass)

@@ -64,7 +64,6 @@ type record struct {
 	// exchanged is when others were last asked for it, 0 if they have not answered yet; if peers compare sums, when they were last
 	// told that it grew.
 	exchanged int64
-	lookup    *lookup // what decisions wait for; nil if none does
 
 	oldest int64 // when the first record began of all that were heard of, and this one
 	joined int64 // when a level of others was last taken over; 0 if never

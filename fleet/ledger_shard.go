@@ -26,7 +26,8 @@ type shard struct {
 	queues [classes]queue
 	ready  atomic.Uint32 // which queues are not empty
 
-	unlearned atomic.Int32 // records; see learning
+	unlearned atomic.Int32    // records; see learning
+	lookups   map[Key]*lookup // that decisions wait for
 
 	linger [gaps][]*record // see linger
 	_      [64]byte        // so that shards have lines of the cache of their own
