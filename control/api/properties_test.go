@@ -30,7 +30,7 @@ func TestWhatIsNoPropertyIsRefusedWithItsPath(t *testing.T) {
 		`{"id":"a","attributes":{"usr":"acme"}}`:                     {`"path":"attributes.usr"`, "want", "user, or another name for a property"},
 		`{"id":"a","attributes":{"plan":["gold"]}}`:                  {`"path":"attributes.plan"`, "one value"},
 		`{"id":"a","attributes":{"plan":""}}`:                        {`"path":"attributes.plan"`, "no plan at all"},
-		`{"id":"a","attributes":{"client.plan":"gold"}}`:             {`"path":"attributes.client.plan"`, "plan alone"},
+		`{"id":"a","attributes":{"client.plan":"gold"}}`:             {`"path":"attributes.client.plan"`, "plan without client."},
 		`{"id":"a","attributes":{"plan":"gold","api-key":"secret"}}`: {`"path":"attributes.api-key"`, "api_key, or another name"},
 	} {
 		s.call("POST", "/v1/clients", body).wants(422, want...)
