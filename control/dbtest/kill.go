@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// Write commits changes one after the other, each of which sets several objects to the same value, until one fails or
-// ctx ends. It calls acknowledged with the revision of each committed change.
+// Write commits one change after another until a commit fails or ctx ends. Each change sets several objects to the same
+// value. Write calls acknowledged with the revision of each committed change.
 func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)) error {
 	last, _, err := db.Revision(ctx, "")
 	if err != nil {
@@ -22,7 +22,7 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 		for i := range 10 {
 			c.Ops = append(c.Ops, put(control.KindRule, fmt.Sprintf("r%d", i), body))
 		}
-		// One object is created and deleted, and one is new each time.
+		// The client is created and deleted in turn, and each change creates another token.
 		if _, err := db.Get(ctx, "n", control.KindClient, "guest"); err == nil {
 			c.Ops = append(c.Ops, remove(control.KindClient, "guest"))
 		} else {
@@ -37,15 +37,16 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 	}
 }
 
-// An Audit checks the changes of Write, again and again. The zero Audit is for an empty database.
+// An Audit checks the changes that Write commits. It may check a database several times, after each restart. The zero
+// value is for a database that was empty when Write started.
 type Audit struct {
-	seen int64             // up to where the log was checked
-	kept map[string]string // the objects by the log, as "kind id": "body@revision"
+	checked int64             // the last revision of the log that was checked
+	objects map[string]string // the objects that the log up to there produces, as "kind id": "body@revision"
 }
 
-// Check checks that a database that was stopped at some moment has every change completely or not at all, that no
-// acknowledged change is missing, and that the log explains the objects. It returns the number of changes that were
-// not acknowledged but exist.
+// Check checks a database whose writer was killed: each change is there completely or not at all, no acknowledged
+// change is missing, and the objects match the log. It returns the number of committed changes that were not
+// acknowledged.
 func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 	t.Helper()
 	last, _, err := db.Revision(t.Context(), "")
@@ -55,23 +56,23 @@ func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 	if last < acknowledged {
 		t.Fatalf("the database is at revision %d, and %d was acknowledged", last, acknowledged)
 	}
-	if a.kept == nil {
-		a.kept = map[string]string{}
+	if a.objects == nil {
+		a.objects = map[string]string{}
 	}
-	for a.seen < last {
-		changes, err := db.Log(t.Context(), control.LogQuery{After: a.seen, Limit: 500})
+	for a.checked < last {
+		changes, err := db.Log(t.Context(), control.LogQuery{After: a.checked, Limit: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(changes) == 0 {
-			t.Fatalf("the database is at revision %d, and the log ends at %d", last, a.seen)
+			t.Fatalf("the database is at revision %d, and the log ends at %d", last, a.checked)
 		}
 		for i := range changes {
-			a.take(t, &changes[i])
+			a.apply(t, &changes[i])
 		}
 	}
-	if a.seen != last {
-		t.Fatalf("the database is at revision %d, and the log goes up to %d", last, a.seen)
+	if a.checked != last {
+		t.Fatalf("the database is at revision %d, and the log goes up to %d", last, a.checked)
 	}
 	found := map[string]string{}
 	values := map[string]bool{}
@@ -93,22 +94,22 @@ func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 			q.AfterID = page[len(page)-1].ID
 		}
 	}
-	if !maps.Equal(found, a.kept) {
-		t.Errorf("the objects are not what the log has made them:\n got %v\nwant %v", found, a.kept)
+	if !maps.Equal(found, a.objects) {
+		t.Errorf("the objects do not match the log:\n got %v\nwant %v", found, a.objects)
 	}
 	if last > 0 && len(values) != 1 {
-		t.Errorf("half a change: the rules have the values %v", values)
+		t.Errorf("a change is incomplete: the rules have the values %v", values)
 	}
 	return int(last - acknowledged)
 }
 
-// take applies one change.
-func (a *Audit) take(t testing.TB, c *control.Change) {
+// apply applies one change of the log to a.objects.
+func (a *Audit) apply(t testing.TB, c *control.Change) {
 	t.Helper()
-	if c.Revision != a.seen+1 || len(c.Ops) != 12 || c.Note == "" {
-		t.Fatalf("after revision %d comes %d with %d parts, want %d with 12", a.seen, c.Revision, len(c.Ops), a.seen+1)
+	if c.Revision != a.checked+1 || len(c.Ops) != 12 || c.Note == "" {
+		t.Fatalf("after revision %d: got revision %d with %d ops, want %d with 12", a.checked, c.Revision, len(c.Ops), a.checked+1)
 	}
-	a.seen = c.Revision
+	a.checked = c.Revision
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		name := string(op.Kind) + " " + op.ID
@@ -116,13 +117,13 @@ func (a *Audit) take(t testing.TB, c *control.Change) {
 		if op.Before != nil {
 			before = fmt.Sprintf("%s@%d", op.Before, op.Base)
 		}
-		if before != a.kept[name] {
-			t.Errorf("revision %d: %s was %q by the log, want %q", c.Revision, name, before, a.kept[name])
+		if before != a.objects[name] {
+			t.Errorf("revision %d: %s before the change: got %q, want %q", c.Revision, name, before, a.objects[name])
 		}
 		if op.Body == nil {
-			delete(a.kept, name)
+			delete(a.objects, name)
 		} else {
-			a.kept[name] = fmt.Sprintf("%s@%d", op.Body, c.Revision)
+			a.objects[name] = fmt.Sprintf("%s@%d", op.Body, c.Revision)
 		}
 	}
 }
