@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// lock locks a file for this process, as long as the file is open.
+// lock locks a file exclusively until it is closed. It returns an error at once if another process holds the lock.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// syncDir makes a rename durable.
+// syncDir makes renames in a directory durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
