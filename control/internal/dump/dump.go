@@ -17,7 +17,7 @@ import (
 // form is the version of the format.
 const form = 1
 
-// maxLine bounds a line in bytes: an object before and after a change.
+// maxLine is the maximum length of a line in bytes. The longest line is an Op, with an object before and after a change.
 const maxLine = 2*control.MaxBody + 64<<10
 
 // A Line is a line of a backup: exactly one of its fields is set.
@@ -29,7 +29,7 @@ type Line struct {
 	State     *State     `json:"state,omitempty"`
 }
 
-// A Namespace has the revisions of a namespace. The one without a name is for all of them.
+// A Namespace has the revisions of a namespace. The Namespace with an empty name has those of the whole database.
 type Namespace struct {
 	Name   string `json:"name"`
 	Last   int64  `json:"last"`
