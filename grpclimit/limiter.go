@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A Limiter has the interceptors. Create one with New. It is safe for concurrent use.
+// A Limiter limits gRPC calls by its interceptors Unary and Stream. Create one with New. It is safe for concurrent use.
 type Limiter struct {
 	config Config
 	pool   sync.Pool // of *call
@@ -40,7 +40,7 @@ var (
 	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
 )
 
-// A call is the state of one call. It is reused, so nothing of it may be kept.
+// A call is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after release.
 type call struct {
 	who     identity.Attributes
 	verdict engine.Verdict
@@ -48,7 +48,7 @@ type call struct {
 }
 
 func (l *Limiter) release(c *call) {
-	c.who.Reset() // keeps no metadata in memory
+	c.who.Reset() // so that the pool does not hold the metadata of old calls
 	l.pool.Put(c)
 }
 
@@ -70,23 +70,23 @@ func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 		l.release(c)
 		return handler(ctx, req)
 	}
-	var said *sentMetadata
+	var sent *sentMetadata
 	if c.verdict.ReadsResponse() {
-		said = new(sentMetadata)
-		ctx = said.record(ctx)
+		sent = new(sentMetadata)
+		ctx = sent.record(ctx)
 	}
-	// Once, however the handler ends.
+	// Deferred, so that a call whose handler panics is settled too.
 	c.served = false
-	defer l.settle(ctx, info.FullMethod, c, said)
+	defer l.settle(ctx, info.FullMethod, c, sent)
 	response, err := handler(ctx, req)
 	c.served = true
 	return response, err
 }
 
-// admit decides a call and waits if it is delayed. If it is denied, the error is its status. The fields are for the
-// header if it is allowed, and for the trailer if not.
+// admit decides a call and waits if the call is delayed. For a denied call it returns the status as the error. Send the
+// fields as header if the call is allowed, and as trailer if it is denied.
 func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields metadata.MD, err error) {
-	l.read(ctx, method, c)
+	l.identify(ctx, method, c)
 	if err := c.who.Malformed(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -97,20 +97,20 @@ func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields met
 	return l.conclude(ctx, &c.verdict)
 }
 
-// read identifies the client.
-func (l *Limiter) read(ctx context.Context, method string, c *call) {
+// identify reads the attributes of the client into c.who.
+func (l *Limiter) identify(ctx context.Context, method string, c *call) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	asked := identity.Call{Method: http.MethodPost, Path: method, Header: md}
+	request := identity.Call{Method: http.MethodPost, Path: method, Header: md}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		asked.Peer = p.Addr.String()
+		request.Peer = p.Addr.String()
 	}
 	if authority := md[":authority"]; len(authority) > 0 {
-		asked.Host = authority[0]
+		request.Host = authority[0]
 	}
-	l.config.Identifier.ReadCall(&asked, &c.who)
+	l.config.Identifier.ReadCall(&request, &c.who)
 }
 
-// conclude acts on a verdict.
+// conclude acts on a verdict: it returns the error of a denied call and waits for a delayed one.
 func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
 	retryAfter := l.config.Fields.RetryAfter(v)
 	switch v.Action {
@@ -126,8 +126,8 @@ func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metad
 	return l.fields(v, retryAfter), nil
 }
 
-// undecided returns the status of a call that could not be decided: nil unless it was cancelled meanwhile, since a
-// failing limiter should not block calls.
+// undecided handles an error of the engine. It reports the error and returns nil, which admits the call: a failing
+// limiter should not block calls. If the call was cancelled, it returns the status for that.
 func (l *Limiter) undecided(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return gaveUp(ctx, err)
@@ -138,8 +138,8 @@ func (l *Limiter) undecided(ctx context.Context, method string, err error) error
 
 // fields returns the metadata for a verdict.
 func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.MD {
-	var room [8]httplimit.Field
-	list := l.config.Fields.Append(room[:0], v, retryAfter, l.config.Now())
+	var buffer [8]httplimit.Field
+	list := l.config.Fields.Append(buffer[:0], v, retryAfter, l.config.Now())
 	if len(list) == 0 {
 		return nil
 	}
@@ -150,20 +150,20 @@ func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.M
 	return md
 }
 
-// reportUnsent reports that fields could not be sent.
+// reportUnsent reports an error, if any, of setting the header or trailer.
 func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 	if err != nil {
-		l.config.OnError(ctx, fmt.Errorf("tell of limits: %w", err))
+		l.config.OnError(ctx, fmt.Errorf("send limit metadata: %w", err))
 	}
 }
 
 // settle charges or refunds the cost that the response states, and releases the slots of the call.
-func (l *Limiter) settle(ctx context.Context, method string, c *call, said *sentMetadata) {
+func (l *Limiter) settle(ctx context.Context, method string, c *call, sent *sentMetadata) {
 	settle := c.verdict.Settle
 	if !c.served || ctx.Err() != nil { // the client did not wait for the whole response
 		settle = c.verdict.SettleCut
 	}
-	if err := settle(ctx, said.value); err != nil {
+	if err := settle(ctx, sent.value); err != nil {
 		l.config.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))
 	}
 	l.release(c)

@@ -47,26 +47,26 @@ func (s *sentMetadata) record(ctx context.Context) context.Context {
 	if under == nil {
 		return ctx
 	}
-	return grpc.NewContextWithServerTransportStream(ctx, &recordingStream{ServerTransportStream: under, said: s})
+	return grpc.NewContextWithServerTransportStream(ctx, &recordingStream{ServerTransportStream: under, sent: s})
 }
 
 // recordingStream is a transport stream that records metadata.
 type recordingStream struct {
 	grpc.ServerTransportStream
-	said *sentMetadata
+	sent *sentMetadata
 }
 
 func (l *recordingStream) SetHeader(md metadata.MD) error {
-	l.said.inHeader(md)
+	l.sent.inHeader(md)
 	return l.ServerTransportStream.SetHeader(md)
 }
 
 func (l *recordingStream) SendHeader(md metadata.MD) error {
-	l.said.inHeader(md)
+	l.sent.inHeader(md)
 	return l.ServerTransportStream.SendHeader(md)
 }
 
 func (l *recordingStream) SetTrailer(md metadata.MD) error {
-	l.said.inTrailer(md)
+	l.sent.inTrailer(md)
 	return l.ServerTransportStream.SetTrailer(md)
 }

@@ -38,7 +38,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	if counts {
 		// It is not reused: a goroutine of the handler may still be receiving when the handler has returned.
 		s.messages = &call{}
-		l.read(ctx, info.FullMethod, s.messages)
+		l.identify(ctx, info.FullMethod, s.messages)
 	}
 	if settles {
 		c.served = false
