@@ -63,16 +63,16 @@ func neighbours() []*client {
 
 // A flood is a set of clients that send to one limiter at the same time.
 type flood struct {
-	clients []*client
-	limiter headgate.Limiter
-	lasts   time.Duration
-	start   time.Time
-	elapsed time.Duration // duration, once run has returned
+	clients  []*client
+	limiter  headgate.Limiter
+	duration time.Duration
+	start    time.Time
+	elapsed  time.Duration // duration, once run has returned
 }
 
 // newFlood returns a flood that starts now.
-func newFlood(limiter headgate.Limiter, lasts time.Duration) *flood {
-	return &flood{clients: neighbours(), limiter: limiter, lasts: lasts, start: time.Now()}
+func newFlood(limiter headgate.Limiter, duration time.Duration) *flood {
+	return &flood{clients: neighbours(), limiter: limiter, duration: duration, start: time.Now()}
 }
 
 // run lets every sender send, each in its own goroutine, until the flood ends or ctx is done. It returns when all have
@@ -80,7 +80,7 @@ func newFlood(limiter headgate.Limiter, lasts time.Duration) *flood {
 func (f *flood) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ctx, stop := context.WithTimeout(ctx, f.lasts)
+	ctx, stop := context.WithTimeout(ctx, f.duration)
 	defer stop()
 	var senders sync.WaitGroup
 	for _, c := range f.clients {
@@ -116,7 +116,7 @@ func (f *flood) send(ctx context.Context, c *client, after time.Duration) error 
 			if err != nil {
 				return err
 			}
-			c.note(d, time.Since(f.start), f.lasts)
+			c.note(d, time.Since(f.start), f.duration)
 		}
 		select {
 		case <-ticker.C:
@@ -127,8 +127,8 @@ func (f *flood) send(ctx context.Context, c *client, after time.Duration) error 
 }
 
 // note counts a decision made at a time since the start.
-func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
-	part := &c.parts[partAt(at, lasts)]
+func (c *client) note(d headgate.Decision, at, duration time.Duration) {
+	part := &c.parts[partAt(at, duration)]
 	if d.Allowed {
 		part.allowed.Add(1)
 		c.backAt.Store(0)
@@ -139,7 +139,7 @@ func (c *client) note(d headgate.Decision, at, lasts time.Duration) {
 }
 
 // partAt returns the part of the flood that a time since its start belongs to.
-func partAt(at, lasts time.Duration) int { return int(min(cells*at/lasts, cells-1)) }
+func partAt(at, duration time.Duration) int { return int(min(cells*at/duration, cells-1)) }
 
 // A sample has the counts of all clients at a time since the start.
 type sample struct {

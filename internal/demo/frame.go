@@ -12,22 +12,23 @@ func (d *demo) frame(f *flood, now, earlier sample) []string {
 	lines := []string{d.paint(dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
 		"", "asks/s", cells, "", "allowed/s", "denied/s", "may come back"))}
 	for i, c := range f.clients {
-		lately := now.perSecond(i, earlier)
-		allowed, denied := fmt.Sprintf("%9d", lately.allowed), fmt.Sprintf("%9d", lately.denied)
-		if lately.denied > 0 {
+		rates := now.perSecond(i, earlier)
+		allowed, denied := fmt.Sprintf("%9d", rates.allowed), fmt.Sprintf("%9d", rates.denied)
+		if rates.denied > 0 {
 			denied = d.paint(red, denied)
 		}
 		lines = append(lines, fmt.Sprintf("  %-6s %7d  %s %s %s  %s",
-			c.name, lately.asked(), d.bar(c, now.at, f.lasts), d.paint(green, allowed), denied, f.comeBack(c, now.at)))
+			c.name, rates.asked(), d.bar(c, now.at, f.duration), d.paint(green, allowed), denied, f.comeBack(c, now.at)))
 	}
 	return lines
 }
 
-// bar shows the parts of the time: green for allowed requests, red for denied ones. Future parts are blank.
-func (d *demo) bar(c *client, now, lasts time.Duration) string {
+// bar shows a client's requests over time, one cell for each part of the run: green for allowed requests, red for
+// denied ones. Future cells are blank.
+func (d *demo) bar(c *client, now, duration time.Duration) string {
 	var b strings.Builder
 	for i := range c.parts {
-		if i > partAt(now, lasts) {
+		if i > partAt(now, duration) {
 			b.WriteString(" ")
 			continue
 		}
@@ -52,7 +53,7 @@ func (d *demo) cell(c count) string {
 	return d.paint(mixed, string(blocks[min(max(filled, 1), eighths-1)]))
 }
 
-// comeBack says when a client's next request will pass.
+// comeBack returns the text that says when a client's next request will pass.
 func (f *flood) comeBack(c *client, now time.Duration) string {
 	left := time.Duration(c.backAt.Load()) - now
 	if left <= 0 {
@@ -76,8 +77,8 @@ func (f *flood) logLine(now, earlier sample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %11.0f s", now.at.Seconds())
 	for i := range f.clients {
-		lately := now.perSecond(i, earlier)
-		fmt.Fprintf(&b, "%10s", fmt.Sprintf("%d/%d", lately.allowed, lately.denied))
+		rates := now.perSecond(i, earlier)
+		fmt.Fprintf(&b, "%10s", fmt.Sprintf("%d/%d", rates.allowed, rates.denied))
 	}
 	return b.String() + "   " + f.comeBack(f.clients[0], now.at)
 }

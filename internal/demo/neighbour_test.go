@@ -41,11 +41,11 @@ func TestTheNoisyNeighbourIsHeldToItsLimitAndTheOthersAreLeftAlone(t *testing.T)
 }
 
 func TestTheSummaryDoesNotHideThatOthersWereDenied(t *testing.T) {
-	f := &flood{clients: neighbours(), lasts: time.Second, elapsed: time.Second}
+	f := &flood{clients: neighbours(), duration: time.Second, elapsed: time.Second}
 	if got, want := f.summary()[2], "alice, bob and carol asked 0 times and did not notice: 0 denied."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	f.clients[2].note(headgate.Decision{Allowed: false, RetryAfter: time.Second}, 0, f.lasts)
+	f.clients[2].note(headgate.Decision{Allowed: false, RetryAfter: time.Second}, 0, f.duration)
 	if got, want := f.summary()[2], "alice, bob and carol asked 1 times and met their own limits: 1 denied."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
