@@ -34,11 +34,11 @@ type CertificateFiles struct{ CertFile, KeyFile string }
 type Certificates struct {
 	set        *certs.Set
 	minVersion uint16
-	every      time.Duration
+	checkFiles time.Duration
 	log        *slog.Logger
 }
 
-// Open loads the certificates. log gets their changes. It returns nil for a nil TLS.
+// Open loads the certificates. Later changes of the files are logged to log. Open returns nil for a nil TLS.
 func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if t == nil {
 		return nil, nil
@@ -46,12 +46,12 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
 		return nil, fmt.Errorf("TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
 	}
-	every := t.CheckFiles
-	if every == 0 {
-		every = DefaultCheckFiles
+	checkFiles := t.CheckFiles
+	if checkFiles == 0 {
+		checkFiles = DefaultCheckFiles
 	}
-	if every < time.Millisecond {
-		return nil, fmt.Errorf("TLS.CheckFiles %s: want at least 1ms, or 0 for %s", every, DefaultCheckFiles)
+	if checkFiles < time.Millisecond {
+		return nil, fmt.Errorf("TLS.CheckFiles %s: want at least 1ms, or 0 for %s", checkFiles, DefaultCheckFiles)
 	}
 	files := make([]certs.Files, len(t.Certificates))
 	for i, f := range t.Certificates {
@@ -61,7 +61,7 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	return &Certificates{set: set, minVersion: t.MinVersion, every: every, log: log}, nil
+	return &Certificates{set: set, minVersion: t.MinVersion, checkFiles: checkFiles, log: log}, nil
 }
 
 // Config returns a configuration that always uses the current certificates. protocols are the server's ALPN names.
@@ -72,9 +72,9 @@ func (c *Certificates) Config(protocols ...string) *tls.Config {
 }
 
 // Watch checks the files regularly until ctx ends.
-func (c *Certificates) Watch(ctx context.Context) { c.set.Watch(ctx, c.every, c.log) }
+func (c *Certificates) Watch(ctx context.Context) { c.set.Watch(ctx, c.checkFiles, c.log) }
 
-// Reload checks the files now. On nil it does nothing.
+// Reload checks the files now. It does nothing if c is nil.
 func (c *Certificates) Reload() error {
 	if c == nil {
 		return nil
