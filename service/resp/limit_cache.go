@@ -8,20 +8,20 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A throttleParams has the parameters of CL.THROTTLE that define a limit.
+// throttleParams are the parameters of CL.THROTTLE that define a limit.
 type throttleParams struct {
 	burst, count, period int64 // period in seconds
 }
 
-// A preparedLimit limit is a parsed and bound limit.
+// A preparedLimit is a validated limit, with its Bound if there is one.
 type preparedLimit struct {
 	throttleParams
 	limit headgate.Limit
 	bound Bound // nil if Config.Bind is nil
 }
 
-// limitCache caches recent limits. Callers choose them, so its size is fixed: limits with the same index replace each
-// other.
+// limitCache caches the limits of recent calls. Its size is fixed because clients choose the limits: two limits with the
+// same index replace each other.
 type limitCache struct {
 	bind  func(headgate.Limit) (Bound, error)
 	slots [1 << limitCacheBits]atomic.Pointer[preparedLimit]
@@ -30,13 +30,14 @@ type limitCache struct {
 const limitCacheBits = 10
 
 // get returns the limit for t. The error is a *headgate.InputError for invalid parameters.
-func (r *limitCache) get(t throttleParams) (*preparedLimit, error) {
+func (c *limitCache) get(t throttleParams) (*preparedLimit, error) {
+	// A multiplicative hash; its upper bits are the index.
 	h := uint64(t.burst)*0x9E3779B97F4A7C15 ^ uint64(t.count)*0xC2B2AE3D27D4EB4F ^ uint64(t.period)*0x165667B19E3779F9
-	slot := &r.slots[(h^h>>32)*0x9E3779B97F4A7C15>>(64-limitCacheBits)]
+	slot := &c.slots[(h^h>>32)*0x9E3779B97F4A7C15>>(64-limitCacheBits)]
 	if prepared := slot.Load(); prepared != nil && prepared.throttleParams == t {
 		return prepared, nil
 	}
-	prepared, err := r.prepare(t)
+	prepared, err := c.prepare(t)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +45,16 @@ func (r *limitCache) get(t throttleParams) (*preparedLimit, error) {
 	return prepared, nil
 }
 
-func (r *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
+func (c *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
 	if t.burst < 0 || t.burst >= headgate.MaxCount {
-		return nil, badThrottle("max_burst", t.burst, headgate.MaxCount-1, 0)
+		return nil, outOfRange("max_burst", t.burst, 0, headgate.MaxCount-1)
 	}
 	if t.count < 1 || t.count > headgate.MaxCount {
-		return nil, badThrottle("count", t.count, headgate.MaxCount, 1)
+		return nil, outOfRange("count", t.count, 1, headgate.MaxCount)
 	}
 	const longest = int64(headgate.MaxPeriod / time.Second)
 	if t.period < 1 || t.period > longest {
-		return nil, badThrottle("period", t.period, longest, 1)
+		return nil, outOfRange("period", t.period, 1, longest)
 	}
 	prepared := &preparedLimit{throttleParams: t, limit: headgate.Limit{
 		Algorithm: headgate.GCRA, Count: t.count, Period: time.Duration(t.period) * time.Second, Burst: t.burst + 1,
@@ -61,10 +62,10 @@ func (r *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
 	if err := prepared.limit.Validate(); err != nil {
 		return nil, err
 	}
-	if r.bind == nil {
+	if c.bind == nil {
 		return prepared, nil
 	}
-	bound, err := r.bind(prepared.limit)
+	bound, err := c.bind(prepared.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (r *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
 	return prepared, nil
 }
 
-func badThrottle(field string, value, most, least int64) error {
+func outOfRange(field string, value, least, most int64) error {
 	return &headgate.InputError{
 		Err: headgate.ErrInvalidLimit, Field: field, Value: strconv.FormatInt(value, 10),
 		Want: strconv.FormatInt(least, 10) + " to " + strconv.FormatInt(most, 10),
