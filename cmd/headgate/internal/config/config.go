@@ -8,68 +8,68 @@ import (
 // A Config is how a node is to run. The tag of a field is its name in the file.
 type Config struct {
 	// Rules is the file of the rules, empty for those of a rules service.
-	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and is the truth: there is no database then. Default: none; the rules are those of the database, or of control."`
+	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and replaces the database. Default: none; rules come from the database, or from control."`
 	// DB is where the rules service of this process keeps its rules, empty for a file in DataDir.
-	DB string `field:"db" doc:"Where the rules service keeps rules: a file of SQLite, or a URL of postgres:// or redis://. Default: rules.db in data_dir. A new one gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`
+	DB string `field:"db" doc:"The database of the rules service: an SQLite file, or a postgres:// or redis:// URL. Default: rules.db in data_dir. A new database gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`
 	// DBFollows is a rules file that the database follows, empty if it is changed by its API.
-	DBFollows string `field:"db_follows" doc:"A rules file that the database follows, for rules that are kept under version control: it is watched, and the API changes neither rules nor clients. Default: none."`
+	DBFollows string `field:"db_follows" doc:"A rules file that the database follows, for rules under version control: it is watched, and the API refuses changes of rules and clients. Default: none."`
 	// Control is where the rules service is whose node this is, empty if it is in this process.
-	Control string `field:"control" doc:"Takes the rules of the rules service at this URL, the admin listener of another headgate. Default: none; the rules service is in this process."`
+	Control string `field:"control" doc:"The URL of a rules service, the admin listener of another headgate: its rules are used. Default: none; the rules service is in this process."`
 	// TokenFile is a file with the token that Control is shown.
-	TokenFile string `field:"token_file" doc:"A file with the token that the rules service at control is shown, of the role node. It is read again when it changes."`
+	TokenFile string `field:"token_file" doc:"A file with the token for the rules service at control, of the role node. It is read again when it changes."`
 	// DataDir is where this process keeps what should outlive it.
-	DataDir string `field:"data_dir" doc:"Where rules are kept: the database, or the last good rules of control. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/headgate or ~/.local/state/headgate."`
+	DataDir string `field:"data_dir" doc:"The directory of the database, or of the last good rules of control. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/headgate or ~/.local/state/headgate."`
 	// NodeID is how the rules service knows this node, empty for a name by host and addresses.
-	NodeID string `field:"node_id" doc:"How the rules service knows this node. Default: the name of the host, and what tells its nodes apart."`
+	NodeID string `field:"node_id" doc:"The name of this node at the rules service. Default: the host name and the addresses of its listeners."`
 	// Upstream is what gets the requests that no route of Gateway is for, empty for the demonstration's if there is no route.
-	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, the one for what no route is for. Default: a built-in service for demonstration, if there is no route."`
+	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, it gets the requests that match no route. Default: a built-in demo service, if there is no route."`
 	// Store is memory or a URL.
-	Store string `field:"store" default:"memory" doc:"Where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
+	Store string `field:"store" default:"memory" doc:"Where counters are kept: memory, or a URL with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
 	// GlobalStore is a URL of what all regions share, empty if there is one region.
-	GlobalStore string `field:"global_store" doc:"Where regions tell each other what they took, for rules with scope: global: a URL as store has it. Default: none; such rules are refused."`
+	GlobalStore string `field:"global_store" doc:"The store through which regions share limits, for rules with scope: global: a URL as for store. Default: none; such rules are refused."`
 	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
-	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"Where clients connect: host:port, :port, unix: and a path, or off. Port 0 picks one. Not with gateway.listeners."`
+	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"The address of the gateway: host:port, :port, unix: and a path, or off. Port 0 picks a free one. Not with gateway.listeners."`
 	// APIAddr is where the decision service answers HTTP. Off for nowhere.
-	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"Where the decision service answers HTTP with JSON and forward-auth: host:port, :port, unix: and a path, or off."`
+	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"The address of the decision service for HTTP, JSON and forward-auth: host:port, :port, unix: and a path, or off."`
 	// GRPCAddr is where it answers gRPC, that of Envoy too, and RESPAddr clients of Redis. Off for nowhere.
-	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"Where the decision service answers gRPC, its own and Envoy's: host:port, :port, unix: and a path, or off."`
-	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"Where the decision service answers clients of Redis (CL.THROTTLE, HG.TAKE): host:port, :port, unix: and a path, or off."`
+	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"The address of the decision service for gRPC, its own and Envoy's protocol: host:port, :port, unix: and a path, or off."`
+	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"The address of the decision service for Redis clients (CL.THROTTLE, HG.TAKE): host:port, :port, unix: and a path, or off."`
 	// AdminAddr is where operators connect. Off for nowhere.
-	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"Where the rules service is (/v1/…), /metrics, /healthz and /readyz: host:port, :port, unix: and a path, or off."`
+	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"The address of the console, the rules service (/v1/…), /metrics, /healthz and /readyz: host:port, :port, unix: and a path, or off."`
 	// GossipAddr is where nodes tell each other what they took, if they do: if it, Join or GossipKeyFile is given. Off for
 	// nowhere.
-	GossipAddr string `field:"gossip_addr" default:":8085" doc:"Where nodes tell each other what they took, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is in use if this, join or gossip_key_file is given."`
+	GossipAddr string `field:"gossip_addr" default:":8085" doc:"The address for gossip between nodes, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is open if this, join or gossip_key_file is set."`
 	// Join are some of the other nodes.
-	Join []string `field:"join" doc:"Some of the other nodes: host:port, or a name that stands for several, with :port. They are asked again until one answers."`
+	Join []string `field:"join" doc:"Some other nodes: host:port, or a name with several addresses and :port. They are tried until one responds."`
 	// GossipKeyFile is a file with the key that gossip is encrypted with, empty for none.
-	GossipKeyFile string `field:"gossip_key_file" doc:"A file with the key that gossip is encrypted with: 16, 24 or 32 bytes, or these in base64. All nodes need the same. Default: none; whoever reaches gossip_addr can take part."`
+	GossipKeyFile string `field:"gossip_key_file" doc:"A file with the key that encrypts gossip: 16, 24 or 32 bytes, or these in base64. All nodes need the same one. Default: none; any host that reaches gossip_addr can take part."`
 	// TrustedProxies are believed about the client's address.
-	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies before this gateway. What they say of the client's address is believed; what others say is not."`
+	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies in front of this gateway. Only their forwarding headers are trusted."`
 	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
-	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes that stand for clients in Redis, for tokens and for very long values, and seals leases. All nodes that share limits need the same. Default: one by chance; in Redis, one that is kept there."`
+	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes of clients in Redis, of tokens and of very long values, and protects leases. All nodes that share limits need the same one. Default: a random one; with Redis, one that is stored there."`
 	// APITokenFile is a file with the token that the decision service asks for, empty for none.
-	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters that callers of the decision service must show. Default: none; anybody who can connect may call."`
+	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters for callers of the decision service. Default: none; every host that can connect may call."`
 	// AdminTokenFile is a file with a token that may do everything, empty for none.
-	AdminTokenFile string `field:"admin_token_file" doc:"A file with a token of at least 16 characters that may do everything at the rules service, and reset keys of the decision service. Default: none; a database that is new gets one, which is shown once."`
+	AdminTokenFile string `field:"admin_token_file" doc:"A file with a token of at least 16 characters that has all permissions at the rules service, and may reset keys of the decision service. Default: none; a new database gets one, which is shown once."`
 	// EnvoyConfig is a directory of limits for Envoys, empty if rules decide.
-	EnvoyConfig string `field:"envoy_config" doc:"A directory with limits for Envoys, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for what Envoys send."`
+	EnvoyConfig string `field:"envoy_config" doc:"A directory with limits for Envoy, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for Envoy's entries."`
 	// Namespace and Region are attributes that all requests have.
-	Namespace string `field:"namespace" doc:"The service whose rules apply here: of the rules service those of this namespace, or of the namespace default; of a file those that have it or have none."`
+	Namespace string `field:"namespace" doc:"The namespace whose rules apply here: from the rules service those of this namespace, by default of the namespace default; from a file those with this namespace or none."`
 	Region    string `field:"region" doc:"The value of the attribute region."`
 	// LogFormat and LogLevel are as telemetry.NewLogger reads them.
-	LogFormat string `field:"log_format" default:"json" doc:"How the log on standard error is written: json or text."`
-	LogLevel  string `field:"log_level" default:"info" doc:"The least that is logged: debug, info, warn or error."`
+	LogFormat string `field:"log_format" default:"json" doc:"Format of the log on standard error: json or text."`
+	LogLevel  string `field:"log_level" default:"info" doc:"The lowest level that is logged: debug, info, warn or error."`
 
 	// What flags cannot say.
-	Identity Identity `field:"identity" doc:"Who is asking."`
-	Answers  Answers  `field:"answers" doc:"What clients are told."`
-	Gateway  Gateway  `field:"gateway" doc:"Where clients connect, and who serves them."`
+	Identity Identity `field:"identity" doc:"How clients are identified."`
+	Answers  Answers  `field:"answers" doc:"Headers of responses."`
+	Gateway  Gateway  `field:"gateway" doc:"Listeners, routes and bounds of the gateway."`
 	Service  Service  `field:"service" doc:"The decision service."`
-	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is what decides by on_failure: local and consistency: local."`
-	Redis    Redis    `field:"redis" doc:"The store in Redis and the guard before it."`
+	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is used for on_failure: local and consistency: local."`
+	Redis    Redis    `field:"redis" doc:"The Redis store and the guard in front of it."`
 	Fleet    Fleet    `field:"fleet" doc:"How nodes and regions share limits."`
 	// RulesService is how rules are kept and followed, Admin how operators connect.
-	RulesService RulesService `field:"rules_service" doc:"The rules service: of this process, or the one at control."`
+	RulesService RulesService `field:"rules_service" doc:"The rules service in this process, or at control."`
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
 
 	// What was given where, for messages.
@@ -113,57 +113,57 @@ func defaults() Config {
 
 // Identity says who is asking. What is not given is as identity.Config has it.
 type Identity struct {
-	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"Another place for the setting trusted_proxies."` // another place for that of Config
-	Hops             int            `field:"hops" default:"0" doc:"How many proxies each request passes, if their addresses are not known. Nobody must be able to reach this gateway without passing them."`
-	ForwardingHeader string         `field:"forwarding_header" default:"X-Forwarded-For" doc:"Where proxies name their client: X-Forwarded-For, Forwarded, or a header with one address such as CF-Connecting-IP. Only this one is read."`
-	IPv4Prefix       int            `field:"ipv4_prefix" default:"32" doc:"How many bits of an IPv4 address tell clients apart."`
-	IPv6Prefix       int            `field:"ipv6_prefix" default:"64" doc:"How many bits of an IPv6 address tell clients apart."`
+	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"The same as the setting trusted_proxies."` // another place for that of Config
+	Hops             int            `field:"hops" default:"0" doc:"How many proxies each request passes, if their addresses are not known. No client may be able to bypass them."`
+	ForwardingHeader string         `field:"forwarding_header" default:"X-Forwarded-For" doc:"The header in which proxies name their client: X-Forwarded-For, Forwarded, or a header with one address such as CF-Connecting-IP. Only this one is read."`
+	IPv4Prefix       int            `field:"ipv4_prefix" default:"32" doc:"How many bits of an IPv4 address identify a client."`
+	IPv6Prefix       int            `field:"ipv6_prefix" default:"64" doc:"How many bits of an IPv6 address identify a client."`
 	APIKeyHeader     string         `field:"api_key_header" default:"X-API-Key" doc:"The header of the attribute api_key."`
-	APIKeyQuery      string         `field:"api_key_query" doc:"The parameter of the query that may hold the api_key as well."`
-	UserFrom         []UserSource   `field:"user_from" default:"[token, header, basic_and_ip]" doc:"Where to look for the attribute user, in this order: token (the sub of a verified token), header (user_header, from trusted proxies only), basic_and_ip (the user of Authorization: Basic, and the address of the client: alice from 192.0.2.1), basic (that user alone, with a right or a wrong password)."`
+	APIKeyQuery      string         `field:"api_key_query" doc:"A query parameter that may hold the api_key as well."`
+	UserFrom         []UserSource   `field:"user_from" default:"[token, header, basic_and_ip]" doc:"The sources of the attribute user, in this order: token (the sub of a verified token), header (user_header, from trusted proxies only), basic_and_ip (the user of Authorization: Basic, and the address of the client: alice from 192.0.2.1), basic (that user alone, with a right or a wrong password)."`
 	UserHeader       string         `field:"user_header" default:"X-User-ID" doc:"The header in which a trusted proxy names the user. It is removed from the requests of others."`
-	JWT              *JWT           `field:"jwt" doc:"Which bearer tokens are believed, for jwt.<claim> and user. One of jwks_url, jwks_file, secret_file and unverified is given."`
-	Paths            Paths          `field:"paths" doc:"How paths are read, where services differ."`
-	Repeated         Repeated       `field:"repeated" default:"refuse" doc:"Which value counts of a cookie or a parameter that is there several times: the first, the last, or none of them (refuse): then a request in which they differ is answered with 400 under rules that count by it, and conditions see the first. It must be what the service does."`
-	MaxCookies       Size           `field:"max_cookies" default:"16KiB" doc:"How long the Cookie header may be. Longer ones are answered with 400."`
-	MaxQuery         Size           `field:"max_query" default:"16KiB" doc:"How long the query may be. Longer ones are answered with 400."`
-	MaxPath          Size           `field:"max_path" default:"8KiB" doc:"How long the path may be. Longer ones are answered with 400."`
+	JWT              *JWT           `field:"jwt" doc:"Which bearer tokens are accepted, for jwt.<claim> and user. Exactly one of jwks_url, jwks_file, secret_file and unverified is set."`
+	Paths            Paths          `field:"paths" doc:"How ambiguous paths are read."`
+	Repeated         Repeated       `field:"repeated" default:"refuse" doc:"Which value of a repeated cookie or parameter counts: first, last, or none (refuse): then rules that count by it refuse a request with different values with 400, and conditions see the first. Set it to what the service does."`
+	MaxCookies       Size           `field:"max_cookies" default:"16KiB" doc:"The longest Cookie header. Longer ones get 400."`
+	MaxQuery         Size           `field:"max_query" default:"16KiB" doc:"The longest query. Longer ones get 400."`
+	MaxPath          Size           `field:"max_path" default:"8KiB" doc:"The longest path. Longer ones get 400."`
 }
 
 // JWT says which tokens are believed, as jwt.Config does.
 type JWT struct {
-	JWKSURL    string        `field:"jwks_url" doc:"Where the issuer publishes its keys. https, unless it is this host or allow_http is set."`
-	JWKSFile   string        `field:"jwks_file" doc:"A file with keys, which is read again every refresh."`
-	SecretFile string        `field:"secret_file" doc:"A file with the secret that is shared with the issuer, for HMAC. At least 32 bytes."`
-	Unverified bool          `field:"unverified" default:"false" doc:"Believe what tokens say without looking at their signature: only where they were verified before. They name no user then."`
-	Algorithms []string      `field:"algorithms" doc:"Those that are allowed. Default: HS256 with a secret, else all with public keys: RS, PS, ES and EdDSA."`
-	Issuer     string        `field:"issuer" doc:"What iss must be. Default: anything."`
-	Audience   []string      `field:"audience" doc:"Of what aud must have one. Default: anything."`
-	Leeway     time.Duration `field:"leeway" default:"30s" doc:"By how much clocks may differ, at most 5m."`
-	NoExpiry   bool          `field:"no_expiry" default:"false" doc:"Let tokens pass that have no exp."`
+	JWKSURL    string        `field:"jwks_url" doc:"The URL of the issuer's keys. https, unless it is this host or allow_http is set."`
+	JWKSFile   string        `field:"jwks_file" doc:"A file with keys, read again at every refresh."`
+	SecretFile string        `field:"secret_file" doc:"A file with the secret shared with the issuer, for HMAC. At least 32 bytes."`
+	Unverified bool          `field:"unverified" default:"false" doc:"Accept tokens without checking their signature: only where they were verified before. They name no user then."`
+	Algorithms []string      `field:"algorithms" doc:"The allowed algorithms. Default: HS256 with a secret, else all with public keys: RS, PS, ES and EdDSA."`
+	Issuer     string        `field:"issuer" doc:"The required iss. Default: any."`
+	Audience   []string      `field:"audience" doc:"Values of which aud must contain one. Default: any."`
+	Leeway     time.Duration `field:"leeway" default:"30s" doc:"The accepted clock skew, at most 5m."`
+	NoExpiry   bool          `field:"no_expiry" default:"false" doc:"Accept tokens without exp."`
 	MaxToken   Size          `field:"max_token" default:"8KiB" doc:"The longest token, at most 64KiB."`
 	Refresh    time.Duration `field:"refresh" default:"15m" doc:"How often keys are read. Default for a file: 10s."`
-	MaxStale   time.Duration `field:"max_stale" default:"24h" doc:"How long keys are used when they cannot be read again."`
-	AllowHTTP  bool          `field:"allow_http" default:"false" doc:"Let jwks_url be http on other hosts. Who can change what comes over that network chooses the keys."`
+	MaxStale   time.Duration `field:"max_stale" default:"24h" doc:"How long keys are used if they cannot be read again."`
+	AllowHTTP  bool          `field:"allow_http" default:"false" doc:"Allow http in jwks_url for other hosts. An attacker on that network can replace the keys."`
 }
 
 // Paths says how paths are read, as identity.PathRules does.
 type Paths struct {
-	EncodedSlash      EncodedSlash `field:"encoded_slash" default:"refuse" doc:"What becomes of %2F, %5C and backslashes: refuse them with 400, keep them as part of a name, or decode them to slashes. It must be what the service does."`
-	KeepDoubleSlashes bool         `field:"keep_double_slashes" default:"false" doc:"Leave // as it is, for services that give a meaning to empty segments."`
-	Parameters        Parameters   `field:"parameters" default:"refuse" doc:"What becomes of a semicolon in a segment and what follows it: refuse it with 400, keep it as part of a name, or cut it off. Java's servlet containers cut it off, so that /admin;x is /admin to them; almost all others keep it."`
+	EncodedSlash      EncodedSlash `field:"encoded_slash" default:"refuse" doc:"How %2F, %5C and backslashes are read: refuse them with 400, keep them as part of a name, or decode them to slashes. Set it to what the service does."`
+	KeepDoubleSlashes bool         `field:"keep_double_slashes" default:"false" doc:"Keep //, for services with empty segments."`
+	Parameters        Parameters   `field:"parameters" default:"refuse" doc:"How a semicolon and the rest of its segment are read: refuse it with 400, keep it as part of a name, or cut it off. Java servlet containers cut it off, so that /admin;x is /admin to them; almost all others keep it."`
 }
 
 // Memory is for the store in this process, and for what is counted here while Redis is away.
 type Memory struct {
-	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"The most memory that counters may take, at least 8MiB."`
+	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"The most memory for counters, at least 8MiB."`
 }
 
 // Redis is for a store in Redis and for the guard before it.
 type Redis struct {
-	Prefix       string        `field:"prefix" default:"hg" doc:"What all keys begin with. Nodes with the same prefix and secret share their limits."`
-	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"How long a decision of Redis may take before the rule's on_failure decides."`
-	DenyCache    Span          `field:"deny_cache" default:"1s" doc:"How long a denial is remembered here at most, up to 1m, or off."`
-	Nodes        int           `field:"nodes" doc:"How many nodes share the limits: each gets that share while on_failure: local decides. Default: as many as are heard of, in Redis or by gossip."`
-	ReadReplicas bool          `field:"read_replicas" default:"false" doc:"Let replicas answer where nothing is taken."`
+	Prefix       string        `field:"prefix" default:"hg" doc:"The prefix of all keys. Nodes with the same prefix and secret share their limits."`
+	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"How long a Redis decision may take before the rule's on_failure decides."`
+	DenyCache    Span          `field:"deny_cache" default:"1s" doc:"How long the deny cache remembers a denial, up to 1m, or off."`
+	Nodes        int           `field:"nodes" doc:"How many nodes share the limits: each gets that share while on_failure: local decides. Default: the live nodes, known from Redis or gossip."`
+	ReadReplicas bool          `field:"read_replicas" default:"false" doc:"Let replicas answer peeks."`
 }

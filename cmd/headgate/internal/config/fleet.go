@@ -14,14 +14,14 @@ import (
 
 // Fleet says how nodes and regions share limits.
 type Fleet struct {
-	Name           string        `field:"name" default:"headgate" doc:"The fleet's name. Nodes of another name are not listened to, though they meet on one network or in one Redis."`
-	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use what it has taken ahead under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
-	Interval       time.Duration `field:"interval" default:"100ms" doc:"How often nodes tell each other what they took under consistency: async, from 10ms to 20s."`
-	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"How often regions tell each other what they took under scope: global, from 10ms to 20s."`
-	LocalCap       int           `field:"local_cap" default:"100" doc:"How much of a limit one node may use by itself under async and gossip, in percent: what may pass beyond a limit before nodes have heard of each other is then at most so much for each. It is also the most that a client gets who comes to one node only."`
-	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Of how many clients, at most, a node knows under each of lease, async and gossip at once, at least 1024."`
-	Advertise      string        `field:"advertise" doc:"Where other nodes reach gossip_addr, as host:port, if that is not where it listens. Default: an address of this host."`
-	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"How much a node sends by gossip in a second, at most."`
+	Name           string        `field:"name" default:"headgate" doc:"The fleet's name. Nodes with another name are ignored, also in the same network or Redis."`
+	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use leased units under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
+	Interval       time.Duration `field:"interval" default:"100ms" doc:"How often nodes exchange updates under consistency: async, from 10ms to 20s."`
+	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"How often regions exchange updates under scope: global, from 10ms to 20s."`
+	LocalCap       int           `field:"local_cap" default:"100" doc:"How much of a limit one node may use under async and gossip, in percent. It bounds the over-admission of each node before updates arrive, and the share of a client that uses one node only."`
+	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"The most keys that a node holds under each of lease, async and gossip, at least 1024."`
+	Advertise      string        `field:"advertise" doc:"Where other nodes reach gossip_addr, as host:port, if it differs from the listening address. Default: an address of this host."`
+	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"The most gossip that a node sends per second."`
 }
 
 // Bounds of what Fleet says.

@@ -28,12 +28,12 @@ import (
 
 // RulesService says more of the rules service, be it in this process or the one at Control.
 type RulesService struct {
-	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node asks for rules although it was told of none, 1s to 10m."`
-	CAFile         string         `field:"ca_file" doc:"Those who vouch for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: those that the system believes."`
-	Address        string         `field:"address" doc:"Where the rules service, or another instance of it, reaches admin_addr of this node to ask about clients, such as http://10.0.0.7:8084. Default: admin_addr; if that is all addresses, the one that heartbeats come from."`
-	HookSecretFile string         `field:"hook_secret_file" doc:"A file with the secret of a webhook of the rules service at control: with it, POST /v1/hooks/rules on admin_addr has this node ask for rules at once. Default: none; there is no such address."`
-	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Networks that are not public to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
-	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for ever. The present state, and the last change of each rule, stay in any case."`
+	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node polls for rules besides the push, 1s to 10m."`
+	CAFile         string         `field:"ca_file" doc:"CA certificates for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: the system's."`
+	Address        string         `field:"address" doc:"Where the rules service, or another instance of it, reaches admin_addr of this node to ask about clients, such as http://10.0.0.7:8084. Default: admin_addr; if that is all addresses, the source address of heartbeats."`
+	HookSecretFile string         `field:"hook_secret_file" doc:"A file with the secret of a webhook of the rules service at control: with it, POST /v1/hooks/rules on admin_addr makes this node poll at once. Default: none; the path does not exist."`
+	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Private networks to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
+	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule always stay."`
 }
 
 // DefaultKeepHistory is a year.
@@ -41,10 +41,10 @@ const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin is for the listener of admin_addr.
 type Admin struct {
-	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all below one, or * for all; others are refused, but localhost, IP addresses and the node's own name. Default: any, but for browsers that use a public name without TLS."`
-	MaxConns           int         `field:"max_conns" default:"20000" doc:"How many connections there may be at once, as service.max_conns. Nodes that follow the rules service have one each."`
-	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not hold for trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
-	TLS                *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all subdomains, or * for all; others are refused, except localhost, IP addresses and the node's own name. Default: any, except for browsers that use a public name without TLS."`
+	MaxConns           int         `field:"max_conns" default:"20000" doc:"The most connections at once, as service.max_conns. Nodes that follow the rules service have one each."`
+	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
+	TLS                *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 }
 
 // AdminMaxConns returns how many connections the admin listener may have.

@@ -13,51 +13,51 @@ import (
 
 // Service says more of the decision service than its addresses. What is not given is as the packages of service have it.
 type Service struct {
-	MaxConns           int   `field:"max_conns" default:"20000" doc:"How many connections each listener may have at once. For more, connections that are idle are closed, those of the address with the most first; if there are none, the new ones are."`
-	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not hold for trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
-	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"How long the body of a call over HTTP, or a message of gRPC, may be."`
-	MaxBatch           int   `field:"max_batch" default:"1000" doc:"How many decisions one batch may ask for."`
-	API                API   `field:"api" doc:"What is said over HTTP."`
-	GRPC               GRPC  `field:"grpc" doc:"What is said over gRPC."`
-	RESP               RESP  `field:"resp" doc:"What is said to clients of Redis."`
-	Envoy              Envoy `field:"envoy" doc:"What is said to Envoys."`
+	MaxConns           int   `field:"max_conns" default:"20000" doc:"The most connections of each listener at once. Beyond that, idle connections are closed, those of the address with the most first; if there are none, new ones are refused."`
+	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
+	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"The longest body of an HTTP call, or gRPC message."`
+	MaxBatch           int   `field:"max_batch" default:"1000" doc:"The most decisions in one batch."`
+	API                API   `field:"api" doc:"The HTTP listener."`
+	GRPC               GRPC  `field:"grpc" doc:"The gRPC listener."`
+	RESP               RESP  `field:"resp" doc:"The RESP listener."`
+	Envoy              Envoy `field:"envoy" doc:"Envoy's protocol."`
 }
 
 // API is for the listener of api_addr.
 type API struct {
-	TLS *ServiceTLS `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
+	TLS *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 }
 
 // GRPC is for the listener of grpc_addr.
 type GRPC struct {
-	TLS         *ServiceTLS   `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
-	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"How long a call that is no stream may take if the client has set it no deadline, 1ms to 1h."`
-	NoStore     bool          `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, by which programs count under keys and limits of their own. It sees nothing of what rules count."`
-	MaxStreams  int           `field:"max_streams" default:"250" doc:"How many calls may be under way on one connection. More wait at the client."`
+	TLS         *ServiceTLS   `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
+	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"The timeout of a unary call without a deadline of its own, 1ms to 1h."`
+	NoStore     bool          `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, for programs with their own keys and limits. It has no access to the counters of rules."`
+	MaxStreams  int           `field:"max_streams" default:"250" doc:"The most concurrent calls on one connection. More wait at the client."`
 }
 
 // ServiceTLS is as TLS, for callers that are services.
 type ServiceTLS struct {
-	Certificates []CertificateFiles `field:"certificates" doc:"Certificates and their keys. A client gets the first that is good for the name it asks for, or the first of all."`
-	ClientCAFile string             `field:"client_ca_file" doc:"Those who vouch for callers, in PEM: callers then need a certificate of theirs. Default: they need none."`
-	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"The oldest version of TLS that is spoken: 1.2 or 1.3."`
-	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"How often the files are looked at. When they change, new connections get the new ones; bad files change nothing, and the log says so."`
+	Certificates []CertificateFiles `field:"certificates" doc:"Certificates and their keys. A client gets the first that matches the name it asks for, else the first."`
+	ClientCAFile string             `field:"client_ca_file" doc:"CA certificates for callers, in PEM: callers then need a certificate from one of them. Default: they need none."`
+	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"The oldest accepted TLS version: 1.2 or 1.3."`
+	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"How often the files are checked. New connections use changed files; invalid files are logged and ignored."`
 }
 
 // RESP is for the listener of resp_addr.
 type RESP struct {
-	TLS         *ServiceTLS     `field:"tls" doc:"With what to prove who we are, and who callers must be. Default: no TLS."`
-	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE answers when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
+	TLS         *ServiceTLS     `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
+	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE does if the store cannot be asked: open allows, closed denies, local counts in this process."`
 	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"How long a connection may be silent between commands, or off."`
 }
 
 // Envoy is for the Envoys that ask on grpc_addr, and by JSON on api_addr.
 type Envoy struct {
-	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, let what is denied count too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
+	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, count denied hits too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
 	ResponseHeaders bool            `field:"response_headers" default:"false" doc:"Add RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses."`
 	DynamicMetadata bool            `field:"dynamic_metadata" default:"false" doc:"Send dynamic_metadata with every response, not only where a limit has metadata, as RESPONSE_DYNAMIC_METADATA of envoyproxy/ratelimit does."`
 	MergeDomains    bool            `field:"merge_domains" default:"false" doc:"With envoy_config, let several files have the same domain, as MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit does. Otherwise a second file of a domain is refused."`
-	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, what is answered when the store cannot be asked: open lets pass, closed does not, local counts in this process."`
+	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the decision if the store cannot be asked: open allows, closed denies, local counts in this process."`
 }
 
 // checkService checks what the packages would refuse, to say where it stands.
