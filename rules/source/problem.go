@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -91,8 +92,26 @@ func (e *Error) Error() string {
 // Unwrap returns the error that File.Error was given.
 func (e *Error) Unwrap() error { return e.err }
 
-// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column.
+// hasUser reports whether a line has a URL with a user, and so probably a password.
+func hasUser(line []byte) bool {
+	for {
+		_, rest, found := bytes.Cut(line, []byte("//"))
+		if !found {
+			return false
+		}
+		if end := bytes.IndexAny(rest, " \t\"'@"); end >= 0 && rest[end] == '@' {
+			return true
+		}
+		line = rest
+	}
+}
+
+// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column. It returns nothing
+// for a line with a password in a URL.
 func excerpt(line []byte, column int) string {
+	if hasUser(line) {
+		return ""
+	}
 	const before, width = 40, 100
 	start, caret := 0, max(column-1, 0)
 	if caret > width-20 {
