@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/secretfile"
 )
 
 const (
@@ -69,7 +71,11 @@ func redacted(text string) string {
 	return u.Redacted()
 }
 
+// readFile returns the keys of the file. Anybody who can write to it can sign tokens, so it is checked like a secret.
 func (s *source) readFile(context.Context) ([]byte, error) {
+	if err := secretfile.Check(s.config.JWKSFile); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(s.config.JWKSFile)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -312,6 +313,22 @@ func TestKeysFromAFile(t *testing.T) {
 		synctest.Wait()
 		claim(t, v, simple(next, "p256"), "sub")
 	})
+}
+
+func TestAKeyFileThatEverybodyCanWriteIsRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such mode")
+	}
+	file := filepath.Join(t.TempDir(), "jwks.json")
+	if err := os.WriteFile(file, theIssuer().jwks(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Config{JWKSFile: file}); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("New = %v, want an error that says how to correct the mode", err)
+	}
 }
 
 func TestSecretsFromAFile(t *testing.T) {
