@@ -16,7 +16,10 @@ func suggestFlag(c *cobra.Command, err error) string {
 		return ""
 	}
 	name := unknown.GetSpecifiedName()
-	best, least := "", 3 // more than two mistakes are another word
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // -upstream is read as -u -p …
+		name = short
+	}
+	best, least := "", min(3, len(name)) // more than two mistakes are another word
 	look := func(f *pflag.Flag) {
 		if d := mistakes(name, f.Name); !f.Hidden && d < least {
 			best, least = f.Name, d
