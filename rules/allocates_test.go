@@ -104,6 +104,23 @@ func TestKeysAllocateNothing(t *testing.T) {
 	}
 }
 
+func TestOtherNotationsOfAPathAllocateNothing(t *testing.T) {
+	set := setOf(t, append(lowerCaseRules(), rules.Rule{ID: "method", When: is(method, "POST"), Limits: limits("1/s")})...)
+	dst, buffer := make([]rules.Matched, 0, 16), make([]byte, 0, 4096)
+	for _, text := range []string{"/API/V1/Users/", "/api/v1/%C3%84/USERS", "/API" + strings.Repeat("/Long", 500)} {
+		r := &manyrules.Request{User: "alice", Path: text, Method: "post"}
+		if got := testing.AllocsPerRun(1000, func() {
+			dst = set.Match(r, dst[:0])
+			for i := range dst {
+				buffer = dst[i].AppendOwner(dst[i].AppendKey(buffer[:0], r, 0), r)
+			}
+			dst, _ = set.AppendRule("below", r, dst[:0])
+		}); got != 0 {
+			t.Errorf("%.20s: allocates %v times, want 0", text, got)
+		}
+	}
+}
+
 func TestCostAllocatesNothing(t *testing.T) {
 	cost := costOf(t, rules.Cost{Header: "X-Cost", Max: 50})
 	r := &manyrules.Request{Headers: [][2]string{{"x-cost", "17"}}}

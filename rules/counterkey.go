@@ -101,7 +101,7 @@ func (m *Matched) AppendKeyBase(dst []byte, s Subject) []byte {
 		return appendValue(dst, m.value)
 	}
 	for i := range n.sources {
-		dst = appendValue(dst, n.sources[i].value(s))
+		dst = n.sources[i].appendTo(dst, s)
 	}
 	return dst
 }
@@ -114,7 +114,7 @@ func (m *Matched) AppendOwner(dst []byte, s Subject) []byte {
 	if n.owner == noNode {
 		return dst
 	}
-	return appendValue(dst, n.sources[n.owner].value(s))
+	return n.sources[n.owner].appendTo(dst, s)
 }
 
 func appendValue(dst []byte, value string) []byte {
@@ -129,6 +129,23 @@ func appendValue(dst []byte, value string) []byte {
 	return append(dst[:at], sum[:]...)
 }
 
+// appendLowered is appendValue for a path that it converts to lower case.
+func appendLowered(dst []byte, path string) []byte {
+	if len(path) <= longValue {
+		dst = binary.AppendUvarint(dst, uint64(len(path)))
+		at := len(dst)
+		dst = append(dst, path...)
+		lowerInPlace(dst[at:])
+		return dst
+	}
+	dst = append(dst, 0)
+	at := len(dst)
+	dst = append(dst, path...)
+	lowerInPlace(dst[at:])
+	sum := sha256.Sum256(dst[at:])
+	return append(dst[:at], sum[:]...)
+}
+
 // Limit returns one of the limits that apply to a client: first those of Limits, then those of the rule's penalty.
 func (m *Matched) Limit(limit int) *Limit {
 	if limit < len(m.Limits) {
@@ -139,21 +156,25 @@ func (m *Matched) Limit(limit int) *Limit {
 
 // LimitName returns the name of one of the limits, numbered as for Limit.
 func (m *Matched) LimitName(limit int) string {
+	if !m.hasClientLimits && limit < len(m.Limits) {
+		return m.Limits[limit].Name
+	}
+	return m.otherLimitName(limit)
+}
+
+// otherLimitName returns the name of a client's own limit or of a penalty's limit.
+func (m *Matched) otherLimitName(limit int) string {
 	if limit >= len(m.Limits) {
 		return m.Rule.Penalty.Limits[limit-len(m.Limits)].Name
 	}
-	if m.hasClientLimits {
-		if len(m.Limits) > 1 || named(&m.Limits[0]) {
-			return nameUnder(m.compiled.limits, m.Limits, limit)
-		}
+	if len(m.Limits) == 1 && !named(&m.Limits[0]) {
 		for i := range m.compiled.limits { // nameUnder for the common case
 			if own := &m.compiled.limits[i]; alike(own, &m.Limits[0]) {
 				return own.Name
 			}
 		}
-		return nameUnder(m.compiled.limits, m.Limits, limit)
 	}
-	return m.Limits[limit].Name
+	return nameUnder(m.compiled.limits, m.Limits, limit)
 }
 
 // nameUnder returns the name that a limit of an override or a client has under a rule: its own, else that of the rule's

@@ -123,6 +123,9 @@ func (s *Set) Match(subject Subject, dst []Matched) []Matched {
 	if exempts {
 		exempt(dst[before:])
 	}
+	if p.lowerCaser != nil {
+		p.release(dst[before:])
+	}
 	if s.epoch.Load() == p.epoch {
 		return dst
 	}
@@ -162,6 +165,10 @@ func (s *Set) matchRule(id string, subject Subject, m *Matched) bool {
 		var p probe
 		p.start(s, subject)
 		s.resolve(&s.rules[rank], m, &p)
+		if p.lowerCaser != nil {
+			p.lowerCaser.detach(m)
+			p.lowerCaser.release()
+		}
 		if s.epoch.Load() == p.epoch {
 			return true
 		}

@@ -102,13 +102,16 @@ func sourcesOf(attributes []headgate.Attribute) []source {
 	return list
 }
 
-// value returns the normalized value of a subject.
-func (from *source) value(s Subject) string {
+// appendTo appends the normalized value of a subject, as it stands in a key. It allocates nothing for a path.
+func (from *source) appendTo(dst []byte, s Subject) []byte {
 	value, _ := s.Get(from.attribute)
-	if from.norm != 0 {
-		value = from.norm.apply(value)
+	if from.norm == 0 {
+		return appendValue(dst, value)
 	}
-	return value
+	if from.norm&normLowerCase == 0 || !hasUpperCase(value) {
+		return appendValue(dst, from.norm.apply(value))
+	}
+	return appendLowered(dst, (from.norm &^ normLowerCase).apply(value))
 }
 
 // apply returns the normalized value.
@@ -126,67 +129,6 @@ func (norm normalization) apply(value string) string {
 		value = "GET"
 	}
 	return value
-}
-
-// lowerPath returns a path in lower case, except for the digits of escapes, which have one form. It allocates nothing
-// if the path is unchanged.
-func lowerPath(path string) string {
-	if len(path) < 8 {
-		for i := range len(path) {
-			if c := path[i]; c >= 'A' && c <= 'Z' {
-				return lowerBytes(path)
-			}
-		}
-		return path
-	}
-	found := upperCase(path[len(path)-8:])
-	for rest := path; len(rest) > 8; rest = rest[8:] {
-		found |= upperCase(rest)
-	}
-	if found != 0 {
-		return lowerBytes(path)
-	}
-	return path
-}
-
-// upperCase returns a bit for each of the first eight bytes that is an ASCII letter in upper case.
-func upperCase(s string) uint64 {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	low := eight &^ high
-	return (low + (0x80-'A')*ones) &^ (low + (0x80-'Z'-1)*ones) &^ eight & high
-}
-
-// lowerBytes is lowerPath byte by byte. The digits of escapes are in upper case.
-func lowerBytes(path string) string {
-	i := 0
-	for ; i < len(path); i++ {
-		if c := path[i]; c == '%' {
-			i += 2
-		} else if c >= 'A' && c <= 'Z' {
-			break
-		}
-	}
-	if i >= len(path) {
-		return path
-	}
-	var lowered strings.Builder
-	lowered.Grow(len(path))
-	lowered.WriteString(path[:i])
-	for ; i < len(path); i++ {
-		switch c := path[i]; {
-		case c == '%':
-			end := min(i+3, len(path))
-			lowered.WriteString(path[i:end])
-			i = end - 1
-		case c >= 'A' && c <= 'Z':
-			lowered.WriteByte(c + 'a' - 'A')
-		default:
-			lowered.WriteByte(c)
-		}
-	}
-	return lowered.String()
 }
 
 // normalizedCondition returns the condition with normalized paths, and with HEAD wherever GET is. It returns c itself

@@ -23,8 +23,9 @@ type probe struct {
 	clientSlot int            // noNode before the first lookup
 	// clientExact reports whether client was found by its whole hash.
 	clientExact  bool
-	epoch        *epoch // at the beginning of the match
-	completeKeys uint64 // bit set of keys, by keyBit, whose attributes are all present
+	epoch        *epoch      // at the beginning of the match
+	completeKeys uint64      // bit set of keys, by keyBit, whose attributes are all present
+	lowerCaser   *lowerCaser // nil if no value had to be converted
 	values       [cachedSlots]string
 }
 
@@ -34,7 +35,7 @@ func (p *probe) start(s *Set, subject Subject) {
 	p.subject, p.set, p.hasClients, p.clientSlot = subject, s, p.epoch != nil || s.clientCount() > 0, noNode
 }
 
-// get returns the value of the attribute in a slot.
+// get returns the value of the attribute in a slot. The value is valid until release.
 func (p *probe) get(slot int) (string, bool) {
 	if p.cached>>slot&1 != 0 {
 		return p.values[slot%cachedSlots], p.present>>slot&1 != 0
@@ -45,7 +46,7 @@ func (p *probe) get(slot int) (string, bool) {
 	}
 	value, ok := p.subject.Get(from.attribute)
 	if from.norm != 0 {
-		value = from.norm.apply(value)
+		value = p.normalized(value, from.norm)
 	}
 	if slot < cachedSlots {
 		bit := uint32(1) << slot
@@ -56,6 +57,35 @@ func (p *probe) get(slot int) (string, bool) {
 		}
 	}
 	return value, ok
+}
+
+// normalized is norm.apply without an allocation for a path.
+func (p *probe) normalized(value string, norm normalization) string {
+	if norm&normMethod != 0 {
+		return norm.apply(value)
+	}
+	if n := len(value); norm&normTrimSlash != 0 && n > 1 && value[n-1] == '/' {
+		value = value[:n-1]
+	}
+	if norm&normLowerCase != 0 && hasUpperCase(value) {
+		if p.lowerCaser == nil {
+			p.lowerCaser = lowerCasers.Get().(*lowerCaser)
+		}
+		value = p.lowerCaser.lower(value)
+	}
+	return value
+}
+
+// release makes the values that get returned invalid, and removes them from the results.
+func (p *probe) release(results []Matched) {
+	if p.lowerCaser == nil {
+		return
+	}
+	for i := range results {
+		p.lowerCaser.detach(&results[i])
+	}
+	p.lowerCaser.release()
+	p.lowerCaser = nil
 }
 
 // repeats reports whether the attribute in a slot was sent several times with different values.

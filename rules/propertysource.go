@@ -86,5 +86,6 @@ func (s *Set) Properties(rule string, subject Subject) []Property {
 			list = append(list, Property{from.attribute.Name, value})
 		}
 	}
+	p.release(nil)
 	return sortedProperties(list)
 }

@@ -131,15 +131,22 @@ func (m *Matched) resolveLimitsOnly(r *compiledRule, p *probe) {
 	m.Rule, m.Place, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
 	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
-	switch {
-	case p.completeKeys&r.keyBit == 0:
-		if !r.identify(m, p) {
-			m.Limits = nil
+	if r.keyCount == 0 {
+		return
+	}
+	if r.keyCount == 1 && !r.mayRepeat { // identify for the common case
+		if value, _ := p.get(int(r.slots[0])); value != "" {
+			m.value = value
+			return
 		}
-	case r.keyCount == 1 && r.slots[0] < cachedSlots:
-		m.value = p.values[r.slots[0]] // present, since the key is complete
-	case r.keyCount == 1:
-		m.value, _ = p.get(int(r.slots[0]))
+	} else if p.completeKeys&r.keyBit != 0 {
+		if r.keyCount == 1 {
+			m.value, _ = p.get(int(r.slots[0]))
+		}
+		return
+	}
+	if !r.identify(m, p) {
+		m.Limits = nil
 	}
 }
 

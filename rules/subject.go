@@ -42,8 +42,24 @@ func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
 }
 
 // canonicalMethod returns a method in upper case: many services treat post as POST, so it must not evade a rule or
-// count as another client.
-func canonicalMethod(method string) string { return strings.ToUpper(method) }
+// count as another client. It allocates nothing for the usual methods.
+func canonicalMethod(method string) string {
+	for i := range len(method) {
+		if c := method[i]; c < 'A' || c > 'Z' {
+			return upperMethod(method)
+		}
+	}
+	return method
+}
+
+func upperMethod(method string) string {
+	for _, usual := range [...]string{"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		if strings.EqualFold(method, usual) {
+			return usual
+		}
+	}
+	return strings.ToUpper(method)
+}
 
 // parseNet parses an address or a network, and returns an invalid prefix for anything else. It allocates nothing for
 // valid input.
