@@ -23,43 +23,43 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Bounds of asking nodes about a client.
+// Limits of a poll, which asks nodes about a client.
 const (
-	// maxAsked is how many nodes are asked at most, atOnce how many of them at the same time.
+	// maxAsked is the maximum number of nodes to ask, atOnce the number of concurrent requests.
 	maxAsked = 1000
 	atOnce   = 32
-	// nodeTime is how long one may take, askTime how long all of them may.
-	nodeTime = 2 * time.Second
-	askTime  = 10 * time.Second
-	// nodeSilent is after how long without a heartbeat a node is taken for gone, and not asked: the database may be told of one
-	// only once in nodeTold.
-	nodeSilent = 3 * nodeTold
-	// maxAnswer is how long an answer may be.
+	// nodeTimeout is for one node, pollTimeout for all of them.
+	nodeTimeout = 2 * time.Second
+	pollTimeout = 10 * time.Second
+	// silentAfter is the time without a heartbeat after which a node is not asked. It is a multiple of nodeTold, because
+	// heartbeats are written to the database only that often.
+	silentAfter = 3 * nodeTold
+	// maxAnswer is the maximum size of a response in bytes.
 	maxAnswer = 4 << 20
-	// maxSpokesmen is how many of those that share a store are asked for all of them until one answers.
-	maxSpokesmen = 3
+	// maxStoreTries is the maximum number of nodes with the same store to try until one responds.
+	maxStoreTries = 3
 )
 
-// An asker asks nodes.
+// An asker sends questions about clients to nodes.
 type asker struct {
 	client   *http.Client
 	identity *identity.Identifier
 }
 
 func newAsker(c *Config) *asker {
-	dialer := &net.Dialer{Timeout: nodeTime, Control: func(_, address string, _ syscall.RawConn) error {
-		// Whoever has a node's token may say that it is anywhere. Nodes are on private networks, but none is at an address of the
-		// link, where clouds tell secrets.
+	dialer := &net.Dialer{Timeout: nodeTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		// Anyone with a node's token can register any address. Private addresses are allowed, since nodes have them.
+		// Link-local addresses are not: cloud providers serve instance credentials there.
 		ap, err := netip.ParseAddrPort(address)
 		if addr := ap.Addr().Unmap(); err != nil || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
-			return errNoNode
+			return errBadAddress
 		}
 		return nil
 	}}
 	return &asker{identity: c.Identifier, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: c.NodeTLS, TLSHandshakeTimeout: nodeTime, ResponseHeaderTimeout: nodeTime,
+			DialContext: dialer.DialContext, TLSClientConfig: c.NodeTLS, TLSHandshakeTimeout: nodeTimeout, ResponseHeaderTimeout: nodeTimeout,
 			MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 1, IdleConnTimeout: 30 * time.Second,
 		},
 	}}
@@ -67,27 +67,25 @@ func newAsker(c *Config) *asker {
 
 func (a *asker) close() { a.client.CloseIdleConnections() }
 
-// What may keep a node from being asked.
+// Reasons why a node was not asked or gave no valid response. They are shown after "node ID: ".
 var (
-	errNoNode   = errors.New("no address of a node")
-	errNoWay    = errors.New("it cannot be asked: its admin listener is off, or on loopback of another host; give it --admin-addr")
-	errSilent   = errors.New("it is silent, and taken for gone")
-	errEnough   = fmt.Errorf("not asked: there are more than %d nodes", maxAsked)
-	errTooLate  = errors.New("it did not answer in time")
-	errNoAnswer = errors.New("it did not answer as a node does")
-	errTooLong  = fmt.Errorf("its answer is longer than %d MB", maxAnswer>>20)
-	errUnknown  = errors.New("it does not know clients by these attributes")
-	errNoSecret = errors.New("not asked: values that may be secret, such as API keys, are sent to nodes only if all have the same --key-secret-file")
-
-	errOtherSecret = errors.New("it has another --key-secret-file, so it cannot read which client is meant")
-
-	errOthers  = errors.New("not asked: those that share its store do not answer")
-	errRefused = errors.New("it refused the question: it was started anew just now, or its clock is minutes off")
+	errBadAddress        = errors.New("its address is not allowed for a node")
+	errNoAddress         = errors.New("it cannot be asked: its admin listener is off, or on loopback of another host; set --admin-addr")
+	errSilent            = errors.New("it sends no heartbeats, and was not asked")
+	errTooManyNodes      = fmt.Errorf("not asked: there are more than %d nodes", maxAsked)
+	errTooLate           = errors.New("it did not respond in time")
+	errBadAnswer         = errors.New("its response is not that of a node")
+	errTooLong           = fmt.Errorf("its response is longer than %d MB", maxAnswer>>20)
+	errUnknownAttributes = errors.New("it does not identify clients by these attributes")
+	errNoSecret          = errors.New("not asked: values that may be secret, such as API keys, are sent to nodes only if all have the same --key-secret-file")
+	errOtherSecret       = errors.New("it has a different --key-secret-file and cannot decrypt the client's attributes")
+	errStoreUnanswered   = errors.New("not asked: the other nodes with its store do not respond")
+	errRefused           = errors.New("it rejected the signature: it has just restarted, or its clock is minutes off")
 )
 
-// ask asks one node. Of what it answers nothing is told but what a node says: the address may be anybody's.
+// ask asks one node. The address may belong to any server, so ask returns nothing of a response that is not a node's.
 func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.Time) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, nodeTime)
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	q.Node, q.Once = n.ID, newSecret()[:16]
 	if err := q.seal(a.identity); err != nil {
@@ -99,13 +97,13 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Address+"/v1/hooks/keys", bytes.NewReader(body))
 	if err != nil {
-		return nil, errNoNode
+		return nil, errBadAddress
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Headgate")
 	r.Header.Set(SignatureHeader, Sign([]byte(n.AskKey), body, now))
-	r.Header["Idempotency-Key"] = nil // not sent; says that the call may be repeated if the node has closed an idle connection
-	got, err := a.client.Do(r)
+	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http retry if the node has closed an idle connection
+	response, err := a.client.Do(r)
 	var late interface{ Timeout() bool }
 	switch {
 	case ctx.Err() != nil, errors.As(err, &late) && late.Timeout():
@@ -113,51 +111,51 @@ func (a *asker) ask(ctx context.Context, n *control.Node, q question, now time.T
 	case err != nil:
 		return nil, faultOf(err)
 	}
-	defer func() { _ = got.Body.Close() }()
-	switch got.StatusCode {
+	defer func() { _ = response.Body.Close() }()
+	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized:
 		return nil, errRefused
 	case http.StatusForbidden:
 		return nil, errOtherSecret
 	case http.StatusUnprocessableEntity:
-		return nil, errUnknown
+		return nil, errUnknownAttributes
 	case http.StatusConflict:
 		return nil, errTooManyRules
 	default:
-		return nil, fmt.Errorf("%w: %d", errNoAnswer, got.StatusCode)
+		return nil, fmt.Errorf("%w: %d", errBadAnswer, response.StatusCode)
 	}
-	var made answer
-	data, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
+	var got answer
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, errTooLate
 	case err == nil && len(data) > maxAnswer:
 		return nil, errTooLong
-	case err != nil, json.Unmarshal(data, &made) != nil, made.Node != n.ID:
-		return nil, errNoAnswer
+	case err != nil, json.Unmarshal(data, &got) != nil, got.Node != n.ID:
+		return nil, errBadAnswer
 	}
-	return &made, nil
+	return &got, nil
 }
 
-// A polled is a node that was to be asked, and what came of it.
-type polled struct {
+// A polledNode is a node of a poll, and the result of asking it.
+type polledNode struct {
 	node   *control.Node
-	own    bool // it is in this process
+	own    bool // the node is in this process
 	asked  bool
-	answer *answer // nil if it did not
-	err    error
+	answer *answer // nil if there is none
+	err    error   // why there is none; nil if another node answered for the store
 }
 
 // A poll asks the nodes of a namespace about one client.
 type poll struct {
 	server *Server
 	who    rules.Subject // as this process sees the client
-	nodes  []*polled
-	more   int // beyond maxAsked
+	nodes  []*polledNode
+	more   int // number of nodes above maxAsked, if positive
 }
 
-// newPoll finds the nodes of a namespace. Nobody is asked yet.
+// newPoll lists the nodes of a namespace, without asking them yet.
 func (s *Server) newPoll(ctx context.Context, namespace string, who rules.Subject) (*poll, error) {
 	p := &poll{server: s, who: who}
 	list, err := s.nodes(ctx, namespace)
@@ -168,34 +166,34 @@ func (s *Server) newPoll(ctx context.Context, namespace string, who rules.Subjec
 	now := s.config.Now()
 	for i := range list {
 		n := &list[i]
-		made := &polled{node: n, own: own && n.ID == s.config.NodeID}
+		added := &polledNode{node: n, own: own && n.ID == s.config.NodeID}
 		switch {
-		case made.own:
+		case added.own:
 			own = false
-		case now.Sub(n.Seen) > nodeSilent:
-			made.err = errSilent
+		case now.Sub(n.Seen) > silentAfter:
+			added.err = errSilent
 		case !askable(n):
-			made.err = errNoWay
+			added.err = errNoAddress
 		}
-		p.nodes = append(p.nodes, made)
+		p.nodes = append(p.nodes, added)
 	}
-	if own { // it has not said anything yet, or never does
-		p.nodes = append(p.nodes, &polled{own: true, node: &control.Node{ID: cmp.Or(s.config.NodeID, "here"), Namespace: namespace}})
+	if own { // the node in this process sends no heartbeats, or none yet
+		p.nodes = append(p.nodes, &polledNode{own: true, node: &control.Node{ID: cmp.Or(s.config.NodeID, "here"), Namespace: namespace}})
 	}
-	// Those that can be asked come first, this one before all, and then who was heard of last.
-	slices.SortStableFunc(p.nodes, func(a, b *polled) int {
+	// The node in this process comes first, then the other nodes to ask; the latest heartbeats first.
+	slices.SortStableFunc(p.nodes, func(a, b *polledNode) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), b.node.Seen.Compare(a.node.Seen))
 	})
 	if p.more = len(p.nodes) - maxAsked; p.more > 0 {
 		for _, n := range p.nodes[maxAsked:] {
-			n.err = errEnough
+			n.err = errTooManyNodes
 		}
 	}
 	return p, nil
 }
 
-// rank is who is asked before others.
-func (n *polled) rank() int {
+// rank orders the nodes of a poll, lowest first.
+func (n *polledNode) rank() int {
 	switch {
 	case n.own:
 		return 0
@@ -205,34 +203,34 @@ func (n *polled) rank() int {
 	return 2
 }
 
-// askable tells whether a node has said where and how to ask it.
+// askable reports whether a node's heartbeat has a valid address and a key for questions.
 func askable(n *control.Node) bool {
 	u, err := url.Parse(n.Address)
 	return err == nil && n.AskKey != "" && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
 		u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// stores returns those that can be asked by the store that they share; each that counts by itself is alone.
-func (p *poll) stores() [][]*polled {
-	var list [][]*polled
-	at := map[string]int{}
+// byStore groups the nodes to ask by the store that they share. A node that counts in memory is its own group.
+func (p *poll) byStore() [][]*polledNode {
+	var groups [][]*polledNode
+	index := map[string]int{}
 	for _, n := range p.nodes {
 		if n.err != nil {
 			continue
 		}
-		i, known := at[n.node.Counters]
+		i, known := index[n.node.Counters]
 		if n.node.Counters == "" || !known {
-			at[n.node.Counters] = len(list)
-			list = append(list, []*polled{n})
+			index[n.node.Counters] = len(groups)
+			groups = append(groups, []*polledNode{n})
 			continue
 		}
-		list[i] = append(list[i], n)
+		groups[i] = append(groups[i], n)
 	}
-	return list
+	return groups
 }
 
-// one asks one node.
-func (p *poll) one(ctx context.Context, n *polled, q question) {
+// askNode asks one node and stores its answer.
+func (p *poll) askNode(ctx context.Context, n *polledNode, q question) {
 	n.asked = true
 	if n.own {
 		q.Node = n.node.ID
@@ -242,95 +240,96 @@ func (p *poll) one(ctx context.Context, n *polled, q question) {
 	n.answer, n.err = p.server.asker.ask(ctx, n.node, q, p.server.config.Now())
 }
 
-// each calls do for several at once.
-func each[T any](list []T, do func(T)) {
+// inParallel calls do for each element, in at most atOnce goroutines, and waits for all of them.
+func inParallel[T any](list []T, do func(T)) {
 	var group sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	for _, one := range list {
-		places <- struct{}{}
+	running := make(chan struct{}, atOnce)
+	for _, element := range list {
+		running <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
-			do(one)
+			defer func() { <-running }()
+			do(element)
 		})
 	}
 	group.Wait()
 }
 
-// ask asks all of them. Of those that share a store one speaks for all, but for what each of them counts by itself.
+// ask asks all nodes. Of the nodes that share a store, one answers for all. The others are asked only about rules that
+// each node counts in its own memory.
 func (p *poll) ask(ctx context.Context, q question) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	type task struct {
-		node *polled
+		node *polledNode
 		q    question
 	}
 	var rest []task
 	var mu sync.Mutex
-	each(p.stores(), func(sharing []*polled) {
-		own, ok := p.spokesman(ctx, sharing, q)
+	inParallel(p.byStore(), func(sharing []*polledNode) {
+		local, ok := p.askStore(ctx, sharing, q)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, n := range sharing {
 			switch {
 			case n.asked:
 			case !ok:
-				n.err = errOthers
-			case len(own) > 0:
-				mine := q
-				mine.Rules = own
-				rest = append(rest, task{n, mine})
+				n.err = errStoreUnanswered
+			case len(local) > 0:
+				aboutLocal := q
+				aboutLocal.Rules = local
+				rest = append(rest, task{n, aboutLocal})
 			}
 		}
 	})
-	each(rest, func(t task) { p.one(ctx, t.node, t.q) })
+	inParallel(rest, func(t task) { p.askNode(ctx, t.node, t.q) })
 }
 
-// spokesman has one of those that share a store answer for all, and returns the rules that each of them counts by itself. It is not
-// ok if none does. Nobody is asked to forget a client in place of one who did not answer: that one may have done it.
-func (p *poll) spokesman(ctx context.Context, sharing []*polled, q question) (own []string, ok bool) {
-	if len(sharing) == 1 { // it speaks for itself
-		p.one(ctx, sharing[0], q)
+// askStore asks one of the nodes that share a store. It returns the IDs of the rules that each node counts in its own
+// memory, or false if no node answers. A failed reset is not tried again on another node: the first node may have done it.
+func (p *poll) askStore(ctx context.Context, sharing []*polledNode, q question) (local []string, ok bool) {
+	if len(sharing) == 1 {
+		p.askNode(ctx, sharing[0], q)
 		return nil, true
 	}
-	look := q
-	look.Reset = false
-	for _, n := range sharing[:min(len(sharing), maxSpokesmen)] {
-		if p.one(ctx, n, look); n.err != nil {
+	readOnly := q
+	readOnly.Reset = false
+	for _, n := range sharing[:min(len(sharing), maxStoreTries)] {
+		if p.askNode(ctx, n, readOnly); n.err != nil {
 			continue
 		}
 		for _, k := range n.answer.Keys {
-			if k.Mode != rules.Exact.String() && !slices.Contains(own, k.ID) {
-				own = append(own, k.ID)
+			if k.Mode != rules.Exact.String() && !slices.Contains(local, k.ID) {
+				local = append(local, k.ID)
 			}
 		}
 		if q.Reset {
-			p.one(ctx, n, q)
+			p.askNode(ctx, n, q)
 		}
-		return own, true
+		return local, true
 	}
 	return nil, false
 }
 
-// answered returns those that answered.
-func (p *poll) answered() []*polled {
-	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *polled) bool { return n.answer == nil })
+// answered returns the nodes that answered.
+func (p *poll) answered() []*polledNode {
+	return slices.DeleteFunc(slices.Clone(p.nodes), func(n *polledNode) bool { return n.answer == nil })
 }
 
-// A nodeView is what became of asking a node.
+// A nodeView is the result of asking a node, as the API shows it.
 type nodeView struct {
 	ID       string `json:"id"`
 	Region   string `json:"region,omitempty"`
 	Address  string `json:"address,omitempty"`
 	Counters string `json:"counters,omitempty"`
-	// State is answered, shared (another one has answered for the store), failed or silent.
+	// State is answered, shared (another node with the same store has answered), failed or silent.
 	State string `json:"state"`
 	Error string `json:"error,omitempty"`
 }
 
-// views returns what became of asking each, and what went wrong in one line: that nodes are gone is nothing wrong.
-func (p *poll) views() (list []nodeView, wrong string) {
+// views returns the result of each node, and the failures in one line. A silent node is not a failure.
+func (p *poll) views() (list []nodeView, failures string) {
 	list = []nodeView{}
-	var words []string
+	var failed []string
 	for _, n := range p.nodes {
 		v := nodeView{ID: n.node.ID, Region: n.node.Region, Address: n.node.Address, Counters: n.node.Counters}
 		switch {
@@ -339,22 +338,22 @@ func (p *poll) views() (list []nodeView, wrong string) {
 		case n.answer != nil:
 			v.State = "answered"
 		case errors.Is(n.err, errSilent):
-			v.State, v.Error = "silent", errSilent.Error()+"; last heard of at "+n.node.Seen.UTC().Format(time.RFC3339)
+			v.State, v.Error = "silent", errSilent.Error()+"; last heartbeat at "+n.node.Seen.UTC().Format(time.RFC3339)
 		case n.err != nil:
 			v.State, v.Error = "failed", n.err.Error()
 		default:
 			v.State = "shared"
 		}
 		if v.State == "failed" {
-			words = append(words, "node "+v.ID+": "+v.Error)
+			failed = append(failed, "node "+v.ID+": "+v.Error)
 		}
 		list = append(list, v)
 	}
 	slices.SortFunc(list, func(a, b nodeView) int { return strings.Compare(a.ID, b.ID) })
-	slices.Sort(words)
-	const most = 10
-	if len(words) > most {
-		words = append(words[:most], fmt.Sprintf("and %d more", len(words)-most))
+	slices.Sort(failed)
+	const maxShown = 10
+	if len(failed) > maxShown {
+		failed = append(failed[:maxShown], fmt.Sprintf("and %d more", len(failed)-maxShown))
 	}
-	return list, strings.Join(words, "; ")
+	return list, strings.Join(failed, "; ")
 }

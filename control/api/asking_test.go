@@ -178,7 +178,7 @@ func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
 	s.call("PUT", "/v1/nodes/secrets", `{"address":"http://169.254.169.254","ask_key":"0123456789abcdef"}`).wants(200)
 	s.call("PUT", "/v1/nodes/path", `{"address":"http://127.0.0.1:1/admin?x=","ask_key":"0123456789abcdef"}`).wants(200)
 	nodes := []string{"a answered", "gone silent", "off failed", "path failed", "secrets failed"}
-	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200, "last heard of at"), []string{"per-user a 10"}, nodes, "node secrets: no address of a node")
+	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200, "last heartbeat at"), []string{"per-user a 10"}, nodes, "node secrets: its address is not allowed")
 	if got := gone.asked.Load(); got != 0 {
 		t.Errorf("a node that is gone was asked %d times", got)
 	}
@@ -209,7 +209,7 @@ func TestWhatIsNoNodeIsNotShown(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	s.call("PUT", "/v1/nodes/hangs", fmt.Sprintf(`{"address":"http://%s","ask_key":"0123456789abcdef"}`, silent.Addr())).wants(200)
-	got := s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "None of the 5 nodes", "as a node does: 418", "node hangs: it did not answer in time")
+	got := s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "None of the 5 nodes", "not that of a node: 418", "node hangs: it did not respond in time")
 	if strings.Contains(got.body, "hush") {
 		t.Errorf("got %s, want nothing of what is there", got.body)
 	}

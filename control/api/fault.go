@@ -12,7 +12,7 @@ import (
 // Why a call to somebody else's address failed, as callers of the API are told. Details such as the address that a name leads
 // to, or the server that looked it up, say how our network looks inside: they are for the log.
 var (
-	errNotInTime    = errors.New("it did not answer in time")
+	errNotInTime    = errors.New("it did not respond in time")
 	errNoSuchHost   = errors.New("its name was not found")
 	errRefusedConn  = errors.New("it refused the connection")
 	errBadTLS       = errors.New("its certificate is not valid, or it does not speak TLS")
@@ -31,8 +31,8 @@ func faultOf(err error) error {
 	switch {
 	case errors.Is(err, errNotPublic):
 		return errNotPublic
-	case errors.Is(err, errNoNode):
-		return errNoNode
+	case errors.Is(err, errBadAddress):
+		return errBadAddress
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return errNotInTime
 	case errors.As(err, &name):

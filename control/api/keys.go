@@ -72,7 +72,7 @@ func (s *Server) askAll(c *call, q question) (*poll, error) {
 		return nil, fail(http.StatusNotFound, "There is no node that has the rules of the namespace %s in force.", c.namespace)
 	}
 	p.ask(c.r.Context(), q)
-	if slices.ContainsFunc(p.nodes, func(n *polled) bool { return errors.Is(n.err, errTooManyRules) }) {
+	if slices.ContainsFunc(p.nodes, func(n *polledNode) bool { return errors.Is(n.err, errTooManyRules) }) {
 		return nil, fail(http.StatusUnprocessableEntity, "More than %d rules count this client: name one.", maxKeyRules)
 	}
 	if len(p.answered()) == 0 {

@@ -49,7 +49,7 @@ func TestNodesAreSentNoKeyInTheClear(t *testing.T) {
 	start(s, "good", good, good.Key())
 	start(s, "other", other, other.Key())
 	for _, attribute := range []string{"api_key=LOOKED-UP", "bearer=LOOKED-UP", "cookie.s=LOOKED-UP", "header.x=LOOKED-UP", "query.q=LOOKED-UP"} {
-		got := s.call("GET", "/v1/keys?"+attribute, "").wants(200, `"id":"good"`, `"state":"answered"`, "another --key-secret-file")
+		got := s.call("GET", "/v1/keys?"+attribute, "").wants(200, `"id":"good"`, `"state":"answered"`, "a different --key-secret-file")
 		if has := strings.Contains(got.body, `"id":"per-key"`); has != strings.HasPrefix(attribute, "api_key") {
 			t.Errorf("%s: got %s, want what the key has left, and no other", attribute, got.body)
 		}
