@@ -25,29 +25,30 @@ type Event struct {
 const (
 	// streamSilence is the silence after which a stream counts as broken: the service sends a keep-alive every 15 s.
 	streamSilence = 45 * time.Second
-	// The pauses before a reconnect. The first is random too, for when all nodes lose their stream at once.
-	firstPause = 200 * time.Millisecond
-	lastPause  = 15 * time.Second
-	maxEvent   = 64 << 10
+	// The pause before a reconnect doubles from minPause to maxPause. A random part is added to each pause, so that nodes
+	// that lose their streams together do not reconnect together.
+	minPause = 200 * time.Millisecond
+	maxPause = 15 * time.Second
+	maxEvent = 64 << 10 // in bytes
 )
 
 var errTimeout = errors.New("no data from the rules service")
 
-// Watch yields the revision of each change of the namespace that is for nodes, the current one first, until ctx ends
-// or the caller stops. When the stream breaks, Watch yields the error and reconnects: it then yields the last event
-// again, to report the new stream, and all later ones.
+// Watch yields the current revision of the namespace, and then the revision of each change that nodes need, until ctx
+// ends or the caller stops. When the stream breaks, Watch yields the error and reconnects. On the new stream, it yields
+// the last event again, to report that the stream works, and then all later events.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last int64
-		pause := firstPause
+		pause := minPause
 		for ctx.Err() == nil {
 			began := time.Now()
 			stopped, err := c.watchOnce(ctx, &last, yield)
 			if stopped || ctx.Err() != nil || !yield(Event{}, err) {
 				return
 			}
-			if time.Since(began) > lastPause { // the stream was healthy
-				pause = firstPause
+			if time.Since(began) > maxPause { // the stream was healthy
+				pause = minPause
 			}
 			wait := pause + rand.N(pause)
 			var refused *Error
@@ -61,12 +62,13 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 				return
 			case <-timer.C:
 			}
-			pause = min(2*pause, lastPause)
+			pause = min(2*pause, maxPause)
 		}
 	}
 }
 
-// watchOnce yields the events of one stream. It reports whether the caller has stopped, or why the stream ended.
+// watchOnce yields the events of one stream. It reports whether the caller has stopped, and else why the stream ended.
+// last is the last revision that was yielded, 0 for none.
 func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, error) bool) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -80,7 +82,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 	if err != nil {
 		return false, timeoutOr(ctx, err)
 	}
-	defer func() { _ = response.Body.Close() }() // the stream has no end to read to
+	defer func() { _ = response.Body.Close() }()
 	if media := response.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
 		return false, fmt.Errorf("GET %s/v1/watch: want an event stream, got %q", c.name, media)
 	}
