@@ -96,7 +96,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 		m := &v.matched[i]
 		x.Rules = append(x.Rules, Explained{
 			Outcome: outcomes[i], Override: m.Override, Client: m.Client, Shared: m.Shared, Key: keyOf(m, s),
-			Cost: t.of(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
+			Cost: t.costOf(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
 		})
 	}
 	return x, errors.Join(errs...)

@@ -10,24 +10,26 @@ import (
 
 // Terms are a caller's options for a decision. The zero Terms are those of Decide.
 type Terms struct {
-	// Rule is the id of the only rule that decides, without evaluating its condition. "" for all that match.
+	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
 	Rule string
-	// Cost replaces the rules' costs, if HasCost. It is final: no response header changes it, and a cost above a
-	// limit's capacity is denied. 0 only peeks: nothing is taken or delayed, no denial is counted, and Config.Observe
-	// is not called; the verdict reports what remains. It is denied only where every request would be, such as for a
-	// client that is blocked or in debt. Slots of concurrency limits are taken as rules say, but not by a peek.
+	// Cost replaces the costs of the rules if HasCost is set. It is final: no response header changes it, and a cost
+	// above a limit's capacity is denied. Requests take the same slots of concurrency limits as without it.
+	//
+	// A cost of 0 is a peek: it reports what remains, and takes no units and no slots. It is not delayed or counted as a
+	// denial, and Config.Observe is not called. A peek is denied only if a request of any cost would be, for example
+	// because the client is blocked or in debt.
 	Cost    int64
 	HasCost bool
-	// Unheld says that the caller reports Verdict.Delay to its client instead of calling Wait. Such requests do not
-	// count towards Config.MaxWaiting.
+	// Unheld is set by callers that report Verdict.Delay to their clients instead of calling Wait. Unheld requests do
+	// not count towards Config.MaxWaiting.
 	Unheld bool
 }
 
-// peeks reports whether nothing is to be taken.
+// peeks reports whether the decision is a peek: see Cost.
 func (t *Terms) peeks() bool { return t.HasCost && t.Cost == 0 }
 
-// of returns the cost of a request under a rule.
-func (t *Terms) of(r *rules.Rule, s rules.Subject) int64 {
+// costOf returns the cost of a request under a rule.
+func (t *Terms) costOf(r *rules.Rule, s rules.Subject) int64 {
 	if t.HasCost {
 		return t.Cost
 	}
