@@ -33,9 +33,9 @@ type AccessLog struct {
 
 func (a *AccessLog) filled() AccessLog {
 	b := *a
-	or(&b.Every, DefaultLogEvery)
-	or(&b.PerSecond, DefaultLogPerSecond)
-	or(&b.Queue, DefaultLogQueue)
+	setDefault(&b.Every, DefaultLogEvery)
+	setDefault(&b.PerSecond, DefaultLogPerSecond)
+	setDefault(&b.Queue, DefaultLogQueue)
 	return b
 }
 

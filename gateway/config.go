@@ -163,20 +163,20 @@ func (c *Config) fill() {
 	if len(c.Listeners) == 0 {
 		c.Listeners = []Listener{{Address: DefaultAddress}}
 	}
-	or(&c.HeaderTimeout, DefaultHeaderTimeout)
-	or(&c.IdleTimeout, DefaultIdleTimeout)
-	or(&c.BodyTimeout, DefaultBodyTimeout)
-	or(&c.MinBodyRate, DefaultMinBodyRate)
-	or(&c.WriteTimeout, DefaultWriteTimeout)
-	or(&c.StreamTimeout, DefaultStreamTimeout)
-	or(&c.MaxHeader, DefaultMaxHeader)
-	or(&c.MaxConns, DefaultMaxConns)
-	or(&c.MaxStreams, DefaultMaxStreams)
-	or(&c.MaxUpgrades, DefaultMaxUpgrades)
-	or(&c.RequestIDHeader, DefaultRequestID)
-	or(&c.DrainLinger, DefaultDrainLinger)
-	or(&c.UpgradeGrace, DefaultUpgradeGrace)
-	or(&c.DrainTimeout, DefaultDrainTimeout)
+	setDefault(&c.HeaderTimeout, DefaultHeaderTimeout)
+	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
+	setDefault(&c.BodyTimeout, DefaultBodyTimeout)
+	setDefault(&c.MinBodyRate, DefaultMinBodyRate)
+	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
+	setDefault(&c.StreamTimeout, DefaultStreamTimeout)
+	setDefault(&c.MaxHeader, DefaultMaxHeader)
+	setDefault(&c.MaxConns, DefaultMaxConns)
+	setDefault(&c.MaxStreams, DefaultMaxStreams)
+	setDefault(&c.MaxUpgrades, DefaultMaxUpgrades)
+	setDefault(&c.RequestIDHeader, DefaultRequestID)
+	setDefault(&c.DrainLinger, DefaultDrainLinger)
+	setDefault(&c.UpgradeGrace, DefaultUpgradeGrace)
+	setDefault(&c.DrainTimeout, DefaultDrainTimeout)
 	if c.Upgrades == nil {
 		c.Upgrades = []string{"websocket"}
 	}
@@ -188,14 +188,14 @@ func (c *Config) fill() {
 	}
 	if c.AccessLog != nil {
 		filled := c.AccessLog.filled()
-		or(&filled.Logger, c.Logger)
+		setDefault(&filled.Logger, c.Logger)
 		c.AccessLog = &filled
 	}
 	listeners := make([]Listener, len(c.Listeners))
 	for i, l := range c.Listeners {
 		if l.TLS != nil {
 			filled := *l.TLS
-			or(&filled.CheckFiles, DefaultCheckFiles)
+			setDefault(&filled.CheckFiles, DefaultCheckFiles)
 			l.TLS = &filled
 		}
 		listeners[i] = l
@@ -209,15 +209,15 @@ func (c *Config) fill() {
 	c.Routes = routes
 }
 
-// or sets what is zero to something else.
-func or[T comparable](value *T, instead T) {
+// setDefault sets a value that is zero to its default.
+func setDefault[T comparable](value *T, standard T) {
 	var zero T
 	if *value == zero {
-		*value = instead
+		*value = standard
 	}
 }
 
-// A checker collects what is wrong.
+// A checker collects the errors of a Config.
 type checker struct{ errs []error }
 
 func (c *checker) add(field, value, want string) {

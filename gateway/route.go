@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// What a Route holds unless told otherwise.
+// Defaults of a Route.
 const (
 	DefaultDialTimeout           = 5 * time.Second
 	DefaultResponseHeaderTimeout = 60 * time.Second
@@ -30,128 +30,130 @@ const (
 	DefaultSlowReturn            = 30 * time.Second
 )
 
-// A Route says which upstreams serve a host and the paths below a prefix. Of several routes that match, the one with the
-// most specific host is used, and of these the one with the longest path.
+// A Route sends the requests for a host and a path prefix to upstreams. If several routes match, the gateway uses the one
+// with the most specific host, and among those the one with the longest path.
 type Route struct {
-	// Name is how the route is called in logs and figures. Default its host and path.
+	// Name is the name of the route in logs and metrics. Default its host and path.
 	Name string
-	// Host is a name such as api.example.com, or *.example.com for all below. Default every host, or none at all.
+	// Host is a name such as api.example.com, or *.example.com for all subdomains. Default all requests, with any host or
+	// none.
 	Host string
-	// Path is the prefix, whole segments of it: /api is also for /api/x, and not for /apix. It is matched against the
-	// canonical path, the one that is sent on. Default /.
+	// Path is a prefix of whole segments: /api matches /api and /api/x, but not /apix. It is compared with the canonical
+	// path, which is also the path that upstreams get. Default /.
 	Path string
-	// Upstreams take turns. At least one.
+	// Upstreams share the requests of the route. At least one is required.
 	Upstreams []Upstream
-	// SendHost is the Host that upstreams are sent. Default the one that the client sent.
+	// SendHost is the Host header that upstreams get. Default the client's.
 	SendHost string
 
-	// DialTimeout is how long a connection to an upstream may take, with its handshake. Default DefaultDialTimeout.
+	// DialTimeout bounds the time to connect to an upstream, including the TLS handshake. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// ResponseHeaderTimeout is how long an upstream may take from the end of the request to the header of its answer.
-	// Default DefaultResponseHeaderTimeout.
+	// ResponseHeaderTimeout bounds the time from the end of the request to the header of the response. Default
+	// DefaultResponseHeaderTimeout.
 	ResponseHeaderTimeout time.Duration
-	// TotalTimeout is how long a request may take on the whole, with its answer. Upgraded connections are free of it.
-	// Default 0: as long as it likes.
+	// TotalTimeout bounds a request and its response together. It does not apply to upgraded connections. Default 0: no
+	// bound.
 	TotalTimeout time.Duration
-	// UpstreamIdle is how long an unused connection to an upstream is kept. It should be shorter than the upstream's own
-	// patience. Default DefaultUpstreamIdle.
+	// UpstreamIdle is how long an idle connection to an upstream is kept. It should be shorter than the idle timeout of the
+	// upstream. Default DefaultUpstreamIdle.
 	UpstreamIdle time.Duration
-	// UpstreamConns is how many connections an upstream may have at once. Who finds none free waits, at most DialTimeout.
-	// Default DefaultUpstreamConns.
+	// UpstreamConns is the maximum number of connections to an upstream. If none is free, a request waits for one, at most
+	// DialTimeout. Default DefaultUpstreamConns.
 	UpstreamConns int
-	// UploadsPerClient is how many uploads of one client may be under way at once: requests with a body of more than 16 KiB,
-	// or of a length that is not known, which hold a connection of an upstream of HTTP/1.1 until they are received. More are
-	// answered with 429. A client is an address; one of IPv6 counts as its network of 64 bits. Default a quarter of the
-	// connections of all upstreams of the route; below zero any number.
+	// UploadsPerClient is the maximum number of concurrent uploads of one client. An upload is a request with a body of more
+	// than 16 KiB or of unknown length; it holds a connection to an HTTP/1.1 upstream until it is received. Further uploads
+	// get a 429. A client is an IPv4 address or an IPv6 /64 network. Default a quarter of the connections to all upstreams
+	// of the route; negative for no limit.
 	UploadsPerClient int
-	// MaxBody is Config.MaxBody for this route. Default that; below zero none.
+	// MaxBody replaces Config.MaxBody for this route. Default Config.MaxBody; negative for no limit.
 	MaxBody int64
 
-	// Retries is on how many other upstreams a request is tried again that one did not take. That is done only if nothing
-	// of it was sent, or if it may be repeated (GET, HEAD, OPTIONS, PUT, DELETE without a body) and nothing of an answer
-	// came. A timeout is not tried again. Default DefaultRetries; below zero none.
+	// Retries is the maximum number of other upstreams to try after a failure. A request is retried only if nothing of it
+	// was sent, or if it is idempotent (GET, HEAD, OPTIONS, PUT, DELETE without a body) and no part of a response has
+	// arrived. Timeouts are not retried. Default DefaultRetries; negative for none.
 	Retries int
-	// Health says how upstreams are checked. Default nil: they are not.
+	// Health configures health checks of the upstreams. Default nil: no checks.
 	Health *Health
-	// Ejection says when an upstream that fails is left out.
+	// Ejection configures when a failing upstream gets no requests for a while.
 	Ejection Ejection
 }
 
 // An Upstream is a server that requests are sent to.
 type Upstream struct {
-	// URL is where: http://host:port, https://host:port, h2c://host:port for HTTP/2 without TLS, h2://host:port for HTTP/2
-	// over TLS, unix:/path for HTTP/1.1 on a socket of Unix, unix+h2c:/path for HTTP/2.
+	// URL is http://host:port, https://host:port, h2c://host:port for HTTP/2 without TLS, h2://host:port for HTTP/2 over
+	// TLS, unix:/path for HTTP/1.1 on a Unix socket, or unix+h2c:/path for HTTP/2 on a Unix socket.
 	URL string
-	// TLS says whom to believe, for https and h2. Default the system's roots and the host's own name.
+	// TLS configures the certificates for https and h2. Default the system's CA certificates and the host name of the URL.
 	TLS *UpstreamTLS
 }
 
-// UpstreamTLS says how an upstream proves who it is, and how we do.
+// UpstreamTLS configures how the gateway verifies an upstream, and how it authenticates itself to the upstream.
 type UpstreamTLS struct {
-	// CAFile has the certificates of those who may vouch for the upstream, in PEM. Default those of the system.
+	// CAFile has the CA certificates that may sign the upstream's certificate, in PEM. Default those of the system.
 	CAFile string
-	// ServerName is the name that the upstream must prove. Default the host in its URL.
+	// ServerName is the name that the upstream's certificate must have. Default the host in its URL.
 	ServerName string
-	// CertFile and KeyFile prove to the upstream who we are. Default nothing does.
+	// CertFile and KeyFile are the gateway's client certificate and its key, in PEM. Default none.
 	CertFile, KeyFile string
-	// InsecureSkipVerify believes every upstream. For tests only.
+	// InsecureSkipVerify accepts any certificate. For tests only.
 	InsecureSkipVerify bool
 }
 
-// Health says how upstreams are checked: by GET requests of their own. What answers with a status of 200 to 399 is well.
-// Upstreams are taken to be well until they have failed.
+// Health configures health checks: GET requests to each upstream. A status of 200 to 399 is a success. Upstreams count as
+// healthy until checks fail.
 type Health struct {
-	// Path is what is asked for, such as /healthz. It may have a query.
+	// Path is the path of the check, such as /healthz. It may have a query.
 	Path string
-	// Host is the Host that is sent. Default the route's SendHost, or the upstream's.
+	// Host is the Host header of the check. Default the route's SendHost, or the upstream's host.
 	Host string
-	// Interval is the time between two checks of an upstream. It varies by a tenth by chance, so that many gateways do
-	// not ask at once. Default DefaultHealthInterval.
+	// Interval is the time between two checks of an upstream. It varies randomly by a tenth, so that many gateways do not
+	// check at the same time. Default DefaultHealthInterval.
 	Interval time.Duration
-	// Timeout is how long a check may take. Default DefaultHealthTimeout, or Interval if that is shorter.
+	// Timeout bounds a check. Default DefaultHealthTimeout, or Interval if that is shorter.
 	Timeout time.Duration
-	// Failures is after how many failed checks in a row an upstream is down. Default DefaultFailures.
+	// Failures is the number of consecutive failed checks after which an upstream is down. Default DefaultFailures.
 	Failures int
-	// Successes is after how many good ones in a row it is back. Default DefaultSuccesses.
+	// Successes is the number of consecutive successful checks after which it is up again. Default DefaultSuccesses.
 	Successes int
 }
 
-// Ejection says when an upstream is left out because requests fail there. If all are left out, they are all tried: only
-// Health can say that there is nobody to ask.
+// Ejection configures when an upstream gets no requests for a while because requests to it failed. If all upstreams are
+// ejected, all are tried: only health checks can take the last upstream out of service.
 type Ejection struct {
-	// After is how many requests in a row must fail: the upstream cannot be reached, breaks off, does not answer in time, or
-	// says what is not HTTP. Default DefaultEjectAfter; below zero nobody is left out, and neither is an only upstream.
+	// After is the number of consecutive failures that eject an upstream. A failure is an upstream that is unreachable,
+	// closes the connection early, times out, or sends invalid HTTP. An only upstream is never ejected. Default
+	// DefaultEjectAfter; negative for no ejection.
 	After int
-	// Count5xx counts answers of 500 and above as failures too. Default not.
+	// Count5xx makes responses with a status of 500 and above failures too.
 	Count5xx bool
-	// For is how long it is left out for the first time. If it fails again when it is back, it is twice as long, up to
-	// 16 times. Default DefaultEjectFor.
+	// For is the time of the first ejection. Each time that the upstream fails again after its return, the time doubles, up
+	// to 16 times For. Default DefaultEjectFor.
 	For time.Duration
-	// SlowReturn is how long it takes an upstream that is back, from wherever, to get its full share again, beginning with
-	// a tenth. Default DefaultSlowReturn; below zero it gets it at once.
+	// SlowReturn is the time in which the share of an upstream that is back in service, after an ejection or failed checks,
+	// grows from a tenth to the full share. Default DefaultSlowReturn; negative for the full share at once.
 	SlowReturn time.Duration
 }
 
 func (r *Route) fill(c *Config) {
-	or(&r.Path, "/")
-	or(&r.Name, r.Host+r.Path)
-	or(&r.DialTimeout, DefaultDialTimeout)
-	or(&r.ResponseHeaderTimeout, DefaultResponseHeaderTimeout)
-	or(&r.UpstreamIdle, DefaultUpstreamIdle)
-	or(&r.UpstreamConns, DefaultUpstreamConns)
-	or(&r.MaxBody, c.MaxBody)
-	or(&r.Retries, DefaultRetries)
-	or(&r.Ejection.After, DefaultEjectAfter)
-	or(&r.Ejection.For, DefaultEjectFor)
-	or(&r.Ejection.SlowReturn, DefaultSlowReturn)
+	setDefault(&r.Path, "/")
+	setDefault(&r.Name, r.Host+r.Path)
+	setDefault(&r.DialTimeout, DefaultDialTimeout)
+	setDefault(&r.ResponseHeaderTimeout, DefaultResponseHeaderTimeout)
+	setDefault(&r.UpstreamIdle, DefaultUpstreamIdle)
+	setDefault(&r.UpstreamConns, DefaultUpstreamConns)
+	setDefault(&r.MaxBody, c.MaxBody)
+	setDefault(&r.Retries, DefaultRetries)
+	setDefault(&r.Ejection.After, DefaultEjectAfter)
+	setDefault(&r.Ejection.For, DefaultEjectFor)
+	setDefault(&r.Ejection.SlowReturn, DefaultSlowReturn)
 	r.Host = strings.ToLower(r.Host)
 	if r.Health != nil {
 		h := *r.Health
-		or(&h.Interval, DefaultHealthInterval)
-		or(&h.Timeout, min(DefaultHealthTimeout, h.Interval))
-		or(&h.Failures, DefaultFailures)
-		or(&h.Successes, DefaultSuccesses)
-		or(&h.Host, r.SendHost)
+		setDefault(&h.Interval, DefaultHealthInterval)
+		setDefault(&h.Timeout, min(DefaultHealthTimeout, h.Interval))
+		setDefault(&h.Failures, DefaultFailures)
+		setDefault(&h.Successes, DefaultSuccesses)
+		setDefault(&h.Host, r.SendHost)
 		r.Health = &h
 	}
 }
@@ -163,7 +165,7 @@ func (r *Route) check(k *checker, field string) {
 			k.add(field+".Host", quote(r.Host), "a name such as api.example.com or *.example.com, without a port")
 		}
 	}
-	// The strictest reading, so that a prefix means the same whatever the rules for paths are.
+	// Use the strictest path rules, so that a prefix means the same under any configured path rules.
 	if canonical, err := identity.CanonicalPath(r.Path, identity.PathRules{}); err != nil || canonical != r.Path || r.Path[0] != '/' {
 		k.add(field+".Path", quote(r.Path), "a canonical path such as /api")
 	}
@@ -233,7 +235,7 @@ func (u *Upstream) check(k *checker, field string) {
 	}
 }
 
-// withoutUser returns a URL without the user and password that it may have, to be shown. It need not be a valid URL.
+// withoutUser replaces the user and password of a URL, for error messages. The URL may be invalid.
 func withoutUser(text string) string {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 {
@@ -246,12 +248,12 @@ func withoutUser(text string) string {
 	return before + "//…" + text[at:]
 }
 
-// A target is what the URL of an upstream says.
+// A target is the parsed URL of an upstream.
 type target struct {
 	network string // tcp or unix
 	address string // what to dial
-	host    string // what to send as Host if nobody says otherwise
-	name    string // what a certificate must prove
+	host    string // the default Host header
+	name    string // the name that the certificate must have
 	secure  bool
 	http2   bool
 }
@@ -294,7 +296,7 @@ func (u *Upstream) target() (target, error) {
 	return t, nil
 }
 
-// config returns what crypto/tls takes.
+// config returns the configuration for crypto/tls. t may be nil. name is the default of ServerName.
 func (t *UpstreamTLS) config(name string) (*tls.Config, error) {
 	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(64)}
 	if t == nil {

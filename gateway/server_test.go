@@ -14,8 +14,8 @@ func (a at) now() time.Duration { return time.Duration(a) }
 // newTestRoute returns a route with upstreams that nobody asks.
 func newTestRoute(n int, e Ejection) *route {
 	rt := &route{config: &Route{Ejection: e}}
-	or(&rt.config.Ejection.After, DefaultEjectAfter)
-	or(&rt.config.Ejection.For, DefaultEjectFor)
+	setDefault(&rt.config.Ejection.After, DefaultEjectAfter)
+	setDefault(&rt.config.Ejection.For, DefaultEjectFor)
 	for range n {
 		rt.servers = append(rt.servers, &upstreamServer{})
 	}
