@@ -1,5 +1,4 @@
-// Package await lets tests wait for a condition: it is checked repeatedly, and the test fails after far longer than it
-// could take on a busy machine.
+// Package await lets tests wait for a condition. It checks the condition repeatedly, and fails the test after Patience.
 package await
 
 import (
@@ -7,20 +6,20 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for a condition.
+// Patience is the maximum time to wait for a condition. It is far longer than a busy machine needs.
 const Patience = 2 * time.Minute
 
 const pollInterval = time.Millisecond // pause between checks
 
 // True waits until a condition holds. what describes it for the failure message.
-func True(t testing.TB, what string, is func() bool) {
+func True(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !poll(Patience, is) {
+	if !poll(Patience, condition) {
 		t.Fatalf("still not true after %v: %s", Patience, what)
 	}
 }
 
-// NoError retries until there is no error, and returns how long that took.
+// NoError calls try until it returns no error, and returns the time that took. what describes try for the failure message.
 func NoError(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -40,9 +39,10 @@ func Equal[T comparable](t testing.TB, what string, got func() T, want T) {
 	}
 }
 
-func poll(patience time.Duration, is func() bool) bool {
-	for end := time.Now().Add(patience); !is(); time.Sleep(pollInterval) {
-		if time.Now().After(end) {
+// poll reports whether the condition became true before the timeout.
+func poll(timeout time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(timeout); !condition(); time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
 			return false
 		}
 	}
