@@ -133,7 +133,7 @@ func TestATakenPortIsKnownFromOtherFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hangUp(l)
+	defer closeQuietly(l)
 	s := newServer(t, "redis", Options{}, nil)
 	s.port = l.Addr().(*net.TCPAddr).Port
 	if err := os.WriteFile(s.file("redis.conf"), s.config(), 0o600); err != nil {

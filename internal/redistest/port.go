@@ -16,29 +16,29 @@ const (
 // errPortTaken means that another process has taken the port.
 var errPortTaken = errors.New("the port is taken")
 
-// A place is a client port and its cluster bus port that no other server of these tests can take, in any process,
-// until it is released: a server that is down for a while keeps its port.
+// reservedPorts are a client port and its cluster bus port that no other server of these tests can take, in any process,
+// until they are released: a server that is down for a while keeps its ports.
 //
-// It is held by listening on the UDP port of the same number, which Redis does not use. The system releases it when
-// the process dies.
-type place struct {
+// They are reserved by listening on the UDP ports of the same numbers, which Redis does not use. The system releases
+// them when the process dies.
+type reservedPorts struct {
 	port  int
 	holds []net.PacketConn
 }
 
-// takePlace returns a place whose ports are free. They are outside of the ephemeral range.
-func takePlace() (*place, error) {
+// reservePorts reserves two ports that are free. They are outside of the ephemeral range.
+func reservePorts() (*reservedPorts, error) {
 	for range 100 {
-		p := &place{port: 10_000 + rand.IntN(10_000)}
+		p := &reservedPorts{port: 10_000 + rand.IntN(10_000)}
 		if p.hold(p.port) && p.hold(p.port+busOffset) {
 			return p, nil
 		}
-		p.giveUp()
+		p.release()
 	}
 	return nil, errors.New("redistest: no free port between 10000 and 20000 in 100 tries")
 }
 
-func (p *place) hold(port int) bool {
+func (p *reservedPorts) hold(port int) bool {
 	held, err := net.ListenPacket("udp", address(port))
 	if err != nil {
 		return false
@@ -48,13 +48,13 @@ func (p *place) hold(port int) bool {
 	if err != nil {
 		return false
 	}
-	hangUp(l)
+	closeQuietly(l)
 	return true
 }
 
-func (p *place) giveUp() {
+func (p *reservedPorts) release() {
 	for _, held := range p.holds {
-		hangUp(held)
+		closeQuietly(held)
 	}
 	p.holds = nil
 }

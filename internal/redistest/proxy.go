@@ -32,11 +32,11 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	})
 	var err error
 	for range 10 { // another process may take the free port first
-		var at *place
-		if at, err = takePlace(); err != nil {
+		var at *reservedPorts
+		if at, err = reservePorts(); err != nil {
 			break
 		}
-		t.Cleanup(at.giveUp)
+		t.Cleanup(at.release)
 		p.addr = address(at.port)
 		if err = p.heal(); err == nil {
 			return p
@@ -54,7 +54,7 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		hangUp(p.listener)
+		closeQuietly(p.listener)
 		p.listener = nil
 	}
 	for l := range p.links {
@@ -120,12 +120,12 @@ func (p *Proxy) accept(listener net.Listener) {
 
 // serve connects a client with the target until either closes.
 func (p *Proxy) serve(client net.Conn, listener net.Listener) {
-	defer hangUp(client)
+	defer closeQuietly(client)
 	server, err := net.DialTimeout("tcp", p.target, doTimeout)
 	if err != nil {
 		return
 	}
-	defer hangUp(server)
+	defer closeQuietly(server)
 	l := &link{proxy: p, client: client.(*net.TCPConn), server: server.(*net.TCPConn), broken: make(chan struct{})}
 	if !p.add(l, listener) {
 		return
@@ -172,7 +172,7 @@ func (l *link) reset() {
 	close(l.broken)
 	for _, c := range []*net.TCPConn{l.client, l.server} {
 		_ = c.SetLinger(0)
-		hangUp(c)
+		closeQuietly(c)
 	}
 }
 

@@ -21,8 +21,8 @@ type conn struct {
 	replies *bufio.Reader
 }
 
-// hangUp closes a connection that is no longer needed. An error does not matter.
-func hangUp(c io.Closer) { c.Close() }
+// closeQuietly closes a connection that is no longer needed. An error does not matter.
+func closeQuietly(c io.Closer) { c.Close() }
 
 func newConn(c net.Conn) *conn { return &conn{Conn: c, replies: bufio.NewReader(c)} }
 
@@ -32,7 +32,7 @@ func dial(network, addr string, deadline time.Time) (*conn, error) {
 		return nil, err
 	}
 	if err := c.SetDeadline(deadline); err != nil {
-		hangUp(c)
+		closeQuietly(c)
 		return nil, err
 	}
 	return newConn(c), nil

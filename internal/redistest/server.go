@@ -20,16 +20,16 @@ import (
 // A Server is one Redis server, or a sentinel. It keeps its port during the test.
 type Server struct {
 	t       testing.TB
-	name    string // in logs and errors
+	name    string // its name in logs and errors
 	program string
 	args    []string
 	o       Options
 	role    []string // lines of redis.conf for its role in a set
 	certs   *Certificates
-	admin   bool          // the user of the harness exists
+	admin   bool          // the server has the user that the harness logs in as
 	ready   func(*Server) // called after every start, unless nil
 	dir     string
-	place   *place // nil before the first start
+	ports   *reservedPorts // nil before the first start
 	port    int
 
 	mu      sync.Mutex
@@ -80,8 +80,8 @@ func (s *Server) close() {
 	if s.process != nil && s.t.Failed() {
 		s.t.Logf("the end of the log of %s:\n%s", s, s.logFrom(0))
 	}
-	if s.place != nil {
-		s.place.giveUp()
+	if s.ports != nil {
+		s.ports.release()
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.t.Error(err)
@@ -126,14 +126,14 @@ func addrs(servers []*Server) string {
 // start starts the server for the first time, on a free port.
 func (s *Server) start() error {
 	for try := 1; ; try++ {
-		p, err := takePlace()
+		p, err := reservePorts()
 		if err != nil {
 			return err
 		}
-		if s.place != nil {
-			s.place.giveUp()
+		if s.ports != nil {
+			s.ports.release()
 		}
-		s.place, s.port = p, p.port
+		s.ports, s.port = p, p.port
 		if err := os.WriteFile(s.file("redis.conf"), s.config(), 0o600); err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(log)
+	defer closeQuietly(log)
 	before, err := log.Stat()
 	if err != nil {
 		return err
@@ -197,11 +197,11 @@ func (s *Server) launch() error {
 			break
 		}
 		if !p.Running() {
-			said := s.logFrom(before.Size())
-			if strings.Contains(said, "Address already in use") {
+			tail := s.logFrom(before.Size())
+			if strings.Contains(tail, "Address already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("redistest: %s ended right after its start; its log:\n%s", s, said)
+			return fmt.Errorf("redistest: %s ended right after its start; its log:\n%s", s, tail)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
@@ -219,20 +219,19 @@ func (s *Server) launch() error {
 
 // logFrom returns the last lines of the log after an offset.
 func (s *Server) logFrom(offset int64) string {
-	const most = 25
+	const maxLines = 25
 	b, err := os.ReadFile(s.file("log"))
 	if err != nil {
 		return err.Error()
 	}
 	lines := bytes.Split(bytes.TrimSpace(b[min(offset, int64(len(b))):]), []byte("\n"))
-	return string(bytes.Join(lines[max(0, len(lines)-most):], []byte("\n")))
+	return string(bytes.Join(lines[max(0, len(lines)-maxLines):], []byte("\n")))
 }
 
-// doTimeout is the timeout of Do.
 const doTimeout = 30 * time.Second
 
 // Do sends a command as the harness user, on its own connection, and returns the reply: a string, an int64, a []any or
-// nil. An error reply is a [ReplyError]. It gives up after half a minute.
+// nil. An error reply is a [ReplyError]. Do returns an error after doTimeout.
 func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.do(args)
 	if err != nil {
@@ -246,7 +245,7 @@ func (s *Server) do(args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(c)
+	defer closeQuietly(c)
 	if s.admin {
 		if _, err := c.do([]string{"AUTH", adminName, adminPassword}); err != nil {
 			return nil, err
@@ -255,7 +254,7 @@ func (s *Server) do(args []string) (any, error) {
 	return c.do(args)
 }
 
-// must is Do that fails the test on an error.
+// must is like Do, but fails the test on an error.
 func (s *Server) must(args ...string) any {
 	s.t.Helper()
 	reply, err := s.Do(args...)

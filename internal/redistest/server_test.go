@@ -20,7 +20,7 @@ func client(t testing.TB, network, addr string) *conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { hangUp(c) })
+	t.Cleanup(func() { closeQuietly(c) })
 	return c
 }
 
@@ -160,11 +160,11 @@ func TestTLSIsAllThatItsPortSpeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hangUp(c)
+	defer closeQuietly(c)
 	expect(t, newConn(c), "PONG", "PING")
 
 	if c, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: x509.NewCertPool()}); err == nil {
-		hangUp(c)
+		closeQuietly(c)
 		t.Error("a client that does not know the CA: got a connection, want an error")
 	}
 	if reply, err := client(t, "tcp", s.Addr()).do([]string{"PING"}); err == nil {
@@ -184,7 +184,7 @@ func TestAServerCanWantToSeeACertificate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer hangUp(c)
+		defer closeQuietly(c)
 		_, err = newConn(c).do([]string{"PING"})
 		return err
 	}
