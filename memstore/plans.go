@@ -8,22 +8,22 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A plan is a limit made ready for this store.
+// A plan is a limit with the data that this store derives from it for its decisions.
 type plan struct {
 	algorithm.Plan
-	layout  // of its entries, if compact
+	layout  // the layout of its entries, if compact
 	limit   headgate.Limit
 	kind    algorithm.Kind
 	compact bool // its state fits a state word
-	loan    bool // it is for one decision, and then for another
+	pooled  bool // from planPool: used for one decision and then returned
 }
 
 func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
-	made := &plan{}
-	if err := s.setPlan(made, limit); err != nil {
+	p := &plan{}
+	if err := s.setPlan(p, limit); err != nil {
 		return nil, err
 	}
-	return made, nil
+	return p, nil
 }
 
 func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
@@ -35,33 +35,34 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 	return nil
 }
 
-// loans are plans for limits that are not remembered: where a million clients have a limit each, remembering would but push
-// out others.
-var loans = sync.Pool{New: func() any { return &plan{loan: true} }}
+// planPool has plans for limits that are not cached. If a million clients have a limit each, caching all of them would
+// only evict the others.
+var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 
-// admitted is of how many limits that would push out others one is remembered, by chance: those that are asked for often.
-const admitted = 256
+// cacheOneIn is the inverse of the probability that a full cache takes a new limit. Limits that are used often get in.
+const cacheOneIn = 256
 
-// unplanned returns a plan for a limit that is not remembered. Give it to done after the decision.
-func (s *Store) unplanned(limit headgate.Limit, room bool) (*plan, error) {
-	if room || rand.Uint32()%admitted == 0 {
+// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and sometimes if
+// not. Call done after the decision.
+func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
+	if room || rand.Uint32()%cacheOneIn == 0 {
 		p, err := s.newPlan(limit)
 		if err == nil {
 			s.plans.Put(&limit, p)
 		}
 		return p, err
 	}
-	p := loans.Get().(*plan)
+	p := planPool.Get().(*plan)
 	if err := s.setPlan(p, limit); err != nil {
-		loans.Put(p)
+		planPool.Put(p)
 		return nil, err
 	}
 	return p, nil
 }
 
-// done takes a plan back.
+// done returns the plan to its pool, if it is from one. The plan must not be used after that.
 func (p *plan) done() {
-	if p.loan {
-		loans.Put(p)
+	if p.pooled {
+		planPool.Put(p)
 	}
 }

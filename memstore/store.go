@@ -125,7 +125,7 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)
 	if !found {
-		p, err = s.unplanned(c.Limit, room)
+		p, err = s.planUncached(c.Limit, room)
 	}
 	if err != nil || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 		return nil, c.Validate()
