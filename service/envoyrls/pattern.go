@@ -12,8 +12,8 @@ type pattern struct {
 	node  *node
 }
 
-// keyValueSeparator joins key and value where a pattern with '*' in the key is matched with both as one text. envoyproxy/ratelimit
-// matches all patterns in this way.
+// keyValueSeparator joins key and value. A pattern with '*' in its key is matched against both as one text, as
+// envoyproxy/ratelimit does for all patterns.
 const keyValueSeparator = "_"
 
 // addPattern adds a descriptor to the patterns of the level if its key or value contains '*'.
@@ -34,12 +34,12 @@ func (l *level) addPattern(key, value string, n *node) {
 	}
 }
 
-// match returns the node of the first pattern, in the order of the file, that matches an entry; nil for none.
+// match returns the node of the first pattern in the file that matches an entry, or nil.
 func (l *level) match(e *entry) *node {
 	found := firstMatch(l.valuePatterns[e.key], e.value)
 	if len(l.keyPatterns) > 0 {
-		var room [256]byte // longer entries are rare and allocate
-		text := append(append(append(room[:0], e.key...), keyValueSeparator...), e.value...)
+		var buffer [256]byte // longer entries are rare and allocate
+		text := append(append(append(buffer[:0], e.key...), keyValueSeparator...), e.value...)
 		other := firstMatch(l.keyPatterns, unsafe.String(unsafe.SliceData(text), len(text)))
 		if other != nil && (found == nil || other.order < found.order) {
 			found = other
@@ -60,8 +60,8 @@ func firstMatch(list []pattern, text string) *pattern {
 	return nil
 }
 
-// matches reports whether text consists of the pattern's parts in order, with any text between them. Searching each
-// middle part as far left as possible finds a match if there is one.
+// matches reports whether text consists of the pattern's parts in order, with any text between them. It takes the
+// leftmost occurrence of each middle part, which leaves the most text for the next ones.
 func (p *pattern) matches(text string) bool {
 	first, last := p.parts[0], p.parts[len(p.parts)-1] // a pattern has at least two parts
 	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
