@@ -5,7 +5,7 @@ import "context"
 // A transaction holds the commands between MULTI and EXEC. EXEC runs them one after the other.
 type transaction struct {
 	commands []queued
-	bytes    int64 // memory of the arguments, part of Server.held
+	bytes    int64 // memory of the arguments, included in Server.held
 	failed   bool  // a command was refused: EXEC runs nothing
 }
 
@@ -15,11 +15,11 @@ type queued struct {
 	args    [][]byte
 }
 
-// The bounds of one transaction.
+// Limits of one transaction.
 const (
 	maxQueued      = 128
 	maxQueuedBytes = 64 << 10
-	queuedOverhead = 64 // approximate memory per argument beside its bytes
+	queuedOverhead = 64 // approximate memory of an argument in addition to its bytes
 )
 
 // multi replies to MULTI.
@@ -50,8 +50,7 @@ func (c *conn) endTransaction() {
 	}
 }
 
-// queue handles a command between MULTI and EXEC. A command that cannot run makes EXEC run nothing, so that nothing is
-// taken.
+// queue handles a command between MULTI and EXEC. After a command that cannot run, EXEC runs none of the commands.
 func (c *conn) queue(k *executor, cmd *command, args [][]byte) {
 	t := c.transaction
 	if refusal := c.refuse(cmd, args); refusal != "" {
