@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds a log line, in bytes.
+// maxLine is the maximum length of a log line in bytes.
 const maxLine = 1000
 
-// lineOverhead is the part of a line beside the message and the attributes: time, level and punctuation.
+// lineOverhead is the size of the rest of a line, apart from the message and the attributes: time, level and punctuation.
 const lineOverhead = 100
 
 // shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts until the line fits. A cut
 // text says how many bytes were left out.
 type shortLines struct {
 	slog.Handler
-	attrsSize int // size of the attributes added with With
+	attrsSize int // size of the attributes and groups added with WithAttrs and WithGroup
 }
 
 var _ slog.Handler = shortLines{}
@@ -68,8 +68,10 @@ func (h shortLines) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// minText is the least that is left of a cut text.
-const minText = 32
+const (
+	minText = 32 // texts are not cut to less, in bytes
+	cutNote = 16 // size of the note at the end of a cut text
+)
 
 // cutToFit cuts the longest texts until all of them together take at most room bytes, or minText each.
 func cutToFit(texts []string, room int) {
@@ -81,17 +83,17 @@ func cutToFit(texts []string, room int) {
 			}
 		}
 		size := encodedSize(texts[longest])
-		if size <= minText+16 {
+		if size <= minText+cutNote {
 			return
 		}
 		texts[longest] = cutTo(texts[longest], max(minText, min(size*3/4, size-(sizesOf(texts)-room))))
 	}
 }
 
-// cutTo returns the start of a text, at most size bytes when encoded, and how much was left out.
+// cutTo returns the start of a text and a note of how many bytes were left out, together at most size bytes in JSON.
 func cutTo(text string, size int) string {
 	keep := min(len(text), size)
-	for keep > 0 && (encodedSize(text[:keep]) > size-16 || !utf8.ValidString(text[:keep])) {
+	for keep > 0 && (encodedSize(text[:keep]) > size-cutNote || !utf8.ValidString(text[:keep])) {
 		keep -= max(1, keep/64)
 	}
 	return fmt.Sprintf("%s… (+%d B)", text[:keep], len(text)-keep)
