@@ -107,7 +107,7 @@ func (v *Verdict) enter() bool {
 	return true
 }
 
-// turnAway denies a request that cannot be delayed because too many are.
+// rejectFull denies a request that cannot be delayed because too many are.
 func (v *Verdict) rejectFull(ctx context.Context, check int) {
 	for i := range v.decisions[:v.binding] {
 		if d := &v.decisions[i]; v.infos[i].wait > 0 {

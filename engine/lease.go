@@ -62,7 +62,7 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	return append(dst[:start], dst[n:]...)
 }
 
-// appendPlace appends the slot of a check.
+// appendSlot appends the slot of a check.
 func (v *Verdict) appendSlot(dst []byte, i int) []byte {
 	c, a, r := &v.checks[i], &v.infos[i], &v.decisions[i].Receipt
 	mode := rules.Exact
@@ -105,7 +105,7 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	return errors.Join(errs...)
 }
 
-// A heldPlace is a slot of a concurrency limit.
+// A heldSlot is a slot of a concurrency limit.
 type heldSlot struct {
 	mode    rules.Consistency
 	check   headgate.Check

@@ -35,7 +35,7 @@ type Throttle struct {
 	store   *memstore.Store
 	started time.Time
 
-	// until is when the last refusal ends, as a time since started. Until then, addresses are looked up; at 0, no
+	// refusedUntil is when the last refusal ends, as a time since started. Until then, addresses are looked up; at 0, no
 	// address is refused, and a check costs one load.
 	refusedUntil atomic.Int64
 

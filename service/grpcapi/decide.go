@@ -108,7 +108,7 @@ func (s *Server) setError(a *decision, err error) {
 	a.response = wirev1.RateLimitResponse{ErrorCode: int32(code), ErrorMessage: message}
 }
 
-// freeSlots returns the units taken for a response that is not delivered.
+// withdraw returns the units taken for a response that is not delivered.
 func (s *Server) withdraw(a *decision) {
 	if err := a.verdict.Cancel(context.Background()); err != nil {
 		s.logFault(err)

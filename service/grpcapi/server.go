@@ -40,7 +40,7 @@ type Server struct {
 	storeBorrowsKeys bool                            // Config.Store does not keep keys after it returns
 	calls            sync.Pool                       // of *call
 	batches          sync.Pool                       // of *batch
-	decisions        sync.Pool                       // of *asker
+	decisions        sync.Pool                       // of *decision
 	groups           sync.Pool                       // of *group
 	streamMessages   sync.Pool                       // of *streamed
 	storeCalls       sync.Pool                       // of *doing

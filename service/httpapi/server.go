@@ -20,8 +20,8 @@ import (
 type Server struct {
 	config        Config
 	tokens        service.Tokens
-	calls         sync.Pool // of *call
-	decisions     sync.Pool // of *asker
+	calls         sync.Pool // of *apiCall
+	decisions     sync.Pool // of *decision
 	buffered      atomic.Int64
 	faults        logLimit // limits the log lines about faults
 	proxyWarnings logLimit
@@ -63,7 +63,7 @@ type decision struct {
 	originalRequest
 }
 
-// keepBytes and keepCount bound the buffers that are kept for the next call.
+// maxPooledBytes and maxPooledElements bound the buffers that are kept for the next call.
 const (
 	maxPooledBytes    = 256 << 10
 	maxPooledElements = 4 << 10
@@ -81,7 +81,7 @@ func (s *Server) releaseCall(c *apiCall) {
 	s.calls.Put(c)
 }
 
-// releaseDecision clears an asker and returns it to the pool.
+// releaseDecision clears a decision and returns it to the pool.
 func (s *Server) releaseDecision(a *decision) {
 	a.attributes.Reset()
 	clear(a.attributeMap)

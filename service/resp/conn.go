@@ -47,11 +47,11 @@ const (
 	smallWorkspace = 16 << 10
 	// flushAt is the size of buffered replies at which they are sent before all commands are executed.
 	flushAt = 16 << 10
-	// keptOut is the largest reply buffer that is reused.
+	// maxPooledReplies is the largest reply buffer that is reused.
 	maxPooledReplies = 2 * flushAt
-	// keptRest is the size up to which a waiting connection's buffer is not counted.
+	// uncountedPartial is the size up to which a waiting connection's buffer is not counted.
 	uncountedPartial = 4 << 10
-	// lingering is the time for a client that sent garbage to read the error.
+	// drainTimeout is the time for a client that sent garbage to read the error.
 	drainTimeout = 250 * time.Millisecond
 )
 
