@@ -11,14 +11,14 @@ type FleetFigures struct {
 	// Live is how many nodes are heard of, this one included, and Known how many there are. 0 if nobody counts them.
 	Live  int64 `json:"live"`
 	Known int64 `json:"known"`
-	// News is each way in which nodes or regions tell each other what they took.
-	News []NewsFigures `json:"news,omitempty"`
+	// Sync is each way in which nodes or regions tell each other what they took.
+	Sync []SyncFigures `json:"sync,omitempty"`
 	// Leases are units that are taken ahead of their use. Nil if none are.
 	Leases *LeaseFigures `json:"leases,omitempty"`
 }
 
-// NewsFigures are those of one way in which nodes or regions tell each other what they took.
-type NewsFigures struct {
+// SyncFigures are those of one way in which nodes or regions tell each other what they took.
+type SyncFigures struct {
 	// Mode is "async", "gossip", or "global" between regions. There may be others in later versions.
 	Mode string `json:"mode"`
 	// Up tells that news comes and goes.
@@ -29,20 +29,20 @@ type NewsFigures struct {
 	// Over is how many units passed beyond limits before that was known, and OverMax the most of one key.
 	Over    int64 `json:"over"`
 	OverMax int64 `json:"over_max"`
-	// Absorbed is how many units others took, and Lost how many of other regions could not be charged.
-	Absorbed int64 `json:"absorbed"`
-	Lost     int64 `json:"lost"`
-	// AheadMS is by how much the date of the fleet is ahead of the node's, and DatesOff how many are off by more than a second.
-	AheadMS  float64 `json:"ahead_ms"`
-	DatesOff int64   `json:"dates_off"`
+	// Applied is how many units others took, and Lost how many of other regions could not be charged.
+	Applied int64 `json:"applied"`
+	Lost    int64 `json:"lost"`
+	// ClockAheadMS is how far the fleet's clock is ahead of the node's; ClocksOff counts clocks that are off by more than a second.
+	ClockAheadMS float64 `json:"clock_ahead_ms"`
+	ClocksOff    int64   `json:"clocks_off"`
 	// Keys are those that are remembered, Waiting those of them with something to tell.
 	Keys    int64 `json:"keys"`
 	Waiting int64 `json:"waiting"`
-	// Told and Heard are pieces of news, Failed exchanges that failed, Refused news that could not be true.
-	Told    int64 `json:"told"`
-	Heard   int64 `json:"heard"`
-	Failed  int64 `json:"failed"`
-	Refused int64 `json:"refused"`
+	// Sent and Received are pieces of news, Failed exchanges that failed, Refused news that could not be true.
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"`
+	Failed   int64 `json:"failed"`
+	Refused  int64 `json:"refused"`
 }
 
 // LeaseFigures are those of units that are taken ahead of their use.
@@ -64,8 +64,8 @@ const (
 	MaxFigure = 1<<53 - 1
 	// MaxFigureMS are about three hundred years: a date may be off by as much as a host that takes it to be 1970.
 	MaxFigureMS = 1e13
-	// MaxNewsModes is how many ways of telling each other there may be, and MaxModeName how long the name of one is.
-	MaxNewsModes = 8
+	// MaxSyncModes is how many ways of telling each other there may be, and MaxModeName how long the name of one is.
+	MaxSyncModes = 8
 	MaxModeName  = 32
 )
 
@@ -74,25 +74,25 @@ const (
 func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, least float64)) {
 	count("live", &f.Live)
 	count("known", &f.Known)
-	for i := range f.News {
-		n := &f.News[i]
-		at := fmt.Sprintf("news[%d].", i)
+	for i := range f.Sync {
+		n := &f.Sync[i]
+		at := fmt.Sprintf("sync[%d].", i)
 		ms(at+"lag_ms", &n.LagMS, 0)
 		ms(at+"lag_max_ms", &n.LagMaxMS, 0)
-		ms(at+"ahead_ms", &n.AheadMS, -MaxFigureMS)
+		ms(at+"clock_ahead_ms", &n.ClockAheadMS, -MaxFigureMS)
 		for _, c := range []struct {
 			name string
 			n    *int64
 		}{
 			{"over", &n.Over},
 			{"over_max", &n.OverMax},
-			{"absorbed", &n.Absorbed},
+			{"applied", &n.Applied},
 			{"lost", &n.Lost},
-			{"dates_off", &n.DatesOff},
+			{"clocks_off", &n.ClocksOff},
 			{"keys", &n.Keys},
 			{"waiting", &n.Waiting},
-			{"told", &n.Told},
-			{"heard", &n.Heard},
+			{"sent", &n.Sent},
+			{"received", &n.Received},
 			{"failed", &n.Failed},
 			{"refused", &n.Refused},
 		} {
@@ -127,8 +127,8 @@ type Misfit struct{ Path, Value, Want string }
 
 // Misfits returns what is wrong with figures that somebody else has sent.
 func (f *FleetFigures) Misfits() []Misfit {
-	if len(f.News) > MaxNewsModes {
-		return []Misfit{{"news", fmt.Sprintf("%d of them", len(f.News)), fmt.Sprintf("at most %d", MaxNewsModes)}}
+	if len(f.Sync) > MaxSyncModes {
+		return []Misfit{{"sync", fmt.Sprintf("%d of them", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes)}}
 	}
 	var list []Misfit
 	f.each(func(path string, n *int64) {
@@ -143,9 +143,9 @@ func (f *FleetFigures) Misfits() []Misfit {
 	if f.Live > f.Known {
 		list = append(list, Misfit{"live", fmt.Sprint(f.Live), "at most as many as are known"})
 	}
-	seen := make(map[string]bool, len(f.News))
-	for i := range f.News {
-		path, mode := fmt.Sprintf("news[%d].mode", i), f.News[i].Mode
+	seen := make(map[string]bool, len(f.Sync))
+	for i := range f.Sync {
+		path, mode := fmt.Sprintf("sync[%d].mode", i), f.Sync[i].Mode
 		switch {
 		case mode == "" || len(mode) > MaxModeName:
 			list = append(list, Misfit{path, fmt.Sprintf("%.40q", mode), fmt.Sprintf("the name of a mode, of at most %d bytes", MaxModeName)})

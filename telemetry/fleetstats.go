@@ -13,8 +13,8 @@ type Fleet struct {
 	Live, Known int
 	// Lease has the figures of leases, nil if there are none.
 	Lease *Lease
-	// News has the figures of each kind of sync between nodes or regions.
-	News []News
+	// Sync has the figures of each kind of sync between nodes or regions.
+	Sync []Sync
 	// Gossip has the figures of the gossip network, nil if there is none.
 	Gossip *Gossip
 }
@@ -27,27 +27,27 @@ type Lease struct {
 	Denied, Waits, Exact, Degraded int64 // checks
 }
 
-// News has the figures of one kind of sync between nodes or regions.
-type News struct {
+// Sync has the figures of one kind of sync between nodes or regions.
+type Sync struct {
 	// Mode is async, gossip or global.
 	Mode string
 	// Keys is the number of tracked keys, Waiting how many of them have updates to send.
 	Keys, Waiting int64
-	// Absorbed counts units that others took, Over those admitted above a limit before that was known, and OverMax is
+	// Applied counts units that others took, Over those admitted above a limit before that was known, and OverMax is
 	// the most of one key at once.
-	Absorbed, Over, OverMax int64
+	Applied, Over, OverMax int64
 	// Lost counts units of other regions that could not be charged here because the store failed.
 	Lost int64
 	// Lag is the mean age of received updates, LagMax the highest recent one.
 	Lag, LagMax time.Duration
 	// Up reports whether updates are exchanged.
 	Up bool
-	// Ahead is how far the fleet's clock is ahead of this node's, and DatesOff the number of nodes and region stores
+	// Ahead is how far the fleet's clock is ahead of this node's, and ClocksOff the number of nodes and region stores
 	// whose clock skew is known to exceed a second.
-	Ahead    time.Duration
-	DatesOff int64
+	Ahead     time.Duration
+	ClocksOff int64
 	// Told and Heard count updates sent and received, Failures failed exchanges, Refused invalid updates.
-	Told, Heard, Failures, Refused int64
+	Sent, Received, Failures, Refused int64
 	// Evicted counts keys dropped early, Full new keys that were refused.
 	Evicted, Full int64
 	// Lookups counts keys learned from others, LookupWaits decisions that waited for that, and LookupsDropped decisions
@@ -57,15 +57,15 @@ type News struct {
 
 // Gossip has the figures of the gossip network.
 type Gossip struct {
-	SentBytes, HeardBytes           int64
+	SentBytes, ReceivedBytes        int64
 	Malformed, WrongKey, Foreign    int64
 	SendErrors, Duplicates, Skipped int64
 	StreamsRefused                  int64
 }
 
 var fleetDescs = []*prometheus.Desc{
-	fleetNodesDesc, leaseKeysDesc, leaseCallsDesc, leaseUnitsDesc, leaseChecksDesc, newsKeysDesc, newsUnitsDesc, newsOverDesc, newsLagDesc,
-	newsUpDesc, newsDateDesc, newsDatesOffDesc, newsTalliesDesc, newsLostDesc, newsLookupsDesc, gossipBytesDesc, gossipRefusedDesc,
+	fleetNodesDesc, leaseKeysDesc, leaseCallsDesc, leaseUnitsDesc, leaseChecksDesc, syncKeysDesc, syncUnitsDesc, syncOverDesc, syncLagDesc,
+	syncUpDesc, syncClockDesc, syncClocksOffDesc, syncUpdatesDesc, syncLostDesc, syncLookupsDesc, gossipBytesDesc, gossipRefusedDesc,
 }
 
 func (f *Fleet) collect(ch chan<- prometheus.Metric) {
@@ -76,8 +76,8 @@ func (f *Fleet) collect(ch chan<- prometheus.Metric) {
 	if f.Lease != nil {
 		f.Lease.collect(ch)
 	}
-	for i := range f.News {
-		f.News[i].collect(ch)
+	for i := range f.Sync {
+		f.Sync[i].collect(ch)
 	}
 	if f.Gossip != nil {
 		f.Gossip.collect(ch)
@@ -103,23 +103,23 @@ func (l *Lease) collect(ch chan<- prometheus.Metric) {
 	counters(ch, leaseChecksDesc, []labelledCount{{"denied", l.Denied}, {"waited", l.Waits}, {"exact", l.Exact}, {"degraded", l.Degraded}})
 }
 
-func (n *News) collect(ch chan<- prometheus.Metric) {
-	ch <- gauge(newsKeysDesc, float64(n.Keys), n.Mode, "remembered")
-	ch <- gauge(newsKeysDesc, float64(n.Waiting), n.Mode, "waiting")
-	counters(ch, newsUnitsDesc, []labelledCount{{"absorbed", n.Absorbed}, {"over", n.Over}, {"lost", n.Lost}}, n.Mode)
-	ch <- gauge(newsOverDesc, float64(n.OverMax), n.Mode)
-	ch <- gauge(newsLagDesc, n.Lag.Seconds(), n.Mode, "mean")
-	ch <- gauge(newsLagDesc, n.LagMax.Seconds(), n.Mode, "most")
-	ch <- gauge(newsUpDesc, boolGauge(n.Up), n.Mode)
-	ch <- gauge(newsDateDesc, n.Ahead.Seconds(), n.Mode)
-	ch <- gauge(newsDatesOffDesc, float64(n.DatesOff), n.Mode)
-	counters(ch, newsTalliesDesc, []labelledCount{{"told", n.Told}, {"heard", n.Heard}, {"failed", n.Failures}, {"refused", n.Refused}}, n.Mode)
-	counters(ch, newsLostDesc, []labelledCount{{"evicted", n.Evicted}, {"full", n.Full}}, n.Mode)
-	counters(ch, newsLookupsDesc, []labelledCount{{"learned", n.Lookups}, {"waited", n.LookupWaits}, {"dropped", n.LookupsDropped}}, n.Mode)
+func (n *Sync) collect(ch chan<- prometheus.Metric) {
+	ch <- gauge(syncKeysDesc, float64(n.Keys), n.Mode, "remembered")
+	ch <- gauge(syncKeysDesc, float64(n.Waiting), n.Mode, "waiting")
+	counters(ch, syncUnitsDesc, []labelledCount{{"applied", n.Applied}, {"over", n.Over}, {"lost", n.Lost}}, n.Mode)
+	ch <- gauge(syncOverDesc, float64(n.OverMax), n.Mode)
+	ch <- gauge(syncLagDesc, n.Lag.Seconds(), n.Mode, "mean")
+	ch <- gauge(syncLagDesc, n.LagMax.Seconds(), n.Mode, "max")
+	ch <- gauge(syncUpDesc, boolGauge(n.Up), n.Mode)
+	ch <- gauge(syncClockDesc, n.Ahead.Seconds(), n.Mode)
+	ch <- gauge(syncClocksOffDesc, float64(n.ClocksOff), n.Mode)
+	counters(ch, syncUpdatesDesc, []labelledCount{{"sent", n.Sent}, {"received", n.Received}, {"failed", n.Failures}, {"refused", n.Refused}}, n.Mode)
+	counters(ch, syncLostDesc, []labelledCount{{"evicted", n.Evicted}, {"full", n.Full}}, n.Mode)
+	counters(ch, syncLookupsDesc, []labelledCount{{"learned", n.Lookups}, {"waited", n.LookupWaits}, {"dropped", n.LookupsDropped}}, n.Mode)
 }
 
 func (g *Gossip) collect(ch chan<- prometheus.Metric) {
-	counters(ch, gossipBytesDesc, []labelledCount{{"sent", g.SentBytes}, {"heard", g.HeardBytes}})
+	counters(ch, gossipBytesDesc, []labelledCount{{"sent", g.SentBytes}, {"received", g.ReceivedBytes}})
 	counters(ch, gossipRefusedDesc, []labelledCount{
 		{"malformed", g.Malformed},
 		{"wrong_key", g.WrongKey},

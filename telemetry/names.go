@@ -44,9 +44,9 @@ var (
 	guardCallsDesc    = desc("guard_calls_total", "Calls to the remote store.")
 	guardFailuresDesc = desc("guard_failures_total", "Failed calls to the remote store: timeout or error.", "reason")
 	guardProbesDesc   = desc("guard_probes_total", "Probes of a store that is down.", "result")
-	guardCacheDesc    = desc("guard_denied_without_asking_total",
-		"Deny-cache hits: remembered, or shared with another caller.", "by")
-	guardLostDesc     = desc("guard_lost_total", "Writes lost because the store failed: charges, gives, refunds, events.", "what")
+	guardCacheDesc    = desc("guard_deny_cache_hits_total",
+		"Deny-cache hits: remembered, or shared with another caller.", "kind")
+	guardLostDesc     = desc("guard_lost_total", "Writes lost because the store failed: charges, gives, refunds, events.", "kind")
 	guardPoliciesDesc = desc("guard_policy_decisions_total", "Checks decided by a failure policy.", "policy")
 	storeLostDesc     = desc("store_lost_refunds_total", "Units that could not be returned to the store.")
 
@@ -59,29 +59,29 @@ var (
 	fleetNodesDesc  = desc("fleet_nodes", "Nodes that share limits: live are reachable, known includes unreachable ones.", "state")
 	leaseKeysDesc   = desc("lease_keys", "Keys with leased units.")
 	leaseCallsDesc  = desc("lease_calls_total", "Calls to the store for leases: ok or failed.", "result")
-	leaseUnitsDesc  = desc("lease_units_total", "Leased units: granted, returned, and expired unused.", "what")
+	leaseUnitsDesc  = desc("lease_units_total", "Leased units: granted, returned, and expired unused.", "kind")
 	leaseChecksDesc = desc("lease_checks_total",
 		"Checks without leased units: denied without a store call, waited for a call, decided one by one in the store "+
-			"(exact), or decided by a policy (degraded).", "what")
-	newsKeysDesc  = desc("news_keys", "Synced keys: remembered, and of these waiting to be sent.", "mode", "state")
-	newsUnitsDesc = desc("news_units_total",
-		"Units that other nodes or regions took (absorbed), units admitted above limits before that was known (over; "+
-			"a debt that is repaid), and units that could not be charged (lost).", "mode", "what")
-	newsOverDesc = desc("news_over_most_units", "Most units admitted above one limit before it was known.", "mode")
-	newsLagDesc  = desc("news_lag_seconds", "Age of updates of other nodes or regions when received: recent mean, and maximum.",
-		"mode", "of")
-	newsUpDesc       = desc("news_up", "1 if nodes or regions exchange updates, 0 if their transport is unreachable.", "mode")
-	newsDateDesc     = desc("news_date_ahead_seconds", "How far the fleet's clock is ahead of this node's.", "mode")
-	newsDatesOffDesc = desc("news_dates_off", "Nodes and region stores whose clock skew is known to exceed a second.", "mode")
-	newsTalliesDesc  = desc("news_total", "Updates: told (sent), heard (received), failed exchanges, and refused as invalid.",
-		"mode", "what")
-	newsLostDesc    = desc("news_lost_keys_total", "Keys dropped early (evicted), and new keys refused (full).", "mode", "what")
-	newsLookupsDesc = desc("news_lookups_total",
+			"(exact), or decided by a policy (degraded).", "kind")
+	syncKeysDesc  = desc("sync_keys", "Synced keys: remembered, and of these waiting to be sent.", "mode", "state")
+	syncUnitsDesc = desc("sync_units_total",
+		"Units that other nodes or regions took (applied), units admitted above limits before that was known (over; "+
+			"a debt that is repaid), and units that could not be charged (lost).", "mode", "kind")
+	syncOverDesc = desc("sync_over_max_units", "Most units admitted above one limit before it was known.", "mode")
+	syncLagDesc  = desc("sync_lag_seconds", "Age of updates of other nodes or regions when received: recent mean, and maximum.",
+		"mode", "stat")
+	syncUpDesc        = desc("sync_up", "1 if nodes or regions exchange updates, 0 if their transport is unreachable.", "mode")
+	syncClockDesc     = desc("sync_clock_ahead_seconds", "How far the fleet's clock is ahead of this node's.", "mode")
+	syncClocksOffDesc = desc("sync_clocks_off", "Nodes and region stores whose clock skew is known to exceed a second.", "mode")
+	syncUpdatesDesc   = desc("sync_updates_total", "Updates: sent, received, failed exchanges, and refused as invalid.",
+		"mode", "kind")
+	syncLostDesc    = desc("sync_lost_keys_total", "Keys dropped early (evicted), and new keys refused (full).", "mode", "kind")
+	syncLookupsDesc = desc("sync_lookups_total",
 		"Keys learned from other nodes or regions on first use, decisions that waited for that, and decisions made "+
-			"without (dropped).", "mode", "what")
-	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes sent to other nodes and received (heard) from them.", "way")
+			"without (dropped).", "mode", "kind")
+	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes sent to other nodes and received from them.", "direction")
 	gossipRefusedDesc = desc("gossip_lost_total", "Lost packets: malformed, wrong_key, foreign, duplicate, not_sent, no_room; "+
-		"and streams refused because too many were open.", "why")
+		"and streams refused because too many were open.", "reason")
 
 	serverUpDesc      = desc("redis_up", "1 if a Redis server responds, else 0.", "server", "role")
 	serverPingDesc    = desc("redis_ping_seconds", "Response time of a server.", "server", "role")

@@ -109,21 +109,21 @@ type FleetStatus struct {
 	// Live is the number of reachable nodes including this one, and Known the number of all nodes.
 	Live  int `json:"live"`
 	Known int `json:"known"`
-	// News has one element per kind of sync.
-	News []NewsStatus `json:"news,omitempty"`
+	// Sync has one element per kind of sync.
+	Sync []SyncStatus `json:"sync,omitempty"`
 }
 
-// NewsStatus describes one kind of sync between nodes or regions.
-type NewsStatus struct {
+// SyncStatus describes one kind of sync between nodes or regions.
+type SyncStatus struct {
 	Mode string `json:"mode"`
 	Up   bool   `json:"up"`
 	// LagMS is the age of received updates, and Over counts units admitted above limits before they were known.
 	LagMS int64 `json:"lag_ms"`
 	Over  int64 `json:"over"`
-	// DateAheadMS is how far the fleet's clock is ahead of this node's, and DatesOff the number of nodes whose clock
+	// ClockAheadMS is how far the fleet's clock is ahead of this node's, and ClocksOff the number of nodes whose clock
 	// skew is known to exceed a second.
-	DateAheadMS int64 `json:"date_ahead_ms"`
-	DatesOff    int64 `json:"dates_off,omitempty"`
+	ClockAheadMS int64 `json:"clock_ahead_ms"`
+	ClocksOff    int64 `json:"clocks_off,omitempty"`
 }
 
 // IdentityStatus describes problems with identifying clients.

@@ -22,7 +22,7 @@ const tooPale = `(() => {
 })()`
 
 var consolePages = []struct{ path, shows string }{
-	{"/", `document.querySelector("[data-table=news]")`},
+	{"/", `document.querySelector("[data-table=sync]")`},
 	{"/rules", `document.querySelector("[data-table=rules]")`},
 	{"/rules/told", `document.querySelector(".diff")`},
 	{"/explain", `document.querySelector("#x-url")`},

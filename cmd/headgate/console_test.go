@@ -80,13 +80,13 @@ func (f *consoleFleet) unsigned(t *testing.T) {
 	b.open("/")
 	b.seeText("Sign in to see all nodes, rules and clients.")
 	b.see("what this node decides", `document.querySelector("#here-title")?.textContent === "Decisions"`)
-	b.see("its news", `document.querySelector('[data-table=news] [data-mode=async]')`)
+	b.see("its news", `document.querySelector('[data-table=sync] [data-mode=async]')`)
 
 	// A node that takes its rules from elsewhere says where, and has nothing to sign in to.
 	elsewhere := openBrowser(t, "http://"+f.node.admin)
 	elsewhere.open("/")
 	elsewhere.see("the rules service", fmt.Sprintf(`document.querySelector('main a[href^=%q]')`, "http://"+f.service.admin))
-	elsewhere.see("its news", `document.querySelector('[data-table=news] [data-mode=async]')`)
+	elsewhere.see("its news", `document.querySelector('[data-table=sync] [data-mode=async]')`)
 	if got := ask[string](elsewhere, "document.querySelector('header').innerText"); strings.Contains(got, "Sign in") {
 		t.Errorf("a node without a rules service has %q, want nothing to sign in to", got)
 	}
@@ -139,7 +139,7 @@ func (f *consoleFleet) overAdmit(t *testing.T) {
 			})
 		}
 		both.Wait()
-		if f.node.metric(`headgate_news_units_total{mode="async",what="over"}`) == 0 || f.service.metric(`headgate_news_units_total{mode="async",what="over"}`) == 0 {
+		if f.node.metric(`headgate_sync_units_total{kind="over",mode="async"}`) == 0 || f.service.metric(`headgate_sync_units_total{kind="over",mode="async"}`) == 0 {
 			return errors.New("nothing is over on one of them")
 		}
 		return nil
@@ -153,7 +153,7 @@ func (f *consoleFleet) figures(t *testing.T) {
 	leases := newClient(t, f.node.gateway)
 	await.NoError(t, "units by a lease", func() error { // a store that answers late is gone without
 		leases.passed("/leased")
-		if f.node.metric(`headgate_lease_units_total{what="granted"}`) == 0 {
+		if f.node.metric(`headgate_lease_units_total{kind="granted"}`) == 0 {
 			return errors.New("none is given")
 		}
 		return nil
@@ -165,21 +165,21 @@ func (f *consoleFleet) figures(t *testing.T) {
 	await.NoError(t, "the figures of the metrics", func() error {
 		sum := 0.0
 		for i, name := range []string{"first", "second"} {
-			row := fmt.Sprintf(`[data-table=news] tr[data-node=%s][data-mode=async]`, name)
+			row := fmt.Sprintf(`[data-table=sync] tr[data-node=%s][data-mode=async]`, name)
 			shown := func(label string) float64 {
 				return ask[float64](b, fmt.Sprintf(`Number(document.querySelector('%s [data-label=%q]')?.dataset.value ?? -1)`, row, label))
 			}
 			metric := func(series string) float64 { return nodes[i].metric(series) }
-			over := metric(`headgate_news_units_total{mode="async",what="over"}`)
+			over := metric(`headgate_sync_units_total{kind="over",mode="async"}`)
 			sum += over
 			for _, f := range []struct {
 				label     string
 				want, off float64
 			}{
 				{"Over limits", over, 0},
-				{"Most of one key", metric(`headgate_news_over_most_units{mode="async"}`), 0},
-				{"Lag", 1000 * metric(`headgate_news_lag_seconds{mode="async",of="mean"}`), 0.002},
-				{"Most", 1000 * metric(`headgate_news_lag_seconds{mode="async",of="most"}`), 0.002},
+				{"Most of one key", metric(`headgate_sync_over_max_units{mode="async"}`), 0},
+				{"Lag", 1000 * metric(`headgate_sync_lag_seconds{mode="async",stat="mean"}`), 0.002},
+				{"Most", 1000 * metric(`headgate_sync_lag_seconds{mode="async",stat="max"}`), 0.002},
 			} {
 				if got := shown(f.label); f.want <= 0 || math.Abs(got-f.want) > f.off {
 					return fmt.Errorf("%s, %s: the page has %v, the metrics %v", name, f.label, got, f.want)
@@ -197,7 +197,7 @@ func (f *consoleFleet) figures(t *testing.T) {
 	for what, is := range map[string]string{
 		"the region":            `document.querySelector('.region h2').textContent === "eu"`,
 		"that both hear of two": `[...document.querySelectorAll('[data-label="Hears of"]')].every((e) => e.textContent === "2 of 2")`,
-		"that news is up":       `[...document.querySelectorAll('[data-table=news] [data-label=News]')].every((e) => e.textContent === "up")`,
+		"that news is up":       `[...document.querySelectorAll('[data-table=sync] [data-label=Sync]')].every((e) => e.textContent === "up")`,
 		"that stores are well":  `[...document.querySelectorAll('[data-table=nodes] [data-label=Store]')].every((e) => e.textContent === "ok")`,
 		"units given by leases": `Number(document.querySelector('[data-table=leases] tr[data-node=second] [data-label="Units given"]').textContent) > 0`,
 		"the rate of requests":  `/^[\d.]+$/.test(document.querySelector('.figures .figure').textContent)`,

@@ -46,16 +46,16 @@ func nodeOf(t *testing.T, at *remote.Client, id string) (*control.Node, error) {
 }
 
 // newsOfNode returns what a rules service shows of how a node hears from others through its store.
-func newsOfNode(t *testing.T, at *remote.Client, id string) (*control.NewsFigures, error) {
+func newsOfNode(t *testing.T, at *remote.Client, id string) (*control.SyncFigures, error) {
 	t.Helper()
 	n, err := nodeOf(t, at, id)
 	switch {
 	case err != nil:
 		return nil, err
-	case n.Fleet == nil || len(n.Fleet.News) != 1 || n.Fleet.News[0].Mode != "async" || n.Fleet.Leases == nil:
+	case n.Fleet == nil || len(n.Fleet.Sync) != 1 || n.Fleet.Sync[0].Mode != "async" || n.Fleet.Leases == nil:
 		return nil, fmt.Errorf("%s says %+v of the fleet, want news by async, and leases", id, n.Fleet)
 	}
-	return &n.Fleet.News[0], nil
+	return &n.Fleet.Sync[0], nil
 }
 
 // Two nodes let more pass than there is before they hear of each other. The rules service shows how late they did, and how much it
@@ -79,7 +79,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 			return nil
 		})
 	}
-	const over = `headgate_news_units_total{mode="async",what="over"}`
+	const over = `headgate_sync_units_total{kind="over",mode="async"}`
 	users := 0
 	await.NoError(t, "a node to learn that more has passed than there was", func() error {
 		if nodes[0].metric(over) > 0 {
@@ -99,8 +99,8 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 			if err != nil {
 				return err
 			}
-			wantOver, wantMost := int64(p.metric(over)), int64(p.metric(`headgate_news_over_most_units{mode="async"}`))
-			if got.Over != wantOver || got.OverMax != wantMost || !got.Up || got.Told == 0 || got.Heard == 0 {
+			wantOver, wantMost := int64(p.metric(over)), int64(p.metric(`headgate_sync_over_max_units{mode="async"}`))
+			if got.Over != wantOver || got.OverMax != wantMost || !got.Up || got.Sent == 0 || got.Received == 0 {
 				return fmt.Errorf("got %+v, want %d units over and %d of one key", got, wantOver, wantMost)
 			}
 			if i == 0 && (got.LagMS <= 0 || got.LagMaxMS < got.LagMS || got.Over <= 0 || got.OverMax <= 0 || got.Keys == 0) {
@@ -141,7 +141,7 @@ func TestANodeWithRulesOfAFileIsAmongTheNodesThatItShows(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if n.Behind || n.Store != "ok" || n.Fleet == nil || n.Fleet.Live != 1 || len(n.Fleet.News) != 1 || n.Fleet.News[0].Mode != "gossip" || n.Fleet.Leases != nil {
+		if n.Behind || n.Store != "ok" || n.Fleet == nil || n.Fleet.Live != 1 || len(n.Fleet.Sync) != 1 || n.Fleet.Sync[0].Mode != "gossip" || n.Fleet.Leases != nil {
 			return fmt.Errorf("got %+v with %+v, want one that gossips with nobody yet", n, n.Fleet)
 		}
 		return nil

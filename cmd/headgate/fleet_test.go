@@ -73,7 +73,7 @@ func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 		t.Errorf("%d passed, want 100", total)
 	}
 	calls := a.metric(`headgate_lease_calls_total{result="ok"}`)
-	if calls == 0 || a.metric(`headgate_lease_units_total{what="granted"}`) == 0 {
+	if calls == 0 || a.metric(`headgate_lease_units_total{kind="granted"}`) == 0 {
 		t.Error("leases are not counted")
 	}
 	if got := a.metric(`headgate_decisions_total{mode="lease",rule="leased",verdict="allow"}`); got == 0 {
@@ -115,7 +115,7 @@ func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
 		return nil
 	})
 	await.NoError(t, "the news to be measured", func() error {
-		if b.metric(`headgate_news_units_total{mode="async",what="absorbed"}`) == 0 || b.metric(`headgate_news_up{mode="async"}`) != 1 {
+		if b.metric(`headgate_sync_units_total{kind="applied",mode="async"}`) == 0 || b.metric(`headgate_sync_up{mode="async"}`) != 1 {
 			return errors.New("it is not")
 		}
 		return nil
@@ -160,7 +160,7 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 
 	stranger := node("c", wrong, address)
 	await.NoError(t, "the stranger to be told from the others", func() error {
-		if a.metric(`headgate_gossip_lost_total{why="wrong_key"}`) == 0 {
+		if a.metric(`headgate_gossip_lost_total{reason="wrong_key"}`) == 0 {
 			return errors.New("it is not")
 		}
 		return nil
@@ -225,7 +225,7 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 	globe.Restart()
 	for _, p := range []*process{all[0][0], all[0][1], all[1][0], all[1][1]} {
 		await.NoError(t, "regions to hear of each other", func() error {
-			if p.metric(`headgate_news_up{mode="global"}`) != 1 {
+			if p.metric(`headgate_sync_up{mode="global"}`) != 1 {
 				return errors.New("they do not")
 			}
 			return nil
@@ -248,7 +248,7 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 		}
 	}
 	_, s := all[1][0].status()
-	if s.Fleet == nil || s.Fleet.Live != 2 || len(s.Fleet.News) != 2 {
+	if s.Fleet == nil || s.Fleet.Live != 2 || len(s.Fleet.Sync) != 2 {
 		t.Errorf("got %+v, want two nodes of the region, and news of async and global", s.Fleet)
 	}
 }
@@ -295,16 +295,16 @@ func TestANodeWhoseDateIsNotThatOfRedisSaysSo(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{ClockOffset: time.Hour})
 	p := serve(t, onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())...)
 	await.NoError(t, "the node to know by how much its date is off", func() error {
-		if ahead := p.metric(`headgate_news_date_ahead_seconds{mode="async"}`); ahead < 3590 || ahead > 3610 {
+		if ahead := p.metric(`headgate_sync_clock_ahead_seconds{mode="async"}`); ahead < 3590 || ahead > 3610 {
 			return fmt.Errorf("the date is ahead by %v s, want an hour", ahead)
 		}
 		return nil
 	})
-	if off := p.metric(`headgate_news_dates_off{mode="async"}`); off != 1 {
+	if off := p.metric(`headgate_sync_clocks_off{mode="async"}`); off != 1 {
 		t.Errorf("%v nodes are off, want this one", off)
 	}
 	p.waitLog(fleet.DateOff.String())
-	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.News) != 1 || s.Fleet.News[0].DatesOff != 1 || s.Fleet.News[0].DateAheadMS < 3590_000 {
+	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.Sync) != 1 || s.Fleet.Sync[0].ClocksOff != 1 || s.Fleet.Sync[0].ClockAheadMS < 3590_000 {
 		t.Errorf("got %+v, want a date that is off by an hour", s.Fleet)
 	}
 }

@@ -79,8 +79,8 @@ func newsOf(f *control.FleetFigures) string {
 		return "-"
 	}
 	var list []string
-	for i := range f.News {
-		n := &f.News[i]
+	for i := range f.Sync {
+		n := &f.Sync[i]
 		if !n.Up {
 			list = append(list, n.Mode+" down")
 			continue

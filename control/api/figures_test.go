@@ -15,8 +15,8 @@ import (
 )
 
 // figures are what a node says of the fleet, with a value of its own for each field.
-const figures = `{"live":2,"known":3,"news":[{"mode":"async","up":true,"lag_ms":48.125,"lag_max_ms":97.5,"over":31,"over_max":8,` +
-	`"absorbed":5120,"lost":1,"ahead_ms":-3.2,"dates_off":4,"keys":120,"waiting":5,"told":900,"heard":870,"failed":6,"refused":7}],` +
+const figures = `{"live":2,"known":3,"sync":[{"mode":"async","up":true,"lag_ms":48.125,"lag_max_ms":97.5,"over":31,"over_max":8,` +
+	`"applied":5120,"lost":1,"clock_ahead_ms":-3.2,"clocks_off":4,"keys":120,"waiting":5,"sent":900,"received":870,"failed":6,"refused":7}],` +
 	`"leases":{"keys":12,"calls":340,"failed":9,"granted":100000,"returned":2300,"expired":15}}`
 
 func TestNodesShowHowTheyShareLimitsWithOthers(t *testing.T) {
@@ -86,20 +86,20 @@ func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 	token := s.token("node", api.Node, "default")
 	most := fmt.Sprint(int64(control.MaxFigure))
 	for _, test := range []struct{ from, to, path string }{
-		{`"over":31`, `"over":-1`, "fleet.news[0].over"},
-		{`"over_max":8`, `"over_max":9007199254740992`, "fleet.news[0].over_max"},
+		{`"over":31`, `"over":-1`, "fleet.sync[0].over"},
+		{`"over_max":8`, `"over_max":9007199254740992`, "fleet.sync[0].over_max"},
 		{`"live":2`, `"live":4`, "fleet.live"},
 		{`"known":3`, `"known":9223372036854775807`, "fleet.known"},
-		{`"lag_ms":48.125`, `"lag_ms":-0.001`, "fleet.news[0].lag_ms"},
-		{`"lag_max_ms":97.5`, `"lag_max_ms":1e14`, "fleet.news[0].lag_max_ms"},
-		{`"ahead_ms":-3.2`, `"ahead_ms":-1e14`, "fleet.news[0].ahead_ms"},
+		{`"lag_ms":48.125`, `"lag_ms":-0.001`, "fleet.sync[0].lag_ms"},
+		{`"lag_max_ms":97.5`, `"lag_max_ms":1e14`, "fleet.sync[0].lag_max_ms"},
+		{`"clock_ahead_ms":-3.2`, `"clock_ahead_ms":-1e14`, "fleet.sync[0].clock_ahead_ms"},
 		{`"expired":15`, `"expired":-15`, "fleet.leases.expired"},
-		{`"mode":"async"`, `"mode":""`, "fleet.news[0].mode"},
-		{`"mode":"async"`, `"mode":"` + strings.Repeat("x", 33) + `"`, "fleet.news[0].mode"},
-		{`}],"leases"`, `},{"mode":"async"}],"leases"`, "fleet.news[1].mode"},
-		{`}],"leases"`, `}` + strings.Repeat(`,{"mode":"x"}`, 8) + `],"leases"`, "fleet.news"},
-		{`"told":900`, `"told":1.5`, "fleet.news.told"},
-		{`"told":900`, `"told":1e400`, "fleet.news.told"},
+		{`"mode":"async"`, `"mode":""`, "fleet.sync[0].mode"},
+		{`"mode":"async"`, `"mode":"` + strings.Repeat("x", 33) + `"`, "fleet.sync[0].mode"},
+		{`}],"leases"`, `},{"mode":"async"}],"leases"`, "fleet.sync[1].mode"},
+		{`}],"leases"`, `}` + strings.Repeat(`,{"mode":"x"}`, 8) + `],"leases"`, "fleet.sync"},
+		{`"sent":900`, `"sent":1.5`, "fleet.sync.sent"},
+		{`"sent":900`, `"sent":1e400`, "fleet.sync.sent"},
 	} {
 		body := strings.Replace(figures, test.from, test.to, 1)
 		if body == figures {
@@ -108,7 +108,7 @@ func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 		s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+body+`}`).wants(422, `"`+test.path+`"`)
 	}
 	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"told":900`, `"told":`+most, 1)+`}`).wants(200)
+	s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"sent":900`, `"sent":`+most, 1)+`}`).wants(200)
 }
 
 func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
@@ -140,7 +140,7 @@ func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestBoundFiguresAreNeverRefused(t *testing.T) {
 	for _, n := range []int64{-1 << 63, -1, 0, 1, 1<<63 - 1} {
 		var f control.FleetFigures
-		f.News, f.Leases = []control.NewsFigures{{Mode: "async"}}, new(control.LeaseFigures)
+		f.Sync, f.Leases = []control.SyncFigures{{Mode: "async"}}, new(control.LeaseFigures)
 		fill(reflect.ValueOf(&f).Elem(), n)
 		if n < 0 && len(f.Misfits()) < 20 {
 			t.Errorf("%d: got %d misfits, want one for nearly every field: some are not looked at", n, len(f.Misfits()))
@@ -194,7 +194,7 @@ func TestHeartbeatsOfALaterVersionAreHeard(t *testing.T) {
 		}
 	}
 	var list struct{ Nodes []control.Node }
-	if err := json.Unmarshal([]byte(got.body), &list); err != nil || len(list.Nodes) != 1 || len(list.Nodes[0].Fleet.News) != 2 {
+	if err := json.Unmarshal([]byte(got.body), &list); err != nil || len(list.Nodes) != 1 || len(list.Nodes[0].Fleet.Sync) != 2 {
 		t.Errorf("got %v and %+v", err, list)
 	}
 }

@@ -1,6 +1,6 @@
 // What the fleet's figures come to: rates between two heartbeats, sums by region, and what they were over the last minutes.
 
-import type { Fleet, FleetNode, Leases, News } from "./api.ts";
+import type { Fleet, FleetNode, Leases, Sync } from "./api.ts";
 
 /** How many looks are remembered, and how far back they go at most. */
 export const remembered = 150;
@@ -30,12 +30,12 @@ export function healthOf(nodes: readonly FleetNode[], now: number): Health {
     silent: nodes.length - here.length,
     behind: here.filter((n) => n.behind).length,
     ill: here.filter(isIll).length,
-    down: here.filter(hasNoNews).length,
+    down: here.filter(hasNoSync).length,
   };
 }
 
 const isIll = (n: FleetNode): boolean => n.store !== "ok" || !!n.error;
-const hasNoNews = (n: FleetNode): boolean => (n.fleet?.news ?? []).some((m) => !m.up);
+const hasNoSync = (n: FleetNode): boolean => (n.fleet?.sync ?? []).some((m) => !m.up);
 
 /**
  * The nodes to show where not all can be: those that need a look come first, and otherwise the order stays. Those that are silent get half of
@@ -49,7 +49,7 @@ export function urgent(nodes: readonly FleetNode[], most: number, now: number): 
   for (const n of nodes) {
     const heard = heardOf(n, now);
     if (heard === "gone") gone.push(n);
-    else if (heard === "late" || isIll(n) || hasNoNews(n) || n.behind) ill.push(n);
+    else if (heard === "late" || isIll(n) || hasNoSync(n) || n.behind) ill.push(n);
     else well.push(n);
   }
   const half = Math.floor(most / 2);
@@ -62,7 +62,7 @@ export function heardOf(node: FleetNode, now: number): Heard {
   return silent > lateAfter ? "late" : "now";
 }
 
-/** One look at the news of a region under one mode. */
+/** One look at the sync of a region under one mode. */
 export interface Point {
   at: number;
   /** Milliseconds; undefined while nothing was heard. */
@@ -79,7 +79,7 @@ export interface ModeSum {
   lagMax: number;
   over: number;
   overMax: number;
-  datesOff: number;
+  clocksOff: number;
   points: readonly Point[];
 }
 
@@ -144,10 +144,10 @@ export class Track {
     if (before && before.seen >= seen) return;
     let callsPerSecond: number | undefined;
     if (before?.fleet && node.fleet) {
-      for (const news of node.fleet.news ?? []) {
-        const was = before.fleet.news?.find((n) => n.mode === news.mode);
-        const key = seriesKey(node.region ?? "", news.mode);
-        if (was) gained.set(key, (gained.get(key) ?? 0) + grown(was.over, news.over));
+      for (const sync of node.fleet.sync ?? []) {
+        const was = before.fleet.sync?.find((n) => n.mode === sync.mode);
+        const key = seriesKey(node.region ?? "", sync.mode);
+        if (was) gained.set(key, (gained.get(key) ?? 0) + grown(was.over, sync.over));
       }
       if (before.fleet.leases && node.fleet.leases) {
         callsPerSecond = (grown(before.fleet.leases.calls, node.fleet.leases.calls) * 1000) / (seen - before.seen);
@@ -158,9 +158,9 @@ export class Track {
 
   private sum(region: string, nodes: FleetNode[], now: number, gained: Map<string, number>): RegionSum {
     const here = nodes.filter((n) => heardOf(n, now) !== "gone");
-    const byMode = new Map<string, News[]>();
-    for (const news of here.flatMap((n) => n.fleet?.news ?? [])) {
-      add(byMode, news.mode, news);
+    const byMode = new Map<string, Sync[]>();
+    for (const sync of here.flatMap((n) => n.fleet?.sync ?? [])) {
+      add(byMode, sync.mode, sync);
     }
     const modes = [...byMode].map(([mode, list]) => {
       const key = seriesKey(region, mode);
@@ -208,9 +208,9 @@ function seriesKey(region: string, mode: string): string {
   return JSON.stringify([region, mode]);
 }
 
-/** Only who has heard something knows how old news is. */
-function sumNews(mode: string, list: News[]): ModeSum {
-  const heard = list.filter((n) => n.heard > 0);
+/** Only who has heard something knows how old sync is. */
+function sumNews(mode: string, list: Sync[]): ModeSum {
+  const heard = list.filter((n) => n.received > 0);
   return {
     mode,
     nodes: list.length,
@@ -219,7 +219,7 @@ function sumNews(mode: string, list: News[]): ModeSum {
     lagMax: Math.max(0, ...list.map((n) => n.lag_max_ms)),
     over: list.reduce((sum, n) => sum + n.over, 0),
     overMax: Math.max(0, ...list.map((n) => n.over_max)),
-    datesOff: Math.max(0, ...list.map((n) => n.dates_off)),
+    clocksOff: Math.max(0, ...list.map((n) => n.clocks_off)),
     points: [],
   };
 }

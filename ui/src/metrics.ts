@@ -1,6 +1,6 @@
 // A node's own figures from its /metrics, in the form that heartbeats have: what a node knows of itself without a rules service.
 
-import type { Fleet, Leases, News } from "./api.ts";
+import type { Fleet, Leases, Sync } from "./api.ts";
 
 export interface Sample {
   name: string;
@@ -9,7 +9,7 @@ export interface Sample {
 }
 
 /** What the console reads of the many series there are: those of rules and upstreams may be thousands. */
-const wanted = /^headgate_(requests_total|degraded_total|breaker_state|news_|lease_|fleet_nodes|build_info)/;
+const wanted = /^headgate_(requests_total|degraded_total|breaker_state|sync_|lease_|fleet_nodes|build_info)/;
 
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g;
 
@@ -70,44 +70,44 @@ export function decidedOf(samples: Sample[]): Decided {
 
 /** The fleet as the node sees it; undefined if it shares nothing with others. */
 export function fleetOf(samples: Sample[]): Fleet | undefined {
-  const news = samples.filter((s) => s.name === "headgate_news_up").map((s) => newsOf(samples, s.labels["mode"] ?? ""));
+  const sync = samples.filter((s) => s.name === "headgate_sync_up").map((s) => syncOf(samples, s.labels["mode"] ?? ""));
   const leases = has(samples, "headgate_lease_keys") ? leasesOf(samples) : undefined;
-  if (news.length === 0 && !leases && !has(samples, "headgate_fleet_nodes")) return undefined;
+  if (sync.length === 0 && !leases && !has(samples, "headgate_fleet_nodes")) return undefined;
   const fleet: Fleet = {
     live: sum(samples, "headgate_fleet_nodes", { state: "live" }),
     known: sum(samples, "headgate_fleet_nodes", { state: "known" }),
   };
-  if (news.length > 0) fleet.news = news;
+  if (sync.length > 0) fleet.sync = sync;
   if (leases) fleet.leases = leases;
   return fleet;
 }
 
-function newsOf(samples: Sample[], mode: string): News {
-  const get = (name: string, labels: Record<string, string> = {}): number => sum(samples, "headgate_news_" + name, { mode, ...labels });
-  const total = (what: string): number => get("total", { what });
-  const units = (what: string): number => get("units_total", { what });
+function syncOf(samples: Sample[], mode: string): Sync {
+  const get = (name: string, labels: Record<string, string> = {}): number => sum(samples, "headgate_sync_" + name, { mode, ...labels });
+  const updates = (kind: string): number => get("updates_total", { kind });
+  const units = (kind: string): number => get("units_total", { kind });
   return {
     mode,
     up: get("up") === 1,
-    lag_ms: get("lag_seconds", { of: "mean" }) * 1000,
-    lag_max_ms: get("lag_seconds", { of: "most" }) * 1000,
+    lag_ms: get("lag_seconds", { stat: "mean" }) * 1000,
+    lag_max_ms: get("lag_seconds", { stat: "max" }) * 1000,
     over: units("over"),
-    over_max: get("over_most_units"),
-    absorbed: units("absorbed"),
+    over_max: get("over_max_units"),
+    applied: units("applied"),
     lost: units("lost"),
-    ahead_ms: get("date_ahead_seconds") * 1000,
-    dates_off: get("dates_off"),
+    clock_ahead_ms: get("clock_ahead_seconds") * 1000,
+    clocks_off: get("clocks_off"),
     keys: get("keys", { state: "remembered" }),
     waiting: get("keys", { state: "waiting" }),
-    told: total("told"),
-    heard: total("heard"),
-    failed: total("failed"),
-    refused: total("refused"),
+    sent: updates("sent"),
+    received: updates("received"),
+    failed: updates("failed"),
+    refused: updates("refused"),
   };
 }
 
 function leasesOf(samples: Sample[]): Leases {
-  const units = (what: string): number => sum(samples, "headgate_lease_units_total", { what });
+  const units = (kind: string): number => sum(samples, "headgate_lease_units_total", { kind });
   return {
     keys: sum(samples, "headgate_lease_keys"),
     calls: sum(samples, "headgate_lease_calls_total"),

@@ -12,22 +12,22 @@ export interface WhoAmI {
   no_overrides?: string;
 }
 
-/** One way in which nodes or regions tell each other what they took. */
-export interface News {
+/** One way in which nodes or regions share counters. */
+export interface Sync {
   mode: string;
   up: boolean;
   lag_ms: number;
   lag_max_ms: number;
   over: number;
   over_max: number;
-  absorbed: number;
+  applied: number;
   lost: number;
-  ahead_ms: number;
-  dates_off: number;
+  clock_ahead_ms: number;
+  clocks_off: number;
   keys: number;
   waiting: number;
-  told: number;
-  heard: number;
+  sent: number;
+  received: number;
   failed: number;
   refused: number;
 }
@@ -45,7 +45,7 @@ export interface Leases {
 export interface Fleet {
   live: number;
   known: number;
-  news?: News[];
+  sync?: Sync[];
   leases?: Leases;
 }
 

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { FleetNode, News } from "../src/api.ts";
+import type { FleetNode, Sync } from "../src/api.ts";
 import { grown, healthOf, heardOf, remembered, Track, urgent } from "../src/figures.ts";
 
 const began = Date.parse("2026-11-15T12:00:00Z");
 
-function news(mode: string, of: Partial<News>): News {
-  const none = { lag_ms: 0, lag_max_ms: 0, over: 0, over_max: 0, absorbed: 0, lost: 0, ahead_ms: 0, dates_off: 0, keys: 0, waiting: 0 };
-  return { mode, up: true, ...none, told: 0, heard: 1, failed: 0, refused: 0, ...of };
+function sync(mode: string, of: Partial<Sync>): Sync {
+  const none = { lag_ms: 0, lag_max_ms: 0, over: 0, over_max: 0, applied: 0, lost: 0, clock_ahead_ms: 0, clocks_off: 0, keys: 0, waiting: 0 };
+  return { mode, up: true, ...none, sent: 0, received: 1, failed: 0, refused: 0, ...of };
 }
 
-function node(id: string, region: string, at: number, list: News[], calls?: number): FleetNode {
-  const fleet = { live: 1, known: 1, news: list, ...(calls === undefined ? {} : { leases: { keys: 1, calls, failed: 0, granted: 100, returned: 20, expired: 5 } }) };
+function node(id: string, region: string, at: number, list: Sync[], calls?: number): FleetNode {
+  const fleet = { live: 1, known: 1, sync: list, ...(calls === undefined ? {} : { leases: { keys: 1, calls, failed: 0, granted: 100, returned: 20, expired: 5 } }) };
   const seen = new Date(at).toISOString();
   return { id, region, namespace: "default", version: "v", revision: 1, lag_ms: 0, store: "ok", started: seen, seen, fleet };
 }
@@ -20,9 +20,9 @@ function node(id: string, region: string, at: number, list: News[], calls?: numb
 test("a region is the sum of its nodes, mode by mode", () => {
   const sums = new Track().look(
     [
-      node("b", "us", began, [news("async", { lag_ms: 5, over: 1, over_max: 1 })]),
-      node("a1", "eu", began, [news("async", { lag_ms: 10, lag_max_ms: 40, over: 3, over_max: 2 }), news("global", { lag_ms: 900, up: false })]),
-      node("a2", "eu", began, [news("async", { lag_ms: 30, lag_max_ms: 35, over: 4, over_max: 4 })]),
+      node("b", "us", began, [sync("async", { lag_ms: 5, over: 1, over_max: 1 })]),
+      node("a1", "eu", began, [sync("async", { lag_ms: 10, lag_max_ms: 40, over: 3, over_max: 2 }), sync("global", { lag_ms: 900, up: false })]),
+      node("a2", "eu", began, [sync("async", { lag_ms: 30, lag_max_ms: 35, over: 4, over_max: 4 })]),
     ],
     began,
   );
@@ -32,16 +32,16 @@ test("a region is the sum of its nodes, mode by mode", () => {
   assert.deepEqual([global!.mode, global!.lag, global!.nodes, global!.down], ["global", 900, 1, 1]);
 });
 
-test("a node that has heard nothing does not make news look younger", () => {
-  const [sum] = new Track().look([node("a", "", began, [news("async", { lag_ms: 40 })]), node("b", "", began, [news("async", { heard: 0 })])], began);
+test("a node that has heard nothing does not make sync look younger", () => {
+  const [sum] = new Track().look([node("a", "", began, [sync("async", { lag_ms: 40 })]), node("b", "", began, [sync("async", { received: 0 })])], began);
   assert.equal(sum!.modes[0]!.lag, 40);
-  const [none] = new Track().look([node("b", "", began, [news("async", { heard: 0 })])], began);
+  const [none] = new Track().look([node("b", "", began, [sync("async", { received: 0 })])], began);
   assert.equal(none!.modes[0]!.lag, undefined);
 });
 
 test("what passed beyond limits is drawn once, when a heartbeat tells of it", () => {
   const track = new Track();
-  const at = (ms: number, over: number, seen: number) => track.look([node("a", "", began + seen, [news("async", { over })])], began + ms)[0]!.modes[0]!.points.map((p) => p.over);
+  const at = (ms: number, over: number, seen: number) => track.look([node("a", "", began + seen, [sync("async", { over })])], began + ms)[0]!.modes[0]!.points.map((p) => p.over);
   assert.deepEqual(at(0, 5, 0), [0]); // from before anybody looked
   assert.deepEqual(at(2_000, 5, 0), [0, 0]);
   assert.deepEqual(at(4_000, 9, 3_000), [0, 0, 4]);
@@ -60,7 +60,7 @@ test("calls a second are those between two heartbeats", () => {
 
 test("nodes that are gone count no more, and nothing of them is kept", () => {
   const track = new Track();
-  const [sum] = track.look([node("a", "", began, [news("async", { over: 7 })]), node("b", "", began + 200_000, [news("async", { over: 1 })])], began + 200_000);
+  const [sum] = track.look([node("a", "", began, [sync("async", { over: 7 })]), node("b", "", began + 200_000, [sync("async", { over: 1 })])], began + 200_000);
   assert.deepEqual([sum!.nodes, sum!.gone, sum!.modes[0]!.over], [1, 1, 1]);
   track.look([], began + 201_000);
   assert.equal(track.callsPerSecond("a"), undefined);
@@ -69,7 +69,7 @@ test("nodes that are gone count no more, and nothing of them is kept", () => {
 test("no more is remembered than is drawn", () => {
   const track = new Track();
   let points = 0;
-  for (let i = 0; i < 3 * remembered; i++) points = track.look([node("a", "", began + i, [news("async", {})])], began + i)[0]!.modes[0]!.points.length;
+  for (let i = 0; i < 3 * remembered; i++) points = track.look([node("a", "", began + i, [sync("async", {})])], began + i)[0]!.modes[0]!.points.length;
   assert.equal(points, remembered);
 });
 
@@ -88,7 +88,7 @@ test("a fleet is not well while a node is late or silent", () => {
   const nodes = [node("well", "", now, []), node("late", "", now - 40_000, []), node("silent", "", began, [])];
   assert.deepEqual(healthOf(nodes, now), { here: 2, late: 1, silent: 1, behind: 0, ill: 0, down: 0 });
   const ill = [{ ...node("store", "", now, []), store: "redis: away" }, { ...node("rules", "", now, []), error: "refused" }, { ...node("old", "", now, []), behind: true }];
-  assert.deepEqual(healthOf([...ill, node("deaf", "", now, [news("async", { up: false })])], now), { here: 4, late: 0, silent: 0, behind: 1, ill: 2, down: 1 });
+  assert.deepEqual(healthOf([...ill, node("deaf", "", now, [sync("async", { up: false })])], now), { here: 4, late: 0, silent: 0, behind: 1, ill: 2, down: 1 });
 });
 
 test("where not all nodes can be shown, those that need a look are", () => {
@@ -102,7 +102,7 @@ test("where not all nodes can be shown, those that need a look are", () => {
 });
 
 test("ten thousand nodes are summed in no time", () => {
-  const nodes = Array.from({ length: 10_000 }, (_, i) => node(`n${i}`, "one", began, [news("async", { over: 1 })]));
+  const nodes = Array.from({ length: 10_000 }, (_, i) => node(`n${i}`, "one", began, [sync("async", { over: 1 })]));
   const [sum] = new Track().look(nodes, began);
   assert.deepEqual([sum!.nodes, sum!.modes[0]!.over], [10_000, 10_000]);
 });

@@ -3,22 +3,22 @@ import { test } from "node:test";
 
 import { decidedOf, fleetOf, parse } from "../src/metrics.ts";
 
-const text = `# HELP headgate_news_up Whether nodes hear of each other.
-# TYPE headgate_news_up gauge
-headgate_news_up{mode="async"} 1
-headgate_news_lag_seconds{mode="async",of="mean"} 0.0125
-headgate_news_lag_seconds{mode="async",of="most"} 0.25
-headgate_news_units_total{mode="async",what="absorbed"} 120
-headgate_news_units_total{mode="async",what="over"} 1.234567e+06
-headgate_news_over_most_units{mode="async"} 8
-headgate_news_total{mode="async",what="heard"} 30
-headgate_news_keys{mode="async",state="waiting"} 2
+const text = `# HELP headgate_sync_up Whether nodes hear of each other.
+# TYPE headgate_sync_up gauge
+headgate_sync_up{mode="async"} 1
+headgate_sync_lag_seconds{mode="async",stat="mean"} 0.0125
+headgate_sync_lag_seconds{mode="async",stat="max"} 0.25
+headgate_sync_units_total{kind="applied",mode="async"} 120
+headgate_sync_units_total{kind="over",mode="async"} 1.234567e+06
+headgate_sync_over_max_units{mode="async"} 8
+headgate_sync_updates_total{kind="received",mode="async"} 30
+headgate_sync_keys{mode="async",state="waiting"} 2
 headgate_fleet_nodes{state="known"} 3
 headgate_fleet_nodes{state="live"} 2
 headgate_lease_keys 4
 headgate_lease_calls_total{result="failed"} 1
 headgate_lease_calls_total{result="ok"} 9
-headgate_lease_units_total{what="granted"} 50
+headgate_lease_units_total{kind="granted"} 50
 headgate_requests_total{verdict="allow"} 70
 headgate_requests_total{verdict="drop"} 1
 headgate_requests_total{verdict="reject"} 29
@@ -32,8 +32,8 @@ test("a node's own metrics are read as heartbeats tell them", () => {
   const fleet = fleetOf(parse(text));
   assert.ok(fleet);
   assert.deepEqual([fleet.live, fleet.known], [2, 3]);
-  const [news] = fleet.news ?? [];
-  assert.deepEqual([news?.mode, news?.up, news?.lag_ms, news?.lag_max_ms, news?.over, news?.over_max, news?.heard, news?.waiting], ["async", true, 12.5, 250, 1234567, 8, 30, 2]);
+  const [sync] = fleet.sync ?? [];
+  assert.deepEqual([sync?.mode, sync?.up, sync?.lag_ms, sync?.lag_max_ms, sync?.over, sync?.over_max, sync?.received, sync?.waiting], ["async", true, 12.5, 250, 1234567, 8, 30, 2]);
   assert.deepEqual([fleet.leases?.keys, fleet.leases?.calls, fleet.leases?.failed, fleet.leases?.granted], [4, 10, 1, 50]);
 });
 

@@ -101,7 +101,7 @@ function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number
       {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
       {behind > 0 && <Badge tone="warn">{count(behind)} behind</Badge>}
       {ill > 0 && <Badge tone="bad">{count(ill)} with a fault</Badge>}
-      {down > 0 && <Badge tone="bad">{count(down)} without news</Badge>}
+      {down > 0 && <Badge tone="bad">{count(down)} without sync</Badge>}
     </p>
   );
 }

@@ -1,17 +1,17 @@
-// What the figures of the fleet mean, in the words of docs/console.md.
+// The meaning of the fleet's figures, in the words of docs/console.md.
 
 const meanings: [string, string][] = [
-  ["News", "What nodes, or regions, tell each other of what they let pass, for rules whose limits they share without asking one store for every request."],
-  ["Lag", "How old news is when it comes, on average; most is the oldest of late."],
-  ["Over limits", "Units that passed beyond a limit because they passed on several nodes before these knew of each other. They are owed: clients wait longer until they are made up for."],
-  ["Most of one key", "The most that one client, or one key, was over its limit at a time."],
-  ["Lost", "Units of other regions that could not be charged here: they are over a limit and nobody owes them."],
-  ["Date", "By how much the fleet's date, by which windows begin, is ahead of the node's. Off is one by more than a second."],
-  ["Waiting", "Keys with something to tell, of those remembered."],
-  ["Failed, refused", "Exchanges in vain; news that could not be true, and was not believed."],
-  ["Leases", "Units that a node takes from the store ahead of their use; what it does not use it hands back, or lets expire."],
-  ["Rules lag", "How long after the last change of the rules was made it was in force on the node."],
-  ["Late, silent", "Nodes say how they are every 10 s. One is late after 30 s without a word, silent after 3 min, and left out after an hour."],
+  ["Sync", "Updates that nodes, or regions, send each other, for rules whose limits they share without asking one store for every request."],
+  ["Lag", "Recent mean age of updates when they arrive; most is the oldest."],
+  ["Over limits", "Units admitted above a limit because several nodes admitted them before updates arrived. They are owed: clients wait longer until they are repaid."],
+  ["Most of one key", "The largest over-admission of one client, or one key."],
+  ["Lost", "Units of other regions that could not be charged here: over-admission that is not repaid."],
+  ["Clock", "How far the fleet's clock, which windows use, is ahead of the node's. Off means more than a second."],
+  ["Waiting", "Keys with updates to send, of all keys."],
+  ["Failed, refused", "Failed exchanges; updates refused as impossible."],
+  ["Leases", "Units that a node takes from the store in advance; unused ones are returned, or expire."],
+  ["Rules lag", "Time from the last change of the rules until the node applied it."],
+  ["Late, silent", "Nodes send a heartbeat every 10 s. A node is late after 30 s without one, silent after 3 min, and removed after an hour."],
 ];
 
 export function Legend() {
@@ -26,7 +26,7 @@ export function Legend() {
           </div>
         ))}
       </dl>
-      <p class="muted">Counted since each node was started, as the metrics of the node have it.</p>
+      <p class="muted">Counted since each node started, as in its metrics.</p>
     </details>
   );
 }

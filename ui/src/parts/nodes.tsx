@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 
-import type { FleetNode, Leases, News } from "../api.ts";
+import type { FleetNode, Leases, Sync } from "../api.ts";
 import { heardOf, urgent, type Track } from "../figures.ts";
 import { ago, count, rate, short, span, stamp } from "../format.ts";
 import { Badge } from "./marks.tsx";
@@ -27,7 +27,7 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
   const shown = urgent(found, most, now);
   // What a node said that is gone is no longer so: regions leave it out, too.
   const heard = shown.filter((n) => heardOf(n, now) !== "gone");
-  const news = heard.flatMap((node) => (node.fleet?.news ?? []).map((of): NodeNews => ({ node: node.id, of })));
+  const sync = heard.flatMap((node) => (node.fleet?.sync ?? []).map((of): NodeSync => ({ node: node.id, of })));
   const leased = heard.flatMap(({ id, fleet }): NodeLeases[] => (fleet?.leases ? [{ node: id, of: fleet.leases }] : []));
   return (
     <>
@@ -56,15 +56,15 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
           )}
         </section>
       )}
-      {news.length > 0 && (
-        <section aria-labelledby="news-title">
-          <h2 id="news-title">News between nodes</h2>
+      {sync.length > 0 && (
+        <section aria-labelledby="sync-title">
+          <h2 id="sync-title">Sync between nodes</h2>
           <p class="muted lead">How old it is when it comes, and how many units passed beyond limits before it came. Counted since each node was started.</p>
           <Table
-            name="news"
-            label={{ by: "news-title" }}
-            columns={newsColumns}
-            rows={news}
+            name="sync"
+            label={{ by: "sync-title" }}
+            columns={syncColumns}
+            rows={sync}
             keyOf={({ node, of }) => `${node} ${of.mode}`}
             rowOf={({ node, of }) => ({ "data-node": node, "data-mode": of.mode })}
             dense
@@ -144,35 +144,35 @@ function nodeColumns(now: number): Column<FleetNode>[] {
 }
 
 /** What a node says of one way in which it hears of others. */
-interface NodeNews {
+interface NodeSync {
   node: string;
-  of: News;
+  of: Sync;
 }
 
 /** A figure that should be 0. */
 const unwanted = (n: number) => (n > 0 ? <Badge tone="warn">{count(n)}</Badge> : "0");
 
-const newsColumns: Column<NodeNews>[] = [
+const syncColumns: Column<NodeSync>[] = [
   { name: "Node", cell: ({ node }) => node },
   { name: "Mode", cell: ({ of }) => short(of.mode) },
-  { name: "News", cell: ({ of }) => (of.up ? <Badge tone="good">up</Badge> : <Badge tone="bad">down</Badge>) },
-  { name: "Lag", num: true, value: ({ of }) => of.lag_ms, cell: ({ of }) => (of.heard === 0 ? "–" : span(of.lag_ms)) },
-  { name: "Most", num: true, value: ({ of }) => of.lag_max_ms, cell: ({ of }) => (of.heard === 0 ? "–" : span(of.lag_max_ms)) },
+  { name: "Sync", cell: ({ of }) => (of.up ? <Badge tone="good">up</Badge> : <Badge tone="bad">down</Badge>) },
+  { name: "Lag", num: true, value: ({ of }) => of.lag_ms, cell: ({ of }) => (of.received === 0 ? "–" : span(of.lag_ms)) },
+  { name: "Most", num: true, value: ({ of }) => of.lag_max_ms, cell: ({ of }) => (of.received === 0 ? "–" : span(of.lag_max_ms)) },
   { name: "Over limits", num: true, value: ({ of }) => of.over, cell: ({ of }) => count(of.over) },
   { name: "Most of one key", num: true, value: ({ of }) => of.over_max, cell: ({ of }) => count(of.over_max) },
   { name: "Lost", means: "Units of other regions that could not be charged", num: true, value: ({ of }) => of.lost, cell: ({ of }) => unwanted(of.lost) },
   {
-    name: "Date",
-    means: "By how much the fleet's date, by which windows begin, is ahead of the node's",
+    name: "Clock",
+    means: "How far the fleet's clock, which windows use, is ahead of the node's",
     num: true,
     cell: ({ of }) => {
-      if (of.dates_off > 0) return <Badge tone="warn">{count(of.dates_off)} off</Badge>;
-      return Math.abs(of.ahead_ms) < 1 ? "right" : (of.ahead_ms > 0 ? "+" : "") + span(of.ahead_ms);
+      if (of.clocks_off > 0) return <Badge tone="warn">{count(of.clocks_off)} off</Badge>;
+      return Math.abs(of.clock_ahead_ms) < 1 ? "right" : (of.clock_ahead_ms > 0 ? "+" : "") + span(of.clock_ahead_ms);
     },
   },
-  { name: "Waiting", means: "Keys with something to tell, of those remembered", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
+  { name: "Waiting", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
   { name: "Failed", num: true, cell: ({ of }) => count(of.failed) },
-  { name: "Refused", means: "News that could not be true", num: true, cell: ({ of }) => unwanted(of.refused) },
+  { name: "Refused", means: "Updates refused as impossible", num: true, cell: ({ of }) => unwanted(of.refused) },
 ];
 
 interface NodeLeases {

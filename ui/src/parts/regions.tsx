@@ -1,4 +1,4 @@
-// The fleet summed by region: how old news is, and what passed beyond limits before it was known.
+// The fleet summed by region: sync lag and over-admission.
 
 import type { LeaseSum, ModeSum, RegionSum } from "../figures.ts";
 import { count, plural, rate, short, span } from "../format.ts";
@@ -25,7 +25,7 @@ export function Regions({ regions, alone }: { regions: RegionSum[]; alone: boole
               )}
             </header>
             {r.nodes === 0 && <p class="muted">Nothing is heard of it.</p>}
-          {r.nodes > 0 && r.modes.length === 0 && !r.leases && <p class="muted">None by leases or news: limits are counted in memory, or in a store that is asked for every request.</p>}
+          {r.nodes > 0 && r.modes.length === 0 && !r.leases && <p class="muted">No leases and no sync: limits are counted in memory, or in a store that is asked for every request.</p>}
             {r.modes.map((m) => (
               <Mode key={m.mode} of={m} />
             ))}
@@ -62,17 +62,17 @@ function Mode({ of }: { of: ModeSum }) {
       <div class="mode-name">
         <strong>{short(of.mode)}</strong>
         {of.down === 0 ? <Badge tone="good">up</Badge> : <Badge tone="bad">{of.down === of.nodes ? "down" : `${of.down} of ${of.nodes} down`}</Badge>}
-        {of.datesOff > 0 && <Badge tone="warn">{plural(of.datesOff, "date")} off</Badge>}
+        {of.clocksOff > 0 && <Badge tone="warn">{plural(of.clocksOff, "clock")} off</Badge>}
         {meanings[of.mode] && <span class="muted">{meanings[of.mode]}</span>}
       </div>
       <dl>
         <div>
-          <dt>Lag of news</dt>
+          <dt>Sync lag</dt>
           <dd>
             <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
             <span class="muted">most {of.lag === undefined ? "–" : span(of.lagMax)}</span>
           </dd>
-          <Spark values={of.points.map((p) => p.lag)} label={`Lag of news under ${of.mode} over the last minutes`} />
+          <Spark values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
         </div>
         <div>
           <dt>Over limits</dt>

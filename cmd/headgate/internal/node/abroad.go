@@ -91,36 +91,36 @@ func (a *abroad) close() error {
 }
 
 // figures are those of all ways together.
-func (a *abroad) figures() telemetry.News {
-	all := telemetry.News{Mode: abroadMode, Up: true}
+func (a *abroad) figures() telemetry.Sync {
+	all := telemetry.Sync{Mode: abroadMode, Up: true}
 	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
 		if g, ok := r.get(); ok {
 			s := g.Stats()
 			n := exchanged(abroadMode, s.AsyncStats)
 			n.Lost = s.Lost
 			if s.StoreOff.Abs() >= fleet.MaxDateOff {
-				n.DatesOff++
+				n.ClocksOff++
 			}
-			addNews(&all, n)
+			addSync(&all, n)
 		} else {
 			all.Up = false
 		}
 	}
 	if g, ok := a.async.get(); ok {
-		addNews(&all, exchanged(abroadMode, g.Stats()))
+		addSync(&all, exchanged(abroadMode, g.Stats()))
 	} else {
 		all.Up = false
 	}
 	return all
 }
 
-func addNews(to *telemetry.News, n telemetry.News) {
+func addSync(to *telemetry.Sync, n telemetry.Sync) {
 	to.Keys, to.Waiting = to.Keys+n.Keys, to.Waiting+n.Waiting
-	to.Absorbed, to.Over, to.OverMax = to.Absorbed+n.Absorbed, to.Over+n.Over, max(to.OverMax, n.OverMax)
+	to.Applied, to.Over, to.OverMax = to.Applied+n.Applied, to.Over+n.Over, max(to.OverMax, n.OverMax)
 	to.Lost += n.Lost
 	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
-	to.Told, to.Heard, to.Failures, to.Refused = to.Told+n.Told, to.Heard+n.Heard, to.Failures+n.Failures, to.Refused+n.Refused
-	to.DatesOff = max(to.DatesOff, n.DatesOff)
+	to.Sent, to.Received, to.Failures, to.Refused = to.Sent+n.Sent, to.Received+n.Received, to.Failures+n.Failures, to.Refused+n.Refused
+	to.ClocksOff = max(to.ClocksOff, n.ClocksOff)
 	if n.Ahead.Abs() > to.Ahead.Abs() {
 		to.Ahead = n.Ahead
 	}

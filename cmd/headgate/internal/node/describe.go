@@ -63,12 +63,12 @@ func (n *Node) adminURL() string {
 // shown is what others are told of how limits are shared, nil if there is nobody to share with.
 func (k *company) shown() *control.FleetFigures {
 	f := k.figures()
-	if k.members == nil && f.Lease == nil && len(f.News) == 0 {
+	if k.members == nil && f.Lease == nil && len(f.Sync) == 0 {
 		return nil
 	}
 	made := &control.FleetFigures{Live: int64(f.Live), Known: int64(f.Known)}
-	for i := range f.News {
-		made.News = append(made.News, newsFigures(&f.News[i]))
+	for i := range f.Sync {
+		made.Sync = append(made.Sync, syncFigures(&f.Sync[i]))
 	}
 	if l := f.Lease; l != nil {
 		made.Leases = &control.LeaseFigures{
@@ -79,11 +79,11 @@ func (k *company) shown() *control.FleetFigures {
 	return made
 }
 
-func newsFigures(n *telemetry.News) control.NewsFigures {
-	return control.NewsFigures{
+func syncFigures(n *telemetry.Sync) control.SyncFigures {
+	return control.SyncFigures{
 		Mode: n.Mode, Up: n.Up, LagMS: millis(n.Lag), LagMaxMS: millis(n.LagMax), Over: n.Over, OverMax: n.OverMax,
-		Absorbed: n.Absorbed, Lost: n.Lost, AheadMS: millis(n.Ahead), DatesOff: n.DatesOff, Keys: n.Keys, Waiting: n.Waiting,
-		Told: n.Told, Heard: n.Heard, Failed: n.Failures, Refused: n.Refused,
+		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: millis(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys, Waiting: n.Waiting,
+		Sent: n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
 	}
 }
 

@@ -311,24 +311,24 @@ func (k *company) figures() telemetry.Fleet {
 		}
 	}
 	if k.async != nil {
-		n := telemetry.News{Mode: rules.Async.String()}
+		n := telemetry.Sync{Mode: rules.Async.String()}
 		if a, ok := k.async.get(); ok {
 			n = exchanged(n.Mode, a.Stats())
 		}
-		f.News = append(f.News, n)
+		f.Sync = append(f.Sync, n)
 	}
 	if k.abroad != nil {
-		f.News = append(f.News, k.abroad.figures())
+		f.Sync = append(f.Sync, k.abroad.figures())
 	}
 	if k.gossip != nil {
 		s := k.gossip.Stats()
-		n := news(rules.Gossip.String(), s.Ledger)
-		n.Ahead, n.DatesOff = s.Ahead, int64(s.DatesOff)
+		n := syncOf(rules.Gossip.String(), s.Ledger)
+		n.Ahead, n.ClocksOff = s.Ahead, int64(s.DatesOff)
 		n.Waiting += s.Waiting // what did not fit the bandwidth
-		n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
-		f.News = append(f.News, n)
+		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
+		f.Sync = append(f.Sync, n)
 		f.Gossip = &telemetry.Gossip{
-			SentBytes: s.SentBytes, HeardBytes: s.HeardBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
+			SentBytes: s.SentBytes, ReceivedBytes: s.HeardBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
 			Foreign: s.Foreign + s.OtherCluster, SendErrors: s.SendErrors, Duplicates: s.Duplicates, Skipped: s.Skipped,
 			StreamsRefused: s.StreamsRefused,
 		}
@@ -343,28 +343,28 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 	}
 	f := k.figures()
 	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
-	for _, n := range f.News {
-		s.News = append(s.News, telemetry.NewsStatus{
-			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, DateAheadMS: n.Ahead.Milliseconds(), DatesOff: n.DatesOff,
+	for _, n := range f.Sync {
+		s.Sync = append(s.Sync, telemetry.SyncStatus{
+			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(), ClocksOff: n.ClocksOff,
 		})
 		silent = silent || !n.Up
 	}
 	return s, silent
 }
 
-func exchanged(mode string, s fleet.AsyncStats) telemetry.News {
-	n := news(mode, s.LedgerStats)
-	n.Told, n.Heard, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away && s.Cut == 0
+func exchanged(mode string, s fleet.AsyncStats) telemetry.Sync {
+	n := syncOf(mode, s.LedgerStats)
+	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away && s.Cut == 0
 	n.Refused += s.Garbled
 	if n.Ahead = s.Ahead; n.Ahead.Abs() >= fleet.MaxDateOff {
-		n.DatesOff = 1
+		n.ClocksOff = 1
 	}
 	return n
 }
 
-func news(mode string, s fleet.LedgerStats) telemetry.News {
-	return telemetry.News{
-		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Absorbed: s.Absorbed, Over: s.Over, OverMax: s.OverMax,
+func syncOf(mode string, s fleet.LedgerStats) telemetry.Sync {
+	return telemetry.Sync{
+		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Absorbed, Over: s.Over, OverMax: s.OverMax,
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
 		Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
 	}

@@ -68,8 +68,8 @@ func modesOf(list map[rules.Consistency]headgate.Limiter) (names []string) {
 }
 
 func newsModes(f *telemetry.Fleet) (names []string) {
-	for i := range f.News {
-		names = append(names, f.News[i].Mode)
+	for i := range f.Sync {
+		names = append(names, f.Sync[i].Mode)
 	}
 	return names
 }
@@ -123,7 +123,7 @@ func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
 			if shown == nil {
 				return
 			}
-			if shown.Live != 1 || shown.Known != 1 || len(shown.News) != len(test.news) || (shown.Leases != nil) != test.leases {
+			if shown.Live != 1 || shown.Known != 1 || len(shown.Sync) != len(test.news) || (shown.Leases != nil) != test.leases {
 				t.Errorf("heartbeats: got %+v", shown)
 			}
 			if wrong := shown.Misfits(); wrong != nil {
@@ -135,32 +135,32 @@ func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
 
 // What heartbeats say is what is measured, each figure in its place.
 func TestHeartbeatsSayWhatIsMeasured(t *testing.T) {
-	n := telemetry.News{
+	n := telemetry.Sync{
 		Mode: "async", Up: true, Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Ahead: -3 * time.Millisecond,
-		Over: 1, OverMax: 2, Absorbed: 3, Lost: 4, DatesOff: 5, Keys: 6, Waiting: 7, Told: 8, Heard: 9, Failures: 10, Refused: 11,
+		Over: 1, OverMax: 2, Applied: 3, Lost: 4, ClocksOff: 5, Keys: 6, Waiting: 7, Sent: 8, Received: 9, Failures: 10, Refused: 11,
 		Evicted: 12, Full: 13,
 	}
-	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Absorbed:3 Lost:4 AheadMS:-3 DatesOff:5 Keys:6 Waiting:7 ` +
-		`Told:8 Heard:9 Failed:10 Refused:11}`
-	if got := fmt.Sprintf("%+v", newsFigures(&n)); got != want {
+	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Applied:3 Lost:4 ClockAheadMS:-3 ClocksOff:5 Keys:6 Waiting:7 ` +
+		`Sent:8 Received:9 Failed:10 Refused:11}`
+	if got := fmt.Sprintf("%+v", syncFigures(&n)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 // The ways in which regions tell each other are one for who looks: what is counted adds up, and the worst is shown of the rest.
 func TestFiguresOfRegionsAddUp(t *testing.T) {
-	all := telemetry.News{Mode: abroadMode, Up: true}
-	addNews(&all, telemetry.News{
-		Up: true, Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Absorbed: 7, Lost: 1, Keys: 2, Waiting: 1, Told: 4, Heard: 5, Failures: 6, Refused: 7,
-		Ahead: -9, DatesOff: 1, Evicted: 2, Full: 3,
+	all := telemetry.Sync{Mode: abroadMode, Up: true}
+	addSync(&all, telemetry.Sync{
+		Up: true, Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Applied: 7, Lost: 1, Keys: 2, Waiting: 1, Sent: 4, Received: 5, Failures: 6, Refused: 7,
+		Ahead: -9, ClocksOff: 1, Evicted: 2, Full: 3,
 	})
-	addNews(&all, telemetry.News{
-		Up: false, Lag: 3, LagMax: 20, Over: 10, OverMax: 4, Absorbed: 70, Lost: 10, Keys: 20, Waiting: 10, Told: 40, Heard: 50, Failures: 60,
-		Refused: 70, Ahead: 8, DatesOff: 0, Evicted: 20, Full: 30,
+	addSync(&all, telemetry.Sync{
+		Up: false, Lag: 3, LagMax: 20, Over: 10, OverMax: 4, Applied: 70, Lost: 10, Keys: 20, Waiting: 10, Sent: 40, Received: 50, Failures: 60,
+		Refused: 70, Ahead: 8, ClocksOff: 0, Evicted: 20, Full: 30,
 	})
-	want := telemetry.News{
-		Mode: abroadMode, Up: false, Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Absorbed: 77, Lost: 11, Keys: 22, Waiting: 11, Told: 44, Heard: 55,
-		Failures: 66, Refused: 77, Ahead: -9, DatesOff: 1, Evicted: 22, Full: 33,
+	want := telemetry.Sync{
+		Mode: abroadMode, Up: false, Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Lost: 11, Keys: 22, Waiting: 11, Sent: 44, Received: 55,
+		Failures: 66, Refused: 77, Ahead: -9, ClocksOff: 1, Evicted: 22, Full: 33,
 	}
 	if all != want {
 		t.Errorf("got  %+v\nwant %+v", all, want)
@@ -186,7 +186,7 @@ func TestANodeSaysWhetherItIsHeardOfByGossip(t *testing.T) {
 	a, endA := openParts(t, quiet(), "a", map[string]string{"gossip-addr": "127.0.0.1:0"})
 	up := func(k *company) bool {
 		f := k.figures()
-		return f.News[0].Up
+		return f.Sync[0].Up
 	}
 	if !up(a) {
 		t.Error("one that was to join nobody misses somebody")
@@ -217,7 +217,7 @@ func TestNewsIsDownUntilRedisAnswers(t *testing.T) {
 		"store": home.URL(), "global-store": globe.URL(), "region": "eu", "config": patient(t, "fleet: { global_interval: 100ms }\n"),
 	})
 	ups := func() (list []bool) {
-		for _, n := range k.figures().News {
+		for _, n := range k.figures().Sync {
 			list = append(list, n.Up)
 		}
 		return list
