@@ -374,7 +374,7 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	m.Most = len(together)
 	err := c.callBatch(ctx, l, deadline, requests(together), m)
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
-		err = status.Error(codes.Internal, "the service answered another number of requests than there were")
+		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
 		if l != nil {
 			l.close() // the rest of the responses may follow on it
 		}
@@ -426,7 +426,7 @@ func (c *Client) lostAnswer(t *task) {
 	lease := t.answer.Lease
 	c.release.Go(func() {
 		if err := c.Release(context.Background(), lease); err != nil {
-			c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "err", err)
+			c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
 		}
 	})
 }

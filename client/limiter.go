@@ -23,7 +23,8 @@ func (c *Client) Limiter(o guard.Options) (*guard.Guard, error) {
 	return guard.New(c.Store(), o)
 }
 
-// Store is Limiter without the guard, for callers with their own: failures are errors.
+// Store is like Limiter, but without the guard: if the service is unreachable, its methods return errors. Use it if you
+// have a guard of your own.
 func (c *Client) Store() *Store { return &Store{client: c} }
 
 // A Store is a headgate.Limiter whose counters are in the service. It is safe for concurrent use.
@@ -41,6 +42,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return s.one(ctx, wirev1.Charge, c)
 }
 
+// one executes an operation on one check.
 func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (headgate.Decision, error) {
 	if ctx == nil {
 		return headgate.Decision{}, headgate.ErrNilContext
@@ -82,7 +84,8 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 		return dst, nil
 	}
 	t := newTask()
-	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe // the caller may reuse its slice after it has left
+	// A copy, because the caller may reuse its slice when ctx has ended and the task still runs.
+	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe
 	mine, err := s.do(ctx, t)
 	if !mine {
 		return dst, err
@@ -120,7 +123,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err := c.Validate(); err != nil && ctx != nil {
 		return err
 	}
-	return s.quiet(ctx, wirev1.Give, c, r)
+	return s.withoutDecision(ctx, wirev1.Give, c, r)
 }
 
 // Reset resets the counter of the check's key. The service does so only if it requires a token.
@@ -128,11 +131,11 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil && ctx != nil {
 		return err
 	}
-	return s.quiet(ctx, wirev1.Reset, headgate.Check{Key: c.Key, Owner: c.Owner, Split: c.Split, OnFailure: c.OnFailure}, headgate.Receipt{})
+	return s.withoutDecision(ctx, wirev1.Reset, headgate.Check{Key: c.Key, Owner: c.Owner, Split: c.Split, OnFailure: c.OnFailure}, headgate.Receipt{})
 }
 
-// quiet executes an operation without a decision.
-func (s *Store) quiet(ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt) error {
+// withoutDecision executes an operation that returns no decision.
+func (s *Store) withoutDecision(ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -148,6 +151,8 @@ func (s *Store) quiet(ctx context.Context, verb wirev1.Verb, c headgate.Check, r
 	return err
 }
 
+// do executes a task. It reports whether the task belongs to the caller again: if not, the task still runs, and the
+// caller must not use it.
 func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
 	mine, err = s.client.store.do(ctx, t)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -162,20 +167,20 @@ func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
 	return mine, err
 }
 
-// A receipt with a negative time was made by a guard of the service. The guard of this process makes such receipts too,
-// and must not mistake one for its own, so it is marked by a bit that no time has.
-const notMine = 1 << 62
+// foreignReceipt marks a receipt of a guard in the service. Guards make receipts with negative times. The guard of this
+// process must not take such a receipt for its own, so packAt makes its time positive and sets a bit that no time has.
+const foreignReceipt = 1 << 62
 
 func packAt(at int64) int64 {
 	if at < 0 {
-		return ^at | notMine
+		return ^at | foreignReceipt
 	}
 	return at
 }
 
 func unpackAt(at int64) int64 {
-	if at > 0 && at&notMine != 0 {
-		return ^(at &^ notMine)
+	if at > 0 && at&foreignReceipt != 0 {
+		return ^(at &^ foreignReceipt)
 	}
 	return at
 }
@@ -194,14 +199,14 @@ func (operations) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
 
 // sendOperations sends operations in one call.
 func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time, together []*task) {
-	most := 0
+	maxDecisions := 0
 	for _, t := range together {
-		most += t.weight()
+		maxDecisions += t.weight()
 	}
-	response := wirev1.DoResponse{Most: most}
+	response := wirev1.DoResponse{Most: maxDecisions}
 	err := c.invoke(ctx, deadline, headgatev1.Store_Do_FullMethodName, operations(together), &response)
 	if err == nil && (len(response.Results) != len(together) || response.TooMany) {
-		err = errAnswers
+		err = errResultCount
 	}
 	for i, t := range together {
 		if t.err = err; err == nil {
@@ -210,7 +215,7 @@ func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time
 	}
 }
 
-var errAnswers = status.Error(codes.Internal, "the service answered another number of checks than there were")
+var errResultCount = status.Error(codes.Internal, "the number of results in the service's response is wrong")
 
 // take records the result of a task.
 func (t *task) take(r *wirev1.Result) {
@@ -223,7 +228,7 @@ func (t *task) take(r *wirev1.Result) {
 		want = 0
 	}
 	if len(r.Decisions) != want {
-		t.err = errAnswers
+		t.err = errResultCount
 		return
 	}
 	t.decisions = append(t.decisions[:0], r.Decisions...)
@@ -257,7 +262,8 @@ func errorOf(f *wirev1.Failure) error {
 	}
 }
 
-// lostDecisions releases slots whose callers stopped waiting. Units stay taken: the caller may have proceeded.
+// lostDecisions releases the slots of a task whose caller stopped waiting. Units stay consumed, because the caller may
+// have proceeded without the decision.
 func (c *Client) lostDecisions(t *task) {
 	if t.err != nil || t.verb != wirev1.Take {
 		return
@@ -270,7 +276,7 @@ func (c *Client) lostDecisions(t *task) {
 		check.Cost = receipt.Units
 		c.release.Go(func() {
 			if err := c.Store().Give(context.Background(), check, receipt); err != nil {
-				c.options.Logger.Debug("a place that nobody waited for stays taken until its time is over", "err", err)
+				c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
 			}
 		})
 	}

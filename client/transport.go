@@ -21,7 +21,7 @@ const (
 	DefaultMaxKeys  = 1024
 )
 
-// TransportOptions configure a Transport. With the zero TransportOptions it respects the limits in responses.
+// TransportOptions configure a Transport. With the zero value, it respects only the limits in servers' responses.
 type TransportOptions struct {
 	// Base sends the requests. Default http.DefaultTransport.
 	Base http.RoundTripper
@@ -31,12 +31,12 @@ type TransportOptions struct {
 	Limit   headgate.Limit
 	// Key returns the key of a request's budget; "" for none. Default its scheme and host.
 	Key func(*http.Request) string
-	// MaxWait limits how long a request is delayed; its context may end it sooner. A request that would be delayed for
-	// longer fails at once. Default DefaultMaxWait. Below zero none is delayed.
+	// MaxWait limits how long a request is delayed; its context may end the delay sooner. A request that would be delayed
+	// for longer fails at once. Default DefaultMaxWait; negative for no delays.
 	MaxWait time.Duration
 	// MaxPause limits the pause that a server can request. Default DefaultMaxPause.
 	MaxPause time.Duration
-	// MaxKeys limits the keys whose limits are remembered. Requests of other keys are sent without regard to responses.
+	// MaxKeys limits the number of keys whose limits are remembered. For other keys, the limits in responses are ignored.
 	// Default DefaultMaxKeys.
 	MaxKeys int
 }
@@ -50,14 +50,14 @@ type LimitedError struct {
 	Key string
 	// Server reports whether the limit is the server's, and not that of the TransportOptions.
 	Server bool
-	// RetryAfter is when it may be sent, as far as is known: headgate.Never if a retry is useless.
+	// RetryAfter is the time until the request may be sent, as far as is known; headgate.Never if a retry is useless.
 	RetryAfter time.Duration
 }
 
 func (e *LimitedError) Error() string {
 	whose := "our own limit"
 	if e.Server {
-		whose = "what the server said"
+		whose = "the server's limit"
 	}
 	if e.RetryAfter == headgate.Never {
 		return fmt.Sprintf("%v: %s by %s: never", ErrLimited, e.Key, whose)
@@ -130,13 +130,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.options.Base.RoundTrip(r)
 	}
 	start := time.Now()
-	held, err := t.takeOwn(r.Context(), key, start)
+	taken, err := t.takeOwn(r.Context(), key, start)
 	if err == nil {
 		var b *budget
 		if b, err = t.enter(r.Context(), key, start); err == nil {
-			return t.send(r, b, held)
+			return t.send(r, b, taken)
 		}
-		held.giveBack()
+		taken.giveBack()
 	}
 	if r.Body != nil {
 		_ = r.Body.Close() // required of a RoundTripper; its error has no consequence
@@ -152,30 +152,30 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // send sends a request that the limits allow.
-func (t *Transport) send(r *http.Request, b *budget, held *heldUnits) (*http.Response, error) {
+func (t *Transport) send(r *http.Request, b *budget, taken *takenUnits) (*http.Response, error) {
 	sent := time.Now()
 	response, err := t.options.Base.RoundTrip(r)
 	if err != nil {
 		t.leave(b, sent, nil)
-		held.releaseSlot()
+		taken.releaseSlot()
 		return nil, err
 	}
 	t.leave(b, sent, t.read(response, time.Now()))
-	held.until(response)
+	taken.releaseAfter(response)
 	return response, nil
 }
 
-// A heldUnits is what a request has taken of the options' limit.
-type heldUnits struct {
+// takenUnits are the units that a request has taken from the limit of the options. They may be nil.
+type takenUnits struct {
 	limiter headgate.Limiter
 	check   headgate.Check
 	receipt headgate.Receipt
-	renewal renewal.Renewal // of a slot of a concurrency limit
+	renewal renewal.Renewal // renews the slot of a concurrency limit
 	once    sync.Once
 }
 
 // keep renews a slot of a concurrency limit until it is released.
-func (p *heldUnits) keep() {
+func (p *takenUnits) keep() {
 	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
 		return
 	}
@@ -190,12 +190,12 @@ func (p *heldUnits) keep() {
 	})
 }
 
-// takeOwn takes from the options' limit, as soon as possible.
-func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*heldUnits, error) {
+// takeOwn takes a unit from the limit of the options. It waits for one if necessary.
+func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*takenUnits, error) {
 	if t.options.Limiter == nil {
 		return nil, nil
 	}
-	p := &heldUnits{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
+	p := &takenUnits{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
 	if len(key) > headgate.MaxKeyBytes {
 		return nil, fmt.Errorf("client: a key of %d bytes: want at most %d", len(key), headgate.MaxKeyBytes)
 	}
@@ -214,7 +214,7 @@ func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*
 			p.keep()
 			return p, nil
 		}
-		wait := max(d.RetryAfter, time.Millisecond) // lower bound between two attempts
+		wait := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
 		if t.options.Limit.Algorithm == headgate.Concurrency {
 			wait = min(wait, 10*time.Millisecond) // the holder of a slot may release it long before it expires
 		}
@@ -224,8 +224,9 @@ func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*
 	}
 }
 
-// hold waits until the time has passed or something has changed, unless that is longer than the request may be delayed.
-func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, otherwise error, changed <-chan struct{}) error {
+// hold waits for d, or until changed is closed. If d is longer than a request that began at start may be delayed, it
+// returns tooLong at once.
+func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, tooLong error, changed <-chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -233,11 +234,11 @@ func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, 
 		return nil
 	}
 	left := t.options.MaxWait - time.Since(start)
-	if by, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(by))
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
 	}
 	if d > left {
-		return otherwise
+		return tooLong
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -251,8 +252,8 @@ func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, 
 	}
 }
 
-// giveBack refunds a request that was not sent.
-func (p *heldUnits) giveBack() {
+// giveBack returns the units to the limiter, once.
+func (p *takenUnits) giveBack() {
 	if p == nil || p.receipt.Units == 0 {
 		return
 	}
@@ -260,19 +261,19 @@ func (p *heldUnits) giveBack() {
 		p.renewal.Stop()
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		defer end()
-		_ = p.limiter.Give(ctx, p.check, p.receipt) // units that are not refunded are restored by time
+		_ = p.limiter.Give(ctx, p.check, p.receipt) // on an error, the units come back with time
 	})
 }
 
-// releaseSlot releases a slot of a concurrency limit; units of other limits are spent.
-func (p *heldUnits) releaseSlot() {
+// releaseSlot releases the slot of a concurrency limit. Units of other limits stay consumed.
+func (p *takenUnits) releaseSlot() {
 	if p != nil && p.check.Limit.Algorithm == headgate.Concurrency {
 		p.giveBack()
 	}
 }
 
-// until keeps a slot of a concurrency limit until the response has been read.
-func (p *heldUnits) until(r *http.Response) {
+// releaseAfter releases the slot of a concurrency limit when the response has been read or closed.
+func (p *takenUnits) releaseAfter(r *http.Response) {
 	if p == nil || p.check.Limit.Algorithm != headgate.Concurrency {
 		return
 	}
@@ -280,32 +281,32 @@ func (p *heldUnits) until(r *http.Response) {
 		p.giveBack()
 		return
 	}
-	held := &body{ReadCloser: r.Body, place: p}
-	r.Body = held
-	if w, ok := held.ReadCloser.(io.Writer); ok { // of a connection that was upgraded to another protocol
+	releasing := &body{ReadCloser: r.Body, taken: p}
+	r.Body = releasing
+	if w, ok := releasing.ReadCloser.(io.Writer); ok { // the connection was upgraded to another protocol
 		r.Body = struct {
 			*body
 			io.Writer
-		}{held, w}
+		}{releasing, w}
 	}
 }
 
-// A body releases a slot at its end.
+// A body is the body of a response. It releases a slot when it ends or is closed.
 type body struct {
 	io.ReadCloser
-	place *heldUnits
+	taken *takenUnits
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.place.giveBack()
+		b.taken.giveBack()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
-	b.place.giveBack()
+	b.taken.giveBack()
 	return err
 }
