@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A complaint is what a parser says of a text.
+// A complaint is the error of a parser: the text that it got, and a description of valid texts.
 type complaint struct{ value, want string }
 
 func (c *complaint) Error() string { return c.value + ": want " + c.want }
@@ -30,7 +30,7 @@ func explain(err error) (value, want string) {
 	return rules.Explain(err)
 }
 
-// newCodec returns a codec that knows how the types of a Config are written.
+// newCodec returns a codec for the types of a Config.
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = explain
@@ -50,10 +50,10 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// A Size is a number of bytes: 4096, 64KiB, 10MB; or off, where there need not be a bound.
+// A Size is a number of bytes, such as 4096, 64KiB or 10MB, or off for no limit.
 type Size int64
 
-// SizeOff is what off is read as.
+// SizeOff is the value of "off".
 const SizeOff Size = -1
 
 var units = []struct {
@@ -105,11 +105,10 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// A Count is a number of things from 1 on, or none: 0 and off mean the same. It is -1 then, because 0 is for what is not
-// given.
+// A Count is a positive number, or CountOff. The zero value means that the field is not set.
 type Count int
 
-// CountOff is what 0 and off are read as.
+// CountOff is the value of "0" and "off".
 const CountOff Count = -1
 
 func parseCount(text string) (Count, error) {
@@ -133,7 +132,7 @@ func (c Count) String() string {
 	return strconv.Itoa(int(c))
 }
 
-// A TLSVersion is the oldest version that is spoken: 1.2 or 1.3.
+// A TLSVersion is the oldest accepted version of TLS: 1.2 or 1.3.
 type TLSVersion uint16
 
 func (v TLSVersion) String() string {
@@ -147,10 +146,10 @@ func parseTLSVersion(text string) (TLSVersion, error) {
 	return oneOf(text, TLSVersion(tls.VersionTLS12), TLSVersion(tls.VersionTLS13))
 }
 
-// A Span is a time, or off. Zero is for what is not given.
+// A Span is a duration, or SpanOff. The zero value means that the field is not set.
 type Span time.Duration
 
-// SpanOff is what off is read as.
+// SpanOff is the value of "off".
 const SpanOff Span = -1
 
 func parseSpan(text string) (Span, error) {
@@ -165,7 +164,7 @@ func parseSpan(text string) (Span, error) {
 	return Span(d), nil
 }
 
-// Duration returns the time.
+// Duration converts s to a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
 func (s Span) String() string {
@@ -188,7 +187,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 var errNotOne = errors.New("not one network")
 
-// A UserSource is where a user's name may be: basic, token, header or basic_and_ip.
+// A UserSource is the part of a request that has the user's name: basic, token, header or basic_and_ip.
 type UserSource identity.UserSource
 
 var userSources = []UserSource{
@@ -200,7 +199,7 @@ func (s UserSource) String() string { return identity.UserSource(s).String() }
 
 func parseUserSource(text string) (UserSource, error) { return oneOf(text, userSources...) }
 
-// An EncodedSlash is what becomes of slashes that are written %2F: refuse, keep or decode.
+// An EncodedSlash says how to handle a slash that is encoded as %2F: refuse, keep or decode.
 type EncodedSlash identity.EncodedSlash
 
 var encodedSlashes = []string{
@@ -213,7 +212,7 @@ func parseEncodedSlash(text string) (EncodedSlash, error) {
 	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash), EncodedSlash(identity.DecodeSlash))
 }
 
-// Parameters are what becomes of the parameters of a path: refuse, keep or cut.
+// Parameters says how to handle the parameters of a path: refuse, keep or cut.
 type Parameters identity.Parameters
 
 var parameterWords = []string{
@@ -226,7 +225,7 @@ func parseParameters(text string) (Parameters, error) {
 	return oneOf(text, Parameters(identity.RefuseParameters), Parameters(identity.KeepParameters), Parameters(identity.CutParameters))
 }
 
-// Repeated is which of several values of a cookie or a parameter counts: refuse, first or last.
+// Repeated says how to handle several values of a cookie or a query parameter: refuse, or use the first or the last.
 type Repeated identity.Repeated
 
 var repeatedWords = []string{
@@ -239,7 +238,7 @@ func parseRepeated(text string) (Repeated, error) {
 	return oneOf(text, Repeated(identity.RefuseRepeated), Repeated(identity.FirstRepeated), Repeated(identity.LastRepeated))
 }
 
-// Reset is how X-RateLimit-Reset is written: epoch, or delta if it is true.
+// Reset is the format of X-RateLimit-Reset: epoch, or delta if true.
 type Reset bool
 
 func (r Reset) String() string {
@@ -251,7 +250,7 @@ func (r Reset) String() string {
 
 func parseReset(text string) (Reset, error) { return oneOf(text, Reset(false), Reset(true)) }
 
-// oneOf returns the value that is written so.
+// oneOf returns the value whose String is text.
 func oneOf[T fmt.Stringer](text string, values ...T) (T, error) {
 	var words []string
 	for _, v := range values {
