@@ -16,31 +16,31 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// A courier delivers webhooks. What is to be delivered is kept in the database, so that it is delivered even if the server
-// ends: by this one when it is back, or by another that shares the database.
+// A courier delivers webhooks. Deliveries are stored in the database. If the server stops, they are sent after its restart,
+// or by another server with the same database.
 type courier struct {
 	server *Server
-	owner  string // this server, among those that share the database
+	owner  string // random ID of this server, to tell apart servers with the same database
 	client *http.Client
 	wake   chan struct{}
 
 	mu        sync.Mutex
-	announced map[string]announcement // by namespace, what nobody has been told of yet
-	queue     map[string]delivery     // by webhook and revision
-	under     map[string]bool         // those that are being sent
+	announced map[string]announcement // by namespace: changes for which there are no deliveries yet
+	queue     map[string]delivery     // by queueKey
+	inFlight  map[string]bool         // by queueKey: the deliveries that are being sent
 	sending   sync.WaitGroup
 }
 
-// An announcement is a change to tell of.
+// An announcement is a change that webhooks must be notified of.
 type announcement struct {
 	revision int64
 	time     time.Time
 }
 
-// announcedBucket is where it is kept which change a webhook was last told of.
+// announcedBucket is the bucket of states that has, for each webhook, the last revision with a delivery.
 const announcedBucket = "announced"
 
-// courierSweep is how often a courier looks for what another has left.
+// courierSweep is the interval between two calls of sweep.
 const courierSweep = time.Minute
 
 var errNotPublic = errors.New("not a public address, nor of a network that webhooks may be sent to")
@@ -48,7 +48,7 @@ var errNotPublic = errors.New("not a public address, nor of a network that webho
 func newCourier(s *Server) *courier {
 	config := &s.config.Hooks
 	dialer := &net.Dialer{Timeout: config.Timeout, Control: func(_, address string, _ syscall.RawConn) error {
-		// Here names have been looked up, so that none leads to where an address may not.
+		// Control runs after the DNS lookup, so a name cannot lead to a forbidden address.
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil || !config.allows(ap.Addr()) {
 			return fmt.Errorf("%s: %w", address, errNotPublic)
@@ -56,8 +56,8 @@ func newCourier(s *Server) *courier {
 		return nil
 	}}
 	return &courier{
-		server: s, owner: cryptorand(), wake: make(chan struct{}, 1),
-		announced: make(map[string]announcement), queue: make(map[string]delivery), under: make(map[string]bool),
+		server: s, owner: randomID(), wake: make(chan struct{}, 1),
+		announced: make(map[string]announcement), queue: make(map[string]delivery), inFlight: make(map[string]bool),
 		client: &http.Client{
 			Timeout:       config.Timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -69,17 +69,18 @@ func newCourier(s *Server) *courier {
 	}
 }
 
-// announce says that a namespace was changed. It does not wait.
+// announce records that a namespace was changed. It does not wait for deliveries.
 func (c *courier) announce(namespace string, revision int64, at time.Time) {
 	c.mu.Lock()
 	if revision > c.announced[namespace].revision {
 		c.announced[namespace] = announcement{revision, at}
 	}
 	c.mu.Unlock()
-	c.stir()
+	c.wakeUp()
 }
 
-func (c *courier) stir() {
+// wakeUp makes run look at the queue now.
+func (c *courier) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -95,10 +96,10 @@ func (c *courier) push(d delivery) {
 	c.mu.Lock()
 	c.queue[queueKey(&d)] = d
 	c.mu.Unlock()
-	c.stir()
+	c.wakeUp()
 }
 
-// forget takes the deliveries of a webhook from the queue.
+// forget removes the deliveries of a webhook from the queue.
 func (c *courier) forget(namespace, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *courier) forget(namespace, id string) {
 	}
 }
 
-// forgetAll takes everything from the queue: what is to be delivered is looked for anew.
+// forgetAll empties the queue. The next sweep fills it again from the database.
 func (c *courier) forgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,16 +118,16 @@ func (c *courier) forgetAll() {
 	clear(c.announced)
 }
 
-// holds tells whether a delivery is in the queue, or being sent.
+// holds reports whether a delivery is in the queue or being sent.
 func (c *courier) holds(d *delivery) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := queueKey(d)
 	_, queued := c.queue[key]
-	return queued || c.under[key]
+	return queued || c.inFlight[key]
 }
 
-// run delivers until the server is closed, and waits for what is being sent.
+// run sends deliveries until the server is closed. Then it waits for the deliveries that are being sent.
 func (c *courier) run() {
 	ctx := c.server.ended
 	defer c.sending.Wait()
@@ -151,14 +152,14 @@ func (c *courier) run() {
 
 func (c *courier) close() { c.client.CloseIdleConnections() }
 
-// fault tells the log.
-func (c *courier) fault(ctx context.Context, what string, err error) {
+// logFault logs an error, unless there is none or ctx has ended.
+func (c *courier) logFault(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.server.config.Logger.Warn("rules service: webhooks: "+what, "err", err.Error())
 	}
 }
 
-// enqueue makes deliveries of what was announced.
+// enqueue creates the deliveries of the announced changes.
 func (c *courier) enqueue(ctx context.Context) {
 	c.mu.Lock()
 	announced := c.announced
@@ -167,18 +168,18 @@ func (c *courier) enqueue(ctx context.Context) {
 	for namespace, a := range announced {
 		hooks, err := c.server.config.DB.List(ctx, control.Query{Namespace: namespace, Kind: control.KindWebhook, Limit: maxHooks})
 		if err != nil {
-			c.fault(ctx, "a change is told of later", err) // by a sweep
+			c.logFault(ctx, "cannot create deliveries, retrying at the next sweep", err)
 			continue
 		}
 		for i := range hooks {
 			if hooks[i].Revision < a.revision {
-				c.fault(ctx, "a change is told of later", c.begin(ctx, namespace, hooks[i].ID, a))
+				c.logFault(ctx, "cannot create deliveries, retrying at the next sweep", c.begin(ctx, namespace, hooks[i].ID, a))
 			}
 		}
 	}
 }
 
-// begin makes one delivery.
+// begin creates one delivery, stores it, and puts it in the queue.
 func (c *courier) begin(ctx context.Context, namespace, id string, a announcement) error {
 	now := c.server.config.Now().UTC()
 	d := delivery{Revision: a.revision, Webhook: id, Namespace: namespace, Changed: a.time, State: pending, Next: now, Owner: c.owner}
@@ -195,7 +196,7 @@ func (c *courier) begin(ctx context.Context, namespace, id string, a announcemen
 	return c.trim(ctx, namespace, id)
 }
 
-// save keeps a delivery as it is now.
+// save stores the current state of a delivery.
 func (c *courier) save(ctx context.Context, d *delivery) error {
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -207,7 +208,7 @@ func (c *courier) save(ctx context.Context, d *delivery) error {
 	})
 }
 
-// trim forgets the earliest deliveries of a webhook that has too many.
+// trim deletes the oldest deliveries of a webhook that has more than maxDeliveries.
 func (c *courier) trim(ctx context.Context, namespace, id string) error {
 	list, err := c.server.deliveries(ctx, namespace, id, 0)
 	if err != nil {
@@ -224,23 +225,23 @@ func (c *courier) trim(ctx context.Context, namespace, id string) error {
 	return nil
 }
 
-// drop forgets a delivery.
+// drop deletes a delivery from the database.
 func (c *courier) drop(ctx context.Context, d *delivery) error {
-	return gone(c.server.config.DB.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision)))
+	return ignoreNotFound(c.server.config.DB.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision)))
 }
 
-// gone is no error for what was not there to be deleted.
-func gone(err error) error {
+// ignoreNotFound returns nil for control.ErrNotFound, and every other err as it is.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, control.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// dropAll forgets all deliveries of a webhook that is deleted, and what it was told of: one of the same id is another one.
+// dropAll deletes everything that is stored about a deleted webhook. A new webhook with the same ID starts without it.
 func (c *courier) dropAll(ctx context.Context, namespace, id string) error {
 	c.forget(namespace, id)
-	errs := []error{gone(c.server.config.DB.DeleteState(ctx, announcedBucket, hookName(namespace, id)))}
+	errs := []error{ignoreNotFound(c.server.config.DB.DeleteState(ctx, announcedBucket, hookName(namespace, id)))}
 	list, err := c.server.deliveries(ctx, namespace, id, 0)
 	for i := range list {
 		errs = append(errs, c.drop(ctx, &list[i]))
@@ -248,17 +249,17 @@ func (c *courier) dropAll(ctx context.Context, namespace, id string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// sweep takes over what other servers have left, and tells of changes that nobody was told of.
+// sweep takes over deliveries that other servers have left, and creates missing deliveries.
 func (c *courier) sweep(ctx context.Context) {
 	q := control.Query{Kind: control.KindWebhook, Limit: 1000}
 	for {
 		hooks, err := c.server.config.DB.List(ctx, q)
 		if err != nil {
-			c.fault(ctx, "what was left is looked for later", err)
+			c.logFault(ctx, "cannot look for unsent deliveries, retrying at the next sweep", err)
 			return
 		}
 		for i := range hooks {
-			c.fault(ctx, "what was left is looked for later", c.sweepHook(ctx, &hooks[i]))
+			c.logFault(ctx, "cannot look for unsent deliveries, retrying at the next sweep", c.sweepHook(ctx, &hooks[i]))
 		}
 		if len(hooks) < q.Limit {
 			return
@@ -273,19 +274,19 @@ func (c *courier) sweepHook(ctx context.Context, hook *control.Object) error {
 		return err
 	}
 	now := c.server.config.Now().UTC()
-	grace := 2 * c.server.config.Hooks.Timeout // in which whoever has it would have sent it
+	grace := 2 * c.server.config.Hooks.Timeout // by then the owner would have sent it
 	for _, d := range list {
 		if d.State != pending || c.holds(&d) {
 			continue
 		}
-		if d.Owner == c.owner { // what became of it could not be kept
+		if d.Owner == c.owner { // its result could not be stored
 			if d.Next.Add(grace).Before(now) {
 				c.push(d)
 			}
 			continue
 		}
 		if d.Next = laterOf(d.Next.Add(grace), now); d.Next.After(now) {
-			c.offer(d) // looked at again when it is due
+			c.pushIfAbsent(d) // checked again when it is due
 			continue
 		}
 		d.Owner = c.owner
@@ -294,11 +295,11 @@ func (c *courier) sweepHook(ctx context.Context, hook *control.Object) error {
 		}
 		c.push(d)
 	}
-	return c.missed(ctx, hook, now.Add(-grace))
+	return c.createMissing(ctx, hook, now.Add(-grace))
 }
 
-// offer puts a delivery of another server in the queue, unless it is there.
-func (c *courier) offer(d delivery) {
+// pushIfAbsent puts a delivery of another server in the queue, unless it is already there.
+func (c *courier) pushIfAbsent(d delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.queue[queueKey(&d)]; !there {
@@ -313,14 +314,15 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// missed tells of a change before a time that a webhook was not told of, because a server ended too soon.
-func (c *courier) missed(ctx context.Context, hook *control.Object, before time.Time) error {
+// createMissing creates the delivery of the latest change if it was made before the given time and has no delivery. This
+// happens if a server stops between the change and its delivery.
+func (c *courier) createMissing(ctx context.Context, hook *control.Object, before time.Time) error {
 	db := c.server.config.DB
 	_, revision, err := db.Revision(ctx, hook.Namespace)
 	if err != nil {
 		return err
 	}
-	told := hook.Revision
+	delivered := hook.Revision
 	state, err := db.GetState(ctx, announcedBucket, hookName(hook.Namespace, hook.ID))
 	switch {
 	case errors.Is(err, control.ErrNotFound):
@@ -331,9 +333,9 @@ func (c *courier) missed(ctx context.Context, hook *control.Object, before time.
 		if err != nil {
 			return err
 		}
-		told = max(told, n)
+		delivered = max(delivered, n)
 	}
-	if revision <= told {
+	if revision <= delivered {
 		return nil
 	}
 	changes, err := db.Log(ctx, control.LogQuery{Namespace: hook.Namespace, After: revision - 1, Before: revision + 1, Limit: 1})

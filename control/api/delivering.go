@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sendDue sends what is due, as far as there is room, and returns how long to wait for the next.
+// sendDue starts to send the deliveries that are due, while slots are free. It returns the time until the next is due.
 func (c *courier) sendDue(ctx context.Context, slots chan struct{}) time.Duration {
 	now := c.server.config.Now()
 	wait := courierSweep
@@ -29,41 +29,41 @@ func (c *courier) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 		select {
 		case slots <- struct{}{}:
 		default:
-			return wait // who frees a place wakes us
+			return wait // the send that frees a slot calls wakeUp
 		}
 		delete(c.queue, key)
-		c.under[key] = true
+		c.inFlight[key] = true
 		c.sending.Go(func() {
-			defer func() { <-slots; c.stir() }()
+			defer func() { <-slots; c.wakeUp() }()
 			c.deliver(ctx, d)
 		})
 	}
 	return wait
 }
 
-// deliver makes one attempt, and keeps what came of it.
+// deliver makes one attempt, and puts the delivery back in the queue if another is needed.
 func (c *courier) deliver(ctx context.Context, d delivery) {
 	again := c.attempt(ctx, &d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.under, queueKey(&d))
+	delete(c.inFlight, queueKey(&d))
 	if again {
 		c.queue[queueKey(&d)] = d
 	}
 }
 
-// attempt tells whether another one is to be made.
+// attempt tries to send a delivery and stores the result. It reports whether another attempt is needed.
 func (c *courier) attempt(ctx context.Context, d *delivery) (again bool) {
 	if d.Owner != c.owner {
 		taken, err := c.takeOver(ctx, d)
-		c.fault(ctx, "a delivery is looked at later", err)
+		c.logFault(ctx, "cannot take over a delivery, retrying at the next sweep", err)
 		if !taken {
 			return false
 		}
 	}
 	object, err := c.hook(ctx, d)
 	if err == nil && object == nil {
-		c.fault(ctx, "a delivery of a webhook that is gone stays", c.drop(ctx, d))
+		c.logFault(ctx, "cannot delete a delivery of a deleted webhook", c.drop(ctx, d))
 		return false
 	}
 	now := c.server.config.Now().UTC()
@@ -76,10 +76,10 @@ func (c *courier) attempt(ctx context.Context, d *delivery) (again bool) {
 		}
 	}
 	if ctx.Err() != nil {
-		return false // it stays as it is, for whoever comes
+		return false // the stored delivery stays pending, for the next sweep of a server
 	}
-	if is, gone := c.hook(ctx, d); gone == nil && is == nil { // while it was sent
-		c.fault(ctx, "a delivery of a webhook that is gone stays", c.drop(ctx, d))
+	if object, err := c.hook(ctx, d); err == nil && object == nil { // the webhook was deleted meanwhile
+		c.logFault(ctx, "cannot delete a delivery of a deleted webhook", c.drop(ctx, d))
 		return false
 	}
 	config := &c.server.config.Hooks
@@ -94,11 +94,12 @@ func (c *courier) attempt(ctx context.Context, d *delivery) (again bool) {
 		d.Error = err.Error()
 		d.Next = now.Add(backoff(config, max(d.Attempts, 1)))
 	}
-	c.fault(ctx, "what became of a delivery is not kept", c.save(ctx, d))
+	c.logFault(ctx, "cannot store the result of a delivery", c.save(ctx, d))
 	return d.State == pending
 }
 
-// hook returns the webhook of a delivery, nil if it is gone. One of the same id that was made since is another one.
+// hook returns the webhook of a delivery, or nil if it was deleted. A webhook with the same ID that was created later than
+// the delivery is not the same one.
 func (c *courier) hook(ctx context.Context, d *delivery) (*control.Object, error) {
 	object, err := c.server.config.DB.Get(ctx, d.Namespace, control.KindWebhook, d.Webhook)
 	if errors.Is(err, control.ErrNotFound) || err == nil && object.Revision > d.Revision {
@@ -107,7 +108,8 @@ func (c *courier) hook(ctx context.Context, d *delivery) (*control.Object, error
 	return object, err
 }
 
-// takeOver takes a delivery that another server should have sent by now, and has not.
+// takeOver makes this server the owner of a delivery that another server should have sent by now. It reports whether the
+// delivery was still unsent.
 func (c *courier) takeOver(ctx context.Context, d *delivery) (bool, error) {
 	state, err := c.server.config.DB.GetState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision))
 	if errors.Is(err, control.ErrNotFound) {
@@ -115,19 +117,19 @@ func (c *courier) takeOver(ctx context.Context, d *delivery) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	var is delivery
-	if err := json.Unmarshal(state.Body, &is); err != nil {
+	var stored delivery
+	if err := json.Unmarshal(state.Body, &stored); err != nil {
 		return false, err
 	}
-	if is.State != pending || is.Attempts != d.Attempts || is.Owner != d.Owner {
-		return false, nil // it is being sent, or was
+	if stored.State != pending || stored.Attempts != d.Attempts || stored.Owner != d.Owner {
+		return false, nil // another server has sent it or is sending it
 	}
-	*d = is
+	*d = stored
 	d.Owner = c.owner
 	return true, c.save(ctx, d)
 }
 
-// backoff returns how long to wait after so many attempts.
+// backoff returns the time to wait after a number of failed attempts.
 func backoff(config *HookConfig, attempts int) time.Duration {
 	wait := config.MaxBackoff
 	if shift := attempts - 1; shift < 30 && config.Backoff<<shift < wait && config.Backoff<<shift > 0 {
@@ -136,7 +138,7 @@ func backoff(config *HookConfig, attempts int) time.Duration {
 	return wait + rand.N(wait/2+1) //nolint:gosec // it only has to differ
 }
 
-// post sends a webhook. The error says why it was not taken.
+// post sends a webhook. It returns an error unless the status of the response is 2xx.
 func (c *courier) post(ctx context.Context, hook *storedHook, d *delivery) (status int, err error) {
 	body, err := json.Marshal(Hook{
 		Event: "revision", Namespace: d.Namespace, Revision: d.Revision, Time: d.Changed, Delivery: hookName(d.Webhook, strconv.FormatInt(d.Revision, 10)),
@@ -151,18 +153,18 @@ func (c *courier) post(ctx context.Context, hook *storedHook, d *delivery) (stat
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Headgate")
 	r.Header.Set(SignatureHeader, Sign([]byte(hook.Secret), body, c.server.config.Now()))
-	answer, err := c.client.Do(r)
+	response, err := c.client.Do(r)
 	if err != nil {
 		c.server.config.Logger.Debug("rules service: a webhook could not be sent", "namespace", d.Namespace, "webhook", d.Webhook, "err", err.Error())
 		return 0, faultOf(err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection can be used again; it is shown to nobody
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return answer.StatusCode, fmt.Errorf("answered with %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // so that the connection can be reused
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return response.StatusCode, fmt.Errorf("answered with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	return answer.StatusCode, nil
+	return response.StatusCode, nil
 }
 
-// cryptorand returns a name that no other server has.
-func cryptorand() string { return newSecret()[:16] }
+// randomID returns an ID that no other server has.
+func randomID() string { return newSecret()[:16] }
