@@ -6,12 +6,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// The rule for a limit that changes (docs/algorithms.md, "Changing a limit"): what counted as consumed at the latest decision
-// under the old limit counts as taken then, a started unit as a whole one. If nothing of it counts any more under the old
-// limit when the new one is first asked for, nothing was consumed. Only where limits count the same history in the same way
-// is there nothing to do: buckets of one rate, windows with the same borders, and logs, whose entries have times of their own.
+// The rule for a limit that changes (docs/algorithms.md, "Changing a limit"): the units that were consumed at the latest
+// decision under the old limit count as taken at that time. A part of a unit counts as a whole unit. If all of them have
+// expired under the old limit at the first decision under the new one, nothing counts as consumed.
+//
+// No conversion is needed if both limits count in the same way: buckets of the same rate, windows with the same borders, and
+// logs, whose entries have their own times.
 
-// view returns the history as seen by the current limit.
+// view returns the consumption as the current limit counts it.
 func (o *Oracle) view(now int64) usage {
 	u, _ := o.viewAndLatest(now)
 	return u
@@ -50,7 +52,7 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 	return u, at
 }
 
-// settle puts the current limit in force, and returns its history.
+// settle converts the stored consumption to the current limit, and returns it.
 func (o *Oracle) settle(now int64) usage {
 	u, latest := o.viewAndLatest(now)
 	if o.limit.Algorithm != headgate.Concurrency {
@@ -79,10 +81,10 @@ func isBucket(l headgate.Limit) bool {
 	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
 }
 
-// clock returns the time in which the windows of a limit begin at full periods.
+// clock converts a time so that the windows of a limit begin at multiples of its period.
 func (o *Oracle) clock(l headgate.Limit, t int64) int64 { return t - o.offset(l) }
 
-// offset returns how long after a full period the key's windows begin.
+// offset returns the time from a multiple of the period to the start of the key's next window.
 func (o *Oracle) offset(l headgate.Limit) int64 {
 	if !l.Staggered {
 		return 0
