@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// bind puts a command into its own process group, and lets it end with the thread that starts it.
+// bind puts a command into its own process group. The system kills it when the thread that starts it ends.
 func bind(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
