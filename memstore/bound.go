@@ -2,14 +2,14 @@ package memstore
 
 import "github.com/headgate/headgate"
 
-// A Bound is one limit of a store, made ready: the fastest way to decide many keys by the same limit. It allocates
-// nothing. It is safe for concurrent use, and sees the same counters as the store's own methods.
+// A Bound is one limit of a store, prepared for decisions: the fastest way to decide many keys by the same limit. Its
+// methods do not allocate. It is safe for concurrent use, and uses the same counters as the store's own methods.
 type Bound struct {
 	store *Store
 	plan  *plan
 }
 
-// Bind returns the limit, ready to decide. The error is that of limit.Validate.
+// Bind prepares a limit for decisions. It returns the error of limit.Validate for an invalid limit.
 func (s *Store) Bind(limit headgate.Limit) (*Bound, error) {
 	p, err := s.newPlan(limit)
 	if err != nil {
@@ -21,11 +21,11 @@ func (s *Store) Bind(limit headgate.Limit) (*Bound, error) {
 // Limit returns the limit that is bound.
 func (b *Bound) Limit() headgate.Limit { return b.plan.limit }
 
-// Allow takes one unit for the key and tells whether it may pass. Where it cannot tell (no key or one that is too long,
-// a store that is full or closed) it lets pass; Take says why.
+// Allow takes one unit for the key and reports whether the request is allowed. It also returns true on an error: the key
+// is empty or too long, or the store is full or closed. Take returns that error.
 func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 
-// AllowN is Allow for n units; it also lets pass what is less than 1.
+// AllowN is like Allow for n units. It returns true for n < 1.
 func (b *Bound) AllowN(key string, n int64) bool {
 	if n < 1 {
 		return true
@@ -42,7 +42,7 @@ func (b *Bound) AllowN(key string, n int64) bool {
 	return err != nil || d.Allowed
 }
 
-// Take decides n units for the key, as Store.Take does; n = 0 only looks.
+// Take decides n units for the key, as Store.Take does. With n = 0 it takes nothing and reports what remains.
 func (b *Bound) Take(key string, n int64) (d headgate.Decision, err error) {
 	if key == "" || len(key) > headgate.MaxKeyBytes || n < 0 {
 		return d, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
