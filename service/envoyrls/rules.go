@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// errNegative refuses to return hits: it is not known which of a rule's limits took them.
+// errNegative is the response to negative hits, which would return units: it is unknown which of a rule's limits took them.
 var errNegative = grpcstatus.Error(codes.Unimplemented,
 	"is_negative_hits: rules cannot return hits; limits of a configuration can")
 
@@ -41,7 +41,7 @@ func (s *subject) Get(a headgate.Attribute) (string, bool) {
 	return "", false
 }
 
-// ruleOutcomes is the engine's verdict on a descriptor.
+// A ruleOutcome is the engine's verdict on a descriptor.
 type ruleOutcome struct {
 	subject subject
 	verdict engine.Verdict
@@ -174,8 +174,8 @@ func (s *Server) cancel(ctx context.Context, c *rateLimitCall) {
 	}
 }
 
-// waitForDelays waits for the longest delay of the verdicts, because Envoy cannot be told to wait. If the request's context
-// ends earlier, hold returns all units taken.
+// waitForDelays waits for the longest delay of the verdicts, because the response cannot make Envoy wait. If the context
+// ends earlier, it returns all units taken.
 func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall code) error {
 	if overall != ok || !slices.ContainsFunc(c.ruleOutcomes[:len(c.outcomes)], (*ruleOutcome).delayed) {
 		return nil
@@ -207,7 +207,7 @@ func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall co
 
 func (r *ruleOutcome) delayed() bool { return r.verdict.Action == engine.Delay }
 
-// statusOf returns err as a gRPC status. None has the code Unknown.
+// statusOf converts err to a gRPC status. The code is never Unknown.
 func statusOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return grpcstatus.FromContextError(ctx.Err()).Err()
