@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// applyFlags are those of apply and diff.
+// applyFlags are the flags of the commands apply and diff.
 type applyFlags struct {
 	files []string
 	prune bool
@@ -29,9 +29,9 @@ type applyFlags struct {
 }
 
 func (a *applyFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVarP(&a.files, "file", "f", nil, "a rules `FILE`, a directory of them, or - for standard input; may be given several times")
-	c.Flags().BoolVar(&a.prune, "prune", false, "the files are the whole truth: delete rules and clients that they do not have")
-	c.Flags().Int64Var(&a.base, "revision", control.Any, "only if the namespace is at this `REVISION` (default whatever it is)")
+	c.Flags().StringArrayVarP(&a.files, "file", "f", nil, "a rules `FILE`, a directory of rules files, or - for standard input; can be repeated")
+	c.Flags().BoolVar(&a.prune, "prune", false, "delete rules and clients that are not in the files")
+	c.Flags().Int64Var(&a.base, "revision", control.Any, "only if the namespace is at this `REVISION` (default any)")
 	formatFlag(c, &a.out)
 }
 
@@ -40,12 +40,12 @@ func (p *program) applyCommand(f *serverFlags) *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "apply -f FILE...",
-		Short: "Make the rules of a namespace what files say",
-		Long: `Make the rules of a namespace what files say, in one change: all of it or nothing.
+		Short: "Create and update the rules of a namespace from files",
+		Long: `Create and update the rules of a namespace from files, in one change: all of it or nothing.
 
-What is equal already is left alone, so that applying twice changes nothing. With --prune the files are the whole truth, as in
-a repository that is applied by a pipeline; without, rules that they do not have stay. A file that has no clients says nothing of
-clients: those that are registered stay. Files are checked here first, with the line of everything that is wrong.`,
+Rules that are already equal are not changed, so applying twice has no effect. With --prune, rules that are not in the files are
+deleted: use it if a pipeline applies all rules from a repository. Registered clients change only if a file has a list of
+clients. The files are validated before anything is sent, and each error is shown with its line.`,
 		Example: `  headgate rules apply -f rules.yaml
   headgate rules apply -f rules/ --prune --note "search is slow"
   headgate rules apply -f rules/ --prune --dry-run`,
@@ -56,7 +56,7 @@ clients: those that are registered stay. Files are checked here first, with the 
 		return err
 	})
 	a.add(c)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
 	noteFlag(c, f)
 	return c
 }
@@ -65,17 +65,17 @@ func (p *program) diffCommand(f *serverFlags) *cobra.Command {
 	a := &applyFlags{}
 	c := &cobra.Command{
 		Use:   "diff -f FILE...",
-		Short: "Say how files differ from the rules of a namespace",
-		Long: `Say how files differ from the rules of a namespace: what "rules apply" would change. Nothing is changed.
+		Short: "Show how files differ from the rules of a namespace",
+		Long: `Show how files differ from the rules of a namespace: the changes that "rules apply" would make. Nothing is changed.
 
-The exit code is 0 if they are the same, 2 if they differ, 1 if something is wrong.`,
+The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 		Example: `  headgate rules diff -f rules.yaml
   headgate rules diff -f rules/ --prune`,
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		made, err := p.apply(ctx, at, a, true)
-		if err == nil && len(made.Diff) > 0 {
+		result, err := p.apply(ctx, at, a, true)
+		if err == nil && len(result.Diff) > 0 {
 			return exitCodeError(exitDiffers)
 		}
 		return err
@@ -89,14 +89,14 @@ func (p *program) apply(ctx context.Context, at *remote.Client, a *applyFlags, d
 	if err != nil {
 		return nil, err
 	}
-	made, err := at.Apply(ctx, remote.Document{Body: body, Media: "application/json"}, a.prune, dryRun, a.base)
+	result, err := at.Apply(ctx, remote.Document{Body: body, Media: "application/json"}, a.prune, dryRun, a.base)
 	if err != nil {
 		return nil, err
 	}
-	return made, p.showApplied(made, a.out, dryRun)
+	return result, p.showApplied(result, a.out, dryRun)
 }
 
-// loadAll reads files, and those of directories, and returns them as one in JSON.
+// loadAll reads rules files and directories of them, and returns them as one document in JSON.
 func (p *program) loadAll(names []string) ([]byte, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no file: want -f FILE, -f DIRECTORY or -f -")
@@ -110,7 +110,7 @@ func (p *program) loadAll(names []string) ([]byte, error) {
 		paths = append(paths, found...)
 	}
 	docs := make([]*file.Document, len(paths))
-	listed := false // some file has a list of clients, be it empty
+	hasClients := false // a file has a list of clients, perhaps an empty one
 	for i, path := range paths {
 		data, err := p.readAll(path)
 		if err != nil {
@@ -119,12 +119,12 @@ func (p *program) loadAll(names []string) ([]byte, error) {
 		if docs[i], err = file.Parse(path, data); err != nil {
 			return nil, err
 		}
-		if bytes.Contains(data, []byte("clients")) && !listed {
+		if bytes.Contains(data, []byte("clients")) && !hasClients {
 			read, err := source.Read(path, data)
 			if err != nil {
 				return nil, err
 			}
-			listed = read.Root != nil && read.Root.Field("clients") != nil
+			hasClients = read.Root != nil && read.Root.Field("clients") != nil
 		}
 	}
 	if _, err := file.Compile(docs...); err != nil {
@@ -134,23 +134,25 @@ func (p *program) loadAll(names []string) ([]byte, error) {
 	for _, d := range docs {
 		whole.Rules, whole.Clients = append(whole.Rules, d.Rules...), append(whole.Clients, d.Clients...)
 	}
-	if listed && len(whole.Clients) == 0 {
-		return withoutClients(whole)
+	if hasClients && len(whole.Clients) == 0 {
+		return withEmptyClients(whole)
 	}
 	return whole.JSON(), nil
 }
 
-// withoutClients writes a document that says that there are no clients, which is more than to say nothing of them.
-func withoutClients(d *file.Document) ([]byte, error) {
-	made, err := source.Read("rules.json", d.JSON())
+// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would leave
+// the registered clients alone.
+func withEmptyClients(d *file.Document) ([]byte, error) {
+	parsed, err := source.Read("rules.json", d.JSON())
 	if err != nil {
 		return nil, err
 	}
-	made.Root.Fields = append(made.Root.Fields, source.Field{Name: "clients", Value: &source.Node{Kind: source.List}})
-	return source.JSON(made.Root), nil
+	parsed.Root.Fields = append(parsed.Root.Fields, source.Field{Name: "clients", Value: &source.Node{Kind: source.List}})
+	return source.JSON(parsed.Root), nil
 }
 
-// rulesFiles returns a file, or those in a directory and below, by name; what begins with a dot is left out.
+// rulesFiles returns the path of a file, or the paths of all rules files in a directory and its subdirectories, sorted.
+// It skips names that begin with a dot.
 func rulesFiles(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
@@ -182,7 +184,7 @@ func rulesFiles(name string) ([]string, error) {
 	return found, err
 }
 
-// sayDiff shows what becomes of each object.
+// sayDiff prints the changes of each object.
 func (p *program) sayDiff(list []remote.Diff) {
 	for i := range list {
 		p.say("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
@@ -192,22 +194,22 @@ func (p *program) sayDiff(list []remote.Diff) {
 	}
 }
 
-// showApplied says what came, or would come, of a change.
-func (p *program) showApplied(made *remote.Applied, out format, dryRun bool) error {
+// showApplied prints the changes that were made, or that a dry run would make.
+func (p *program) showApplied(result *remote.Applied, out format, dryRun bool) error {
 	if out != formatTable {
-		return p.show(out, made, nil, nil)
+		return p.show(out, result, nil, nil)
 	}
 	counts := map[string]int{}
-	for _, d := range made.Diff {
+	for _, d := range result.Diff {
 		counts[d.Action]++
 	}
-	p.sayDiff(made.Diff)
+	p.sayDiff(result.Diff)
 	words := "created %d, updated %d, deleted %d, unchanged %d"
 	if dryRun {
 		words = "would create %d, update %d, delete %d, leave %d unchanged"
 	}
-	p.say(words, counts["create"], counts["update"], counts["delete"], made.Unchanged)
-	p.say("; revision %d\n", made.Revision)
+	p.say(words, counts["create"], counts["update"], counts["delete"], result.Unchanged)
+	p.say("; revision %d\n", result.Revision)
 	return nil
 }
 
@@ -217,9 +219,9 @@ func (p *program) importCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Register many clients at once",
-		Long: `Register many clients at once: a line of JSON for each client, or a rules file that has clients. - is standard input.
+		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is standard input.
 
-Clients that are registered already become what the file says. With --prune those that the file does not have are removed.`,
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed.`,
 		Example: `  headgate clients import clients.ndjson
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
@@ -229,25 +231,25 @@ Clients that are registered already become what the file says. With --prune thos
 		if err != nil {
 			return err
 		}
-		defer func() { _ = from.Close() }() // it was read
-		made, err := at.Import(ctx, from, prune)
+		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
+		result, err := at.Import(ctx, from, prune)
 		if err != nil {
 			return err
 		}
 		if out != formatTable {
-			return p.show(out, made, nil, nil)
+			return p.show(out, result, nil, nil)
 		}
 		p.say("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
-			number(made.Clients, "client"), made.Created, made.Updated, made.Deleted, made.Unchanged, made.Revision)
+			number(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged, result.Revision)
 		return nil
 	})
-	c.Flags().BoolVar(&prune, "prune", false, "the file is the whole truth: remove clients that it does not have")
+	c.Flags().BoolVar(&prune, "prune", false, "remove clients that are not in the file")
 	noteFlag(c, f)
 	formatFlag(c, &out)
 	return c
 }
 
-// clientsFrom opens a file of clients: lines of JSON, or those of a rules file made into such lines.
+// clientsFrom opens a file with a line of JSON for each client. The clients of a rules file are converted to such lines.
 func (p *program) clientsFrom(name string) (io.ReadCloser, error) {
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || ext == ".json" {
 		doc, err := file.Load(name)

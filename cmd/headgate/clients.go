@@ -84,7 +84,7 @@ client.plan. What it has under single rules is for a file: see "headgate clients
 	flags.StringArrayVar(&asked.Limits, "limit", nil, "a `LIMIT` of its own under all rules, such as \"500/s burst 1000\"")
 	flags.BoolVar(&asked.Unlimited, "unlimited", false, "no limit at all")
 	flags.BoolVar(&asked.Block, "block", false, "nothing passes")
-	flags.Int64Var(&base, "revision", base, "only if it is at this `REVISION`, 0 if there is none (default whatever it is)")
+	flags.Int64Var(&base, "revision", base, "only if it is at this `REVISION`, 0 if there is none (default any)")
 	noteFlag(c, f)
 	return c
 }

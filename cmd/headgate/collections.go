@@ -255,7 +255,7 @@ func (p *program) deleteCommand(s *sort, f *serverFlags) *cobra.Command {
 		}
 		return nil
 	})
-	c.Flags().Int64Var(&base, "revision", base, "only if it is at this `REVISION` (default whatever it is)")
+	c.Flags().Int64Var(&base, "revision", base, "only if it is at this `REVISION` (default any)")
 	noteFlag(c, f)
 	return c
 }

@@ -221,7 +221,7 @@ func (p *program) rollbackCommand(f *serverFlags) *cobra.Command {
 		return p.showApplied(made, out, dryRun)
 	})
 	c.Flags().BoolVar(&all, "all", false, "clients and overrides as well")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change, and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
 	noteFlag(c, f)
 	formatFlag(c, &out)
 	return c
