@@ -45,10 +45,10 @@ func parseAuthorization(value string) authorization {
 	value = trim(value)
 	auth := authorization{text: value}
 	switch {
-	case hasName(value, "basic"):
-		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
 	case hasName(value, "bearer"):
 		auth.scheme, auth.text = schemeBearer, value[len("Bearer"):]
+	case hasName(value, "basic"):
+		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
 	default:
 		if value != "" && (leadingSpace(value) > 0 || hidesScheme(value)) {
 			auth.err = badAuthorization("a scheme at its start, and one only")

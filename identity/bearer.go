@@ -3,7 +3,12 @@ package identity
 import "strings"
 
 // bearerText returns the token without the padding of base64, which services add or drop as they need it.
-func bearerText(token string) string { return strings.TrimRight(token, "=") }
+func bearerText(token string) string {
+	for token != "" && token[len(token)-1] == '=' {
+		token = token[:len(token)-1]
+	}
+	return token
+}
 
 // isBearerToken reports whether the text is one bearer token. An equals sign is only padding: with one in the middle it
 // would be a list of parameters (RFC 9110, 11.4), of which services read the one that they know.
@@ -36,9 +41,9 @@ func compactParts(token string) (parts int, canonical bool) {
 		case 1:
 			canonical = false
 		case 2:
-			canonical = canonical && sextet(part[len(part)-1])&0b1111 == 0
+			canonical = canonical && sextets[part[len(part)-1]]&0b1111 == 0
 		case 3:
-			canonical = canonical && sextet(part[len(part)-1])&0b11 == 0
+			canonical = canonical && sextets[part[len(part)-1]]&0b11 == 0
 		}
 		if end < 0 {
 			return parts + 1, canonical
@@ -47,8 +52,13 @@ func compactParts(token string) (parts int, canonical bool) {
 	}
 }
 
-// sextet returns the six bits that a character of base64url stands for.
-func sextet(c byte) int { return strings.IndexByte(base64URL, c) }
+// sextets has the six bits that each character of base64url encodes, and all bits for other characters.
+var sextets = func() (table [256]byte) {
+	for c := range table {
+		table[c] = byte(strings.IndexByte(base64URL, byte(c)))
+	}
+	return table
+}()
 
 // findBearer returns the hash that stands for the bearer token, once.
 func (a *Attributes) findBearer() string {

@@ -27,7 +27,10 @@ const maxConnection = 1 << 10
 // names looks at Connection, once.
 func (a *Attributes) names() nomination {
 	if a.named == namesUnknown {
-		a.named = nominations(a.lines(nameConnection))
+		a.named = namesNone
+		if lines := a.lines(nameConnection); len(lines) > 0 {
+			a.named = nominations(lines)
+		}
 	}
 	return a.named
 }

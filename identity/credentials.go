@@ -37,6 +37,10 @@ var classes = func() (table [256]class) {
 // classesOf returns the classes that all bytes of the text are in.
 func classesOf(s string) class {
 	all := class(0xff)
+	for ; len(s) >= 8; s = s[8:] {
+		all &= classes[s[0]] & classes[s[1]] & classes[s[2]] & classes[s[3]] &
+			classes[s[4]] & classes[s[5]] & classes[s[6]] & classes[s[7]]
+	}
 	for i := range len(s) {
 		all &= classes[s[i]]
 	}
@@ -55,22 +59,27 @@ func (a *Attributes) findKey() (string, error) {
 		return a.apiKey, a.keyErr
 	}
 	key, err := a.sentKey()
-	if err == nil && key != "" && !isWord(key) {
-		err = malformed("API key", "", wantWord)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		a.keyErr = err
-		return "", err
+	case key == "":
+	case !isWord(key):
+		a.keyErr = malformed("API key", "", wantWord)
+	default:
+		a.apiKey = a.id.bound(key)
 	}
-	a.apiKey = a.id.bound(key)
-	return a.apiKey, nil
+	return a.apiKey, a.keyErr
 }
 
 // sentKey returns the API key as it was sent.
 func (a *Attributes) sentKey() (string, error) {
 	key, same := "", true
 	if a.id.apiKey.lower != "" {
-		for _, line := range a.endToEnd(a.id.apiKey) {
+		lines := a.endToEnd(a.id.apiKey)
+		if len(lines) == 1 && a.id.config.APIKeyQuery == "" {
+			return trim(lines[0]), nil
+		}
+		for _, line := range lines {
 			key, same = agree(key, trim(line), same)
 		}
 	}

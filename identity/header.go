@@ -78,7 +78,7 @@ func (a *Attributes) lines(name headerName) []string {
 // endToEnd returns the lines of a header that the service will see too.
 func (a *Attributes) endToEnd(name headerName) []string {
 	lines := a.lines(name)
-	if len(lines) > 0 && a.nominated(name.lower) {
+	if len(lines) > 0 && a.names() != namesNone && a.nominated(name.lower) {
 		return nil
 	}
 	return lines
