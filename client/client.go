@@ -34,10 +34,10 @@ type Client struct {
 	rules      *batcher
 	store      *batcher
 	circuit    *gobreaker.TwoStepCircuitBreaker[any]
-	failing    atomic.Bool  // a call has failed and none has succeeded since: the circuit is used
-	noLanes    atomic.Int64 // until when the service is assumed to have no batch streams, by time.Since(made)
+	failing    atomic.Bool  // a call has failed and none has succeeded since; the circuit is used only then
+	noLanes    atomic.Int64 // the service has no batch streams (lanes) until this time after made, in ns; 0 if it has
 	made       time.Time
-	noLaneTime time.Duration  // how long that is assumed
+	noLaneTime time.Duration  // the time after which lanes are tried again
 	release    sync.WaitGroup // releases of slots whose callers gave up
 	ids        struct {
 		sync.Mutex
@@ -104,7 +104,7 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity returns false: on loopback a token needs no TLS, and Options.TLS configures it.
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// Close ends the calls under way, with headgate.ErrClosed, and the connection.
+// Close closes the connection. Calls that are waiting return headgate.ErrClosed.
 func (c *Client) Close() error {
 	c.rules.close()
 	c.store.close()
@@ -145,13 +145,13 @@ func failed(err error) bool {
 
 // A Request describes a request to decide.
 type Request struct {
-	// Rule is the id of the only rule that decides, without evaluating its condition. "" for all that match.
+	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
 	Rule string
 	// User, IP and APIKey identify the client: the attributes user, ip and api_key.
 	User, IP, APIKey string
 	// Attributes holds other attributes by their names in rules: path, method, header.x-plan.
 	Attributes map[string]string
-	// Cost replaces the rules' costs, if HasCost. 0 only peeks.
+	// Cost replaces the costs of the rules if HasCost is set. A cost of 0 takes nothing and reports what remains.
 	Cost    int64
 	HasCost bool
 }
@@ -159,8 +159,8 @@ type Request struct {
 // maxRequest limits the length of all texts of a request, in bytes.
 const maxRequest = 128 << 10
 
-// validate refuses texts that the service could not read: the caller's clients may have chosen them, and they would
-// fail the whole batch as if the service had failed.
+// validate returns an error for texts that the service cannot read. They may come from the caller's clients, and would
+// fail a whole batch of requests.
 func (r *Request) validate() error {
 	size := 0
 	for _, text := range [...]string{r.Rule, r.User, r.IP, r.APIKey} {
@@ -200,7 +200,7 @@ type Answer struct {
 	Rule string
 	// Lease is the argument of Release, if a slot of a concurrency limit is held.
 	Lease string
-	// Reason is why it is denied, HTTPStatus the status to respond with, and Drop whether to close the connection
+	// Reason is why the request is denied. HTTPStatus is the status to respond with. If Drop is set, close the connection
 	// instead.
 	Reason     headgatev1.Reason
 	HTTPStatus int
@@ -222,7 +222,7 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	if c.failing.Load() {
 		var err error
 		if report, err = c.circuit.Allow(); err != nil {
-			return c.degraded(), nil //nolint:nilerr // the circuit is open, which a policy answers
+			return c.degraded(), nil //nolint:nilerr // the circuit is open: the policy decides
 		}
 	}
 	answer, err := c.ask(ctx, &r)
@@ -244,8 +244,8 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// errGaveUp tells the circuit about a call whose caller stopped waiting. Its cause is unknown: it does not close an open
-// circuit.
+// errGaveUp is the result of a call whose caller stopped waiting. It is unknown whether the service works, so the circuit
+// counts the call neither as a success nor as a failure.
 var errGaveUp = errors.New("the caller gave up")
 
 // reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
@@ -298,7 +298,7 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	return t.answer, nil
 }
 
-// answerOf returns an answer that stays valid when the message is reused. So does the id of its rule.
+// answerOf copies a message into an Answer, so that the message can be reused. rule is the message's rule id, as a copy.
 func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	a := Answer{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
@@ -314,7 +314,7 @@ func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	return a
 }
 
-// millis returns a time in milliseconds as a Duration, saturated.
+// millis converts milliseconds to a Duration, or to headgate.Never if they are too many for one.
 func millis(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Millisecond) {
 		return headgate.Never
@@ -322,10 +322,10 @@ func millis(n int64) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// maxRules limits how many rule ids are cached, so that answers share them.
+// maxRules is the maximum number of rule ids in the cache.
 const maxRules = 1000
 
-// ruleID returns a copy of an id from the cache.
+// ruleID returns a copy of a rule id whose memory is reused. Answers share copies by a cache.
 func (c *Client) ruleID(borrowed string) string {
 	if borrowed == "" {
 		return ""
@@ -389,7 +389,7 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
 			continue
 		}
-		if r.Rule != rule { // mostly it is the rule of the previous answer
+		if r.Rule != rule { // answers in a batch often have the same rule
 			rule = c.ruleID(r.Rule)
 		}
 		t.answer = answerOf(r, rule)
@@ -403,8 +403,8 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 	return c.conn.Invoke(ctx, method, q, a)
 }
 
-// callBatch sends a batch in the lane, if the service supports that, and by a unary call if not or if it was not read
-// there.
+// callBatch sends a batch in the lane. It uses a unary call if the service does not support lanes, or has not read the
+// batch from the lane.
 func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
 	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
