@@ -12,12 +12,12 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// storeSchemes begin the URLs of stores.
+// storeSchemes are the prefixes of valid store URLs.
 var storeSchemes = []string{
 	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://", "redis+unix://",
 }
 
-// validate checks what can be without asking anybody, and what settings mean together.
+// validate checks the settings and their combinations, without network access.
 func (c *Config) validate() error {
 	for _, check := range []struct {
 		name  string
@@ -60,7 +60,7 @@ func (c *Config) checkStore() error {
 	if isStoreURL(c.Store) {
 		return nil
 	}
-	// What stands there may have a password in it.
+	// Do not show the value: it may contain a password.
 	return &complaint{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
 }
 
@@ -75,7 +75,7 @@ func (c *Config) checkLog() error {
 	return nil
 }
 
-// checkListenAddress checks where to listen over TCP or on a Unix socket.
+// checkListenAddress checks an address to listen on, for TCP or a Unix socket.
 func checkListenAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
 	switch network, path := conns.Split(addr); {
@@ -89,7 +89,7 @@ func checkListenAddress(addr string) error {
 	return nil
 }
 
-// checkAddress checks where to listen over TCP.
+// checkAddress checks an address to listen on, for TCP.
 func checkAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, or off"
 	if addr == Off {
@@ -105,7 +105,8 @@ func checkAddress(addr string) error {
 	return nil
 }
 
-// checkListeners refuses two ways to say where clients connect: the one without TLS must not win by accident.
+// checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS could
+// replace listeners with TLS by accident.
 func (c *Config) checkListeners() error {
 	if len(c.Gateway.Listeners) > 0 && c.Given("gateway-addr") {
 		return &complaint{"given as well as gateway.listeners at " + c.place("gateway.listeners"), "one of them"}
@@ -124,7 +125,8 @@ func (c *Config) checkProxies() error {
 	return nil
 }
 
-// checkAddressed checks what calls of the rules service name: one that they could not name would have no rules for ever.
+// checkAddressed checks a name that is part of calls to the rules service. With an invalid name, a node would never get
+// rules.
 func checkAddressed(name string) error {
 	if name == "" {
 		return nil
@@ -134,9 +136,9 @@ func checkAddressed(name string) error {
 
 // checkName checks a region.
 func checkName(name string) error {
-	const most = 128
-	if len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return bad(name, "a name without spaces, of at most "+strconv.Itoa(most)+" bytes")
+	const maxBytes = 128
+	if len(name) > maxBytes || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return bad(name, "a name without spaces, of at most "+strconv.Itoa(maxBytes)+" bytes")
 	}
 	return nil
 }
