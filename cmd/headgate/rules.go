@@ -32,7 +32,7 @@ func (p *program) rulesCommand() *cobra.Command {
 	return c
 }
 
-// A linted is what lint found in one file.
+// A linted is the result of lint for one file.
 type linted struct {
 	File     string    `json:"file"`
 	OK       bool      `json:"ok"`
@@ -40,13 +40,13 @@ type linted struct {
 	Clients  int       `json:"clients"`
 	Problems []problem `json:"problems"`
 	More     int       `json:"more,omitempty"`
-	// Warnings are what is right but may not be meant.
+	// Warnings are about valid rules that may not do what their author intended.
 	Warnings []problem `json:"warnings,omitempty"`
 
 	err error
 }
 
-// A problem is one thing that is wrong.
+// A problem is one error or warning.
 type problem struct {
 	Path   string `json:"path,omitempty"`
 	Line   int    `json:"line,omitempty"`
@@ -59,15 +59,15 @@ func (p *program) lintCommand() *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Say what is wrong with rules files, and where",
-		Long: `Say what is wrong with rules files, and where: file, line, column, and what would be right.
+		Short: "Check rules files and show their errors",
+		Long: `Check rules files and show each error with its file, line and column, and the values that are valid.
 
-Each file is checked for itself, as "serve --rules" does. A file named - is standard input.
+Each file is checked by itself, as "serve --rules" does. A file named - is standard input.
 
-Rules that requests may bypass are warned of: with "trailing_slash: exact" and "case: exact" a rule for /login does not cover /login/ and
-/LOGIN, which many services treat as the same path.
+Lint warns about rules that requests may bypass: with "trailing_slash: exact" and "case: exact", a rule for /login does not cover
+/login/ and /LOGIN, which many services treat as the same path.
 
-The exit code is 0 if all are right, with warnings too, else 1.`,
+The exit code is 0 if all files are valid, even with warnings, and else 1.`,
 		Example: `  headgate rules lint rules.yaml
   headgate rules lint --output json rules/*.yaml`,
 		Args: cobra.MinimumNArgs(1),
@@ -141,8 +141,8 @@ func (p *program) readAll(name string) ([]byte, error) {
 	return data, nil
 }
 
-// lintRules says what is wrong with rules, and what may not be meant. Whether a node has the stores for them only the node
-// knows.
+// lintRules checks rules and returns an error or warnings. It does not check whether a node has the stores that the rules
+// need: only the node knows its stores.
 func lintRules(name string, data []byte) (ruleCount, clients int, warnings []problem, err error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
@@ -164,7 +164,7 @@ func lintRules(name string, data []byte) (ruleCount, clients int, warnings []pro
 	return len(doc.Rules), len(doc.Clients), warnings, nil
 }
 
-// loadRules reads a rules file and makes its rules ready.
+// loadRules reads and compiles a rules file.
 func loadRules(path string) (*rules.Set, error) {
 	doc, err := file.Load(path)
 	if err != nil {

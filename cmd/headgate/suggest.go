@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// suggestFlag returns ", did you mean --NAME?" if a flag error is about a name that is nearly that of a flag of the command,
-// else nothing.
+// suggestFlag returns ", did you mean --NAME?" if err is about an unknown flag whose name is similar to a flag of the
+// command, else "".
 func suggestFlag(c *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -19,9 +19,9 @@ func suggestFlag(c *cobra.Command, err error) string {
 	if short := unknown.GetSpecifiedShortnames(); short != "" { // -upstream is read as -u -p …
 		name = short
 	}
-	best, least := "", min(3, len(name)) // more than two mistakes are another word
+	best, least := "", min(3, len(name)) // at most two differences
 	look := func(f *pflag.Flag) {
-		if d := mistakes(name, f.Name); !f.Hidden && d < least {
+		if d := editDistance(name, f.Name); !f.Hidden && d < least {
 			best, least = f.Name, d
 		}
 	}
@@ -33,9 +33,9 @@ func suggestFlag(c *cobra.Command, err error) string {
 	return ", did you mean --" + best + "?"
 }
 
-// mistakes returns how many letters have to be added, left out, replaced or swapped with their neighbour to make one word of
-// another, and at most 1 if one begins with the other.
-func mistakes(a, b string) int {
+// editDistance returns how many letters must be added, removed, replaced or swapped with their neighbour to turn a into b
+// (the optimal string alignment distance). It returns 1 if a has at least three letters and b begins with a.
+func editDistance(a, b string) int {
 	if len(a) > 2 && strings.HasPrefix(b, a) {
 		return 1
 	}
