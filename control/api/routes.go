@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// A Role is what a token may be used for.
+// A Role says which routes a token may call.
 type Role string
 
-// The roles. Each of the first three may do all that those before it may. A node is apart.
+// The roles. An editor may do everything that a viewer may, and an admin everything that an editor may. Node is for the
+// calls of nodes.
 const (
 	Viewer Role = "viewer"
 	Editor Role = "editor"
@@ -18,48 +19,48 @@ const (
 	Node   Role = "node"
 )
 
-// Roles are all of them.
+// Roles are all roles.
 var Roles = []Role{Viewer, Editor, Admin, Node}
 
-// Who may call what.
+// The roles of routes, and the query parameters that several routes share.
 var (
 	viewers    = []Role{Viewer, Editor, Admin}
 	editors    = []Role{Editor, Admin}
 	admins     = []Role{Admin}
 	nodes      = []Role{Node, Admin}
 	everyone   = []Role{Viewer, Editor, Admin, Node}
-	strangers  []Role // who show no token
+	strangers  []Role // no token is needed
 	pageQuery  = []string{"limit", "cursor"}
 	listQuery  = []string{"q", "limit", "cursor"}
 	applyQuery = []string{"dry_run", "prune", "note"}
 )
 
-// A scope is where a token must be good.
+// A scope says for which namespaces a token must be valid.
 type scope uint8
 
 const (
-	oneNamespace  scope = iota // in the namespace that is asked about
-	allNamespaces              // in all of them
-	anyNamespace               // in some: the handler shows what the token covers
+	oneNamespace  scope = iota // the namespace of the call
+	allNamespaces              // all namespaces
+	anyNamespace               // at least one: the handler returns only data of the token's namespaces
 )
 
-// A Route is something that can be called.
+// A Route describes a call of the API.
 type Route struct {
-	// Method and Path are what is called. A part of the path in braces stands for a value.
+	// Method and Path are those of the HTTP request. A part of the path in braces stands for a value.
 	Method, Path string
-	// Roles are whose tokens may call it: nobody's is needed if there are none.
+	// Roles are the roles whose tokens may call it. If empty, no token is needed.
 	Roles []Role
-	// Everywhere tells that the token must be good in all namespaces.
+	// Everywhere reports whether the token must be valid for all namespaces.
 	Everywhere bool
-	// OneNamespace tells that it is about the namespace that ?namespace= names.
+	// OneNamespace reports whether the call is about one namespace, the query parameter namespace.
 	OneNamespace bool
-	// Query are the parameters it knows besides namespace.
+	// Query are the query parameters besides namespace.
 	Query []string
-	// Content tells that it changes rules or clients, which a server that is read-only refuses, unless it is a dry run.
+	// Content reports whether the call changes rules or clients. A read-only server rejects it, unless it is a dry run.
 	Content bool
 }
 
-// A route is a Route and what serves it.
+// A route is a Route and its handler.
 type route struct {
 	method, path string
 	roles        []Role
@@ -67,13 +68,13 @@ type route struct {
 	query        []string // "*" for any
 	content      bool     // it changes rules or clients
 	overrides    bool     // it changes overrides
-	stream       bool     // to ask for its header alone would be of no use
+	stream       bool     // the response does not end, so HEAD is not supported
 	serve        func(*Server, *call) error
 
 	parts []string
 }
 
-// routes is who may call what, and what happens then: the one table that decides, is tested and is described.
+// routes is the table of all routes. The server, the tests and the OpenAPI description use it.
 var routes = prepare([]route{
 	{method: "GET", path: "/openapi.json", scope: anyNamespace, serve: (*Server).openAPI},
 	{method: "GET", path: "/v1/whoami", roles: everyone, scope: anyNamespace, serve: (*Server).whoAmI},
@@ -144,7 +145,7 @@ func prepare(list []route) []route {
 	return list
 }
 
-// Routes returns all that can be called, and by whom.
+// Routes returns all routes of the API.
 func Routes() []Route {
 	made := make([]Route, len(routes))
 	for i := range routes {
@@ -157,12 +158,13 @@ func Routes() []Route {
 	return made
 }
 
-// find returns the route of a call and the values in its path. Without a route it returns the methods that there are.
+// find returns the route of a call and the values in its path. If only routes with other methods match, it returns those
+// methods.
 func find(method, escaped string) (to *route, args []string, methods []string) {
 	parts := strings.Split(escaped, "/")[1:]
 	for i := range parts {
 		text, err := url.PathUnescape(parts[i])
-		if err != nil || !isText(text) { // nothing is called so
+		if err != nil || !isText(text) { // no route or object has such a name
 			return nil, nil, nil
 		}
 		parts[i] = text
@@ -172,7 +174,7 @@ func find(method, escaped string) (to *route, args []string, methods []string) {
 		switch {
 		case !ok:
 		case routes[i].method == method || routes[i].method == http.MethodGet && method == http.MethodHead && !routes[i].stream:
-			// A path without a value is meant rather than one with: rules:apply is no id, since no id has a colon there.
+			// Prefer the route with fewer values.
 			if to == nil || len(values) < len(args) {
 				to, args = &routes[i], values
 			}
@@ -186,7 +188,7 @@ func find(method, escaped string) (to *route, args []string, methods []string) {
 	return nil, nil, methods
 }
 
-// match returns the values that the parts of a path have where the route has braces.
+// match reports whether a path matches the route, and returns the values of the parts in braces.
 func (r *route) match(parts []string) (values []string, ok bool) {
 	if len(parts) != len(r.parts) {
 		return nil, false
