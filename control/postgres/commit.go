@@ -142,7 +142,7 @@ func nodesRevision(revision int64, forNodes bool) int64 {
 	return 0
 }
 
-// textOf returns a body as text for PostgreSQL, NULL if there is none.
+// textOf returns a body as text for PostgreSQL, or nil, which is NULL, if there is none.
 func textOf(body []byte) *string {
 	if body == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
+// sweepBatch is the maximum number of expired states that each write deletes. It is above 1, so that they do not pile up.
 const sweepBatch = 16
 
 // sqlNow is the database's time in SQL.
