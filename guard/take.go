@@ -17,7 +17,7 @@ func (g *Guard) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return g.take(ctx, &c)
 }
 
-// take decides a check that is valid.
+// take decides a valid check: from the deny cache, by the policy if the store is down, or by the store.
 func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
 	var hash uint64
 	if g.denials != nil {
@@ -34,8 +34,7 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return g.askOne(ctx, s, hash, c)
 }
 
-// An only is a check that is asked for alone, in memory that is used again and again: what a decision leaves behind has to be
-// collected, and every collection stops all who ask.
+// An only is a check that is sent to the store alone. Its memory is pooled, to save garbage collections.
 type only struct {
 	check headgate.Check
 	asks  [1]ask
@@ -51,9 +50,9 @@ func (g *Guard) only(c *headgate.Check, hash uint64) *only {
 	return o
 }
 
-// askOne asks for a check.
+// askOne asks the store for a decision.
 func (g *Guard) askOne(ctx context.Context, s *shard, hash uint64, check *headgate.Check) (headgate.Decision, error) {
-	o := g.only(check, hash) // a copy, as one that is denied from memory stays on the stack
+	o := g.only(check, hash) // a copy, so that the check of a deny-cache hit stays on the stack
 	d, err := g.askOnly(ctx, s, o)
 	*o = only{}
 	g.onlys.Put(o)
@@ -81,7 +80,7 @@ func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decisi
 	default:
 		return g.unasked(ctx, s, c, how)
 	}
-	defer g.leave(asks) // unless it has left already, should the store panic
+	defer g.leave(asks) // in case the store panics; otherwise it has left already
 	k, ok := g.begin(ctx, s, since, waited)
 	if !ok {
 		g.leave(asks)
@@ -108,7 +107,7 @@ func (g *Guard) askOnly(ctx context.Context, s *shard, o *only) (headgate.Decisi
 	}
 }
 
-// unasked decides a check that the store was not asked for.
+// unasked decides a check without the store.
 func (g *Guard) unasked(ctx context.Context, s *shard, c *headgate.Check, how standing) (headgate.Decision, error) {
 	switch how {
 	case hasEnded:
@@ -121,7 +120,7 @@ func (g *Guard) unasked(ctx context.Context, s *shard, c *headgate.Check, how st
 	}
 }
 
-// ready notes how far things are when the store is asked, and returns the time.
+// ready records the generations of the deny cache just before the store is asked, and returns the time.
 func (g *Guard) ready(asks []ask) int64 {
 	if g.denials == nil {
 		return 0
