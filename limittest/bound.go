@@ -25,9 +25,8 @@ func boundChecks() []check {
 		forEach("bound", "in flight", inFlightLimits, func(tr *trial, l headgate.Limit) { tr.keepsInFlight(l) })...)
 }
 
-// history takes at random from one key, with move setting the clock between any two takes, and returns what was
-// admitted. It does not peek: a store may forget a key without effect at the latest time it knows, and a denial shows
-// that there is an effect.
+// history takes random costs from one key and returns what was admitted. It calls move before each take, to set the clock.
+// It does not peek, because a store may forget a key whose units have all expired at the latest time that the store knows.
 func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	book := new(ledger)
 	for range tr.Steps {
@@ -97,11 +96,11 @@ func bound(l headgate.Limit, book *ledger) error {
 
 // keepsInFlight takes and releases slots at random and counts how many are held.
 func (tr *trial) keepsInFlight(l headgate.Limit) {
-	type place struct {
+	type slot struct {
 		headgate.Receipt
 		until time.Duration
 	}
-	var held []place
+	var held []slot
 	for range tr.Steps {
 		tr.Advance(pause(tr.rng, l, tr.at()))
 		var inFlight int64
@@ -126,7 +125,7 @@ func (tr *trial) keepsInFlight(l headgate.Limit) {
 		}
 		if d.Allowed {
 			inFlight += n
-			held = append(held, place{d.Receipt, tr.at() + span(l)})
+			held = append(held, slot{d.Receipt, tr.at() + span(l)})
 		}
 		if d.Remaining != l.Count-inFlight {
 			tr.Fatalf("%s: %d in flight: got %d remaining, want %d", l, inFlight, d.Remaining, l.Count-inFlight)
