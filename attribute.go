@@ -42,7 +42,7 @@ var attributeNames = [attributeKinds]string{
 	AttrQuery: "query", AttrJWT: "jwt", AttrSegment: "segment", AttrDescriptor: "descriptor", AttrClient: "client",
 }
 
-// Named tells whether attributes of this kind have a name.
+// Named reports whether attributes of this kind have a name.
 func (k AttributeKind) Named() bool { return k >= AttrHeader && k < attributeKinds }
 
 // String returns the kind as it is written, "" for AttrNone.

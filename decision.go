@@ -13,7 +13,7 @@ const MaxDebt = 10
 
 // A Decision is the answer to a Check.
 type Decision struct {
-	// Allowed tells whether the units were taken (for a Charge: whether they were within the limit).
+	// Allowed reports whether the units were taken (for a Charge: whether they were within the limit).
 	Allowed bool
 	// Degraded tells that the store could not be asked and a policy decided instead.
 	Degraded bool
@@ -77,7 +77,7 @@ func Tightest(decisions []Decision) Decision {
 	return tightest
 }
 
-// Allowed tells whether every decision allows.
+// Allowed reports whether every decision allows.
 func Allowed(decisions []Decision) bool {
 	for i := range decisions {
 		if !decisions[i].Allowed {

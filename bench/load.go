@@ -38,7 +38,7 @@ func newLoadRow(f front, loads []load) loadRow {
 	return row
 }
 
-// full tells whether the front ran nearly all the time, and not something else held it up.
+// full reports whether the front ran nearly all the time, and not something else held it up.
 func (r *loadRow) full() bool { return r.Busy >= 0.9 }
 
 func (t *loadTable) row(name string) *loadRow {

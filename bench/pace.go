@@ -62,7 +62,7 @@ type timed struct{ due, done time.Duration }
 // at half load takes as long again. It is taken for twice as long.
 func felt(s stalls.Span) time.Duration { return s.To + 2*(s.To-s.From) }
 
-// touched tells whether a stall touched a request. The stalls are in order of their ends.
+// touched reports whether a stall touched a request. The stalls are in order of their ends.
 func (t timed) touched(all []stalls.Span) bool {
 	for _, s := range slices.Backward(all) {
 		if felt(s) < t.due && s.To+longestFelt < t.due {

@@ -222,7 +222,7 @@ func (p *pace) floodDue(w *window) (time.Duration, bool) {
 	return due, due < p.due(w, w.total)
 }
 
-// floods tells whether who floods has something to send in this window yet, or to hear.
+// floods reports whether who floods has something to send in this window yet, or to hear.
 func (p *pace) floods(w *window) bool {
 	_, more := p.floodDue(w)
 	return more || w.stemmed < w.flooded

@@ -74,7 +74,7 @@ func (r *results) join(earlier *results) error {
 	return nil
 }
 
-// wholeIn tells whether a pattern names all scenarios of the part.
+// wholeIn reports whether a pattern names all scenarios of the part.
 func (p *part) wholeIn(pattern string) (bool, error) {
 	only, err := regexp.Compile(pattern)
 	if err != nil {

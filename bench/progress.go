@@ -29,7 +29,7 @@ type progress struct {
 	gone sync.WaitGroup
 }
 
-// isTerminal tells whether a file is something that a bar can be drawn on.
+// isTerminal reports whether a file is something that a bar can be drawn on.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

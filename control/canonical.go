@@ -22,7 +22,7 @@ type plain struct {
 	bad  bool
 }
 
-// take tells whether the text goes on with this, and goes past it.
+// take reports whether the text goes on with this, and goes past it.
 func (p *plain) take(word string) bool {
 	rest, ok := strings.CutPrefix(p.rest, word)
 	p.rest = rest

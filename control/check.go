@@ -105,5 +105,5 @@ func checkBody(what string, body []byte) error {
 	return nil
 }
 
-// clean tells whether every database can keep a text and compare it.
+// clean reports whether every database can keep a text and compare it.
 func clean(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }

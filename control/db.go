@@ -22,7 +22,7 @@ const (
 	KindEvent    Kind = "event" // what was last done of a sort that changes no object; the log has each
 )
 
-// ForNodes tells whether nodes get objects of the kind.
+// ForNodes reports whether nodes get objects of the kind.
 func (k Kind) ForNodes() bool { return k == KindRule || k == KindClient || k == KindOverride }
 
 // An Object is something that is kept.

@@ -12,7 +12,7 @@ type Clock interface {
 
 // A Timer is a call that is still to come.
 type Timer interface {
-	// Stop tells whether it kept the call from being made.
+	// Stop reports whether it kept the call from being made.
 	Stop() bool
 }
 

@@ -66,7 +66,7 @@ func (l *Ledger) redate(r *record, w int64, now moment) {
 // setAhead has windows go by a date that is so much later than the clock's own.
 func (l *Ledger) setAhead(d time.Duration) { l.ahead.Store(d.Microseconds()) }
 
-// isOff tells whether a date is off by more than it may be. One that was so is until it has come nearer: it would be told again and
+// isOff reports whether a date is off by more than it may be. One that was so is until it has come nearer: it would be told again and
 // again otherwise.
 func isOff(off time.Duration, was bool) bool {
 	if was {
@@ -150,7 +150,7 @@ func (c *calendar) askNow(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// known tells whether the date is.
+// known reports whether the date is.
 func (c *calendar) known() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

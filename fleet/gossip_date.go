@@ -25,7 +25,7 @@ const (
 	enoughDates = 16
 )
 
-// dated notes what date a host told, and what ours is on arrival, and tells whether nothing was known. A packet takes time, so
+// dated notes what date a host told, and what ours is on arrival, and reports whether nothing was known. A packet takes time, so
 // the host is ahead by more than it seems, and the fastest packet comes closest: what is known is less than what is true by the
 // shortest delay there was.
 func (c *correspondent) dated(theirs, ours, now time.Duration) (first bool) {

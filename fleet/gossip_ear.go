@@ -137,7 +137,7 @@ func (g *Gossip) hear(packet []byte) (from string, ok bool) {
 	return c.peer.Name, true
 }
 
-// heeds tells whether the incarnation that a packet is from is the one to listen to under its name. The mesh has the last
+// heeds reports whether the incarnation that a packet is from is the one to listen to under its name. The mesh has the last
 // word: if it knows the host of that name, a second one that calls itself the same is not heard, and cannot take the
 // first one's leave. Where it knows none, whoever is new follows who was there before.
 func (g *Gossip) heeds(name []byte, head *header) bool {

@@ -45,7 +45,7 @@ type correspondent struct {
 	dates            int
 }
 
-// over tells whether another incarnation has followed that one, whose packets were on their way for long then.
+// over reports whether another incarnation has followed that one, whose packets were on their way for long then.
 func (c *correspondent) over(incarnation uint64) bool { return slices.Contains(c.retired, incarnation) }
 
 // begin is called for a packet of an incarnation that is listened to. If that is another than before, it begins anew.
@@ -62,7 +62,7 @@ func (c *correspondent) begin(incarnation uint64) {
 	*c = correspondent{peer: Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired, heard: c.heard}
 }
 
-// again notes a packet's number and tells whether it came before, or so long ago that nobody can tell.
+// again notes a packet's number and reports whether it came before, or so long ago that nobody can tell.
 func (c *correspondent) again(number uint64) bool {
 	if number > c.newest {
 		for n := max(c.newest+1, number-min(number, seenNumbers-1)); n <= number; n++ {

@@ -199,7 +199,7 @@ func (m *memberMesh) Close() error {
 	return m.list.Shutdown()
 }
 
-// disputed tells whether another host has this one's name.
+// disputed reports whether another host has this one's name.
 func (m *memberMesh) disputed() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -47,7 +47,7 @@ type outgoing struct {
 	hot     int           // its place among the hot, or -1
 }
 
-// same tells whether a nickname for this tally means the other as well.
+// same reports whether a nickname for this tally means the other as well.
 func (e *outgoing) same(t *Tally) bool {
 	was := &e.tally
 	return was.Start == t.Start && was.Window == t.Window && was.Offset == t.Offset && was.Reset == t.Reset && was.Limit == t.Limit
@@ -58,7 +58,7 @@ func (e *outgoing) warmth(now time.Duration) float64 {
 	return e.rate / (1 + (now - e.changed).Seconds())
 }
 
-// whole tells whether it must be told with all that belongs to it.
+// whole reports whether it must be told with all that belongs to it.
 func (e *outgoing) mustBeWhole(epoch int, now time.Duration) bool {
 	since := now - e.wholeAt
 	return e.nick == 0 || e.wholes < wholeTells || e.tells >= wholeAgain || e.epoch != epoch || since >= wholeEvery || e.wholes == wholeTells && since >= wholeSoon

@@ -105,7 +105,7 @@ func (h *holding) window(at int64) int64 {
 	}
 }
 
-// worth tells whether the store would credit anything to speak of for units that are handed back now. It credits parts of a unit, too:
+// worth reports whether the store would credit anything to speak of for units that are handed back now. It credits parts of a unit, too:
 // of a slow limit the one unit that came too late is worth nearly all of it.
 func (h *holding) worth(g *grant, units int64, now time.Duration) bool {
 	held := now - g.asked
@@ -144,7 +144,7 @@ func (l *Lease) sweep(due []*holding) {
 	}
 }
 
-// visit tells whether a holding can be forgotten.
+// visit reports whether a holding can be forgotten.
 func (l *Lease) visit(h *holding) (forget bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -237,7 +237,7 @@ type leaseReturn struct {
 	receipt headgate.Receipt
 }
 
-// quit sends everybody away. It tells whether there is, or will be, something to hand back.
+// quit sends everybody away. It reports whether there is, or will be, something to hand back.
 func (l *Lease) quit(h *holding) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -45,7 +45,7 @@ func (l *Ledger) meet(r *record, s *seen, t *Tally, first bool, age, late time.D
 	return r.counted(t.Total, began, now)
 }
 
-// beganIn tells whether this record began in the fixed window that a tally is of, so that all that it has heard is of that
+// beganIn reports whether this record began in the fixed window that a tally is of, so that all that it has heard is of that
 // window. Who asks hears of those who are gone as well, and goes by totals.
 func (l *Ledger) beganIn(r *record, t *Tally, now moment) bool {
 	return r.plan.kind == algorithm.KindWindow && !l.options.Asks && t.Window == r.window &&

@@ -18,7 +18,7 @@ const (
 	perRefill = 16
 )
 
-// fresh tells whether others may still have to tell of what they consumed when a key was last asked for.
+// fresh reports whether others may still have to tell of what they consumed when a key was last asked for.
 func (l *Ledger) fresh(r *record, now moment) bool {
 	return l.options.Asks && r.at(now)-r.askedAt < l.attentive.Microseconds()
 }

@@ -31,12 +31,12 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	return p, nil
 }
 
-// windowed tells whether what is consumed belongs to a window.
+// windowed reports whether what is consumed belongs to a window.
 func (p *plan) windowed() bool {
 	return p.kind == algorithm.KindWindow || p.kind == algorithm.KindWindows
 }
 
-// leaks tells whether what was consumed goes bit by bit.
+// leaks reports whether what was consumed goes bit by bit.
 func (p *plan) leaks() bool { return p.kind == algorithm.KindBucket }
 
 // window returns when the window that holds a time began.

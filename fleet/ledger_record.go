@@ -310,7 +310,7 @@ func (r *record) level(now moment) int64 {
 	return level
 }
 
-// idle tells whether a record is as good as none.
+// idle reports whether a record is as good as none.
 func (r *record) idle(now moment) bool {
 	return r.owed == 0 && r.total == r.told && r.drained(now)
 }

@@ -26,7 +26,7 @@ func (l *Ledger) setCut(groups uint64, retry time.Duration) {
 	l.cut.Store(groups)
 }
 
-// isAway tells whether the other nodes cannot be heard of the key of a check.
+// isAway reports whether the other nodes cannot be heard of the key of a check.
 func (l *Ledger) isAway(c *headgate.Check) bool {
 	if l.away.Load() {
 		return true

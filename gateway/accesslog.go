@@ -77,7 +77,7 @@ func newAccessLogger(config *AccessLog) *accessLogger {
 	return &accessLogger{config: config, queue: make(chan accessLine, config.Queue)}
 }
 
-// wants tells whether a request is logged. It is all that most requests cost.
+// wants reports whether a request is logged. It is all that most requests cost.
 func (l *accessLogger) wants(ex *exchange) bool {
 	if n := l.count.Add(1); n%uint64(l.config.Every) == 0 {
 		return true

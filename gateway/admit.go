@@ -26,7 +26,7 @@ var (
 	attrPath = headgate.Attribute{Kind: headgate.AttrPath}
 )
 
-// admit reads what must be known of every request and removes what nobody behind us may read. It tells whether the request
+// admit reads what must be known of every request and removes what nobody behind us may read. It reports whether the request
 // is good; if not, it has been answered. Nothing before the limiter costs more than a refusal by it.
 func (ex *exchange) admit(r *http.Request) bool {
 	g := ex.g
@@ -85,7 +85,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	return true
 }
 
-// cleanHeader removes headers that are for one connection only, and those that only proxies may send. It tells whether the
+// cleanHeader removes headers that are for one connection only, and those that only proxies may send. It reports whether the
 // header is short enough.
 func (ex *exchange) cleanHeader(r *http.Request) bool {
 	g, h := ex.g, r.Header

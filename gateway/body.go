@@ -86,7 +86,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.touched.Store(true)
 	if b.left >= 0 && int64(len(p)) > b.left {
-		p = p[:b.left+1] // one more tells whether there is more
+		p = p[:b.left+1] // one more reports whether there is more
 	}
 	start := b.g.now()
 	n, err := b.source.Read(p)
@@ -171,7 +171,7 @@ func (b *body) wasRead() {
 	}
 }
 
-// late tells whether the client's time was over.
+// late reports whether the client's time was over.
 func (b *body) late(now time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +204,7 @@ func (b *body) disarm() {
 	}
 }
 
-// begun says that the answer has begun, after which the client may be silent for long. It tells whether the body has been
+// begun says that the answer has begun, after which the client may be silent for long. It reports whether the body has been
 // read to its end.
 func (b *body) begun() (ended bool) {
 	b.mu.Lock()

@@ -81,7 +81,7 @@ func checkHeaderName(k *checker, field, name string) {
 	}
 }
 
-// isFraming tells whether HTTP itself goes by a header.
+// isFraming reports whether HTTP itself goes by a header.
 func isFraming(canonical string) bool {
 	switch canonical {
 	case "Host", "Content-Length", "Trailer", "Expect":
@@ -91,7 +91,7 @@ func isFraming(canonical string) bool {
 	}
 }
 
-// carriesHTTP tells whether a protocol that one can switch to carries requests of HTTP.
+// carriesHTTP reports whether a protocol that one can switch to carries requests of HTTP.
 func carriesHTTP(protocol string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
 	return name == "h2c" || name == "h2" || name == "http" || name == "tls" || name == "*"

@@ -89,7 +89,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wait waits so long, and tells whether the context still holds.
+// wait waits so long, and reports whether the context still holds.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

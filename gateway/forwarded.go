@@ -92,7 +92,7 @@ func appendElement(lines []string, element string) string {
 	}
 }
 
-// isOne tells whether a header is there once and says something.
+// isOne reports whether a header is there once and says something.
 func isOne(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
 
 func isScheme(lines []string) bool {

@@ -182,7 +182,7 @@ func (g *Gateway) Addrs() []net.Addr {
 	return addrs
 }
 
-// Ready tells whether the gateway serves and will go on doing so. It is false from the moment that Shutdown is called, or
+// Ready reports whether the gateway serves and will go on doing so. It is false from the moment that Shutdown is called, or
 // that the context of Serve ends, while requests are still served for a while.
 func (g *Gateway) Ready() bool { return g.ready.Load() }
 

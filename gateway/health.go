@@ -13,7 +13,7 @@ import (
 func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer) {
 	h := rt.config.Health
 	client := newTransport(rt, s.target, s.tls)
-	client.rt.DisableKeepAlives = !s.target.http2 // a check also tells whether it can be connected to
+	client.rt.DisableKeepAlives = !s.target.http2 // a check also reports whether it can be connected to
 	defer client.rt.CloseIdleConnections()
 	// The first is at once, but many gateways that start together do not ask together.
 	wait := time.Duration(rand.Int64N(int64(h.Interval/10) + 1))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// isHop tells whether a header, by its canonical name, is meant for one connection only (RFC 9110 section 7.6.1).
+// isHop reports whether a header, by its canonical name, is meant for one connection only (RFC 9110 section 7.6.1).
 func isHop(canonical string) bool {
 	switch canonical {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
@@ -23,7 +23,7 @@ type hops struct {
 	trailers bool   // he takes trailers
 }
 
-// removeNamed removes the headers that Connection names. It tells whether Upgrade is among them, without which that header
+// removeNamed removes the headers that Connection names. It reports whether Upgrade is among them, without which that header
 // means nothing.
 func removeNamed(h http.Header) (upgrade bool) {
 	for _, line := range h["Connection"] {
@@ -43,7 +43,7 @@ func removeNamed(h http.Header) (upgrade bool) {
 	return upgrade
 }
 
-// isPlainConnection tells whether Connection is missing or names no header.
+// isPlainConnection reports whether Connection is missing or names no header.
 func isPlainConnection(lines []string) bool {
 	switch len(lines) {
 	case 0:
@@ -56,7 +56,7 @@ func isPlainConnection(lines []string) bool {
 	}
 }
 
-// takesTrailers tells whether the header TE says so.
+// takesTrailers reports whether the header TE says so.
 func takesTrailers(lines []string) bool {
 	for _, line := range lines {
 		for option := range strings.SplitSeq(line, ",") {

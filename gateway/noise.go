@@ -66,7 +66,7 @@ type pace struct {
 	missed int64
 }
 
-// next tells whether another may pass, and if so how many might not since the last.
+// next reports whether another may pass, and if so how many might not since the last.
 func (p *pace) next(now time.Time) (ok bool, missed int64) {
 	if second := now.Unix(); second != p.second {
 		p.second, p.passed = second, 0

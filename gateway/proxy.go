@@ -30,7 +30,7 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endsHere tells whether Max-Forwards says that the request is meant for us, and counts it down if not.
+// endsHere reports whether Max-Forwards says that the request is meant for us, and counts it down if not.
 func (ex *exchange) endsHere(r *http.Request) bool {
 	const name = "Max-Forwards"
 	lines := r.Header[name]
@@ -118,7 +118,7 @@ func or2(err, instead error) error {
 // nothing that is decided, so they are no crowd.
 const crowded = 8
 
-// begins counts a request, and tells whether there is a crowd.
+// begins counts a request, and reports whether there is a crowd.
 func (s *upstreamServer) begins(crowd int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > crowd }
 
 // try asks one upstream.
@@ -153,13 +153,13 @@ func (ex *exchange) blame(ctx context.Context, s *upstreamServer, err error) {
 	}
 }
 
-// isUnsent tells whether an error means that nothing was sent.
+// isUnsent reports whether an error means that nothing was sent.
 func isUnsent(err error) bool {
 	var e *upstream.Error
 	return err != nil && errors.As(err, &e) && (e.Fault == upstream.FaultDial || e.Fault == upstream.FaultBusy)
 }
 
-// mayRetry tells whether the request can be tried on another upstream without being done twice.
+// mayRetry reports whether the request can be tried on another upstream without being done twice.
 func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upstream.Outcome, err error) bool {
 	var e *upstream.Error
 	if ex.retries >= ex.route.config.Retries || outcome.Sent || ctx.Err() != nil || !errors.As(err, &e) {

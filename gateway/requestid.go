@@ -31,7 +31,7 @@ func newID() []string {
 // maxID is how long an id may be that a proxy has made.
 const maxID = 128
 
-// isSane tells whether the id of a proxy can be used: it gets into logs and headers of others.
+// isSane reports whether the id of a proxy can be used: it gets into logs and headers of others.
 func isSane(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false

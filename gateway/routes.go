@@ -67,7 +67,7 @@ func longest(list []*route, path string) *route {
 	return nil
 }
 
-// isBelow tells whether the path is the prefix, or goes on from it with a new segment.
+// isBelow reports whether the path is the prefix, or goes on from it with a new segment.
 func isBelow(path, prefix string) bool {
 	if !strings.HasPrefix(path, prefix) {
 		return false

@@ -160,7 +160,7 @@ func (s *upstreamServer) takesTurn(rt *route, now time.Duration) bool {
 	return rand.Float64() < share
 }
 
-// succeeded notes that an upstream has answered. It tells whether that was an answer too many of those that count as failures.
+// succeeded notes that an upstream has answered. It reports whether that was an answer too many of those that count as failures.
 func (s *upstreamServer) succeeded(rt *route, status int, c clock) (ejected bool) {
 	if status >= http.StatusInternalServerError && rt.config.Ejection.Count5xx {
 		return s.failedWith(rt, nil, c.now())
@@ -174,7 +174,7 @@ func (s *upstreamServer) succeeded(rt *route, status int, c clock) (ejected bool
 	return false
 }
 
-// tells tells whether the log should have a line about a request that failed, one a second, and how many it was not told of
+// tells reports whether the log should have a line about a request that failed, one a second, and how many it was not told of
 // since the last.
 func (s *upstreamServer) tells(now time.Time) (ok bool, missed int64) {
 	s.mu.Lock()
@@ -182,7 +182,7 @@ func (s *upstreamServer) tells(now time.Time) (ok bool, missed int64) {
 	return s.told.next(now)
 }
 
-// failedWith notes that an upstream has not. It tells whether that was one time too many.
+// failedWith notes that an upstream has not. It reports whether that was one time too many.
 func (s *upstreamServer) failedWith(rt *route, err error, now time.Duration) (ejected bool) {
 	s.failed.Add(1)
 	s.mu.Lock()
@@ -207,7 +207,7 @@ func (s *upstreamServer) failedWith(rt *route, err error, now time.Duration) (ej
 	return true
 }
 
-// blames tells whether an error is the upstream's fault, so that it counts against it.
+// blames reports whether an error is the upstream's fault, so that it counts against it.
 func blames(err error) bool {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
@@ -221,7 +221,7 @@ func blames(err error) bool {
 	}
 }
 
-// checkedWith notes the outcome of a health check. It tells whether the state has changed.
+// checkedWith notes the outcome of a health check. It reports whether the state has changed.
 func (s *upstreamServer) checkedWith(rt *route, err error, now time.Duration) (changed bool) {
 	s.checked.Add(1)
 	if err != nil {

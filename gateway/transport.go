@@ -195,7 +195,7 @@ func (t *transport) ended(ctx context.Context, op string) error {
 	return t.fault(upstream.FaultClient, op, cause)
 }
 
-// isTLS tells whether an error is of the handshake, before which nothing of a request is sent.
+// isTLS reports whether an error is of the handshake, before which nothing of a request is sent.
 func isTLS(err error) bool {
 	var unknown *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

@@ -41,7 +41,7 @@ type tunnel struct {
 	idle *time.Timer
 }
 
-// close closes both ends. It tells whether they were open.
+// close closes both ends. It reports whether they were open.
 func (t *tunnel) close() (was bool) {
 	t.closeOnce.Do(func() {
 		was = true

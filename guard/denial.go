@@ -48,12 +48,12 @@ const (
 	forever  = math.MaxInt64
 )
 
-// is tells whether e is about the counter that a check asks for, and its limit.
+// is reports whether e is about the counter that a check asks for, and its limit.
 func (e *denial) is(hash uint64, c *headgate.Check) bool {
 	return e.hash == hash && e.key == c.Key && e.owner == c.Owner && e.limit == c.Limit && e.split == c.Split
 }
 
-// same tells whether e is about the same counter and limit as another.
+// same reports whether e is about the same counter and limit as another.
 func (e *denial) same(other *denial) bool {
 	return e.hash == other.hash && e.key == other.key && e.owner == other.owner && e.limit == other.limit && e.split == other.split
 }
@@ -159,7 +159,7 @@ func isEstimate(c *headgate.Check) bool {
 	return c.Limit.Algorithm == headgate.Concurrency || c.Split > 1
 }
 
-// tellAll fills in what holds for every cost, and tells whether the answer is of the kind that says so.
+// tellAll fills in what holds for every cost, and reports whether the answer is of the kind that says so.
 func (e *denial) tellAll(c *headgate.Check, d *headgate.Decision) bool {
 	reset, retry := d.ResetAfter.Microseconds(), d.RetryAfter.Microseconds()
 	never := d.RetryAfter == headgate.Never

@@ -193,7 +193,7 @@ func (p *place) refill(now int64) {
 	p.since = max(now, p.since)
 }
 
-// admits tells whether so many units could pass besides those under way.
+// admits reports whether so many units could pass besides those under way.
 func (p *place) admits(units int64) bool {
 	const roundOff = 1e-6
 	return float64(units) <= p.room+roundOff
@@ -271,7 +271,7 @@ func (s *gateSet) call(way int, heard bool) {
 	p.last = nil
 }
 
-// giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why. It also tells whether others were answered
+// giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why. It also reports whether others were answered
 // while he waited.
 func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
 	set := g.set(hash)

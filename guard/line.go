@@ -150,7 +150,7 @@ func (g *Guard) rest(ctx context.Context, s *shard, pause time.Duration) standin
 	}
 }
 
-// news tells whether one of the asks turns out to be denied when number i of them is woken.
+// news reports whether one of the asks turns out to be denied when number i of them is woken.
 func (g *Guard) news(asks []ask, i int, why wake) (at int, d headgate.Decision, denied bool) {
 	now := g.clock.micros()
 	if why.shared && why.denial != nil && why.denial.is(asks[i].hash, asks[i].check) {

@@ -33,7 +33,7 @@ func (g *Guard) count(s *shard, p headgate.Policy) {
 	s.degraded.Add(1)
 }
 
-// byItself decides what needs no counter: all but what Local allows. It tells whether it denies.
+// byItself decides what needs no counter: all but what Local allows. It reports whether it denies.
 func (g *Guard) byItself(s *shard, c *headgate.Check) (d headgate.Decision, denied bool) {
 	capacity := c.Limit.Capacity()
 	switch {

@@ -104,7 +104,7 @@ func (g *Guard) awaitProbe(s *shard, timer *time.Timer, pause time.Duration, lat
 // lateLook is how often to look whether a shard that has just gone down answers late.
 const lateLook = 5 * time.Millisecond
 
-// probe asks a shard how it is, with the one leave that its breaker gives, and tells whether that closed the circuit.
+// probe asks a shard how it is, with the one leave that its breaker gives, and reports whether that closed the circuit.
 func (g *Guard) probe(s *shard) (up bool, err error) {
 	done, err := s.breaker.Allow()
 	if err != nil {

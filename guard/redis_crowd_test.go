@@ -30,7 +30,7 @@ import (
 // longer than the default, and would be degraded for that.
 const patient = 30 * time.Second
 
-// soaks tells whether the long tests are wanted.
+// soaks reports whether the long tests are wanted.
 func soaks() bool { return os.Getenv("HEADGATE_SOAK") != "" }
 
 // soaking is how long the longest of them takes: what HEADGATE_SOAK says, if that is a time such as 10m.
@@ -109,7 +109,7 @@ func newAccounts(n int) []*account {
 
 func (a *account) String() string { return a.checks[0].Key }
 
-// refills tells whether there is soon something to take again, however much was taken.
+// refills reports whether there is soon something to take again, however much was taken.
 func (a *account) refills() bool {
 	return !slices.ContainsFunc(a.checks, func(c headgate.Check) bool { return c.Limit.Period > time.Hour })
 }

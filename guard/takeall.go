@@ -44,7 +44,7 @@ func (g *Guard) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	return dst, nil
 }
 
-// denies tells whether one of the checks is known to be denied, and notes all that are.
+// denies reports whether one of the checks is known to be denied, and notes all that are.
 func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
 	if g.denials == nil {
 		return false
@@ -105,7 +105,7 @@ func (b *basket) take() error {
 	return err
 }
 
-// settleDown lets policies decide the checks whose shards are down, and tells whether they let them pass. It is done
+// settleDown lets policies decide the checks whose shards are down, and reports whether they let them pass. It is done
 // before anybody is asked: Closed denies, and Local asks nobody else.
 func (b *basket) settleDown() (passes bool, err error) {
 	b.group = b.group[:0]
@@ -117,7 +117,7 @@ func (b *basket) settleDown() (passes bool, err error) {
 	return b.settle()
 }
 
-// settle lets policies decide the checks of the group, and tells whether they let them pass.
+// settle lets policies decide the checks of the group, and reports whether they let them pass.
 func (b *basket) settle() (passes bool, err error) {
 	if len(b.group) == 0 {
 		return true, nil
@@ -188,7 +188,7 @@ func (b *basket) decide(i int, p headgate.Policy, d headgate.Decision) {
 	}
 }
 
-// askShard decides all checks of a shard, by asking it if it can be, and tells whether they pass.
+// askShard decides all checks of a shard, by asking it if it can be, and reports whether they pass.
 func (b *basket) askShard(s *shard) (passes bool, err error) {
 	b.group = b.group[:0]
 	var few [8]ask

@@ -58,7 +58,7 @@ func (c *connection) readCluster(ctx context.Context, patience time.Duration) er
 	return first
 }
 
-// isBehind tells whether the server that a map is from has not heard of something that is known: that a slot is another's by
+// isBehind reports whether the server that a map is from has not heard of something that is known: that a slot is another's by
 // now, whose epoch is higher. That is how the cluster itself decides between two who claim a slot. The cluster's current epoch
 // would not do: it grows when votes are asked for, and all have heard of that before anybody hears who won.
 //

@@ -138,7 +138,7 @@ func (c *connection) close() {
 // b returns a builder of commands. A command without a key goes to the server of slot 0.
 func (c *connection) b() rueidis.Builder { return c.builder }
 
-// clustered tells whether keys are spread over several servers.
+// clustered reports whether keys are spread over several servers.
 func (c *connection) clustered() bool { return c.endpoint.Kind == redisurl.Cluster }
 
 // do sends a command to the server that has its key. An error in the result that is not the server's reply is explained.

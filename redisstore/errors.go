@@ -44,7 +44,7 @@ type ServerError struct {
 	ofKey   bool  // it is about one key, and the server works
 }
 
-// Refused tells whether the server works and only this key cannot be decided, as there is something else under it. It is no
+// Refused reports whether the server works and only this key cannot be decided, as there is something else under it. It is no
 // reason to leave the server alone.
 func (e *ServerError) Refused() bool { return e.ofKey }
 
@@ -70,7 +70,7 @@ func (e *ServerError) Unwrap() []error {
 	return all
 }
 
-// sameTrouble tells whether two errors say the same. The network's own words differ each time, in the port that was ours.
+// sameTrouble reports whether two errors say the same. The network's own words differ each time, in the port that was ours.
 func sameTrouble(a, b error) bool {
 	var x, y *ServerError
 	if errors.As(a, &x) && errors.As(b, &y) {
@@ -79,7 +79,7 @@ func sameTrouble(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// lasting tells whether an error is one that waiting does not cure.
+// lasting reports whether an error is one that waiting does not cure.
 func lasting(err error) bool {
 	var e *ServerError
 	return errors.As(err, &e) && e.lasting
@@ -216,7 +216,7 @@ func explainReply(reply *rueidis.RedisError, server string) *ServerError {
 	return &ServerError{Server: server, What: "refuses", Err: reply}
 }
 
-// unreadable tells whether a script stumbled over what it found under its keys. It sees most of what is not ours by itself,
+// unreadable reports whether a script stumbled over what it found under its keys. It sees most of what is not ours by itself,
 // but does not look at every entry of a list.
 func unreadable(reply error) bool {
 	text := reply.Error()

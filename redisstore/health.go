@@ -17,7 +17,7 @@ type ShardHealth struct {
 	Shard string
 	// Server is its address.
 	Server string
-	// Primary tells whether it decides. Others are replicas.
+	// Primary reports whether it decides. Others are replicas.
 	Primary bool
 	// Err says why it could not be asked. Only what is ours is known then: the counts from Connects on.
 	Err error

@@ -181,7 +181,7 @@ func (c *connection) checkScripts(ctx context.Context, n *node) error {
 	return explain(err, n.addr)
 }
 
-// isSentinel tells whether a server says that it is one.
+// isSentinel reports whether a server says that it is one.
 func (c *connection) isSentinel(ctx context.Context, n *node) bool {
 	text, err := n.do(ctx, c.builder.Info().Section("server").Build()).ToString()
 	return err == nil && parseInfo(text)["redis_mode"] == "sentinel"

@@ -79,7 +79,7 @@ func (r *round) group(first int) []int {
 	return group
 }
 
-// takeGroup takes all or none of the checks of one owner, and tells whether they allow.
+// takeGroup takes all or none of the checks of one owner, and reports whether they allow.
 func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if len(group) == 1 {
 		return r.takeOne(ctx, group[0])
@@ -178,7 +178,7 @@ func (r *round) takeOne(ctx context.Context, i int) (bool, error) {
 	return d.Allowed, err
 }
 
-// scattered tells whether keys of one slot cannot be asked together because it is moving from one server to another. Nothing
+// scattered reports whether keys of one slot cannot be asked together because it is moving from one server to another. Nothing
 // was done.
 func scattered(err error) bool {
 	var e *ServerError

@@ -201,7 +201,7 @@ func (c *connection) watch() {
 	}
 }
 
-// same tells whether two maps send every key to the same server.
+// same reports whether two maps send every key to the same server.
 func (m *topology) same(other *topology) bool {
 	if other == nil || len(m.shards) != len(other.shards) || len(m.owners) != len(other.owners) {
 		return false
@@ -332,7 +332,7 @@ func roleOf(ctx context.Context, n *node, b rueidis.Builder) (string, error) {
 	return role, nil
 }
 
-// runsScripts tells whether a server would run a script that decides.
+// runsScripts reports whether a server would run a script that decides.
 func (s *Store) runsScripts(ctx context.Context, n *node) error {
 	ready := s.program().ready
 	err := n.do(ctx, s.command(ready, nil, nil)).Error()
@@ -342,7 +342,7 @@ func (s *Store) runsScripts(ctx context.Context, n *node) error {
 	return explain(err, n.addr)
 }
 
-// Probe tells whether the server behind a name from Shard can decide now: it answers and takes writes. It is also nil for
+// Probe reports whether the server behind a name from Shard can decide now: it answers and takes writes. It is also nil for
 // a name that stands for no server any more.
 func (s *Store) Probe(ctx context.Context, name string) error {
 	c := s.conn

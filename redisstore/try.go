@@ -155,7 +155,7 @@ func (t *try) send(ctx context.Context, n *node, cmd rueidis.Completed, asking b
 	}
 }
 
-// asReplica tells whether a server is asked in the place of the primary.
+// asReplica reports whether a server is asked in the place of the primary.
 func (t *try) asReplica(n *node) bool {
 	if !t.reads || !t.c.readReplicas {
 		return false

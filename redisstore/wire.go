@@ -49,7 +49,7 @@ type ask struct {
 	carried string
 }
 
-// never tells whether the cost cannot pass whatever the state.
+// never reports whether the cost cannot pass whatever the state.
 func (a *ask) never() bool { return a.n > a.plan.Capacity() }
 
 // numbers returns the numbers of take.lua, with more of them if there are any.

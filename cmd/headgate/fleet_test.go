@@ -25,7 +25,7 @@ const gossipRules = `rules:
   - { id: shared, when: { path: /shared }, limits: [30/d], consistency: gossip, partition: share }
 `
 
-// passed tells whether a request passes; it must pass or be denied.
+// passed reports whether a request passes; it must pass or be denied.
 func (c *client) passed(path string) bool {
 	c.t.Helper()
 	switch answer := c.must(path); answer.StatusCode {

@@ -171,7 +171,7 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 	}
 }
 
-// isTerminal tells whether people read what is written. (It says so of /dev/null, too, which does not matter.)
+// isTerminal reports whether people read what is written. (It says so of /dev/null, too, which does not matter.)
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

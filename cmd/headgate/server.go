@@ -96,7 +96,7 @@ func (p *program) where(f *serverFlags) (place, error) {
 	return at, nil
 }
 
-// elsewhere tells whether the token that variables hold is for another server.
+// elsewhere reports whether the token that variables hold is for another server.
 func (p *program) elsewhere(server string) bool {
 	named := p.getenv("HEADGATE_SERVER")
 	return named != "" && named != server

@@ -147,7 +147,7 @@ func counting(set *rules.Set, who rules.Subject) (ids []string, more int) {
 	return ids, more
 }
 
-// counts tells whether a rule counts a client by attributes that are known.
+// counts reports whether a rule counts a client by attributes that are known.
 func counts(r *rules.Rule, who rules.Subject) bool {
 	if len(r.Key) == 0 {
 		return false

@@ -122,7 +122,7 @@ func (s *Server) applyFile(ctx context.Context, change *control.Change, f fileAp
 	return made, nil
 }
 
-// hasClients tells whether a file has a list of clients, be it empty.
+// hasClients reports whether a file has a list of clients, be it empty.
 func hasClients(name string, data []byte, doc *file.Document) bool {
 	if len(doc.Clients) > 0 {
 		return true

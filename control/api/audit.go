@@ -61,7 +61,7 @@ type failedLogins struct {
 	Recent []logins.Failure `json:"recent"`
 }
 
-// mayAudit tells whether the caller's token covers what was changed.
+// mayAudit reports whether the caller's token covers what was changed.
 func (c *call) mayAudit(namespace string, op *control.Op) bool {
 	if c.who.coversAll() || c.who.covers(namespace) {
 		return true

@@ -39,14 +39,14 @@ type principal struct {
 	Expires    time.Time `json:"expires,omitzero"`
 }
 
-// covers tells whether a token is for a namespace.
+// covers reports whether a token is for a namespace.
 func (p *principal) covers(namespace string) bool {
 	return slices.Contains(p.Namespaces, wildcard) || slices.Contains(p.Namespaces, namespace)
 }
 
 func (p *principal) coversAll() bool { return slices.Contains(p.Namespaces, wildcard) }
 
-// coversEach tells whether a token is for all that another is for.
+// coversEach reports whether a token is for all that another is for.
 func (p *principal) coversEach(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !p.covers(n) && !p.coversAll() })
 }
@@ -183,7 +183,7 @@ func tooManyLogins(after time.Duration) error {
 	return p
 }
 
-// isName tells whether a text can be an id or a namespace, as those of rules.
+// isName reports whether a text can be an id or a namespace, as those of rules.
 func isName(text string) bool {
 	if text == "" || len(text) > 128 {
 		return false

@@ -295,7 +295,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// dryRun tells whether the call asks what would change, and changes nothing.
+// dryRun reports whether the call asks what would change, and changes nothing.
 func (c *call) dryRun() bool {
 	dry, err := c.flag("dry_run") // only routes that know it get this far with it
 	return err == nil && dry
@@ -336,7 +336,7 @@ func (c *call) cursor() (string, error) {
 	return last, nil
 }
 
-// pageOf returns the query of the page that a call asks for, and how many it wants: the query asks for one more, which tells whether
+// pageOf returns the query of the page that a call asks for, and how many it wants: the query asks for one more, which reports whether
 // there is a next page.
 func (c *call) pageOf(namespace string, kind control.Kind) (q control.Query, limit int, err error) {
 	n, err := c.number("limit", 100, 1, 1000)
@@ -408,7 +408,7 @@ func (c *call) condition(header string) (condition, error) {
 	return made, nil
 }
 
-// holds tells whether the condition names a revision: 0 stands for what is not there.
+// holds reports whether the condition names a revision: 0 stands for what is not there.
 func (c *condition) holds(revision int64) bool {
 	if c.any && revision != 0 {
 		return true

@@ -108,7 +108,7 @@ func (f *findings) addAll(err error, e *edit, field func(string) string) {
 // asItIs is the path of a client's own field.
 func asItIs(path string) string { return path }
 
-// tryRules compiles the rules as they will be, and tells whether they will ask something else of clients.
+// tryRules compiles the rules as they will be, and reports whether they will ask something else of clients.
 func (sp *space) tryRules(edits []edit, wrong *findings) (needs bool) {
 	if !slices.ContainsFunc(edits, func(e edit) bool { return e.kind == control.KindRule }) {
 		return false
@@ -162,7 +162,7 @@ func needOf(r rules.Rule) string {
 	return string(control.RuleBody(asks))
 }
 
-// tryClient registers a client, and tells whether it could.
+// tryClient registers a client, and reports whether it could.
 func (sp *space) tryClient(e *edit, wrong *findings) bool {
 	if err := sp.set.Check(*e.client); err != nil {
 		wrong.addAll(err, e, asItIs)

@@ -141,7 +141,7 @@ func (s *Server) Beat(ctx context.Context, n control.Node) (latest int64, err er
 	return latest, nil
 }
 
-// note remembers what a node says, and tells whether the database is to be told.
+// note remembers what a node says, and reports whether the database is to be told.
 func (b *beats) note(n control.Node, now time.Time) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

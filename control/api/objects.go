@@ -168,7 +168,7 @@ func list(of *sort) func(*Server, *call) error {
 	}
 }
 
-// isText tells whether a text is one that all databases can keep, and look for.
+// isText reports whether a text is one that all databases can keep, and look for.
 func isText(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }
 
 // get returns an object, nil if it is not there.

@@ -57,7 +57,7 @@ func (d *description) operation(method, path string) map[string]any {
 	return found
 }
 
-// fitsPath tells whether a path is one of a pattern, and in how many parts the pattern leaves it open.
+// fitsPath reports whether a path is one of a pattern, and in how many parts the pattern leaves it open.
 func fitsPath(pattern, path []string) (open int, ok bool) {
 	if len(pattern) != len(path) {
 		return 0, false

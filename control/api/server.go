@@ -81,7 +81,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// enter tells whether a call may be made, which is over with leave.
+// enter reports whether a call may be made, which is over with leave.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,7 +133,7 @@ func (c *call) since() (control.Mark, error) {
 	return control.Mark{Revision: n, At: unmarked}, nil
 }
 
-// acceptsGzip tells whether the caller reads gzip.
+// acceptsGzip reports whether the caller reads gzip.
 func acceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(part, ";")

@@ -307,7 +307,7 @@ func (s *Server) firstTaken(ctx context.Context) error {
 	return err
 }
 
-// mayAll tells whether a token may do everything, now.
+// mayAll reports whether a token may do everything, now.
 func (t *Token) mayAll() bool {
 	return t.Role == Admin && slices.Contains(t.Namespaces, wildcard) && !t.Expired
 }

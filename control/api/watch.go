@@ -33,7 +33,7 @@ type watcher struct {
 	news        chan struct{} // there is something that was not told
 }
 
-// hear takes what the namespace is at, and tells whether that is news.
+// hear takes what the namespace is at, and reports whether that is news.
 func (w *watcher) hear(mark control.Mark) bool {
 	was := w.mark
 	if w.heard && was == mark {
@@ -263,7 +263,7 @@ func (s *Server) follow(c *call, w *watcher, st *stream, known int64) {
 	}
 }
 
-// still tells whether the caller's token is as good as it was. A database that is away is no reason to send him off.
+// still reports whether the caller's token is as good as it was. A database that is away is no reason to send him off.
 func (s *Server) still(c *call) bool {
 	who, err := s.authenticate(c)
 	if err != nil {

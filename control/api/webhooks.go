@@ -191,7 +191,7 @@ func wrongHookURL(text string, config *HookConfig) string {
 	return ""
 }
 
-// allows tells whether webhooks may be sent to an address.
+// allows reports whether webhooks may be sent to an address.
 func (c *HookConfig) allows(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	for _, n := range c.Networks {

@@ -65,7 +65,7 @@ func newTaker(t testing.TB) *taker {
 	return k
 }
 
-// has tells whether a revision was taken.
+// has reports whether a revision was taken.
 func (k *taker) has(revision int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

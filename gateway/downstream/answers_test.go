@@ -181,7 +181,7 @@ func shortened(body string) string {
 	return fmt.Sprintf("%.20q and so on, %d bytes with sum %x", body, len(body), sha256.Sum256([]byte(body)))
 }
 
-// exchangeWith sends a request and reads what comes, interim answers too. It tells whether another one can be sent.
+// exchangeWith sends a request and reads what comes, interim answers too. It reports whether another one can be sent.
 func exchangeWith(t testing.TB, addr, text, method string) (all []answer, more bool) {
 	t.Helper()
 	c, r := dial(t, addr)

@@ -91,7 +91,7 @@ const (
 	drainTime = time.Second
 )
 
-// drain reads what is left of the body, which has ended. It tells whether that was all of it.
+// drain reads what is left of the body, which has ended. It reports whether that was all of it.
 func (b *body) drain() bool {
 	left := b.left.Load()
 	c := b.conn

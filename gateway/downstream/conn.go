@@ -154,7 +154,7 @@ func (c *conn) close() {
 	c.server.forget(c)
 }
 
-// handshake begins TLS. It tells whether the connection is served here: it is not if it has chosen another protocol, or fails,
+// handshake begins TLS. It reports whether the connection is served here: it is not if it has chosen another protocol, or fails,
 // which net/http then tells the client and the log.
 func (c *conn) handshake() bool {
 	secure := tls.Server(c.raw, c.server.tls)
@@ -242,7 +242,7 @@ func (c *conn) next() coming {
 	}
 }
 
-// isNoRequest tells whether the first line is there, and too short to be that of a request, such as the GET / of HTTP/0.9.
+// isNoRequest reports whether the first line is there, and too short to be that of a request, such as the GET / of HTTP/0.9.
 func isNoRequest(b []byte) bool {
 	const shortest = len("G / HTTP/1.1")
 	return bytes.IndexByte(b[:min(len(b), shortest)], '\n') >= 0
@@ -284,7 +284,7 @@ func (c *conn) take(b []byte) coming {
 	return served
 }
 
-// fill reads more, within a limit if it is above 0. It tells whether there is any.
+// fill reads more, within a limit if it is above 0. It reports whether there is any.
 func (c *conn) fill(limit time.Duration) bool {
 	if c.lost != nil {
 		return false
@@ -343,7 +343,7 @@ func (c *conn) disarm() {
 	}
 }
 
-// answer has the handler answer the request. It tells whether there may be another.
+// answer has the handler answer the request. It reports whether there may be another.
 func (c *conn) answer() bool {
 	w := &c.response
 	w.begin(c.request)
@@ -412,7 +412,7 @@ func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, isClosed)
 }
 
-// isLarge tells whether the last request is so large that its memory is not kept for the next.
+// isLarge reports whether the last request is so large that its memory is not kept for the next.
 func (c *conn) isLarge() bool { return c.size > headBuffer || len(c.head.fields) > manyFields }
 
 // lingerTime is how long a client may still send when he has been answered, before he is cut off. If that happened while his

@@ -130,7 +130,7 @@ func (x *requestContext) cancel() {
 	x.endLocked()
 }
 
-// again makes it that of the next request. It tells whether that is possible: nobody may wait for its end.
+// again makes it that of the next request. It reports whether that is possible: nobody may wait for its end.
 func (x *requestContext) again() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -169,7 +169,7 @@ func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	}
 }
 
-// isAmbiguous tells whether a text may say in two ways how long a body is, after which connections end here.
+// isAmbiguous reports whether a text may say in two ways how long a body is, after which connections end here.
 func isAmbiguous(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "\ncontent-length:") && strings.Contains(text, "\ntransfer-encoding:")

@@ -22,7 +22,7 @@ func (f *framing) see(b []byte) {
 	f.coding.see(b, "\ntransfer-encoding:")
 }
 
-// closes tells whether a request's connection must end with the answer.
+// closes reports whether a request's connection must end with the answer.
 func (f *framing) closes(r *http.Request) bool {
 	switch {
 	case len(r.TransferEncoding) > 0:

@@ -25,7 +25,7 @@ func newHandover(addr net.Addr) *handover {
 
 var _ net.Listener = (*handover)(nil)
 
-// give hands a connection over. It tells whether there is still somebody to take it.
+// give hands a connection over. It reports whether there is still somebody to take it.
 func (h *handover) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:
@@ -54,7 +54,7 @@ func (h *handover) Close() error {
 // Addr returns the address of the listener that connections come from.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver gives the connection to net/http, with what was read of it and not used. It tells whether that was possible. A request
+// handOver gives the connection to net/http, with what was read of it and not used. It reports whether that was possible. A request
 // that has begun is still ours to wait for until net/http answers it: its Shutdown drops those that it has just read.
 func (c *conn) handOver() bool {
 	c.disarm()

@@ -14,7 +14,7 @@ import (
 // HeaderLines returns room for lines of the header, for SetHeaderLines. It tells that this is possible.
 func (w *response) HeaderLines() (room []byte, ok bool) { return w.lines[:0], true }
 
-// Kept returns a place where a handler may keep something between the requests of a connection, and tells whether the handler of
+// Kept returns a place where a handler may keep something between the requests of a connection, and reports whether the handler of
 // the request before has looked there, and that request's head was the same, byte by byte but for how names are written. There is
 // no place for who looks second in the same request: what stands between them may have changed it.
 func (w *response) Kept() (kept *any, repeats bool) {
@@ -32,7 +32,7 @@ func (w *response) SetHeaderLines(lines []byte, instead []string) {
 }
 
 // TakeHeaderLine adds a line to those, unless it is of a name that is left out. The name is in net/http's form, and both are
-// valid. It tells whether that was done; if not, the line belongs in Header. It may refer to memory that is used again.
+// valid. It reports whether that was done; if not, the line belongs in Header. It may refer to memory that is used again.
 func (w *response) TakeHeaderLine(name, value string) bool {
 	if w.wrote {
 		return false
@@ -137,7 +137,7 @@ func (w *response) appendTrailers() {
 	}
 }
 
-// mayTrail tells whether a field may come after the body: not one that says how to read it.
+// mayTrail reports whether a field may come after the body: not one that says how to read it.
 func mayTrail(name string) bool {
 	switch name {
 	case "Transfer-Encoding", "Content-Length", "Trailer":
@@ -170,7 +170,7 @@ func isName(name string) bool {
 	return name != ""
 }
 
-// hasToken tells whether a list has an element.
+// hasToken reports whether a list has an element.
 func hasToken(list, token string) bool {
 	for element := range strings.SplitSeq(list, ",") {
 		if strings.EqualFold(strings.Trim(element, " \t"), token) {

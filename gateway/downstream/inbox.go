@@ -29,7 +29,7 @@ func (b *inbox) skip(most *int) {
 	}
 }
 
-// full tells whether it cannot take more without being made larger.
+// full reports whether it cannot take more without being made larger.
 func (b *inbox) full() bool { return b.w == len(b.buf) }
 
 // reset makes an empty one ready for the next request. One that was made large for a long header is not kept.

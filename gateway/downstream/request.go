@@ -28,7 +28,7 @@ func (s span) of(text string) string { return text[s.from:s.to] }
 // A field is a header line.
 type field struct{ name, value span }
 
-// parse reads a head that is complete. It tells whether it is one that is served here; if not, nothing is said about it.
+// parse reads a head that is complete. It reports whether it is one that is served here; if not, nothing is said about it.
 // Names are brought into net/http's form in b itself, which makes no difference to who reads it again.
 func (h *head) parse(b []byte) bool {
 	*h = head{fields: h.fields[:0], query: -1}
@@ -141,7 +141,7 @@ func parseField(b []byte, from, to int) (f field, ok bool) {
 	return f, true
 }
 
-// take notes a header line. It tells whether the request is still one that is served here.
+// take notes a header line. It reports whether the request is still one that is served here.
 func (h *head) take(b []byte, f field) bool {
 	name, value := b[f.name.from:f.name.to], b[f.value.from:f.value.to]
 	switch len(name) { // which rules most of them out
@@ -187,7 +187,7 @@ func (h *head) take(b []byte, f field) bool {
 	return true
 }
 
-// seen tells whether there has been a header of that name.
+// seen reports whether there has been a header of that name.
 func (h *head) seen(b []byte, name string) bool {
 	for _, f := range h.fields {
 		if string(b[f.name.from:f.name.to]) == name {
@@ -212,7 +212,7 @@ func parseLength[T string | []byte](text T) (n int64, ok bool) {
 	return n, true
 }
 
-// fill makes r the request of a head. text is the head's bytes, and values has room for one for each field. It tells whether
+// fill makes r the request of a head. text is the head's bytes, and values has room for one for each field. It reports whether
 // the target is one.
 func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) bool {
 	r.Method, r.RequestURI, r.Host = h.method.of(text), h.target.of(text), h.host.of(text)
@@ -267,10 +267,10 @@ func classes() (table [256]uint8) {
 	return table
 }
 
-// isMethodByte tells whether a byte may be in a method here. Those with other ones do not exist.
+// isMethodByte reports whether a byte may be in a method here. Those with other ones do not exist.
 func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
 
-// isPlainHost tells whether a host has only what names and addresses with ports are made of.
+// isPlainHost reports whether a host has only what names and addresses with ports are made of.
 func isPlainHost(host []byte) bool {
 	for _, c := range host {
 		switch {

@@ -215,7 +215,7 @@ func (w *response) frame(whole bool) {
 	}
 }
 
-// hasLateTrailers tells whether there are trailers that were not announced.
+// hasLateTrailers reports whether there are trailers that were not announced.
 func (w *response) hasLateTrailers() bool {
 	for name := range w.header {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
@@ -342,7 +342,7 @@ func (w *response) finish() {
 	}
 }
 
-// missing tells whether the handler has written less than it said.
+// missing reports whether the handler has written less than it said.
 func (w *response) missing() bool {
 	return w.length >= 0 && !w.head && !w.bodyless && w.written != w.length
 }

@@ -193,7 +193,7 @@ func (s *Server) stop() {
 	}
 }
 
-// closeIdle tells whether no connection is left.
+// closeIdle reports whether no connection is left.
 func (s *Server) closeIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,7 @@ func (s *socket) write(b []byte, within *bounds) error {
 	return err
 }
 
-// stepAt tells whether write is done; if not, it is called again when more can be written.
+// stepAt reports whether write is done; if not, it is called again when more can be written.
 func (s *socket) stepAt(fd uintptr) bool {
 	for len(s.out) > 0 {
 		n, err := syscall.Write(int(fd), s.out)

@@ -53,7 +53,7 @@ func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
 	return dst, err
 }
 
-// idempotent tells whether a request may be made twice without harm (RFC 9110 section 9.2.2). As with net/http, a key for it
+// idempotent reports whether a request may be made twice without harm (RFC 9110 section 9.2.2). As with net/http, a key for it
 // says so of any method.
 func idempotent(r *http.Request) bool {
 	switch r.Method {

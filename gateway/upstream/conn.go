@@ -32,7 +32,7 @@ func newConn(nc, raw net.Conn, idle time.Duration) *conn {
 // be lost, so it is given up some time before.
 func (c *conn) keepFor(d time.Duration) { c.idle = min(c.idle, max(d-d/4, time.Millisecond)) }
 
-// quiet tells whether nothing has come in while the connection was idle: no end, and no bytes that would be taken for the
+// quiet reports whether nothing has come in while the connection was idle: no end, and no bytes that would be taken for the
 // beginning of the next response.
 func (c *conn) quiet() bool {
 	if c.socket != nil {

@@ -53,7 +53,7 @@
 //
 // # Connections
 //
-// The one that was used last is used next. Before that, a look into its socket tells whether the upstream has ended it or sent
+// The one that was used last is used next. Before that, a look into its socket reports whether the upstream has ended it or sent
 // something unasked. A request is still lost now and then, when the upstream closes just as it is sent. It is sent once more
 // on a new connection if nothing came back and doing it twice does no harm: the method is idempotent (GET, HEAD, OPTIONS,
 // TRACE, PUT, DELETE), it has an Idempotency-Key, or nothing of it was sent. A body must be whole for that.

@@ -180,7 +180,7 @@ func (x *exchange) startBody() *Error {
 	return nil
 }
 
-// mayRepeat tells whether the request may be sent again, after an error.
+// mayRepeat reports whether the request may be sent again, after an error.
 func (x *exchange) mayRepeat() bool {
 	return !x.heard && !x.outcome.Sent && x.sender == nil && x.ctx.Err() == nil && (x.nought || idempotent(x.r))
 }
@@ -211,7 +211,7 @@ func (x *exchange) giveUp(err *Error) *Error {
 	return err
 }
 
-// drained tells whether all of the request was read from the client.
+// drained reports whether all of the request was read from the client.
 func (x *exchange) drained() bool {
 	return x.body.mode != streamed || x.sender != nil && x.sender.drained.Load()
 }

@@ -15,7 +15,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isValue tells whether all bytes of a header's value may be there: printing characters, spaces, tabs, and those above ASCII.
+// isValue reports whether all bytes of a header's value may be there: printing characters, spaces, tabs, and those above ASCII.
 func isValue[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -35,7 +35,7 @@ func trim(s string) string {
 	return s
 }
 
-// ours tells whether a header of this name is never taken over from one message to the other: it is for one connection only
+// ours reports whether a header of this name is never taken over from one message to the other: it is for one connection only
 // (RFC 9110 section 7.6.1), or says how the message ends, which each side does for itself.
 func ours(name string) bool {
 	// Most names are told by their length alone.
@@ -75,7 +75,7 @@ var neverTrailers = map[string]bool{
 	"X-Real-Ip": true,
 }
 
-// mayTrail tells whether a field of this name, in net/http's form, may be in a trailer.
+// mayTrail reports whether a field of this name, in net/http's form, may be in a trailer.
 func mayTrail(name string) bool { return isToken(name) && !ours(name) && !neverTrailers[name] }
 
 // elements calls yield for each element of a list that may be on several lines.

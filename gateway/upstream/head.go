@@ -94,7 +94,7 @@ func appendField(dst []byte, name, value string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// sets tells whether the caller has decided about headers of this name.
+// sets reports whether the caller has decided about headers of this name.
 func (h *Head) sets(name string) bool {
 	for i := range h.Fields {
 		if n := h.Fields[i].Name; len(n) == len(name) && strings.EqualFold(n, name) {
@@ -104,7 +104,7 @@ func (h *Head) sets(name string) bool {
 	return false
 }
 
-// isTarget tells whether a target is in origin form, or the asterisk of OPTIONS, and has nothing that could end the line.
+// isTarget reports whether a target is in origin form, or the asterisk of OPTIONS, and has nothing that could end the line.
 func isTarget(target, method string) bool {
 	if target == "*" {
 		return method == http.MethodOptions
@@ -120,7 +120,7 @@ func isTarget(target, method string) bool {
 	return true
 }
 
-// isHost tells whether a Host header has only what a name or address and a port are made of. An empty one is valid.
+// isHost reports whether a Host header has only what a name or address and a port are made of. An empty one is valid.
 func isHost(host string) bool {
 	for i := range len(host) {
 		c := host[i]

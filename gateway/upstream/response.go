@@ -295,7 +295,7 @@ func isEvents(contentType []byte) bool {
 	return len(contentType) >= len(events) && strings.EqualFold(string(contentType[:len(events)]), events)
 }
 
-// bodyless tells whether a response to this method has no body, whatever its headers say.
+// bodyless reports whether a response to this method has no body, whatever its headers say.
 func (h *responseHead) bodyless(method string) bool {
 	return h.status < 200 || h.status == 204 || h.status == 304 || method == "HEAD"
 }

@@ -146,7 +146,7 @@ func (s *sender) takeOver() {
 	s.mu.Unlock()
 }
 
-// end ends the sending, if it has not yet, and waits for it. It tells whether all was sent, so that the connection is of
+// end ends the sending, if it has not yet, and waits for it. It reports whether all was sent, so that the connection is of
 // further use.
 func (s *sender) end() bool {
 	select {

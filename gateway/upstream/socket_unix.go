@@ -40,7 +40,7 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// silent tells whether nothing waits to be read, not even an end or an error. It does not wait itself, and takes nothing.
+// silent reports whether nothing waits to be read, not even an end or an error. It does not wait itself, and takes nothing.
 func (s *socket) silent() bool {
 	s.found = true
 	return s.raw.Control(s.peek) == nil && !s.found
@@ -71,7 +71,7 @@ func (s *socket) ask(out, in []byte) (sent, n int, err error) {
 	return s.sent, s.n, err
 }
 
-// stepAt tells whether ask is done; if not, it is called again when something can be read.
+// stepAt reports whether ask is done; if not, it is called again when something can be read.
 func (s *socket) stepAt(fd uintptr) bool {
 	for {
 		if !s.waiting {

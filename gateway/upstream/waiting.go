@@ -42,7 +42,7 @@ func (q *queue) take() *waiter {
 	return w
 }
 
-// remove tells whether w was still in line.
+// remove reports whether w was still in line.
 func (q *queue) remove(w *waiter) bool {
 	if !w.queued {
 		return false

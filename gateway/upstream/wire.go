@@ -57,7 +57,7 @@ func (x *exchange) watch() {
 	}
 }
 
-// unwatch ends the watch. It tells whether the connection was left alone until now, and will be.
+// unwatch ends the watch. It reports whether the connection was left alone until now, and will be.
 func (x *exchange) unwatch() bool {
 	stop := x.stop
 	x.stop = nil

@@ -6,7 +6,7 @@ export interface Attempt {
   /** It is being done. Buttons say so by aria-disabled: those that are disabled would lose the focus. */
   busy: boolean;
   error: Error | undefined;
-  /** Does it, unless something is being done, and tells whether it was done. */
+  /** Does it, unless something is being done, and reports whether it was done. */
   run: (what: () => Promise<void>) => Promise<boolean>;
   /** Takes an error for said. */
   clear: () => void;

@@ -23,7 +23,7 @@ func nameBytes(form func([]byte) []byte) (table [256]byte) {
 	return table
 }
 
-// IsSpace tells whether a byte is one that may stand around a header's value.
+// IsSpace reports whether a byte is one that may stand around a header's value.
 func IsSpace(c byte) bool { return c == ' ' || c == '\t' }
 
 // HeadEnd returns where the head at the beginning of b ends, its empty line included, or 0 if it does not yet. from is where to

@@ -34,7 +34,7 @@ const (
 	maxRegion                     = 64
 )
 
-// Gossips tells whether this node tells others what it took without a store.
+// Gossips reports whether this node tells others what it took without a store.
 func (c *Config) Gossips() bool {
 	return c.GossipAddr != Off && (c.Given("gossip-addr") || c.Given("join") || c.Given("gossip-key-file"))
 }
@@ -107,7 +107,7 @@ func (c *Config) checkFleet() error {
 	return nil
 }
 
-// says tells whether the file has a field, be it that of nothing.
+// says reports whether the file has a field, be it that of nothing.
 func (c *Config) says(section, field string) bool {
 	if c.file == nil || c.file.source.Root == nil {
 		return false

@@ -108,7 +108,7 @@ func ours(environ []string) (values map[string]string, warnings []string) {
 // othersVariables are those of commands that talk to a rules service, and no settings of a node.
 var othersVariables = []string{"SERVER", "TOKEN", "CONTEXT", "CONTEXTS"}
 
-// isServiceLink tells whether a variable is one that Kubernetes and Docker set for a service of the name headgate.
+// isServiceLink reports whether a variable is one that Kubernetes and Docker set for a service of the name headgate.
 func isServiceLink(rest string) bool {
 	return rest == "PORT" || rest == "SERVICE_HOST" || rest == "SERVICE_PORT" || rest == "NAME" ||
 		strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_PORT_")
@@ -180,7 +180,7 @@ func (c *Config) resolve(v reflect.Value) {
 	}
 }
 
-// isPath tells whether a field names a file or a directory.
+// isPath reports whether a field names a file or a directory.
 func isPath(name, value string) bool {
 	switch name {
 	case "rules", "envoy_config", "db_follows", "data_dir":
@@ -206,7 +206,7 @@ func (c *Config) Where(name string) string {
 	}
 }
 
-// Given tells whether a setting was given.
+// Given reports whether a setting was given.
 func (c *Config) Given(name string) bool {
 	_, ok := c.origins[name]
 	return ok

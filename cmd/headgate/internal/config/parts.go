@@ -184,10 +184,10 @@ func (c *Config) GatewayConfig(other string) (gateway.Config, error) {
 	return made, c.explainGateway(made.Validate(), len(c.Gateway.Routes))
 }
 
-// GatewayOff tells whether no requests come through here.
+// GatewayOff reports whether no requests come through here.
 func (c *Config) GatewayOff() bool { return c.GatewayAddr == Off && len(c.Gateway.Listeners) == 0 }
 
-// NeedsDemo tells whether requests come, and there is nobody to send them to.
+// NeedsDemo reports whether requests come, and there is nobody to send them to.
 func (c *Config) NeedsDemo() bool {
 	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
 }

@@ -135,7 +135,7 @@ func (c *Config) ResetToken() (*service.Token, error) {
 	return t, nil
 }
 
-// ServiceOff tells whether the decision service is off.
+// ServiceOff reports whether the decision service is off.
 func (c *Config) ServiceOff() bool { return c.APIAddr == Off && c.GRPCAddr == Off && c.RESPAddr == Off }
 
 // Drain returns for how long everybody is still accepted when the node is to end, and how long all of it may take.

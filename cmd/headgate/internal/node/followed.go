@@ -60,7 +60,7 @@ func (f *followed) reload() {
 	f.follower.Poke()
 }
 
-// ready tells whether there are rules at all.
+// ready reports whether there are rules at all.
 func (f *followed) ready() bool { return f.follower.Status().Ready }
 
 // current returns which rules are in force.

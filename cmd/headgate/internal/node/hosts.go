@@ -127,7 +127,7 @@ func isAddress(host string) bool {
 	return err == nil
 }
 
-// fits tells whether a host is one of a pattern: a name, *.example.com for all below one, or * for all.
+// fits reports whether a host is one of a pattern: a name, *.example.com for all below one, or * for all.
 func fits(host, pattern string) bool {
 	if below, ok := strings.CutPrefix(pattern, "*"); ok {
 		return strings.HasSuffix(host, below)

@@ -97,6 +97,9 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openIdentity(ctx, secret); err != nil {
 		return err
 	}
+	if err := n.divideDescriptors(); err != nil { // it validates the gateway's settings, before the database is opened
+		return err
+	}
 	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
 		return err
 	}
@@ -104,9 +107,6 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if err := n.openEngine(ctx, secret); err != nil {
-		return err
-	}
-	if err := n.divideDescriptors(); err != nil {
 		return err
 	}
 	if !n.config.GatewayOff() {

@@ -163,10 +163,15 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		}
 		return nil
 	}
-	if last == 0 && c.NeedsDemo() {
-		return n.addDemoRules(ctx)
+	if !c.NeedsDemo() {
+		return nil
 	}
-	return nil
+	if last > 0 {
+		if removed, err := n.demoRulesRemoved(ctx); err != nil || !removed {
+			return err
+		}
+	}
+	return n.addDemoRules(ctx)
 }
 
 // openDB opens the database that the configuration names, or the one in the directory for state. If that cannot be and nobody

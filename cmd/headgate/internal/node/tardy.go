@@ -74,7 +74,7 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 	return nil
 }
 
-// waits tells whether an error is one that waiting may cure.
+// waits reports whether an error is one that waiting may cure.
 func waits(err error) bool {
 	return errors.Is(err, redisstore.ErrAway) || errors.Is(err, redisstore.ErrUnanswered) || errors.Is(err, context.DeadlineExceeded)
 }
