@@ -75,3 +75,15 @@ func TestLogLinesStayShort(t *testing.T) {
 		}
 	}
 }
+
+func TestLogLinesKeepTextAfterAnInvalidByte(t *testing.T) {
+	var b bytes.Buffer
+	log, err := telemetry.NewLogger(&b, telemetry.LogJSON, "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("something", "err", errors.New("a\xffb"+strings.Repeat("long ", 400)))
+	if got := b.String(); len(got) > 1000 || strings.Count(got, "long ") < 50 {
+		t.Errorf("got %d bytes, %s, want the start of the text behind the invalid byte", len(got), got)
+	}
+}

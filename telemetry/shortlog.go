@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -92,6 +93,7 @@ func cutToFit(texts []string, room int) {
 
 // cutTo returns the start of a text and a note of how many bytes were left out, together at most size bytes in JSON.
 func cutTo(text string, size int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD") // otherwise one invalid byte would cut all of the text behind it
 	keep := min(len(text), size)
 	for keep > 0 && (encodedSize(text[:keep]) > size-cutNote || !utf8.ValidString(text[:keep])) {
 		keep -= max(1, keep/64)

@@ -68,8 +68,12 @@ func (n *Node) banner() string {
 	b.WriteString("\nHeadgate is running.\n\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
 	url := n.gatewayURL()
-	if url != "" {
-		row("gateway", url)
+	if n.gateway != nil {
+		shown := url
+		if shown == "" {
+			shown = "unix:" + n.gateway.Addrs()[0].String()
+		}
+		row("gateway", shown)
 		before := n.config.Upstream
 		switch {
 		case n.config.NeedsDemo():
