@@ -32,8 +32,9 @@ type Limiter interface {
 	Renew(ctx context.Context, c Check, r Receipt) (held bool, err error)
 
 	// Give returns c.Cost of the units that were taken with the receipt r, or releases the slot of a concurrency limit.
-	// It never adds more than time has left to give back: units whose window has rolled or whose bucket has refilled
-	// add nothing. Give each unit back once.
+	// c.Limit is the limit that they were taken under, even if the key has another one by now. Give never adds more than
+	// time has left to give back: units whose window has rolled or whose bucket has refilled add nothing. Give each unit
+	// back once.
 	Give(ctx context.Context, c Check, r Receipt) error
 
 	// Reset forgets what was consumed under the check's key, whatever the algorithm. Its limit and cost are not read.

@@ -90,7 +90,10 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 // giveBucket returns n units taken at a time, less what the bucket has drained of them since, to the part of a unit. If the
 // clock is behind the latest decision, that is the time: what the bucket had drained by then comes back no second time. Of
 // the time since, whole reduced periods turn into units, and the rest moves the anchor.
-func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
+//
+// The units were taken under own. If that drains faster, they may have drained at its rate until the limit changed, so it
+// decides how many are left, to what the bucket drains in a microsecond.
+func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
 	now = max(now, b.Time)
@@ -99,8 +102,19 @@ func (p *Plan) giveBucket(b Pair, now, n, at int64) Pair {
 	if p.rate.unitsIn(held, n) >= n {
 		return b // all of them have drained
 	}
-	b.Units -= n - held/p.rate.micros*p.rate.units
-	if b.Time += held % p.rate.micros; b.Time > now {
+	gone, rest := held/p.rate.micros*p.rate.units, held%p.rate.micros
+	if own.kind == KindBucket && own.rate != p.rate {
+		if own.rate.unitsIn(held, n) >= n {
+			return b
+		}
+		if g, t := p.rate.asMuchAs(own.rate, held); g > gone || g == gone && t > rest {
+			if gone, rest = g, t; gone+p.rate.unitsIn(rest, n) >= n {
+				return b
+			}
+		}
+	}
+	b.Units -= n - gone
+	if b.Time += rest; b.Time > now {
 		b.Time -= p.rate.micros
 		b.Units += p.rate.units
 	}

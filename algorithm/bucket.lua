@@ -89,13 +89,9 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 				redis.call('SET', key, found, 'PX', math.ceil(math.min(units * b / a, 9007199254740992) / 1000) + slack)
 			end
 		end
-		if rateUnits ~= a or rateMicros ~= b then
-			if op == 'give' then -- by the limit that is in force
-				a, b = rateUnits, rateMicros
-			else
-				time, units, last = carryBucket(time, units, last, now, rateUnits, rateMicros)
-				found, carried = packBucket(a, b, time, units, last), true
-			end
+		if op ~= 'give' and (rateUnits ~= a or rateMicros ~= b) then
+			time, units, last = carryBucket(time, units, last, now, rateUnits, rateMicros)
+			found, carried = packBucket(a, b, time, units, last), true
 		end
 	elseif time == false then
 		return 'changed'
@@ -106,7 +102,8 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 		time, units, last, found = 0, 0, 0, ''
 	end
 	if op == 'give' then
-		time, units, last = giveBucket(time, units, last, now, n, c, a, b)
+		time, units, last = giveBucket(time, units, last, now, n, c, rateUnits, rateMicros, a, b)
+		a, b = rateUnits, rateMicros -- the limit that is in force stays
 	elseif op == 'place' then
 		time, units, last = c, n, c
 	else

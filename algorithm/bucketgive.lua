@@ -1,10 +1,44 @@
--- giveBucket returns n units taken at a time, less what has drained of them since.
-giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros)
+-- asMuchAs returns the time in which a rate drains so many units and a part of one, part/whole, rounded up: as the units that
+-- drain in its whole periods, and the microseconds that remain.
+local function asMuchAs(rateUnits, rateMicros, units, part, whole)
+	local periods, single = scale(units, 1, rateUnits)
+	local started, more = scale(part, rateMicros, whole)
+	if more > 0 then
+		started = started + 1
+	end
+	local rest, left = scale(single, rateMicros, rateUnits)
+	started, more = scale(started + left, 1, rateUnits)
+	rest = rest + started
+	if more > 0 then
+		rest = rest + 1
+	end
+	if rest >= rateMicros then
+		return (periods + 1) * rateUnits, 0
+	end
+	return periods * rateUnits, rest
+end
+
+-- giveBucket returns n units taken at a time, less what has drained of them since. They were taken at a rate of their own. If
+-- that is above the bucket's, it decides how many are left.
+giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros, ownUnits, ownMicros)
 	now = math.max(now, last)
 	time, units = slide(time, units, last, now, rateUnits, rateMicros)
 	now = math.max(now, time)
-	local periods, rest = scale(math.max(0, now - at), 1, rateMicros)
+	local held = math.max(0, now - at)
+	local periods, rest = scale(held, 1, rateMicros)
 	local gone = periods * rateUnits
+	if ownUnits ~= rateUnits or ownMicros ~= rateMicros then
+		local whole, short = scale(held, 1, ownMicros)
+		local drained, part = scale(short, ownUnits, ownMicros)
+		drained = drained + whole * ownUnits
+		if drained >= n then
+			return time, units, now
+		end
+		local ownGone, ownRest = asMuchAs(rateUnits, rateMicros, drained, part, ownMicros)
+		if ownGone > gone or ownGone == gone and ownRest > rest then
+			gone, rest = ownGone, ownRest
+		end
+	end
 	if gone >= n or gone + scale(rest, rateUnits, rateMicros) >= n then
 		return time, units, now
 	end

@@ -134,13 +134,17 @@ func (s State) Consumed(now int64) (at, units int64) {
 	return p.steps.consumed(&p, s, now)
 }
 
-// GiveBack returns n units that were taken with r, by the limit that the state was written under: the limit of a key may
-// have changed since they were taken, and a refund does not change it back. Times are by the clock of the state.
-func (s State) GiveBack(now, n int64, r headgate.Receipt) State {
+// GiveBack returns n units that were taken with r under the plan own. The limit of the key may have changed since, and a
+// refund does not change it back: the units are credited by the limit that the state was written under. If both limits have
+// a bucket, no more is credited than by the one that drains faster. Times are by the clock of the state.
+func (s State) GiveBack(own *Plan, now, n int64, r headgate.Receipt) State {
 	if s.kind() == KindLeases {
 		return s
 	}
 	p := s.plan()
+	if p.IsPair() {
+		return p.StateOf(p.GivePair(own, PairOf(s), now, n, r), s)
+	}
 	return p.steps.give(&p, s, now, n, r)
 }
 

@@ -71,12 +71,12 @@ func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
 	return p.chargeBucket(s, now, n)
 }
 
-// GivePair is Give for a Pair.
-func (p *Plan) GivePair(s Pair, now, n int64, r headgate.Receipt) Pair {
+// GivePair returns n units that were taken with r under the plan own to a Pair of the plan p: see [State.GiveBack].
+func (p *Plan) GivePair(own *Plan, s Pair, now, n int64, r headgate.Receipt) Pair {
 	if p.kind == KindWindow {
 		return p.giveWindow(s, now, n, r.At)
 	}
-	return p.giveBucket(s, now, n, r.At)
+	return p.giveBucket(s, own, now, n, r.At)
 }
 
 // pairSteps are the steps of the algorithms whose state is a Pair.
@@ -135,7 +135,7 @@ func (pairSteps) charge(p *Plan, s State, now, n int64) (State, headgate.Decisio
 }
 
 func (pairSteps) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	return p.StateOf(p.GivePair(PairOf(s), now, n, r), s)
+	return p.StateOf(p.GivePair(p, PairOf(s), now, n, r), s)
 }
 
 func (pairSteps) consumed(p *Plan, s State, now int64) (at, units int64) {

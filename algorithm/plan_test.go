@@ -134,7 +134,7 @@ func stepBoth(t *testing.T, h *history, pair algorithm.Pair) (algorithm.Pair, he
 		r := h.open[len(h.open)-1]
 		h.open = h.open[:len(h.open)-1]
 		h.state = h.plan.Give(h.state, h.now, r.Units, r)
-		pair = h.plan.GivePair(pair, h.now, r.Units, r)
+		pair = h.plan.GivePair(h.plan, pair, h.now, r.Units, r)
 		return pair, got
 	default:
 		h.state, want = h.plan.Take(h.state, h.now, n, 0)

@@ -27,6 +27,23 @@ func gcd(a, b uint64) uint64 {
 	return a << twos
 }
 
+// asMuchAs returns the time in which r drains as much as another rate does in t microseconds, rounded up: as the units that
+// drain in its whole reduced periods, and the microseconds that remain, less than a period. What drains must fit an int64.
+func (r rate) asMuchAs(other rate, t int64) (units, micros int64) {
+	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
+	whole, part := bits.Div64(hi, lo, uint64(other.micros))
+	periods, single := whole/uint64(r.units), whole%uint64(r.units)
+	hi, lo = bits.Mul64(single, uint64(r.micros))
+	lo, carry := bits.Add64(lo, uint64(mulDivCeil(int64(part), r.micros, other.micros, r.micros)), 0)
+	hi += carry
+	lo, carry = bits.Add64(lo, uint64(r.units)-1, 0)
+	rest, _ := bits.Div64(hi+carry, lo, uint64(r.units))
+	if rest >= uint64(r.micros) {
+		return int64((periods + 1) * uint64(r.units)), 0
+	}
+	return int64(periods * uint64(r.units)), int64(rest)
+}
+
 // unitsIn returns how many whole units pass in t microseconds, at most most.
 func (r rate) unitsIn(t, most int64) int64 {
 	return mulDivFloor(t, r.units, r.micros, most)

@@ -74,3 +74,26 @@ func TestRateIsInLowestTerms(t *testing.T) {
 		}
 	}
 }
+
+// TestAsMuchAs compares the time in which a rate drains as much as another with an unbounded division.
+func TestAsMuchAs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	draw := func(bits int) int64 { return 1 + rng.Int64N(1<<(1+rng.IntN(bits))) }
+	for range 200_000 {
+		r, other, held := newRate(draw(39), draw(43)), newRate(draw(39), draw(43)), draw(52)-1
+		if other.unitsIn(held, 1<<40) == 1<<40 {
+			continue // no refund has so many
+		}
+		units, micros := r.asMuchAs(other, held)
+		drained := new(big.Int).Mul(big.NewInt(held), big.NewInt(other.units))
+		want, rest := new(big.Int).QuoRem(drained.Mul(drained, big.NewInt(r.micros)),
+			new(big.Int).Mul(big.NewInt(other.micros), big.NewInt(r.units)), new(big.Int))
+		if rest.Sign() > 0 {
+			want.Add(want, big.NewInt(1))
+		}
+		got := new(big.Int).Mul(big.NewInt(units/r.units), big.NewInt(r.micros))
+		if got.Add(got, big.NewInt(micros)); got.Cmp(want) != 0 || units%r.units != 0 || micros >= r.micros {
+			t.Fatalf("%+v as much as %+v in %d µs: got %d units and %d µs, want %v µs", r, other, held, units, micros, want)
+		}
+	}
+}

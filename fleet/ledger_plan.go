@@ -140,9 +140,10 @@ func (c *counter) charge(p *plan, at, n int64) (d headgate.Decision) {
 	return d
 }
 
-func (c *counter) give(p *plan, at, n int64, r headgate.Receipt) {
+// give returns n units that were taken with r under the plan own.
+func (c *counter) give(p, own *plan, at, n int64, r headgate.Receipt) {
 	if p.IsPair() {
-		c.setPair(p.GivePair(c.pair(), at, n, r))
+		c.setPair(p.GivePair(&own.Plan, c.pair(), at, n, r))
 		return
 	}
 	c.state = p.Give(c.states(), at, n, r)

@@ -266,16 +266,16 @@ func (r *record) makeGood(n, at int64) int64 {
 }
 
 // give returns n units that this node took.
-func (l *Ledger) give(r *record, n int64, receipt headgate.Receipt, now moment) {
+func (l *Ledger) give(r *record, own *plan, n int64, receipt headgate.Receipt, now moment) {
 	at := r.at(now)
 	before := r.here.decide(r.plan, at, 0).Remaining
-	r.here.give(r.plan, at, n, receipt)
+	r.here.give(r.plan, own, at, n, receipt)
 	r.changedAt = at
 	if r.side != nil {
-		r.side.give(r.side.plan, at, n, receipt)
+		r.side.give(r.side.plan, own, at, n, receipt)
 	}
 	if r.alone != nil {
-		r.alone.give(l.capped(r.plan), at, n, receipt)
+		r.alone.give(l.capped(r.plan), own, at, n, receipt)
 	}
 	d := r.here.decide(r.plan, at, 0)
 	r.emptied(&d, now)

@@ -123,7 +123,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 		if kind == p.kind {
 			r.At += rec.at(now) - p.at(now, p.Offset(c.Key)) // by the clock of the record
 		}
-		l.give(rec, c.Cost, r, now)
+		l.give(rec, p, c.Cost, r, now)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (l *Ledger) turnedDown(a *ask, d *headgate.Decision, now moment) {
 func (l *Ledger) undo(asks []ask, taken []headgate.Decision, now moment) {
 	for i := range asks {
 		if r := l.shardOf(&asks[i].key).records[asks[i].key]; r != nil && taken[i].Receipt.Units > 0 {
-			l.give(r, taken[i].Receipt.Units, taken[i].Receipt, now)
+			l.give(r, r.plan, taken[i].Receipt.Units, taken[i].Receipt, now)
 		}
 	}
 }

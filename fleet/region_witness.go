@@ -120,7 +120,7 @@ func (l *Ledger) takeBack(c *headgate.Check) {
 	defer sh.mu.Unlock()
 	if r := sh.records[key]; r != nil {
 		l.roll(r, now)
-		l.give(r, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
+		l.give(r, r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
 	}
 }
 

@@ -1,12 +1,17 @@
 package limittest
 
-import "github.com/headgate/headgate"
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
 
 // settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
 func settleChecks() []check {
-	return append(
+	return append(append(
 		forEach("settle", "under a higher limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
-		forEach("settle", "under a lower limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...)
+		forEach("settle", "under a lower limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
+		forEach("settle", "after a limit was lowered", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...)
 }
 
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3", "10/s leaky-bucket burst 20")
@@ -18,9 +23,9 @@ func faster(l headgate.Limit) headgate.Limit {
 }
 
 // settlesLate takes under a limit, while requests admitted under the old one are charged more or refunded. No more is
-// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund
-// uses the limit in force. It may credit units that drained under a faster one, so there is none under a slower one
-// here.
+// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund is
+// credited by the limit that drains faster, that of its units or that in force, so under a slower one a part of it may
+// stay consumed.
 func (tr *trial) settlesLate(l, old headgate.Limit) {
 	type taking struct {
 		limit headgate.Limit
@@ -47,10 +52,10 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 		switch {
 		case len(open) > 0 && tr.rng.IntN(4) == 0:
 			i := tr.rng.IntN(len(open))
-			if open[i].limit.Count > inForce.Count {
-				continue
-			}
 			n := 1 + tr.rng.Int64N(open[i].Units)
+			if open[i].limit.Count > inForce.Count {
+				consumed += n
+			}
 			tr.give(open[i].limit, n, open[i].Receipt)
 			book.giveBack(open[i].entry, n)
 			open = append(open[:i], open[i+1:]...)
@@ -84,5 +89,41 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 		if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.RetryAfter != 0 {
 			tr.Errorf("%s that was %s: when it was to open: got %+v, want allowed", l, old, d)
 		}
+	}
+}
+
+// refundsLowered lowers a limit while units that were taken under it drain, fills the key under the lower one, refunds the
+// units and takes all that this restores. Units that drained at the faster rate are not credited again, so no more is
+// admitted than by the faster limit.
+func (tr *trial) refundsLowered(l, old headgate.Limit) {
+	book := new(ledger)
+	take := func(l headgate.Limit, n int64) (headgate.Receipt, int) {
+		book.ask(tr.at())
+		d := tr.take("alice", l, n)
+		if !d.Allowed || n == 0 {
+			return headgate.Receipt{}, 0
+		}
+		return d.Receipt, book.admit(tr.at(), n)
+	}
+	fill := func() { take(l, max(0, tr.peek("alice", l).Remaining)) }
+	drain := old.Period / time.Duration(old.Count)
+	for range 1 + tr.Steps/10 {
+		tr.Advance(pause(tr.rng, old, tr.at()))
+		n := old.Capacity() - tr.rng.Int64N(old.Capacity()/2)
+		receipt, entry := take(old, n)
+		tr.Advance(draw(tr.rng, time.Duration(n)*drain))
+		take(old, 1)
+		fill()
+		tr.Advance(draw(tr.rng, drain))
+		if receipt.Units > 0 {
+			n = 1 + tr.rng.Int64N(n)
+			tr.give(old, n, receipt)
+			book.giveBack(entry, n)
+		}
+		fill()
+		tr.Advance(tr.peek("alice", l).ResetAfter)
+	}
+	if err := book.withinEnvelope(envelopeOf(old), false); err != nil {
+		tr.Errorf("%s that was %s: %v", l, old, err)
 	}
 }

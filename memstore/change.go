@@ -156,7 +156,7 @@ func (a *ask) giveRecord(record []int64, r headgate.Receipt) {
 	}
 	shift := a.shift(state)
 	r.At -= shift
-	record[recordWords] = int64(len(state.GiveBack(a.now-shift, a.n, r))) // it is as long as it was, or shorter
+	record[recordWords] = int64(len(state.GiveBack(&a.plan.Plan, a.now-shift, a.n, r))) // it is as long as it was, or shorter
 }
 
 // giveEntry gives back to the pair in an entry, by the limit that it was written under. Where the word cannot hold what comes
@@ -175,7 +175,7 @@ func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
 	for {
 		word := e.unclaimed()
 		pair := w.settled(w.unseal(a.tag(), word, a.now+a.behind), now)
-		given := w.plan.GivePair(pair, now, a.n, r)
+		given := w.plan.GivePair(&a.plan.Plan, pair, now, a.n, r)
 		if !w.holds(given) {
 			at, units := w.plan.ConsumedPair(given, now)
 			given = algorithm.Pair{Time: at, Units: units, Last: at}

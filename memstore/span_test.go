@@ -76,8 +76,8 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 	}
 }
 
-// What is given back under another limit than it was taken under goes by that which is in force, and is seen by the other, in
-// full memory too.
+// A refund that names another limit goes to the one in force, by the faster of their rates, and the other one sees it, in full
+// memory too.
 func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 	const first, second, given, later = 80_000, 9_000, 10_000, 100 // units, and µs
 	const small = "90000/s"
@@ -102,7 +102,7 @@ func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 			at := d.Receipt.At + later
 			state, _ := from.Take(nil, d.Receipt.At, first, 0)
 			state, _ = from.Take(state, at, second, 0)
-			state = from.Give(state, at, given, d.Receipt)
+			state = state.GiveBack(to, at, given, d.Receipt)
 			want := to.Decide(to.Carry(state, 0, at), at, 0).Remaining
 			if got := take(t, s, "alice", limit, 0).Remaining; got != want {
 				t.Errorf("%s: %d remaining, want %d", limit, got, want)

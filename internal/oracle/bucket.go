@@ -24,6 +24,16 @@ func units(l headgate.Limit, parts *big.Int) int64 { return ceilDiv(parts, l.Per
 // drains returns how many parts drain in t microseconds.
 func drains(l headgate.Limit, t int64) *big.Int { return product(t, l.Count) }
 
+// timeToDrain returns the microseconds in which a limit drains that many parts of another one, rounded up.
+func timeToDrain(l, other headgate.Limit, parts *big.Int) int64 {
+	t := new(big.Int).Mul(parts, big.NewInt(l.Period.Microseconds()))
+	whole, rest := t.QuoRem(t, product(l.Count, other.Period.Microseconds()), new(big.Int))
+	if rest.Sign() > 0 {
+		whole.Add(whole, big.NewInt(1))
+	}
+	return whole.Int64()
+}
+
 // levelAt returns the level at t.
 func (b *bucket) levelAt(l headgate.Limit, t int64) *big.Int {
 	level := drains(l, t-b.at)

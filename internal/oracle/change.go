@@ -77,6 +77,11 @@ func countAlike(a, b headgate.Limit) bool {
 	}
 }
 
+// fasterThan reports whether the rate of a is above that of b.
+func fasterThan(a, b headgate.Limit) bool {
+	return product(a.Count, b.Period.Microseconds()).Cmp(product(b.Count, a.Period.Microseconds())) > 0
+}
+
 func isBucket(l headgate.Limit) bool {
 	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
 }

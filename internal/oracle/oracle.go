@@ -123,7 +123,8 @@ func (o *Oracle) Charge(now, n int64) headgate.Decision {
 func deepest(l headgate.Limit) int64 { return l.Capacity() * (1 + headgate.MaxDebt) }
 
 // Give returns n units that were taken with r under the limit l, which need not be in force anymore: they are returned
-// under the limit that is.
+// under the limit that is. If both are buckets, and l drains faster, they count as taken as long ago as the limit in
+// force takes to drain what l has drained of them, in whole microseconds.
 func (o *Oracle) Give(now, n int64, l headgate.Limit, r headgate.Receipt) {
 	if l.Algorithm == headgate.Concurrency {
 		o.held.remove(l, now, n, r)
@@ -131,6 +132,14 @@ func (o *Oracle) Give(now, n int64, l headgate.Limit, r headgate.Receipt) {
 	}
 	taken := r.At + o.offset(l)
 	r.At = o.clock(o.written, taken)
+	if isBucket(l) && isBucket(o.written) && fasterThan(l, o.written) {
+		drained := drains(l, max(0, now-taken))
+		if drained.Cmp(parts(l, n)) >= 0 {
+			o.latest = now
+			return
+		}
+		r.At = now - timeToDrain(o.written, l, drained)
+	}
 	o.usage.remove(o.written, o.clock(o.written, now), n, r)
 	o.latest = now
 }

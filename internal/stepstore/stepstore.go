@@ -137,7 +137,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	}
 	shift := state.Offset(c.Key) - a.plan.Offset(c.Key)
 	r.At -= shift
-	s.states[a.key] = state.GiveBack(a.now-shift, c.Cost, r)
+	s.states[a.key] = state.GiveBack(a.plan, a.now-shift, c.Cost, r)
 	return nil
 }
 
