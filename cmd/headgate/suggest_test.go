@@ -8,7 +8,7 @@ import (
 
 func TestSuggestionsForMistypedFlags(t *testing.T) {
 	for arg, want := range map[string]string{
-		"--upsteam":  ", did you mean --upstream?",
+		"--upstrem":  ", did you mean --upstream?",
 		"-upstream":  ", did you mean --upstream?",
 		"-db":        ", did you mean --db?",
 		"-u":         "",
