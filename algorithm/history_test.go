@@ -17,7 +17,7 @@ import (
 type source interface {
 	// upTo chooses from 0 to most.
 	upTo(most int64) int64
-	// more tells whether there is another step.
+	// more reports whether there is another step.
 	more() bool
 }
 

@@ -14,7 +14,7 @@ type Pair struct {
 	Last int64
 }
 
-// IsPair tells whether the plan's state is a Pair.
+// IsPair reports whether the plan's state is a Pair.
 func (p *Plan) IsPair() bool { return p.kind == KindBucket || p.kind == KindWindow }
 
 // DecidePair is Decide for a Pair.

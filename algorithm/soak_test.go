@@ -43,7 +43,7 @@ func (s *score) differing() int64 { return s.falseDenied + s.falseAllowed }
 // percent returns how many of the requests n are.
 func (s *score) percent(n int64) float64 { return 100 * float64(n) / float64(max(1, s.requests)) }
 
-// request lets both decide one request, and tells whether the window allowed it and what the log has left.
+// request lets both decide one request, and reports whether the window allowed it and what the log has left.
 func (d *duel) request(now int64) (allowed bool, left int64) {
 	var byWindow, byLog bool
 	window, w := d.windowPlan.Take(d.window, now, 1, 0)

@@ -268,7 +268,7 @@ func (p *pace) heed(w *window, end time.Duration) error {
 	for _, e := range events {
 		fd := int(e.Fd)
 		if fd == p.timer {
-			continue // it is set anew before the next wait, which silences it
+			continue // it is set again before the next wait, which silences it
 		}
 		if l := p.lines[fd]; l != nil {
 			err = p.hear(w, l)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// progress tells on a terminal how far the run is, as one line that is drawn anew; elsewhere it prints a line when a
+// progress tells on a terminal how far the run is, as one line that is drawn again; elsewhere it prints a line when a
 // stage begins.
 type progress struct {
 	out      io.Writer

@@ -68,7 +68,7 @@ func (p *traefik) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.service.ServeHTTP(w, r)
 }
 
-// asks tells whether the service may answer: what is not 2xx goes to the client as it is.
+// asks reports whether the service may answer: what is not 2xx goes to the client as it is.
 func (p *traefik) asks(w http.ResponseWriter, r *http.Request, address string) bool {
 	q, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {

@@ -48,7 +48,7 @@ type correspondent struct {
 // over reports whether another incarnation has followed that one, whose packets were on their way for long then.
 func (c *correspondent) over(incarnation uint64) bool { return slices.Contains(c.retired, incarnation) }
 
-// begin is called for a packet of an incarnation that is listened to. If that is another than before, it begins anew.
+// begin is called for a packet of an incarnation that is listened to. If that is another than before, it begins again.
 func (c *correspondent) begin(incarnation uint64) {
 	if incarnation == c.peer.Incarnation {
 		return
@@ -114,7 +114,7 @@ func (c *correspondent) understand(t *told) bool {
 // A glossary keeps limits that nicknames mean once for all of them.
 type glossary map[headgate.Limit]*headgate.Limit
 
-// maxGlossary is after how many limits it begins anew. Those that are in use stay in memory until then.
+// maxGlossary is after how many limits it begins again. Those that are in use stay in memory until then.
 const maxGlossary = 1024
 
 func (g glossary) of(l *headgate.Limit) *headgate.Limit {

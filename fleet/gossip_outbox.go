@@ -7,7 +7,7 @@ import (
 )
 
 // What is told, and how often. A total that is told six times does not reach a host that loses every fifth packet in one of
-// 15,000 cases; most keys change before that and are then told anew.
+// 15,000 cases; most keys change before that and are then told again.
 const (
 	// maxOutbox is how many keys can be on their way at once: about 5 MB.
 	maxOutbox = 16 << 10

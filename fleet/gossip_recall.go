@@ -110,7 +110,7 @@ type recall struct {
 	tallies []Tally
 }
 
-// due begins anew if it is time.
+// due begins again if it is time.
 func (r *recall) due(g *Gossip, now time.Duration) {
 	pause := recallEvery
 	switch {

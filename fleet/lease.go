@@ -131,7 +131,7 @@ var errNoSource = errors.New("fleet: no source to lease from")
 // Units are held for a key and a limit. Before a key is first asked for under another limit, this node hands back what it holds
 // under the old one. So the new limit counts what was consumed, and what other nodes hold under the old one until they hand it
 // back, within TTL. A raised limit gives its addition at once, a lowered one is in force at once. Reset forgets what
-// this node holds; other nodes may use what they hold until it expires. If the store loses its data, its keys begin anew, and
+// this node holds; other nodes may use what they hold until it expires. If the store loses its data, its keys begin again, and
 // what is held may be used besides, until it expires: one burst more at most, as leases are part of the burst that was lost.
 // A server's clock that jumps ahead lets its buckets refill and credits less for what is handed back; one that jumps back lets
 // no time pass until it is where it was. Leases do not go by it.

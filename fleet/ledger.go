@@ -89,7 +89,7 @@ type LedgerOptions struct {
 	Secret []byte
 	// MaxKeys is how many keys are remembered at most. At least 1024. Default DefaultMaxKeys.
 	MaxKeys int
-	// Idle is how long a key must have been left alone before its record is begun anew, and half of how long before it is
+	// Idle is how long a key must have been left alone before its record is begun again, and half of how long before it is
 	// dropped; and there must be nothing left in it. Longer than news may be late. Default DefaultIdle.
 	Idle time.Duration
 	// Lag is how late news may be as a rule. Default DefaultLag.

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxPeers is of how many other nodes a record knows what they consumed. With more, those heard of least recently make
-// room, and begin anew when they are heard of again: what they consume until then is not counted.
+// room, and begin again when they are heard of again: what they consume until then is not counted.
 const MaxPeers = 255
 
 // Absorb charges what a peer says it consumed and was not known to have. uptime is for how long there has been the peer's

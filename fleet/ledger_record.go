@@ -141,7 +141,7 @@ func (r *record) settle(now moment) {
 	r.emptied(&d, now)
 }
 
-// restart begins a record anew: others hear of another one, of which nothing was consumed yet.
+// restart begins a record again: others hear of another one, of which nothing was consumed yet.
 func (r *record) restart(now moment) {
 	r.start = max(now.uptime.Truncate(time.Microsecond), r.start+time.Microsecond)
 	r.total, r.told, r.sent, r.toldAt, r.back = 0, 0, 0, 0, 0

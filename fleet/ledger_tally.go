@@ -19,7 +19,7 @@ type Tally struct {
 	// to count it already.
 	Limit headgate.Limit
 	// Start names the record that Total is of, by when it began: since the node's incarnation did, by its own clock, in whole
-	// microseconds. A node begins a record anew when there is nothing left in it, for every window if the limit has windows, and on Reset.
+	// microseconds. A node begins a record again when there is nothing left in it, for every window if the limit has windows, and on Reset.
 	Start time.Duration
 	// Total is what this node has consumed since Start. It only grows.
 	Total int64

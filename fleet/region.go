@@ -49,7 +49,7 @@ type Region struct {
 	book     RegionBook
 	exchange Exchange
 	options  RegionOptions
-	life     string  // names this life of the node in the book: another one counts anew
+	life     string  // names this life of the node in the book: another one counts again
 	ledger   *Ledger // of what this node consumed
 	clock    Clock
 	rounds   rounds

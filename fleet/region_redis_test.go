@@ -104,7 +104,7 @@ func TestRegionsOnRedis(t *testing.T) {
 		}
 	}
 	agreed("after the exchange lost all", "bucket", limit, -62)
-	// A region that loses all begins anew, and tells nobody of what was told.
+	// A region that loses all begins again, and tells nobody of what was told.
 	if _, err := homes[0].Do("FLUSHALL"); err != nil {
 		t.Fatal(err)
 	}

@@ -59,10 +59,10 @@ const (
 	knowsAuthorization
 )
 
-// reads tells whether there is a request to read.
+// reads reports whether there is a request to read.
 func (a *Attributes) reads() bool { return a.id != nil && !a.given }
 
-// learn tells whether the fact must still be looked for.
+// learn reports whether the fact must still be looked for.
 func (a *Attributes) learn(f facts) bool {
 	if a.knows&f != 0 {
 		return false
@@ -71,7 +71,7 @@ func (a *Attributes) learn(f facts) bool {
 	return true
 }
 
-// Reset forgets the request, so that it is not kept in memory. Filling the attributes anew does so too.
+// Reset forgets the request, so that it is not kept in memory. Filling the attributes again does so too.
 func (a *Attributes) Reset() {
 	clear(a.pairs)
 	*a = Attributes{pairs: a.pairs[:0]}
@@ -155,7 +155,7 @@ func (a *Attributes) Peer() netip.Addr {
 	return a.peer
 }
 
-// FromProxy tells whether the request comes from a trusted proxy, so that what only a proxy may say can be believed.
+// FromProxy reports whether the request comes from a trusted proxy, so that what only a proxy may say can be believed.
 func (a *Attributes) FromProxy() bool {
 	if a.reads() {
 		a.findClient()

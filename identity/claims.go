@@ -4,7 +4,7 @@ package identity
 type Claims interface {
 	// Claim returns a claim as text. An empty one is none.
 	Claim(name string) (value string, ok bool)
-	// Verified tells whether the token's signature was checked. Claims that were not name no user.
+	// Verified reports whether the token's signature was checked. Claims that were not name no user.
 	Verified() bool
 }
 

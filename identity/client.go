@@ -194,7 +194,7 @@ func readNode(text string) (place, bool) {
 // maxNode is the longest address with a zone and a port.
 const maxNode = 96
 
-// isPort tells whether the text is nothing, or a colon and a port.
+// isPort reports whether the text is nothing, or a colon and a port.
 func isPort(text string) bool {
 	if text == "" {
 		return true

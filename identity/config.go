@@ -176,7 +176,7 @@ func (c *Config) checkProxies() error {
 	return nil
 }
 
-// trusts tells whether there are proxies to believe.
+// trusts reports whether there are proxies to believe.
 func (c *Config) trusts() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 }
 
 func (c *Config) checkUser() error {
@@ -207,7 +207,7 @@ var inToken = func() (table [256]bool) {
 	return table
 }()
 
-// isToken tells whether the text can name a header.
+// isToken reports whether the text can name a header.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if !inToken[s[i]] {

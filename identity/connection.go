@@ -52,14 +52,14 @@ func nominations(lines []string) nomination {
 	return found
 }
 
-// isOption tells whether a name in Connection is there as a rule, and hides no header from anybody: who speaks HTTP sends
+// isOption reports whether a name in Connection is there as a rule, and hides no header from anybody: who speaks HTTP sends
 // Upgrade and TE with it.
 func isOption(name string) bool {
 	return strings.EqualFold(name, "keep-alive") || strings.EqualFold(name, "close") || strings.EqualFold(name, "upgrade") ||
 		strings.EqualFold(name, "te")
 }
 
-// nominated tells whether Connection names the header, given in lower case.
+// nominated reports whether Connection names the header, given in lower case.
 func (a *Attributes) nominated(lower string) bool {
 	switch a.names() {
 	case namesSome:
@@ -105,7 +105,7 @@ func (id *Identifier) telling() [6]headerName {
 	return [...]headerName{id.forwards, id.apiKey, id.user, nameAuthorization, nameCookie, nameHost}
 }
 
-// TellsWho tells whether a header, by its canonical name, is one by which it is told who is asking. Such a header counts in
+// TellsWho reports whether a header, by its canonical name, is one by which it is told who is asking. Such a header counts in
 // the head of a request alone, so who passes requests on removes it from trailers, which a service may take for headers.
 func (id *Identifier) TellsWho(canonical string) bool {
 	for _, name := range id.telling() {
@@ -118,7 +118,7 @@ func (id *Identifier) TellsWho(canonical string) bool {
 
 // RemoveNominated removes from the header what its Connection names, but for what HTTP itself reads (Upgrade, TE). Rules do
 // not see these headers, so who passes a request on that they have decided removes them first, or the service would go by
-// what rules did not. It tells whether there were any. Names are in their canonical form.
+// what rules did not. It reports whether there were any. Names are in their canonical form.
 func RemoveNominated(header map[string][]string) (removed bool) {
 	for _, line := range header["Connection"] {
 		for line != "" {

@@ -45,7 +45,7 @@ func (b *backwards) next() (element string, ok bool) {
 	return trim(b.rest), true
 }
 
-// escaped tells whether what follows is escaped, which it is after an odd number of backslashes.
+// escaped reports whether what follows is escaped, which it is after an odd number of backslashes.
 func escaped(before string) bool {
 	n := len(before) - len(strings.TrimRight(before, `\`))
 	return n%2 == 1

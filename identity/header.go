@@ -101,7 +101,7 @@ func (a *Attributes) headerValue(lower string) string {
 	return a.id.bound(value)
 }
 
-// isSecret tells whether a header, given in lower case, holds nothing but credentials.
+// isSecret reports whether a header, given in lower case, holds nothing but credentials.
 func isSecret(lower string) bool {
 	switch lower {
 	case "authorization", "proxy-authorization", "cookie":

@@ -66,7 +66,7 @@ func hostAddress(host string) (string, error) {
 	return addr.String(), nil
 }
 
-// isPortOrNone tells whether the text is a port, which may be left out even after its colon.
+// isPortOrNone reports whether the text is a port, which may be left out even after its colon.
 func isPortOrNone(port string) bool {
 	if len(port) > 5 {
 		return false

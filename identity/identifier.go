@@ -106,7 +106,7 @@ func (id *Identifier) IsProxy(addr netip.Addr) bool {
 	return id.config.trusts() && (len(id.trusted) == 0 || id.Trusts(addr))
 }
 
-// Trusts tells whether an address is one of a trusted proxy, by TrustedProxies. It is for those who must know before there
+// Trusts reports whether an address is one of a trusted proxy, by TrustedProxies. It is for those who must know before there
 // is a request.
 func (id *Identifier) Trusts(addr netip.Addr) bool {
 	return addr.IsValid() && id.trusted.has(addr.WithZone("").Unmap())

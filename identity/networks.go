@@ -101,7 +101,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// has tells whether an address, without zone and not mapped, is in the set.
+// has reports whether an address, without zone and not mapped, is in the set.
 func (n networks) has(addr netip.Addr) bool {
 	low, high := 0, len(n)
 	for low < high {

@@ -138,7 +138,7 @@ var standsForItself = func() (table [256]bool) {
 	return table
 }()
 
-// isCanonical tells whether a path that begins with a slash is canonical, with semicolons or without. It may be wrong about
+// isCanonical reports whether a path that begins with a slash is canonical, with semicolons or without. It may be wrong about
 // one with encoded or double slashes, which then is looked at more closely.
 func isCanonical(path string, semicolons bool) bool {
 	for i := 0; i < len(path); i++ {
@@ -161,7 +161,7 @@ func isCanonical(path string, semicolons bool) bool {
 	return true
 }
 
-// isDots tells whether the first segment of the text is . or .., perhaps with a parameter.
+// isDots reports whether the first segment of the text is . or .., perhaps with a parameter.
 func isDots(text string) bool {
 	n := 0
 	for n < len(text) && n < 2 && text[n] == '.' {
@@ -170,7 +170,7 @@ func isDots(text string) bool {
 	return n > 0 && (n == len(text) || text[n] == '/' || text[n] == ';')
 }
 
-// isNeeded tells whether the text begins with an escape in its canonical form.
+// isNeeded reports whether the text begins with an escape in its canonical form.
 func isNeeded(text string) bool {
 	c, ok := unhex(text)
 	if !ok || text[1] > 'F' || text[2] > 'F' {
@@ -259,7 +259,7 @@ func removeDots(sent, path string, rules PathRules) (string, error) {
 	return string(out), nil
 }
 
-// hidesDots tells whether a segment, itself not . or .., is one to services that cut parameters off, or that take what is
+// hidesDots reports whether a segment, itself not . or .., is one to services that cut parameters off, or that take what is
 // kept encoded for slashes.
 func hidesDots(name string) bool {
 	for {

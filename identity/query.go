@@ -66,7 +66,7 @@ func (p *parameters) next() (value string, ok bool) {
 	return "", false
 }
 
-// isIn tells whether the parameter is there for services that end parameters at semicolons. For others they are part of a value,
+// isIn reports whether the parameter is there for services that end parameters at semicolons. For others they are part of a value,
 // or, as for us, of nothing.
 func (p *parameters) isIn(part string) bool {
 	for piece := range strings.SplitSeq(part, ";") {
@@ -77,7 +77,7 @@ func (p *parameters) isIn(part string) bool {
 	return false
 }
 
-// sameUnescaped tells whether the text, which may be escaped, means want.
+// sameUnescaped reports whether the text, which may be escaped, means want.
 func sameUnescaped(text, want string) bool {
 	for want != "" {
 		if text == "" {

@@ -15,7 +15,7 @@ type budget struct {
 
 func (b *budget) used() int64 { return b.tables.Load() + b.records.Load() }
 
-// reserve adds bytes to part, which is one of the budget's, if they are within the limits, and tells whether they are.
+// reserve adds bytes to part, which is one of the budget's, if they are within the limits, and reports whether they are.
 func (b *budget) reserve(part *atomic.Int64, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,7 +29,7 @@
 //
 // # Keys
 //
-// A key is known by a 64-bit hash, seeded anew in every process so that nobody can choose keys that collide. Among 100
+// A key is known by a 64-bit hash, seeded again in every process so that nobody can choose keys that collide. Among 100
 // million keys about 0.004 pairs share a hash; such a pair would share a counter. A decision that is interrupted between
 // its two instructions on a counter, for so long that the counter's place goes to another key, begins again; with a chance of
 // at most 1 in 2^32 it does not notice, and is charged to that key.

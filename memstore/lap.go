@@ -44,7 +44,7 @@ func (s *Store) nowInRange() int64 {
 // have written meanwhile is at most maxAhead after it.
 const maxBehind = maxAhead - validSpan
 
-// valid tells whether entries are readable at a time.
+// valid reports whether entries are readable at a time.
 func (s *Store) valid(now int64) bool {
 	return uint64(now-s.from.Load()+maxBehind) < validSpan+maxBehind
 }

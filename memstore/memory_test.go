@@ -48,7 +48,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 	}
 }
 
-// countBytes counts what Stats().Bytes says anew.
+// countBytes counts what Stats().Bytes says again.
 func (s *Store) countBytes() int64 {
 	s.stock.mu.Lock()
 	sum := int64(len(s.stock.ready)) * largeBytes

@@ -12,7 +12,7 @@ const madviseHugepage = 14
 // looking up the page of a slot can take as long as reading it. That the system may not is no error.
 func preferLargePages(slots []slot) { _ = syscall.Madvise(bytesOf(slots), madviseHugepage) }
 
-// forget lets the system have the memory of slots that nobody uses, and tells whether it took it. They read as free ones
+// forget lets the system have the memory of slots that nobody uses, and reports whether it took it. They read as free ones
 // from then on, also to a decision that is still looking for its key there.
 func forget(slots []slot) bool {
 	memory := bytesOf(slots)

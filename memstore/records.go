@@ -68,7 +68,7 @@ func classFor(words int) uint8 {
 	return c
 }
 
-// has tells whether the page of a record is there.
+// has reports whether the page of a record is there.
 func (c *class) has(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
 
 func pageBytes(size uint8) int64 { return int64(perPage(size)) * int64(minRecord<<size) * 8 }
@@ -234,7 +234,7 @@ func (s *Store) reclaimPage(sh *shard, a *ask) bool {
 	return false
 }
 
-// evictable tells whether all records of the page that begins with first may be evicted for a key.
+// evictable reports whether all records of the page that begins with first may be evicted for a key.
 func (c *class) evictable(size uint8, first uint32, asks uint64, now int64) bool {
 	for number := first; number < first+perPage(size); number++ {
 		record := c.at(size, number)

@@ -161,7 +161,7 @@ func (s *takeAllSoak) run(rounds int) {
 // blames what was admitted meanwhile.
 func (s *takeAllSoak) bounds(c *soakClient) {
 	if s.full {
-		return // who is evicted starts anew; twins, which have more left to remember than others, are not
+		return // who is evicted starts again; twins, which have more left to remember than others, are not
 	}
 	for _, k := range []*soakKey{&c.own, &c.reset, &s.shared[rand.IntN(len(s.shared))]} {
 		got := k.taken.Load()

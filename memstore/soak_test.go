@@ -25,7 +25,7 @@ func newShuffledClock() *shuffledClock {
 	return &shuffledClock{jumps: 1 << 14}
 }
 
-// soaking tells whether the long tests are to be long.
+// soaking reports whether the long tests are to be long.
 func soaking() bool { return os.Getenv("HEADGATE_SOAK") != "" }
 
 func (c *shuffledClock) Now() time.Time {

@@ -171,7 +171,7 @@ func (a *ask) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(),
 // seal returns the key's word for a pair, in the layout of the plan.
 func (a *ask) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
 
-// takes tells whether the units asked for could be taken at all.
+// takes reports whether the units asked for could be taken at all.
 func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.
@@ -260,7 +260,7 @@ type took uint8
 const (
 	no took = iota
 	yes
-	absent  // the key was not found; only the shard's lock holder can tell whether it is there
+	absent  // the key was not found; only the shard's lock holder can report whether it is there
 	late    // the clock has jumped so far meanwhile that the entry may not be readable at the time of asking
 	changed // the entry has the layout of another limit
 )

@@ -29,7 +29,7 @@ const (
 	maxSlots = 512
 
 	// A key that has drained will often be asked for again soon. It stays for so long, unless memory is full: adding it
-	// anew costs more than finding it.
+	// again costs more than finding it.
 	lingerMicros = 4_000_000
 )
 
@@ -229,7 +229,7 @@ func (e *slot) hold() uint64 {
 	}
 }
 
-// drops tells whether the entry is to be forgotten, and if so has held it.
+// drops reports whether the entry is to be forgotten, and if so has held it.
 func (s *sieve) drops(e *slot) bool {
 	for {
 		state := e.unclaimed()

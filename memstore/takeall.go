@@ -273,7 +273,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 
 // makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
 // the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It is told whether
-// entries may have been moved since the parts were reached for, and tells whether some may have been moved for it.
+// entries may have been moved since the parts were reached for, and reports whether some may have been moved for it.
 func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {

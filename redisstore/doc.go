@@ -9,7 +9,7 @@
 // # Servers
 //
 // Redis from 6.0 on, or Valkey, with Lua. Decisions go by the server's clock, so hosts need not agree on the time. Its
-// maxmemory-policy should be noeviction: one that evicts keys lets clients start anew. Open looks for that and some other
+// maxmemory-policy should be noeviction: one that evicts keys lets clients start again. Open looks for that and some other
 // settings that break limits; see [Store.Warnings].
 //
 // # When servers fail
@@ -21,7 +21,7 @@
 //
 // All calls return when their context ends, whatever the servers do, so give them a deadline. A server that leaves some
 // dozens of calls in a row unanswered is left alone: calls then fail at once, until it answers again. There is one
-// connection to each server, on which calls are pipelined; it is made anew for as long as the store is open.
+// connection to each server, on which calls are pipelined; it is made again for as long as the store is open.
 //
 // Failovers are followed: those of a cluster and of sentinels within a moment of their end; that of a lone server behind a
 // name when the name leads to the new one.

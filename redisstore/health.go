@@ -34,7 +34,7 @@ type ShardHealth struct {
 	OpsPerSecond int64
 	// Clients is how many are connected.
 	Clients int64
-	// Evicted is how many keys were forgotten for want of memory: each a client that starts anew.
+	// Evicted is how many keys were forgotten for want of memory: each a client that starts again.
 	Evicted int64
 	// Expired is how many keys were forgotten in their time.
 	Expired int64

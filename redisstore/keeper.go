@@ -19,7 +19,7 @@ const (
 
 var errDemoted = errors.New("it has become a replica")
 
-// reset makes the keeper connect anew.
+// reset makes the keeper connect again.
 func (n *node) reset(why error) {
 	n.mu.Lock()
 	conn := n.conn
@@ -30,7 +30,7 @@ func (n *node) reset(why error) {
 	}
 }
 
-// demoted makes the keeper connect anew, though not all the time, to a server that was the primary and is no more: its
+// demoted makes the keeper connect again, though not all the time, to a server that was the primary and is no more: its
 // name may lead to another by now.
 func (n *node) demoted() {
 	n.mu.Lock()

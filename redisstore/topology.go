@@ -134,7 +134,7 @@ var crcTable = func() (table [256]uint16) {
 }()
 
 const (
-	// mapPeriod is how often the map is read anew though nothing has gone wrong.
+	// mapPeriod is how often the map is read again though nothing has gone wrong.
 	mapPeriod = time.Second
 	// Between two readings is at least that much time, which doubles while reading brings nothing new: not far at first, as
 	// a failover takes some seconds and each reading that comes late is time in which nobody decides.

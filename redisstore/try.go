@@ -68,7 +68,7 @@ func (c *connection) whyNoMap() error {
 	return errNotYet
 }
 
-// build makes the command anew.
+// build makes the command again.
 func (t *try) build(args []string) rueidis.Completed {
 	cmd := t.c.builder.Arbitrary(args[0]).Args(args[1:]...)
 	if t.reads {

@@ -31,7 +31,7 @@ var pages = map[string]bool{
 	"/": true, "/rules": true, "/explain": true, "/clients": true, "/overrides": true, "/audit": true, "/tokens": true, "/signin": true,
 }
 
-// isPage tells whether the console shows something at a path: at those of pages, and at one for each rule.
+// isPage reports whether the console shows something at a path: at those of pages, and at one for each rule.
 func isPage(at string) bool {
 	rule, ok := strings.CutPrefix(at, "/rules/")
 	return pages[at] || ok && rule != "" && !strings.Contains(rule, "/")
@@ -163,7 +163,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	}
 }
 
-// has tells whether a tag is in a list of those that a browser has.
+// has reports whether a tag is in a list of those that a browser has.
 func has(list []string, tag string) bool {
 	for _, given := range strings.Split(strings.Join(list, ","), ",") {
 		if given = strings.TrimSpace(given); given == "*" || strings.TrimPrefix(given, "W/") == tag {
@@ -173,7 +173,7 @@ func has(list []string, tag string) bool {
 	return false
 }
 
-// takesGzip tells whether an Accept-Encoding allows gzip. What it says of gzip counts before what it says of all others.
+// takesGzip reports whether an Accept-Encoding allows gzip. What it says of gzip counts before what it says of all others.
 func takesGzip(list []string) bool {
 	allowed := false
 	for _, given := range strings.Split(strings.Join(list, ","), ",") {

@@ -105,7 +105,7 @@ func browse[T any](b *browser, action chromedp.Action[T]) T {
 	return is
 }
 
-// open loads a page anew, as who types its address does.
+// open loads a page again, as who types its address does.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	browse(b, chromedp.Navigate(b.base+path))

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// maxTries is how often a change is held against the namespace anew because others changed it meanwhile.
+// maxTries is how often a change is held against the namespace again because others changed it meanwhile.
 const maxTries = 20
 
 // A request is a change that somebody asks for.

@@ -66,7 +66,7 @@ func (s *spaces) get(name string) *space {
 	return sp
 }
 
-// maxCaughtUp is how many changed objects a space takes in one by one; it is loaded anew for more.
+// maxCaughtUp is how many changed objects a space takes in one by one; it is loaded again for more.
 const maxCaughtUp = 50_000
 
 // refresh makes the space what the database has.

@@ -52,7 +52,7 @@
 // # Time
 //
 // HeaderTimeout bounds the handshake of TLS and how long a request's header may take from its first byte on, and IdleTimeout how
-// long the next request may take to begin; the first has HeaderTimeout for both. A deadline is not set anew for each request,
+// long the next request may take to begin; the first has HeaderTimeout for both. A deadline is not set again for each request,
 // but when the last one has passed, if it was too early. What may pass while a body is read or an answer is written is up to
 // the handler, by SetReadDeadline and SetWriteDeadline; without the latter, WriteTimeout is how long a client may take nothing.
 package downstream

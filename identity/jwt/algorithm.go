@@ -53,7 +53,7 @@ func publicAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
 }
 
-// suits tells whether a key is one for the algorithm.
+// suits reports whether a key is one for the algorithm.
 func (a algorithm) suits(key any) bool {
 	switch k := key.(type) {
 	case []byte:
@@ -69,7 +69,7 @@ func (a algorithm) suits(key any) bool {
 	}
 }
 
-// verify tells whether the key has signed the text. The key suits.
+// verify reports whether the key has signed the text. The key suits.
 func (a algorithm) verify(key any, text, signature []byte) bool {
 	if a.kind == kindEdDSA {
 		return len(signature) == ed25519.SignatureSize && ed25519.Verify(key.(ed25519.PublicKey), text, signature)

@@ -15,7 +15,7 @@ type claims struct {
 
 var _ identity.Claims = (*claims)(nil)
 
-// Verified tells whether the signature was checked.
+// Verified reports whether the signature was checked.
 func (c *claims) Verified() bool { return c.verified }
 
 // Claim returns a claim as text.

@@ -42,7 +42,7 @@ func Parse(data []byte) (h Header, length int, err error) {
 	}
 }
 
-// begins tells whether data begins with the signature, as far as there is data.
+// begins reports whether data begins with the signature, as far as there is data.
 func begins(data []byte, signature string) bool {
 	n := min(len(data), len(signature))
 	return string(data[:n]) == signature[:n]

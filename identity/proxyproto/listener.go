@@ -95,7 +95,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return &Conn{Conn: inner, config: &l.config, limit: limit}, nil
 }
 
-// trusts tells whether the peer is a load balancer.
+// trusts reports whether the peer is a load balancer.
 func (l *Listener) trusts(peer net.Addr) bool {
 	tcp, ok := peer.(*net.TCPAddr)
 	if !ok {
