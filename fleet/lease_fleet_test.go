@@ -276,8 +276,8 @@ func testTrouble(t *testing.T, seed uint64) {
 	if err := passed.over(limit, ttl, f.began); err != nil {
 		t.Errorf("%d nodes, TTL %v, delays up to %v: %v", nodes, ttl, longest, err)
 	}
-	if got := passed.total(); got == 0 {
-		t.Error("nothing passed")
+	if got := passed.total(); got == 0 && longest < ttl { // a grant that takes longer than its TTL is worth nothing
+		t.Errorf("%d nodes, TTL %v, delays up to %v: nothing passed", nodes, ttl, longest)
 	}
 }
 
