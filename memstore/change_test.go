@@ -54,30 +54,27 @@ func (s *Store) blur(t *testing.T, l headgate.Limit) int64 {
 	return p.grainMask
 }
 
-func followChanges(t *testing.T, steps int, options func(*Store) changetest.Options) (seen changetest.Seen) {
+func followChanges(t *testing.T, steps int, options func(*Store) changetest.Options) changetest.Seen {
 	t.Helper()
 	var (
 		clock *limittest.Clock
 		s     *Store
 		o     changetest.Options
 	)
-	for run := uint64(0); seen.Steps < steps; run++ {
+	seen, err := changetest.Run(t.Context(), steps, func(run uint64) *changetest.History {
 		if run%16 == 0 { // before the clock has come to where times end
 			clock = limittest.NewClock()
 			s = newStore(t, Options{Now: clock.Now})
 			o = options(s)
 		}
-		h := changetest.New(s, clock, fmt.Sprint("key-", run), rand.New(rand.NewPCG(20260101, run)), o)
-		for range 40 {
-			if err := h.Step(t.Context()); err != nil {
-				t.Fatalf("history %d: %v", run, err)
-			}
-		}
-		seen.Add(h.Seen())
+		return changetest.New(s, clock, fmt.Sprint("key-", run), rand.New(rand.NewPCG(20260101, run)), o)
+	})
+	if err == nil {
+		err = seen.CheckVariety()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%+v", seen)
-	if seen.Changes < steps/10 || seen.Denied < steps/10 || seen.Allowed < steps/10 {
-		t.Errorf("%+v: too few of each to prove anything", seen)
-	}
 	return seen
 }

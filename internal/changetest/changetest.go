@@ -81,6 +81,28 @@ func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand
 // Seen returns the counts so far.
 func (h *History) Seen() Seen { return h.seen }
 
+// Run replays histories of 40 steps each until they have taken the given number of steps together.
+func Run(ctx context.Context, steps int, newHistory func(run uint64) *History) (seen Seen, err error) {
+	for run := uint64(0); seen.Steps < steps; run++ {
+		h := newHistory(run)
+		for range 40 {
+			if err := h.Step(ctx); err != nil {
+				return seen, fmt.Errorf("history %d: %w", run, err)
+			}
+		}
+		seen.Add(h.Seen())
+	}
+	return seen, nil
+}
+
+// CheckVariety returns an error if too few steps changed a limit, were denied or were allowed to prove anything.
+func (s *Seen) CheckVariety() error {
+	if least := max(1, s.Steps/10); s.Changes < least || s.Denied < least || s.Allowed < least {
+		return fmt.Errorf("%+v: want at least %d changes, denials and allowed takes", *s, least)
+	}
+	return nil
+}
+
 // Step lets time pass, sometimes changes the limit, and executes one operation. If the limiter and the oracle differ,
 // the error lists the whole history.
 func (h *History) Step(ctx context.Context) error {
