@@ -15,7 +15,7 @@
 // Every call of the store ends after Options.Deadline, or within a millisecond of the caller's context if that is
 // sooner; who has waited for other callers before (see Denials) has what is left of it. Only a TakeAll that asks
 // several shards may take longer: a deadline for each that does not answer. A call that timed out is never sent again,
-// since it may have counted. If the caller's own context ends, he gets its error and the store is not blamed. Errors
+// since it may have counted. If the caller's own context ends, it gets that error and the store is not blamed. Errors
 // that are the caller's fault pass unchanged and are not failures either. Nor is it one if the store answers that it
 // cannot decide a check, being full (headgate.ErrFull) or having something else under the key (an error with a method
 // Refused() bool that returns true), but then the policy decides. No goroutine is started for a call: the store is

@@ -69,22 +69,22 @@ type turn struct {
 	scout bool
 }
 
-// A waiter waits for his turn, or for the answer to another's.
+// A waiter is a caller that waits for its turn, or for the response to another caller.
 type waiter struct {
 	units   int64
-	sent    uint64 // how many calls had been sent when he came
-	answers uint64 // and how many answers heard
+	sent    uint64 // calls sent when it arrived
+	answers uint64 // responses received when it arrived
 	woken   chan wake
 	gone    bool
 	next    *waiter
 }
 
-// A wake is why a waiter is woken: it is his turn, or there is an answer.
+// A wake is the reason why a waiter is woken: its turn has come, or there is a response.
 type wake struct {
 	turn   turn
-	denial *denial // what the answer denies, or nil
-	shared bool    // the store was asked after he came
-	failed bool    // there is no answer
+	denial *denial // the denial in the response, or nil
+	shared bool    // the store was asked after the waiter arrived
+	failed bool    // there is no response
 }
 
 // An outcome is what came of a turn.
@@ -253,9 +253,9 @@ func (t *turn) leave(a answer, now int64) {
 	set.call(t.way, a.outcome == taken)
 }
 
-// call gives their turn to those who wait and whose units could pass. The next is sent as a scout if nobody is under way,
-// or if an answer was heard that left too little for him: if calls went out only as fast as units come back, all would
-// pass, and those who wait would never hear that they are too many.
+// call gives a turn to the waiters whose units could pass. The next one is sent as a scout if no call is in flight, or if a
+// response left too little for it: if calls went out only as fast as units refill, all would pass, and waiters would never
+// learn that they are too many.
 func (s *gateSet) call(way int, heard bool) {
 	p := &s.places[way]
 	for p.first != nil {
@@ -271,8 +271,8 @@ func (s *gateSet) call(way int, heard bool) {
 	p.last = nil
 }
 
-// giveUp takes back a waiter's wish. If he was woken meanwhile, it returns why. It also reports whether others were answered
-// while he waited.
+// giveUp removes a waiter. If the waiter was woken meanwhile, giveUp returns the reason. It also reports whether other callers
+// got a response while it waited.
 func (g *gate) giveUp(hash uint64, w *waiter) (why wake, woken, heard bool) {
 	set := g.set(hash)
 	set.mu.Lock()

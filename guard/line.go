@@ -123,8 +123,8 @@ func (g *Guard) stays(st *stay) {
 // left is what is left of the deadline.
 func (g *Guard) left(st *stay) time.Duration { return g.options.Deadline - time.Since(st.since) }
 
-// doubt returns for how long it is not worth asking: a denial has run out by the earliest time at which the store can have
-// made it, and not yet by the latest. Who asks then is likely to be denied for a moment more, and whoever is next.
+// doubt returns how long it is not worth asking: a denial has expired if the store made it at the earliest possible time,
+// and not if it made it at the latest. A caller that asks now is likely to be denied, and so is the next one.
 func (g *Guard) doubt(a *ask, st *stay) time.Duration {
 	if st.late || st.rested {
 		return 0
@@ -168,8 +168,8 @@ func (g *Guard) news(asks []ask, i int, why wake) (at int, d headgate.Decision, 
 	return 0, d, false
 }
 
-// await waits until a waiter is woken, or has waited long enough: he then asks all the same, unless others should have been
-// answered by then and were not.
+// await waits until a waiter is woken, or has waited long enough: it then asks the store itself, unless other callers should
+// have got a response by then and did not.
 func (g *Guard) await(ctx context.Context, s *shard, hash uint64, w *waiter, st *stay) (wake, standing) {
 	patience := g.left(st)
 	if !st.last {

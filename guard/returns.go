@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// What TakeAll took from one shard and another denied is given back in the background: the caller has his answer.
+// Units that TakeAll took from one shard before another denied are returned in the background: the caller has its decision.
 const (
 	returnsRoom = 1024
 	returners   = 4

@@ -124,9 +124,9 @@ func (g *Guard) comeUp(s *shard) {
 
 // A leave is leave to call a shard.
 //
-// The breaker has a lock, and whoever loses his core while he holds it keeps all others from asking. So as long as all goes
-// well it is neither asked nor told; how many calls went well it hears when one fails. From then on it is asked and told of
-// all, until none has failed for as long as it remembers.
+// The breaker has a lock, and a goroutine that is preempted while it holds the lock would block all others. So the breaker is
+// not used while calls succeed; it gets the number of successful calls when one fails. From then on it sees every call, until
+// none has failed for as long as it remembers.
 type leave struct {
 	done  func(error) // the breaker's; nil if it was not asked
 	since int64       // the shard has been up

@@ -42,7 +42,7 @@ type shards struct {
 	of     Sharded // nil if there is but one
 	only   *shard
 	byName atomic.Pointer[map[string]*shard]
-	mu     sync.Mutex // held by whoever changes the map
+	mu     sync.Mutex // guards changes of the map
 }
 
 // shardOf returns where a check is decided.

@@ -109,8 +109,8 @@ const (
 	manyTerms = 256
 )
 
-// terms are those under way. To begin or to end one waits for no lock: a caller who lost his core while he held it would keep
-// all others from asking.
+// terms are the deadlines of the calls in flight. Starting or ending one takes no lock: a goroutine that was preempted while it
+// held the lock would block all others.
 type terms struct {
 	start    time.Time
 	patience time.Duration        // the deadline of a call
@@ -177,7 +177,7 @@ func (s *terms) want(at int64) {
 	s.settle()
 }
 
-// settle sees to the look that is wanted, unless somebody has the lock, who will when he lets go of it.
+// settle runs the look that was requested, unless another goroutine has the lock, which then does so when it unlocks.
 func (s *terms) settle() {
 	for s.wanted.Load() != never && s.mu.TryLock() {
 		s.wake(s.wanted.Swap(never))
@@ -207,7 +207,7 @@ func (s *terms) wake(at int64) {
 // lock, and lets go of it.
 func (s *terms) look(late time.Duration) {
 	now := time.Now()
-	s.looks.Store(never) // before it is seen who has begun: who begins after that sees to his own look
+	s.looks.Store(never) // before the list is read: a term that begins later requests its own look
 	for t := s.began.Swap(nil); t != nil; {
 		s.live = append(s.live, t)
 		t, t.next = t.next, nil

@@ -22,7 +22,7 @@ func identifier(t *testing.T, secret string) *identity.Identifier {
 	return id
 }
 
-// Whoever has the token of a node can register one, and is sent no key that operators look up.
+// A holder of a node token can register a node, and is sent no key that operators look up.
 func TestNodesAreSentNoKeyInTheClear(t *testing.T) {
 	const text, fleet = "rules: [{ id: per-key, key: api_key, limits: 10/h }]", "the secret of the fleet"
 	var mu sync.Mutex

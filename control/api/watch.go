@@ -24,13 +24,13 @@ type hub struct {
 	count    int
 }
 
-// A watcher is told the revision of one namespace. The hub's mutex guards what it has heard.
+// A watcher receives the revisions of one namespace. The hub's mutex guards mark, heard and lost.
 type watcher struct {
-	mark control.Mark // the latest
-	// lost tells that the number he was told has come to mean something else: the database was restored, or has lost changes. He is
-	// let go, so that he comes back and asks what is there, whatever its number is.
+	mark control.Mark // the latest revision
+	// lost reports that revisions were renumbered: the database was restored, or has lost changes. The stream is closed, so that
+	// the client reconnects and fetches the current state.
 	heard, lost bool
-	news        chan struct{} // there is something that was not told
+	news        chan struct{} // signals a revision that was not sent yet
 }
 
 // hear takes what the namespace is at, and reports whether that is news.
@@ -168,7 +168,7 @@ func (h *hub) remove(namespace string, w *watcher) {
 	}
 }
 
-// begin tells a watcher what there is, unless he has heard of something since he was added.
+// begin sets a watcher's first revision, unless it has received one since it was added.
 func (h *hub) begin(w *watcher, mark control.Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +177,7 @@ func (h *hub) begin(w *watcher, mark control.Mark) {
 	}
 }
 
-// heard returns the latest that a watcher has heard of, and whether he is lost.
+// heard returns the latest revision for a watcher, and whether it is lost.
 func (h *hub) heard(w *watcher) (revision int64, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Server) Watchers() int {
 // How a stream is kept.
 const (
 	watchComment = 15 * time.Second // how often it is shown to be alive, and the token looked at again
-	watchWrite   = 10 * time.Second // how long a watcher may take to take what he is told
+	watchWrite   = 10 * time.Second // time for a watcher to read an event
 )
 
 // watch answers GET /v1/watch with a stream of the namespace's revisions.
@@ -233,13 +233,13 @@ func (s *Server) watch(c *call) error {
 		err = st.write(": at " + strconv.FormatInt(present, 10) + "\n\n")
 	}
 	if err != nil {
-		return nil // he has gone, and there is nobody to tell
+		return nil // the client has disconnected
 	}
 	s.follow(c, w, st, known)
 	return nil
 }
 
-// follow tells a watcher of revisions until he goes, or may no longer know.
+// follow sends revisions to a watcher until it disconnects, or its token is no longer valid.
 func (s *Server) follow(c *call, w *watcher, st *stream, known int64) {
 	alive := time.NewTicker(s.watchComment)
 	defer alive.Stop()
@@ -263,7 +263,7 @@ func (s *Server) follow(c *call, w *watcher, st *stream, known int64) {
 	}
 }
 
-// still reports whether the caller's token is as good as it was. A database that is away is no reason to send him off.
+// still reports whether the caller's token is still valid. An unreachable database does not end the stream.
 func (s *Server) still(c *call) bool {
 	who, err := s.authenticate(c)
 	if err != nil {
@@ -284,7 +284,7 @@ func (st *stream) revision(n int64) error {
 }
 
 func (st *stream) write(text string) error {
-	// A watcher that takes nothing is let go: he will come back and be told the latest.
+	// A watcher that does not read is disconnected: it reconnects and gets the latest revision.
 	_ = st.control.SetWriteDeadline(time.Now().Add(watchWrite)) // servers that know no deadlines have none
 	if _, err := strings.NewReader(text).WriteTo(st.call.w); err != nil {
 		return err
