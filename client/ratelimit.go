@@ -1,0 +1,326 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sony/gobreaker/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+// A Request describes a request to decide.
+type Request struct {
+	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
+	Rule string
+	// User, IP and APIKey identify the client: the attributes user, ip and api_key.
+	User, IP, APIKey string
+	// Attributes holds other attributes by their names in rules: path, method, header.x-plan.
+	Attributes map[string]string
+	// Cost replaces the costs of the rules if HasCost is set. A cost of 0 takes nothing and reports what remains.
+	Cost    int64
+	HasCost bool
+}
+
+// maxRequest limits the length of all texts of a request, in bytes.
+const maxRequest = 128 << 10
+
+// validate returns an error for texts that the service cannot read. They may come from the caller's clients, and would
+// fail a whole batch of requests.
+func (r *Request) validate() error {
+	size := 0
+	for _, text := range [...]string{r.Rule, r.User, r.IP, r.APIKey} {
+		if size += len(text); !utf8.ValidString(text) {
+			return errUTF8
+		}
+	}
+	for name, value := range r.Attributes {
+		if size += len(name) + len(value); !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return errUTF8
+		}
+	}
+	if size > maxRequest {
+		return errTooLarge
+	}
+	return nil
+}
+
+var (
+	errUTF8     = status.Error(codes.InvalidArgument, "a text that is not UTF-8")
+	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
+)
+
+// An Answer is a decision.
+type Answer struct {
+	// Passed reports whether the request may proceed, after Delay if that is not 0.
+	Passed bool
+	// Delay is how long to delay the request.
+	Delay time.Duration
+	// RetryAfter is the time after which a denied request may succeed: headgate.Never if a retry is useless.
+	RetryAfter time.Duration
+	// Limit is the capacity of the tightest limit, and Remaining what is left of it. Limit is 0 if none applies.
+	Limit, Remaining int64
+	// Reset is when the limit is fully restored, by the service's clock.
+	Reset time.Time
+	// Rule is the id of the rule that denies, delays or is tightest.
+	Rule string
+	// Lease is the argument of Release, if a slot of a concurrency limit is held.
+	Lease string
+	// Reason is why the request is denied. HTTPStatus is the status to respond with. If Drop is set, close the connection
+	// instead.
+	Reason     headgatev1.Reason
+	HTTPStatus int
+	Drop       bool
+	// Degraded reports whether a store or the service was unreachable and a policy decided.
+	Degraded bool
+}
+
+// RateLimit requests a decision by the service's rules. An error means that the request is invalid (see its
+// status.Code), that ctx has ended or that the client is closed; if the service fails, Options.OnFailure decides.
+func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
+	if ctx == nil {
+		return Answer{}, headgate.ErrNilContext
+	}
+	if err := r.validate(); err != nil {
+		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+	}
+	var report func(error)
+	if c.failing.Load() {
+		var err error
+		if report, err = c.circuit.Allow(); err != nil {
+			return c.degraded(), nil //nolint:nilerr // the circuit is open: the policy decides
+		}
+	}
+	answer, err := c.ask(ctx, &r)
+	switch {
+	case err == nil:
+		c.reportResult(nil, report)
+		return answer, nil
+	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
+		if report != nil {
+			report(errGaveUp)
+		}
+		return Answer{}, ctx.Err()
+	case failed(err):
+		c.reportResult(err, report)
+		return c.degraded(), nil
+	default:
+		c.reportResult(nil, report)
+		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+	}
+}
+
+// errGaveUp is the result of a call whose caller stopped waiting. It is unknown whether the service works, so the circuit
+// counts the call neither as a success nor as a failure.
+var errGaveUp = errors.New("the caller gave up")
+
+// reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
+// is nil.
+func (c *Client) reportResult(how error, report func(error)) {
+	if how == nil && report == nil {
+		return
+	}
+	if how != nil {
+		c.failing.Store(true)
+	}
+	if report == nil {
+		var err error
+		if report, err = c.circuit.Allow(); err != nil {
+			return // enough other calls have failed meanwhile
+		}
+	}
+	report(how)
+	if how == nil && c.circuit.State() == gobreaker.StateClosed && c.circuit.Counts().ConsecutiveFailures == 0 {
+		c.failing.Store(false)
+	}
+}
+
+// degraded returns the answer of Options.OnFailure.
+func (c *Client) degraded() Answer {
+	if c.options.OnFailure == headgate.Open {
+		return Answer{Passed: true, Degraded: true}
+	}
+	return Answer{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
+}
+
+// ask requests a decision.
+func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
+	t := newTask()
+	q := &t.request
+	q.Rule, q.User, q.IP, q.APIKey, q.Cost, q.HasCost = r.Rule, r.User, r.IP, r.APIKey, r.Cost, r.HasCost
+	q.Attributes = q.Attributes[:0]
+	for name, value := range r.Attributes {
+		q.Attributes = append(q.Attributes, wirev1.Attribute{Name: name, Value: value})
+	}
+	t.safe = r.HasCost && r.Cost == 0
+	mine, err := c.rules.do(ctx, t)
+	if !mine {
+		return Answer{}, err
+	}
+	defer t.free()
+	if err != nil {
+		return Answer{}, err
+	}
+	return t.answer, nil
+}
+
+// answerOf copies a message into an Answer, so that the message can be reused. rule is the message's rule id, as a copy.
+func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
+	a := Answer{
+		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
+		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
+		Drop: m.Drop, Degraded: m.Degraded,
+	}
+	if m.RetryAfterMs < 0 {
+		a.RetryAfter = headgate.Never
+	}
+	if m.HasReset {
+		a.Reset = time.Unix(m.ResetSeconds, int64(m.ResetNanos))
+	}
+	return a
+}
+
+// millis converts milliseconds to a Duration, or to headgate.Never if they are too many for one.
+func millis(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Millisecond) {
+		return headgate.Never
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// maxRules is the maximum number of rule ids in the cache.
+const maxRules = 1000
+
+// ruleID returns a copy of a rule id whose memory is reused. Answers share copies by a cache.
+func (c *Client) ruleID(borrowed string) string {
+	if borrowed == "" {
+		return ""
+	}
+	c.ids.Lock()
+	defer c.ids.Unlock()
+	if id, ok := c.ids.known[borrowed]; ok {
+		return id
+	}
+	id := strings.Clone(borrowed)
+	if len(c.ids.known) < maxRules {
+		c.ids.known[id] = id
+	}
+	return id
+}
+
+// requests is a headgate.v1.BatchRateLimitRequest of tasks.
+type requests []*task
+
+func (r requests) MarshalWire(dst []byte) ([]byte, error) {
+	for _, t := range r {
+		dst = wirev1.AppendRequest(dst, &t.request)
+	}
+	return dst, nil
+}
+
+func (requests) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
+
+var (
+	answers = sync.Pool{New: func() any { return new(wirev1.RateLimitResponse) }}
+	batches = sync.Pool{New: func() any { return new(wirev1.BatchRateLimitResponse) }}
+)
+
+// sendRequests sends requests in one call.
+func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, together []*task) {
+	if len(together) == 1 {
+		t, m := together[0], answers.Get().(*wirev1.RateLimitResponse)
+		if t.err = c.invoke(ctx, deadline, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
+			t.answer = answerOf(m, c.ruleID(m.Rule))
+		}
+		answers.Put(m)
+		return
+	}
+	m := batches.Get().(*wirev1.BatchRateLimitResponse)
+	defer batches.Put(m)
+	m.Most = len(together)
+	err := c.callBatch(ctx, l, deadline, requests(together), m)
+	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
+		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
+		if l != nil {
+			l.close() // the rest of the responses may follow on it
+		}
+	}
+	var rule string
+	for i, t := range together {
+		if t.err = err; err != nil {
+			continue
+		}
+		r := &m.Responses[i]
+		if r.ErrorCode != 0 {
+			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
+			continue
+		}
+		if r.Rule != rule { // answers in a batch often have the same rule
+			rule = c.ruleID(r.Rule)
+		}
+		t.answer = answerOf(r, rule)
+	}
+}
+
+// invoke makes a unary call.
+func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, q, a any) error {
+	ctx, end := context.WithDeadline(ctx, deadline)
+	defer end()
+	return c.conn.Invoke(ctx, method, q, a)
+}
+
+// callBatch sends a batch in the lane. It uses a unary call if the service does not support lanes, or has not read the
+// batch from the lane.
+func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
+	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
+		err := l.do(ctx, c.conn, deadline, q, a)
+		switch {
+		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
+			c.noLanes.Store(int64(time.Since(c.made) + c.noLaneTime))
+		case !errors.Is(err, errUnread):
+			return err
+		}
+	}
+	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
+}
+
+// lostAnswer releases the slot of a caller that stopped waiting.
+func (c *Client) lostAnswer(t *task) {
+	if t.err != nil || t.answer.Lease == "" {
+		return
+	}
+	lease := t.answer.Lease
+	c.release.Go(func() {
+		if err := c.Release(context.Background(), lease); err != nil {
+			c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
+		}
+	})
+}
+
+// Release releases the slots of an Answer. Releasing them twice is no error.
+func (c *Client) Release(ctx context.Context, lease string) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
+	defer end()
+	request, response := wirev1.Release{Lease: lease}, wirev1.Nothing{}
+	err := c.conn.Invoke(ctx, methodRelease, &request, &response)
+	if brokeOff(err) && ctx.Err() == nil {
+		err = c.conn.Invoke(ctx, methodRelease, &request, &response)
+	}
+	if err != nil {
+		return fmt.Errorf("client: release: %w", err)
+	}
+	return nil
+}
