@@ -144,9 +144,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
+// An idleCloser is a RoundTripper that keeps idle connections, such as *http.Transport.
+type idleCloser interface{ CloseIdleConnections() }
+
+var _ idleCloser = (*Transport)(nil)
+
 // CloseIdleConnections closes idle connections of the base, if it has any. http.Client calls it.
 func (t *Transport) CloseIdleConnections() {
-	if base, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
+	if base, ok := t.options.Base.(idleCloser); ok {
 		base.CloseIdleConnections()
 	}
 }

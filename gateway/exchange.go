@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/gateway/downstream"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -19,10 +21,10 @@ import (
 type exchange struct {
 	g      *Gateway
 	front  front
-	lines  lineWriter    // the front, if it takes header lines as they are sent; else nil
-	direct bool          // what upstreams say goes there too, as nobody reads the header of the answer
-	bounds bool          // the front itself bounds how long a client may take nothing of what is sent to him
-	began  time.Duration // by the gateway's clock; 0 if nobody wants to know
+	lines  downstream.ResponseWriter // the front, if it takes header lines as they are sent; else nil
+	direct bool                      // what upstreams say goes there too, as nobody reads the header of the answer
+	bounds bool                      // the front itself bounds how long a client may take nothing of what is sent to him
+	began  time.Duration             // by the gateway's clock; 0 if nobody wants to know
 	http2  bool
 	stripe uint32 // of the figures, on which this request counts
 
@@ -56,13 +58,16 @@ type exchange struct {
 }
 
 var (
-	_ http.ResponseWriter = (*exchange)(nil)
-	_ http.Flusher        = (*exchange)(nil)
-	_ http.Hijacker       = (*exchange)(nil)
-	_ io.StringWriter     = (*exchange)(nil)
+	_ httplimit.ProxyWriter = (*exchange)(nil)
+	_ http.Flusher          = (*exchange)(nil)
+	_ http.Hijacker         = (*exchange)(nil)
+	_ io.StringWriter       = (*exchange)(nil)
 )
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// An unwrapper is a ResponseWriter around another one, as http.ResponseController knows it.
+type unwrapper interface{ Unwrap() http.ResponseWriter }
 
 // exchangeOf returns the exchange below the writers that a limiter has put around it.
 func exchangeOf(w http.ResponseWriter) *exchange {
@@ -70,7 +75,7 @@ func exchangeOf(w http.ResponseWriter) *exchange {
 		switch x := w.(type) {
 		case *exchange:
 			return x
-		case interface{ Unwrap() http.ResponseWriter }:
+		case unwrapper:
 			w = x.Unwrap()
 		default:
 			return nil
@@ -85,15 +90,6 @@ type front interface {
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
 	EnableFullDuplex() error
-}
-
-// A lineWriter is a front that takes lines of the header as they are sent, from the limiter and from the upstream. They are not
-// in Header then.
-type lineWriter interface {
-	HeaderLines() (room []byte, ok bool)
-	SetHeaderLines(lines []byte, instead []string)
-	TakeHeaderLine(name, value string) bool
-	Kept() (kept *any, repeats bool)
 }
 
 // HeaderLines returns room for lines of the header, if the front takes them.
@@ -131,7 +127,7 @@ func (ex *exchange) Kept() (kept *any, repeats bool) {
 	return ex.lines.Kept()
 }
 
-// Unserved reports whether the request was let pass, but nothing of it has reached an upstream: see httplimit.Forwarder.
+// Unserved reports whether the request was let pass, but nothing of it has reached an upstream: see httplimit.ProxyWriter.
 func (ex *exchange) Unserved() bool { return ex.unsent }
 
 // Identified returns what the gateway knows already of who is asking, if it is found in the same way; else nil.
@@ -165,10 +161,9 @@ func (w wrapped) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
 // begin makes ex that of a request.
 func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 	ex.g, ex.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
-	if bounded, ok := w.(interface{ BoundsWrites() bool }); ok {
-		ex.bounds = bounded.BoundsWrites()
-		ex.lines, _ = w.(lineWriter)
-		ex.direct = ex.lines != nil && g.config.Limit == nil
+	if lines, ok := w.(downstream.ResponseWriter); ok {
+		ex.lines, ex.bounds = lines, lines.BoundsWrites()
+		ex.direct = g.config.Limit == nil
 	}
 	if g.timed {
 		ex.began = g.now()

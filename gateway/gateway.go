@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/internal/conns"
 )
@@ -97,7 +98,7 @@ func New(config Config) (*Gateway, error) {
 	g.limited = http.HandlerFunc(g.proxy)
 	if config.Limit != nil {
 		g.limited = config.Limit(g.limited)
-		_, g.keeps = g.limited.(interface{ KeepsBetweenRequests() })
+		_, g.keeps = g.limited.(httplimit.StateKeeper)
 	}
 	if config.AccessLog != nil {
 		g.log = newAccessLogger(config.AccessLog)

@@ -15,8 +15,6 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-var _ httplimit.Forwarder = (*exchange)(nil)
-
 func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 	t.Helper()
 	s, err := memstore.New(o)

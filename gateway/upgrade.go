@@ -285,8 +285,7 @@ func (g *Gateway) copyTunnel(t *tunnel, to io.Writer, from io.Reader) (n int64) 
 		if err == nil {
 			continue
 		}
-		half, ok := to.(interface{ CloseWrite() error })
-		if !errors.Is(err, io.EOF) || !ok || half.CloseWrite() != nil {
+		if !errors.Is(err, io.EOF) || conns.CloseWrite(to) != nil {
 			t.close()
 		}
 		return n

@@ -15,14 +15,14 @@ func New(c Config) (func(next http.Handler) http.Handler, error) {
 		return nil, err
 	}
 	l := &limiter{Config: c}
-	l.pool.New = func() any { return new(exchange) }
+	l.pool.New = func() any { return new(requestState) }
 	return func(next http.Handler) http.Handler { return &handler{limiter: l, next: next} }, nil
 }
 
 // A limiter is shared by the handlers of one middleware.
 type limiter struct {
 	Config
-	pool     sync.Pool // of *exchange
+	pool     sync.Pool // of *requestState
 	policies policies
 }
 
@@ -32,9 +32,9 @@ type handler struct {
 	next http.Handler
 }
 
-// An exchange is the state of one request. It is reused, so nothing of it may be kept. In between it keeps the last
-// request in memory, which is cheaper than clearing it: there are about as many exchanges as concurrent requests.
-type exchange struct {
+// A requestState is the state of one request. It is reused, so nothing of it may be kept. In between it keeps the last
+// request in memory, which is cheaper than clearing it: there are about as many of them as concurrent requests.
+type requestState struct {
 	who     identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
@@ -46,16 +46,16 @@ type exchange struct {
 	lasting bool // the verdict depends only on the request, rules and counters
 }
 
-func (l *limiter) release(x *exchange) {
+func (l *limiter) release(x *requestState) {
 	if !x.kept {
 		x.place = nil
 		l.pool.Put(x)
 	}
 }
 
-// keep keeps the exchange with its connection if it may help to decide the next request. Most connections are idle at
-// any time, so a large exchange is not kept.
-func (x *exchange) keep(lasting bool) {
+// keep keeps the state with its connection if it may help to decide the next request. Most connections are idle at any
+// time, so a large state is not kept.
+func (x *requestState) keep(lasting bool) {
 	x.lasting = lasting && x.place != nil && x.verdict.Repeats()
 	if kept := x.lasting || x.kept && x.verdict.Small(); kept != x.kept {
 		x.kept = kept
@@ -66,12 +66,11 @@ func (x *exchange) keep(lasting bool) {
 	}
 }
 
-// KeepsBetweenRequests tells a server that this Handler uses Kept, if the ResponseWriter has that. A handler in front
-// that changes requests must not offer it.
-func (h *handler) KeepsBetweenRequests() {}
+// KeepsState marks the handler as a StateKeeper.
+func (h *handler) KeepsState() {}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x, repeats := h.exchange(w)
+	x, repeats := h.stateOf(w)
 	who, ok := h.decide(w, r, x, repeats)
 	if !ok {
 		return
@@ -92,25 +91,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange returns the state for the request, and reports whether it was last used for an equal request on the same
-// connection. A server that knows that has a method for it, and a place to keep the state. It is used once a client has
-// repeated a request.
-func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
+// stateOf returns the state for the request, and reports whether it was last used for an equal request on the same
+// connection. A proxy has a place to keep it with the connection, which is used once a client has repeated a request.
+func (l *limiter) stateOf(w http.ResponseWriter) (x *requestState, repeats bool) {
 	var place *any
-	if keeps, ok := w.(interface {
-		Kept() (kept *any, repeats bool)
-	}); ok {
-		place, repeats = keeps.Kept()
+	if proxy, ok := w.(ProxyWriter); ok {
+		place, repeats = proxy.Kept()
 	}
 	if place != nil && *place != nil {
-		if x, ok := (*place).(*exchange); ok {
+		if x, ok := (*place).(*requestState); ok {
 			repeats = repeats && x.lasting
 			x.lasting = false // until that was seen
 			return x, repeats
 		}
 		place = nil // of another middleware
 	}
-	x = l.pool.Get().(*exchange)
+	x = l.pool.Get().(*requestState)
 	if repeats {
 		x.place = place
 	}
@@ -118,7 +114,7 @@ func (l *limiter) exchange(w http.ResponseWriter) (x *exchange, repeats bool) {
 }
 
 // decide asks the engine. It returns the client, and false if the response has been sent.
-func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, repeats bool) (who *identity.Attributes, ok bool) {
+func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *requestState, repeats bool) (who *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
 	if repeats {
 		decided, err := h.Engine.DecideAgain(ctx, v)
@@ -141,13 +137,10 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, re
 	return who, true
 }
 
-// identify returns the client. A server that has identified it already, in the same way, may report that by a method of
-// its ResponseWriter, for requests whose Connection names no header.
-func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *exchange) *identity.Attributes {
-	if knows, ok := w.(interface {
-		Identified(by *identity.Identifier) *identity.Attributes
-	}); ok {
-		if who := knows.Identified(h.Identifier); who != nil {
+// identify returns the client, which a proxy may have identified already.
+func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestState) *identity.Attributes {
+	if proxy, ok := w.(ProxyWriter); ok {
+		if who := proxy.Identified(h.Identifier); who != nil {
 			return who
 		}
 	}
@@ -173,7 +166,7 @@ func withoutNominated(r *http.Request) *http.Request {
 
 // undecided handles a request that could not be decided: if it was cancelled meanwhile there is nobody to respond to,
 // else it is allowed, since a failing limiter should not block requests.
-func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange, err error) {
+func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestState, err error) {
 	if r.Context().Err() != nil {
 		gaveUp(w, x, 0)
 		h.release(x)
@@ -185,7 +178,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *exchange,
 }
 
 // serve calls the next handler, when the request may be served.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState) {
 	v := &x.verdict
 	wrapped := h.fieldWriter(w, x)
 	v.KeepSlots()
@@ -219,9 +212,9 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 }
 
 // fieldWriter returns the writer that adds the fields to the response, nil if there are none or the server adds them.
-func (h *handler) fieldWriter(w http.ResponseWriter, x *exchange) *writer {
+func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 	v := &x.verdict
-	lines, room := lineWriterOf(w)
+	lines, room := headerLines(w)
 	if v.ReadsResponse() {
 		lines = nil
 	}
@@ -254,25 +247,18 @@ func (h *handler) fieldWriter(w http.ResponseWriter, x *exchange) *writer {
 	return wrapped
 }
 
-// A Forwarder is the ResponseWriter of a proxy, which panics if it cannot send the whole response.
-type Forwarder interface {
-	http.ResponseWriter
-	// Unserved reports whether the request was allowed, but no service has seen any of it.
-	Unserved() bool
-}
-
 // settle charges or refunds the cost that the response states, and releases the slots of the request.
-func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
+func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *requestState) {
 	settle := x.verdict.Settle
 	var response func(string) string
 	if x.verdict.ReadsResponse() {
 		header := w.Header()
 		response = func(name string) string { return responseField(header, name) }
-		proxy, forwards := w.(Forwarder)
+		proxy, isProxy := w.(ProxyWriter)
 		switch {
-		case forwards && proxy.Unserved():
+		case isProxy && proxy.Unserved():
 			response = func(string) string { return "0" } // there is no service that could state a cost
-		case !x.served, !forwards && r.Context().Err() != nil:
+		case !x.served, !isProxy && r.Context().Err() != nil:
 			settle = x.verdict.SettleCut // a handler may return as soon as its client has disconnected
 		}
 	}

@@ -16,9 +16,20 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// lineRecorder is the writer of a server that takes lines.
+// proxyWriter is the writer of a proxy that does nothing for the middleware.
+type proxyWriter struct{ *httptest.ResponseRecorder }
+
+var _ httplimit.ProxyWriter = proxyWriter{}
+
+func (proxyWriter) Identified(*identity.Identifier) *identity.Attributes { return nil }
+func (proxyWriter) Kept() (place *any, repeats bool)                     { return nil, false }
+func (proxyWriter) HeaderLines() (room []byte, ok bool)                  { return nil, false }
+func (proxyWriter) SetHeaderLines([]byte, []string)                      {}
+func (proxyWriter) Unserved() bool                                       { return false }
+
+// lineRecorder is the writer of a proxy that takes lines.
 type lineRecorder struct {
-	*httptest.ResponseRecorder
+	proxyWriter
 	takes   bool
 	set     bool
 	lines   string
@@ -27,7 +38,7 @@ type lineRecorder struct {
 }
 
 func newLineRecorder(takes bool) *lineRecorder {
-	return &lineRecorder{ResponseRecorder: httptest.NewRecorder(), takes: takes}
+	return &lineRecorder{proxyWriter: proxyWriter{httptest.NewRecorder()}, takes: takes}
 }
 
 func (r *lineRecorder) HeaderLines() (room []byte, ok bool) { return make([]byte, 0, 64), r.takes }
@@ -140,9 +151,9 @@ func TestWhoGivesUpIsNotToldOfLimits(t *testing.T) {
 	}
 }
 
-// identified is a server that knows who is asking.
+// identified is a proxy that has identified the client.
 type identified struct {
-	*httptest.ResponseRecorder
+	proxyWriter
 	by  *identity.Identifier
 	who *identity.Attributes
 }
@@ -179,7 +190,7 @@ func TestServerMaySayWhoIsAsking(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.by.Read(known, &who)
-			w := &identified{ResponseRecorder: httptest.NewRecorder(), by: c.by, who: &who}
+			w := &identified{proxyWriter: proxyWriter{httptest.NewRecorder()}, by: c.by, who: &who}
 			r := asked("/")
 			r.Header.Set("X-API-Key", c.key)
 			g.limit(ok).ServeHTTP(w, r)

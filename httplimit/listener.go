@@ -14,27 +14,6 @@ import (
 	"strings"
 )
 
-// A lineWriter is the ResponseWriter of a server that accepts header lines in wire format: valid names and values, each
-// line with its CR and LF. They are sent with the final response, and headers of the given names are omitted in return.
-// The room is a buffer for the lines, in use until the response ends. A handler that sets lines, even none, does not
-// read the header of the response: the server need not keep it in a map.
-type lineWriter interface {
-	HeaderLines() (room []byte, ok bool)
-	SetHeaderLines(lines []byte, instead []string)
-}
-
-// lineWriterOf returns w as a lineWriter, with its room, or nil.
-func lineWriterOf(w http.ResponseWriter) (lines lineWriter, room []byte) {
-	lines, ok := w.(lineWriter)
-	if !ok {
-		return nil, nil
-	}
-	if room, ok = lines.HeaderLines(); !ok {
-		return nil, nil
-	}
-	return lines, room
-}
-
 // net/http keeps a header in a map, copies it, sorts it and checks each of its lines. For the eight lines of a
 // rejection that takes longer than the decision. So on a connection from Listener, net/http writes a response without
 // any of them, and the connection inserts the prepared lines and the body. Everything else about the response and the
@@ -48,12 +27,16 @@ func lineWriterOf(w http.ResponseWriter) (lines lineWriter, room []byte) {
 //
 // It is for servers that must withstand a flood. Responses are the same with and without it. It has no effect on
 // HTTP/2, on connections with TLS, and if something in front of this middleware has replaced the server's
-// ResponseWriter; unless that passes everything on, at once and unchanged, and says so with a method
-//
-//	PassesThrough() http.ResponseWriter
-//
-// which returns the writer below. Its Write is then not called for the body of a rejection.
+// ResponseWriter by another that is no [PassThrough].
 func Listener(l net.Listener) net.Listener { return &listener{l} }
+
+// A PassThrough is a ResponseWriter that passes everything on to another, at once and unchanged. Its Write is not called
+// for the body of a rejection.
+type PassThrough interface {
+	http.ResponseWriter
+	// PassesThrough returns the writer below.
+	PassesThrough() http.ResponseWriter
+}
 
 type listener struct{ net.Listener }
 
@@ -102,7 +85,7 @@ func readyConnOf(w http.ResponseWriter, r *http.Request) *readyConn {
 // isServers reports whether a writer is the server's own, or equivalent.
 func isServers(w http.ResponseWriter) bool {
 	for {
-		through, ok := w.(interface{ PassesThrough() http.ResponseWriter })
+		through, ok := w.(PassThrough)
 		if !ok {
 			return reflect.TypeOf(w).String() == "*http.response"
 		}
@@ -170,9 +153,14 @@ func (c *readyConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c.Conn}, r)
 }
 
+// A halfCloser is a connection whose sending side can be closed alone, as *net.TCPConn.
+type halfCloser interface{ CloseWrite() error }
+
+var _ halfCloser = (*readyConn)(nil)
+
 // CloseWrite is called by net/http after an error, so that its response arrives.
 func (c *readyConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := c.Conn.(halfCloser); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported

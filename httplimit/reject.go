@@ -7,10 +7,10 @@ import (
 )
 
 // reject responds to a denied request. It is optimized, because a flood of requests ends here.
-func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
+func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *requestState) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
-	if lines, room := lineWriterOf(w); lines != nil {
+	if lines, room := headerLines(w); lines != nil {
 		h.rejectLines(w, lines, room, x, retryAfter)
 		return
 	}
@@ -26,7 +26,7 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *exchange) {
 }
 
 // rejectReady does the same on a connection that accepts the response in wire format.
-func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchange, retryAfter int64) {
+func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *requestState, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), known: &h.policies, lines: true}
 	h.Fields.writeAll(&t, v, retryAfter, h.Now())
@@ -36,7 +36,7 @@ func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *exchang
 }
 
 // rejectLines does the same on a server that accepts header lines in wire format.
-func (h *handler) rejectLines(w http.ResponseWriter, lines lineWriter, room []byte, x *exchange, retryAfter int64) {
+func (h *handler) rejectLines(w http.ResponseWriter, lines ProxyWriter, room []byte, x *requestState, retryAfter int64) {
 	v := &x.verdict
 	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}
 	h.Fields.writeAll(&t, v, retryAfter, h.Now())
@@ -53,7 +53,7 @@ var ofRejections = append(fieldNames[:], foreignFields[:]...)
 const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
 // badRequest responds to an ambiguous or malformed request.
-func badRequest(w http.ResponseWriter, x *exchange, err error) {
+func badRequest(w http.ResponseWriter, x *requestState, err error) {
 	p := problem{status: http.StatusBadRequest, kind: problemPlain, title: "Bad Request", detail: err.Error()}
 	x.buf = p.append(x.buf[:0], nil, 0)
 	sendProblem(w, new(fieldValues), p.status, x.buf)
@@ -61,12 +61,12 @@ func badRequest(w http.ResponseWriter, x *exchange, err error) {
 
 // gaveUp responds to a request that was cancelled while it was delayed. Mostly its client has disconnected and nobody
 // reads this.
-func gaveUp(w http.ResponseWriter, x *exchange, wait time.Duration) {
+func gaveUp(w http.ResponseWriter, x *requestState, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "Given up while waiting for its turn.",
 	}
-	if lines, room := lineWriterOf(w); lines != nil {
+	if lines, room := headerLines(w); lines != nil {
 		lines.SetHeaderLines(room[:0], nil) // not the fields of a served request
 	}
 	values := new(fieldValues)

@@ -77,9 +77,11 @@ func (w *writer) readFrom(src io.Reader) (int64, error) {
 	return io.Copy(w.under, src)
 }
 
-// closeNotify implements http.CloseNotifier, which frameworks still use.
+// A closeNotifier is the deprecated http.CloseNotifier, which frameworks still use.
+type closeNotifier interface{ CloseNotify() <-chan bool }
+
 func (w *writer) closeNotify() <-chan bool {
-	if n, ok := w.under.(interface{ CloseNotify() <-chan bool }); ok {
+	if n, ok := w.under.(closeNotifier); ok {
 		return n.CloseNotify()
 	}
 	return make(chan bool, 1) // never

@@ -421,8 +421,7 @@ const lingerTime = 500 * time.Millisecond
 
 // linger says that nothing more will come, and gives the client time to read what did.
 func (c *conn) linger() {
-	half, ok := c.rwc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
+	if conns.CloseWrite(c.rwc) != nil {
 		return
 	}
 	_ = c.raw.SetReadDeadline(time.Now().Add(lingerTime))

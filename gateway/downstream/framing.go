@@ -77,8 +77,11 @@ func closeAmbiguous(rest *http.Server) {
 		if conn != nil {
 			ctx = conn(ctx, c)
 		}
-		if framed, ok := c.(interface{ frames() *framing }); ok {
-			ctx = context.WithValue(ctx, framingKey{}, framed.frames())
+		switch c := c.(type) {
+		case *replayed:
+			ctx = context.WithValue(ctx, framingKey{}, &c.framing)
+		case *replayedTLS:
+			ctx = context.WithValue(ctx, framingKey{}, &c.framing)
 		}
 		return ctx
 	}

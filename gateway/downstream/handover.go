@@ -3,7 +3,6 @@ package downstream
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -114,8 +113,6 @@ func (r *replayed) read(p []byte) (int, error) {
 	return r.Conn.Read(p)
 }
 
-func (r *replayed) frames() *framing { return &r.framing }
-
 func (r *replayed) Write(p []byte) (int, error) {
 	r.answered()
 	return r.Conn.Write(p)
@@ -138,12 +135,7 @@ func (r *replayed) answered() {
 }
 
 // CloseWrite is what net/http closes with after an error, so that its answer arrives.
-func (r *replayed) CloseWrite() error {
-	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
+func (r *replayed) CloseWrite() error { return conns.CloseWrite(r.Conn) }
 
 // NetConn returns the connection itself, for who needs to know its kind.
 func (r *replayed) NetConn() net.Conn { return r.Conn }

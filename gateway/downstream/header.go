@@ -11,13 +11,33 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// HeaderLines returns room for lines of the header, for SetHeaderLines. It tells that this is possible.
+// A ResponseWriter is the http.ResponseWriter that a Server passes to its Handler. It accepts header lines in wire
+// format, which saves a map: they are sent in front of those in Header, and are not in Header.
+type ResponseWriter interface {
+	http.ResponseWriter
+	http.Flusher
+	http.Hijacker
+
+	// HeaderLines returns a buffer for SetHeaderLines, and true.
+	HeaderLines() (room []byte, ok bool)
+	// SetHeaderLines sets header lines in wire format: each has a valid name and value, and ends with CR and LF. They
+	// are not sent with interim responses. Headers of the names in instead are omitted.
+	SetHeaderLines(lines []byte, instead []string)
+	// TakeHeaderLine adds a line to those, unless its name is omitted. The name is in canonical form, and name and
+	// value are valid. They are copied, so they may refer to a buffer. It returns false if the line belongs in Header.
+	TakeHeaderLine(name, value string) bool
+	// Kept returns a place where a handler may keep a value between the requests of a connection. It reports whether
+	// the handler of the last request has called Kept, and that request's head was the same, byte for byte except for
+	// the case of header names. A second call for the same request returns nil: a handler in between may have changed
+	// the request.
+	Kept() (place *any, repeats bool)
+	// BoundsWrites reports whether Server.WriteTimeout bounds writes, so that handlers need not set a deadline.
+	BoundsWrites() bool
+}
+
 func (w *response) HeaderLines() (room []byte, ok bool) { return w.lines[:0], true }
 
-// Kept returns a place where a handler may keep something between the requests of a connection, and reports whether the handler of
-// the request before has looked there, and that request's head was the same, byte by byte but for how names are written. There is
-// no place for who looks second in the same request: what stands between them may have changed it.
-func (w *response) Kept() (kept *any, repeats bool) {
+func (w *response) Kept() (place *any, repeats bool) {
 	if w.conn.looked {
 		return nil, false
 	}
@@ -25,14 +45,10 @@ func (w *response) Kept() (kept *any, repeats bool) {
 	return &w.conn.kept, w.conn.repeats
 }
 
-// SetHeaderLines says lines of the header as they are sent: each has a name and a value that are valid, and ends with CR and LF.
-// They are not sent with interim answers. Headers of the names given are left out in return.
 func (w *response) SetHeaderLines(lines []byte, instead []string) {
 	w.lines, w.instead = lines, instead
 }
 
-// TakeHeaderLine adds a line to those, unless it is of a name that is left out. The name is in net/http's form, and both are
-// valid. It reports whether that was done; if not, the line belongs in Header. It may refer to memory that is used again.
 func (w *response) TakeHeaderLine(name, value string) bool {
 	if w.wrote {
 		return false

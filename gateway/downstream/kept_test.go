@@ -18,7 +18,7 @@ func TestWhatIsKeptIsOfTheSameRequestOnTheSameConnection(t *testing.T) {
 		if blind.Swap(false) {
 			return
 		}
-		kept, repeats := w.(interface{ Kept() (*any, bool) }).Kept()
+		kept, repeats := w.(ResponseWriter).Kept()
 		n, _ := (*kept).(int)
 		*kept = n + 1
 		fmt.Fprintf(w, "%d %v %s", n, repeats, r.Header.Get("X-Who"))
@@ -59,7 +59,7 @@ func TestWhatIsKeptIsLetGoOfWhenNothingComes(t *testing.T) {
 	for name, idle := range map[string]time.Duration{"with a bound of idleness": patience, "without one": 0} {
 		var finalized atomic.Bool
 		s := start(t, func(w http.ResponseWriter, _ *http.Request) {
-			kept, repeats := w.(interface{ Kept() (*any, bool) }).Kept()
+			kept, repeats := w.(ResponseWriter).Kept()
 			if *kept == nil {
 				held := new([64]byte)
 				runtime.AddCleanup(held, func(*struct{}) { finalized.Store(true) }, nil)

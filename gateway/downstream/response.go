@@ -56,10 +56,8 @@ func (b *bounds) deadline() time.Time {
 }
 
 var (
-	_ http.ResponseWriter = (*response)(nil)
-	_ http.Flusher        = (*response)(nil)
-	_ http.Hijacker       = (*response)(nil)
-	_ io.StringWriter     = (*response)(nil)
+	_ ResponseWriter  = (*response)(nil)
+	_ io.StringWriter = (*response)(nil)
 )
 
 // begin makes it that of a request.
@@ -390,7 +388,6 @@ func (w *response) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// BoundsWrites tells that Server.WriteTimeout is heeded, so that nobody else has to.
 func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
 
 // SetReadDeadline bounds how long reading the body may take.

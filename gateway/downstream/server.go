@@ -115,6 +115,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
+// A temporaryError is an error of Accept, such as that of too many open files, after which another call may succeed.
+type temporaryError interface{ Temporary() bool }
+
 func (s *Server) accept(l net.Listener) error {
 	var wait time.Duration
 	for {
@@ -124,7 +127,7 @@ func (s *Server) accept(l net.Listener) error {
 			s.open(nc)
 			continue
 		}
-		if temporary, ok := err.(interface{ Temporary() bool }); !ok || !temporary.Temporary() || s.ending.Load() {
+		if temporary, ok := err.(temporaryError); !ok || !temporary.Temporary() || s.ending.Load() {
 			return err
 		}
 		// There are too many open files, most likely.

@@ -309,10 +309,7 @@ func TestShutdownThatTakesTooLong(t *testing.T) {
 
 func TestLinesAreSentAsTheyAre(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
-		lw := w.(interface {
-			HeaderLines() (room []byte, ok bool)
-			SetHeaderLines(lines []byte, instead []string)
-		})
+		lw := w.(ResponseWriter)
 		if r.URL.Path == "/lines" {
 			room, _ := lw.HeaderLines()
 			lw.SetHeaderLines(append(room, "X-Limit: 1\r\nContent-Type: a/b\r\n"...), []string{"X-Limit", "Content-Length"})

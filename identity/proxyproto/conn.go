@@ -95,10 +95,15 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // ReadFrom sends what it reads, by sendfile where the connection can do that.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
-// CloseWrite ends what is sent, where the connection can do that, so that the client still gets an answer to a request that
-// was not read to its end.
+// A halfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
+type halfCloser interface{ CloseWrite() error }
+
+var _ halfCloser = (*Conn)(nil)
+
+// CloseWrite closes the sending side of the connection, so that a client still gets the response to a request that was
+// not read to its end. It returns errors.ErrUnsupported if the connection below cannot do that.
 func (c *Conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := c.Conn.(halfCloser); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported

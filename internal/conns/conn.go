@@ -57,13 +57,16 @@ type Conn struct {
 	upgraded           bool
 }
 
-// Of returns the Conn below others, such as those of TLS, or nil if there is none.
+// A wrapper is a connection over another, such as *tls.Conn.
+type wrapper interface{ NetConn() net.Conn }
+
+// Of returns the Conn below wrappers such as *tls.Conn, or nil if there is none.
 func Of(nc net.Conn) *Conn {
 	for {
 		switch c := nc.(type) {
 		case *Conn:
 			return c
-		case interface{ NetConn() net.Conn }:
+		case wrapper:
 			nc = c.NetConn()
 		default:
 			return nil
@@ -179,9 +182,17 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// CloseWrite ends what is sent, where the connection below can do that.
-func (c *Conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+// A HalfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
+type HalfCloser interface{ CloseWrite() error }
+
+var _ HalfCloser = (*Conn)(nil)
+
+// CloseWrite closes the sending side of the connection, or returns errors.ErrUnsupported.
+func (c *Conn) CloseWrite() error { return CloseWrite(c.Conn) }
+
+// CloseWrite closes the sending side of a connection if it is a HalfCloser; else it returns errors.ErrUnsupported.
+func CloseWrite(c io.Writer) error {
+	if half, ok := c.(HalfCloser); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported

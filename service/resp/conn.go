@@ -308,8 +308,7 @@ func (c *conn) flush(k *executor) {
 // drain lets a client read the error before the connection closes: closing while it still sends would discard the
 // reply.
 func (c *conn) drain() {
-	half, ok := c.net.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
+	if conns.CloseWrite(c.net) != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command)) // an error means that the client has gone

@@ -209,6 +209,9 @@ func (c *Config) onlyFromProxies() []string {
 	return list
 }
 
+// joinedErrors is an error of errors.Join.
+type joinedErrors interface{ Unwrap() []error }
+
 // explainGateway says where in the file stands what is wrong with the gateway's configuration. Routes beyond those of the
 // file are of the setting upstream.
 func (c *Config) explainGateway(err error, routes int) error {
@@ -217,7 +220,7 @@ func (c *Config) explainGateway(err error, routes int) error {
 	}
 	beyond := fmt.Sprintf("Routes[%d]", routes)
 	list := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if joined, ok := err.(joinedErrors); ok {
 		list = joined.Unwrap()
 	}
 	var found []source.Problem

@@ -1,0 +1,54 @@
+package httplimit
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/identity"
+)
+
+// A ProxyWriter is the ResponseWriter of a reverse proxy, such as package gateway, that has this middleware in front of
+// its upstreams. It saves work that proxy and middleware would otherwise both do. A proxy panics if it cannot send the
+// whole response.
+type ProxyWriter interface {
+	http.ResponseWriter
+
+	// Identified returns the client, if the proxy has identified it with the same Identifier and the request's
+	// Connection header names no other headers; else nil.
+	Identified(by *identity.Identifier) *identity.Attributes
+
+	// Kept returns a place where the middleware may keep state between the requests of a connection, nil if there is
+	// none. It reports whether this request repeats the connection's last one byte for byte.
+	Kept() (place *any, repeats bool)
+
+	// HeaderLines returns a buffer for SetHeaderLines, which is in use until the response ends. It returns false if the
+	// server does not accept header lines.
+	HeaderLines() (room []byte, ok bool)
+	// SetHeaderLines sets header lines in wire format: valid names and values, each line with its CR and LF. They are
+	// sent with the final response, and headers of the names in instead are omitted. A handler that sets lines, even
+	// none, does not read the header of the response: the server need not keep it in a map.
+	SetHeaderLines(lines []byte, instead []string)
+
+	// Unserved reports whether the request was allowed, but no service has received any of it.
+	Unserved() bool
+}
+
+// headerLines returns w as a ProxyWriter, with the buffer for its header lines; nil if it does not accept them.
+func headerLines(w http.ResponseWriter) (lines ProxyWriter, room []byte) {
+	lines, ok := w.(ProxyWriter)
+	if !ok {
+		return nil, nil
+	}
+	if room, ok = lines.HeaderLines(); !ok {
+		return nil, nil
+	}
+	return lines, room
+}
+
+// A StateKeeper is a Handler that keeps state between the requests of a connection by ProxyWriter.Kept. The handlers of
+// this middleware are. A handler in front of one that changes requests must not offer Kept.
+type StateKeeper interface {
+	http.Handler
+	KeepsState()
+}
+
+var _ StateKeeper = (*handler)(nil)
