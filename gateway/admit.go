@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -42,7 +43,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 		return false
 	}
 	g.identity.Read(r, &ex.who)
-	if ex.plain = isPlainConnection(r.Header["Connection"]); !ex.plain {
+	if ex.plain = http1.IsPlainConnection(r.Header["Connection"]); !ex.plain {
 		// Only here something can be named that tells who is asking; identity knows what that is.
 		if err := ex.who.Malformed(); err != nil {
 			ex.refuse(err)
@@ -85,13 +86,19 @@ func (ex *exchange) admit(r *http.Request) bool {
 	return true
 }
 
+// hopByHop has what the removed hop-by-hop headers of a request said.
+type hopByHop struct {
+	upgrade  string // the protocol to upgrade to, if the client asks for one that is allowed
+	trailers bool   // the client accepts trailers
+}
+
 // cleanHeader removes headers that are for one connection only, and those that only proxies may send. It reports whether the
 // header is short enough.
 func (ex *exchange) cleanHeader(r *http.Request) bool {
 	g, h := ex.g, r.Header
 	upgrade := false
 	if lines := h["Connection"]; len(lines) > 0 {
-		upgrade = removeNamed(h)
+		upgrade = http1.RemoveNominated(h)
 	}
 	size := len(r.Method) + len(r.RequestURI) + len(r.Host) + 16
 	for name, lines := range h {
@@ -99,13 +106,13 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 			size += len(name) + len(line) + 4
 		}
 		switch {
-		case isHop(name):
+		case http1.IsHopByHop(name):
 			switch name {
 			case "Te":
-				ex.hops.trailers = takesTrailers(lines)
+				ex.hops.trailers = http1.HasElement(lines, "trailers")
 			case "Upgrade":
 				if upgrade && !ex.http2 && r.ContentLength == 0 {
-					ex.hops.upgrade = wanted(lines, g.config.Upgrades)
+					ex.hops.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
 				}
 			}
 			delete(h, name)

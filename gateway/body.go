@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/gateway/upstream"
 )
 
@@ -276,19 +277,9 @@ func (b *body) finish() {
 // connection only, says who is asking, or how the body is to be read, and what only proxies may say.
 func (g *Gateway) cleanTrailers(trailers http.Header) {
 	for name := range trailers {
-		if isHop(name) || !mayTrail(name) || name == g.idHeader || g.proxyHeaders.has(name) || g.identity.TellsWho(name) ||
+		if http1.IsHopByHop(name) || http1.ReplacesHeader(name) || name == g.idHeader || g.proxyHeaders.has(name) || g.identity.TellsWho(name) ||
 			!g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0 {
 			delete(trailers, name)
 		}
-	}
-}
-
-func mayTrail(canonical string) bool {
-	switch canonical {
-	case "Content-Length", "Content-Type", "Content-Encoding", "Content-Range", "Set-Cookie", "Cache-Control", "Expect", "Max-Forwards",
-		"Range", headerVia:
-		return false
-	default:
-		return !strings.HasPrefix(canonical, "X-Real-")
 	}
 }

@@ -3,10 +3,10 @@ package gateway
 import (
 	"cmp"
 	"fmt"
-	"net/textproto"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // What numbers may be at most: far beyond what makes sense, so that sums do not overflow.
@@ -57,9 +57,9 @@ func (c *Config) checkNames(k *checker) {
 	for i, name := range c.Upgrades {
 		field := index("Upgrades", i)
 		switch {
-		case !isToken(name):
+		case !isName(name):
 			k.add(field, quote(name), "the name of a protocol, such as websocket")
-		case carriesHTTP(name):
+		case http1.CarriesHTTP(name):
 			k.add(field, quote(name), "a protocol that carries no requests of HTTP, since limits would not see them")
 		}
 	}
@@ -67,34 +67,18 @@ func (c *Config) checkNames(k *checker) {
 		checkHeaderName(k, index("OnlyFromProxies", i), name)
 	}
 	checkHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
-	if c.Via != "" && !isToken(c.Via) {
+	if c.Via != "" && !isName(c.Via) {
 		k.add("Via", quote(c.Via), "a name such as headgate, without spaces")
 	}
 }
 
 func checkHeaderName(k *checker, field, name string) {
 	switch {
-	case !isToken(name):
+	case !isName(name):
 		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
-	case isFraming(textproto.CanonicalMIMEHeaderKey(name)):
+	case http1.IsReserved(name):
 		k.add(field, quote(name), "a header that is not HTTP's own")
 	}
-}
-
-// isFraming reports whether HTTP itself goes by a header.
-func isFraming(canonical string) bool {
-	switch canonical {
-	case "Host", "Content-Length", "Trailer", "Expect":
-		return true
-	default:
-		return isHop(canonical)
-	}
-}
-
-// carriesHTTP reports whether a protocol that one can switch to carries requests of HTTP.
-func carriesHTTP(protocol string) bool {
-	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
-	return name == "h2c" || name == "h2" || name == "http" || name == "tls" || name == "*"
 }
 
 func (c *Config) checkRoutes(k *checker) {
@@ -126,22 +110,8 @@ func between[T cmp.Ordered](k *checker, field string, value, least, most T) {
 
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// inToken has the bytes that names of headers and protocols are made of.
-var inToken = func() (table [256]bool) {
-	for c := range 256 {
-		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0
-	}
-	return table
-}()
-
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !inToken[s[i]] {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 256
-}
+// isName reports whether s can name a header or a protocol.
+func isName(s string) bool { return len(s) <= 256 && http1.IsToken(s) }
 
 // quote shows a value without letting a long one flood the log.
 func quote(s string) string {

@@ -32,7 +32,7 @@ type exchange struct {
 	client    netip.Addr
 	fromProxy bool
 	plain     bool // Connection names no header, so that nothing was read that is gone now
-	hops      hops
+	hops      hopByHop
 	host      string // canonical
 	path      string // canonical
 	target    string // what stands in the request line that is sent on
@@ -203,7 +203,7 @@ func (ex *exchange) end(r *http.Request) {
 func (ex *exchange) reset() {
 	ex.front, ex.lines, ex.direct, ex.bounds, ex.plain = nil, nil, false, false, false
 	ex.route, ex.body, ex.upstream, ex.fault, ex.id, ex.tunnel = nil, nil, nil, nil, nil, nil
-	ex.host, ex.path, ex.target, ex.hops = "", "", "", hops{}
+	ex.host, ex.path, ex.target, ex.hops = "", "", "", hopByHop{}
 	ex.client, ex.fromProxy = netip.Addr{}, false
 	ex.fields.n, ex.retries, ex.unsent = 0, 0, false
 	ex.complete, ex.wrote, ex.hijacked, ex.flushed = false, false, false, false

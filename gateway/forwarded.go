@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/gateway/upstream"
 )
 
@@ -115,7 +116,7 @@ func forwardedElement(peer, host, scheme string) string {
 	}
 	if host != "" {
 		b = append(b, ";host="...)
-		if isToken(host) {
+		if http1.IsToken(host) {
 			b = append(b, host...)
 		} else { // hosts have neither quotes nor backslashes, as identity has seen to
 			b = append(b, '"')

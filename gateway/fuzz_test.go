@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -164,7 +165,7 @@ func FuzzConnection(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {
 		h := http.Header{"Connection": {first, second}, "X-A": {"1"}, "X-B": {"1"}}
-		upgrade := removeNamed(h)
+		upgrade := http1.RemoveNominated(h)
 		for _, name := range []string{"X-A", "X-B", "Upgrade"} {
 			named := false
 			for option := range strings.SplitSeq(first+","+second, ",") {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -38,7 +39,7 @@ func setPath(r *http.Request, path string) (target string, err error) {
 // escapeQuery escapes what has no place in a query and could be read in two ways: net/http lets it pass.
 func escapeQuery(query string) (escaped string, clean bool) {
 	i := 0
-	for i < len(query) && isQuery(query[i]) {
+	for i < len(query) && http1.IsTargetByte(query[i]) {
 		i++
 	}
 	if i == len(query) {
@@ -48,7 +49,7 @@ func escapeQuery(query string) (escaped string, clean bool) {
 	b := make([]byte, i, len(query)+16)
 	copy(b, query)
 	for ; i < len(query); i++ {
-		if c := query[i]; isQuery(c) {
+		if c := query[i]; http1.IsTargetByte(c) {
 			b = append(b, c)
 		} else {
 			b = append(b, '%', digits[c>>4], digits[c&15])
@@ -56,8 +57,6 @@ func escapeQuery(query string) (escaped string, clean bool) {
 	}
 	return string(b), false
 }
-
-func isQuery(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
 
 // checkTarget refuses requests whose target is in a form that is not for us.
 func checkTarget(r *http.Request) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -16,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/gateway/upstream"
 )
 
@@ -205,7 +205,7 @@ func isTLS(err error) bool {
 // writeAnswer sends the header of an answer. It returns how many trailers it announces.
 func writeAnswer(w http.ResponseWriter, answer *http.Response) (announced int) {
 	h := w.Header()
-	removeHops(answer.Header)
+	http1.RemoveHopByHop(answer.Header)
 	for name, lines := range answer.Header {
 		h[name] = append(h[name], lines...)
 	}
@@ -224,18 +224,6 @@ func writeAnswer(w http.ResponseWriter, answer *http.Response) (announced int) {
 	return len(answer.Trailer)
 }
 
-// removeHops removes the headers of an answer that are for one connection only.
-func removeHops(h http.Header) {
-	if len(h["Connection"]) > 0 {
-		removeNamed(h)
-	}
-	for name := range h {
-		if isHop(name) && name != "Proxy-Authenticate" {
-			delete(h, name)
-		}
-	}
-}
-
 // A writeError is one of the client's connection.
 type writeError struct{ err error }
 
@@ -247,7 +235,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 // copyBody sends the body of an answer: what may be a stream as it comes.
 func (t *transport) copyBody(w http.ResponseWriter, answer *http.Response, stalls *time.Timer) (n int64, err error) {
 	var flush func() error
-	if answer.ContentLength < 0 || isEvents(answer.Header.Get("Content-Type")) {
+	if answer.ContentLength < 0 || http1.IsEventStream(answer.Header.Get("Content-Type")) {
 		flush = http.NewResponseController(w).Flush
 		if err := flush(); err != nil { // the header is of use before the body
 			return 0, &writeError{err: err}
@@ -275,11 +263,6 @@ func (t *transport) copyBody(w http.ResponseWriter, answer *http.Response, stall
 			return n, fmt.Errorf("after %d bytes: %w", n, err)
 		}
 	}
-}
-
-func isEvents(contentType string) bool {
-	kind, _, err := mime.ParseMediaType(contentType)
-	return err == nil && kind == "text/event-stream"
 }
 
 // writeTrailers sends what comes after the body.
@@ -315,7 +298,7 @@ func (i *interim) send(code int, header textproto.MIMEHeader) error {
 	}
 	h := i.w.Header()
 	earlier := make(http.Header, len(header))
-	removeHops(http.Header(header))
+	http1.RemoveHopByHop(http.Header(header))
 	for name, lines := range header {
 		earlier[name] = h[name]
 		h[name] = append(append([]string(nil), h[name]...), lines...)

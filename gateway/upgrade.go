@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/gateway/upstream"
 	"github.com/headgate/headgate/internal/conns"
 )
@@ -202,7 +203,7 @@ func (ex *exchange) connect(w http.ResponseWriter, answer *http.Response, back i
 // already are the limiter's.
 func switchLines(ex *exchange, w http.ResponseWriter, answer *http.Response) []byte {
 	protocol := answer.Header.Get("Upgrade")
-	removeHops(answer.Header)
+	http1.RemoveHopByHop(answer.Header)
 	h := w.Header()
 	for name, lines := range answer.Header {
 		h[name] = append(h[name], lines...)

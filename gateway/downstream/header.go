@@ -73,7 +73,7 @@ func (w *response) TakeHeaderLine(name, value string) bool {
 		w.typed = w.typed || name == "Content-Type"
 	case len("Content-Length"):
 		if name == "Content-Length" {
-			n, ok := parseLength(value)
+			n, ok := http1.ParseLength(value)
 			if !ok || w.length >= 0 {
 				return false
 			}
@@ -86,10 +86,7 @@ func (w *response) TakeHeaderLine(name, value string) bool {
 			return false
 		}
 	}
-	w.lines = append(w.lines, name...)
-	w.lines = append(w.lines, ": "...)
-	w.lines = append(w.lines, value...)
-	w.lines = append(w.lines, "\r\n"...)
+	w.lines = http1.AppendField(w.lines, name, value)
 	return true
 }
 
@@ -103,7 +100,7 @@ type headerName struct {
 func (w *response) appendFields(without func(name string) bool) {
 	w.names = w.names[:0]
 	for name, lines := range w.header {
-		if len(lines) == 0 || !isName(name) {
+		if len(lines) == 0 || !http1.IsToken(name) {
 			continue // so are the names of late trailers no names, as they have a colon
 		}
 		w.names = append(w.names, headerName{name: name, prefix: prefixOf(name)})
@@ -136,7 +133,7 @@ func prefixOf(name string) uint64 {
 func (w *response) appendTrailers() {
 	var late []string
 	for name := range w.header {
-		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && mayTrail(name) {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && http1.IsToken(name) && !http1.FramesMessage(name) {
 			late = append(late, name)
 		}
 	}
@@ -153,16 +150,6 @@ func (w *response) appendTrailers() {
 	}
 }
 
-// mayTrail reports whether a field may come after the body: not one that says how to read it.
-func mayTrail(name string) bool {
-	switch name {
-	case "Transfer-Encoding", "Content-Length", "Trailer":
-		return false
-	default:
-		return isName(name)
-	}
-}
-
 // appendField appends a header line. What would end the line becomes a space.
 func appendField(dst []byte, name, value string) []byte {
 	dst = append(dst, name...)
@@ -175,25 +162,6 @@ func appendField(dst []byte, name, value string) []byte {
 		}
 	}
 	return append(dst, "\r\n"...)
-}
-
-func isName(name string) bool {
-	for i := range len(name) {
-		if http1.Lower[name[i]] == 0 {
-			return false
-		}
-	}
-	return name != ""
-}
-
-// hasToken reports whether a list has an element.
-func hasToken(list, token string) bool {
-	for element := range strings.SplitSeq(list, ",") {
-		if strings.EqualFold(strings.Trim(element, " \t"), token) {
-			return true
-		}
-	}
-	return false
 }
 
 // appendStatus appends the first line of an answer.

@@ -11,22 +11,15 @@ import (
 
 // A head is the header of a request, as where its parts are in the bytes that were read.
 type head struct {
-	method, target span
-	host           span
-	fields         []field
+	method, target http1.Span
+	host           http1.Span
+	fields         []http1.Field
 	length         int64 // of the body; 0 if there is none
 	closes         bool  // the client wants the connection closed after the answer
 	plainPath      bool  // the path says the same however it is read
 	query          int   // where the query begins in the target, −1 if there is none
 	cacheless      bool  // Pragma says no-cache
 }
-
-type span struct{ from, to int }
-
-func (s span) of(text string) string { return text[s.from:s.to] }
-
-// A field is a header line.
-type field struct{ name, value span }
 
 // parse reads a head that is complete. It reports whether it is one that is served here; if not, nothing is said about it.
 // Names are brought into net/http's form in b itself, which makes no difference to who reads it again.
@@ -45,13 +38,13 @@ func (h *head) parse(b []byte) bool {
 		if end == pos {
 			break
 		}
-		f, ok := parseField(b, pos, end)
-		if !ok || !h.take(b, f) {
+		f, err := http1.ParseField(b, pos, end)
+		if err != nil || !h.take(b, f) {
 			return false
 		}
 		pos = next + 1
 	}
-	return h.host.to > 0
+	return h.host.To > 0
 }
 
 // parseLine reads the request line, and returns where the next one begins, 0 if it is not served here.
@@ -73,8 +66,8 @@ func (h *head) parseLine(b []byte) int {
 	if string(b[:i]) == http.MethodConnect {
 		return 0
 	}
-	h.method = span{0, i}
-	h.target = span{i + 1, end}
+	h.method = http1.Span{To: i}
+	h.target = http1.Span{From: i + 1, To: end}
 	target := b[i+1 : end]
 	// A second slash would be read as that of a host.
 	if len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
@@ -100,57 +93,16 @@ func (h *head) parseLine(b []byte) int {
 	return next
 }
 
-// parseField reads the header line that is between from and to.
-func parseField(b []byte, from, to int) (f field, ok bool) {
-	letters := &http1.Upper
-	i := from
-	for ; ; i++ {
-		if i == to {
-			return f, false
-		}
-		if b[i] == ':' {
-			break
-		}
-		c := letters[b[i]]
-		if c == 0 {
-			return f, false
-		}
-		b[i] = c
-		letters = &http1.Lower
-		if c == '-' {
-			letters = &http1.Upper
-		}
-	}
-	if i == from {
-		return f, false
-	}
-	f.name = span{from, i}
-	i++
-	for i < to && http1.IsSpace(b[i]) {
-		i++
-	}
-	for to > i && http1.IsSpace(b[to-1]) {
-		to--
-	}
-	for _, c := range b[i:to] {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return f, false
-		}
-	}
-	f.value = span{i, to}
-	return f, true
-}
-
 // take notes a header line. It reports whether the request is still one that is served here.
-func (h *head) take(b []byte, f field) bool {
-	name, value := b[f.name.from:f.name.to], b[f.value.from:f.value.to]
+func (h *head) take(b []byte, f http1.Field) bool {
+	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
 	switch len(name) { // which rules most of them out
 	case len("Host"):
 		if string(name) == "Host" {
-			if h.host.to > 0 || !isPlainHost(value) {
+			if h.host.To > 0 || !isPlainHost(value) {
 				return false
 			}
-			h.host = f.value
+			h.host = f.Value
 			return true // it is no longer among the headers
 		}
 	case len("Expect"), len("Trailer"), len("Transfer-Encoding"): // "Pragma" and "Upgrade" are as long as the first two
@@ -176,7 +128,7 @@ func (h *head) take(b []byte, f field) bool {
 		case "Http2-Settings":
 			return false
 		case "Content-Length":
-			n, ok := parseLength(value)
+			n, ok := http1.ParseLength(value)
 			if !ok || h.seen(b, "Content-Length") {
 				return false
 			}
@@ -190,32 +142,17 @@ func (h *head) take(b []byte, f field) bool {
 // seen reports whether there has been a header of that name.
 func (h *head) seen(b []byte, name string) bool {
 	for _, f := range h.fields {
-		if string(b[f.name.from:f.name.to]) == name {
+		if string(f.Name.Bytes(b)) == name {
 			return true
 		}
 	}
 	return false
 }
 
-// parseLength reads a Content-Length: digits alone, and not too many of them.
-func parseLength[T string | []byte](text T) (n int64, ok bool) {
-	if len(text) == 0 || len(text) > 18 {
-		return 0, false
-	}
-	for i := range len(text) {
-		c := text[i]
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
-}
-
 // fill makes r the request of a head. text is the head's bytes, and values has room for one for each field. It reports whether
 // the target is one.
 func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) bool {
-	r.Method, r.RequestURI, r.Host = h.method.of(text), h.target.of(text), h.host.of(text)
+	r.Method, r.RequestURI, r.Host = h.method.Text(text), h.target.Text(text), h.host.Text(text)
 	r.URL = u
 	switch {
 	case !h.plainPath, h.query == len(r.RequestURI)-1:
@@ -231,12 +168,12 @@ func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) b
 	}
 	for i := range h.fields {
 		f := &h.fields[i]
-		name := f.name.of(text)
+		name := f.Name.Text(text)
 		if before, ok := r.Header[name]; ok {
-			r.Header[name] = append(before, f.value.of(text))
+			r.Header[name] = append(before, f.Value.Text(text))
 			continue
 		}
-		values[i] = f.value.of(text)
+		values[i] = f.Value.Text(text)
 		r.Header[name] = values[i : i+1 : i+1]
 	}
 	if h.cacheless && r.Header["Pragma"][0] == "no-cache" {

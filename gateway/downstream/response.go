@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A response is the answer to a request. It is used again for others on the same connection.
@@ -92,9 +94,9 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.wrote, w.status = true, status
-	w.bodyless = status < 200 || status == http.StatusNoContent || status == http.StatusNotModified
+	w.bodyless = http1.BodyForbidden(status)
 	if lines := w.header["Content-Length"]; len(lines) > 0 && !slices.Contains(w.instead, "Content-Length") {
-		if n, ok := parseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
+		if n, ok := http1.ParseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
 			w.length = n
 		} else {
 			delete(w.header, "Content-Length")
@@ -108,17 +110,13 @@ func (w *response) WriteHeader(status int) {
 
 // begins writes the header, and what frames the body if that is known.
 func (w *response) begins() {
-	for _, line := range w.header["Connection"] {
-		if hasToken(line, "close") {
-			w.closes = true
-		}
+	if http1.HasElement(w.header["Connection"], "close") {
+		w.closes = true
 	}
 	closes := w.closes || w.conn.server.ending.Load()
-	for _, line := range w.header["Trailer"] {
-		for name := range strings.SplitSeq(line, ",") {
-			if name = http.CanonicalHeaderKey(strings.Trim(name, " \t")); mayTrail(name) {
-				w.trailers = append(w.trailers, name)
-			}
+	for name := range http1.Elements(w.header["Trailer"]...) {
+		if name = http.CanonicalHeaderKey(name); http1.IsToken(name) && !http1.FramesMessage(name) {
+			w.trailers = append(w.trailers, name)
 		}
 	}
 	w.out = appendStatus(w.out, w.status)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // A recording is a connection whose upstream has said everything in advance.
@@ -115,7 +117,7 @@ var stricter = map[error]func(ref reference, text []byte) bool{
 	errUpgrade:  func(ref reference, _ []byte) bool { return ref.StatusCode == 101 },
 	errBoth:     func(_ reference, text []byte) bool { return containsFold(text, "content-length") },
 	errEncoding: func(_ reference, text []byte) bool { return bytes.Contains(text, []byte("HTTP/1.0")) },
-	errFieldName: func(_ reference, text []byte) bool {
+	http1.ErrFieldName: func(_ reference, text []byte) bool {
 		// net/http takes spaces in names, and trailers with them.
 		for line := range bytes.SplitSeq(text, []byte("\n")) {
 			if name, _, ok := bytes.Cut(line, []byte(":")); ok && bytes.IndexByte(name, ' ') >= 0 {
@@ -126,7 +128,7 @@ var stricter = map[error]func(ref reference, text []byte) bool{
 	},
 	errStatusLine: func(ref reference, text []byte) bool {
 		line, _, _ := bytes.Cut(text, []byte("\n"))
-		return ref.StatusCode < 100 || len(ref.interim) > 0 || !isValue(bytes.TrimSuffix(line, []byte("\r")))
+		return ref.StatusCode < 100 || len(ref.interim) > 0 || !http1.IsValue(bytes.TrimSuffix(line, []byte("\r")))
 	},
 	errBareLF: func(_ reference, text []byte) bool {
 		return bytes.Count(text, []byte("\n")) > bytes.Count(text, []byte("\r\n"))
@@ -209,10 +211,12 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 	}
 	// net/http takes Connection away if it says close, and then we cannot tell from its answer what it named.
 	var named []string
-	elements(ref.Header["Connection"], func(name string) { named = append(named, name) })
+	for name := range http1.Elements(ref.Header["Connection"]...) {
+		named = append(named, name)
+	}
 	if !ref.Close {
 		notOurs := func(name string) bool {
-			return name == "Content-Length" || !ours(name) || name == "Expect" || name == "Host"
+			return name == "Content-Length" || !http1.IsReserved(name) || name == "Expect" || name == "Host"
 		}
 		want := endToEnd(ref.Header, named, notOurs)
 		if v := want["Pragma"]; len(v) > 0 && v[0] == "no-cache" {
@@ -230,11 +234,11 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 	for name, values := range got.header {
 		if bare, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
 			trailer[bare] = values
-		} else if contains(got.sent["Trailer"], name) && len(values) > 0 {
+		} else if http1.HasElement(got.sent["Trailer"], name) && len(values) > 0 {
 			trailer[name] = values
 		}
 	}
-	if want := endToEnd(ref.Trailer, named, mayTrail); !maps.EqualFunc(trailer, want, slices.Equal) && !ref.Close {
+	if want := endToEnd(ref.Trailer, named, http1.MayTrail); !maps.EqualFunc(trailer, want, slices.Equal) && !ref.Close {
 		t.Fatalf("trailers: got %q, want %q", trailer, want)
 	}
 	if reused && ref.Close || !reused && !ref.Close && ref.left == 0 {

@@ -35,7 +35,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 		host = r.Host
 	}
 	switch {
-	case !isToken(method):
+	case !http1.IsToken(method):
 		return dst, errMethod
 	case method == http.MethodConnect:
 		return dst, errConnect
@@ -54,44 +54,37 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 
 	named := r.Header["Connection"]
 	for name, values := range r.Header {
-		if ours(name) || h.sets(name) || named != nil && contains(named, name) {
+		if http1.IsReserved(name) || h.sets(name) || named != nil && http1.HasElement(named, name) {
 			continue
 		}
-		if !isToken(name) {
-			return dst, errFieldName
+		if !http1.IsToken(name) {
+			return dst, http1.ErrFieldName
 		}
 		for _, value := range values {
-			if !isValue(value) {
-				return dst, errFieldValue
+			if !http1.IsValue(value) {
+				return dst, http1.ErrFieldValue
 			}
-			dst = appendField(dst, name, value)
+			dst = http1.AppendField(dst, name, value)
 		}
 	}
 	// That a client understands trailers is true of us as well, as we pass them on.
-	if te := r.Header["Te"]; te != nil && contains(te, "trailers") {
+	if te := r.Header["Te"]; te != nil && http1.HasElement(te, "trailers") {
 		dst = append(dst, "TE: trailers\r\n"...)
 	}
 	for _, f := range h.Fields {
 		switch {
 		case f.Value == "":
 			continue
-		case !isToken(f.Name):
-			return dst, errFieldName
-		case ours(f.Name):
+		case !http1.IsToken(f.Name):
+			return dst, http1.ErrFieldName
+		case http1.IsReserved(f.Name):
 			return dst, errFraming
-		case !isValue(f.Value):
-			return dst, errFieldValue
+		case !http1.IsValue(f.Value):
+			return dst, http1.ErrFieldValue
 		}
-		dst = appendField(dst, f.Name, f.Value)
+		dst = http1.AppendField(dst, f.Name, f.Value)
 	}
 	return append(dst, "\r\n"...), nil
-}
-
-func appendField(dst []byte, name, value string) []byte {
-	dst = append(dst, name...)
-	dst = append(dst, ": "...)
-	dst = append(dst, value...)
-	return append(dst, "\r\n"...)
 }
 
 // sets reports whether the caller has decided about headers of this name.
@@ -113,7 +106,7 @@ func isTarget(target, method string) bool {
 		return false
 	}
 	for i := range len(target) {
-		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' {
+		if !http1.IsTargetByte(target[i]) {
 			return false
 		}
 	}
@@ -124,7 +117,7 @@ func isTarget(target, method string) bool {
 func isHost(host string) bool {
 	for i := range len(host) {
 		c := host[i]
-		if http1.Lower[c] == 0 && strings.IndexByte(":[]();,=", c) < 0 {
+		if !http1.IsTokenByte(c) && strings.IndexByte(":[]();,=", c) < 0 {
 			return false
 		}
 	}
@@ -148,7 +141,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 		dst = append(dst, "Transfer-Encoding: chunked\r\n"...)
 		separator := "Trailer: "
 		for name := range r.Trailer {
-			if mayTrail(name) && !h.sets(name) {
+			if http1.MayTrail(name) && !h.sets(name) {
 				dst = append(dst, separator...)
 				dst = append(dst, name...)
 				separator = ", "
@@ -167,14 +160,14 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 // appendTrailers appends the trailers of a body in chunks, up to and with the empty line.
 func appendTrailers(dst []byte, trailers http.Header, h *Head) ([]byte, error) {
 	for name, values := range trailers {
-		if !mayTrail(http.CanonicalHeaderKey(name)) || h.sets(name) {
+		if !http1.MayTrail(http.CanonicalHeaderKey(name)) || h.sets(name) {
 			continue
 		}
 		for _, value := range values {
-			if !isValue(value) {
-				return dst, errFieldValue
+			if !http1.IsValue(value) {
+				return dst, http1.ErrFieldValue
 			}
-			dst = appendField(dst, name, value)
+			dst = http1.AppendField(dst, name, value)
 		}
 	}
 	return append(dst, "\r\n"...), nil

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
 // compose returns the head that is sent for a request.
@@ -30,19 +32,19 @@ func TestRequestThatCouldBeReadInTwoWaysIsRefused(t *testing.T) {
 		change func(r *http.Request, h *Head)
 		want   error
 	}{
-		{"a line break in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r\nX-B: 2"} }, errFieldValue},
-		{"a lone LF in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\n2"} }, errFieldValue},
-		{"a lone CR in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r2"} }, errFieldValue},
-		{"a folded value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r\n 2"} }, errFieldValue},
-		{"a NUL in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\x002"} }, errFieldValue},
-		{"DEL in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"\x7f"} }, errFieldValue},
-		{"a space in a name", func(r *http.Request, _ *Head) { r.Header["Content-Length "] = []string{"5"} }, errFieldName},
-		{"a colon in a name", func(r *http.Request, _ *Head) { r.Header["A:b"] = []string{"5"} }, errFieldName},
-		{"a line break in a name", func(r *http.Request, _ *Head) { r.Header["A\r\nB"] = []string{"5"} }, errFieldName},
-		{"no name", func(r *http.Request, _ *Head) { r.Header[""] = []string{"5"} }, errFieldName},
-		{"a name above ASCII", func(r *http.Request, _ *Head) { r.Header["X-ſ"] = []string{"5"} }, errFieldName},
-		{"a line break in a field", func(_ *http.Request, h *Head) { h.Fields = []Field{{"X-A", "1\r\nX-B: 2"}} }, errFieldValue},
-		{"a space in a field's name", func(_ *http.Request, h *Head) { h.Fields = []Field{{"X A", "1"}} }, errFieldName},
+		{"a line break in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r\nX-B: 2"} }, http1.ErrFieldValue},
+		{"a lone LF in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\n2"} }, http1.ErrFieldValue},
+		{"a lone CR in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r2"} }, http1.ErrFieldValue},
+		{"a folded value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\r\n 2"} }, http1.ErrFieldValue},
+		{"a NUL in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"1\x002"} }, http1.ErrFieldValue},
+		{"DEL in a value", func(r *http.Request, _ *Head) { r.Header["X-A"] = []string{"\x7f"} }, http1.ErrFieldValue},
+		{"a space in a name", func(r *http.Request, _ *Head) { r.Header["Content-Length "] = []string{"5"} }, http1.ErrFieldName},
+		{"a colon in a name", func(r *http.Request, _ *Head) { r.Header["A:b"] = []string{"5"} }, http1.ErrFieldName},
+		{"a line break in a name", func(r *http.Request, _ *Head) { r.Header["A\r\nB"] = []string{"5"} }, http1.ErrFieldName},
+		{"no name", func(r *http.Request, _ *Head) { r.Header[""] = []string{"5"} }, http1.ErrFieldName},
+		{"a name above ASCII", func(r *http.Request, _ *Head) { r.Header["X-ſ"] = []string{"5"} }, http1.ErrFieldName},
+		{"a line break in a field", func(_ *http.Request, h *Head) { h.Fields = []Field{{"X-A", "1\r\nX-B: 2"}} }, http1.ErrFieldValue},
+		{"a space in a field's name", func(_ *http.Request, h *Head) { h.Fields = []Field{{"X A", "1"}} }, http1.ErrFieldName},
 		{"a length as field", func(_ *http.Request, h *Head) { h.Fields = []Field{{"content-length", "1"}} }, errFraming},
 		{"an encoding as field", func(_ *http.Request, h *Head) { h.Fields = []Field{{"Transfer-Encoding", "chunked"}} }, errFraming},
 		{"a host as field", func(_ *http.Request, h *Head) { h.Fields = []Field{{"Host", "b"}} }, errFraming},
@@ -211,7 +213,7 @@ func FuzzRequestHead(f *testing.F) {
 			t.Fatalf("target: got %q, want %q", got.RequestURI, target)
 		}
 		for name := range got.Header {
-			if ours(name) && !slices.Contains([]string{"Te", "Content-Length", "Expect"}, name) {
+			if http1.IsReserved(name) && !slices.Contains([]string{"Te", "Content-Length", "Expect"}, name) {
 				t.Fatalf("%s was sent on: %q", name, head)
 			}
 		}

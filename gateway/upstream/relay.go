@@ -80,8 +80,7 @@ func (x *exchange) copyFields(h http.Header) {
 	text := string(x.in.bytes()[:x.block])
 	values := make([]string, len(x.head.fields))
 	for i, f := range x.head.fields {
-		name := text[f.name:f.nameEnd]
-		value := text[f.value:f.valueEnd]
+		name, value := f.Name.Text(text), f.Value.Text(text)
 		if before := h[name]; len(before) > 0 {
 			h[name] = append(before, value)
 			continue
@@ -107,7 +106,7 @@ func (x *exchange) giveFields() {
 	block := x.in.bytes()[:x.block]
 	left := x.head.fields[:0]
 	for _, f := range x.head.fields {
-		if !w.TakeHeaderLine(text(block[f.name:f.nameEnd]), text(block[f.value:f.valueEnd])) {
+		if !w.TakeHeaderLine(text(f.Name.Bytes(block)), text(f.Value.Bytes(block))) {
 			left = append(left, f)
 		}
 	}
@@ -201,9 +200,9 @@ func (x *exchange) relayRest() *Error {
 
 // relayChunks passes on a body in chunks. What has come is given to the client before we wait for more.
 func (x *exchange) relayChunks() *Error {
-	var c chunks
+	var c http1.Chunks
 	for {
-		data, used, err := c.next(x.in.bytes())
+		data, used, err := c.Next(x.in.bytes())
 		x.in.use(used)
 		if len(data) > 0 {
 			if _, err := x.w.Write(data); err != nil {
@@ -221,7 +220,7 @@ func (x *exchange) relayChunks() *Error {
 		if err := x.flushOut(); err != nil {
 			return err
 		}
-		if c.left > headBuffer {
+		if c.Left() > headBuffer {
 			x.in.widen()
 		}
 		if err := x.fill(); err != nil {
@@ -270,8 +269,8 @@ func (x *exchange) copyTrailers(text string) *Error {
 	}
 	flushed := false
 	for _, f := range x.head.fields {
-		name, value := text[f.name:f.nameEnd], text[f.value:f.valueEnd]
-		if !mayTrail(name) || slices.ContainsFunc(x.head.named, func(n string) bool { return strings.EqualFold(n, name) }) {
+		name, value := f.Name.Text(text), f.Value.Text(text)
+		if !http1.MayTrail(name) || slices.ContainsFunc(x.head.named, func(n string) bool { return strings.EqualFold(n, name) }) {
 			continue
 		}
 		if !slices.Contains(x.head.trailer, name) {

@@ -18,13 +18,10 @@ type responseHead struct {
 	keep    time.Duration // how long the upstream keeps the connection; 0 if it does not say
 	stream  bool          // it is a stream of events, of which each is to arrive at once
 	typed   bool          // there is a Content-Type
-	fields  []field       // what is for the client
+	fields  []http1.Field // what is for the client
 	trailer []string      // announced, in net/http's form
 	named   []string      // by Connection
 }
-
-// A field is a header line: where its name and value are in the block that was read.
-type field struct{ name, nameEnd, value, valueEnd int }
 
 // parse reads a head, which ends with its empty line. Names are brought into net/http's form in block itself.
 func (h *responseHead) parse(block []byte) error {
@@ -58,7 +55,7 @@ func (h *responseHead) parseStatus(line []byte) (old bool, err error) {
 		return false, errStatusLine
 	}
 	code = bytes.TrimLeft(code, " ")
-	if len(code) < 3 || len(code) > 3 && code[3] != ' ' || !isValue(code) {
+	if len(code) < 3 || len(code) > 3 && code[3] != ' ' || !http1.IsValue(code) {
 		return false, errStatusLine
 	}
 	for _, c := range code[:3] {
@@ -87,7 +84,7 @@ func cutLine(b []byte, strict bool) (line []byte, next int, err error) {
 
 // parseFields appends the header lines in block from pos on to fields, up to the empty line. If strict, each line must end
 // with CR and LF.
-func parseFields(block []byte, pos int, fields []field, strict bool) ([]field, error) {
+func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]http1.Field, error) {
 	for {
 		line, next, err := cutLine(block[pos:], strict)
 		if err != nil {
@@ -96,49 +93,16 @@ func parseFields(block []byte, pos int, fields []field, strict bool) ([]field, e
 		if len(line) == 0 {
 			return fields, nil
 		}
-		if http1.IsSpace(line[0]) {
+		if line[0] == ' ' || line[0] == '\t' {
 			return fields, errFolded
 		}
-		colon, err := canonicalName(line)
+		f, err := http1.ParseField(block, pos, pos+len(line))
 		if err != nil {
 			return fields, err
 		}
-		value, end := colon+1, len(line)
-		for value < end && http1.IsSpace(line[value]) {
-			value++
-		}
-		for end > value && http1.IsSpace(line[end-1]) {
-			end--
-		}
-		if !isValue(line[value:end]) {
-			return fields, errFieldValue
-		}
-		fields = append(fields, field{pos, pos + colon, pos + value, pos + end})
+		fields = append(fields, f)
 		pos += next
 	}
-}
-
-// canonicalName brings the name before the colon of a line into net/http's form and returns where the colon is.
-func canonicalName(line []byte) (colon int, err error) {
-	table := &http1.Upper
-	for i, c := range line {
-		if c == ':' {
-			if i == 0 {
-				return 0, errFieldName
-			}
-			return i, nil
-		}
-		c = table[c]
-		if c == 0 {
-			return 0, errFieldName
-		}
-		line[i] = c
-		table = &http1.Lower
-		if c == '-' {
-			table = &http1.Upper
-		}
-	}
-	return 0, errNoColon
 }
 
 // read takes what concerns the connection from the fields, and leaves those for the client.
@@ -146,8 +110,8 @@ func (h *responseHead) read(block []byte, old bool) error {
 	var closes, keeps, encoded bool
 	kept := h.fields[:0]
 	for _, f := range h.fields {
-		value := block[f.value:f.valueEnd]
-		switch string(block[f.name:f.nameEnd]) {
+		value := f.Value.Bytes(block)
+		switch string(f.Name.Bytes(block)) {
 		case "Content-Length":
 			if h.length >= 0 {
 				// It was valid, so equal numbers may still be written differently; net/http refuses that too.
@@ -156,7 +120,7 @@ func (h *responseHead) read(block []byte, old bool) error {
 				}
 				continue
 			}
-			n, ok := parseLength(value)
+			n, ok := http1.ParseLength(value)
 			if !ok {
 				return errLength
 			}
@@ -181,13 +145,15 @@ func (h *responseHead) read(block []byte, old bool) error {
 			h.keep = parseKeepAlive(string(value))
 			continue
 		case "Trailer":
-			elements([]string{string(value)}, func(name string) { h.trailer = append(h.trailer, name) })
+			for name := range http1.Elements(string(value)) {
+				h.trailer = append(h.trailer, name)
+			}
 			continue
 		case "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade", "Http2-Settings":
 			continue
 		case "Content-Type":
 			h.typed = true
-			h.stream = isEvents(value)
+			h.stream = http1.IsEventStream(string(value))
 		}
 		kept = append(kept, f)
 	}
@@ -203,23 +169,18 @@ func (h *responseHead) read(block []byte, old bool) error {
 }
 
 // lengthText is the Content-Length that was kept.
-func lengthText(block []byte, fields []field) string {
+func lengthText(block []byte, fields []http1.Field) string {
 	for _, f := range fields {
-		if string(block[f.name:f.nameEnd]) == "Content-Length" {
-			return string(block[f.value:f.valueEnd])
+		if string(f.Name.Bytes(block)) == "Content-Length" {
+			return string(f.Value.Bytes(block))
 		}
 	}
 	return ""
 }
 
-func parseLength(text []byte) (int64, bool) {
-	n, err := strconv.ParseUint(string(text), 10, 63)
-	return int64(n), err == nil
-}
-
 // readConnection reads the options of a connection. What is no option that we know names headers that are for us only.
 func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, bool) {
-	elements([]string{value}, func(option string) {
+	for option := range http1.Elements(value) {
 		switch {
 		case strings.EqualFold(option, "close"):
 			closes = true
@@ -228,7 +189,7 @@ func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, b
 		default:
 			h.named = append(h.named, option)
 		}
-	})
+	}
 	return closes, keeps
 }
 
@@ -236,7 +197,7 @@ func (h *responseHead) dropNamed(block []byte) {
 	kept := h.fields[:0]
 next:
 	for _, f := range h.fields {
-		name := string(block[f.name:f.nameEnd])
+		name := string(f.Name.Bytes(block))
 		for _, n := range h.named {
 			if strings.EqualFold(n, name) {
 				h.typed = h.typed && name != "Content-Type"
@@ -256,12 +217,11 @@ func (h *responseHead) readTrailer() error {
 	}
 	kept := h.trailer[:0]
 	for _, name := range h.trailer {
-		name = canonical(name)
-		switch name {
-		case "Transfer-Encoding", "Trailer", "Content-Length":
+		name = http1.CanonicalName(name)
+		if http1.FramesMessage(name) {
 			return errTrailerName
 		}
-		if mayTrail(name) {
+		if http1.MayTrail(name) {
 			kept = append(kept, name)
 		}
 	}
@@ -269,33 +229,19 @@ func (h *responseHead) readTrailer() error {
 	return nil
 }
 
-// canonical brings a name into net/http's form; one that is not valid stays as it is.
-func canonical(name string) string {
-	line := append([]byte(name), ':')
-	if colon, err := canonicalName(line); err == nil && colon == len(name) {
-		return string(line[:colon])
-	}
-	return name
-}
-
 // parseKeepAlive reads the timeout of a Keep-Alive header, such as "timeout=5, max=100".
 func parseKeepAlive(value string) time.Duration {
 	var keep time.Duration
-	elements([]string{value}, func(parameter string) {
+	for parameter := range http1.Elements(value) {
 		name, seconds, _ := strings.Cut(parameter, "=")
-		if n, err := strconv.ParseUint(trim(seconds), 10, 31); err == nil && strings.EqualFold(trim(name), "timeout") {
+		if n, err := strconv.ParseUint(http1.Trim(seconds), 10, 31); err == nil && strings.EqualFold(http1.Trim(name), "timeout") {
 			keep = time.Duration(n) * time.Second
 		}
-	})
+	}
 	return keep
-}
-
-func isEvents(contentType []byte) bool {
-	const events = "text/event-stream"
-	return len(contentType) >= len(events) && strings.EqualFold(string(contentType[:len(events)]), events)
 }
 
 // bodyless reports whether a response to this method has no body, whatever its headers say.
 func (h *responseHead) bodyless(method string) bool {
-	return h.status < 200 || h.status == 204 || h.status == 304 || method == "HEAD"
+	return http1.BodyForbidden(h.status) || method == "HEAD"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// RawConn returns what lies below a connection, nil if that is no socket or could be something around one.
+// RawConn returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
 func RawConn(c net.Conn) syscall.RawConn {
 	var raw syscall.RawConn
 	var err error

@@ -1,0 +1,108 @@
+package http1
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// IsHopByHop reports whether a field, given by its canonical name, concerns one connection only (RFC 9110 section
+// 7.6.1).
+func IsHopByHop(canonical string) bool {
+	switch canonical {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Http2-Settings":
+		return true
+	default:
+		return false
+	}
+}
+
+// IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields, Host,
+// Expect and Content-Length. The name may be in any case.
+func IsReserved(name string) bool {
+	// The length alone excludes most names.
+	switch len(name) {
+	case 2:
+		return strings.EqualFold(name, "TE")
+	case 4:
+		return strings.EqualFold(name, "Host")
+	case 6:
+		return strings.EqualFold(name, "Expect")
+	case 7:
+		return strings.EqualFold(name, "Trailer") || strings.EqualFold(name, "Upgrade")
+	case 10:
+		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
+	case 14:
+		return strings.EqualFold(name, "Content-Length") || strings.EqualFold(name, "HTTP2-Settings")
+	case 16:
+		return strings.EqualFold(name, "Proxy-Connection")
+	case 17:
+		return strings.EqualFold(name, "Transfer-Encoding")
+	case 18:
+		return strings.EqualFold(name, "Proxy-Authenticate")
+	case 19:
+		return strings.EqualFold(name, "Proxy-Authorization")
+	}
+	return false
+}
+
+// IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for unusual
+// ones that do not either.
+func IsPlainConnection(lines []string) bool {
+	switch len(lines) {
+	case 0:
+		return true
+	case 1:
+		line := lines[0]
+		return line == "keep-alive" || line == "close" || line == "Keep-Alive" || line == "Close"
+	default:
+		return false
+	}
+}
+
+// RemoveNominated removes the fields that Connection names. It reports whether Connection names Upgrade, without which
+// that field has no effect.
+func RemoveNominated(h http.Header) (upgrade bool) {
+	for option := range Elements(h["Connection"]...) {
+		switch {
+		case strings.EqualFold(option, "close"), strings.EqualFold(option, "keep-alive"), strings.EqualFold(option, "te"):
+		case strings.EqualFold(option, "upgrade"):
+			upgrade = true
+		default:
+			delete(h, textproto.CanonicalMIMEHeaderKey(option))
+		}
+	}
+	return upgrade
+}
+
+// RemoveHopByHop removes from a response the fields that concern one connection only, and those that Connection names.
+// Proxy-Authenticate stays.
+func RemoveHopByHop(h http.Header) {
+	if len(h["Connection"]) > 0 {
+		RemoveNominated(h)
+	}
+	for name := range h {
+		if IsHopByHop(name) && name != "Proxy-Authenticate" {
+			delete(h, name)
+		}
+	}
+}
+
+// ChooseUpgrade returns the first protocol of an Upgrade field that is in allowed, as written there, or "".
+func ChooseUpgrade(lines, allowed []string) string {
+	for protocol := range Elements(lines...) {
+		for _, name := range allowed {
+			if strings.EqualFold(protocol, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// CarriesHTTP reports whether a protocol that a connection can be upgraded to carries HTTP requests.
+func CarriesHTTP(protocol string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(protocol), "/")
+	return name == "h2c" || name == "h2" || name == "http" || name == "tls" || name == "*"
+}
