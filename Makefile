@@ -5,7 +5,8 @@ SHELL := /bin/bash
 # Each module is built on its own.
 export GOWORK := off
 
-# What the targets take: make run RUN_FLAGS='--rules rules.yaml', make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
+# Variables of the targets: make run RUN_FLAGS='--rules rules.yaml', make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
+GO_TEST      ?= go test
 GOTEST_FLAGS ?=
 RUN_FLAGS    ?=
 BENCH_FLAGS  ?=
@@ -30,6 +31,10 @@ packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
 withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u)
+
+# The packages whose tests start no server: they neither import the helpers that do nor look for a program.
+serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' ./... | grep -vE 'internal/(redistest|pgtest)\b' | \
+	while read -r dir _; do grep -qs 'exec\.LookPath' "$$dir"/*_test.go || echo "$$dir"; done)
 
 # The examples that are modules of their own, so that the frameworks they use never enter our go.mod.
 examples = $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
@@ -76,15 +81,20 @@ ui-test: ui/node_modules/.package-lock.json ## Check and test the web console, a
 	(cd ui && npm run --silent build -- --logLevel warn --outDir "$$fresh"); \
 	diff -r ui/dist "$$fresh" >/dev/null || { echo "test: ui/dist is not what ui/src builds; run make ui" >&2; exit 1; }
 
+.PHONY: check
+check: need-go ## Vet everything and run the tests that need no server, in about a minute
+	go vet ./...
+	go test $(GOTEST_FLAGS) $(serverless)
+
 .PHONY: test
 test: need-go need-proxies ui-test ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	go vet ./...
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	tools/gotest -p $(packages) $(race) $(GOTEST_FLAGS) ./...
+	$(GO_TEST) -timeout 20m -p $(packages) $(race) $(GOTEST_FLAGS) ./...
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
-	tools/gotest -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
-	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && ../tools/gotest $(GOTEST_FLAGS) ./...
-	for module in $(examples); do (cd "$$module" && go vet ./... && ../../tools/gotest $(GOTEST_FLAGS) ./...); done
+	$(GO_TEST) -timeout 20m -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
+	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
+	for module in $(examples); do (cd "$$module" && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
 lint: need-go ## Check formatting, code and import rules (the first run builds the linter)
