@@ -28,9 +28,12 @@ type slotKeeper struct {
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
-	if !v.holds || !v.settles {
-		return
+	if v.holds && v.settles {
+		v.keepSlots()
 	}
+}
+
+func (v *Verdict) keepSlots() {
 	var ttl time.Duration
 	for i := range v.checks {
 		if l := &v.checks[i].Limit; v.holdsSlot(i) && (ttl == 0 || ttlOf(l) < ttl) {

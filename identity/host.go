@@ -21,31 +21,34 @@ func CanonicalHost(host string) (string, error) {
 	if host != "" && host[0] == '[' {
 		return hostAddress(host)
 	}
-	name := host
-	if before, port, ok := strings.Cut(host, ":"); ok {
-		if !isPortOrNone(port) {
-			return "", badHost(host)
+	upper, last, end := false, byte('.'), len(host)
+	for i := range len(host) {
+		c := host[i]
+		if c == ':' {
+			if !isPortOrNone(host[i+1:]) {
+				return "", badHost(host)
+			}
+			end = i
+			break
 		}
-		name = before
-	}
-	name = strings.TrimSuffix(name, ".")
-	if name == "" || len(name) > maxHost {
-		return "", badHost(host)
-	}
-	upper, last := false, byte('.')
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
-		case c >= 'A' && c <= 'Z':
+		switch hostBytes[c] {
+		case plainByte:
+		case upperByte:
 			upper = true
-		case c == '.' && last != '.':
+		case dotByte:
+			if last == '.' {
+				return "", badHost(host)
+			}
 		default:
 			return "", badHost(host)
 		}
 		last = c
 	}
-	if last == '.' {
+	name := host[:end]
+	if last == '.' && name != "" {
+		name = name[:len(name)-1]
+	}
+	if name == "" || len(name) > maxHost {
 		return "", badHost(host)
 	}
 	if upper {
@@ -53,6 +56,28 @@ func CanonicalHost(host string) (string, error) {
 	}
 	return name, nil
 }
+
+// The kinds of bytes in names of hosts.
+const (
+	badByte = iota
+	plainByte
+	upperByte
+	dotByte
+)
+
+var hostBytes = func() (kinds [256]uint8) {
+	for c := range kinds {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
+			kinds[c] = plainByte
+		case c >= 'A' && c <= 'Z':
+			kinds[c] = upperByte
+		case c == '.':
+			kinds[c] = dotByte
+		}
+	}
+	return kinds
+}()
 
 func hostAddress(host string) (string, error) {
 	end := strings.IndexByte(host, ']')
