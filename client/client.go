@@ -120,6 +120,7 @@ func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 
 const (
 	methodRelease = headgatev1.RateLimiter_Release_FullMethodName
+	methodRenew   = headgatev1.RateLimiter_Renew_FullMethodName
 )
 
 // brokeOff reports whether a call ended without a response of the service.

@@ -70,6 +70,9 @@ func TestRateLimitAnswersByTheServicesRules(t *testing.T) {
 	if got, err = c.RateLimit(ctx, asks("eve", "/jobs")); err != nil || got.Passed {
 		t.Errorf("a third: got %+v, %v; want it denied", got, err)
 	}
+	if held, ttl, err := c.Renew(ctx, leases[0]); err != nil || !held || ttl <= 0 {
+		t.Errorf("renewal: got %v, %v, %v; want it held", held, ttl, err)
+	}
 	for _, lease := range append(leases, leases...) {
 		if err := c.Release(ctx, lease); err != nil {
 			t.Error(err)
@@ -77,6 +80,9 @@ func TestRateLimitAnswersByTheServicesRules(t *testing.T) {
 	}
 	if err := c.Release(ctx, "none"); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no lease: got %v, want InvalidArgument", err)
+	}
+	if _, _, err := c.Renew(ctx, "none"); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("renewal of no lease: got %v, want InvalidArgument", err)
 	}
 }
 

@@ -74,7 +74,7 @@ type Answer struct {
 	Reset time.Time
 	// Rule is the id of the rule that denies, delays or is tightest.
 	Rule string
-	// Lease is the argument of Release, if a slot of a concurrency limit is held.
+	// Lease is the argument of Release and Renew, if a slot of a concurrency limit is held.
 	Lease string
 	// Reason is why the request is denied. HTTPStatus is the status to respond with. If Drop is set, close the connection
 	// instead.
@@ -314,7 +314,7 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 	}
 	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
 	defer end()
-	request, response := wirev1.Release{Lease: lease}, wirev1.Nothing{}
+	request, response := wirev1.Lease{Lease: lease}, wirev1.Nothing{}
 	err := c.conn.Invoke(ctx, methodRelease, &request, &response)
 	if brokeOff(err) && ctx.Err() == nil {
 		err = c.conn.Invoke(ctx, methodRelease, &request, &response)
@@ -323,4 +323,24 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 		return fmt.Errorf("client: release: %w", err)
 	}
 	return nil
+}
+
+// Renew holds the slots of an Answer for another TTL. It reports whether they are held, and their TTL: a holder calls Renew
+// again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot that has
+// expired is taken again if there is room. An error means that it is unknown whether the slots are held; try again.
+func (c *Client) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
+	if ctx == nil {
+		return false, 0, headgate.ErrNilContext
+	}
+	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
+	defer end()
+	request, response := wirev1.Lease{Lease: lease}, wirev1.Renewal{}
+	err = c.conn.Invoke(ctx, methodRenew, &request, &response)
+	if brokeOff(err) && ctx.Err() == nil {
+		err = c.conn.Invoke(ctx, methodRenew, &request, &response)
+	}
+	if err != nil {
+		return false, 0, fmt.Errorf("client: renew: %w", err)
+	}
+	return response.Held, millis(response.TTLMs), nil
 }

@@ -27,7 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // AppendLease appends a text to dst by which Engine.Release releases the slots that the request holds under concurrency
 // limits; dst is unchanged if it holds none. It is for callers that cannot keep the verdict until the request has
 // ended. After handing the text out, the caller must not call Wait, Settle or Cancel; the verdict can be reused. A
-// lease that is never released expires after the TTL of its limits.
+// lease that is never released expires after the TTL of its limits, unless Engine.Renew renews it.
 //
 // The text is base64url. Engines that share a store need a Config.Secret; without one the text should not be logged,
 // because it contains the client's attributes and can be forged.
@@ -103,6 +103,35 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Renew renews the slots of a lease for another TTL. It reports whether all of them are held, and the shortest of their
+// TTLs: a holder calls Renew again before it has passed, for as long as it serves its request. A slot that has expired is
+// taken again if there is room. It returns ErrLease for an invalid text. Any other error means that a store did not
+// renew a slot, which the holder may retry. Renew must not be called at the same time as Release for the same lease, or
+// afterwards: it would take the slots again.
+func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
+	if ctx == nil {
+		return false, 0, headgate.ErrNilContext
+	}
+	places, err := e.readLease(lease)
+	if err != nil {
+		return false, 0, err
+	}
+	ctx, end := context.WithTimeout(ctx, afterTime)
+	defer end()
+	held, ttl = true, headgate.MaxPeriod
+	var errs []error
+	for i := range places {
+		p := &places[i]
+		ttl = min(ttl, ttlOf(&p.check.Limit))
+		ok, err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Renew(ctx, p.check, p.receipt)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("engine: renew a slot: %w", err))
+		}
+		held = held && ok
+	}
+	return held, ttl, errors.Join(errs...)
 }
 
 // A heldSlot is a slot of a concurrency limit.

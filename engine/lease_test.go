@@ -221,6 +221,47 @@ func TestReleaseSaysWhatCouldNotBeGivenBack(t *testing.T) {
 	}
 }
 
+func TestRenewHoldsTheSlotsOfALease(t *testing.T) {
+	onEveryStore(t, []rules.Rule{
+		{ID: "a", Key: by(user), Limits: limits("1 concurrent ttl 10s", "10/h")},
+		{ID: "b", Limits: limits("5 concurrent ttl 20s"), Consistency: rules.Local},
+	}, func(t *testing.T, b *bench) {
+		lease := string(decide(t, b.Engine, alice()).AppendLease(nil))
+		for range 3 {
+			b.Advance(9 * time.Second)
+			held, ttl, err := b.Renew(context.Background(), lease)
+			if !held || ttl != 10*time.Second || err != nil {
+				t.Fatalf("got %v, %v, %v; want it held for 10s", held, ttl, err)
+			}
+		}
+		if left := remaining(t, b.Engine, alice()); left["a:1"] != 0 || left["b:1"] != 4 {
+			t.Errorf("got %v, want both slots held", left)
+		}
+		b.Advance(11 * time.Second)
+		other := string(decide(t, b.Engine, alice()).AppendLease(nil))
+		if held, _, err := b.Renew(context.Background(), lease); held || err != nil {
+			t.Errorf("after it expired: got %v, %v; want it lost to another request", held, err)
+		}
+		release(t, b.Engine, other)
+		if held, _, err := b.Renew(context.Background(), lease); !held || err != nil {
+			t.Errorf("with room again: got %v, %v; want it held", held, err)
+		}
+		if _, _, err := b.Renew(context.Background(), lease[1:]); !errors.Is(err, engine.ErrLease) {
+			t.Errorf("no lease: got %v, want ErrLease", err)
+		}
+	})
+}
+
+func TestRenewReportsAStoreThatFails(t *testing.T) {
+	_, _, exact, _ := stores(t, newBench(t))
+	e := newEngine(t, engine.Config{Store: exact, Rules: compile(t, []rules.Rule{{ID: "a", Key: by(user), Limits: limits("2 concurrent")}})})
+	lease := string(decide(t, e, alice()).AppendLease(nil))
+	exact.breaks(errBroken)
+	if held, _, err := e.Renew(context.Background(), lease); held || !errors.Is(err, errBroken) || errors.Is(err, engine.ErrLease) {
+		t.Errorf("got %v, %v; want the store's error", held, err)
+	}
+}
+
 // Whatever a lease says, it is read without a crash, and gives nobody a place whose lease is not known.
 func FuzzRelease(f *testing.F) {
 	store, err := memstore.New(memstore.Options{})

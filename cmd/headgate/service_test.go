@@ -136,6 +136,38 @@ func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 	}
 }
 
+// A lease that one protocol hands out is renewed and released through any other.
+func TestEveryProtocolRenewsALease(t *testing.T) {
+	t.Parallel()
+	p := serve(t, onFreePort("--rules", rulesFile(t, "rules: [{ id: jobs, limits: [1 concurrent ttl 1h] }]"))...)
+	_, got := curl(t, "-d", "{}", "http://"+p.api+"/v1/ratelimit")
+	var taken struct{ LeaseID string }
+	if err := json.Unmarshal([]byte(got), &taken); err != nil || taken.LeaseID == "" {
+		t.Fatalf("got %s, %v; want a lease", got, err)
+	}
+	body := `{"leaseId":"` + taken.LeaseID + `"}`
+	const held = `{"held":true,"ttlMs":3600000}`
+	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit:renew"); status != "200" || strings.TrimSpace(got) != held {
+		t.Errorf("HTTP: got %s %s, want 200 %s", status, got, held)
+	}
+	renewed, err := headgatev1.NewRateLimiterClient(dialGRPC(t, p.grpc)).Renew(t.Context(), &headgatev1.RenewRequest{LeaseId: taken.LeaseID})
+	if err != nil || !renewed.GetHeld() || renewed.GetTtlMs() != 3600000 {
+		t.Errorf("gRPC: got %v, %v; want it held for an hour", renewed, err)
+	}
+	if got := redisCLI(t, p.resp, "HG.RENEW", taken.LeaseID); got != "1 3600000" {
+		t.Errorf("RESP: got %s, want 1 3600000", got)
+	}
+	if status, got := curl(t, "-d", "{}", "http://"+p.api+"/v1/ratelimit"); status != "429" {
+		t.Errorf("another request: got %s %s, want 429: renewals take no second slot", status, got)
+	}
+	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit:release"); status != "204" {
+		t.Errorf("release: got %s %s, want 204", status, got)
+	}
+	if status, got := curl(t, "-d", "{}", "http://"+p.api+"/v1/ratelimit"); status != "200" {
+		t.Errorf("after the release: got %s %s, want 200", status, got)
+	}
+}
+
 func TestEveryProtocolAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token.txt")

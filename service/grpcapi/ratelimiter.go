@@ -25,6 +25,7 @@ var rateLimiterDesc = grpc.ServiceDesc{
 		{MethodName: "RateLimit", Handler: handleRateLimit},
 		{MethodName: "BatchRateLimit", Handler: handleBatch},
 		{MethodName: "Release", Handler: handleRelease},
+		{MethodName: "Renew", Handler: handleRenew},
 	},
 	Streams: []grpc.StreamDesc{
 		{StreamName: "Stream", Handler: handleStream, ServerStreams: true, ClientStreams: true},
@@ -247,7 +248,7 @@ func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
 
 func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
 	s := srv.(*Server)
-	var request wirev1.Release
+	var request wirev1.Lease
 	if err := decode(&request); err != nil {
 		return nil, err
 	}
@@ -259,6 +260,24 @@ func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	if fault {
 		s.logFault(err)
 		code, message = codes.Unavailable, "the lease could not be released; it expires by itself"
+	}
+	return nil, status.Error(code, message)
+}
+
+func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	var request wirev1.Lease
+	if err := decode(&request); err != nil {
+		return nil, err
+	}
+	held, ttl, err := s.config.Engine.Renew(ctx, request.Lease)
+	if err == nil {
+		return &wirev1.Renewal{Held: held, TTLMs: ttl.Milliseconds()}, nil
+	}
+	code, message, fault := codeOf(err)
+	if fault {
+		s.logFault(err)
+		code, message = codes.Unavailable, "the lease could not be renewed; renew it again before it expires"
 	}
 	return nil, status.Error(code, message)
 }

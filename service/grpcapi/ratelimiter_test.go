@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/limittest"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
@@ -135,6 +136,49 @@ func TestPlacesAreHeldUntilReleased(t *testing.T) {
 		t.Fatalf("after a release: got %v, %v; want it passed", got, err)
 	}
 	if _, err := limiter.Release(ctx, &headgatev1.ReleaseRequest{LeaseId: "no lease"}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no lease: got %v, want InvalidArgument", err)
+	}
+}
+
+func TestSlotsAreHeldWhileTheyAreRenewed(t *testing.T) {
+	clock := limittest.NewClock()
+	_, address := start(t, Config{Engine: newEngine(t, newStore(t, clock.Now), parseRules(t, ruleText))})
+	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
+	ctx := patient(t)
+	take := func() *headgatev1.RateLimitResponse {
+		t.Helper()
+		got, err := limiter.RateLimit(ctx, ask("eve", "/jobs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	renew := func(lease string) *headgatev1.RenewResponse {
+		t.Helper()
+		got, err := limiter.Renew(ctx, &headgatev1.RenewRequest{LeaseId: lease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first, second := take(), take()
+	const ttl = headgate.DefaultTTL
+	for range 3 {
+		clock.Advance(ttl - time.Second)
+		if got := renew(first.LeaseId); !got.Held || got.TtlMs != ttl.Milliseconds() {
+			t.Fatalf("got %v; want it held for %v", got, ttl)
+		}
+	}
+	if got := take(); !got.Passed {
+		t.Fatalf("got %v; want the slot of the lease that was not renewed", got)
+	}
+	if got := take(); got.Passed {
+		t.Fatalf("got %v; want it denied: the renewed lease holds a slot", got)
+	}
+	if got := renew(second.LeaseId); got.Held {
+		t.Errorf("got %v; want the lease to be lost to another", got)
+	}
+	if _, err := limiter.Renew(ctx, &headgatev1.RenewRequest{LeaseId: "no lease"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no lease: got %v, want InvalidArgument", err)
 	}
 }

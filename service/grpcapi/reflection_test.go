@@ -56,7 +56,7 @@ func TestReflectionListsServices(t *testing.T) {
 		}
 	}
 	methods = slices.DeleteFunc(methods, func(name string) bool { return name == batchStream }) // that of our own client
-	if want := []string{"RateLimit", "BatchRateLimit", "Stream", "Release"}; !slices.Equal(methods, want) {
+	if want := []string{"RateLimit", "BatchRateLimit", "Stream", "Release", "Renew"}; !slices.Equal(methods, want) {
 		t.Errorf("methods: got %q, want %q", methods, want)
 	}
 }

@@ -312,7 +312,7 @@ func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) {
 	if !s.readBody(w, r, c) {
 		return
 	}
-	lease, err := c.readRelease()
+	lease, err := c.readLease()
 	if err != nil {
 		badBody(c.text, err).respond(w)
 		return
@@ -327,4 +327,40 @@ func (s *Server) releaseLease(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// renewLease serves POST /v1/ratelimit:renew.
+func (s *Server) renewLease(w http.ResponseWriter, r *http.Request) {
+	c := s.calls.Get().(*apiCall)
+	defer s.releaseCall(c)
+	if !s.readBody(w, r, c) {
+		return
+	}
+	lease, err := c.readLease()
+	if err != nil {
+		badBody(c.text, err).respond(w)
+		return
+	}
+	held, ttl, err := s.config.Engine.Renew(r.Context(), lease)
+	if err != nil {
+		p, fault := problemOf(err)
+		if fault {
+			p.detail = "The lease could not be renewed; renew it again before it expires."
+			s.logFault(r.URL.Path, err)
+		}
+		p.respond(w)
+		return
+	}
+	c.out = append(c.out[:0], `{"held":`...)
+	c.out = strconv.AppendBool(c.out, held)
+	c.out = append(c.out, `,"ttlMs":`...)
+	c.out = strconv.AppendInt(c.out, ttl.Milliseconds(), 10)
+	c.out = append(c.out, "}\n"...)
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
+	if !held {
+		w.WriteHeader(http.StatusConflict)
+	}
+	_, _ = w.Write(c.out) // an error means that the caller has gone
 }

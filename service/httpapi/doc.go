@@ -12,6 +12,7 @@
 //	POST /v1/ratelimit           one decision: 200 if it passes, 429 if not
 //	POST /v1/ratelimit:batch     a list of decisions: 200, with a response for each in the same order
 //	POST /v1/ratelimit:release   frees the slots of a concurrency limit, by the leaseId of a decision
+//	POST /v1/ratelimit:renew     holds them for another TTL
 //	GET  /v1/forward-auth        the decision on a proxy's request, by its headers: 200, or 429
 //	GET  /openapi.json           the description of this API, in OpenAPI 3.1
 //

@@ -196,8 +196,8 @@ func (c *apiCall) readBatch(most int) error {
 	return r.end()
 }
 
-// readRelease reads the body of a release.
-func (c *apiCall) readRelease() (lease string, err error) {
+// readLease reads the body of a release or a renewal.
+func (c *apiCall) readLease() (lease string, err error) {
 	const shape = `an object such as {"leaseId":"..."}`
 	r := jsonReader{text: c.text}
 	if err := r.open(shape); err != nil {

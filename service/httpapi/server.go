@@ -105,6 +105,7 @@ var routes = map[string]route{
 	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).single},
 	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).batch},
 	"/v1/ratelimit:release": {method: http.MethodPost, serve: (*Server).releaseLease},
+	"/v1/ratelimit:renew":   {method: http.MethodPost, serve: (*Server).renewLease},
 	ForwardAuthPath:         {noToken: true, serve: (*Server).forwardAuth},
 	"/openapi.json":         {method: http.MethodGet, noToken: true, serve: (*Server).openAPI},
 }

@@ -50,6 +50,10 @@ func commands() []*command {
 			name: "hg.release", minArgs: 2, maxArgs: 2, run: sequential((*executor).release), write: true,
 			summary: "Frees the slot of a concurrency limit.", usage: "lease",
 		},
+		{
+			name: "hg.renew", minArgs: 2, maxArgs: 2, run: sequential((*executor).renew), write: true,
+			summary: "Holds the slot of a concurrency limit for another TTL.", usage: "lease",
+		},
 		{name: "ping", minArgs: 1, maxArgs: 2, run: (*conn).ping, summary: "Replies PONG.", usage: "[message]"},
 		{name: "echo", minArgs: 2, maxArgs: 2, run: (*conn).echo, summary: "Replies with the message.", usage: "message"},
 		{

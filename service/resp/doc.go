@@ -5,6 +5,7 @@
 //	HG.PEEK rule key                                    returns the remaining units, and takes nothing
 //	HG.RESET rule key                                   resets the consumption; needs a token
 //	HG.RELEASE lease                                    frees the slot of a concurrency limit
+//	HG.RENEW lease                                      holds the slot for another TTL
 //
 // and the commands that clients use to connect: PING, ECHO, HELLO, AUTH, CLIENT, COMMAND, CONFIG GET, INFO, SELECT,
 // RESET, QUIT. docs/resp.md describes the replies.

@@ -33,7 +33,7 @@ func TestConnectionCommands(t *testing.T) {
 			{"CLIENT NO-EVICT ON", "OK"},
 			{"CLIENT TRACKING ON OPTIN", "OK"},
 			{"CLIENT NONSENSE", "ERR unknown subcommand…"},
-			{"COMMAND COUNT", "20"},
+			{"COMMAND COUNT", "21"},
 			{"COMMAND INFO cl.throttle nothing", "[cl.throttle -5 [fast write] 1 1 1 [] [] [] []] [(null)]"},
 			{"COMMAND GETKEYS HG.TAKE rule key", "key"},
 			{"COMMAND DOCS ping", "ping [summary Replies PONG. [message] since 1.0.0 group connection arguments []]"},

@@ -118,6 +118,22 @@ func (k *executor) release(ctx context.Context, args [][]byte) {
 	k.out = append(k.out, textOK...)
 }
 
+// renew replies to HG.RENEW lease.
+func (k *executor) renew(ctx context.Context, args [][]byte) {
+	held, ttl, err := k.server.config.Engine.Renew(ctx, borrowedString(args[1]))
+	if err != nil {
+		k.failWith(err)
+		return
+	}
+	k.out = append(k.out, "*2\r\n"...)
+	if held {
+		k.out = appendInt(k.out, 1)
+	} else {
+		k.out = appendInt(k.out, 0)
+	}
+	k.out = appendInt(k.out, milliseconds(ttl))
+}
+
 // borrowedString returns b as a string without a copy. It is valid until the command was executed.
 func borrowedString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 

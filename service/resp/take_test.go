@@ -100,6 +100,7 @@ func TestTakeDecidesByRules(t *testing.T) {
 			{"HG.TAKE per-user", "ERR wrong number of arguments for 'hg.take' command"},
 			{"HG.PEEK per-user alice 1", "ERR wrong number of arguments for 'hg.peek' command"},
 			{"HG.RELEASE made-up", "ERR engine: no lease…"},
+			{"HG.RENEW made-up", "ERR engine: no lease…"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,6 +119,9 @@ func TestSlotsAreLeasedAndReleased(t *testing.T) {
 	}
 	if got := take(); got[0] != "0" || len(got) != 5 {
 		t.Errorf("a third: got %q, want a denial without a lease", got)
+	}
+	if got := strings.Fields(c.do("HG.RENEW", first[5])); len(got) != 2 || got[0] != "1" || got[1] == "0" {
+		t.Errorf("renewal: got %q, want 1 and the TTL", got)
 	}
 	c.wants("OK", "HG.RELEASE", first[5])
 	if got := take(); got[0] != "1" {

@@ -179,31 +179,6 @@ func (m *StreamResponse) MarshalWire(dst []byte) ([]byte, error) {
 	return end(m.Response.append(dst), start), nil
 }
 
-// A Release is headgate.v1.ReleaseRequest.
-type Release struct {
-	Lease string
-
-	own []byte
-}
-
-// UnmarshalWire reads the message.
-func (m *Release) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
-	m.Lease = ""
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
-		if tag == 1<<3|text {
-			m.Lease = r.str()
-		} else {
-			r.skip(tag)
-		}
-	}
-	return r.err
-}
-
-// MarshalWire appends the message.
-func (m *Release) MarshalWire(dst []byte) ([]byte, error) { return appendText(dst, 1, m.Lease), nil }
-
 // Nothing is a message without fields, such as headgate.v1.ReleaseResponse. Unknown fields are skipped.
 type Nothing struct{}
 

@@ -120,10 +120,10 @@ var pairs = []pair{
 	},
 	{
 		name:      "ReleaseRequest",
-		ours:      func() grpcwire.Message { return new(Release) },
+		ours:      func() grpcwire.Message { return new(Lease) },
 		generated: func() proto.Message { return new(headgatev1.ReleaseRequest) },
 		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
-			return &headgatev1.ReleaseRequest{LeaseId: m.(*Release).Lease}, nil
+			return &headgatev1.ReleaseRequest{LeaseId: m.(*Lease).Lease}, nil
 		},
 		plain: func(proto.Message) {},
 	},
@@ -133,6 +133,25 @@ var pairs = []pair{
 		generated:   func() proto.Message { return new(headgatev1.ReleaseResponse) },
 		inGenerated: func(grpcwire.Message) (proto.Message, error) { return new(headgatev1.ReleaseResponse), nil },
 		plain:       func(proto.Message) {},
+	},
+	{
+		name:      "RenewRequest",
+		ours:      func() grpcwire.Message { return new(Lease) },
+		generated: func() proto.Message { return new(headgatev1.RenewRequest) },
+		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
+			return &headgatev1.RenewRequest{LeaseId: m.(*Lease).Lease}, nil
+		},
+		plain: func(proto.Message) {},
+	},
+	{
+		name:      "RenewResponse",
+		ours:      func() grpcwire.Message { return new(Renewal) },
+		generated: func() proto.Message { return new(headgatev1.RenewResponse) },
+		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
+			r := m.(*Renewal)
+			return &headgatev1.RenewResponse{Held: r.Held, TtlMs: r.TTLMs}, nil
+		},
+		plain: func(proto.Message) {},
 	},
 	{
 		name:        "DoRequest",

@@ -47,8 +47,10 @@ func examples() map[string][]grpcwire.Message {
 		"BatchRateLimitResponse": {&BatchRateLimitResponse{Responses: []RateLimitResponse{answer, failed, {}}}},
 		"StreamRequest":          {&StreamRequest{ID: math.MaxUint64, Request: full}, &StreamRequest{}},
 		"StreamResponse":         {&StreamResponse{ID: 1, Response: answer}, &StreamResponse{}},
-		"ReleaseRequest":         {&Release{Lease: "abc"}, &Release{}},
+		"ReleaseRequest":         {&Lease{Lease: "abc"}, &Lease{}},
 		"ReleaseResponse":        {&Nothing{}},
+		"RenewRequest":           {&Lease{Lease: "abc"}, &Lease{}},
+		"RenewResponse":          {&Renewal{Held: true, TTLMs: math.MaxInt64}, &Renewal{TTLMs: -1}, &Renewal{}},
 		"DoRequest": {&DoRequest{Operations: []Operation{
 			{Checks: []headgate.Check{check("a", headgate.PerSecond(10), 1), hard}},
 			{Verb: Charge, Checks: []headgate.Check{staggered}},

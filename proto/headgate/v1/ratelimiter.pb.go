@@ -725,6 +725,107 @@ func (*ReleaseResponse) Descriptor() ([]byte, []int) {
 	return file_headgate_v1_ratelimiter_proto_rawDescGZIP(), []int{9}
 }
 
+// A RenewRequest renews a lease.
+type RenewRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lease_id of a decision.
+	LeaseId       string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_headgate_v1_ratelimiter_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_headgate_v1_ratelimiter_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_headgate_v1_ratelimiter_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RenewRequest) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+// A RenewResponse is the state of a lease after its renewal.
+type RenewResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether all slots are held. If not, others hold them.
+	Held bool `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
+	// The slots expire in this time unless they are renewed again.
+	TtlMs         int64 `protobuf:"varint,2,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewResponse) Reset() {
+	*x = RenewResponse{}
+	mi := &file_headgate_v1_ratelimiter_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewResponse) ProtoMessage() {}
+
+func (x *RenewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_headgate_v1_ratelimiter_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
+func (*RenewResponse) Descriptor() ([]byte, []int) {
+	return file_headgate_v1_ratelimiter_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RenewResponse) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *RenewResponse) GetTtlMs() int64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
 var File_headgate_v1_ratelimiter_proto protoreflect.FileDescriptor
 
 const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
@@ -776,7 +877,12 @@ const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
 	"\bresponse\x18\x02 \x01(\v2\x1e.headgate.v1.RateLimitResponseR\bresponse\"+\n" +
 	"\x0eReleaseRequest\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\"\x11\n" +
-	"\x0fReleaseResponse*\xc4\x01\n" +
+	"\x0fReleaseResponse\")\n" +
+	"\fRenewRequest\x12\x19\n" +
+	"\blease_id\x18\x01 \x01(\tR\aleaseId\":\n" +
+	"\rRenewResponse\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\x12\x15\n" +
+	"\x06ttl_ms\x18\x02 \x01(\x03R\x05ttlMs*\xc4\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_OVER_LIMIT\x10\x01\x12\x12\n" +
@@ -785,13 +891,14 @@ const file_headgate_v1_ratelimiter_proto_rawDesc = "" +
 	"\x13REASON_UNREGISTERED\x10\x04\x12\x15\n" +
 	"\x11REASON_QUEUE_FULL\x10\x05\x12\x17\n" +
 	"\x13REASON_STORE_FAILED\x10\x06\x12\x15\n" +
-	"\x11REASON_OVERLOADED\x10\a2\x9d\x03\n" +
+	"\x11REASON_OVERLOADED\x10\a2\xdd\x03\n" +
 	"\vRateLimiter\x12J\n" +
 	"\tRateLimit\x12\x1d.headgate.v1.RateLimitRequest\x1a\x1e.headgate.v1.RateLimitResponse\x12Y\n" +
 	"\x0eBatchRateLimit\x12\".headgate.v1.BatchRateLimitRequest\x1a#.headgate.v1.BatchRateLimitResponse\x12E\n" +
 	"\x06Stream\x12\x1a.headgate.v1.StreamRequest\x1a\x1b.headgate.v1.StreamResponse(\x010\x01\x12Z\n" +
 	"\vBatchStream\x12\".headgate.v1.BatchRateLimitRequest\x1a#.headgate.v1.BatchRateLimitResponse(\x010\x01\x12D\n" +
-	"\aRelease\x12\x1b.headgate.v1.ReleaseRequest\x1a\x1c.headgate.v1.ReleaseResponseB;Z9github.com/headgate/headgate/proto/headgate/v1;headgatev1b\x06proto3"
+	"\aRelease\x12\x1b.headgate.v1.ReleaseRequest\x1a\x1c.headgate.v1.ReleaseResponse\x12>\n" +
+	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB;Z9github.com/headgate/headgate/proto/headgate/v1;headgatev1b\x06proto3"
 
 var (
 	file_headgate_v1_ratelimiter_proto_rawDescOnce sync.Once
@@ -806,7 +913,7 @@ func file_headgate_v1_ratelimiter_proto_rawDescGZIP() []byte {
 }
 
 var file_headgate_v1_ratelimiter_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_headgate_v1_ratelimiter_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_headgate_v1_ratelimiter_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_headgate_v1_ratelimiter_proto_goTypes = []any{
 	(Reason)(0),                    // 0: headgate.v1.Reason
 	(*Client)(nil),                 // 1: headgate.v1.Client
@@ -819,13 +926,15 @@ var file_headgate_v1_ratelimiter_proto_goTypes = []any{
 	(*StreamResponse)(nil),         // 8: headgate.v1.StreamResponse
 	(*ReleaseRequest)(nil),         // 9: headgate.v1.ReleaseRequest
 	(*ReleaseResponse)(nil),        // 10: headgate.v1.ReleaseResponse
-	nil,                            // 11: headgate.v1.RateLimitRequest.AttributesEntry
-	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
+	(*RenewRequest)(nil),           // 11: headgate.v1.RenewRequest
+	(*RenewResponse)(nil),          // 12: headgate.v1.RenewResponse
+	nil,                            // 13: headgate.v1.RateLimitRequest.AttributesEntry
+	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
 }
 var file_headgate_v1_ratelimiter_proto_depIdxs = []int32{
 	1,  // 0: headgate.v1.RateLimitRequest.client:type_name -> headgate.v1.Client
-	11, // 1: headgate.v1.RateLimitRequest.attributes:type_name -> headgate.v1.RateLimitRequest.AttributesEntry
-	12, // 2: headgate.v1.RateLimitResponse.reset_timestamp:type_name -> google.protobuf.Timestamp
+	13, // 1: headgate.v1.RateLimitRequest.attributes:type_name -> headgate.v1.RateLimitRequest.AttributesEntry
+	14, // 2: headgate.v1.RateLimitResponse.reset_timestamp:type_name -> google.protobuf.Timestamp
 	0,  // 3: headgate.v1.RateLimitResponse.reason:type_name -> headgate.v1.Reason
 	4,  // 4: headgate.v1.RateLimitResponse.error:type_name -> headgate.v1.Error
 	2,  // 5: headgate.v1.BatchRateLimitRequest.requests:type_name -> headgate.v1.RateLimitRequest
@@ -837,13 +946,15 @@ var file_headgate_v1_ratelimiter_proto_depIdxs = []int32{
 	7,  // 11: headgate.v1.RateLimiter.Stream:input_type -> headgate.v1.StreamRequest
 	5,  // 12: headgate.v1.RateLimiter.BatchStream:input_type -> headgate.v1.BatchRateLimitRequest
 	9,  // 13: headgate.v1.RateLimiter.Release:input_type -> headgate.v1.ReleaseRequest
-	3,  // 14: headgate.v1.RateLimiter.RateLimit:output_type -> headgate.v1.RateLimitResponse
-	6,  // 15: headgate.v1.RateLimiter.BatchRateLimit:output_type -> headgate.v1.BatchRateLimitResponse
-	8,  // 16: headgate.v1.RateLimiter.Stream:output_type -> headgate.v1.StreamResponse
-	6,  // 17: headgate.v1.RateLimiter.BatchStream:output_type -> headgate.v1.BatchRateLimitResponse
-	10, // 18: headgate.v1.RateLimiter.Release:output_type -> headgate.v1.ReleaseResponse
-	14, // [14:19] is the sub-list for method output_type
-	9,  // [9:14] is the sub-list for method input_type
+	11, // 14: headgate.v1.RateLimiter.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 15: headgate.v1.RateLimiter.RateLimit:output_type -> headgate.v1.RateLimitResponse
+	6,  // 16: headgate.v1.RateLimiter.BatchRateLimit:output_type -> headgate.v1.BatchRateLimitResponse
+	8,  // 17: headgate.v1.RateLimiter.Stream:output_type -> headgate.v1.StreamResponse
+	6,  // 18: headgate.v1.RateLimiter.BatchStream:output_type -> headgate.v1.BatchRateLimitResponse
+	10, // 19: headgate.v1.RateLimiter.Release:output_type -> headgate.v1.ReleaseResponse
+	12, // 20: headgate.v1.RateLimiter.Renew:output_type -> headgate.v1.RenewResponse
+	15, // [15:21] is the sub-list for method output_type
+	9,  // [9:15] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -861,7 +972,7 @@ func file_headgate_v1_ratelimiter_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_headgate_v1_ratelimiter_proto_rawDesc), len(file_headgate_v1_ratelimiter_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,7 @@ const (
 	RateLimiter_Stream_FullMethodName         = "/headgate.v1.RateLimiter/Stream"
 	RateLimiter_BatchStream_FullMethodName    = "/headgate.v1.RateLimiter/BatchStream"
 	RateLimiter_Release_FullMethodName        = "/headgate.v1.RateLimiter/Release"
+	RateLimiter_Renew_FullMethodName          = "/headgate.v1.RateLimiter/Renew"
 )
 
 // RateLimiterClient is the client API for RateLimiter service.
@@ -52,6 +53,10 @@ type RateLimiterClient interface {
 	// Release frees the slots of concurrency limits that a decision holds. A lease that was released before, or has
 	// expired, is no error.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
+	// Renew holds the slots of concurrency limits for another TTL. The holder calls it again within ttl_ms for as long as
+	// it serves its request, and stops before it calls Release: a Renew after Release takes the slots again. A slot that
+	// has expired is taken again if there is room.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 }
 
 type rateLimiterClient struct {
@@ -118,6 +123,16 @@ func (c *rateLimiterClient) Release(ctx context.Context, in *ReleaseRequest, opt
 	return out, nil
 }
 
+func (c *rateLimiterClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, RateLimiter_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RateLimiterServer is the server API for RateLimiter service.
 // All implementations must embed UnimplementedRateLimiterServer
 // for forward compatibility.
@@ -145,6 +160,10 @@ type RateLimiterServer interface {
 	// Release frees the slots of concurrency limits that a decision holds. A lease that was released before, or has
 	// expired, is no error.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
+	// Renew holds the slots of concurrency limits for another TTL. The holder calls it again within ttl_ms for as long as
+	// it serves its request, and stops before it calls Release: a Renew after Release takes the slots again. A slot that
+	// has expired is taken again if there is room.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	mustEmbedUnimplementedRateLimiterServer()
 }
 
@@ -169,6 +188,9 @@ func (UnimplementedRateLimiterServer) BatchStream(grpc.BidiStreamingServer[Batch
 }
 func (UnimplementedRateLimiterServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
+}
+func (UnimplementedRateLimiterServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
 }
 func (UnimplementedRateLimiterServer) mustEmbedUnimplementedRateLimiterServer() {}
 func (UnimplementedRateLimiterServer) testEmbeddedByValue()                     {}
@@ -259,6 +281,24 @@ func _RateLimiter_Release_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RateLimiter_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RateLimiterServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RateLimiter_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RateLimiterServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RateLimiter_ServiceDesc is the grpc.ServiceDesc for RateLimiter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -277,6 +317,10 @@ var RateLimiter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Release",
 			Handler:    _RateLimiter_Release_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _RateLimiter_Renew_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
