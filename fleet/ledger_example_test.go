@@ -57,7 +57,7 @@ func ExampleLedger() {
 func ExampleNewAsync() {
 	ctx := context.Background()
 	store, err := redisstore.Open(ctx, "redis://127.0.0.1:1", redisstore.Options{
-		Secret: []byte("the same on all nodes"), StartAway: true, Logger: slog.New(slog.DiscardHandler),
+		Secret: []byte("the same on all nodes"), StartUnreachable: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -104,7 +104,7 @@ func ExampleNewAsync() {
 // store is in memory: it decides all the same.
 func ExampleNewRegion() {
 	ctx := context.Background()
-	away := redisstore.Options{Secret: []byte("the same in all regions"), StartAway: true, Logger: slog.New(slog.DiscardHandler)}
+	away := redisstore.Options{Secret: []byte("the same in all regions"), StartUnreachable: true, Logger: slog.New(slog.DiscardHandler)}
 	home, err := redisstore.Open(ctx, "redis://127.0.0.1:1", away)
 	if err != nil {
 		log.Fatal(err)

@@ -95,7 +95,7 @@ func (g *Guard) awaitProbe(s *shard, timer *time.Timer, pause time.Duration, lat
 		case <-g.stop:
 			return false
 		}
-		if !time.Now().Before(end) || late && g.terms.wire.Heard(s.name).UnixNano() > s.since.Load() {
+		if !time.Now().Before(end) || late && g.terms.wire.LastReceived(s.name).UnixNano() > s.since.Load() {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ func TestAServerThatIsAwayAtBootIsWaitedForByPolicy(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Kill()
-	store := openStore(t, server.URL(), redisstore.Options{StartAway: true})
+	store := openStore(t, server.URL(), redisstore.Options{StartUnreachable: true})
 	g := newGuard(t, store, guard.Options{Deadline: patient, Nodes: func() int { return 5 }})
 	limit := headgate.MustParseLimit("50/d")
 	by := func(p headgate.Policy, key string) headgate.Check {
@@ -78,7 +78,7 @@ func TestAServerThatHangsAtBootHoldsNobodyUp(t *testing.T) {
 			if before {
 				server.Pause()
 			}
-			store := openStore(t, server.URL(), redisstore.Options{StartAway: true, DialTimeout: 100 * time.Millisecond})
+			store := openStore(t, server.URL(), redisstore.Options{StartUnreachable: true, DialTimeout: 100 * time.Millisecond})
 			if !before {
 				server.Pause()
 			}

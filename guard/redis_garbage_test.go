@@ -36,7 +36,7 @@ func TestOneKeyWithGarbageInItLeavesTheOthersAlone(t *testing.T) {
 			}
 		}
 		var e *redisstore.ServerError
-		if _, err := store.Take(t.Context(), ill); !errors.As(err, &e) || e.Server != server.Addr() || e.Cure == "" || !e.Refused() {
+		if _, err := store.Take(t.Context(), ill); !errors.As(err, &e) || e.Server != server.Addr() || e.Fix == "" || !e.Refused() {
 			t.Errorf("%s: %v; want an error of this key that names the server and the cure", what, err)
 		}
 		const asked = 40

@@ -79,12 +79,12 @@ type Forgetter interface {
 // one deadline more. A call lasts ten deadlines at most, and if it has not been sent or its response not been read by then,
 // that is no failure of the store.
 type Wire interface {
-	// Sent returns when something was last sent to a shard, the zero time if that is not known.
-	Sent(shard string) time.Time
-	// Heard returns when something was last read from a shard, the zero time if that is not known.
-	Heard(shard string) time.Time
-	// Unread reports whether a shard has sent something that was not read yet.
-	Unread(shard string) bool
+	// LastSent returns when something was last sent to a shard, or the zero time if that is not known.
+	LastSent(shard string) time.Time
+	// LastReceived returns when something was last read from a shard, or the zero time if that is not known.
+	LastReceived(shard string) time.Time
+	// HasUnread reports whether a shard has sent something that was not read yet.
+	HasUnread(shard string) bool
 }
 
 // nextLook returns when to see whether it has ended. That the caller's context never does is known only of the plainest:
@@ -251,7 +251,7 @@ const leastLate = time.Millisecond
 // expired returns how a term ends now, termRuns if it does not.
 func (s *terms) expired(t *term, now time.Time) uint32 {
 	if !t.sent {
-		if at := s.wire.Sent(t.shard.name); at.IsZero() || !at.Before(t.began) {
+		if at := s.wire.LastSent(t.shard.name); at.IsZero() || !at.Before(t.began) {
 			t.sent = true
 			t.more = min(max(t.more, at.Sub(t.began)), s.most)
 		}
@@ -264,7 +264,7 @@ func (s *terms) expired(t *term, now time.Time) uint32 {
 			return termUsedUp
 		}
 		t.heard = true
-		silent := now.Sub(s.wire.Heard(t.shard.name))
+		silent := now.Sub(s.wire.LastReceived(t.shard.name))
 		if silent >= s.patience || t.more >= s.most {
 			return termUsedUp
 		}
@@ -279,7 +279,7 @@ func (s *terms) expired(t *term, now time.Time) uint32 {
 }
 
 // lags reports whether this process has not read yet what a shard sent.
-func (s *terms) lags(sh *shard) bool { return s.wire != nil && s.wire.Unread(sh.name) }
+func (s *terms) lags(sh *shard) bool { return s.wire != nil && s.wire.HasUnread(sh.name) }
 
 // end ends the term of a call that is over. It must not be asked any more.
 func (s *terms) end(t *term) {

@@ -26,13 +26,13 @@ func (w *wireFake) set(sent time.Time, unread bool) {
 	w.sent, w.unread = sent, unread
 }
 
-func (w *wireFake) Sent(string) time.Time {
+func (w *wireFake) LastSent(string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sent
 }
 
-func (w *wireFake) Heard(string) time.Time {
+func (w *wireFake) LastReceived(string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.heard
@@ -44,7 +44,7 @@ func (w *wireFake) hears() {
 	w.heard = time.Now()
 }
 
-func (w *wireFake) Unread(string) bool {
+func (w *wireFake) HasUnread(string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unread

@@ -39,7 +39,7 @@ func TestAServerThatHangsUpAgainAndAgainIsLoggedOnce(t *testing.T) {
 		<-ended
 	})
 	var log logbook.Book
-	open(t, "redis://"+listener.Addr().String(), Options{StartAway: true, Logger: log.Logger()})
+	open(t, "redis://"+listener.Addr().String(), Options{StartUnreachable: true, Logger: log.Logger()})
 	await.NoError(t, "not tried often enough", func() error {
 		if n := tries.Load(); n < 6 {
 			return fmt.Errorf("tried %d times", n)
@@ -47,18 +47,18 @@ func TestAServerThatHangsUpAgainAndAgainIsLoggedOnce(t *testing.T) {
 		return nil
 	})
 	// It may be told in two ways, as the reset meets what is sent or what is read.
-	if n := strings.Count(log.String(), "redis server cannot be reached"); n < 1 || n > 2 {
+	if n := strings.Count(log.String(), "redis server unreachable"); n < 1 || n > 2 {
 		t.Errorf("it was logged %d times in %d tries, want once:\n%s", n, tries.Load(), &log)
 	}
 }
 
 func TestAClusterThatHasNoSlotsYetIsNamedWithItsCure(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Config: []string{"cluster-enabled yes"}})
-	s := open(t, "redis-cluster://"+server.Addr(), Options{StartAway: true, Secret: testSecret})
+	s := open(t, "redis-cluster://"+server.Addr(), Options{StartUnreachable: true, Secret: testSecret})
 	err := take(within(t, unhurried), s, "alice")
-	says(t, err, server.Addr(), "has no slots", "redis-cli --cluster create")
-	if !errors.Is(err, ErrAway) {
-		t.Errorf("got %v, want ErrAway", err)
+	says(t, err, server.Addr(), "without slots", "redis-cli --cluster create")
+	if !errors.Is(err, ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", err)
 	}
 	if got, want := s.Shard(headgate.Check{Key: "alice", Limit: headgate.PerSecond(1)}), "the cluster at "+server.Addr(); got != want {
 		t.Errorf("its keys are said to be at %q, want %q", got, want)

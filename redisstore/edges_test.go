@@ -19,7 +19,7 @@ import (
 // keyOf returns the Redis key of a key without an owner.
 func keyOf(t testing.TB, key string, l headgate.Limit) string {
 	t.Helper()
-	return newKeyMaker(DefaultPrefix, testSecret).key("", key, unsplit) + planOf(t, l).letter
+	return newKeyMaker(DefaultPrefix, testSecret).key("", key, unsplit, "") + planOf(t, l).suffix
 }
 
 func pttl(t testing.TB, server *redistest.Server, key string) int64 {
@@ -117,7 +117,7 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 func testSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
 	checks := threeLimits("alice")
-	slot := redistest.SlotOf(s.keys.Load().key("alice", checks[0].Key, unsplit))
+	slot := redistest.SlotOf(s.keys.Load().key("alice", checks[0].Key, unsplit, ""))
 	must := func(what string, checks []headgate.Check, want bool) {
 		t.Helper()
 		limited, cancel := context.WithTimeout(ctx, unhurried)
@@ -145,7 +145,7 @@ func testSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T, cluster *redis
 	must("all have moved, the slot has not", checks, true)
 	for i := 0; ; i++ {
 		owner := fmt.Sprint("new", i)
-		if redistest.SlotOf(s.keys.Load().key(owner, "x", unsplit)) == slot {
+		if redistest.SlotOf(s.keys.Load().key(owner, "x", unsplit, "")) == slot {
 			must("a new client", threeLimits(owner), true)
 			break
 		}
@@ -193,7 +193,7 @@ func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
 	limit := headgate.MustParseLimit("100/h")
 	hasty := func() *Store {
 		s := open(t, server.URL(), Options{})
-		s.secretEvery = 10 * time.Millisecond
+		s.secret.interval = 10 * time.Millisecond
 		s.keys.Store(nil) // so that it is learned again, and looked after that often
 		mustTake(t, s, headgate.Check{Key: "first", Limit: limit, Cost: 1})
 		return s
@@ -243,7 +243,7 @@ func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
 			}
 		}
 		_, err := open(t, server.URL(), Options{}).Take(within(t, unhurried), c)
-		says(t, err, server.Addr(), "else", "prefix")
+		says(t, err, server.Addr(), "has a value o", "prefix")
 	}
 }
 
@@ -263,7 +263,7 @@ func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *rediste
 	if _, err := s.Take(within(t, unhurried), c); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.Shard(c), cluster.PrimaryOf(s.keys.Load().key("", "alice", unsplit)).Addr(); got != want {
+	if got, want := s.Shard(c), cluster.PrimaryOf(s.keys.Load().key("", "alice", unsplit, "")).Addr(); got != want {
 		t.Errorf("then got %s, want %s", got, want)
 	}
 }
@@ -309,7 +309,7 @@ func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
 	group.Go(func() {
 		_, _ = s.Take(patient, headgate.Check{Key: "alice", Limit: headgate.PerHour(1), Cost: 1})
 	})
-	for len(s.learning) == 0 {
+	for len(s.secret.loading) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	hasty, cancelHasty := context.WithTimeout(ctx, 20*time.Millisecond)
@@ -397,7 +397,7 @@ func TestReceiptsOfPartsThatAreNoMoreGiveNothing(t *testing.T) {
 	}
 	c.Limit = headgate.MustParseLimit("4/h")
 	for _, r := range receipts {
-		if r.Lease&splitMask > 4 {
+		if r.Lease&partMask > 4 {
 			if err := s.Give(ctx, c, r); err != nil {
 				t.Fatal(err)
 			}

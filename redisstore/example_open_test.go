@@ -20,18 +20,18 @@ func ExampleOpen() {
 }
 
 func ExampleServerError() {
-	// Nobody listens on this port.
+	// Nothing listens on this port.
 	_, err := redisstore.Open(context.Background(), "redis://127.0.0.1:1", redisstore.Options{})
 	var e *redisstore.ServerError
 	if errors.As(err, &e) {
 		fmt.Println("server:", e.Server)
-		fmt.Println("what:", e.What)
-		fmt.Println("cure:", e.Cure)
-		fmt.Println("was anything taken?", !errors.Is(err, redisstore.ErrAway))
+		fmt.Println("problem:", e.Problem)
+		fmt.Println("fix:", e.Fix)
+		fmt.Println("was anything taken?", !errors.Is(err, redisstore.ErrUnreachable))
 	}
 	// Output:
 	// server: 127.0.0.1:1
-	// what: is not there: nobody listens
-	// cure: start it, or check host and port in the URL; or set Options.StartAway to start without it
+	// problem: is unreachable: nothing listens there
+	// fix: start it, or check host and port in the URL; or set Options.StartUnreachable to start without it
 	// was anything taken? false
 }

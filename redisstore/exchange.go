@@ -79,7 +79,7 @@ func (s *Store) Board(o BoardOptions) (*Board, error) {
 	}
 	return &Board{
 		store: s, name: o.Name, author: o.Author, mark: strconv.FormatUint(o.Mark, 36),
-		script: newScript(s.conn.major, writes, exchangeLua), date: newDateScript(s.conn.major),
+		script: newScript(s.currentScripts().major, writes, exchangeLua), date: newDateScript(s.currentScripts().major),
 	}, nil
 }
 
@@ -96,7 +96,7 @@ func checkFleetName(name string) error {
 // FleetSecret returns what nodes that share this store can hash keys with, and that nobody else knows: it is made of the
 // store's own secret.
 func (s *Store) FleetSecret(ctx context.Context) ([]byte, error) {
-	keys, err := s.admit(ctx)
+	keys, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (b *Board) Exchange(
 ) (missed []int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, err := b.store.admit(ctx); err != nil {
+	if _, err := b.store.begin(ctx); err != nil {
 		return all(len(keys)), err
 	}
 	errands, err := b.errands(keys, notes, keep, whole)
@@ -236,12 +236,12 @@ func tagOf(at int) string {
 func (s *Store) sendAll(ctx context.Context, sc *script, errands []*errand) []rueidis.RedisResult {
 	commands := make([]rueidis.Completed, len(errands))
 	for i, e := range errands {
-		commands[i] = s.command(sc, e.keys, e.args)
+		commands[i] = s.evalSHA(sc, e.keys, e.args)
 	}
-	results := s.conn.doMulti(ctx, commands...)
+	results := s.client.DoMulti(ctx, commands...)
 	var again []int
 	for i := range results {
-		if unknownScript(results[i].Error()) {
+		if isUnknownScript(results[i].Error()) {
 			again = append(again, i)
 		}
 	}
@@ -250,9 +250,9 @@ func (s *Store) sendAll(ctx context.Context, sc *script, errands []*errand) []ru
 	}
 	commands = commands[:0]
 	for _, i := range again {
-		commands = append(commands, s.wholeCommand(sc, errands[i].keys, errands[i].args))
+		commands = append(commands, s.evalBody(sc, errands[i].keys, errands[i].args))
 	}
-	for j, r := range s.conn.doMulti(ctx, commands...) {
+	for j, r := range s.client.DoMulti(ctx, commands...) {
 		results[again[j]] = r
 	}
 	return results
@@ -269,16 +269,16 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 	s := b.store
 	parts, err := result.ToArray()
 	if err != nil {
-		return false, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(e.keys[0]))), e.keys[:1])
+		return false, withKeys(s.explain(err, e.keys[0]), e.keys[:1])
 	}
 	if len(parts) < answerNotes || (len(parts)-answerNotes)%noteParts != 0 {
-		return false, s.named(errAnswer, e.keys[0])
+		return false, s.explainReply(errMalformed, e.keys[0])
 	}
 	epoch, err := parts[answerEpoch].ToString()
 	version, err2 := parts[answerVersion].AsInt64()
 	other, err3 := parts[answerForeign].AsInt64()
 	if errors.Join(err, err2, err3) != nil {
-		return false, s.named(errAnswer, e.keys[0])
+		return false, s.explainReply(errMalformed, e.keys[0])
 	}
 	for i := answerNotes; i < len(parts); i += noteParts {
 		key, err := parts[i+noteKey].AsInt64()
@@ -286,7 +286,7 @@ func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard
 		age, err3 := parts[i+noteAge].AsInt64()
 		note, err4 := parts[i+noteText].ToString()
 		if errors.Join(err, err2, err3, err4) != nil || key < 1 || int(key) > len(e.index) {
-			return false, s.named(errAnswer, e.keys[0])
+			return false, s.explainReply(errMalformed, e.keys[0])
 		}
 		heard(e.index[key-1], author, note, time.Duration(age)*time.Millisecond)
 	}

@@ -29,16 +29,16 @@ func (b *Board) Date(ctx context.Context) (time.Time, error) {
 		return time.Time{}, headgate.ErrClosed
 	}
 	keys := b.errand(0).keys
-	result := s.conn.do(ctx, s.command(b.date, keys, nil))
-	if unknownScript(result.Error()) {
-		result = s.conn.do(ctx, s.wholeCommand(b.date, keys, nil))
+	result := s.client.Do(ctx, s.evalSHA(b.date, keys, nil))
+	if isUnknownScript(result.Error()) {
+		result = s.client.Do(ctx, s.evalBody(b.date, keys, nil))
 	}
 	parts, err := result.AsIntSlice()
 	if err != nil {
-		return time.Time{}, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(keys[0]))), keys)
+		return time.Time{}, withKeys(s.explain(err, keys[0]), keys)
 	}
 	if len(parts) != 2 {
-		return time.Time{}, s.named(errAnswer, keys[0])
+		return time.Time{}, s.explainReply(errMalformed, keys[0])
 	}
 	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)), nil
 }

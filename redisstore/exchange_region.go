@@ -30,7 +30,7 @@ func (s *Store) RegionBook(name string) (*RegionBook, error) {
 	if err := checkFleetName(name); err != nil {
 		return nil, err
 	}
-	return &RegionBook{store: s, name: name, script: newScript(s.conn.major, writes, regionLua)}, nil
+	return &RegionBook{store: s, name: name, script: newScript(s.currentScripts().major, writes, regionLua)}, nil
 }
 
 // Report adds what a node consumed to what the region did, once however often it is reported: since when, in which window (0
@@ -68,7 +68,7 @@ func (b *RegionBook) Settle(ctx context.Context, keys, regions []string, starts,
 // run runs the script for keys, place by place. An answer has some numbers for all, and some for each key.
 func (b *RegionBook) run(ctx context.Context, keys, head []string, args func(i int) []string, forAll, forEach int, each func(i int, head, parts []int64)) (missed []int, err error) {
 	s := b.store
-	if _, err := s.admit(ctx); err != nil {
+	if _, err := s.begin(ctx); err != nil {
 		return all(len(keys)), err
 	}
 	var byPlace [places]*errand
@@ -102,16 +102,16 @@ func (b *RegionBook) read(e *errand, result rueidis.RedisResult, forAll, forEach
 	s := b.store
 	list, err := result.ToArray()
 	if err != nil {
-		return withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(e.keys[0]))), e.keys[:1])
+		return withKeys(s.explain(err, e.keys[0]), e.keys[:1])
 	}
 	numbers := make([]int64, len(list))
 	for i := range list {
 		if numbers[i], err = list[i].AsInt64(); err != nil {
-			return s.named(errAnswer, e.keys[0])
+			return s.explainReply(errMalformed, e.keys[0])
 		}
 	}
 	if len(numbers) != forAll+forEach*len(e.index) {
-		return s.named(errAnswer, e.keys[0])
+		return s.explainReply(errMalformed, e.keys[0])
 	}
 	for n, i := range e.index {
 		from := forAll + n*forEach

@@ -27,7 +27,7 @@ func (s *Store) Roll(name string) (*Roll, error) {
 	if err := checkFleetName(name); err != nil {
 		return nil, err
 	}
-	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.conn.major, writes, rollLua)}, nil
+	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.currentScripts().major, writes, rollLua)}, nil
 }
 
 // maxRoll is how many nodes are remembered.
@@ -59,16 +59,16 @@ func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, 
 	}
 	keys := []string{r.key}
 	args := []string{node, decimal(live.Milliseconds()), decimal(known.Milliseconds()), strconv.Itoa(maxRoll), leaves}
-	result := s.conn.do(ctx, s.command(r.script, keys, args))
-	if unknownScript(result.Error()) {
-		result = s.conn.do(ctx, s.wholeCommand(r.script, keys, args))
+	result := s.client.Do(ctx, s.evalSHA(r.script, keys, args))
+	if isUnknownScript(result.Error()) {
+		result = s.client.Do(ctx, s.evalBody(r.script, keys, args))
 	}
 	counts, err := result.AsIntSlice()
 	if err != nil {
-		return nil, withKeys(s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(r.key))), keys)
+		return nil, withKeys(s.explain(err, r.key), keys)
 	}
 	if len(counts) != 3 {
-		return nil, s.named(errAnswer, r.key)
+		return nil, s.explainReply(errMalformed, r.key)
 	}
 	return counts, nil
 }

@@ -7,20 +7,16 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Grant takes units that the caller will hand out by himself, in one step: at least c.Cost of them, which is at least 1, or
-// none; at most want; and no more than the part 1/share of what remains, unless c.Cost is more than that. They count as
-// taken from now on, for everybody who asks for the key by whatever method. The decision is that of a Take of the units
-// that were granted, which its receipt tells; or of c.Cost if there are not that many.
+// Grant takes units that the caller hands out itself: at least c.Cost units or none, at most want, and at most the part
+// 1/share of the remaining units unless c.Cost is more. c.Cost is at least 1. Granted units count as taken at once. The
+// decision is that of a Take of the granted units, which are in its receipt, or of c.Cost if it is denied.
 //
-// What is not used in time goes back with Give and that receipt, in parts or at once.
+// Unused units are returned with Give and the receipt, in parts or at once.
 //
-// It returns headgate.ErrUnsupported for a key that is split, and for algorithms that must know when a unit is used, or by
-// whom: leaky-bucket, sliding-log, sliding-buckets and concurrency.
+// Grant returns headgate.ErrUnsupported for a split key, and for algorithms that must know when or by whom a unit is
+// used: leaky-bucket, sliding-log, sliding-buckets and concurrency.
 func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
-	keys, err := s.admit(ctx)
-	if err == nil {
-		err = validate(&c)
-	}
+	keys, err := s.beginCheck(ctx, &c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
@@ -30,21 +26,21 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 	if !algorithm.Grantable(c.Limit.Algorithm) || partsOf(&c) > 1 {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	a, err := s.ask(keys, &c, unsplit)
+	r, err := s.newRequest(keys, &c, unsplit)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if a.never() {
-		d, _, err := s.take(ctx, &a) // to say so
+	if r.neverPasses() {
+		d, _, err := s.take(ctx, &r) // returns the denial
 		return d, err
 	}
-	d, err := s.grant(ctx, &a, max(a.n, min(want, headgate.MaxCount)), max(1, min(share, headgate.MaxCount)))
-	return d, s.named(err, a.key)
+	d, err := s.grant(ctx, &r, max(r.cost, min(want, headgate.MaxCount)), max(1, min(share, headgate.MaxCount)))
+	return d, s.explainReply(err, r.key)
 }
 
 const opGrant = "grant"
 
-func (s *Store) grant(ctx context.Context, a *ask, want, share int64) (headgate.Decision, error) {
+func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headgate.Decision, error) {
 	var (
 		now   int64
 		out   = changed
@@ -53,44 +49,44 @@ func (s *Store) grant(ctx context.Context, a *ask, want, share int64) (headgate.
 	)
 	for try := 0; out == changed; try++ {
 		if try == carryTries {
-			return headgate.Decision{}, s.changing(a.key)
+			return headgate.Decision{}, s.changingLimits(r.key)
 		}
-		args := s.timed(append(make([]string, 0, 3), opGrant, a.numbers(want, share)))
-		answer, err := s.run(ctx, s.program().grant[a.plan.algorithm], []string{a.key}, args)
+		args := s.withTime(append(make([]string, 0, 3), opGrant, r.args(want, share)))
+		reply, err := s.run(ctx, s.currentScripts().grant[r.plan.algorithm], []string{r.key}, args)
 		if err != nil {
 			return headgate.Decision{}, err
 		}
 		var rest string
-		if now, out, rest, err = readAnswer(answer); err != nil {
+		if now, out, rest, err = parseReply(reply); err != nil {
 			return headgate.Decision{}, err
 		}
-		if found, units, err = readGranted(rest); err != nil {
+		if found, units, err = parseGrant(rest); err != nil {
 			return headgate.Decision{}, err
 		}
-		if out == changed && !a.carry(now, found) {
-			return headgate.Decision{}, s.foreign(a.key)
+		if out == changed && !r.carry(now, found) {
+			return headgate.Decision{}, s.foreignKey(r.key)
 		}
 	}
-	var room [8]int64
-	state, ok := a.plan.Found(found, room[:0])
+	var array [8]int64
+	state, ok := r.plan.Found(found, array[:0])
 	if !ok {
-		return headgate.Decision{}, errAnswer
+		return headgate.Decision{}, errMalformed
 	}
-	_, d, err := a.plan.Grant(state, now-a.offset, a.n, want, share)
+	_, d, err := r.plan.Grant(state, now-r.offset, r.cost, want, share)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
 	if d.Allowed != (out == allowed) || d.Allowed && d.Receipt.Units != units {
-		return headgate.Decision{}, errAnswer
+		return headgate.Decision{}, errMalformed
 	}
 	return d, nil
 }
 
-// readGranted splits what stands behind the head of an answer to a grant into the state that was found and the units.
-func readGranted(rest string) (found string, units int64, err error) {
+// parseGrant splits the rest of a reply to a grant into the state before it and the granted units.
+func parseGrant(rest string) (state string, units int64, err error) {
 	at := len(rest) - numberSize
 	if at < 0 {
-		return "", 0, errAnswer
+		return "", 0, errMalformed
 	}
 	for _, b := range []byte(rest[at:]) {
 		units = units<<8 | int64(b)

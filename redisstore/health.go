@@ -8,112 +8,130 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A ShardHealth is how one server is. Figures are the server's own since it was started, unless they say otherwise.
+// A ShardHealth is the state of one server. Figures are the server's own since it was started, unless noted otherwise.
 type ShardHealth struct {
-	// Shard names the server or the primary it follows, as Store.Shard does.
+	// Shard is the name of the shard, as returned by Store.Shard.
 	Shard string
-	// Server is its address.
+	// Server is the address of the server.
 	Server string
-	// Primary reports whether it decides. Others are replicas.
+	// Primary reports whether it is the primary. Other servers are replicas.
 	Primary bool
-	// Err says why it could not be asked. Only what is ours is known then: the counts from Connects on.
+	// Err says why the server did not report. The figures from Connects on are known even then.
 	Err error
 
 	// Version is that of Redis or Valkey.
 	Version string
-	// Ping is how long it took to answer just now.
+	// Ping is how long it took to respond just now.
 	Ping time.Duration
-	// CPU is how many cores it used since Health was last asked, -1 the first time.
+	// CPU is how many cores it used since the last Health, or -1 the first time.
 	CPU float64
-	// MemoryUsed is in bytes, MemoryMax what it may use, 0 if it has no bound.
+	// MemoryUsed and MemoryMax are in bytes. MemoryMax is 0 if memory is not bounded.
 	MemoryUsed, MemoryMax int64
-	// OpsPerSecond is as the server measures it.
+	// OpsPerSecond is as measured by the server.
 	OpsPerSecond int64
-	// Clients is how many are connected.
+	// Clients is the number of connected clients.
 	Clients int64
-	// Evicted is how many keys were forgotten for want of memory: each a client that starts again.
+	// Evicted is the number of keys deleted for lack of memory. Each is a client that starts again.
 	Evicted int64
-	// Expired is how many keys were forgotten in their time.
+	// Expired is the number of keys deleted after their TTL.
 	Expired int64
-	// Scripts is how many the server knows, ours and others.
+	// Scripts is the number of cached scripts, of Headgate and others.
 	Scripts int64
-	// Replicas is how many follow it.
+	// Replicas is the number of connected replicas.
 	Replicas int64
-	// LagBytes is how far the slowest replica is behind, of a primary, or how far it is behind itself. LagTime is how long
-	// the link has been quiet. A failover loses what is behind.
+	// LagBytes is how far a replica is behind, or the slowest replica of a primary. LagTime is the time since the last
+	// replication traffic. A failover loses what is behind.
 	LagBytes int64
 	LagTime  time.Duration
-	// LinkDown tells of a replica that it has lost its primary.
+	// LinkDown reports whether a replica has lost its primary.
 	LinkDown bool
 
-	// Connects is how often we have connected to it, Hangs how often it was left alone because it did not answer.
+	// Connects is how often this store connected to the server, Hangs how often it left the server alone because it did
+	// not respond.
 	Connects, Hangs int64
-	// Unanswered is how many calls were sent and not answered in time: they may have counted. Refused is how many were
-	// not sent because it was away.
+	// Unanswered is the number of calls sent without a response in time; they may have counted. Refused is the number of
+	// calls not sent because the server was unreachable.
 	Unanswered, Refused int64
-	// Redirects is how many calls it has sent on to another server, Retries how many it was not ready for.
+	// Redirects is the number of calls that the server redirected to another, Retries the number it was not ready for.
 	Redirects, Retries int64
 
-	offset int64 // of what was written or replicated
+	offset int64 // of the replication stream
+	cpu    cpuSample
 }
 
-// A cpuSample is the processor time a server had used at a time.
+// A cpuSample is the CPU time that a server had used at a time.
 type cpuSample struct {
-	sync.Mutex
-	at   time.Time
-	used float64 // seconds
+	at      time.Time
+	seconds float64
 }
 
-// rate takes a new sample and returns how many cores were used since the last, -1 if there is none.
-func (s *cpuSample) rate(at time.Time, used float64) float64 {
-	s.Lock()
-	defer s.Unlock()
-	since, before := at.Sub(s.at).Seconds(), s.used
-	first := s.at.IsZero()
-	s.at, s.used = at, used
-	if first || since <= 0 || used < before { // it was restarted
+// coresSince returns how many cores were used since an earlier sample, or -1 if there is none.
+func (s cpuSample) coresSince(before cpuSample) float64 {
+	elapsed := s.at.Sub(before.at).Seconds()
+	if before.at.IsZero() || elapsed <= 0 || s.seconds < before.seconds { // less than before after a restart
 		return -1
 	}
-	return (used - before) / since
+	return (s.seconds - before.seconds) / elapsed
 }
 
-// Health asks all servers how they are, primaries and replicas, and returns them by shard, the primary first. Those that
-// cannot be asked have an Err; the error of Health itself says that it is not known which servers there are.
-func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
-	switch {
-	case ctx == nil:
-		return nil, headgate.ErrNilContext
-	case s.closed.Load():
-		return nil, headgate.ErrClosed
+// cpuSamples are the samples of the last Health, by server.
+type cpuSamples struct {
+	mu       sync.Mutex
+	byServer map[string]cpuSample
+}
+
+// update fills in CPU, and keeps the samples for the next time.
+func (c *cpuSamples) update(list []ShardHealth) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest := make(map[string]cpuSample, len(list))
+	for i := range list {
+		h := &list[i]
+		before := c.byServer[h.Server]
+		if h.cpu.at.IsZero() {
+			latest[h.Server] = before
+			continue
+		}
+		h.CPU = h.cpu.coresSince(before)
+		latest[h.Server] = h.cpu
 	}
-	c := s.conn
-	m := c.topology.Load()
-	if m == nil {
-		_, err := (&try{c: c}).first()
+	c.byServer = latest
+}
+
+// Health asks all servers for their state, and returns it by shard, the primary first. Servers that did not report have an
+// Err. Health itself fails if it is not known which servers there are.
+func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	m, err := s.client.Map()
+	if err != nil {
 		return nil, err
 	}
 	var (
-		list  []ShardHealth
-		nodes []*node
+		list    []ShardHealth
+		servers []*topology.Server
 	)
-	for _, shard := range slices.SortedFunc(slices.Values(m.shards), func(a, b shard) int { return strings.Compare(a.name, b.name) }) {
-		list, nodes = append(list, ShardHealth{Shard: shard.name, Primary: true}), append(nodes, shard.primary)
-		for _, addr := range shard.others {
-			n, err := c.node(addr)
+	byName := func(a, b topology.Shard) int { return strings.Compare(a.Name, b.Name) }
+	for _, shard := range slices.SortedFunc(slices.Values(m.Shards), byName) {
+		list, servers = append(list, ShardHealth{Shard: shard.Name, Primary: true}), append(servers, shard.Primary)
+		for _, addr := range shard.Replicas {
+			server, err := s.client.Server(addr)
 			if err != nil {
 				return nil, err
 			}
-			list, nodes = append(list, ShardHealth{Shard: shard.name}), append(nodes, n)
+			list, servers = append(list, ShardHealth{Shard: shard.Name}), append(servers, server)
 		}
 	}
 	var group sync.WaitGroup
-	for i, n := range nodes {
-		group.Go(func() { list[i].ask(ctx, n, c) })
+	for i, server := range servers {
+		group.Go(func() { list[i].ask(ctx, server, s.client) })
 	}
 	group.Wait()
+	s.servers.cpu.update(list)
 	var primary *ShardHealth
 	for i := range list {
 		if h := &list[i]; h.Primary {
@@ -125,64 +143,64 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	return list, nil
 }
 
-// ask fills in how a server is.
-func (h *ShardHealth) ask(ctx context.Context, n *node, c *connection) {
-	h.Server, h.CPU = n.addr, -1
-	counts := &n.counts
-	h.Connects, h.Hangs = counts.connects.Load(), counts.hangs.Load()
-	h.Unanswered, h.Refused = counts.unanswered.Load(), counts.refused.Load()
-	h.Redirects, h.Retries = counts.redirects.Load(), counts.retries.Load()
-	if h.Err = n.settled(ctx); h.Err != nil {
+// ask asks a server for its state.
+func (h *ShardHealth) ask(ctx context.Context, server *topology.Server, client *topology.Client) {
+	h.Server, h.CPU = server.Addr(), -1
+	counts := server.Counts()
+	h.Connects, h.Hangs = counts.Connects, counts.Hangs
+	h.Unanswered, h.Refused = counts.Unanswered, counts.Refused
+	h.Redirects, h.Retries = counts.Redirects, counts.Retries
+	if h.Err = server.Await(ctx); h.Err != nil {
 		return
 	}
 	before := time.Now()
-	if err := n.do(ctx, c.builder.Ping().Build()).Error(); err != nil {
-		h.Err = explain(err, n.addr)
+	if err := server.Do(ctx, client.Builder().Ping().Build()).Error(); err != nil {
+		h.Err = topology.Explain(err, server.Addr())
 		return
 	}
 	h.Ping = time.Since(before)
-	text, err := n.do(ctx, c.builder.Info().Build()).ToString()
+	text, err := server.Do(ctx, client.Builder().Info().Build()).ToString()
 	if err != nil {
-		h.Err = explain(err, n.addr)
+		h.Err = topology.Explain(err, server.Addr())
 		return
 	}
-	info := parseInfo(text)
-	h.read(info)
-	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)
-	system, _ := strconv.ParseFloat(info["used_cpu_sys"], 64)
-	h.CPU = n.cpu.rate(time.Now(), user+system)
+	h.readInfo(topology.ParseInfo(text))
 }
 
-// read fills in what INFO says.
-func (h *ShardHealth) read(info map[string]string) {
+// readInfo fills in the fields of INFO.
+func (h *ShardHealth) readInfo(info map[string]string) {
+	number := func(name string) int64 { return topology.Number(info, name) }
 	h.Version = info["redis_version"]
 	if v := info["valkey_version"]; v != "" {
 		h.Version = v
 	}
-	h.MemoryUsed, h.MemoryMax = number(info, "used_memory"), number(info, "maxmemory")
-	h.OpsPerSecond, h.Clients = number(info, "instantaneous_ops_per_sec"), number(info, "connected_clients")
-	h.Evicted, h.Expired = number(info, "evicted_keys"), number(info, "expired_keys")
-	h.Scripts, h.Replicas = number(info, "number_of_cached_scripts"), number(info, "connected_slaves")
-	h.Primary = info["role"] == rolePrimary
-	h.offset = number(info, "master_repl_offset")
+	h.MemoryUsed, h.MemoryMax = number("used_memory"), number("maxmemory")
+	h.OpsPerSecond, h.Clients = number("instantaneous_ops_per_sec"), number("connected_clients")
+	h.Evicted, h.Expired = number("evicted_keys"), number("expired_keys")
+	h.Scripts, h.Replicas = number("number_of_cached_scripts"), number("connected_slaves")
+	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)
+	system, _ := strconv.ParseFloat(info["used_cpu_sys"], 64)
+	h.cpu = cpuSample{at: time.Now(), seconds: user + system}
+	h.Primary = info["role"] == topology.RolePrimary
+	h.offset = number("master_repl_offset")
 	if !h.Primary {
-		h.offset = number(info, "slave_repl_offset")
+		h.offset = number("slave_repl_offset")
 		h.LinkDown = info["master_link_status"] != "up"
-		h.LagTime = time.Duration(number(info, "master_last_io_seconds_ago")) * time.Second
+		h.LagTime = time.Duration(number("master_last_io_seconds_ago")) * time.Second
 		return
 	}
 	for i := range h.Replicas {
-		replica := pairsOf(info["slave"+strconv.FormatInt(i, 10)])
+		replica := parsePairs(info["slave"+strconv.FormatInt(i, 10)])
 		if replica["state"] != "online" {
 			continue
 		}
-		h.LagBytes = max(h.LagBytes, h.offset-number(replica, "offset"))
-		h.LagTime = max(h.LagTime, time.Duration(number(replica, "lag"))*time.Second)
+		h.LagBytes = max(h.LagBytes, h.offset-topology.Number(replica, "offset"))
+		h.LagTime = max(h.LagTime, time.Duration(topology.Number(replica, "lag"))*time.Second)
 	}
 }
 
-// pairsOf reads name=value,name=value.
-func pairsOf(text string) map[string]string {
+// parsePairs parses name=value,name=value.
+func parsePairs(text string) map[string]string {
 	pairs := make(map[string]string)
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")

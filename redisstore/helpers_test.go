@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 var testSecret = []byte("a secret that only tests know, 32")
@@ -24,7 +25,7 @@ func open(t testing.TB, url string, o Options) *Store {
 		o.DialTimeout = unhurried
 	}
 	s, err := Open(ctx, url, o)
-	for errors.Is(err, ErrAway) && !lasting(err) && ctx.Err() == nil {
+	for errors.Is(err, ErrUnreachable) && !topology.IsPermanent(err) && ctx.Err() == nil {
 		s, err = Open(ctx, url, o)
 	}
 	if err != nil {
@@ -34,16 +35,17 @@ func open(t testing.TB, url string, o Options) *Store {
 	return s
 }
 
-// withClock returns a store that lives by another clock and shares the rest.
+// withClock returns a store with another clock that shares the rest.
 func withClock(base *Store, now func() time.Time) *Store {
-	s := &Store{conn: base.conn, prefix: base.prefix, now: now}
+	s := &Store{client: base.client, prefix: base.prefix, now: now, background: base.background}
+	s.scripts.Store(base.scripts.Load())
 	s.keys.Store(base.keys.Load())
 	return s
 }
 
 var namespaces atomic.Int64
 
-// apart returns a store that shares the connection and no key.
+// apart returns a store that shares the connections and no key.
 func apart(base *Store, now func() time.Time) *Store {
 	s := withClock(base, now)
 	s.prefix = fmt.Sprint("test", namespaces.Add(1))
@@ -112,7 +114,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// freeAddr returns an address where nobody listens.
+// freeAddr returns an address where nothing listens.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

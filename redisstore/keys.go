@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A Redis key is prefix{tag}name and a letter for the kind of state. The name is a keyed hash of owner and key, of 128
-// bits; the tag, which alone chooses the slot, is 18 bits of a keyed hash of the owner, so that all keys of an owner are
-// in one slot. Neither tells who he is to one who does not have the secret. With the default prefix that is 28 bytes, the
-// most that Redis keeps in 32.
+// A keyMaker makes Redis keys of the form prefix{tag}name and a suffix for the kind of state. The name is a keyed hash of
+// owner and key, of 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner, so that all keys
+// of an owner are in one slot. Neither identifies the client without the secret. With the default prefix a key has 28
+// bytes, the most that Redis stores in 32.
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac
@@ -33,20 +33,20 @@ const (
 	nameSize  = 16
 )
 
-// The last letter of a key. Places in flight are no consumption, and are kept apart.
+// Suffixes of keys. Leases of a concurrency limit are not consumption, and have a key of their own.
 const (
-	consumedLetter = "u"
-	heldLetter     = "c"
+	consumedSuffix = "u"
+	leasesSuffix   = "c"
 )
 
-func letterOf(k algorithm.Kind) string {
+func suffixOf(k algorithm.Kind) string {
 	if k == algorithm.KindLeases {
-		return heldLetter
+		return leasesSuffix
 	}
-	return consumedLetter
+	return consumedSuffix
 }
 
-// unsplit is the part of a key that is not counted in parts.
+// unsplit is the part number of a key that is not split.
 const unsplit = -1
 
 func newKeyMaker(prefix string, secret []byte) *keyMaker {
@@ -56,30 +56,27 @@ func newKeyMaker(prefix string, secret []byte) *keyMaker {
 	return m
 }
 
-// key returns the Redis key of a part of a key, without its last letter.
-func (m *keyMaker) key(owner, key string, part int) string { return m.keyOf(owner, key, part, "") }
-
-// keyOf returns the Redis key of a part of a key, and a letter.
-func (m *keyMaker) keyOf(owner, key string, part int, letter string) string {
+// key returns the Redis key of a part of a key.
+func (m *keyMaker) key(owner, key string, part int, suffix string) string {
 	h := m.macs.Get().(*mac)
 	defer m.macs.Put(h)
 	name := h.sum(owner, key, part)
-	place := name
+	slot := name
 	if owner != "" && part == unsplit {
-		place = h.sum(owner, "", unsplit)
+		slot = h.sum(owner, "", unsplit)
 	}
 	var tag [4]byte // of bits that are not in the name
-	base64.RawURLEncoding.Encode(tag[:], place[nameSize:nameSize+3])
+	base64.RawURLEncoding.Encode(tag[:], slot[nameSize:nameSize+3])
 
-	var room [64]byte
-	made := append(append(room[:0], m.prefix...), '{')
+	var array [64]byte
+	made := append(append(array[:0], m.prefix...), '{')
 	made = append(append(made, tag[:tagBytes]...), '}')
 	var text [nameBytes]byte
 	size := ascii85.Encode(text[:], name[:nameSize])
-	return string(append(append(made, text[:size]...), letter...))
+	return string(append(append(made, text[:size]...), suffix...))
 }
 
-// sum returns the keyed hash of parts that cannot run together.
+// sum returns the keyed hash of its arguments, each with its length.
 func (h *mac) sum(owner, key string, part int) [sha256.Size]byte {
 	h.in = binary.AppendUvarint(h.in[:0], uint64(part+1))
 	h.in = binary.AppendUvarint(h.in, uint64(len(owner)))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redisurl"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 // Open connects to Redis and returns a Store that counts there. The URL is one of
@@ -16,15 +16,14 @@ import (
 //	redis-cluster://[user:password@]host[:port],host[:port],…
 //	unix:///path/of/socket
 //
-// with rediss for redis to use TLS. After a ? may follow db, protocol (2 or 3), dial_timeout and hang_timeout (as
-// Options), tls (true, as rediss does), tls_server_name, tls_ca_file, tls_cert_file and tls_key_file (PEM), tls_insecure
-// (true: do not check certificates), sentinel_user and sentinel_password. What is special in a user, password or value is
-// written as %2F and the like, and a + after the ? as %2B.
+// with rediss instead of redis for TLS. The query may have db, protocol (2 or 3), dial_timeout and hang_timeout (as in
+// Options), tls (true, like rediss), tls_server_name, tls_ca_file, tls_cert_file and tls_key_file (PEM), tls_insecure
+// (true: do not verify certificates), sentinel_user and sentinel_password. Special characters in a user, password or
+// value are percent-encoded (%2F), and so is a + in the query (%2B).
 //
-// Open checks what limits rely on: see [Store.Warnings]. It fails if there is something that waiting does not cure, such
-// as a wrong password, a replica in the place of the primary, or a server without Lua. If the servers cannot be reached it
-// fails unless Options.StartAway is set. When it returns, the servers that are there know the scripts, so that the first
-// decisions take no longer than others. Close ends what Open starts.
+// Open checks the settings that limits rely on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
+// password, a replica instead of a primary, or a server without Lua. If the servers are unreachable, it fails unless
+// Options.StartUnreachable is set. Open loads the scripts, so that the first decisions are as fast as others.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -32,122 +31,86 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	e, err := parseURL(url)
+	e, err := o.endpoint(url)
 	if err != nil {
 		return nil, err
 	}
-	if err := withOptions(e, &o); err != nil {
-		return nil, err
-	}
-	c, err := newConnection(e, &o)
+	client, err := topology.New(e, topology.Options{ReadReplicas: o.ReadReplicas, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	major, err := c.arrive(ctx)
-	if err != nil && (lasting(err) || !o.StartAway) {
-		c.close()
-		return nil, mayStartAway(err)
-	}
-	c.major = major
-	s := newStore(c, o)
-	if err == nil {
-		s.warm(ctx)
-	} else {
-		c.log.Warn("redis is away; the store starts without it", "err", err)
-		c.running.Go(s.arriveLater)
+	s := newStore(client, o)
+	err = s.connect(ctx)
+	switch {
+	case err == nil:
+		s.preload(ctx)
+	case o.StartUnreachable && !topology.IsPermanent(err):
+		s.log.Warn("redis unreachable, starting without it", "err", err)
+		s.background.start(s.connectLater)
+	default:
+		_ = s.Close()
+		return nil, suggestStartUnreachable(err)
 	}
 	return s, nil
 }
 
-// mayStartAway adds to the cure of a server that is away that one can start without it.
-func mayStartAway(err error) error {
+// suggestStartUnreachable adds Options.StartUnreachable to the fix of an error that is not permanent.
+func suggestStartUnreachable(err error) error {
 	var e *ServerError
-	if lasting(err) || !errors.As(err, &e) {
+	if topology.IsPermanent(err) || !errors.As(err, &e) {
 		return err
 	}
-	more := *e
-	if more.Cure != "" {
-		more.Cure += "; or "
+	clone := *e
+	if clone.Fix != "" {
+		clone.Fix += "; or "
 	}
-	more.Cure += "set Options.StartAway to start without it"
-	return &more
+	clone.Fix += "set Options.StartUnreachable to start without it"
+	return &clone
 }
 
-// arrive connects and probes, once, and returns the servers' major version.
-func (c *connection) arrive(ctx context.Context) (int, error) {
-	if err := c.settle(ctx); err != nil {
-		return 0, err
-	}
-	return c.probe(ctx)
-}
-
-// settle waits until there is a server to ask for every kind of key, or it is known that there is not.
-func (c *connection) settle(ctx context.Context) error {
-	if err := settled(ctx, c.seeds); err != nil {
+// connect connects to the servers, inspects them, and creates the scripts for their version.
+func (s *Store) connect(ctx context.Context) error {
+	if err := s.client.Connect(ctx); err != nil {
 		return err
 	}
-	if c.endpoint.Kind == redisurl.Standalone {
-		return nil
-	}
-	if err := c.readMap(ctx, c.endpoint.DialTimeout); err != nil {
+	major, err := s.inspect(ctx)
+	if err != nil {
 		return err
 	}
-	var primaries []*node
-	for _, s := range c.topology.Load().shards {
-		primaries = append(primaries, s.primary)
-	}
-	return settled(ctx, primaries)
+	s.scripts.Store(newScripts(major))
+	return nil
 }
 
-// settled waits until one of several servers is up, or all have failed. An error that lasts counts before one that may
-// pass.
-func settled(ctx context.Context, nodes []*node) error {
-	var failed error
-	up := false
-	for _, n := range nodes {
-		err := n.settled(ctx)
-		up = up || err == nil
-		if lasting(err) || failed == nil {
-			failed = err
-		}
-	}
-	if up && !lasting(failed) {
-		return nil
-	}
-	return failed
-}
+// The delay between two attempts of connectLater doubles each time.
+const firstLaterDelay, maxLaterDelay = 100 * time.Millisecond, 2 * time.Second
 
-const firstArrival, lastArrival = 100 * time.Millisecond, 2 * time.Second
-
-// arriveLater does what Open does, for a store that was started while the servers were away, until it is done.
-func (s *Store) arriveLater() {
-	c := s.conn
-	delay := firstArrival
-	var last string
-	for {
+// connectLater connects a store that was opened while the servers were unreachable. It retries until it succeeds or the
+// store is closed.
+func (s *Store) connectLater() {
+	timeout := 2 * s.client.Endpoint().DialTimeout
+	var lastError string
+	for delay := firstLaterDelay; ; delay = min(2*delay, maxLaterDelay) {
 		select {
-		case <-c.life.Done():
+		case <-s.background.life.Done():
 			return
 		case <-time.After(delay):
 		}
-		ctx, cancel := context.WithTimeout(c.life, 2*c.endpoint.DialTimeout)
-		major, err := c.arrive(ctx)
+		ctx, cancel := context.WithTimeout(s.background.life, timeout)
+		err := s.connect(ctx)
 		cancel()
 		if err == nil {
-			s.scripts.Store(newScripts(major))
-			c.unfit.Store(nil)
-			loading, cancel := context.WithTimeout(c.life, 2*c.endpoint.DialTimeout)
-			s.warm(loading)
+			s.servers.unusable.Store(nil)
+			ctx, cancel := context.WithTimeout(s.background.life, timeout)
+			s.preload(ctx)
 			cancel()
-			c.log.Info("redis is there")
+			s.log.Info("redis reachable")
 			return
 		}
-		if !lasting(err) {
-			c.unfit.Store(nil)
-		} else if c.unfit.Store(&err); err.Error() != last {
-			last = err.Error()
-			c.log.Error("redis cannot be used", "err", err)
+		if !topology.IsPermanent(err) {
+			s.servers.unusable.Store(nil)
+		} else if s.servers.unusable.Store(&err); err.Error() != lastError {
+			lastError = err.Error()
+			s.log.Error("redis cannot be used", "err", err)
 		}
-		delay = min(2*delay, lastArrival)
 	}
 }

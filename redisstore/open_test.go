@@ -3,14 +3,10 @@ package redisstore
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 func TestEveryKindOfServerIsOpened(t *testing.T) {
@@ -72,7 +69,7 @@ func TestWrongPasswordsAreRefusedAtOnce(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Password: "right"})
 	for _, protocol := range []string{"2", "3"} {
 		for _, start := range []bool{false, true} {
-			o := Options{StartAway: start, DialTimeout: unhurried}
+			o := Options{StartUnreachable: start, DialTimeout: unhurried}
 			begin := time.Now()
 			notOpen(t, "redis://"+server.Addr()+"?protocol="+protocol, o, server.Addr(), "wants a password", "redis://user:password@host")
 			err := whyNotOpen(t, "redis://:wrong@"+server.Addr()+"?protocol="+protocol, o)
@@ -90,7 +87,7 @@ func TestWrongPasswordsAreRefusedAtOnce(t *testing.T) {
 
 func TestServerWithoutScriptsIsRefused(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{NoScripts: true})
-	notOpen(t, server.URL(), Options{StartAway: true, DialTimeout: unhurried}, server.Addr(), "does not let its user run scripts", "ACL SETUSER", "+@scripting")
+	notOpen(t, server.URL(), Options{StartUnreachable: true, DialTimeout: unhurried}, server.Addr(), "does not let its user run scripts", "ACL SETUSER", "+@scripting")
 	for taken, words := range map[string]string{
 		"-eval": "does not let its user run scripts", "-evalsha": "does not let its user run scripts", "-time": "does not let its user do that",
 	} {
@@ -98,7 +95,7 @@ func TestServerWithoutScriptsIsRefused(t *testing.T) {
 		notOpen(t, "redis://bob:secret@"+user.Addr(), Options{DialTimeout: unhurried}, user.Addr(), words, "ACL SETUSER", "+@scripting", "+time")
 	}
 	renamed := redistest.Standalone(t, redistest.Options{Config: []string{`rename-command EVAL ""`}})
-	notOpen(t, renamed.URL(), Options{StartAway: true, DialTimeout: unhurried}, renamed.Addr(), "has no Lua", "load its Lua module")
+	notOpen(t, renamed.URL(), Options{StartUnreachable: true, DialTimeout: unhurried}, renamed.Addr(), "has no Lua", "load its Lua module")
 }
 
 func TestReplicaIsRefused(t *testing.T) {
@@ -111,24 +108,24 @@ func TestReplicaIsRefused(t *testing.T) {
 		}
 		return nil
 	})
-	notOpen(t, replica.URL(), Options{StartAway: true, DialTimeout: unhurried}, replica.Addr(), "is a replica of "+primary.Addr(), "give the primary's address")
+	notOpen(t, replica.URL(), Options{StartUnreachable: true, DialTimeout: unhurried}, replica.Addr(), "is a replica of "+primary.Addr(), "use the primary's address")
 }
 
 func testKindOfURLAndServersMustAgree(t *testing.T, cluster *redistest.ClusterSet) {
 	server := redistest.Standalone(t, redistest.Options{})
-	o := Options{StartAway: true, DialTimeout: unhurried}
-	notOpen(t, "redis-cluster://"+server.Addr(), o, server.Addr(), "is not of a cluster", "want redis://")
+	o := Options{StartUnreachable: true, DialTimeout: unhurried}
+	notOpen(t, "redis-cluster://"+server.Addr(), o, server.Addr(), "is not part of a cluster", "use redis://")
 	notOpen(t, "redis-sentinel://"+server.Addr()+"/mymaster", o, server.Addr(), "is not a sentinel", "26379")
-	notOpen(t, "redis://"+cluster.Servers()[0].Addr(), o, cluster.Servers()[0].Addr(), "is of a cluster", "want redis-cluster://")
+	notOpen(t, "redis://"+cluster.Servers()[0].Addr(), o, cluster.Servers()[0].Addr(), "is part of a cluster", "use redis-cluster://")
 }
 
 func TestUnknownNameOfThePrimaryIsRefused(t *testing.T) {
 	t.Parallel()
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	u := strings.Replace(set.URL(), "/"+redistest.PrimaryName, "/nobody", 1)
-	notOpen(t, u, Options{StartAway: true, DialTimeout: unhurried}, `knows no primary called "nobody"`, "SENTINEL MASTERS")
+	notOpen(t, u, Options{StartUnreachable: true, DialTimeout: unhurried}, `knows no primary called "nobody"`, "SENTINEL MASTERS")
 	sentinel := set.Sentinels()[0].Addr()
-	notOpen(t, "redis://"+sentinel, Options{StartAway: true, DialTimeout: unhurried}, sentinel, "is a sentinel", "want redis-sentinel://")
+	notOpen(t, "redis://"+sentinel, Options{StartUnreachable: true, DialTimeout: unhurried}, sentinel, "is a sentinel", "use redis-sentinel://")
 }
 
 func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
@@ -139,8 +136,8 @@ func TestSentinelsMayHaveTheirOwnPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	notOpen(t, set.URL(), Options{StartAway: true, DialTimeout: unhurried}, "127.0.0.1:", "wants a password", "sentinel_password")
-	notOpen(t, set.URL()+"?sentinel_password=theirs", Options{StartAway: true, DialTimeout: unhurried}, "does not accept user and password", "sentinel_password")
+	notOpen(t, set.URL(), Options{StartUnreachable: true, DialTimeout: unhurried}, "127.0.0.1:", "wants a password", "sentinel_password")
+	notOpen(t, set.URL()+"?sentinel_password=theirs", Options{StartUnreachable: true, DialTimeout: unhurried}, "does not accept user and password", "sentinel_password")
 	s := open(t, set.URL()+"?sentinel_password=ours", Options{Secret: testSecret, DialTimeout: unhurried})
 	if err := take(within(t, unhurried), s, "alice"); err != nil {
 		t.Error(err)
@@ -153,7 +150,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
 	before := runtime.NumGoroutine()
 	for _, u := range []string{server.URL(), cluster.URL(), sentinels.URL(), "redis://" + freeAddr(t), "redis-cluster://" + freeAddr(t), "redis-sentinel://" + freeAddr(t) + "/m"} {
-		s, err := Open(within(t, 3*unhurried), u, Options{StartAway: true, Secret: testSecret})
+		s, err := Open(within(t, 3*unhurried), u, Options{StartUnreachable: true, Secret: testSecret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,39 +241,15 @@ func TestPasswordsAndRightsMayChange(t *testing.T) {
 	}
 	do("ACL", "DELUSER", "alice") // which breaks it
 	await.NoError(t, "not so yet", func() error {
-		if err := works(); !errors.Is(err, ErrAway) || !lasting(err) { // first it is known only that the connection broke
-			return fmt.Errorf("got %w, want ErrAway, and why", err)
+		if err := works(); !errors.Is(err, ErrUnreachable) || !topology.IsPermanent(err) { // first it is known only that the connection broke
+			return fmt.Errorf("got %w, want ErrUnreachable, and why", err)
 		}
 		return nil
 	})
 	says(t, works(), server.Addr(), "does not accept user and password", "redis://user:password@host")
 	do("ACL", "SETUSER", "alice", "on", ">one", "~*", "&*", "+@all")
-	if took := await.NoError(t, "not so yet", works); took > lastingDelay+soon {
-		t.Errorf("works %v after the password was right again, want %v", took, lastingDelay)
+	const retryDelay = 5 * time.Second // after an error that is permanent
+	if took := await.NoError(t, "not so yet", works); took > retryDelay+soon {
+		t.Errorf("works %v after the password was right again, want %v", took, retryDelay)
 	}
-}
-
-func TestSocketThatIsForbiddenIsNamed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	// What the system says to those who are not root, as package net puts it.
-	forbidden := &net.OpError{
-		Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: os.NewSyscallError("connect", syscall.EACCES),
-	}
-	err := explainDial(forbidden, path, false)
-	says(t, err, path, "may not be reached by this user", "permission denied", "unixsocketperm")
-	if !errors.Is(err, ErrAway) || lasting(err) {
-		t.Errorf("got %v, want ErrAway that passes when its permissions are changed", err)
-	}
-	if os.Geteuid() == 0 {
-		return // and may do anything
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	says(t, whyNotOpen(t, "unix://"+path, Options{}), explainDial(forbidden, path, false).Error())
 }

@@ -1,14 +1,12 @@
 package redisstore
 
 import (
-	"crypto/tls"
-	"errors"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 func TestTLSByOptions(t *testing.T) {
@@ -29,38 +27,16 @@ func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
 
 	err := whyNotOpen(t, secured.URL()+"?"+ca+"&tls_server_name=redis.example.com", slow)
 	says(t, err, secured.Addr(), "certificate for another name", "tls_server_name")
-	if !lasting(err) {
+	if !topology.IsPermanent(err) {
 		t.Error("a wrong name counts as something that passes")
 	}
-	notOpen(t, secured.URL(), slow, secured.Addr(), "authority we don't know", "tls_ca_file")
+	notOpen(t, secured.URL(), slow, secured.Addr(), "unknown authority", "tls_ca_file")
 	notOpen(t, strings.Replace(plain.URL(), "redis:", "rediss:", 1), Options{}, plain.Addr(), "TLS", "redis://")
-	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), slow, secured.Addr(), "hangs up on us", "rediss://")
+	notOpen(t, strings.Replace(secured.URL(), "rediss:", "redis:", 1), slow, secured.Addr(), "closes new connections", "rediss://")
 	strictCA := "?tls_ca_file=" + url.QueryEscape(strict.Certificates().CAFile)
 	notOpen(t, strict.URL()+strictCA, slow, strict.Addr(), "tls_cert_file")
 	pair := "&tls_cert_file=" + url.QueryEscape(strict.Certificates().CertFile) + "&tls_key_file=" + url.QueryEscape(strict.Certificates().KeyFile)
 	if _, err := tryOpen(t, strict.URL()+strictCA+pair, slow); err != nil {
 		t.Errorf("with a certificate: %v", err)
-	}
-}
-
-// A server that is one of several behind an address is told which is meant, also if its certificate is not checked.
-func TestTLSTellsTheServersName(t *testing.T) {
-	for _, insecure := range []bool{false, true} {
-		ours, theirs := net.Pipe()
-		asked := make(chan string, 1)
-		go func() {
-			_ = tls.Server(theirs, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				asked <- hello.ServerName
-				return nil, errors.New("enough")
-			}}).Handshake()
-			_ = theirs.Close()
-		}()
-		config := &tls.Config{InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
-		if _, err := handshake(within(t, unhurried), ours, "cache.example.com:6379", config); err == nil {
-			t.Error("that was a handshake")
-		}
-		if got := <-asked; got != "cache.example.com" {
-			t.Errorf("insecure %t: asked for %q, want cache.example.com", insecure, got)
-		}
 	}
 }

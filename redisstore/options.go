@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// What the options are unless told otherwise.
+// Defaults for Options that are zero.
 const (
 	DefaultPrefix      = "hg"
 	DefaultDialTimeout = time.Second
@@ -24,30 +25,29 @@ const (
 	minTimeout = redisurl.MinTimeout
 )
 
-// Options are the settings of a Store. The zero Options are good.
+// Options are the settings of a Store. The zero value is ready to use.
 type Options struct {
-	// Prefix begins all keys of this store. Stores with the same prefix and secret share their limits. Letters, digits and
-	// . - _ : / only, at most 64 bytes. Default DefaultPrefix.
+	// Prefix begins all keys of the store. Stores with the same prefix and secret share their limits. It has letters,
+	// digits and . - _ : / only, at most 64 bytes. Default DefaultPrefix.
 	Prefix string
-	// Secret keys the hash that stands for clients in Redis, so that who can read the keys cannot tell whose they are, unless
-	// he can read the secret too. All stores that share limits need the same. At least 16 bytes. Default one that is made by
-	// chance once, and kept in Redis.
+	// Secret keys the hash that stands for a client in Redis, so that a reader of the keys cannot identify clients. All
+	// stores that share limits need the same secret, of at least 16 bytes. Default: a random secret, created once and
+	// kept in Redis.
 	Secret []byte
-	// TLSConfig is for URLs that ask for TLS; what the URL says of it wins. Default the system's certificates.
+	// TLSConfig is for URLs that ask for TLS. Settings in the URL take precedence. Default: the system's certificates.
 	TLSConfig *tls.Config
-	// StartAway makes Open succeed although the servers cannot be reached yet. Decisions then fail with ErrAway until they
-	// can. Open still fails for what waiting does not cure, such as a wrong password. Default false.
-	StartAway bool
-	// ReadReplicas lets checks that only look be answered by replicas, which may be behind, in a cluster or behind sentinels
-	// of Redis 7 or later. Decisions never are. Default false.
+	// StartUnreachable makes Open succeed although the servers are unreachable. Decisions fail with ErrUnreachable until
+	// they are reachable. Open still fails on permanent errors, such as a wrong password. Default false.
+	StartUnreachable bool
+	// ReadReplicas lets replicas answer checks of cost 0, in a cluster or behind sentinels, with Redis 7 or later. Replicas
+	// may be behind. Other checks are always decided by the primary. Default false.
 	ReadReplicas bool
-	// DialTimeout is how long connecting to a server may take, with TLS and login. Default DefaultDialTimeout.
+	// DialTimeout is how long connecting to a server may take, including TLS and login. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HangTimeout is how long a server may be silent although it was asked before its connection is given up and replaced; a
-	// quarter of it more, at most. Callers don't wait that long: they return when their context ends, and soon new ones fail
-	// at once. Default DefaultHangTimeout.
+	// HangTimeout is how long a server may be silent while calls are active, before its connection is replaced; up to a
+	// quarter more. Callers do not wait that long: they return when their context ends. Default DefaultHangTimeout.
 	HangTimeout time.Duration
-	// Logger hears of servers that come and go and of settings that break limits. Default slog.Default().
+	// Logger receives lost and restored connections, and settings that break limits. Default slog.Default().
 	Logger *slog.Logger
 	// Now, if set, is used for decisions instead of the servers' clocks. It is for tests.
 	Now func() time.Time
@@ -68,22 +68,63 @@ func (o *Options) validate() error {
 	}
 	switch {
 	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, notInPrefix):
-		return fmt.Errorf("redisstore: Options.Prefix %s: want letters, digits and . - _ : / only, at most %d", strconv.Quote(o.Prefix[:min(len(o.Prefix), 64)]), maxPrefix)
+		return fmt.Errorf("redisstore: Options.Prefix %s: want letters, digits and . - _ : / only, at most %d",
+			strconv.Quote(o.Prefix[:min(len(o.Prefix), maxPrefix)]), maxPrefix)
 	case len(o.Secret) > 0 && len(o.Secret) < minSecret:
 		return fmt.Errorf("redisstore: Options.Secret has %d bytes: want at least %d, or none", len(o.Secret), minSecret)
 	case o.DialTimeout < minTimeout:
-		return fmt.Errorf("redisstore: Options.DialTimeout %v: want at least %v, or 0 for %v", o.DialTimeout, minTimeout, DefaultDialTimeout)
+		return fmt.Errorf("redisstore: Options.DialTimeout %v: want at least %v, or 0 for %v",
+			o.DialTimeout, minTimeout, DefaultDialTimeout)
 	case o.HangTimeout < minTimeout:
-		return fmt.Errorf("redisstore: Options.HangTimeout %v: want at least %v, or 0 for %v", o.HangTimeout, minTimeout, DefaultHangTimeout)
+		return fmt.Errorf("redisstore: Options.HangTimeout %v: want at least %v, or 0 for %v",
+			o.HangTimeout, minTimeout, DefaultHangTimeout)
 	}
 	return nil
 }
 
-// notInPrefix is true for braces above all, which would put all keys into one slot of a cluster.
+// notInPrefix reports whether a rune must not be in a prefix. Braces above all would put all keys into one slot of a
+// cluster.
 func notInPrefix(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return false
 	}
 	return !strings.ContainsRune(".-_:/", r)
+}
+
+// endpoint parses a URL and adds the options that the URL does not set.
+func (o *Options) endpoint(url string) (*redisurl.Endpoint, error) {
+	e, err := redisurl.Parse(url)
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: %w", err)
+	}
+	if e.DialTimeout == 0 {
+		e.DialTimeout = o.DialTimeout
+	}
+	if e.HangTimeout == 0 {
+		e.HangTimeout = o.HangTimeout
+	}
+	if o.TLSConfig == nil {
+		return e, nil
+	}
+	if e.TLS == nil {
+		return nil, errors.New(
+			"redisstore: Options.TLSConfig with a URL that does not ask for TLS: want rediss:// or tls=true")
+	}
+	config := o.TLSConfig.Clone()
+	if e.TLS.ServerName != "" {
+		config.ServerName = e.TLS.ServerName
+	}
+	if e.TLS.RootCAs != nil {
+		config.RootCAs = e.TLS.RootCAs
+	}
+	if e.TLS.Certificates != nil {
+		config.Certificates = e.TLS.Certificates
+	}
+	config.InsecureSkipVerify = config.InsecureSkipVerify || e.TLS.InsecureSkipVerify
+	if config.MinVersion == 0 {
+		config.MinVersion = e.TLS.MinVersion
+	}
+	e.TLS = config
+	return e, nil
 }

@@ -6,14 +6,11 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Renew gives the slot of a concurrency limit another TTL, in one round trip. See [headgate.Limiter].
-func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
-	keys, err := s.admit(ctx)
+// Renew extends the lease of a concurrency limit by another TTL, in one round trip. See [headgate.Limiter].
+func (s *Store) Renew(ctx context.Context, c headgate.Check, receipt headgate.Receipt) (held bool, err error) {
+	keys, err := s.beginCheck(ctx, &c)
 	if err == nil {
-		err = validate(&c)
-	}
-	if err == nil {
-		err = headgate.ValidateRefund(c.Cost, r)
+		err = headgate.ValidateRefund(c.Cost, receipt)
 	}
 	if err != nil {
 		return false, err
@@ -23,18 +20,18 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	}
 	check, part := &c, unsplit
 	if parts := partsOf(&c); parts > 1 {
-		number := int(r.Lease & splitMask)
+		number := int(receipt.Lease & partMask)
 		if number == 0 || number > parts {
-			return false, nil // there is no such part any more
+			return false, nil // the part does not exist any more
 		}
 		part = number - 1
 		check = shareOf(&c, parts, part)
 	}
-	a, err := s.ask(keys, check, part)
+	r, err := s.newRequest(keys, check, part)
 	if err != nil {
 		return false, err
 	}
-	a.lease = r.Lease
-	_, held, _, err = s.step(ctx, opRenew, &a)
+	r.lease = receipt.Lease
+	_, held, _, err = s.runStep(ctx, opRenew, &r)
 	return held, err
 }

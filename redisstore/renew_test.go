@@ -40,7 +40,7 @@ func TestSlotsOfASplitKeyAreRenewedInTheirPart(t *testing.T) {
 		}
 	}
 	gone := receipts[0]
-	gone.Lease = gone.Lease&^splitMask | 60
+	gone.Lease = gone.Lease&^partMask | 60
 	if held, err := s.Renew(t.Context(), c, gone); held || err != nil {
 		t.Errorf("of a part that there is not: got %v, %v, want it not to be held", held, err)
 	}

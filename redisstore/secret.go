@@ -10,20 +10,30 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The secret of a fleet that was given none is in Redis, made by whoever comes first. A server that has lost its data has
-// lost it too, so it is looked after: whoever has it puts it back, and if another one is there by then all take that.
+// A store without Options.Secret uses a random secret that is kept in Redis, where the first store puts it. A server that
+// loses its data loses the secret too. So every store checks the secret from time to time: it puts a lost secret back,
+// and takes over another secret that was put there first.
 
-// defaultSecretEvery is how often the secret is looked after.
-const defaultSecretEvery = 5 * time.Second
+// defaultSecretInterval is how often the secret is checked.
+const defaultSecretInterval = 5 * time.Second
 
-// secretKey is where the secret is.
+type secretOptions struct {
+	interval time.Duration
+	loading  chan struct{} // has an element while a caller loads the secret
+}
+
+func newSecretOptions() secretOptions {
+	return secretOptions{interval: defaultSecretInterval, loading: make(chan struct{}, 1)}
+}
+
+// secretKey returns the Redis key of the secret.
 func (s *Store) secretKey() string { return s.prefix + ":secret" }
 
-// learnSecret returns the maker of keys under the secret that is in Redis.
-func (s *Store) learnSecret(ctx context.Context) (*keyMaker, error) {
+// loadSecret loads the secret from Redis, or creates it, and returns what makes keys with it.
+func (s *Store) loadSecret(ctx context.Context) (*keyMaker, error) {
 	select {
-	case s.learning <- struct{}{}:
-		defer func() { <-s.learning }()
+	case s.secret.loading <- struct{}{}:
+		defer func() { <-s.secret.loading }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -32,59 +42,59 @@ func (s *Store) learnSecret(ctx context.Context) (*keyMaker, error) {
 	}
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
-	secret, err := s.settleSecret(ctx, fresh)
+	secret, err := s.putSecret(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}
 	keys := newKeyMaker(s.prefix, secret)
 	s.keys.Store(keys)
-	every := s.secretEvery
-	s.start(func() { s.keepSecret(secret, every) })
+	interval := s.secret.interval
+	s.background.start(func() { s.watchSecret(secret, interval) })
 	return keys, nil
 }
 
-// settleSecret puts a secret into Redis if there is none, and returns the one that is there.
-func (s *Store) settleSecret(ctx context.Context, ours []byte) ([]byte, error) {
-	at := s.secretKey()
+// putSecret puts a secret into Redis unless there is one, and returns the one in Redis.
+func (s *Store) putSecret(ctx context.Context, ours []byte) ([]byte, error) {
+	key := s.secretKey()
 	text := base64.RawStdEncoding.EncodeToString(ours)
-	put := s.conn.do(ctx, s.conn.b().Set().Key(at).Value(text).Nx().Build())
+	put := s.client.Do(ctx, s.client.Builder().Set().Key(key).Value(text).Nx().Build())
 	if err := put.Error(); err != nil && !rueidis.IsRedisNil(err) {
-		return nil, s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(at)))
+		return nil, s.explain(err, key)
 	}
-	// Not as a reading command: a replica may not have it yet.
-	text, err := s.conn.do(ctx, s.conn.b().Arbitrary("GET").Keys(at).Build()).ToString()
+	// Arbitrary makes it a command that is not read-only, so that it goes to the primary: replicas may be behind.
+	text, err := s.client.Do(ctx, s.client.Builder().Arbitrary("GET").Keys(key).Build()).ToString()
 	if err != nil {
-		return nil, s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(at)))
+		return nil, s.explain(err, key)
 	}
 	secret, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || len(secret) < minSecret {
 		return nil, &ServerError{
-			Server: s.conn.shardOf(s.conn.slotOf(at)), What: fmt.Sprintf("has something else than a secret under %q", at),
-			Cure: "find who writes there and delete it, choose a prefix that nobody else uses, or give Options.Secret",
+			Server: s.client.ShardOf(key), Problem: fmt.Sprintf("has a value other than a secret under %q", key),
+			Fix: "find out what writes there and delete it, choose an unused prefix, or set Options.Secret",
 		}
 	}
 	return secret, nil
 }
 
-// keepSecret looks after the secret until the store is closed.
-func (s *Store) keepSecret(secret []byte, every time.Duration) {
-	ticker := time.NewTicker(every)
+// watchSecret checks the secret until the store is closed.
+func (s *Store) watchSecret(secret []byte, interval time.Duration) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.background.life.Done():
 			return
 		case <-ticker.C:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), defaultSecretEvery)
-		found, err := s.settleSecret(ctx, secret)
+		ctx, cancel := context.WithTimeout(s.background.life, defaultSecretInterval)
+		found, err := s.putSecret(ctx, secret)
 		cancel()
 		if err != nil || string(found) == string(secret) {
-			continue // what is wrong with the server, decisions say
+			continue // decisions report what is wrong with the server
 		}
 		secret = found
 		s.keys.Store(newKeyMaker(s.prefix, secret))
-		s.conn.log.Warn("redis has lost the secret that keys are made with, and another was made: all clients start anew; give a Secret to prevent that",
+		s.log.Warn("redis lost the secret of its keys, all clients start again; set a Secret to prevent that",
 			"key", s.secretKey())
 	}
 }

@@ -2,8 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -11,35 +10,33 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 var _ headgate.Limiter = (*Store)(nil)
 
-// A Store is a headgate.Limiter that counts in Redis. Make one with Open. It is safe for concurrent use.
+// A Store is a headgate.Limiter that counts in Redis. Create one with Open. It is safe for concurrent use.
 type Store struct {
-	conn   *connection
+	client *topology.Client
 	prefix string
 	now    func() time.Time // nil for the server's clock
-	plans  algorithm.Cache[*plan]
-	closed atomic.Bool
+	log    *slog.Logger
 
-	scripts atomic.Pointer[scripts]
-	keys    atomic.Pointer[keyMaker] // nil until the secret is known
-
+	plans       algorithm.Cache[*plan]
+	scripts     atomic.Pointer[scripts]  // nil until the servers' version is known
+	keys        atomic.Pointer[keyMaker] // nil until the secret is known
+	secret      secretOptions
+	servers     inspection
 	lostRefunds atomic.Int64
 
-	secretEvery time.Duration // see secret.go
-	learning    chan struct{} // has one in it while somebody gets to know the secret
-	stop        chan struct{}
-	starting    sync.Mutex // held by who starts something, and by who closes the store
-	running     sync.WaitGroup
+	closed     atomic.Bool
+	background *background
 }
 
-func newStore(c *connection, o Options) *Store {
+func newStore(c *topology.Client, o Options) *Store {
 	s := &Store{
-		conn: c, prefix: o.Prefix, now: o.Now,
-		secretEvery: defaultSecretEvery,
-		learning:    make(chan struct{}, 1), stop: make(chan struct{}),
+		client: c, prefix: o.Prefix, now: o.Now, log: o.Logger,
+		secret: newSecretOptions(), background: newBackground(),
 	}
 	if len(o.Secret) > 0 {
 		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))
@@ -47,40 +44,26 @@ func newStore(c *connection, o Options) *Store {
 	return s
 }
 
-// Close ends the connections. Calls that are under way fail.
+// Close closes the connections. Active calls fail.
 func (s *Store) Close() error {
-	s.starting.Lock()
-	was := s.closed.Swap(true)
-	s.starting.Unlock()
-	if was {
+	if !s.background.close() {
 		return headgate.ErrClosed
 	}
-	close(s.stop)
-	s.conn.close()
-	s.running.Wait()
+	s.closed.Store(true)
+	s.client.Close()
+	s.background.running.Wait()
 	return nil
 }
 
-// start runs something that Close waits for. It is false if the store is closed.
-func (s *Store) start(run func()) bool {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	if s.closed.Load() {
-		return false
-	}
-	s.running.Go(run)
-	return true
-}
-
-// ForgetsContexts tells those who look after contexts that the store does not keep a call's when the call has returned.
+// ForgetsContexts tells a guard that the store keeps no context of a call after the call has returned.
 func (s *Store) ForgetsContexts() {}
 
-// LostRefunds returns how many units that had been taken for requests that another limit denied could not be returned: a
-// server failed, or did not answer for some seconds.
+// LostRefunds returns how many units were taken for requests that another limit denied and could not be returned, because
+// a server failed or did not respond for some seconds.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }
 
-// admit checks what every method is given first, and sees that keys can be made.
-func (s *Store) admit(ctx context.Context) (*keyMaker, error) {
+// begin checks the context of a method, and returns what makes its keys.
+func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
 	}
@@ -93,113 +76,108 @@ func (s *Store) admit(ctx context.Context) (*keyMaker, error) {
 	if keys := s.keys.Load(); keys != nil {
 		return keys, nil
 	}
-	return s.learnSecret(ctx)
+	return s.loadSecret(ctx)
 }
 
-// program returns the scripts for the version of the server.
-func (s *Store) program() *scripts {
-	if p := s.scripts.Load(); p != nil {
-		return p
+// checkOpen checks the context of a method that needs no keys.
+func (s *Store) checkOpen(ctx context.Context) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
 	}
-	s.scripts.CompareAndSwap(nil, newScripts(s.conn.major))
-	return s.scripts.Load()
+	if s.closed.Load() {
+		return headgate.ErrClosed
+	}
+	return nil
 }
 
-// ask prepares a check that is known to be valid.
-func (s *Store) ask(keys *keyMaker, c *headgate.Check, part int) (ask, error) {
-	p, err := s.plans.Get(&c.Limit, newPlan)
+// beginCheck is begin for a method with a check.
+func (s *Store) beginCheck(ctx context.Context, c *headgate.Check) (*keyMaker, error) {
+	keys, err := s.begin(ctx)
 	if err != nil {
-		return ask{}, err
+		return nil, err
 	}
-	a := ask{plan: p, name: c.Key, n: c.Cost, offset: p.Offset(c.Key), key: keys.keyOf(c.Owner, c.Key, part, p.letter)}
-	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
-		a.lease = newLease()
-	}
-	return a, nil
+	return keys, validate(c)
 }
 
-// newLease returns a name that nobody can guess, within the 53 bits that a script can count.
-func newLease() uint64 { return rand.Uint64()>>11 | 1<<splitBits }
-
-// timed adds to the arguments of a script what it is told of the time: nothing, unless a test has a clock of its own.
-func (s *Store) timed(args []string) []string {
+// withTime appends the time to the arguments of a script, if the store has a clock of its own.
+func (s *Store) withTime(args []string) []string {
 	if s.now == nil {
 		return args
 	}
 	return append(args, decimal(s.now().UnixMicro()))
 }
 
-// step has a server make one step, and returns its time, whether it is allowed, and the state it found. A look may find a
-// state of another limit; any other step has replaced that.
-func (s *Store) step(ctx context.Context, op string, a *ask) (now int64, ok bool, found string, err error) {
-	program := s.program()
-	sc := program.step[a.plan.algorithm]
+// runStep runs a script that makes one step of an algorithm. It returns the server's time, whether the step is allowed,
+// and the state before the step. A peek may return the state of another limit; other steps have replaced such a state.
+func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, ok bool, state string, err error) {
+	all := s.currentScripts()
+	sc := all.step[r.plan.algorithm]
 	switch op {
-	case opLook:
-		sc = program.look[a.plan.algorithm]
-	case opRenew: // a server whose memory is full must do it all the same
-		sc = program.give[a.plan.algorithm]
+	case opPeek:
+		sc = all.peek[r.plan.algorithm]
+	case opRenew: // must also work on a server whose memory is full
+		sc = all.give[r.plan.algorithm]
 	}
 	for range carryTries {
-		answer, err := s.run(ctx, sc, []string{a.key}, s.timed(append(make([]string, 0, 3), op, a.numbers())))
+		args := s.withTime(append(make([]string, 0, 3), op, r.args()))
+		reply, err := s.run(ctx, sc, []string{r.key}, args)
 		if err != nil {
 			return 0, false, "", err
 		}
-		now, out, found, err := readAnswer(answer)
+		now, out, state, err := parseReply(reply)
 		if err != nil || out != changed {
-			return now, out == allowed, found, s.named(err, a.key)
+			return now, out == allowed, state, s.explainReply(err, r.key)
 		}
-		if !a.carry(now, found) {
-			return 0, false, "", s.foreign(a.key)
+		if !r.carry(now, state) {
+			return 0, false, "", s.foreignKey(r.key)
 		}
-		if op == opLook {
-			return now, false, found, nil
+		if op == opPeek {
+			return now, false, state, nil
 		}
 	}
-	return 0, false, "", s.changing(a.key)
+	return 0, false, "", s.changingLimits(r.key)
 }
 
 // Take decides one check, in one round trip. See [headgate.Limiter].
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	keys, err := s.admit(ctx)
-	if err == nil {
-		err = validate(&c)
-	}
+	keys, err := s.beginCheck(ctx, &c)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if parts := partsOf(&c); parts > 1 {
-		d, _, err := s.takeSplit(ctx, keys, &c, parts)
-		return d, err
-	}
-	a, err := s.ask(keys, &c, unsplit)
-	if err != nil {
-		return headgate.Decision{}, err
-	}
-	d, _, err := s.take(ctx, &a)
+	d, _, err := s.takeCheck(ctx, keys, &c)
 	return d, err
 }
 
-// take decides one check, and returns as well what it found.
-func (s *Store) take(ctx context.Context, a *ask) (d headgate.Decision, before found, err error) {
-	op := opTake
-	if a.n == 0 || a.never() {
-		op = opLook
+// takeCheck decides a valid check, and also returns the state before it.
+func (s *Store) takeCheck(
+	ctx context.Context, keys *keyMaker, c *headgate.Check,
+) (d headgate.Decision, before foundState, err error) {
+	if parts := partsOf(c); parts > 1 {
+		return s.takeSplit(ctx, keys, c, parts)
 	}
-	now, allowed, state, err := s.step(ctx, op, a)
+	r, err := s.newRequest(keys, c, unsplit)
 	if err != nil {
 		return d, before, err
 	}
-	d, err = a.decide(now, state, allowed && op == opTake)
-	return d, a.found(now, state), s.named(err, a.key)
+	return s.take(ctx, &r)
 }
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
-func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	keys, err := s.admit(ctx)
-	if err == nil {
-		err = validate(&c)
+func (s *Store) take(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
+	op := opTake
+	if r.cost == 0 || r.neverPasses() {
+		op = opPeek
 	}
+	now, allowed, state, err := s.runStep(ctx, op, r)
+	if err != nil {
+		return d, before, err
+	}
+	d, err = r.decide(now, state, allowed && op == opTake)
+	return d, r.found(now, state), s.explainReply(err, r.key)
+}
+
+// Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
+func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	keys, err := s.beginCheck(ctx, &c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
@@ -212,15 +190,12 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if parts := partsOf(&c); parts > 1 {
 		return s.chargeSplit(ctx, keys, &c, parts)
 	}
-	return s.chargeOrLook(ctx, keys, &c, unsplit, opCharge)
+	return s.chargeOrPeek(ctx, keys, &c, unsplit, opCharge)
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	keys, err := s.admit(ctx)
-	if err == nil {
-		err = validate(&c)
-	}
+	keys, err := s.beginCheck(ctx, &c)
 	if err == nil {
 		err = headgate.ValidateRefund(c.Cost, r)
 	}
@@ -230,40 +205,43 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return s.give(ctx, keys, &c, r)
 }
 
-func (s *Store) give(ctx context.Context, keys *keyMaker, c *headgate.Check, r headgate.Receipt) error {
+func (s *Store) give(ctx context.Context, keys *keyMaker, c *headgate.Check, receipt headgate.Receipt) error {
 	if parts := partsOf(c); parts > 1 {
-		return s.giveSplit(ctx, keys, c, r, parts)
+		return s.giveSplit(ctx, keys, c, receipt, parts)
 	}
-	return s.giveOne(ctx, keys, c, r, unsplit)
+	return s.givePart(ctx, keys, c, receipt, unsplit)
 }
 
-func (s *Store) giveOne(ctx context.Context, keys *keyMaker, c *headgate.Check, r headgate.Receipt, part int) error {
-	a, err := s.ask(keys, c, part)
+func (s *Store) givePart(
+	ctx context.Context, keys *keyMaker, c *headgate.Check, receipt headgate.Receipt, part int,
+) error {
+	r, err := s.newRequest(keys, c, part)
 	if err != nil {
 		return err
 	}
-	a.lease = r.Lease
-	name, numbers := a.plan.algorithm, a.numbers(a.plan.LuaReceipt(r))
+	r.lease = receipt.Lease
+	name, packed := r.plan.algorithm, r.args(r.plan.LuaReceipt(receipt))
 	for range carryTries {
-		answer, err := s.run(ctx, s.program().give[name], []string{a.key}, s.timed(append(make([]string, 0, 3), opGive, numbers)))
+		args := s.withTime(append(make([]string, 0, 3), opGive, packed))
+		reply, err := s.run(ctx, s.currentScripts().give[name], []string{r.key}, args)
 		if err != nil {
 			return err
 		}
-		_, out, found, err := readAnswer(answer)
+		_, out, state, err := parseReply(reply)
 		if err != nil || out != changed {
-			return s.named(err, a.key)
+			return s.explainReply(err, r.key)
 		}
 		var ok bool
-		if name, numbers, ok = a.giveTo(found, r); !ok {
-			return s.foreign(a.key)
+		if name, packed, ok = r.giveTo(state, receipt); !ok {
+			return s.foreignKey(r.key)
 		}
 	}
-	return s.changing(a.key)
+	return s.changingLimits(r.key)
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
-	keys, err := s.admit(ctx)
+	keys, err := s.begin(ctx)
 	if err == nil {
 		err = headgate.ValidateKey(c.Key)
 	}
@@ -279,33 +257,38 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	commands := make([]rueidis.Completed, 0, len(parts))
 	var names []string
 	for _, part := range parts {
-		key := keys.key(c.Owner, c.Key, part)
+		key := keys.key(c.Owner, c.Key, part, "")
 		names = append(names, key)
-		commands = append(commands, s.conn.b().Unlink().Key(key+consumedLetter, key+heldLetter).Build())
+		commands = append(commands, s.client.Builder().Unlink().Key(key+consumedSuffix, key+leasesSuffix).Build())
 	}
-	for i, result := range s.conn.doMulti(ctx, commands...) {
+	for i, result := range s.client.DoMulti(ctx, commands...) {
 		if err := result.Error(); err != nil {
-			return s.conn.explain(err, s.conn.shardOf(s.conn.slotOf(names[i])))
+			return s.explain(err, names[i])
 		}
 	}
 	return nil
 }
 
-// splitShard is the shard of keys that are counted in parts.
+// splitShard is the shard of keys that are split.
 const splitShard = "split keys"
 
-// Shard names the server that decides a check, for those who keep account of servers. Keys that are counted in parts
-// are on many, and have a name of their own.
+// Shard returns the name of the server that decides a check. Split keys are on many servers, and have a name of their
+// own.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
 		return splitShard
 	}
-	if !s.conn.clustered() {
-		return s.conn.shardOf(0)
+	if !s.client.Clustered() {
+		return s.client.ShardOf("")
 	}
 	keys := s.keys.Load()
-	if keys == nil { // until the secret is known all depends on who has it
-		return s.conn.shardOf(s.conn.slotOf(s.secretKey()))
+	if keys == nil { // until the secret is known, every decision needs the server that has it
+		return s.client.ShardOf(s.secretKey())
 	}
-	return s.conn.shardOf(s.conn.slotOf(keys.key(c.Owner, c.Key, unsplit)))
+	return s.client.ShardOf(keys.key(c.Owner, c.Key, unsplit, ""))
+}
+
+// explain explains an error of a call about a key.
+func (s *Store) explain(err error, key string) error {
+	return s.client.Explain(err, s.client.ShardOf(key))
 }

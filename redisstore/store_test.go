@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 var ctx = context.Background()
@@ -120,7 +121,7 @@ func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
 	slots := map[int]bool{}
 	for i := range 1000 {
 		owner := fmt.Sprint("client", i)
-		a, b := m.key(owner, "second", unsplit), m.key(owner, "hour", unsplit)
+		a, b := m.key(owner, "second", unsplit, ""), m.key(owner, "hour", unsplit, "")
 		if redistest.SlotOf(a) != redistest.SlotOf(b) {
 			t.Fatalf("%s and %s are in different slots", a, b)
 		}
@@ -132,7 +133,7 @@ func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
 	seen := map[string]string{}
 	for _, parts := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"", "abc"}, {"abc", ""}, {"\x01a", "bc"}, {"a\x00", "bc"}} {
 		for _, part := range []int{unsplit, 0, 1} {
-			name := m.key(parts[0], parts[1], part)
+			name := m.key(parts[0], parts[1], part, "")
 			what := fmt.Sprintf("%q, part %d", parts, part)
 			if other, ok := seen[name]; ok {
 				t.Errorf("%s has the key of %s", what, other)
@@ -140,7 +141,7 @@ func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
 			seen[name] = what
 		}
 	}
-	if m.key("", "alice", unsplit) == newKeyMaker("hg", []byte("another secret of 16")).key("", "alice", unsplit) {
+	if m.key("", "alice", unsplit, "") == newKeyMaker("hg", []byte("another secret of 16")).key("", "alice", unsplit, "") {
 		t.Error("two secrets make the same key")
 	}
 }
@@ -177,7 +178,7 @@ func TestIdleKeysVanishAndLiveOnesDoNot(t *testing.T) {
 		limit := headgate.MustParseLimit(text)
 		begin := time.Now()
 		mustTake(t, s, headgate.Check{Key: "alice", Limit: limit, Cost: 5})
-		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit) + planOf(t, limit).letter
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).suffix
 		reply, err := server.Do("PTTL", key)
 		left, _ := reply.(int64)
 		// Half a bucket refills in half a minute; a window may end at any moment, and weighs in for another; a log and a
@@ -233,7 +234,7 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets", "10 concurrent"} {
 		limit := headgate.MustParseLimit(text)
 		c := headgate.Check{Key: "alice", Limit: limit, Cost: 1}
-		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit) + planOf(t, limit).letter
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).suffix
 		for what, write := range map[string][]string{
 			"a string": {"SET", key, "hello"}, "a hash": {"HSET", key, "a", "b"},
 			"a sorted set": {"ZADD", key, "1", "one"}, "a list": {"RPUSH", key, "x"}, "nothing much": {"SET", key, ""},
@@ -250,7 +251,7 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 				t.Errorf("%s under %s: %+v, %v; want an error that names the server, the key and the cure", text, what, d, err)
 			}
 			mine := headgate.Check{Owner: "carol", Key: "carol", Limit: limit, Cost: 1}
-			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit) + planOf(t, limit).letter
+			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit, "") + planOf(t, limit).suffix
 			if _, err := server.Do("COPY", key, other, "REPLACE"); err != nil {
 				t.Fatal(err)
 			}
@@ -274,7 +275,7 @@ func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
 	later := now + time.Minute.Microseconds()/2 // lives, as the time of a log's entry and as the end of a lease
 	for _, text := range []string{"10/m sliding-log", "10 concurrent ttl 1m"} {
 		limit := headgate.MustParseLimit(text)
-		key := newKeyMaker(DefaultPrefix, testSecret).keyOf("", "alice", unsplit, planOf(t, limit).letter)
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, planOf(t, limit).suffix)
 		for what, list := range map[string][]string{
 			"no entries":               head(5),
 			"too few entries, of ten":  append(head(10), entry(later, 1)...),
@@ -297,8 +298,8 @@ func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
 				}
 				told++
 				var e *ServerError
-				if !errors.As(err, &e) || !e.Refused() || e.Server != server.Addr() || !strings.Contains(err.Error(), key) || e.Cure != cureKey {
-					t.Fatalf("%s, %s: a take of %d: %v; want an error of this key that names it, the server and the cure", text, what, cost, err)
+				if !errors.As(err, &e) || !e.Refused() || e.Server != server.Addr() || !strings.Contains(err.Error(), key) || e.Fix != topology.FixForeignKey {
+					t.Fatalf("%s, %s: a take of %d: %v; want an error of this key that names it, the server and the fix", text, what, cost, err)
 				}
 			}
 			if told == 0 {
@@ -423,7 +424,7 @@ func testSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt(t *testing.T, cluster
 		}
 		slots := map[int]bool{}
 		for part := range 8 {
-			slots[redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, part))] = true
+			slots[redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, part, ""))] = true
 		}
 		if len(slots) < 6 {
 			t.Errorf("%s: the parts are in %d slots, want them apart", text, len(slots))

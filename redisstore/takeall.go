@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
 // TakeAll decides several checks as one, in one round trip for each owner. See [headgate.Limiter].
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	keys, err := s.admit(ctx)
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	keys, err := s.begin(ctx)
 	if err != nil {
 		return dst, err
 	}
@@ -24,38 +27,39 @@ func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
 	}
-	before := len(dst)
+	size := len(dst)
 	for range checks {
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
-	r := round{store: s, keys: keys, checks: checks, decisions: dst[before:], before: make([]found, len(checks))}
-	if err := r.take(ctx); err != nil {
-		return dst[:before], err
+	b := batch{store: s, keys: keys, checks: checks, decisions: dst[size:], before: make([]foundState, len(checks))}
+	if err := b.take(ctx); err != nil {
+		return dst[:size], err
 	}
 	return dst, nil
 }
 
-// A round is one TakeAll.
-type round struct {
+// A batch is the checks of one TakeAll.
+type batch struct {
 	store     *Store
 	keys      *keyMaker
 	checks    []headgate.Check
 	decisions []headgate.Decision
-	before    []found // of the checks that were asked
+	before    []foundState // of the checks that were decided
 }
 
-// take asks the owners in turn, and gives back what they took if a later one denies or fails.
-func (r *round) take(ctx context.Context) error {
-	for first := range r.checks {
-		if r.before[first].plan != nil { // it was taken together with one before
+// take decides the checks owner by owner. If one denies or fails, it gives back what the owners before it took.
+func (b *batch) take(ctx context.Context) error {
+	for first := range b.checks {
+		if b.before[first].plan != nil { // decided together with an earlier check
 			continue
 		}
-		group := r.group(first)
-		allowed, err := r.takeGroup(ctx, group)
+		group := b.group(first)
+		allowed, err := b.takeGroup(ctx, group)
 		if err != nil || !allowed {
-			r.giveBack(ctx, group)
+			b.giveBack(ctx, group)
 			if err != nil {
-				err = r.store.named(err, r.keys.key(r.checks[first].Owner, r.checks[first].Key, unsplit))
+				c := &b.checks[first]
+				err = b.store.explainReply(err, b.keys.key(c.Owner, c.Key, unsplit, ""))
 			}
 			return err
 		}
@@ -63,205 +67,218 @@ func (r *round) take(ctx context.Context) error {
 	return nil
 }
 
-// group returns which checks are decided with the first: those of the same owner. A key without one, or that is counted
-// in parts, is alone.
-func (r *round) group(first int) []int {
-	c := &r.checks[first]
+// group returns the checks that are decided together with the first: those of the same owner. A key without an owner, or
+// that is split, is decided alone.
+func (b *batch) group(first int) []int {
+	c := &b.checks[first]
 	group := []int{first}
 	if c.Owner == "" || partsOf(c) > 1 {
 		return group
 	}
-	for i := first + 1; i < len(r.checks); i++ {
-		if other := &r.checks[i]; other.Owner == c.Owner && partsOf(other) < 2 {
+	for i := first + 1; i < len(b.checks); i++ {
+		if other := &b.checks[i]; other.Owner == c.Owner && partsOf(other) < 2 {
 			group = append(group, i)
 		}
 	}
 	return group
 }
 
-// takeGroup takes all or none of the checks of one owner, and reports whether they allow.
-func (r *round) takeGroup(ctx context.Context, group []int) (bool, error) {
+// takeGroup takes all or none of the checks of one owner, and reports whether they are allowed.
+func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if len(group) == 1 {
-		return r.takeOne(ctx, group[0])
+		return b.takeOne(ctx, group[0])
 	}
-	asks := make([]ask, len(group))
-	keys := make([]string, len(group))
-	idle, never := true, false
+	requests := make([]request, len(group))
+	free, never := true, false
 	for j, i := range group {
-		a, err := r.store.ask(r.keys, &r.checks[i], unsplit)
+		r, err := b.store.newRequest(b.keys, &b.checks[i], unsplit)
 		if err != nil {
 			return false, err
 		}
-		asks[j], keys[j] = a, a.key
-		idle = idle && a.n == 0
-		never = never || a.never()
+		requests[j] = r
+		free = free && r.cost == 0
+		never = never || r.neverPasses()
 	}
-	sc, op := r.store.program().takeAll, opTake
-	if idle || never { // then none is taken, and all that is wanted is to see how they are
-		sc, op = r.store.program().lookAll, opLook
+	op := opTake
+	if free || never { // nothing is taken
+		op = opPeek
 	}
-	now, allowed, rest, err := r.ask(ctx, sc, op, keys, asks)
-	if scattered(err) {
-		return r.takeApart(ctx, group)
+	now, allowed, rest, err := b.runAll(ctx, op, requests)
+	if isTryAgain(err) {
+		return b.takeOneByOne(ctx, group)
 	}
 	if err != nil {
 		return false, err
 	}
 	taken := allowed && op == opTake
 	var state string
-	for j := range asks {
-		if state, rest, err = readFound(rest); err != nil {
+	for j := range requests {
+		if state, rest, err = cutState(rest); err != nil {
 			return false, err
 		}
-		d, err := asks[j].decide(now, state, taken)
+		d, err := requests[j].decide(now, state, taken)
 		if err != nil {
 			return false, err
 		}
-		before := asks[j].found(now, state)
+		before := requests[j].found(now, state)
 		if !taken && d.Allowed {
 			d = before.untaken()
 		}
-		r.decisions[group[j]], r.before[group[j]] = d, before
+		b.decisions[group[j]], b.before[group[j]] = d, before
 	}
 	return allowed && !never, nil
 }
 
-// ask has a server decide asks together, and returns its time, whether all are allowed, and the states that it found.
-func (r *round) ask(ctx context.Context, sc *script, op string, keys []string, asks []ask) (now int64, ok bool, rest string, err error) {
+// runAll runs the script for several checks. It returns the server's time, whether all are allowed, and the states before
+// them.
+func (b *batch) runAll(
+	ctx context.Context, op string, requests []request,
+) (now int64, ok bool, states string, err error) {
+	sc := b.store.currentScripts().takeAll
+	if op == opPeek {
+		sc = b.store.currentScripts().peekAll
+	}
+	keys := make([]string, len(requests))
+	for j := range requests {
+		keys[j] = requests[j].key
+	}
 	for range carryTries {
-		args := append(make([]string, 0, 2+len(asks)), op)
-		for j := range asks {
-			args = append(args, asks[j].numbersOf())
+		args := append(make([]string, 0, 2+len(requests)), op)
+		for j := range requests {
+			args = append(args, requests[j].argsOfAll())
 		}
-		answer, err := r.store.run(ctx, sc, keys, r.store.timed(args))
+		reply, err := b.store.run(ctx, sc, keys, b.store.withTime(args))
 		if err != nil {
 			return 0, false, "", err
 		}
-		now, out, rest, err := readAnswer(answer)
+		now, out, states, err := parseReply(reply)
 		if err != nil || out != changed {
-			return now, out == allowed, rest, err
+			return now, out == allowed, states, err
 		}
-		states := rest
-		for j := range asks {
-			var found string
-			if found, rest, err = readFound(rest); err != nil {
-				return 0, false, "", err
-			}
-			asks[j].carried = ""
-			if state, ok := asks[j].plan.Found(found, nil); ok && asks[j].plan.Owns(state) {
-				continue
-			}
-			if !asks[j].carry(now, found) {
-				return 0, false, "", r.store.foreign(keys[j])
-			}
+		if err := b.carryAll(requests, now, states); err != nil {
+			return 0, false, "", err
 		}
-		if op == opLook {
+		if op == opPeek {
 			return now, false, states, nil
 		}
 	}
-	return 0, false, "", r.store.changing(keys[0])
+	return 0, false, "", b.store.changingLimits(keys[0])
 }
 
-func (r *round) takeOne(ctx context.Context, i int) (bool, error) {
-	c := &r.checks[i]
-	if parts := partsOf(c); parts > 1 {
-		d, before, err := r.store.takeSplit(ctx, r.keys, c, parts)
-		r.decisions[i], r.before[i] = d, before
-		return d.Allowed, err
+// carryAll prepares the requests for replacing those states that are of another limit.
+func (b *batch) carryAll(requests []request, now int64, states string) error {
+	for j := range requests {
+		r := &requests[j]
+		found, rest, err := cutState(states)
+		if err != nil {
+			return err
+		}
+		states, r.carried = rest, ""
+		if state, ok := r.plan.Found(found, nil); ok && r.plan.Owns(state) {
+			continue
+		}
+		if !r.carry(now, found) {
+			return b.store.foreignKey(r.key)
+		}
 	}
-	a, err := r.store.ask(r.keys, c, unsplit)
-	if err != nil {
-		return false, err
-	}
-	d, before, err := r.store.take(ctx, &a)
-	r.decisions[i], r.before[i] = d, before
+	return nil
+}
+
+func (b *batch) takeOne(ctx context.Context, i int) (bool, error) {
+	d, before, err := b.store.takeCheck(ctx, b.keys, &b.checks[i])
+	b.decisions[i], b.before[i] = d, before
 	return d.Allowed, err
 }
 
-// scattered reports whether keys of one slot cannot be asked together because it is moving from one server to another. Nothing
-// was done.
-func scattered(err error) bool {
+// isTryAgain reports whether keys of one slot are on two servers, because the slot moves. Nothing was done.
+func isTryAgain(err error) bool {
 	var e *ServerError
-	return errors.As(err, &e) && e.Err != nil && strings.HasPrefix(replyText(e.Err), "TRYAGAIN")
+	return errors.As(err, &e) && e.Err != nil && strings.HasPrefix(topology.ReplyText(e.Err), "TRYAGAIN")
 }
 
-// takeApart takes the checks of one owner one by one, while their slot is moving, and gives back what it took if one
-// denies. The others are looked at.
-func (r *round) takeApart(ctx context.Context, group []int) (bool, error) {
+// takeOneByOne takes the checks of one owner while their slot moves. If one denies, it gives back what the others took
+// and peeks at the rest.
+func (b *batch) takeOneByOne(ctx context.Context, group []int) (bool, error) {
 	for j, i := range group {
-		allowed, err := r.takeOne(ctx, i)
+		allowed, err := b.takeOne(ctx, i)
 		if err == nil && allowed {
 			continue
 		}
-		r.returnAll(ctx, slices.Clone(group[:j]))
+		b.refund(ctx, slices.Clone(group[:j]))
 		if err != nil {
 			return false, err
 		}
-		for _, k := range group[j+1:] {
-			a, err := r.store.ask(r.keys, &r.checks[k], unsplit)
-			if err != nil {
-				return false, err
-			}
-			now, _, state, err := r.store.step(ctx, opLook, &a)
-			if err != nil {
-				return false, err
-			}
-			d, err := a.decide(now, state, false)
-			if err != nil {
-				return false, err
-			}
-			if d.Allowed {
-				d = a.found(now, state).untaken()
-			}
-			r.decisions[k] = d
-		}
-		return false, nil
+		return false, b.peek(ctx, group[j+1:])
 	}
 	return true, nil
 }
 
+// peek fills in the decisions of checks that are not taken.
+func (b *batch) peek(ctx context.Context, group []int) error {
+	for _, i := range group {
+		r, err := b.store.newRequest(b.keys, &b.checks[i], unsplit)
+		if err != nil {
+			return err
+		}
+		now, _, state, err := b.store.runStep(ctx, opPeek, &r)
+		if err != nil {
+			return err
+		}
+		d, err := r.decide(now, state, false)
+		if err != nil {
+			return err
+		}
+		if d.Allowed {
+			d = r.found(now, state).untaken()
+		}
+		b.decisions[i] = d
+	}
+	return nil
+}
+
 const (
-	// refundWait is how long a caller is held until what it took for nothing has been returned.
+	// refundWait is how long a caller waits for a refund.
 	refundWait = 50 * time.Millisecond
-	// refundTime is how long a server has for that. It is as long as a call is tried that has no deadline: a refund that is
-	// given up is a loss, unlike a decision, and a slow server or a slot that moves may need it.
-	refundTime = maxTrying
+	// refundTimeout is how long a refund may take. It is longer than a decision, because a refund that is given up is a
+	// loss, and a slow server or a slot that moves may need the time.
+	refundTimeout = 5 * time.Second
 )
 
 // giveBack returns what was taken before the last group, which took nothing.
-func (r *round) giveBack(ctx context.Context, last []int) {
-	var owed []int
-	for i := range r.checks {
+func (b *batch) giveBack(ctx context.Context, last []int) {
+	var taken []int
+	for i := range b.checks {
 		if !slices.Contains(last, i) {
-			owed = append(owed, i)
+			taken = append(taken, i)
 		}
 	}
-	r.returnAll(ctx, owed)
+	b.refund(ctx, taken)
 }
 
-// returnAll returns what checks took. The caller waits for it while it has time, but not longer than refundWait. No more
-// refunds are under way than calls were when the server became slow: a call that is not answered takes nothing.
-func (r *round) returnAll(ctx context.Context, owed []int) {
-	owed = slices.DeleteFunc(owed, func(i int) bool { return r.decisions[i].Receipt.Units == 0 })
-	if len(owed) == 0 {
+// refund returns what checks took. The caller waits for it, but not longer than refundWait. The number of refunds is
+// bounded by the calls that were active when the server became slow: a call without a response takes nothing.
+func (b *batch) refund(ctx context.Context, taken []int) {
+	taken = slices.DeleteFunc(taken, func(i int) bool { return b.decisions[i].Receipt.Units == 0 })
+	if len(taken) == 0 {
 		return
 	}
-	back := round{store: r.store, keys: r.keys, checks: slices.Clone(r.checks), decisions: slices.Clone(r.decisions)}
-	for _, i := range owed {
-		r.untake(i)
+	// The caller may reuse its slices when TakeAll has returned.
+	copied := batch{store: b.store, keys: b.keys, checks: slices.Clone(b.checks), decisions: slices.Clone(b.decisions)}
+	for _, i := range taken {
+		b.untake(i)
 	}
 	done := make(chan struct{})
-	started := r.store.start(func() {
+	started := b.store.background.start(func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), refundTime) // the caller's is its own again when it returns
+		ctx, cancel := context.WithTimeout(context.Background(), refundTimeout)
 		defer cancel()
-		for _, i := range owed {
-			back.returnOne(ctx, i)
+		for _, i := range taken {
+			copied.refundOne(ctx, i)
 		}
 	})
 	if !started {
-		for _, i := range owed {
-			r.store.lostRefunds.Add(back.decisions[i].Receipt.Units)
+		for _, i := range taken {
+			b.store.lostRefunds.Add(copied.decisions[i].Receipt.Units)
 		}
 		return
 	}
@@ -274,20 +291,19 @@ func (r *round) returnAll(ctx context.Context, owed []int) {
 	}
 }
 
-// returnOne gives back what a check took.
-func (r *round) returnOne(ctx context.Context, i int) {
-	c := r.checks[i]
-	c.Cost = r.decisions[i].Receipt.Units
-	if err := r.store.give(ctx, r.keys, &c, r.decisions[i].Receipt); err != nil {
-		r.store.lostRefunds.Add(c.Cost)
+func (b *batch) refundOne(ctx context.Context, i int) {
+	c := b.checks[i]
+	c.Cost = b.decisions[i].Receipt.Units
+	if err := b.store.give(ctx, b.keys, &c, b.decisions[i].Receipt); err != nil {
+		b.store.lostRefunds.Add(c.Cost)
 	}
 }
 
-// untake makes of a decision what it would be if nothing had been taken.
-func (r *round) untake(i int) {
-	c, d := &r.checks[i], r.before[i].untaken()
+// untake sets the decision of a check to what it would be without the take.
+func (b *batch) untake(i int) {
+	c, d := &b.checks[i], b.before[i].untaken()
 	if parts := partsOf(c); parts > 1 {
-		d = ofWhole(c, parts, d)
+		d = extrapolate(c, parts, d)
 	}
-	r.decisions[i] = d
+	b.decisions[i] = d
 }

@@ -58,22 +58,22 @@ func TestReturnedChecksSayHowTheirKeysAre(t *testing.T) {
 func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret, HangTimeout: unhurried})
 	c := headgate.Check{Owner: "alice", Key: "alice/hour", Limit: headgate.PerHour(10), Cost: 3}
-	slot := redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, unsplit))
+	slot := redistest.SlotOf(s.keys.Load().key(c.Owner, c.Key, unsplit, ""))
 	from, to := cluster.PrimaryOfSlot(slot), cluster.Servers()[0]
 	if from == to {
 		to = cluster.Servers()[1]
 	}
-	r := round{
-		store: s, keys: s.keys.Load(), checks: []headgate.Check{c}, decisions: make([]headgate.Decision, 1), before: make([]found, 1),
+	b := batch{
+		store: s, keys: s.keys.Load(), checks: []headgate.Check{c}, decisions: make([]headgate.Decision, 1), before: make([]foundState, 1),
 	}
-	if allowed, err := r.takeOne(within(t, unhurried), 0); err != nil || !allowed {
+	if allowed, err := b.takeOne(within(t, unhurried), 0); err != nil || !allowed {
 		t.Fatalf("allowed %v, %v; want it allowed", allowed, err)
 	}
 	move := cluster.BeginMove(slot, to)
 	for move.MoveKeys(100) > 0 {
 	}
 	from.Pause()
-	r.returnAll(within(t, unhurried), []int{0})
+	b.refund(within(t, unhurried), []int{0})
 	from.Resume()
 	c.Cost = 0
 	await.Equal(t, "remaining", func() int64 { return mustTake(t, s, c).Remaining }, 10)

@@ -16,11 +16,11 @@ type Remote interface {
 	Shard(c headgate.Check) string
 	// Grant takes units ahead of their use.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
-	// Sent and Heard return when something was last sent to a shard and received from it, and Unread whether it has
-	// sent something that was not read yet.
-	Sent(shard string) time.Time
-	Heard(shard string) time.Time
-	Unread(shard string) bool
+	// LastSent and LastReceived return when something was last sent to a shard and received from it. HasUnread reports
+	// whether it has sent something that was not read yet.
+	LastSent(shard string) time.Time
+	LastReceived(shard string) time.Time
+	HasUnread(shard string) bool
 	// Probe checks whether a shard works.
 	Probe(ctx context.Context, shard string) error
 }

@@ -150,6 +150,6 @@ func methodsThatAGuardAsksFor(t *testing.T) map[string]string {
 	return methods
 }
 
-func (r *remote) Sent(string) time.Time  { return time.Time{} }
-func (r *remote) Heard(string) time.Time { return time.Time{} }
-func (r *remote) Unread(string) bool     { return false }
+func (r *remote) LastSent(string) time.Time     { return time.Time{} }
+func (r *remote) LastReceived(string) time.Time { return time.Time{} }
+func (r *remote) HasUnread(string) bool         { return false }

@@ -174,7 +174,7 @@ func (k *company) ledger(secret []byte) fleet.LedgerOptions {
 func (k *company) openAbroad(ctx context.Context, secret []byte) error {
 	c := k.config
 	o := c.RedisOptions(secret)
-	o.Logger, o.StartAway = k.log, true
+	o.Logger, o.StartUnreachable = k.log, true
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	store, err := redisstore.Open(opening, c.GlobalStore, o)

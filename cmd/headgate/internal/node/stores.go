@@ -44,7 +44,7 @@ func openStores(
 		return s, nil
 	}
 	o := c.RedisOptions(secret)
-	o.Logger, o.StartAway = log, mayBeAway
+	o.Logger, o.StartUnreachable = log, mayBeAway
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
@@ -124,9 +124,9 @@ func (s *stores) shards() []telemetry.ShardStatus {
 		}
 		list = append(list, made)
 	}
-	for _, absence := range s.redis.Away() {
-		made := telemetry.ShardStatus{Name: absence.Shard, Since: absence.Since.UTC(), Error: absence.Err.Error()}
-		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == absence.Shard }); {
+	for _, outage := range s.redis.Outages() {
+		made := telemetry.ShardStatus{Name: outage.Shard, Since: outage.Since.UTC(), Error: outage.Err.Error()}
+		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == outage.Shard }); {
 		case i < 0:
 			list = append(list, made)
 		case list[i].Up || list[i].Error == "":

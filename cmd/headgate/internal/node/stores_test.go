@@ -22,7 +22,7 @@ func TestStatusSaysWhyDecisionsAreMadeWithoutTheStore(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
 	server.Kill()
 	var book logbook.Book
-	redis, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{StartAway: true, Logger: book.Logger()})
+	redis, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{StartUnreachable: true, Logger: book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestStatusSaysWhyDecisionsAreMadeWithoutTheStore(t *testing.T) {
 		}
 		return nil
 	}
-	if err := says(false, server.Addr(), "nobody listens", "start it"); err != nil {
+	if err := says(false, server.Addr(), "nothing listens", "start it"); err != nil {
 		t.Error(err)
 	}
 	server.Restart()

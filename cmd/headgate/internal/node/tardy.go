@@ -76,7 +76,7 @@ func (t *tardy[L]) open(ctx context.Context, create func(context.Context) (L, er
 
 // waits reports whether an error is one that waiting may cure.
 func waits(err error) bool {
-	return errors.Is(err, redisstore.ErrAway) || errors.Is(err, redisstore.ErrUnanswered) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, redisstore.ErrUnreachable) || errors.Is(err, redisstore.ErrNoResponse) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (t *tardy[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {

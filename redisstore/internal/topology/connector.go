@@ -1,0 +1,192 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+const (
+	// The delay between attempts to connect doubles each time.
+	firstConnectDelay, maxConnectDelay = 10 * time.Millisecond, 500 * time.Millisecond
+	// permanentDelay is the delay after an error that does not go away by itself.
+	permanentDelay = 5 * time.Second
+	// maxDrain is how long the connector waits for calls to notice that their connection is gone.
+	maxDrain = 100 * time.Millisecond
+	// hangChecks is how often the connector checks a silent server within its hang timeout.
+	hangChecks = 8
+)
+
+var errDemoted = errors.New("it has become a replica")
+
+// A connector is the state of the goroutine that keeps a server connected.
+type connector struct {
+	reported    bool          // an unreachable server was logged
+	silentSince time.Time     // since when calls are active and nothing arrived, or zero
+	wake        chan struct{} // asks the goroutine to check the connection
+	stop        context.CancelFunc
+	done        chan struct{} // closed when the goroutine has ended
+}
+
+func newConnector() connector {
+	return connector{wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// poke makes the connector check the connection.
+func (c *connector) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dropConnection closes the connection, for a reason that calls are told. The connector then connects again.
+func (s *Server) dropConnection(reason error) {
+	if conn := s.link.current(); conn != nil {
+		conn.closeReason.CompareAndSwap(nil, &reason)
+		_ = conn.Close()
+	}
+}
+
+// reconnectDemoted connects again, at most every pingInterval, to a server that was a primary and is now a replica: its
+// name may lead to another server by now.
+func (s *Server) reconnectDemoted() {
+	if s.link.age() >= pingInterval {
+		s.dropConnection(errDemoted)
+	}
+}
+
+// keepConnected keeps the server connected until ctx ends.
+func (s *Server) keepConnected(ctx context.Context) {
+	defer close(s.connector.done)
+	delay := firstConnectDelay
+	for {
+		err := s.connect(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		var retry <-chan time.Time
+		if err == nil {
+			delay = firstConnectDelay
+		} else {
+			s.connectFailed(err)
+			retry = time.After(delay/2 + rand.N(delay/2))
+			delay = min(2*delay, maxConnectDelay)
+			if IsPermanent(err) {
+				delay = permanentDelay
+			}
+		}
+		if !s.awaitTrouble(ctx, retry) {
+			return
+		}
+	}
+}
+
+// awaitTrouble waits until the connection needs a check: retry fires, a caller pokes the connector, or the server has
+// been silent for half of its hang timeout. It returns false when ctx ends.
+func (s *Server) awaitTrouble(ctx context.Context, retry <-chan time.Time) bool {
+	ticker := time.NewTicker(s.options.hangTimeout / hangChecks)
+	defer ticker.Stop()
+	silentSince := &s.connector.silentSince
+	*silentSince = time.Time{}
+	for reads := s.replies.reads.Load(); ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-retry:
+			return true
+		case <-s.connector.wake:
+			return true
+		case <-ticker.C:
+		}
+		switch now := s.replies.reads.Load(); {
+		case now != reads || s.calls.active.Load() == 0:
+			reads, *silentSince = now, time.Time{}
+		case silentSince.IsZero():
+			*silentSince = time.Now()
+		case s.Connected() && time.Since(*silentSince) >= s.options.hangTimeout/2:
+			return true
+		}
+	}
+}
+
+// connect pings the server, on the current connection or a new one, and opens the gate if it responds.
+func (s *Server) connect(ctx context.Context) error {
+	conn := s.link.current()
+	timeout := s.options.hangTimeout
+	switch {
+	case conn == nil:
+		s.drain()
+		timeout = s.options.dialer.timeout
+	case !s.connector.silentSince.IsZero():
+		timeout = max(timeout/hangChecks, timeout-time.Since(s.connector.silentSince))
+	}
+	attempt := new(dialAttempt)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialAttemptKey{}, attempt), timeout)
+	defer cancel()
+	err := s.ping(ctx)
+	if err != nil && conn == nil && !attempt.dialed {
+		// The library had not noticed yet that the last connection is gone.
+		err = s.ping(ctx)
+	}
+	if err != nil {
+		if attempt.err != nil { // says more than a timeout
+			err = attempt.err
+		}
+		s.dropConnection(err)
+		return s.explainConnect(err)
+	}
+	s.calls.release(s.calls.abandoned.Swap(0))
+	if s.Connected() {
+		return nil
+	}
+	s.setStatus(&status{connected: true})
+	if s.link.current() == nil { // lost again
+		s.lost(s.status.Load(), net.ErrClosed)
+	}
+	if s.connector.reported {
+		s.connector.reported = false
+		s.options.log.Info("redis server reachable again", "server", s.addr)
+	}
+	return nil
+}
+
+func (s *Server) ping(ctx context.Context) error {
+	return s.client.Do(ctx, s.client.B().Ping().Build()).NonRedisError()
+}
+
+func (s *Server) explainConnect(err error) error {
+	err = explainDial(err, s.addr, s.options.dialer.tls != nil)
+	var e *ServerError
+	if s.sentinel && errors.As(err, &e) && e.Fix == fixPassword {
+		e.Fix = fixSentinelPassword
+	}
+	return err
+}
+
+// drain waits for active calls to notice that the connection is gone.
+func (s *Server) drain() {
+	deadline := time.Now().Add(maxDrain)
+	for s.calls.active.Load() > s.calls.abandoned.Load() && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	s.calls.active.Add(-s.calls.abandoned.Swap(0))
+}
+
+// connectFailed records why an attempt to connect failed. It logs each reason once.
+func (s *Server) connectFailed(err error) {
+	old := s.status.Load()
+	if old.connected {
+		return
+	}
+	if !s.connector.reported || !sameProblem(old.err, err) {
+		s.connector.reported = true
+		s.options.log.Warn("redis server unreachable", "server", s.addr, "err", err)
+	}
+	next := &status{err: err, since: old.since, failures: old.failures + 1, changed: make(chan struct{})}
+	if s.status.CompareAndSwap(old, next) {
+		close(old.changed)
+	}
+}

@@ -1,0 +1,119 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A crowd is callers that each call again and again, with a deadline and a pause.
+type crowd struct {
+	running sync.WaitGroup
+	stop    chan struct{}
+
+	deadline time.Duration
+
+	mu    sync.Mutex
+	times []time.Duration // of calls that failed
+	fails map[string]int
+
+	calls, good atomic.Int64
+	latestGood  atomic.Int64 // in ns
+}
+
+const (
+	crowdDeadline = 20 * time.Millisecond
+	// patience is the deadline of those who must not be hurt: long enough for a busy machine, and shorter than what would
+	// hurt them.
+	patience = 1500 * time.Millisecond
+)
+
+func newCrowd(callers int, call func(ctx context.Context, caller int) error) *crowd {
+	return newCrowdWithin(crowdDeadline, callers, call)
+}
+
+func newCrowdWithin(deadline time.Duration, callers int, call func(ctx context.Context, caller int) error) *crowd {
+	c := &crowd{deadline: deadline, stop: make(chan struct{}), fails: make(map[string]int)}
+	for i := range callers {
+		c.running.Go(func() {
+			for {
+				select {
+				case <-c.stop:
+					return
+				default:
+				}
+				c.call(i, call)
+				time.Sleep(rand.N(time.Duration(callers) * gap()))
+			}
+		})
+	}
+	return c
+}
+
+func (c *crowd) call(i int, call func(ctx context.Context, caller int) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.deadline)
+	defer cancel()
+	begin := time.Now()
+	err := call(ctx, i)
+	took := time.Since(begin)
+	c.calls.Add(1)
+	if err == nil {
+		c.good.Add(1)
+		c.latestGood.Store(time.Now().UnixNano())
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times = append(c.times, took)
+	c.fails[strings.SplitN(err.Error(), " (", 2)[0]]++
+}
+
+// failures returns how long the calls took that failed since it was last asked, sorted.
+func (c *crowd) failures() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	times := c.times
+	c.times = nil
+	slices.Sort(times)
+	return times
+}
+
+// why returns how often calls failed for which reason.
+func (c *crowd) why() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprint(c.fails)
+}
+
+func (c *crowd) end() {
+	close(c.stop)
+	c.running.Wait()
+}
+
+func permille(times []time.Duration, n int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	return times[min(len(times)*n/1000, len(times)-1)]
+}
+
+// gap is twice the time between two calls of a crowd: it makes 20,000 calls a second, if the machine can.
+func gap() time.Duration {
+	if raceDetected {
+		return time.Millisecond
+	}
+	return 100 * time.Microsecond
+}
+
+// slack is how much later than its deadline a call may return.
+func slack() time.Duration {
+	if raceDetected {
+		return 100 * time.Millisecond
+	}
+	return 25 * time.Millisecond
+}

@@ -1,0 +1,183 @@
+package topology
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/internal/redisurl"
+)
+
+const (
+	// mapPeriod is how often the map is read when nothing has gone wrong.
+	mapPeriod = time.Second
+	// The time between two reads is at least minMapDelay, and doubles while a read brings nothing new. It stays below
+	// maxUrgentDelay for the first urgentTime: a failover takes some seconds, and a late read prolongs the outage.
+	minMapDelay, maxUrgentDelay, maxMapDelay = 25 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond
+	urgentTime                               = 10 * time.Second
+	// mapTimeout is how long one server may take to respond.
+	mapTimeout = 250 * time.Millisecond
+	// maxMapServers is how many servers are asked for the map in one read.
+	maxMapServers = 8
+	// unusedServerTTL is how long a server is kept that is in no map.
+	unusedServerTTL = 10 * time.Second
+)
+
+// A mapReader is the state of reading the map.
+type mapReader struct {
+	requests    chan struct{} // asks keepMap for a read
+	reading     chan struct{} // has an element while the map is read
+	behindSince time.Time     // since when all servers that respond are behind the map, or zero; guarded by reading
+}
+
+func newMapReader() mapReader {
+	return mapReader{requests: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
+}
+
+// Refresh asks for a new map, without waiting for it.
+func (c *Client) Refresh() {
+	select {
+	case c.mapReader.requests <- struct{}{}:
+	default:
+	}
+}
+
+// keepMap reads the map every second and after Refresh. The delay between reads grows while they bring nothing new, so
+// that a fleet of clients does not overload a cluster in trouble.
+func (c *Client) keepMap() {
+	delay, changedAt := minMapDelay, time.Now()
+	unreachable, unreachableSince := 0, time.Time{}
+	ready := time.NewTimer(0)
+	defer ready.Stop()
+	for {
+		period := time.NewTimer(mapPeriod/2 + rand.N(mapPeriod/2))
+		select {
+		case <-c.life.Done():
+		case <-period.C:
+			delay, changedAt = minMapDelay, time.Now()
+		case <-c.mapReader.requests:
+		}
+		period.Stop()
+		select {
+		case <-c.life.Done():
+			return
+		case <-ready.C:
+		}
+		before := c.current.Load()
+		err := c.readMap(c.life, mapTimeout)
+		if err != nil && before == nil {
+			c.Refresh()
+		}
+		if err == nil && !c.current.Load().same(before) {
+			delay, changedAt = minMapDelay, time.Now()
+		}
+		// A lost primary is searched for even without requests: an open circuit may keep them away.
+		now := c.current.Load().unreachable()
+		if now > unreachable {
+			unreachableSince = time.Now()
+		}
+		if unreachable = now; now > 0 && time.Since(unreachableSince) < urgentTime {
+			c.Refresh()
+		}
+		ready.Reset(delay/2 + rand.N(delay/2))
+		limit := maxMapDelay
+		if time.Since(changedAt) < urgentTime {
+			limit = maxUrgentDelay
+		}
+		delay = min(2*delay, limit)
+	}
+}
+
+// readMap reads the map from the sentinels or the cluster. Reads do not overlap, since each is compared with the current
+// map.
+func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
+	select {
+	case c.mapReader.reading <- struct{}{}:
+		defer func() { <-c.mapReader.reading }()
+	case <-ctx.Done():
+		return unreachable(c.endpoint.Addrs[0], ctx.Err())
+	}
+	var err error
+	switch c.endpoint.Kind {
+	case redisurl.Sentinel:
+		err = c.readSentinels(ctx, timeout)
+	case redisurl.Cluster:
+		err = c.readCluster(ctx, timeout)
+	}
+	if err != nil {
+		c.mapError.Store(&err)
+	}
+	return err
+}
+
+// shuffle returns some of the servers in random order, connected ones first.
+func shuffle(servers []*Server) []*Server {
+	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+	rank := func(s *Server) int {
+		if s.Connected() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(servers, func(a, b *Server) int { return rank(a) - rank(b) })
+	return servers[:min(len(servers), maxMapServers)]
+}
+
+// newShard returns the shard of a primary, whose address is the first, and its replicas. Empty addresses are skipped.
+func (c *Client) newShard(name string, addrs []string) (Shard, error) {
+	s := Shard{Name: name}
+	var err error
+	if s.Primary, err = c.Server(addrs[0]); err != nil {
+		return s, err
+	}
+	for _, addr := range addrs[1:] {
+		if addr == "" {
+			continue
+		}
+		s.Replicas = append(s.Replicas, addr)
+		if c.readReplicas {
+			replica, err := c.Server(addr)
+			if err != nil {
+				return s, err
+			}
+			s.readable = append(s.readable, replica)
+		}
+	}
+	return s, nil
+}
+
+// install makes a map the current one, and closes the connections to servers that are no longer in it.
+func (c *Client) install(m *Map) {
+	c.current.Store(m)
+	keep := make(map[*Server]bool)
+	if c.endpoint.Kind == redisurl.Cluster {
+		for _, s := range c.seeds {
+			keep[s] = true
+		}
+	}
+	var unused []*Server
+	c.mu.Lock()
+	for _, shard := range m.Shards {
+		keep[shard.Primary] = true
+		shard.Primary.lastUsed = time.Now()
+		for _, addr := range shard.Replicas {
+			if s := c.servers[addr]; s != nil {
+				keep[s] = true
+			}
+		}
+	}
+	for addr, s := range c.servers {
+		// A redirection may have led to it just now.
+		if !keep[s] && time.Since(s.lastUsed) > unusedServerTTL {
+			delete(c.servers, addr)
+			unused = append(unused, s)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range unused {
+		c.running.Go(func() {
+			s.close(&ServerError{Server: s.addr, Problem: "has left the cluster", class: ErrUnreachable})
+		})
+	}
+}

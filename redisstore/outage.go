@@ -1,0 +1,32 @@
+package redisstore
+
+import "time"
+
+// An Outage is a shard that cannot decide.
+type Outage struct {
+	// Shard is the name of the shard, as returned by Store.Shard.
+	Shard string
+	// Err says why, and how to fix it.
+	Err error
+	// Since is when its connection was lost, or zero if that is not known.
+	Since time.Time
+}
+
+// Outages returns the shards that cannot decide now: there is no connection to their primary, or the primary is not known
+// or cannot be used. It calls no server, so it works without traffic.
+func (s *Store) Outages() []Outage {
+	m, err := s.client.Map()
+	if err != nil {
+		return []Outage{{Shard: s.client.ShardOf(""), Err: err}}
+	}
+	var list []Outage
+	for _, shard := range m.Shards {
+		if since, err := shard.Primary.Outage(); err != nil {
+			list = append(list, Outage{Shard: shard.Name, Err: err, Since: since})
+		}
+	}
+	if reason := s.servers.unusable.Load(); reason != nil && len(list) == 0 {
+		list = append(list, Outage{Shard: s.client.ShardOf(""), Err: *reason})
+	}
+	return list
+}

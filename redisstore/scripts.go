@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/redisstore/internal/topology"
+)
+
+// A script is a Lua script with its SHA-1, by which Redis names it.
+type script struct {
+	body, sha string
+	readOnly  bool
+}
+
+// First lines of scripts for Redis 7 and later. Without allow-oom, a server whose memory is full refuses the script
+// before it has done anything.
+const (
+	writes  = "#!lua\n"
+	frees   = "#!lua flags=allow-oom\n"
+	noWrite = "#!lua flags=no-writes\n"
+)
+
+// readyBody makes the call that every script makes, and nothing else.
+const readyBody = "redis.call('TIME') return 1"
+
+// newScript returns a script for a major version of Redis.
+func newScript(major int, firstLine, body string) *script {
+	if major >= 7 {
+		body = firstLine + body
+	}
+	sum := sha1.Sum([]byte(body))
+	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: firstLine == noWrite && major >= 7}
+}
+
+// scripts are the scripts for one major version of Redis.
+type scripts struct {
+	major            int       // 0 if it is not known
+	step, give, peek []*script // by algorithm
+	grant            []*script // by algorithm; nil if it has no grants
+	takeAll, peekAll *script
+	ready            *script // does nothing, and runs wherever step does
+}
+
+func newScripts(major int) *scripts {
+	s := &scripts{major: major}
+	for _, a := range headgate.Algorithms() {
+		body := algorithm.Lua(a)
+		s.step = append(s.step, newScript(major, writes, body))
+		s.give = append(s.give, newScript(major, frees, algorithm.LuaGive(a)))
+		s.peek = append(s.peek, newScript(major, noWrite, body))
+		var grant *script
+		if algorithm.Grantable(a) {
+			grant = newScript(major, writes, algorithm.LuaGrant(a))
+		}
+		s.grant = append(s.grant, grant)
+	}
+	all := algorithm.LuaAll()
+	s.takeAll = newScript(major, writes, all)
+	s.peekAll = newScript(major, noWrite, all)
+	s.ready = newScript(major, writes, readyBody)
+	return s
+}
+
+// all returns every script once.
+func (p *scripts) all() []*script {
+	list := []*script{p.takeAll, p.peekAll, p.ready}
+	for _, kind := range [...][]*script{p.step, p.give, p.peek, p.grant} {
+		list = append(list, kind...)
+	}
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(sc *script) bool {
+		if sc == nil || seen[sc.sha] {
+			return true
+		}
+		seen[sc.sha] = true
+		return false
+	})
+}
+
+// currentScripts returns the scripts for the servers' version. Until it is known they are those for Redis 6, which also
+// run on later versions.
+func (s *Store) currentScripts() *scripts {
+	if p := s.scripts.Load(); p != nil {
+		return p
+	}
+	s.scripts.CompareAndSwap(nil, newScripts(0))
+	return s.scripts.Load()
+}
+
+// preload prepares for the first decisions: it loads the secret and, on all primaries, the scripts. Errors are only
+// logged, since decisions load both if necessary.
+func (s *Store) preload(ctx context.Context) {
+	_, err := s.begin(ctx)
+	if err == nil {
+		err = s.loadScripts(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("redis scripts not preloaded, first decisions will be slower", "err", err)
+	}
+}
+
+func (s *Store) loadScripts(ctx context.Context) error {
+	m, err := s.client.Map()
+	if err != nil {
+		return err
+	}
+	all := s.currentScripts().all()
+	for _, shard := range m.Shards {
+		commands := make([]rueidis.Completed, len(all))
+		for i, sc := range all {
+			commands[i] = s.client.Builder().ScriptLoad().Script(sc.body).Build()
+		}
+		for _, result := range shard.Primary.DoMulti(ctx, commands...) {
+			if err := result.Error(); err != nil {
+				return s.client.Explain(err, shard.Primary.Addr())
+			}
+		}
+	}
+	return nil
+}
+
+// run runs a script on keys of one slot and returns its reply. If the server does not know the script, it is sent with
+// its body; the first call did nothing then.
+func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
+	result := s.send(ctx, sc, false, keys, args)
+	if isUnknownScript(result.Error()) {
+		result = s.send(ctx, sc, true, keys, args)
+	}
+	reply, err := result.ToString()
+	if err != nil {
+		return "", withKeys(s.explain(err, keys[0]), keys)
+	}
+	return reply, nil
+}
+
+// send sends a script, with its body or by its SHA-1.
+func (s *Store) send(ctx context.Context, sc *script, withBody bool, keys, args []string) rueidis.RedisResult {
+	return s.client.DoBuilt(ctx, func() rueidis.Completed {
+		if withBody {
+			return s.evalBody(sc, keys, args)
+		}
+		return s.evalSHA(sc, keys, args)
+	}, len(keys) > 1)
+}
+
+// withKeys adds the keys to an error that is about one of them. A server that finds a value of another type does not
+// name the key.
+func withKeys(err error, keys []string) error {
+	var e *ServerError
+	named := func(key string) bool { return strings.Contains(err.Error(), key) }
+	if errors.As(err, &e) && e.OneKey && !slices.ContainsFunc(keys, named) {
+		e.Problem = "has a value of another program under " + strings.Join(keys, " or ")
+	}
+	return err
+}
+
+func (s *Store) evalSHA(sc *script, keys, args []string) rueidis.Completed {
+	b, n := s.client.Builder(), int64(len(keys))
+	if sc.readOnly {
+		return b.EvalshaRo().Sha1(sc.sha).Numkeys(n).Key(keys...).Arg(args...).Build()
+	}
+	return b.Evalsha().Sha1(sc.sha).Numkeys(n).Key(keys...).Arg(args...).Build()
+}
+
+func (s *Store) evalBody(sc *script, keys, args []string) rueidis.Completed {
+	b, n := s.client.Builder(), int64(len(keys))
+	if sc.readOnly {
+		return b.EvalRo().Script(sc.body).Numkeys(n).Key(keys...).Arg(args...).Build()
+	}
+	return b.Eval().Script(sc.body).Numkeys(n).Key(keys...).Arg(args...).Build()
+}
+
+func isUnknownScript(err error) bool {
+	return err != nil && strings.HasPrefix(topology.ReplyText(err), "NOSCRIPT")
+}

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/redisstore/internal/topology"
+)
+
+// LastSent returns when a command was last sent to the server of a shard, or the zero time if that is not known. A later
+// call has not been sent yet, because this process is busy.
+func (s *Store) LastSent(shard string) time.Time {
+	var last time.Time
+	for _, server := range s.primaries(shard) {
+		if at := server.LastWrite(); !at.IsZero() && (last.IsZero() || at.Before(last)) {
+			last = at
+		}
+	}
+	return last
+}
+
+// LastReceived returns when data last arrived from the server of a shard, or the zero time if that is not known.
+func (s *Store) LastReceived(shard string) time.Time {
+	var last time.Time
+	for _, server := range s.primaries(shard) {
+		if at := server.LastRead(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// HasUnread reports whether data from the server of a shard has arrived that was not read yet, because this process is
+// busy.
+func (s *Store) HasUnread(shard string) bool {
+	for _, server := range s.primaries(shard) {
+		if server.HasUnread() {
+			return true
+		}
+	}
+	return false
+}
+
+// primaries returns the primary of a shard, or all primaries for split keys.
+func (s *Store) primaries(shard string) []*topology.Server {
+	m, err := s.client.Map()
+	if err != nil {
+		return nil
+	}
+	var list []*topology.Server
+	for i := range m.Shards {
+		if m.Shards[i].Name == shard || shard == splitShard {
+			list = append(list, m.Shards[i].Primary)
+		}
+	}
+	return list
+}
