@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An Algorithm says how a Limit is counted. See the package comment for which to choose.
+// An Algorithm is the way a Limit is counted. See the package comment for which to choose.
 type Algorithm uint8
 
 // The algorithms. TokenBucket is the zero value and the default.
@@ -20,8 +20,9 @@ const (
 	Concurrency
 )
 
-// algorithms is the list of all algorithms: their names and the settings that they have beside Count and Period. Clients and
-// stores know an algorithm by its place here, so that a new one comes last. Run "go generate ./algorithm" after a change.
+// algorithms is the list of all algorithms: their names and the settings that they have besides Count and Period.
+// Clients and stores identify an algorithm by its index, so add new ones at the end. Run "go generate ./algorithm"
+// after a change.
 var algorithms = [...]struct {
 	name string
 	settings
@@ -36,15 +37,15 @@ var algorithms = [...]struct {
 	Concurrency:    {"concurrency", heldSlots | growingState},
 }
 
-// settings are what an algorithm has beside Count and Period.
+// settings is a set of the fields that an algorithm's Limit has besides Count and Period, and its other properties.
 type settings uint8
 
 const (
 	ownBurst     settings = 1 << iota // Burst
 	subBuckets                        // Buckets
 	ownStart                          // Staggered
-	heldSlots                         // TTL in place of a Period
-	growingState                      // a Count of at most MaxLogCount, because memory grows with it
+	heldSlots                         // TTL instead of Period
+	growingState                      // memory grows with Count, so Count is at most MaxLogCount
 )
 
 // has reports whether a valid algorithm has one of the settings.
@@ -85,8 +86,8 @@ func algorithmList() string {
 	return "one of " + strings.Join(names, ", ")
 }
 
-// algorithmsWith lists the algorithms that have a setting, with the verb that follows one of them, or several.
-func algorithmsWith(s settings, one, several string) string {
+// algorithmsWith lists the algorithms that have a setting, followed by a verb in its singular or plural form.
+func algorithmsWith(s settings, singular, plural string) string {
 	var names []string
 	for i := range algorithms {
 		if algorithms[i].settings&s != 0 {
@@ -95,7 +96,7 @@ func algorithmsWith(s settings, one, several string) string {
 	}
 	last := len(names) - 1
 	if last == 0 {
-		return names[0] + " " + one
+		return names[0] + " " + singular
 	}
-	return strings.Join(names[:last], ", ") + " and " + names[last] + " " + several
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " " + plural
 }

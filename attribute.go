@@ -2,16 +2,15 @@ package headgate
 
 import "strings"
 
-// An Attribute names something that a request says of itself, or that is known of it: who asks, and for what. Its zero
-// value names none. Attributes are comparable.
+// An Attribute names a property of a request, such as the client's address, a header or the path. The zero value names
+// none. Attributes are comparable.
 type Attribute struct {
 	Kind AttributeKind
-	// Name says which one, for the kinds of which there are many: a header, a cookie. Empty for the others. Names of
-	// headers are in lower case.
+	// Name is the name of the header, cookie, claim and so on; headers in lower case. Empty for kinds that are not Named.
 	Name string
 }
 
-// An AttributeKind is the part of an Attribute before its dot.
+// An AttributeKind is the part of an Attribute before the dot.
 type AttributeKind uint8
 
 // The kinds of attributes. Those from AttrHeader on have a name.
@@ -30,9 +29,9 @@ const (
 	AttrCookie                   // cookie.<name>
 	AttrQuery                    // query.<name>
 	AttrJWT                      // jwt.<claim>
-	AttrSegment                  // segment.<number>: of the path, from 1 on
-	AttrDescriptor               // descriptor.<key>: what an Envoy says
-	AttrClient                   // client.<name>: a property of the client, which no request says: conditions of rules alone have it
+	AttrSegment                  // segment.<number>: of the path, counted from 1
+	AttrDescriptor               // descriptor.<key>: a rate limit descriptor of Envoy
+	AttrClient                   // client.<name>: a property of a registered client; only conditions of rules use it
 	attributeKinds
 )
 
@@ -53,7 +52,7 @@ func (k AttributeKind) String() string {
 	return ""
 }
 
-// String returns the attribute as it is written, and as ParseAttribute reads it if requests have it.
+// String returns the attribute in the form that ParseAttribute reads.
 func (a Attribute) String() string {
 	if a.Kind.Named() {
 		return a.Kind.String() + "." + a.Name
@@ -61,10 +60,11 @@ func (a Attribute) String() string {
 	return a.Kind.String()
 }
 
-// MaxAttributeName is how long the name of an attribute may be.
+// MaxAttributeName is the longest name of an attribute, in bytes.
 const MaxAttributeName = 256
 
-// ParseAttribute reads the name of an attribute of requests, such as "ip" or "header.x-plan". The error is an *InputError.
+// ParseAttribute parses an attribute of requests, such as "ip" or "header.x-plan". It refuses client.<name>, which is
+// not one of requests. The error is an *InputError.
 func ParseAttribute(text string) (Attribute, error) {
 	const known = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
 		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"

@@ -5,46 +5,45 @@ import "strconv"
 // MaxKeyBytes is the longest key a Check may have.
 const MaxKeyBytes = 4096
 
-// MaxChecks is how many checks one TakeAll may decide.
+// MaxChecks is the most checks that one TakeAll may decide.
 const MaxChecks = 128
 
 // A Check asks for Cost units of Limit on behalf of Key.
 type Check struct {
-	// Key names one counter: whose it is, and which of the limits that apply to him. Two limits of one client need two
-	// keys ("alice/second", "alice/hour"), because what was consumed is remembered by key alone. Not empty, at most
-	// MaxKeyBytes long.
+	// Key names one counter: the client and which of its limits. Two limits of one client need two keys ("alice/second",
+	// "alice/hour"), because consumption is stored by key alone. Not empty, at most MaxKeyBytes long.
 	Key string
 	// Limit is how much may pass.
 	Limit Limit
-	// Cost is how many units to take, 0 to only look. A cost above the limit's capacity is denied with RetryAfter Never.
+	// Cost is how many units to take; 0 only looks. A cost above the limit's capacity is denied with RetryAfter Never.
 	Cost int64
 
-	// The rest is for limiters that ask servers; one in memory need not read it.
+	// The other fields are for limiters that use servers or peers; an in-memory limiter may ignore them.
 
-	// Owner names whose keys belong together: a client with several limits. The keys of one owner are on one server and
-	// are decided in one step. Empty stands for an owner who has but this key. The same key always comes with the same
-	// owner. At most MaxKeyBytes long.
+	// Owner groups the keys of one client. The keys of one owner are on one server and are decided in one step. If it is
+	// empty, the key is an owner of its own. The same key must always have the same owner. At most MaxKeyBytes long.
 	Owner string
-	// Split is in how many parts a key is counted that is too hot for one server; 0 and 1 do not split it. At most MaxSplit.
+	// Split is the number of parts in which a key that is too hot for one server is counted; 0 and 1 do not split it. At
+	// most MaxSplit.
 	Split int
-	// Partition is how much of the limit this node has while it does not hear of all nodes that share it. It is for
-	// limiters whose nodes tell each other what they took.
+	// Partition is how much of the limit this node may use while some nodes that share it are unreachable. It is for
+	// limiters whose nodes send each other what they took.
 	Partition Partition
-	// OnFailure says who decides when the server cannot be asked.
+	// OnFailure is the policy that decides while the server is unreachable.
 	OnFailure Policy
-	// Safe is the limit that Local goes by, nil for a share of Limit.
+	// Safe is the limit that the policy Local uses, nil for a share of Limit.
 	Safe *Limit
 }
 
 // MaxSplit is the most parts a key may be counted in.
 const MaxSplit = 64
 
-// A Policy says who decides a check whose server cannot be asked. What is decided so is Degraded.
+// A Policy says how a check is decided while its server is unreachable. Such decisions are Degraded.
 type Policy uint8
 
 // The policies.
 const (
-	Open   Policy = iota // let pass
+	Open   Policy = iota // allow
 	Closed               // deny
 	Local                // count in this process
 )
@@ -58,13 +57,13 @@ func (p Policy) String() string {
 	return "policy " + strconv.Itoa(int(p))
 }
 
-// A Partition says how much of a limit the nodes have that hear of each other, while they do not hear of all.
+// A Partition says how much of a limit a group of connected nodes may use while other nodes are unreachable.
 type Partition uint8
 
-// What they have.
+// The values of Partition.
 const (
-	PartitionFull  Partition = iota // all of it: none of it is wasted, and each side of a network that is cut lets it pass
-	PartitionShare                  // as much as they are of all nodes: all sides together stay within it
+	PartitionFull  Partition = iota // all of it: each side of a split network admits the whole limit
+	PartitionShare                  // the group's share of all nodes: all sides together stay within the limit
 )
 
 var partitionNames = [...]string{PartitionFull: "full", PartitionShare: "share"}
@@ -76,7 +75,7 @@ func (p Partition) String() string {
 	return "partition " + strconv.Itoa(int(p))
 }
 
-// Validate reports, as an *InputError, what is wrong with the check.
+// Validate returns an *InputError that says what is wrong with the check, or nil.
 func (c Check) Validate() error {
 	if err := ValidateKey(c.Key); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (c Check) Validate() error {
 	return c.Limit.Validate()
 }
 
-// ValidateKey reports, as an *InputError, a key that no Limiter takes.
+// ValidateKey returns an *InputError for a key that no Limiter accepts.
 func ValidateKey(key string) error {
 	if key == "" {
 		return badCheck("Key", `""`, "a name for whose limit this is")
@@ -115,7 +114,7 @@ func ValidateKey(key string) error {
 	return nil
 }
 
-// ValidateUnits reports, as an *InputError, a number of units that cannot be charged or given back.
+// ValidateUnits returns an *InputError for a number of units that cannot be charged or given back.
 func ValidateUnits(n int64) error {
 	if n < 1 || n > MaxCount {
 		return badCheck("Cost", strconv.FormatInt(n, 10), "1 to "+strconv.FormatInt(MaxCount, 10)+" units")
@@ -123,7 +122,7 @@ func ValidateUnits(n int64) error {
 	return nil
 }
 
-// ValidateRefund reports, as an *InputError, a refund of n units that the receipt does not cover.
+// ValidateRefund returns an *InputError for a refund of n units that the receipt does not cover.
 func ValidateRefund(n int64, r Receipt) error {
 	if err := ValidateUnits(n); err != nil {
 		return err
@@ -135,7 +134,8 @@ func ValidateRefund(n int64, r Receipt) error {
 	return nil
 }
 
-// ValidateAll reports, as an *InputError, what checks can only have wrong together: too many of them, or a key twice.
+// ValidateAll returns an *InputError if there are too many checks, or two with the same key. It does not validate each
+// check.
 func ValidateAll(checks []Check) error {
 	if len(checks) > MaxChecks {
 		return badCheck("checks", strconv.Itoa(len(checks)), "at most "+strconv.Itoa(MaxChecks)+" at once")

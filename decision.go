@@ -8,49 +8,49 @@ import (
 // Never is the RetryAfter of a check that no amount of waiting lets pass.
 const Never time.Duration = math.MaxInt64
 
-// MaxDebt bounds what Charge can put on a key beyond its limit: MaxDebt times the limit's capacity.
+// MaxDebt bounds the debt of a key after Charge, as a multiple of the limit's capacity.
 const MaxDebt = 10
 
 // A Decision is the answer to a Check.
 type Decision struct {
 	// Allowed reports whether the units were taken (for a Charge: whether they were within the limit).
 	Allowed bool
-	// Degraded tells that the store could not be asked and a policy decided instead.
+	// Degraded reports whether a policy decided because the store was unreachable.
 	Degraded bool
 	// Limit is the most that can be taken at once: the limit's Burst, else its Count.
 	Limit int64
 	// Remaining is what could still be taken now, after this decision. It is negative for a key in debt.
 	Remaining int64
-	// RetryAfter is, for a denied check, when the same check would pass if nobody else took anything: then, and not 1 µs
-	// before. Zero when allowed; Never when the cost is above Limit. An estimate for concurrency, which frees its slots
-	// when holders finish: it is when enough of them expire that are not renewed.
+	// RetryAfter is, for a denied check, the time after which the same check passes if nothing else is taken, and not 1 µs
+	// earlier. Zero when allowed; Never when the cost is above Limit. For concurrency it is an estimate: the time until
+	// enough slots expire, if none is renewed or released.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the key is as good as new.
 	ResetAfter time.Duration
-	// Delay is, for an admitted check of a leaky-bucket, how long to hold the request so that what passes is spaced
-	// evenly. To use the bucket as a meter, ignore it. A caller that gives up during the delay returns the units with
+	// Delay is, for an admitted check of a leaky-bucket, how long to hold the request so that requests are spaced evenly.
+	// To use the bucket as a meter, ignore it. A caller that gives up during the delay gives back the units with
 	// Receipt.Delayed(Delay).
 	Delay time.Duration
 	// Receipt is what Give needs to return these units.
 	Receipt Receipt
 }
 
-// A Receipt says when units were taken, so that what is given back late adds nothing that time has given back already.
-// The zero Receipt is that of a denied check.
+// A Receipt says when units were taken, so that Give does not return units that have drained or expired since. The zero
+// Receipt is that of a denied check.
 type Receipt struct {
-	// At is the time of the taking, in microseconds by the limiter's clock for that key. It is negative if a fallback
+	// At is when the units were taken, in microseconds by the limiter's clock for that key. It is negative if a fallback
 	// policy took the units: −1 if it counted nothing, else −2 minus the time by the fallback's clock.
 	At int64
 	// Units is how many were taken.
 	Units int64
-	// Lease names a place held under a concurrency limit. For other algorithms it is 0, or says of which part of a key that
-	// is split the units are.
+	// Lease is the ID of a slot held under a concurrency limit. For other algorithms it is the part of a split key that
+	// the units were taken from, or 0.
 	Lease uint64
 }
 
-// Delayed returns the receipt with which a caller that is held for a delay returns its units if it gives up. The units
-// leave a queue when their turn comes, not when they were taken: until then the queue drains only what came before them,
-// and all of them can be returned.
+// Delayed returns the receipt for a caller that gives up while it waits for Decision.Delay. The units leave the bucket
+// when the delay ends, not when they were taken: until then only earlier units drain, and all of these can be given
+// back.
 func (r Receipt) Delayed(by time.Duration) Receipt {
 	switch {
 	case r.At >= 0:
@@ -61,8 +61,8 @@ func (r Receipt) Delayed(by time.Duration) Receipt {
 	return r
 }
 
-// Tightest returns the decision that binds: of those denied, the one with the longest RetryAfter; if none is denied, the
-// one with the least Remaining. The first wins a tie. It returns the zero Decision for none.
+// Tightest returns the most restrictive decision: the denial with the longest RetryAfter; if none is denied, the
+// decision with the least Remaining. The first wins a tie. It returns the zero Decision if there are none.
 func Tightest(decisions []Decision) Decision {
 	var tightest Decision
 	for i, d := range decisions {
@@ -77,7 +77,7 @@ func Tightest(decisions []Decision) Decision {
 	return tightest
 }
 
-// Allowed reports whether every decision allows.
+// Allowed reports whether all decisions are allowed.
 func Allowed(decisions []Decision) bool {
 	for i := range decisions {
 		if !decisions[i].Allowed {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Errors that callers tell apart with [errors.Is]. None of them changes any state.
+// Errors that callers tell apart with [errors.Is]. Where nothing else is said, nothing was taken.
 var (
-	// ErrInvalidLimit is wrapped by every complaint about a Limit, and is an [*InputError].
+	// ErrInvalidLimit is wrapped by every [*InputError] about a Limit.
 	ErrInvalidLimit = errors.New("invalid limit")
-	// ErrInvalidCheck is wrapped by every complaint about the rest of a Check, and is an [*InputError].
+	// ErrInvalidCheck is wrapped by every [*InputError] about another field of a Check.
 	ErrInvalidCheck = errors.New("invalid check")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
@@ -19,22 +19,22 @@ var (
 	ErrUnsupported = errors.New("unsupported by this algorithm")
 	// ErrFull is returned by a bounded store that has no room for a new key.
 	ErrFull = errors.New("store is full: raise its memory limit")
-	// ErrOverloaded is returned by a Limiter that has more to decide than it can decide in time. The check was not decided;
-	// units may have been taken for it. Retry after a second.
+	// ErrOverloaded is returned by a Limiter that has more to decide than it can decide in time. The check was not
+	// decided; units may have been taken for it. Retry after a second.
 	ErrOverloaded = errors.New("overloaded: too many checks wait to be decided")
 	// ErrClosed is returned by a Limiter that was closed.
 	ErrClosed = errors.New("limiter is closed")
 )
 
-// InputError says what is wrong with a Limit or a Check, and what would be right.
+// InputError says what is wrong with a Limit or a Check, and what would be valid.
 type InputError struct {
 	// Err is ErrInvalidLimit or ErrInvalidCheck.
 	Err error
-	// Field is the part that is wrong, such as "Count".
+	// Field is the name of the invalid field, such as "Count".
 	Field string
-	// Value is what was given, shortened if it is long.
+	// Value is the invalid value, shortened if it is long.
 	Value string
-	// Want says what would be right.
+	// Want describes the valid values.
 	Want string
 }
 
@@ -53,7 +53,7 @@ func badCheck(field, value, want string) error {
 	return &InputError{Err: ErrInvalidCheck, Field: field, Value: value, Want: want}
 }
 
-// quote shows a value in an error without letting a long one flood the log.
+// quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

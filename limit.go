@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The domain of limits that is exact in every store, 53-bit Lua included. Validate refuses what lies outside.
+// The range of limits that every store computes exactly, also in Lua with its 53-bit integers. Validate refuses others.
 const (
 	// MaxCount is the largest Count and Burst.
 	MaxCount = 1 << 40
@@ -20,33 +20,32 @@ const (
 
 // Defaults for fields that are zero.
 const (
-	// DefaultBuckets is into how many sub-buckets sliding-buckets cuts its window.
+	// DefaultBuckets is the number of sub-buckets of sliding-buckets.
 	DefaultBuckets = 10
-	// DefaultTTL is after how long a concurrency limit takes a holder for dead.
+	// DefaultTTL is the time after which a slot of a concurrency limit expires unless it is renewed.
 	DefaultTTL = time.Minute
 )
 
-// A Limit says how much may pass. The zero Limit is invalid; make one with ParseLimit, PerSecond and its like, or as a
-// literal. Limits are comparable and can be copied.
+// A Limit says how much may pass. The zero Limit is invalid; create one with ParseLimit, with PerSecond and the
+// functions beside it, or as a literal. Limits are comparable and can be copied.
 type Limit struct {
-	// Algorithm is how it is counted. Default TokenBucket.
+	// Algorithm is how units are counted. Default TokenBucket.
 	Algorithm Algorithm
 	// Count is how many units may pass in a Period, or be in flight at once. 1 to MaxCount.
 	Count int64
 	// Period is the time in which Count units pass: whole microseconds, 1 µs to MaxPeriod. Zero for concurrency.
 	Period time.Duration
 	// Burst is how many units may be taken at once by token-bucket and gcra, and how many may be waiting in a
-	// leaky-bucket. Default Count. Other algorithms refuse one.
+	// leaky-bucket. Default Count. It must be 0 for other algorithms.
 	Burst int64
-	// Buckets is into how many parts sliding-buckets cuts its window. It must divide the period's microseconds. Default
-	// DefaultBuckets. Other algorithms refuse one.
+	// Buckets is the number of sub-buckets of sliding-buckets. It must divide the period's microseconds. Default
+	// DefaultBuckets. It must be 0 for other algorithms.
 	Buckets int
-	// TTL is after how long the slot of a concurrency limit is free again unless its holder renews it. It is for holders that
-	// have crashed: those that live renew their slots, or release them. Default DefaultTTL.
-	// Other algorithms refuse one.
+	// TTL is the time after which a slot of a concurrency limit expires unless its holder renews it, so that the slot of a
+	// crashed holder becomes free. Default DefaultTTL. It must be 0 for other algorithms.
 	TTL time.Duration
-	// Staggered lets a fixed-window begin at a moment of its own for every key instead of on the clock's full period,
-	// so that not everybody comes back at the full hour. Other algorithms refuse it.
+	// Staggered makes the windows of a fixed-window begin at a different time for every key, so that clients do not all
+	// come back at the full hour. It must be false for other algorithms.
 	Staggered bool
 }
 
@@ -62,7 +61,7 @@ func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 // PerHour returns a token-bucket limit of count units an hour.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
-// InFlight returns a concurrency limit of count at once.
+// InFlight returns a concurrency limit of count units in flight at once.
 func InFlight(count int64) Limit { return Limit{Algorithm: Concurrency, Count: count} }
 
 // Capacity returns the most that can be taken at once: Burst, else Count.
@@ -73,7 +72,7 @@ func (l Limit) Capacity() int64 {
 	return l.Count
 }
 
-// Validate reports, as an *InputError, why no Limiter takes this limit.
+// Validate returns an *InputError that says why no Limiter accepts this limit, or nil.
 func (l Limit) Validate() error {
 	if int(l.Algorithm) >= len(algorithms) {
 		return badLimit("Algorithm", strconv.Itoa(int(l.Algorithm)), algorithmList())
@@ -97,7 +96,7 @@ func (l Limit) Validate() error {
 		if l.TTL != 0 {
 			return badLimit("TTL", l.TTL.String(), "none: only "+algorithmsWith(heldSlots, "has", "have")+" one")
 		}
-		if most := l.longestBurst(); l.Burst > most {
+		if most := l.maxBurst(); l.Burst > most {
 			return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
 				"at most "+strconv.FormatInt(most, 10)+", which refills in 17 years at this rate")
 		}
@@ -127,12 +126,12 @@ func (l Limit) validateCount() error {
 	if l.Burst < 1 || l.Burst > MaxCount {
 		return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
 	}
-	return nil // that it refills in a lifetime is checked once the Period is known to be right
+	return nil // Validate compares it with maxBurst after it has validated the Period
 }
 
-// longestBurst returns the largest burst that refills within 2^49 µs, so that the repayment of the deepest debt still
-// fits the 53 bits that every store can count.
-func (l Limit) longestBurst() int64 {
+// maxBurst returns the largest burst that refills within 2^49 µs, so that the time to repay the largest debt fits the
+// 53 bits that every store can count.
+func (l Limit) maxBurst() int64 {
 	hi, lo := bits.Mul64(uint64(l.Count), 1<<49)
 	period := uint64(l.Period.Microseconds())
 	if hi >= period {

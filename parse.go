@@ -22,13 +22,13 @@ var units = []struct {
 	{"us", time.Microsecond},
 }
 
-// longUnits are other names by which people call the units.
+// longUnits are other names of the units.
 var longUnits = map[string]string{
 	"day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "minute": "m", "minutes": "m",
 	"sec": "s", "second": "s", "seconds": "s", "µs": "us", "μs": "us",
 }
 
-// ParseLimit reads a limit as people write it: a count and a period, then in any order an algorithm and its settings.
+// ParseLimit parses a limit: a count and a period, then in any order an algorithm and its settings.
 //
 //	10/s
 //	100/30s burst 20
@@ -38,8 +38,8 @@ var longUnits = map[string]string{
 //	1000/h fixed-window staggered
 //	50 concurrent ttl 30s
 //
-// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). The error is an
-// *InputError.
+// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). The error is
+// an *InputError.
 func ParseLimit(s string) (Limit, error) {
 	const most = 256
 	if len(s) > most {
@@ -56,7 +56,8 @@ func ParseLimit(s string) (Limit, error) {
 	return l, nil
 }
 
-// MustParseLimit is ParseLimit for limits known to be right, such as those in tests and variables. It panics otherwise.
+// MustParseLimit is ParseLimit for limits known to be valid, such as constants and those in tests. It panics on an
+// error.
 func MustParseLimit(s string) Limit {
 	l, err := ParseLimit(s)
 	if err != nil {
@@ -162,15 +163,15 @@ func (p *limitParser) next() (string, bool) {
 	return word, true
 }
 
-func (p *limitParser) once(what int, name string) error {
-	if p.seen[what] {
+func (p *limitParser) once(setting int, name string) error {
+	if p.seen[setting] {
 		return badLimit("text", quote(p.text), name+" only once")
 	}
-	p.seen[what] = true
+	p.seen[setting] = true
 	return nil
 }
 
-// parseCount takes decimal digits only: a sign, a fraction or an exponent is a mistake here.
+// parseCount accepts only decimal digits: no sign, fraction or exponent.
 func parseCount(field, s string) (int64, error) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil || n == 0 || n > MaxCount {
@@ -223,7 +224,7 @@ func unitSize(name string) (time.Duration, bool) {
 	return 0, false
 }
 
-// String returns the limit as ParseLimit reads it: for a valid limit, parsing it gives the same limit back.
+// String returns the limit in the form that ParseLimit reads. Parsing it returns the same limit if it is valid.
 func (l Limit) String() string {
 	b := make([]byte, 0, 48)
 	b = strconv.AppendInt(b, l.Count, 10)
@@ -259,7 +260,7 @@ func (l Limit) String() string {
 	return string(b)
 }
 
-// formatPeriod writes a time in its largest whole unit: 90s, 7d; "1s" for one second.
+// formatPeriod returns a duration in the largest unit that divides it: 90s, 7d, 1s.
 func formatPeriod(d time.Duration) string {
 	for _, u := range units {
 		if d >= u.size && d%u.size == 0 {
@@ -269,7 +270,7 @@ func formatPeriod(d time.Duration) string {
 	return d.String()
 }
 
-// MarshalText writes the limit as String does, and refuses one that is not valid.
+// MarshalText returns the limit as String does, or an error if it is not valid.
 func (l Limit) MarshalText() ([]byte, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -277,7 +278,7 @@ func (l Limit) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText reads a limit as ParseLimit does.
+// UnmarshalText parses a limit as ParseLimit does.
 func (l *Limit) UnmarshalText(text []byte) error {
 	parsed, err := ParseLimit(string(text))
 	if err != nil {

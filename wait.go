@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Wait takes c as soon as l allows it, and then holds for the Decision's Delay. It returns at once, having taken
-// nothing, with an error that wraps context.DeadlineExceeded when ctx would end before that, and with ErrNever when the
-// cost can never pass. Units taken for a Delay that ctx cuts short are given back. It refuses concurrency limits with
-// ErrUnsupported, since nobody could release the place that it took: Take them, and keep the receipt.
+// Wait takes c as soon as l allows it, and then waits for the Decision's Delay. If ctx would end before that, it
+// returns at once, having taken nothing, with an error that wraps context.DeadlineExceeded; if the cost can never pass,
+// with ErrNever. If ctx ends during the Delay, the units are given back. For concurrency limits it returns
+// ErrUnsupported, because the caller would have no receipt to release the slot with: use Take.
 //
-// Waiters are not queued: when several wait on one key, whoever asks first after units come back takes them. Use package
+// Waiters are not queued: when several wait on one key, the first to ask after units come back takes them. Use package
 // pacer where order matters.
 func Wait(ctx context.Context, l Limiter, c Check) error {
 	if ctx == nil {
@@ -38,7 +38,7 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 			return nil
 		}
 		if err := sleep(ctx, d.Delay); err != nil {
-			if giveErr := returnTurn(ctx, l, c, d); giveErr != nil {
+			if giveErr := giveBack(ctx, l, c, d); giveErr != nil {
 				return fmt.Errorf("wait for %s: %w (giving back: %w)", quote(c.Key), err, giveErr)
 			}
 			return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
@@ -47,16 +47,16 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 	}
 }
 
-// returnTurn returns the units of a caller that gives up before its turn. A limiter that is called over a network has a
-// second for it, even if ctx has ended.
-func returnTurn(ctx context.Context, l Limiter, c Check, d Decision) error {
+// giveBack gives back the units of a caller that gives up during its Delay. It has a second for that, even if ctx has
+// ended, because the limiter may be on another host.
+func giveBack(ctx context.Context, l Limiter, c Check, d Decision) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	c.Cost = d.Receipt.Units
 	return l.Give(ctx, c, d.Receipt.Delayed(d.Delay))
 }
 
-// sleep waits for d, or returns at once if ctx cannot last that long.
+// sleep waits for d, or returns an error at once if the deadline of ctx is earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return fmt.Errorf("%s is needed: %w", d, context.DeadlineExceeded)

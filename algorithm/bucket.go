@@ -6,13 +6,12 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A bucket is the Pair of token-bucket, gcra and leaky-bucket: Units had been consumed since the anchor Time, and none
-// of them had drained by then. What is in the bucket at a time t is Units − rate·(t − Time), exactly: the anchor moves
-// only by times in which whole units drain, or to the present when the bucket is empty. Last is the time of the latest
-// take, charge or refund.
+// A bucket is the Pair of token-bucket, gcra and leaky-bucket. Time is its anchor: at that time the bucket held Units,
+// and at a later time t it holds exactly Units − rate·(t − Time). The anchor moves only by times in which whole units
+// drain, or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
 
-// slide moves the anchor to less than one reduced period before now, or to now when the bucket is empty, and returns
-// how many whole units have drained since the anchor. An anchor ahead of now stays, and nothing has drained. Last stays.
+// slide moves the anchor to less than one reduced period before now, or to now when the bucket is empty. It returns how
+// many whole units have drained since the new anchor. An anchor after now stays. Last is unchanged.
 func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	if b.Units == 0 {
 		b.Time = max(now, b.Last)
@@ -32,7 +31,7 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 		b.Time += periods * r.micros
 		elapsed -= periods * r.micros
 	}
-	if r.units > 1 && elapsed > 0 { // else units drain in whole periods only
+	if r.units > 1 && elapsed > 0 { // a rate of one unit drains nothing within a reduced period
 		if drained = r.unitsIn(elapsed, b.Units); drained >= b.Units {
 			return Pair{Time: now, Last: b.Last}, 0
 		}
@@ -40,9 +39,9 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	return b, drained
 }
 
-// keeps tells that nothing drains within a time, and that is sure without dividing: most decisions on a busy key come
-// too soon after its anchor.
-func (p *Plan) keeps(elapsed int64) bool {
+// drainsNothing reports whether it is clear without a division that no unit drains in the time elapsed since the
+// anchor, as for most decisions on a busy key.
+func (p *Plan) drainsNothing(elapsed int64) bool {
 	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
 }
 
@@ -76,7 +75,7 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 			d.Receipt = headgate.Receipt{At: max(now, b.Time), Units: n}
 		}
 		if p.limit.Algorithm == headgate.LeakyBucket && n > 0 {
-			d.Delay = p.turn(b, now)
+			d.Delay = p.delay(b, now)
 		}
 	} else {
 		d.RetryAfter = micros(b.Time + p.rate.timeFor(b.Units+n-p.capacity) - now)
@@ -87,12 +86,12 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket returns n units taken at a time, less what the bucket has drained of them since, to the part of a unit. If the
-// clock is behind the latest decision, that is the time: what the bucket had drained by then comes back no second time. Of
-// the time since, whole reduced periods turn into units, and the rest moves the anchor.
+// giveBucket gives back n units that were taken at the time at, less the exact part of them that has drained since. A
+// now before the latest decision counts as the time of that decision, so that nothing drained by then is given back
+// again. Whole reduced periods since at are subtracted as units; the rest moves the anchor.
 //
-// The units were taken under own. If that drains faster, they may have drained at its rate until the limit changed, so it
-// decides how many are left, to what the bucket drains in a microsecond.
+// The units were taken under own. If own drains faster than p, they may have drained at its rate until the limit
+// changed. Then own's rate says how much is left, rounded to what p drains in a microsecond.
 func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
@@ -124,10 +123,10 @@ func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	return b
 }
 
-// chargeBucket takes n units whatever the level, up to the deepest debt.
+// chargeBucket takes n units whatever the level, up to the largest debt.
 func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	b, drained := b.slide(p.rate, now)
-	n = min(n, max(0, p.deepest-(b.Units-drained)))
+	n = min(n, max(0, p.maxConsumed-(b.Units-drained)))
 	b.Units += n
 	b.Last = max(now, b.Last)
 	d := p.decideBucket(b, now, 0)
@@ -143,7 +142,7 @@ func (bucketSteps) kind() Kind { return KindBucket }
 
 func (bucketSteps) words(*Plan) (first, growth int) { return bucketWords, 0 }
 
-// prepare is never called: every plan has a rate.
+// prepare is never called for buckets: a bucket's plan needs only its rate, which Plan.Set computes.
 func (bucketSteps) prepare(*Plan) {}
 
 func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketMicros]} }

@@ -1,6 +1,5 @@
--- The twin of bucket.go: units consumed since an anchor time at which none of them had drained, and when the latest decision
--- was that changed them. Kept are the rate, the time of that decision, the time since the anchor, and the units: in 23 bytes,
--- or in 32 if the numbers are large.
+-- The twin of bucket.go: at the anchor time the bucket held units, of which none had drained. The value is the rate,
+-- the time of the latest decision, that time minus the anchor, and the units: 23 bytes, or 32 if the numbers are large.
 
 local function packBucket(a, b, time, units, last)
 	if a < 65536 and b < 1099511627776 and units < 16777216 then
@@ -9,8 +8,8 @@ local function packBucket(a, b, time, units, last)
 	return struct.pack('>BI6I6I7I6I6', 66, a, b, last, last - time, units)
 end
 
--- loadBucket returns the anchor, the units, the time of the latest decision, how they are kept, and the rate; false if what is
--- there is not a bucket.
+-- loadBucket returns the anchor, the units, the time of the latest decision, the packed value, and the rate; false if
+-- the value is not a bucket.
 local function loadBucket(key)
 	local value = redis.pcall('GET', key)
 	if not value then
@@ -54,8 +53,8 @@ local function slide(time, units, last, now, rateUnits, rateMicros)
 	return time, units, drained
 end
 
--- carryBucket returns a bucket that was written under another rate as one that took, at the latest decision, all that was in
--- it then, a started unit as a whole one; or nothing, if it has drained.
+-- carryBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was in
+-- it then, rounded up; or an empty one, if it has drained by now.
 local function carryBucket(time, units, last, now, rateUnits, rateMicros)
 	local _, left = slide(time, units, last, now, rateUnits, rateMicros)
 	if left == 0 then
@@ -66,18 +65,19 @@ local function carryBucket(time, units, last, now, rateUnits, rateMicros)
 	return last, held - drained, last
 end
 
--- giveBucket is in bucketgive.lua, which only scripts that give back have: Redis makes every function again for each call.
+-- giveBucket is in bucketgive.lua, which only scripts that give back include: Redis creates every function for each
+-- call.
 local giveBucket
 
--- bucket is the step of all algorithms of this kind. What would be in the bucket beyond its capacity must have drained.
+-- bucket is the step of all algorithms with a bucket.
 --
--- A step returns whether it allows, the state that it found, and how to write what it has come to, if that is anything new:
--- 'SET', a value, and for how many milliseconds it is kept; or a function, and what it takes behind the key. If what is there
--- is a state of another limit, or none, it returns 'changed' instead; nil, and which key, if it cannot be any. a and b are the
--- rate, c the time of a receipt. To place is to take n units at the time c for a key that is not there, whatever the limit
--- says: they were taken then under another one.
+-- A step returns whether it allows, the state that it found, and how to write the new state, if there is one: 'SET', a
+-- value, and its time to live in milliseconds; or a function, and its arguments after the key. If the value is one of
+-- another limit, or of another program, the step returns 'changed'; if it is certainly of another program, nil and the
+-- key. a and b are the rate, c is the time of a receipt. The op 'place' takes n units at the time c for a key that does
+-- not exist, whatever the limit says: they were taken then under another limit.
 --
--- Expiry is not what decides, so it comes late, by the slack.
+-- No decision depends on expiry, so keys expire later than they must, by slack milliseconds.
 local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 	local time, units, last, found, rateUnits, rateMicros = loadBucket(key)
 	local carried = false
@@ -117,7 +117,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 				if carried then
 					redis.call('SET', key, found, 'PX', life + slack)
 				elseif redis.call('PTTL', key) < life then
-					-- What was written under a limit of a shorter memory is kept for as long as it is denied.
+					-- It may have been written under a limit with a shorter period. A denied key must not expire before it is allowed.
 					redis.call('PEXPIRE', key, life + slack)
 				end
 			end
@@ -130,7 +130,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		last = math.max(now, last)
 	end
-	-- A debt of another limit may last longer than Redis can say.
+	-- A debt carried over from another limit may last longer than the longest time to live that Redis takes.
 	local rest = math.max(0, math.min(time - now + units * b / a, 9007199254740992))
 	return true, found, 'SET', packBucket(a, b, time, units, last), math.ceil(rest / 1000) + slack
 end

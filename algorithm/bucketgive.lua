@@ -1,5 +1,5 @@
--- asMuchAs returns the time in which a rate drains so many units and a part of one, part/whole, rounded up: as the units that
--- drain in its whole periods, and the microseconds that remain.
+-- asMuchAs returns the time in which a rate drains units + part/whole, rounded up: as the units that drain in its whole
+-- periods, and the rest in microseconds.
 local function asMuchAs(rateUnits, rateMicros, units, part, whole)
 	local periods, single = scale(units, 1, rateUnits)
 	local started, more = scale(part, rateMicros, whole)
@@ -18,8 +18,8 @@ local function asMuchAs(rateUnits, rateMicros, units, part, whole)
 	return periods * rateUnits, rest
 end
 
--- giveBucket returns n units taken at a time, less what has drained of them since. They were taken at a rate of their own. If
--- that is above the bucket's, it decides how many are left.
+-- giveBucket gives back n units that were taken at the time at, less the part of them that has drained since. They were
+-- taken under the rate ownUnits/ownMicros. If that is faster than the bucket's rate, it says how many are left.
 giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros, ownUnits, ownMicros)
 	now = math.max(now, last)
 	time, units = slide(time, units, last, now, rateUnits, rateMicros)

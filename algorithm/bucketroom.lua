@@ -1,4 +1,4 @@
--- room returns how many units fit a bucket as it was found. It may be in debt.
+-- room returns how many units a bucket can still take: less than 0 if it is in debt.
 local function room(found, now, capacity, a, b)
 	if found == '' then
 		return capacity

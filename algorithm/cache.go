@@ -6,17 +6,19 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Cache remembers what a store has made of the limits it was asked for lately, so that a Check with a Limit costs no
-// more than a look. Limits that share a place have four each, and displace each other when there are more. The zero
-// Cache is empty. It is safe for concurrent use.
-type Cache[T any] [128][4]atomic.Pointer[made[T]]
+// A Cache holds the values that a store has built from recently used limits, so that a Check needs only a lookup. It
+// has 128 sets of four entries; a limit's hash selects its set, and a full set drops its oldest entry. The zero Cache
+// is empty. It is safe for concurrent use.
+type Cache[T any] [128]cacheSet[T]
 
-type made[T any] struct {
+type cacheSet[T any] [4]atomic.Pointer[cacheEntry[T]]
+
+type cacheEntry[T any] struct {
 	limit headgate.Limit
 	value T
 }
 
-// Get returns what was made of the limit, or what build makes of it now.
+// Get returns the cached value of the limit, or builds and caches it.
 func (c *Cache[T]) Get(limit *headgate.Limit, build func(headgate.Limit) (T, error)) (T, error) {
 	value, found, _ := c.Find(limit)
 	if found {
@@ -29,31 +31,31 @@ func (c *Cache[T]) Get(limit *headgate.Limit, build func(headgate.Limit) (T, err
 	return value, err
 }
 
-// Find returns what was made of the limit, if it is remembered, and otherwise whether Put would displace nothing.
+// Find returns the cached value of the limit. If there is none, room reports whether Put would drop no other entry.
 func (c *Cache[T]) Find(limit *headgate.Limit) (value T, found, room bool) {
-	places := c.places(limit)
-	for i := range places {
-		p := places[i].Load()
-		if p == nil {
+	set := c.set(limit)
+	for i := range set {
+		entry := set[i].Load()
+		if entry == nil {
 			return value, false, true
 		}
-		if p.limit == *limit {
-			return p.value, true, false
+		if entry.limit == *limit {
+			return entry.value, true, false
 		}
 	}
 	return value, false, false
 }
 
-// Put remembers what was made of a limit, and forgets what was longest in its place.
+// Put adds the value of a limit. If its set is full, the oldest entry is dropped.
 func (c *Cache[T]) Put(limit *headgate.Limit, value T) {
-	places := c.places(limit)
-	for i := len(places) - 1; i > 0; i-- {
-		places[i].Store(places[i-1].Load())
+	set := c.set(limit)
+	for i := len(set) - 1; i > 0; i-- {
+		set[i].Store(set[i-1].Load())
 	}
-	places[0].Store(&made[T]{*limit, value})
+	set[0].Store(&cacheEntry[T]{*limit, value})
 }
 
-func (c *Cache[T]) places(limit *headgate.Limit) *[4]atomic.Pointer[made[T]] {
+func (c *Cache[T]) set(limit *headgate.Limit) *cacheSet[T] {
 	h := uint64(limit.Count)*0x9E3779B97F4A7C15 ^ uint64(limit.Period)*0xC2B2AE3D27D4EB4F ^
 		uint64(limit.Burst)*0x165667B19E3779F9 ^ uint64(limit.Algorithm)<<32 ^ uint64(limit.TTL) ^ uint64(limit.Buckets)<<40
 	if limit.Staggered {

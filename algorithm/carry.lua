@@ -1,7 +1,8 @@
--- carry replaces the state of another limit by what was consumed under that, if the caller has worked it out and the state
--- has not changed since: behind the first bytes of what is asked of a key stand when, how much, and the state as it was
--- found. Otherwise it returns what is there, and false and the key if that is no state. Of a log, whose entries are many, it
--- is one that has all units in its last entry.
+-- carry converts the state of another limit. Only the caller can compute what was consumed under that limit, so this
+-- takes two calls. In the first, carry returns the state that it found. In the second, the argument has, after its
+-- first size bytes, when and how much was consumed, and the state that was found before. If the state has not changed
+-- since, carry replaces it and returns nil. A log, which may have many entries, is returned with all its units in its
+-- last entry. If the value is not a state, carry returns false and the key.
 local function carry(step, asked, size, key, now, server, slack, capacity, a, b)
 	local found = redis.pcall('GET', key)
 	if type(found) ~= 'string' then

@@ -2,7 +2,7 @@ package algorithm
 
 import "embed"
 
-// Cases are the scripts that say what each algorithm answers, and why; package limittest describes their language and
+// Cases holds scripts with the expected decisions of each algorithm. Package limittest describes their language and
 // replays them on any Limiter.
 //
 //go:embed testdata/*.txt

@@ -1,8 +1,8 @@
--- The time, whether it is the server's, and by how many milliseconds keys are kept longer than they must. A time that
--- was given, behind what there is for each key, is a test's, and tests may dawdle.
--- Only the server's time moves with the server: a state that is ahead of it comes from another one, whose clock was
--- ahead, and is brought back to the present with all that was consumed; a step that may write does so at once, or a
--- client that is denied would never see time pass.
+-- now is the time, server is whether it is the server's, and slack is how many milliseconds longer than necessary keys
+-- live. Tests pass a time, in the argument after those of the keys; they get a long slack because they may be slow. A
+-- state from a time after the server's was written by another server, whose clock was ahead. Steps move it back to the
+-- present with all that was consumed. A step that may write does so at once: otherwise time would never pass for a
+-- client that is denied.
 local now, server, slack = tonumber(ARGV[#KEYS + 2]), false, 3600000
 if not now then
 	local time = redis.call('TIME')

@@ -2,12 +2,12 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back or, because holders
-// die, until the TTL has passed since it was taken or last renewed.
+// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back or, in case its
+// holder has crashed, until the TTL has passed since it was taken or last renewed.
 type concurrency struct{}
 
-// A state of concurrency is the latest time at which a place was taken, and its leases, the one that expires first in
-// front: when it expires, in µs, how many units it holds, and its name.
+// A state of concurrency is the latest time at which a slot was taken, and the leases in order of expiry. A lease is
+// its expiry time in µs, the units it holds, and its ID.
 const (
 	leaseLatest = iota
 	leaseFirst
@@ -15,8 +15,8 @@ const (
 	leaseWords = 3
 )
 
-// held returns the time that the state has come to, where the first lease that has not expired by then stands, and the
-// units held from there on.
+// held returns now, or the state's latest time if that is later; the index of the first lease that has not expired by
+// then; and the units held by that lease and the ones behind it.
 func (s State) held(now int64) (at int64, first int, units int64) {
 	at, first = now, leaseFirst
 	if len(s) > 0 {
@@ -65,7 +65,7 @@ func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, 
 	return s.hold(at, first, at+p.period, n, lease), d
 }
 
-// renew gives a lease another TTL. One that has expired, or is not known, is taken again if n units are allowed.
+// renew extends a lease by another TTL. An expired or unknown lease is taken again if n units are allowed.
 func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State, bool) {
 	at, first, _ := s.held(now)
 	for i := first; i < len(s); i += leaseWords {
@@ -82,7 +82,7 @@ func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State,
 	return s, d.Allowed
 }
 
-// hold adds a lease at a time, until another, and forgets the leases before first.
+// hold adds a lease, taken at the time at and held until another time, and removes the leases before index first.
 func (s State) hold(at int64, first int, until, n int64, lease uint64) State {
 	if len(s) == 0 {
 		s = append(s, at)
@@ -99,7 +99,7 @@ func (s State) hold(at int64, first int, until, n int64, lease uint64) State {
 	return s
 }
 
-// charge is never called: Plan.Charge refuses.
+// charge is never called: Plan.Charge returns an error.
 func (c concurrency) charge(p *Plan, s State, now, _ int64) (State, headgate.Decision) {
 	return s, c.decide(p, s, now, 0)
 }
@@ -128,7 +128,7 @@ func (concurrency) prepare(p *Plan) {
 	}
 }
 
-// The leases of a key are no consumption: they are never carried over.
+// restore does nothing: leases do not count as consumption and are never carried over to another limit.
 func (concurrency) restore(*Plan, State) {}
 
 func (concurrency) consumed(_ *Plan, _ State, now int64) (at, units int64) { return now, 0 }

@@ -1,5 +1,5 @@
--- The twin of concurrency.go: entries are a lease and how many units it holds; their score is when it expires. a is the
--- time after which a holder is taken for dead, b the lease, c how many units it took. The op renew has all that take has.
+-- The twin of concurrency.go: entries are a lease and the units it holds; their score is when it expires. a is the TTL,
+-- b is the lease, c is how many units it took. The op 'renew' has the same arguments as 'take'.
 
 local function leaseEntry(lease, units)
 	return struct.pack('>I7I3', lease, units)
@@ -10,9 +10,8 @@ local function leaseHead(units, latest)
 	return 'h' .. struct.pack('>I3I7', units, latest)
 end
 
--- findLease returns the entry of a lease and its units. It holds as many as it took, unless some were given back already;
--- then it is looked for, if there are not so many that all would have to wait for that. One that is not found lasts until
--- it expires.
+-- findLease returns the entry of a lease and its units. A lease holds as many units as it took, unless some were given
+-- back; then it is searched for, if there are at most 1024 entries. A lease that is not found is held until it expires.
 local function findLease(key, lease, took)
 	local entry = leaseEntry(lease, took)
 	if redis.call('ZSCORE', key, entry) then
@@ -45,7 +44,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		units, latest = 0, now
 	elseif server and latest > now then
-		-- The clock has gone back: no lease lasts longer than it would if it were taken now.
+		-- The clock has gone back: no lease is held for longer than one taken now.
 		if op ~= 'look' then
 			for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + a), '+inf')) do
 				redis.call('ZADD', key, now + a, entry)
@@ -78,15 +77,15 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 		if server then
 			ceiling = math.max(time + a, now)
 		end
-		local told = summary(key, dead, used, n, capacity, ceiling)
-		if not told then
+		local packed = summary(key, dead, used, n, capacity, ceiling)
+		if not packed then
 			return nil, key
 		end
-		found = struct.pack('>I7', latest) .. told
+		found = struct.pack('>I7', latest) .. packed
 	end
 	local renewed = false
 	if op == 'renew' then
-		-- A lease that lives is written again with its new time, however many others there are.
+		-- A live lease is written again with its new expiry, even if the limit is exceeded.
 		local entry, had = findLease(key, b, n)
 		if entry and tonumber(redis.call('ZSCORE', key, entry)) > time then
 			used, n, renewed = used - had, had, true
@@ -94,7 +93,7 @@ local function concurrency(op, key, now, server, slack, n, capacity, a, b, c)
 	end
 	if used + n > capacity and not renewed then
 		if server and op ~= 'look' then
-			bury(key, head, dead, time, leaseHead(used, latest))
+			removeDead(key, head, dead, time, leaseHead(used, latest))
 		end
 		return false, found
 	elseif n == 0 then

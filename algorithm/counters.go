@@ -6,27 +6,26 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// counting is an algorithm whose state is a few numbers: an algorithm that writes a counter has all that package algorithm,
-// the stores and the tests ask for. Declare it as
+// counting makes a complete algorithm from a counter, for algorithms whose state is a few numbers:
 //
 //	type firstWindow = counting[firstWindowCounter]
 //
 // Such an algorithm has no settings but Count, Burst and Period.
 type counting[C counter] struct{}
 
-// A counter says how the units of a key count. Times are in µs and never go back: to and at are not before the latest time
-// that the numbers have come to. All methods are pure.
+// A counter defines how the units of a key count. Times are in µs and never go back: to and at are not before the
+// latest time that the numbers were advanced to. All methods are pure.
 type counter interface {
-	// advance brings numbers from one time to another, and forgets what does not count any more.
+	// advance moves the numbers from one time to another, and drops units that no longer count.
 	advance(p *Plan, c counters, from, to int64) counters
-	// used returns how many units count at a time to which advance has brought the numbers.
+	// used returns how many units count at the time at, to which the numbers were advanced.
 	used(p *Plan, c counters, at int64) int64
-	// fades returns the first time, at or later, at which no more than room units count if nothing is taken. Then advance and
-	// used agree. room is less than used at that time.
+	// fades returns the first time, not before at, at which no more than room units count if nothing is taken: advancing
+	// to that time, used returns at most room. room is less than used(p, c, at).
 	fades(p *Plan, c counters, at, room int64) int64
-	// add takes n units at a time to which advance has brought the numbers.
+	// add takes n units at the time at, to which the numbers were advanced.
 	add(p *Plan, c counters, at, n int64) counters
-	// remove returns n units that were taken at an earlier time. Units that do not count any more change nothing.
+	// remove gives back n units that were taken at an earlier time. Units that no longer count change nothing.
 	remove(p *Plan, c counters, at, n, taken int64) counters
 
 	// promise and counts are for the tests: see [PromiseOf] and [Counts].
@@ -34,12 +33,12 @@ type counter interface {
 	counts(l headgate.Limit, history []Taking, at int64) int64
 }
 
-// counters are what a counter keeps of a key. They are units or times since the latest decision, not times of day: a store
-// whose clock was ahead moves the latest decision and nothing else. Each is from 0 to 2^53-1. The zero counters are those of
-// a key never seen.
+// counters are the numbers that a counter keeps for a key. They are units, or durations relative to the latest
+// decision, never absolute times: a store that corrects a clock that was ahead changes only the time of the latest
+// decision. Each is from 0 to 2^53-1. The zero counters are those of a new key.
 type counters [countersSize]int64
 
-// A state is a head, which has the algorithm and the period, the time of the latest take, charge or refund, and counters.
+// A state is a head with the algorithm and the period, the time of the latest take, charge or refund, and the counters.
 const (
 	countersSize = 4
 
@@ -47,7 +46,7 @@ const (
 	countersFirst  = 2
 	countersWords  = countersFirst + countersSize
 
-	countersAlgorithm = 46 // bits to the left of which the algorithm stands in the head
+	countersAlgorithm = 46 // shift of the algorithm in the head
 	countersPeriod    = 1<<countersAlgorithm - 1
 )
 
@@ -56,7 +55,7 @@ func countersOf(head int64) headgate.Algorithm {
 	return headgate.Algorithm(head & headNumber >> countersAlgorithm)
 }
 
-// at returns the counters of a state as they are at now, or at the latest time if that is later, and that time.
+// at returns the counters of a state advanced to now, or to the state's latest time if that is later, and that time.
 func (counting[C]) at(p *Plan, s State, now int64) (counters, int64) {
 	if len(s) == 0 {
 		return counters{}, now
@@ -108,7 +107,7 @@ func (a counting[C]) take(p *Plan, s State, now, n int64, _ uint64) (State, head
 func (a counting[C]) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	var counter C
 	c, at := a.at(p, s, now)
-	n = min(n, max(0, p.deepest-counter.used(p, c, at)))
+	n = min(n, max(0, p.maxConsumed-counter.used(p, c, at)))
 	c = counter.add(p, c, at, n)
 	d := a.describe(p, c, at, now, 0)
 	d.RetryAfter = 0
@@ -143,18 +142,18 @@ func (a counting[C]) place(p *Plan, at, units int64) State {
 	return a.into(p, nil, counter.add(p, counters{}, at, units), at)
 }
 
-// luaArgs tells the script which algorithm it is, so that it knows the states of others.
+// luaArgs includes the algorithm's number, by which the script recognizes states of other algorithms.
 func (counting[C]) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
 	return p.period, int64(p.limit.Algorithm)
 }
 
 func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"exact", "store", "counters"}} }
 
-// counters reads a state of KindCounters behind its first byte.
+// counters reads a state of KindCounters after its first byte.
 func (r *luaReader) counters(s State) State {
 	a := r.number(1)
 	if a >= int64(len(kinds)) || kinds[a] != KindCounters {
-		r.short = true
+		r.bad = true
 		return s
 	}
 	s = append(s, headFor(KindCounters, a<<countersAlgorithm|r.number(6)&countersPeriod), r.time())
@@ -174,27 +173,27 @@ func (counting[C]) counts(l headgate.Limit, history []Taking, at int64) int64 {
 	return counter.counts(l, history, at)
 }
 
-// A Promise is what holds for everything that an algorithm admits under a limit.
+// A Promise bounds the units that an algorithm admits under a limit.
 type Promise struct {
-	// Units is the most that is admitted in any time that is shorter than Within.
+	// Units is the most that is admitted in any interval shorter than Within.
 	Units  int64
 	Within time.Duration
 	// Memory is the longest time for which units count after they were taken.
 	Memory time.Duration
 }
 
-// A Taking is what was taken or charged at a time, in µs. Of units that were given back it has the time at which they were
-// taken, and less than 0.
+// A Taking is a take or charge of units at a time in µs. For units that were given back, Units is negative and At is
+// the time at which they were taken.
 type Taking struct{ At, Units int64 }
 
-// A tested algorithm says how tests know that it is right.
+// A tested algorithm defines its expected results for tests.
 type tested interface {
 	promise(l headgate.Limit) Promise
 	counts(l headgate.Limit, history []Taking, at int64) int64
 }
 
-// PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state is not
-// of KindCounters.
+// PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state
+// is not of KindCounters.
 func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
 	if a, ok := all[l.Algorithm].(tested); ok {
 		return a.promise(l), true
@@ -202,9 +201,9 @@ func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
 	return Promise{}, false
 }
 
-// Counts returns how many units of a history, in the order of its events, count as consumed at a time, in µs. It goes by the
-// definition of the limit's algorithm and not by its steps, which tests compare with it. ok is false for algorithms whose
-// state is not of KindCounters.
+// Counts returns how many units of a history, in order of its events, count as consumed at a time in µs. It follows the
+// definition of the limit's algorithm, not its steps, so that tests can compare the two. ok is false for algorithms
+// whose state is not of KindCounters.
 func Counts(l headgate.Limit, history []Taking, at int64) (units int64, ok bool) {
 	if a, ok := all[l.Algorithm].(tested); ok {
 		return a.counts(l, history, at), true

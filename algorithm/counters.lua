@@ -1,9 +1,10 @@
--- The twin of counters.go: steps for an algorithm whose state is a few numbers. Kept are the algorithm, the period, the time of
--- the latest decision, and the numbers. a is the period, b the number of the algorithm, c the time of a receipt.
+-- The twin of counters.go: steps for an algorithm whose state is a few numbers. The value is the algorithm, the period,
+-- the time of the latest decision, and the numbers. a is the period, b is the number of the algorithm, c is the time of
+-- a receipt.
 --
--- counters returns the step of an algorithm that has five functions on a table s of four numbers: advance(s, from, to, a) brings
--- them from one time to another; used(s, at, a) returns how many units count; ends(s, at, a) returns when none will;
--- add(s, at, n, a) takes n units; remove(s, at, n, taken, a) returns n units that were taken earlier.
+-- counters returns the step of an algorithm that has five functions on a table s of four numbers: advance(s, from, to,
+-- a) moves them from one time to another; used(s, at, a) returns how many units count; ends(s, at, a) returns when none
+-- will count; add(s, at, n, a) takes n units; remove(s, at, n, taken, a) gives back n units that were taken earlier.
 local COUNTERS = '>BBI6I7I7I7I7I7'
 
 local function packCounters(a, b, latest, s)

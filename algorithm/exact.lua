@@ -1,5 +1,6 @@
--- Whole numbers below 2^53 are exact in Lua. A product of a count and a time need not be below, so it is divided digit
--- by digit. The quotient of two doubles can round up to a whole number that it does not reach: then the rest is below 0.
+-- Whole numbers below 2^53 are exact in Lua. The product of a count and a time may be larger, so it is divided digit by
+-- digit. The quotient of two doubles can be rounded up to the next whole number: then the rest is negative, and is
+-- corrected.
 
 -- scale returns a * b / c rounded down, and the rest, for a * b < 2^53 or 0 <= a <= c < 2^45 and 0 <= b < 2^49.
 local function scale(a, b, c)

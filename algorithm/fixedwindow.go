@@ -2,15 +2,15 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// fixedWindow admits Count units in every window of the clock. Across a border twice Count can pass in less than a
-// period.
+// fixedWindow admits Count units in every clock-aligned window. Across the boundary of two windows, twice Count can
+// pass in less than a period.
 type fixedWindow struct{ pairSteps }
 
-// A window is the Pair of fixed-window: Units were consumed in the window that holds Time, which is when the latest take,
-// charge or refund was. Time never goes back.
+// A window is the Pair of fixed-window: Time is that of the latest take, charge or refund, and Units were consumed in
+// the window that contains Time. Time never goes back.
 
-// roll brings the window to now, or leaves it where it is if it is ahead, and returns when it ends.
-func (p *Plan) roll(w Pair, now int64) (rolled Pair, end int64) {
+// advanceWindow returns the window at now, or at its own Time if that is later, and when it ends.
+func (p *Plan) advanceWindow(w Pair, now int64) (advanced Pair, end int64) {
 	now = max(now, w.Time)
 	start := floorTo(now, p.period)
 	if w.Time < start {
@@ -30,7 +30,7 @@ func floorTo(t, step int64) int64 {
 }
 
 func (p *Plan) takeWindow(w Pair, now, n int64) (Pair, bool) {
-	w, _ = p.roll(w, now)
+	w, _ = p.advanceWindow(w, now)
 	if w.Units+n > p.capacity {
 		return w, false
 	}
@@ -42,19 +42,19 @@ func (p *Plan) decideWindow(w Pair, now, n int64) headgate.Decision {
 	if n > p.capacity {
 		return p.never(p.decideWindow(w, now, 0))
 	}
-	w, end := p.roll(w, now)
+	w, end := p.advanceWindow(w, now)
 	var d headgate.Decision
 	p.describeWindow(&d, w, end, now, n, w.Units+n <= p.capacity)
 	return d
 }
 
 func (p *Plan) describeTakenFromWindow(d *headgate.Decision, w Pair, now, n int64) {
-	w, end := p.roll(w, now)
+	w, end := p.advanceWindow(w, now)
 	w.Units -= n
 	p.describeWindow(d, w, end, now, n, true)
 }
 
-// describeWindow fills in the decision about n units and a window that roll has brought to now.
+// describeWindow fills in the decision about n units and a window that advanceWindow returned for now.
 func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = p.capacity
@@ -64,7 +64,7 @@ func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, a
 			d.Receipt = headgate.Receipt{At: max(now, w.Time), Units: n}
 		}
 	} else {
-		// A debt from Charge goes with its window, as all of it does.
+		// A debt from Charge ends with its window too.
 		d.RetryAfter = micros(end - now)
 	}
 	d.Remaining = p.capacity - w.Units
@@ -73,10 +73,10 @@ func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, a
 	}
 }
 
-// chargeWindow takes n units whatever the count, up to the deepest debt.
+// chargeWindow takes n units whatever the count, up to the largest debt.
 func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
-	w, end := p.roll(w, now)
-	n = min(n, max(0, p.deepest-w.Units))
+	w, end := p.advanceWindow(w, now)
+	n = min(n, max(0, p.maxConsumed-w.Units))
 	w.Units += n
 	var d headgate.Decision
 	p.describeWindow(&d, w, end, now, 0, w.Units <= p.capacity)
@@ -85,9 +85,9 @@ func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
 	return w, d
 }
 
-// giveWindow returns n units taken at a time, if its window is still open.
+// giveWindow gives back n units taken at a time, if that time is in the current window.
 func (p *Plan) giveWindow(w Pair, now, n, at int64) Pair {
-	w, end := p.roll(w, now)
+	w, end := p.advanceWindow(w, now)
 	if at >= end-p.period && at < end {
 		w.Units = max(0, w.Units-n)
 	}
@@ -102,7 +102,7 @@ func (fixedWindow) prepare(*Plan) {}
 
 func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&headStaggered != 0 }
 
-// luaArgs has, for a window that is not staggered, 0 in the place of an offset plus 1.
+// luaArgs returns as b the offset plus 1 for a staggered window, and 0 for one that is not staggered.
 func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
 	if p.limit.Staggered {
 		offset++

@@ -1,6 +1,6 @@
--- The twin of fixedwindow.go: units consumed in the window that holds the latest decision. Kept are the period, the time of
--- that decision, and the units. a is the period, b by how much the key's clock is behind plus 1 if the window is staggered,
--- else 0, c the time of a receipt.
+-- The twin of fixedwindow.go: units consumed in the window of the latest decision. The value is the period, the time of
+-- that decision, and the units. a is the period; b is the key's clock offset plus 1 if the window is staggered, else 0;
+-- c is the time of a receipt.
 local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 	local kind = 119
 	if b > 0 then
@@ -50,7 +50,7 @@ local function fixedwindow(op, key, now, server, slack, n, capacity, a, b, c)
 		units = units + math.min(n, math.max(0, capacity * 11 - units)) -- a debt of ten capacities
 	elseif op ~= 'place' then
 		if units + n > capacity then
-			-- What was written under a limit of a shorter memory is kept for as long as it is denied.
+			-- It may have been written under a limit with a shorter period. A denied key must not expire before it is allowed.
 			if op ~= 'look' and redis.call('PTTL', key) < life then
 				redis.call('PEXPIRE', key, life + slack)
 			end

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// FuzzSteps compares an algorithm with its oracle on histories that the fuzzer writes: an algorithm, a limit, whether the
-// clock may go back, and then steps.
+// FuzzSteps compares an algorithm with its oracle on histories that the fuzzer writes: an algorithm, a limit, whether
+// the clock may go back, and then steps.
 func FuzzSteps(f *testing.F) {
 	for _, a := range headgate.Algorithms() {
 		for i := range 20 {

@@ -2,21 +2,21 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// Grantable reports whether units of an algorithm can be taken ahead of their use, to be handed out by the caller that took
-// them. The others would have to know when each unit is used, or by whom.
+// Grantable reports whether units of an algorithm can be taken in advance by a caller that hands them out itself. The
+// other algorithms need to know when each unit is used, or by whom.
 func Grantable(a headgate.Algorithm) bool { return grantable[a] }
 
-var grantable = func() (can [1 << 8]bool) { // by any number, valid or not
+var grantable = func() (can [1 << 8]bool) { // indexed by any uint8, so that an invalid algorithm does not panic
 	for a, steps := range all {
 		can[a] = steps.lua().room != ""
 	}
 	return can
 }()
 
-// Grant takes units that the caller hands out itself: at least need units, which are at least 1, or nothing; at most want;
-// and no more than the part 1/share of what remains, unless need is more than that. The decision is that of a Take of the
-// units that were granted, which its receipt tells, or of need if there are not that many. The error is
-// headgate.ErrUnsupported if the algorithm is not Grantable.
+// Grant takes units that the caller hands out itself: need units (1 or more) if more are not available, at most want,
+// and no more than 1/share of the remaining units unless need is larger. If fewer than need units remain, it takes
+// nothing and returns the denial of need. Otherwise the decision's receipt says how many units were granted. The error
+// is headgate.ErrUnsupported if the algorithm is not Grantable.
 func (p *Plan) Grant(s State, now, need, want, share int64) (State, headgate.Decision, error) {
 	if !Grantable(p.limit.Algorithm) {
 		return s, headgate.Decision{}, headgate.ErrUnsupported

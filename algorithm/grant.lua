@@ -1,7 +1,7 @@
--- The twin of grant.go: takes units on one key for somebody who hands them out. ARGV: nothing of interest, and the units
--- that are needed, capacity, a, b, the units that are wanted, and the part of what remains beyond which they are not given,
--- as numbers of 7 bytes; behind them, what carry.lua is told. The answer is one string: the time, whether it is allowed, as
--- for take.lua, the state as it was found, and behind that how many units were taken, in 7 bytes.
+-- The twin of grant.go: takes units on one key for a caller that hands them out. ARGV[1] is not used. ARGV[2] has need,
+-- capacity, a, b, want and share as numbers of 7 bytes, and after them the argument of carry.lua. The reply is one
+-- string: the time, whether it is allowed, as in take.lua, the state that was found, and how many units were taken, in
+-- 7 bytes.
 local key, asked = KEYS[1], ARGV[2]
 local need, capacity, a, b, want, share = struct.unpack('>I7I7I7I7I7I7', asked)
 local fits, seen = step('look', key, now, server, slack, need, capacity, a, b)
@@ -14,7 +14,7 @@ if fits == 'changed' then
 end
 local n = need
 if fits == true then
-	-- Far fewer than 2^53 units fit, so that the quotient cannot round up to a whole number.
+	-- There is room for far fewer than 2^53 units, so the quotient is not rounded up to the next whole number.
 	n = math.min(math.max(math.floor(room(seen, now, capacity, a, b) / share), need), math.max(want, need))
 end
 local allowed, found, write, w1, w2, w3, w4, w5 = step('take', key, now, server, slack, n, capacity, a, b)

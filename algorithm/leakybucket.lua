@@ -1,2 +1,2 @@
--- The twin of leakybucket.go. It admits what a token-bucket would; the caller works out the delay from the state.
+-- The twin of leakybucket.go. It decides like token-bucket; the caller computes the delay from the state.
 local leakybucket = bucket

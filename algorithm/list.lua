@@ -1,9 +1,9 @@
--- What sliding-log and concurrency share: a sorted set of entries by time, in front of which, at a score below any time,
--- stands a head with the sum of their units and the latest time seen, and for a log the period.
+-- Shared by sliding-log and concurrency: a sorted set of entries by time. Its first member, with a score below any
+-- time, is a head with the sum of their units and the latest time seen, and for a log the period.
 local BEFORE = -1
 
--- saveHead puts a new head in the place of the old one, if it is another, and returns it. The set is never empty meanwhile:
--- Redis would forget it, and with it when it expires.
+-- saveHead replaces the old head if the new one differs, and returns the new one. It adds before it removes, because
+-- Redis deletes a set that becomes empty, and its expiry with it.
 local function saveHead(key, old, head)
 	if head ~= old then
 		redis.call('ZADD', key, BEFORE, head)
@@ -14,7 +14,7 @@ local function saveHead(key, old, head)
 	return head
 end
 
--- unitsOf returns the sum of the units of entries, which stand last in each.
+-- unitsOf returns the sum of the units of entries, which are the last three bytes of each.
 local function unitsOf(entries)
 	local sum = 0
 	for i = 1, #entries do
@@ -23,18 +23,20 @@ local function unitsOf(entries)
 	return sum
 end
 
--- bury forgets the dead entries, up to a score, of a key that was denied if there are many: a client that keeps trying
--- would have them read each time. Only by the server's clock, which does not go back to when they lived.
-local function bury(key, head, dead, score, new)
+-- removeDead removes the dead entries, up to a score, of a key that was denied, if there are many: otherwise every
+-- retry of a client would read them. It is called only with the server's clock, which does not go back to when they
+-- were live.
+local function removeDead(key, head, dead, score, new)
 	if #dead >= 64 then
 		redis.call('ZREMRANGEBYSCORE', key, 0, score)
 		saveHead(key, head, new)
 	end
 end
 
--- shed returns the score at which so many units have passed, of those that are used, and how many have by then; nil if
--- there are not that many. It walks from the nearer end; the first entry that lives has that rank.
-local function shed(key, first, used, units)
+-- freed returns the first score at which at least so many of the used units will have expired, and how many will have
+-- by then; nil if there are not that many. first is the rank of the first live entry. The search starts from the nearer
+-- end.
+local function freed(key, first, used, units)
 	local batch, from, sum = 4, 0, 0
 	if 2 * units <= used then
 		from = first
@@ -78,9 +80,9 @@ local function last(key)
 	return nil
 end
 
--- summary packs what a decision needs to know of the entries that live: where enough of them have passed if n do not fit,
--- and the last. No score is above the ceiling, where a clock that has gone back would have brought them. It is nil if they
--- are not what the head says: somebody else has been there.
+-- summary packs the live entries as two at most, which is all that a decision needs: if n units are denied, one for the
+-- units that must expire until they are allowed; and the last. Scores are cut to the ceiling, in case the clock has
+-- gone back. It returns nil if the entries contradict the head: then another program has changed them.
 local function summary(key, dead, used, n, capacity, ceiling)
 	if used == 0 then
 		return ''
@@ -96,7 +98,7 @@ local function summary(key, dead, used, n, capacity, ceiling)
 	if used + n <= capacity then
 		return struct.pack('>I7I3', final, used)
 	end
-	local score, passed = shed(key, #dead + 1, used, used + n - capacity)
+	local score, passed = freed(key, #dead + 1, used, used + n - capacity)
 	if not score then
 		return nil
 	end

@@ -11,25 +11,25 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// luaNeeds are the files that the script of an algorithm needs beside its own.
+// luaNeeds names the files that the script of an algorithm needs besides its own.
 type luaNeeds struct {
-	before []string // in order, in front of its own
-	give   string   // to give back, "" for none
-	room   string   // to grant, "" if the algorithm is not Grantable
+	before []string // included in front of the algorithm's own file, in order
+	give   string   // included for refunds, "" for none
+	room   string   // included for grants, "" if the algorithm is not Grantable
 }
 
 // luaName returns the name of an algorithm's file and of the function in it.
 func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String(), "-", "") }
 
-// Lua returns the steps of an algorithm as a Redis script: its twin, which decides alike. What it is called with and
-// what it answers is written in take.lua; [Plan.Found] reads the answer. It cannot give back: see LuaGive.
+// Lua returns the steps of an algorithm as a Redis script, which makes the same decisions. take.lua describes its
+// arguments and its reply; [Plan.Found] reads the state in the reply. The script cannot give back: see LuaGive.
 func Lua(a headgate.Algorithm) string { return luaCall(a, "take", "") }
 
-// LuaGive returns the same script with what is needed to give back.
+// LuaGive returns the script of Lua that can also give back.
 func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
 
-// LuaGrant returns the twin of [Plan.Grant]. What it is called with and what it answers is written in grant.lua. It is empty
-// for an algorithm that is not [Grantable].
+// LuaGrant returns [Plan.Grant] as a Redis script. grant.lua describes its arguments and its reply. It returns "" for
+// an algorithm that is not [Grantable].
 func LuaGrant(a headgate.Algorithm) string {
 	if !Grantable(a) {
 		return ""
@@ -37,17 +37,18 @@ func LuaGrant(a headgate.Algorithm) string {
 	return luaCall(a, "grant", all[a].lua().room)
 }
 
-// luaCall returns the script that makes the steps of an algorithm by the file named call.
-func luaCall(a headgate.Algorithm, call, more string) string {
+// luaCall returns the script that runs the file named call with the step of an algorithm. extra names one more file to
+// include, if it is not empty.
+func luaCall(a headgate.Algorithm, call, extra string) string {
 	names := append([]string{"clock", "carry"}, all[a].lua().before...)
 	names = append(names, luaName(a))
-	if more != "" {
-		names = append(names, more)
+	if extra != "" {
+		names = append(names, extra)
 	}
 	return lua(names...) + "local step = " + luaName(a) + "\n" + lua(call)
 }
 
-// LuaAll returns the script that takes on several keys, whatever their algorithms, all or none. See takeall.lua.
+// LuaAll returns the script that takes on several keys of any algorithms, all or none. See takeall.lua.
 func LuaAll() string {
 	names := []string{"clock", "carry"}
 	steps := make([]string, len(all))
@@ -62,7 +63,7 @@ func LuaAll() string {
 	return lua(names...) + "local steps = { [0] = " + strings.Join(steps, ", ") + " }\n" + lua("takeall")
 }
 
-// lua returns files one after the other, without their comments.
+// lua concatenates files without their comment lines.
 func lua(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -79,14 +80,13 @@ func lua(names ...string) string {
 	return b.String()
 }
 
-// LuaArgs returns the numbers that the script of a limit's algorithm calls a and b: what it has to know of the plan
-// beside its capacity. offset is by how much the key's clock is behind, lease the name of a place that may be taken. A
-// window that is not staggered has 0 in the place of an offset plus 1.
+// LuaArgs returns the arguments a and b of the script: the settings of the plan that it needs besides the capacity.
+// offset is that of the key's clock (see [Plan.Offset]); lease is the ID of the slot that may be taken.
 func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
 	return p.steps.luaArgs(p, offset, lease)
 }
 
-// LuaReceipt returns the number that the script calls c: what it has to know of a receipt to give back.
+// LuaReceipt returns the script's argument c: the part of a receipt that it needs to give back.
 func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
 	if p.kind == KindLeases {
 		return r.Units
@@ -94,16 +94,16 @@ func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
 	return r.At
 }
 
-// LuaGiveBack returns what a refund on a state of another limit needs: an algorithm of its kind, and the numbers that the
-// script calls a and b.
+// LuaGiveBack returns the arguments for a refund on a state of another limit: an algorithm of the state's kind, and the
+// script's arguments a and b.
 func (s State) LuaGiveBack(key string) (algorithm headgate.Algorithm, a, b int64) {
 	p := s.plan()
 	a, b = p.steps.luaArgs(&p, s.Offset(key), 0)
 	return p.limit.Algorithm, a, b
 }
 
-// Found reads a state as a script found it, which may be one of another limit. It appends to s, which may be nil. ok is
-// false if no script can have written that.
+// Found decodes the state in a script's reply, which may be one of another limit. It appends to s, which may be nil. ok
+// is false if no script can have written it.
 func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 	r := luaReader{rest: packed}
 	if packed == "" {
@@ -142,7 +142,7 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 		for r.ok() && r.rest != "" {
 			s = append(s, r.time(), r.number(3))
 		}
-		return s, r.ok() && s.sums()
+		return s, r.ok() && s.hasLogSum()
 	case 'c':
 		s = r.counters(s)
 	default:
@@ -153,18 +153,18 @@ func (p *Plan) Found(packed string, s State) (found State, ok bool) {
 
 func headFor(k Kind, number int64) int64 { return int64(k+1)<<headKind | number }
 
-// bucket reads a bucket whose numbers have so many bytes: its rate, its time, the time since the anchor, and units.
+// bucket reads a bucket: its rate, latest time, time since the anchor, and units. The parameters are sizes in bytes.
 func (r *luaReader) bucket(s State, rateUnits, rateMicros, units int) State {
 	head, micros := headFor(KindBucket, r.number(rateUnits)), r.number(rateMicros)
 	last, since := r.time(), r.number(rateMicros)
 	if micros == 0 {
-		r.short = true
+		r.bad = true
 	}
 	return append(s, head, micros, last-since, r.number(units), last)
 }
 
-// sums tells whether the entries of a log have as many units as it says.
-func (s State) sums() bool {
+// hasLogSum reports whether the units of a log's entries add up to the sum that it stores.
+func (s State) hasLogSum() bool {
 	units := s[logUnits]
 	for i := logEntries; i < len(s); i += 2 {
 		units -= s[i+1]
@@ -172,26 +172,26 @@ func (s State) sums() bool {
 	return units == 0
 }
 
-// time reads a time. Text that somebody else wrote reads as one that never comes.
+// time reads a time. A value written by another program, such as text, is beyond the range of times.
 func (r *luaReader) time() int64 {
 	t := r.number(7)
 	if t >= forever {
-		r.short = true
+		r.bad = true
 	}
 	return t
 }
 
 // A luaReader reads big-endian numbers.
 type luaReader struct {
-	rest  string
-	short bool
+	rest string
+	bad  bool // the input is too short, or no state
 }
 
-func (r *luaReader) ok() bool { return !r.short }
+func (r *luaReader) ok() bool { return !r.bad }
 
 func (r *luaReader) number(bytes int) int64 {
 	if len(r.rest) < bytes {
-		r.short = true
+		r.bad = true
 		return 0
 	}
 	var n int64

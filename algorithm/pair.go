@@ -2,15 +2,15 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// A Pair is the state of an algorithm that needs but a time and what was consumed, without the limit. The zero Pair is
-// that of a key never seen. A store that knows the limit under which a Pair was written may pass it to the methods that
-// end in Pair instead of passing a State to the others; the answers are the same. [Plan.StateOf] and [PairOf] turn one
-// into the other.
+// A Pair is the compact state of an algorithm that needs only a time and the units consumed. Unlike a State it does not
+// say which limit wrote it. The zero Pair is that of a new key. A store that knows the limit may pass a Pair to the
+// methods that end in Pair instead of a State to the others; the decisions are the same. [Plan.StateOf] and [PairOf]
+// convert between the two.
 type Pair struct {
 	Time  int64 // µs: the anchor of a bucket, the latest decision of a window
 	Units int64
-	// Last is when the latest decision was that changed the Pair, in µs: for a window the same as Time, for a bucket never
-	// before it. Only a change of limit, and a refund while the clock is behind, ask for it.
+	// Last is the time, in µs, of the latest decision that changed the Pair: for a window the same as Time, for a bucket
+	// never before it. It is used when the limit changes, and for refunds while the clock is behind.
 	Last int64
 }
 
@@ -28,8 +28,8 @@ func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
 // taken.
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
-	if p.kind == KindBucket && s.Units > 0 && p.keeps(now-s.Time) {
-		// Of a bucket from which nothing has drained, levels and times tell the same.
+	if p.kind == KindBucket && s.Units > 0 && p.drainsNothing(now-s.Time) {
+		// While nothing has drained, gcra's comparison of times gives the same result as this one of levels.
 		if s.Units+n > p.capacity {
 			return s, false
 		}
@@ -41,19 +41,19 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	case headgate.FixedWindow:
 		return p.takeWindow(s, now, n)
 	case headgate.GCRA:
-		return p.schedule(s, now, n)
+		return p.takeGCRA(s, now, n)
 	default:
 		return p.takeBucket(s, now, n)
 	}
 }
 
-// DescribeTaken returns the decision about n units that TakePair has taken at now and that left the Pair s.
+// DescribeTaken returns the decision about n units that TakePair took at now. s is the Pair that TakePair returned.
 func (p *Plan) DescribeTaken(s Pair, now, n int64) (d headgate.Decision) {
 	p.Describe(&d, s, now, n)
 	return d
 }
 
-// Describe is DescribeTaken into a decision, whatever was there: copies of it take longer than making it.
+// Describe is DescribeTaken without a copy of the decision: it overwrites *d.
 func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
 	*d = headgate.Decision{}
 	if p.kind == KindWindow {
@@ -71,7 +71,7 @@ func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
 	return p.chargeBucket(s, now, n)
 }
 
-// GivePair returns n units that were taken with r under the plan own to a Pair of the plan p: see [State.GiveBack].
+// GivePair gives back n units, taken with r under the plan own, to a Pair of the plan p: see [State.GiveBack].
 func (p *Plan) GivePair(own *Plan, s Pair, now, n int64, r headgate.Receipt) Pair {
 	if p.kind == KindWindow {
 		return p.giveWindow(s, now, n, r.At)
@@ -82,7 +82,7 @@ func (p *Plan) GivePair(own *Plan, s Pair, now, n int64, r headgate.Receipt) Pai
 // pairSteps are the steps of the algorithms whose state is a Pair.
 type pairSteps struct{}
 
-// The words of the states that are pairs.
+// The indexes of the words in a bucket's or window's State, and their number.
 const (
 	headWord = 0
 
@@ -97,7 +97,7 @@ const (
 	windowWords = 3
 )
 
-// PairOf returns the Pair in a state of a bucket or a window, and the zero Pair of any other.
+// PairOf returns the Pair in a state of a bucket or a window, and the zero Pair for any other state.
 func PairOf(s State) Pair {
 	switch s.kind() {
 	case KindBucket:
@@ -109,7 +109,7 @@ func PairOf(s State) Pair {
 	}
 }
 
-// StateOf appends to s, which may be nil, the state of the plan that has this Pair.
+// StateOf returns the plan's state with this Pair. It reuses the memory of s, which may be nil.
 func (p *Plan) StateOf(pair Pair, s State) State {
 	if p.kind == KindWindow {
 		return append(s[:0], p.head, pair.Time, pair.Units)

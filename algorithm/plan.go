@@ -6,51 +6,50 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A State is what a store keeps for one key, in words. The empty State is that of a key never seen. A step may change
-// the words of the state it is given and may return a longer one; the one it was given is not used again.
+// A State is the state of one key, as 64-bit words. The empty State is that of a new key. A step may change the words
+// of the state it is given, and may return a longer one; the caller must use only the state returned.
 //
-// A State says under what limit it was written, as far as its words depend on that, and when the latest decision was that
-// changed it. Its steps are those of a plan that owns it (see [Plan.Owns]); [Plan.Carry] makes it one of another limit.
+// A State records the time of the latest decision that changed it, and the settings of its limit that its words depend
+// on. Only a plan that owns it can use it (see [Plan.Owns]); [Plan.Carry] converts it to another limit.
 type State []int64
 
-// steps is all that there is to say of an algorithm. now is in microseconds; n is in units, 0 only to look in decide and at
-// least 1 elsewhere. A step finds n at most the capacity of the plan, except in charge. An algorithm whose state is a few
-// numbers need not write all of this: see [counting].
+// steps implements an algorithm. now is in microseconds. n is in units: at least 1, or 0 for a decide that only looks,
+// and at most the plan's capacity except in charge. For an algorithm whose state is a few numbers, [counting]
+// implements most of this.
 type steps interface {
-	// decide tells what a take of n would meet. It changes nothing.
+	// decide returns the decision that take would make, and changes nothing.
 	decide(p *Plan, s State, now, n int64) headgate.Decision
-	// take is decide, with n units taken if they are allowed. Only concurrency needs lease, a name for the place.
+	// take takes n units if they are allowed. Only concurrency uses lease, the ID of the slot.
 	take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision)
-	// charge takes n units, allowed or not, up to the plan's deepest debt.
+	// charge takes n units, allowed or not, up to the plan's largest debt.
 	charge(p *Plan, s State, now, n int64) (State, headgate.Decision)
-	// give returns n units that were taken with r.
+	// give gives back n units that were taken with r.
 	give(p *Plan, s State, now, n int64, r headgate.Receipt) State
 
-	// kind returns the kind of its states.
+	// kind returns the kind of the algorithm's states.
 	kind() Kind
-	// words returns how long a state is at first, and by how much a step may let it grow.
+	// words returns the length of a new state, and by how much a step may let it grow.
 	words(p *Plan) (first, growth int)
-	// prepare fills in what a new plan has beside what every plan has. It is not called for buckets.
+	// prepare sets the algorithm's own fields of a new plan. It is not called for buckets.
 	prepare(p *Plan)
-	// restore does the same for the plan of a state, which knows the head of the state and nothing else.
+	// restore sets these fields in the plan of an existing state, which has only its kind, head and period so far.
 	restore(p *Plan, s State)
-	// consumed returns when the latest decision was that changed a state, and what counted as consumed then; or now and
-	// nothing, if by now nothing of it counts.
+	// consumed implements [State.Consumed].
 	consumed(p *Plan, s State, now int64) (at, units int64)
-	// place returns the state of a key that has consumed units, which may be none, at a time and nothing before.
+	// place implements [Plan.Place].
 	place(p *Plan, at, units int64) State
 
-	// luaArgs returns the numbers that the script calls a and b: see [Plan.LuaArgs].
+	// luaArgs implements [Plan.LuaArgs].
 	luaArgs(p *Plan, offset int64, lease uint64) (a, b int64)
 	// lua names the other files that its script needs.
 	lua() luaNeeds
 }
 
-// A Kind names the form of a state. Stores keep one state for each key whatever its kind, and carry it over when the limit
-// changes; only the leases of concurrency, which are no consumption, are kept apart from all others.
+// A Kind is the layout of a state. Stores keep one state for each key, whatever its kind, and carry it over when the
+// limit changes. Only the leases of concurrency, which do not count as consumption, are stored apart from the others.
 type Kind uint8
 
-// The kinds of state. All but KindLeases begin with a head that names the kind and a number of the limit.
+// The kinds of state. All but KindLeases begin with a head: the kind, and one number of the limit.
 const (
 	KindBucket   Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
 	KindWindow               // head, a Pair: fixed-window
@@ -59,12 +58,12 @@ const (
 	KindLog                  // head, units, latest, first, (time, units)…: sliding-log
 	KindLeases               // latest, (expiry, units, lease)…: concurrency
 	KindCounters             // head, latest, numbers…: algorithms without a kind of their own
-	Kinds                    // how many there are
+	Kinds                    // the number of kinds
 )
 
 //go:generate go run ../internal/algorithmlist all.go
 
-// kinds are those of all algorithms, so that a plan need not ask for them.
+// kinds holds the kind of each algorithm.
 var kinds = func() (kinds [len(all)]Kind) {
 	for a, steps := range all {
 		kinds[a] = steps.kind()
@@ -72,21 +71,21 @@ var kinds = func() (kinds [len(all)]Kind) {
 	return kinds
 }()
 
-// A Plan is a limit made ready for deciding. It is immutable and safe for concurrent use.
+// A Plan is a validated limit with the numbers that its steps need. It is safe for concurrent use, except for Set.
 type Plan struct {
-	limit    headgate.Limit
-	kind     Kind
-	steps    steps
-	capacity int64 // the most that can be taken at once
-	deepest  int64 // the most that can ever be consumed, debt included
-	head     int64 // of its states
-	rate     rate
-	period   int64 // µs; the TTL for concurrency
-	buckets  int64
-	width    int64 // µs of one sub-bucket
+	limit       headgate.Limit
+	kind        Kind
+	steps       steps
+	capacity    int64 // the most that can be taken at once
+	maxConsumed int64 // including the largest debt
+	head        int64 // of its states
+	rate        rate
+	period      int64 // µs; the TTL for concurrency
+	buckets     int64
+	width       int64 // µs of one sub-bucket
 }
 
-// NewPlan makes a limit ready. The error is that of limit.Validate.
+// NewPlan returns the plan of a limit. The error is that of limit.Validate.
 func NewPlan(limit headgate.Limit) (*Plan, error) {
 	p := &Plan{}
 	if err := p.Set(limit); err != nil {
@@ -95,9 +94,9 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 	return p, nil
 }
 
-// Set makes p the plan of a limit, whatever it was before. The error is that of limit.Validate, and leaves it as it was.
+// Set makes p the plan of another limit. The error is that of limit.Validate; p is then unchanged.
 func (p *Plan) Set(limit headgate.Limit) error {
-	if !usual(&limit) {
+	if !surelyValid(&limit) {
 		if err := limit.Validate(); err != nil {
 			return err
 		}
@@ -109,7 +108,7 @@ func (p *Plan) Set(limit headgate.Limit) error {
 		capacity: limit.Capacity(),
 		period:   limit.Period.Microseconds(),
 	}
-	p.deepest = p.capacity * (1 + headgate.MaxDebt)
+	p.maxConsumed = p.capacity * (1 + headgate.MaxDebt)
 	if p.kind != KindBucket {
 		if p.steps.prepare(p); p.kind == KindLeases {
 			return nil
@@ -120,9 +119,9 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	return nil
 }
 
-// usual tells of most limits that are valid that they are, sooner than Validate does: where a million clients have a limit each,
-// a plan is made for every decision.
-func usual(l *headgate.Limit) bool {
+// surelyValid returns true for most valid limits and for no invalid one. It is faster than Validate: where a million
+// clients have a limit each, every decision makes a plan.
+func surelyValid(l *headgate.Limit) bool {
 	const most, longest, refill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
 	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < most && uint64(l.Burst) <= most &&
 		l.Period > 0 && l.Period <= longest && l.Period%time.Microsecond == 0 && l.Burst*l.Period.Microseconds() <= refill &&
@@ -141,7 +140,7 @@ func (p *Plan) Rate() (units, micros int64) { return p.rate.units, p.rate.micros
 // Kind returns the kind of the plan's states.
 func (p *Plan) Kind() Kind { return p.kind }
 
-// Words returns how long a state is at first. Those of sliding-log and concurrency grow with what they remember.
+// Words returns the length of a new state. Those of sliding-log and concurrency grow with their entries.
 func (p *Plan) Words() int {
 	first, _ := p.steps.words(p)
 	return first
@@ -156,13 +155,13 @@ func (p *Plan) Growth() int {
 // MaxUnits returns the most units that a Pair of this plan can hold, unless it was carried over from another limit.
 func (p *Plan) MaxUnits() int64 {
 	if p.kind == KindBucket {
-		return p.deepest + p.rate.units // what has drained since the anchor comes on top
+		return p.maxConsumed + p.rate.units // units that have drained since the anchor are still in the Pair
 	}
-	return p.deepest
+	return p.maxConsumed
 }
 
-// Life returns how long a Pair of this plan with that many units is worth remembering after its Time, in µs: later it is
-// as good as none.
+// Life returns how long after its Time, in µs, a Pair of this plan with that many units still matters. Later it equals
+// the zero Pair.
 func (p *Plan) Life(units int64) int64 {
 	if p.kind == KindBucket {
 		return p.rate.timeFor(units)
@@ -170,7 +169,7 @@ func (p *Plan) Life(units int64) int64 {
 	return p.period
 }
 
-// Decide tells what Take would answer, and changes nothing.
+// Decide returns the decision that Take would make, and changes nothing.
 func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	if n > p.capacity {
 		return p.never(p.steps.decide(p, s, now, 0))
@@ -178,8 +177,8 @@ func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	return p.steps.decide(p, s, now, n)
 }
 
-// Take takes n units if that is allowed; n = 0 only looks. lease names the place taken under a concurrency limit and is
-// used by no other.
+// Take takes n units if that is allowed; n = 0 only looks. lease is the ID of a slot taken under a concurrency limit;
+// other algorithms ignore it.
 func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {
 	if n == 0 || n > p.capacity {
 		return s, p.Decide(s, now, n)
@@ -187,8 +186,8 @@ func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decisi
 	return p.steps.take(p, s, now, n, lease)
 }
 
-// Charge takes n units whether that is allowed or not; the receipt says how many of them, if the debt is at its deepest.
-// The error is headgate.ErrUnsupported for concurrency.
+// Charge takes n units whether that is allowed or not. It takes fewer if the debt would exceed its maximum; the receipt
+// says how many. The error is headgate.ErrUnsupported for concurrency.
 func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
 	if p.kind == KindLeases {
 		return s, headgate.Decision{}, headgate.ErrUnsupported
@@ -197,8 +196,9 @@ func (p *Plan) Charge(s State, now, n int64) (State, headgate.Decision, error) {
 	return s, d, nil
 }
 
-// Renew gives the lease of a slot that holds n units another TTL. If it has expired it is taken again, if that is allowed.
-// It reports whether the slot is held. The error is headgate.ErrUnsupported for all but concurrency.
+// Renew extends the lease of a slot that holds n units by another TTL. An expired lease is taken again if that is
+// allowed. It reports whether the slot is held. The error is headgate.ErrUnsupported for all algorithms but
+// concurrency.
 func (p *Plan) Renew(s State, now, n int64, lease uint64) (State, bool, error) {
 	if p.kind != KindLeases {
 		return s, false, headgate.ErrUnsupported
@@ -207,7 +207,7 @@ func (p *Plan) Renew(s State, now, n int64, lease uint64) (State, bool, error) {
 	return s, held, nil
 }
 
-// Give returns n units that were taken with r.
+// Give gives back n units that were taken with r.
 func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
 	if len(s) == 0 {
 		return s
@@ -215,15 +215,15 @@ func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
 	return p.steps.give(p, s, now, n, r)
 }
 
-// never turns a look into the denial of a cost that cannot pass.
+// never turns the decision of cost 0 into the denial of a cost above the capacity.
 func (p *Plan) never(d headgate.Decision) headgate.Decision {
 	d.Allowed, d.RetryAfter, d.Delay, d.Receipt = false, headgate.Never, 0, headgate.Receipt{}
 	return d
 }
 
-// Offset returns by how much a key's clock is behind: 0, except for a staggered window, which begins at a moment of the
-// key's own because its store takes the offset from every time it passes to the steps. The offset is less than the
-// period, and the same in every process.
+// Offset returns how far the key's clock is behind, in µs. The store subtracts it from every time that it passes to the
+// steps, so that the staggered windows of different keys begin at different times. It is less than the period and the
+// same in every process, and 0 for limits that are not staggered.
 func (p *Plan) Offset(key string) int64 {
 	if !p.limit.Staggered {
 		return 0

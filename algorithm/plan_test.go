@@ -70,7 +70,7 @@ func TestDecideIsTakeThatTakesNothing(t *testing.T) {
 					var got headgate.Decision
 					h.state, got = h.plan.Take(h.state, h.now, n, 1)
 					if a == headgate.Concurrency {
-						got.Receipt = headgate.Receipt{} // nobody has a lease before he takes
+						got.Receipt = headgate.Receipt{} // a lease exists only after a take
 					}
 					if got != want {
 						t.Fatalf("%s: cost %d: Take %+v, Decide %+v", h.limit, n, got, want)

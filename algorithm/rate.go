@@ -12,8 +12,8 @@ func newRate(count, periodMicros int64) rate {
 	return rate{units: count / common, micros: periodMicros / common}
 }
 
-// gcd returns the greatest common divisor of two numbers above 0, without dividing: it is on the way of decisions whose limit
-// nobody else has.
+// gcd returns the greatest common divisor of two positive numbers, without dividing: it runs for every decision whose
+// limit is not cached.
 func gcd(a, b uint64) uint64 {
 	twos := bits.TrailingZeros64(a | b)
 	a >>= bits.TrailingZeros64(a)
@@ -27,8 +27,9 @@ func gcd(a, b uint64) uint64 {
 	return a << twos
 }
 
-// asMuchAs returns the time in which r drains as much as another rate does in t microseconds, rounded up: as the units that
-// drain in its whole reduced periods, and the microseconds that remain, less than a period. What drains must fit an int64.
+// asMuchAs returns the time in which r drains as much as another rate does in t microseconds, rounded up. The time is
+// returned as the units that drain in its whole reduced periods, and the rest in microseconds, less than one reduced
+// period. The drained units must fit an int64.
 func (r rate) asMuchAs(other rate, t int64) (units, micros int64) {
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))
@@ -44,7 +45,7 @@ func (r rate) asMuchAs(other rate, t int64) (units, micros int64) {
 	return int64(periods * uint64(r.units)), int64(rest)
 }
 
-// unitsIn returns how many whole units pass in t microseconds, at most most.
+// unitsIn returns how many whole units pass in t microseconds, but no more than most.
 func (r rate) unitsIn(t, most int64) int64 {
 	return mulDivFloor(t, r.units, r.micros, most)
 }
@@ -54,11 +55,11 @@ func (r rate) timeFor(n int64) int64 {
 	return mulDivCeil(n, r.micros, r.units, forever)
 }
 
-// forever is longer than any time that a valid limit can ask for, and short enough to be added to a time and turned
-// into nanoseconds.
+// forever, in µs, is longer than any time that a valid limit needs, and short enough to be added to a time and
+// converted to nanoseconds.
 const forever = 1 << 53
 
-// mulDivFloor returns a·b/c rounded down, or most if that is less. All are ≥ 0, and c > 0.
+// mulDivFloor returns min(a·b/c rounded down, most). All are ≥ 0, and c > 0.
 func mulDivFloor(a, b, c, most int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi == 0 {
@@ -71,7 +72,7 @@ func mulDivFloor(a, b, c, most int64) int64 {
 	return int64(min(q, uint64(most)))
 }
 
-// mulDivCeil returns a·b/c rounded up, or most if that is less. All are ≥ 0, and c > 0.
+// mulDivCeil returns min(a·b/c rounded up, most). All are ≥ 0, and c > 0.
 func mulDivCeil(a, b, c, most int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(c)-1, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// TestNewAlgorithmByTheRecipe adds an algorithm as CONTRIBUTING.md says, to the files as the compiler sees them, and runs the
-// suites with it: one .go, one .lua, one case file, one line.
+// TestNewAlgorithmByTheRecipe adds an algorithm as CONTRIBUTING.md says, to the files as the compiler sees them, and
+// runs the suites with it: one .go, one .lua, one case file, one line.
 func TestNewAlgorithmByTheRecipe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds four packages and their tests")
@@ -85,7 +85,8 @@ func (r *recipe) generate() {
 	r.Replace[filepath.Join(r.root, "algorithm", "all.go")] = list
 }
 
-// test runs tests of a package. Some whose name ends with a text must have passed and, if there is a text, the cases too.
+// test runs tests of a package. Some whose name ends with a text must have passed and, if there is a text, the cases
+// too.
 func (r *recipe) test(where, run, name string) {
 	r.Helper()
 	out := r.run("test", "-short", "-v", "-run", run, "-skip", "Soak|^"+r.Name()+"$", where)

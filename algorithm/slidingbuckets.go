@@ -2,27 +2,27 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingBuckets cuts the period into N buckets on the clock and admits Count units in the current bucket and the N−1
-// before it. That covers the last period but for less than one bucket, so it errs to the lenient side, by at most what
-// passed in the bucket that has just left: never more than Count in any Period·(N−1)/N.
+// slidingBuckets divides the period into N clock-aligned buckets and admits Count units in the current bucket and the
+// N−1 before it. That covers the last period except for less than one bucket, so it can admit too much, at most the
+// units of the bucket that no longer counts: never more than Count in any Period·(N−1)/N.
 type slidingBuckets struct{}
 
-// A state of slidingBuckets is the time of the latest take, charge or refund, which is in the newest bucket, and a ring of
-// counts in which bucket i since 1970 stands at i modulo N. The head has the width of a bucket.
+// A state of slidingBuckets is the time of the latest take, charge or refund, which is in the newest bucket, and a ring
+// of counts, where bucket i since 1970 is at index i modulo N. The head has the width of a bucket.
 const (
 	ringLatest = iota + 1
 	ringCounts
 )
 
-// A ring reads a state as it is at a time, without changing it.
+// A ring is a read-only view of a state at a time.
 type ring struct {
 	counts []int64
 	newest int64 // number of the newest bucket that was written
-	now    int64 // number of the bucket that time has come to, newest or later
+	now    int64 // number of the bucket that contains time, newest or later
 	time   int64 // µs
 }
 
-// bucketOf returns the number of the bucket that holds a time.
+// bucketOf returns the number of the bucket that contains a time.
 func (p *Plan) bucketOf(t int64) int64 { return floorTo(t, p.width) / p.width }
 
 // ringAt returns the ring at a time.
@@ -35,7 +35,7 @@ func (p *Plan) ringAt(s State, now int64) ring {
 	return ring{counts: s[ringCounts:], newest: p.bucketOf(s[ringLatest]), now: p.bucketOf(at), time: at}
 }
 
-// newRing returns a ring without units, in the room that s has if it is enough.
+// newRing returns an empty ring. It reuses the memory of s if that is large enough.
 func (p *Plan) newRing(s State, latest int64) State {
 	if words := p.Words(); cap(s) >= words {
 		s = s[:words]
@@ -50,12 +50,11 @@ func (p *Plan) newRing(s State, latest int64) State {
 // oldest returns the number of the first bucket that still counts.
 func (r ring) oldest() int64 { return r.now - int64(len(r.counts)) + 1 }
 
-// at returns what bucket i holds, for i from oldest to newest.
-func (r ring) at(i int64) int64 { return r.counts[place(i, int64(len(r.counts)))] }
+// at returns the count of bucket i, for i from oldest to newest.
+func (r ring) at(i int64) int64 { return r.counts[modulo(i, int64(len(r.counts)))] }
 
-// place returns i modulo n. Buckets from before 1970 have negative numbers, and the first ones after it have such before
-// them.
-func place(i, n int64) int64 {
+// modulo returns i modulo n, which is not negative. Buckets before 1970 have negative numbers.
+func modulo(i, n int64) int64 {
 	if i %= n; i < 0 {
 		i += n
 	}
@@ -81,7 +80,7 @@ func (r ring) admits(p *Plan, used, room int64) int64 {
 	return (i + p.buckets) * p.width
 }
 
-// gone returns when the ring will be empty, or now if it is.
+// gone returns when no unit of the ring will count any more, or now if none does.
 func (r ring) gone(p *Plan, now int64) int64 {
 	for i := r.newest; i >= r.oldest(); i-- {
 		if r.at(i) > 0 {
@@ -111,16 +110,16 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 	return d
 }
 
-// rollRing makes room in a state for the bucket that time has come to, and forgets those that no longer count. It returns
-// the number of that bucket.
-func (p *Plan) rollRing(s State, now int64) (State, int64) {
+// advanceRing moves a state to now, or to its latest time if that is later, and clears the buckets that no longer
+// count. It returns the number of the current bucket.
+func (p *Plan) advanceRing(s State, now int64) (State, int64) {
 	if len(s) == 0 {
 		return p.newRing(s, now), p.bucketOf(now)
 	}
 	newest, at := p.bucketOf(s[ringLatest]), max(now, s[ringLatest])
 	bucket := p.bucketOf(at)
 	for i := newest + 1; i <= min(bucket, newest+p.buckets); i++ {
-		s[ringCounts+place(i, p.buckets)] = 0
+		s[ringCounts+modulo(i, p.buckets)] = 0
 	}
 	s[ringLatest] = at
 	return s, bucket
@@ -135,15 +134,15 @@ func (slidingBuckets) take(p *Plan, s State, now, n int64, _ uint64) (State, hea
 	if !d.Allowed {
 		return s, d
 	}
-	s, bucket := p.rollRing(s, now)
-	s[ringCounts+place(bucket, p.buckets)] += n
+	s, bucket := p.advanceRing(s, now)
+	s[ringCounts+modulo(bucket, p.buckets)] += n
 	return s, d
 }
 
 func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	s, bucket := p.rollRing(s, now)
-	n = min(n, max(0, p.deepest-p.ringAt(s, now).used()))
-	s[ringCounts+place(bucket, p.buckets)] += n
+	s, bucket := p.advanceRing(s, now)
+	n = min(n, max(0, p.maxConsumed-p.ringAt(s, now).used()))
+	s[ringCounts+modulo(bucket, p.buckets)] += n
 	d := p.ringAt(s, now).describe(p, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: s[ringLatest], Units: n}
@@ -151,9 +150,9 @@ func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.De
 }
 
 func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	s, newest := p.rollRing(s, now)
+	s, newest := p.advanceRing(s, now)
 	if i := p.bucketOf(r.At); i > newest-p.buckets && i <= newest {
-		at := &s[ringCounts+place(i, p.buckets)]
+		at := &s[ringCounts+modulo(i, p.buckets)]
 		*at = max(0, *at-n)
 	}
 	return s
@@ -182,7 +181,7 @@ func (slidingBuckets) consumed(p *Plan, s State, now int64) (at, units int64) {
 
 func (slidingBuckets) place(p *Plan, at, units int64) State {
 	s := p.newRing(nil, at)
-	s[ringCounts+place(p.bucketOf(at), p.buckets)] = units
+	s[ringCounts+modulo(p.bucketOf(at), p.buckets)] = units
 	return s
 }
 

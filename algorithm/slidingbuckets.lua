@@ -1,10 +1,11 @@
--- The twin of slidingbuckets.go: when the latest decision was, in the newest bucket, and a ring of counts. a is the width of a
--- bucket, b how many there are, c the time of a receipt.
+-- The twin of slidingbuckets.go: the time of the latest decision, which is in the newest bucket, and a ring of counts.
+-- a is the width of a bucket, b is how many there are, c is the time of a receipt.
 --
--- Kept are one byte for how many bytes a count takes, the width, the time, and the counts.
+-- The value is one byte for the size of a count in bytes, the width, the time, and the counts.
 local HEAD = 15
 
--- loadRing returns the time of the latest decision and the counts; false if what is there is not a ring of this cut.
+-- loadRing returns the time of the latest decision and the counts; false if the value is not a ring of this width and
+-- number.
 local function loadRing(key, a, b)
 	local value = redis.pcall('GET', key)
 	if not value then
@@ -19,7 +20,7 @@ local function loadRing(key, a, b)
 		return false
 	end
 	local counts = { struct.unpack('>' .. string.rep('I' .. bytes, b), value, HEAD + 1) }
-	counts[b + 1] = nil -- where unpack ended
+	counts[b + 1] = nil -- the position at which unpack ended
 	return latest, counts
 end
 
@@ -48,7 +49,7 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 	local found = ''
 	if time then
 		if server and time > now then
-			-- The clock has gone back: every bucket is as old as it was.
+			-- The clock has gone back: the age of every bucket stays the same.
 			local newest, present = scale(time, 1, a), scale(now, 1, a)
 			local shifted = {}
 			for i = 0, b - 1 do
@@ -80,8 +81,8 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 	if op == 'give' then
 		local i = scale(c, 1, a)
 		if i > bucket - b and i <= bucket then
-			local place = i % b + 1
-			counts[place] = math.max(0, counts[place] - n)
+			local index = i % b + 1
+			counts[index] = math.max(0, counts[index] - n)
 		end
 	else
 		local used = 0
@@ -100,8 +101,8 @@ local function slidingbuckets(op, key, now, server, slack, n, capacity, a, b, c)
 				return true, found
 			end
 		end
-		local place = bucket % b + 1
-		counts[place] = counts[place] + n
+		local index = bucket % b + 1
+		counts[index] = counts[index] + n
 	end
 	return true, found, function()
 		redis.call('SET', key, packRing(a, latest, counts), 'PX', lifeOf((bucket + b) * a - now, slack))

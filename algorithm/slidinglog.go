@@ -2,12 +2,12 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingLog remembers when each unit was taken and admits Count of them in every period, exactly. What was denied is
-// not in the log, so that a client that keeps trying gets out all the same.
+// slidingLog remembers when each unit was taken and admits exactly Count of them in every period. Denied requests are
+// not in the log, so a client that keeps retrying is admitted as soon as any other.
 type slidingLog struct{}
 
-// A state of slidingLog is the sum of its units, the time of the latest take, charge or refund, the place of its first
-// live entry, and the entries: a time and how many units were taken then, oldest first. The head has the period.
+// A state of slidingLog is the sum of its units, the time of the latest take, charge or refund, the index of its first
+// live entry, and the entries: a time and the units taken then, oldest first. The head has the period.
 const (
 	logUnits = iota + 1
 	logLatest
@@ -15,7 +15,7 @@ const (
 	logEntries
 )
 
-// live returns where the first entry after the time since stands, and the units from there on.
+// live returns the index of the first entry after the time since, and the units of that entry and later ones.
 func (s State) live(since int64) (first int, units int64) {
 	first, units = int(s[logFirst]), s[logUnits]
 	for first < len(s) && s[first] <= since {
@@ -63,7 +63,7 @@ func (p *Plan) appendLog(s State, now, n int64) State {
 	}
 	now = max(now, s[logLatest])
 	first, units := s.live(now - p.period)
-	if first-logEntries > len(s)/2 { // more dead than alive: moving the living costs less than it frees
+	if first-logEntries > len(s)/2 { // more dead words than live ones: moving the live ones is cheap
 		s = append(s[:logEntries], s[first:]...)
 		first = logEntries
 	}
@@ -89,7 +89,7 @@ func (slidingLog) take(p *Plan, s State, now, n int64, _ uint64) (State, headgat
 
 func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	used := p.capacity - p.describeLog(s, now, 0).Remaining
-	if n = min(n, max(0, p.deepest-used)); n > 0 {
+	if n = min(n, max(0, p.maxConsumed-used)); n > 0 {
 		s = p.appendLog(s, now, n)
 	} else {
 		s[logLatest] = max(now, s[logLatest])
@@ -133,7 +133,7 @@ func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
 }
 
 func (slidingLog) place(p *Plan, at, units int64) State {
-	if units = min(units, p.deepest); units == 0 { // more would leave it at the same time
+	if units = min(units, p.maxConsumed); units == 0 { // any units above maxConsumed would expire at the same time
 		return State{p.head, 0, at, logEntries}
 	}
 	return State{p.head, units, at, logEntries, at, units}

@@ -1,5 +1,5 @@
--- The twin of slidinglog.go: entries are a time and how many units were taken then; their score is the time. a is the
--- period, c the time of a receipt.
+-- The twin of slidinglog.go: entries are a time and the units taken then; their score is the time. a is the period, c
+-- is the time of a receipt.
 
 local function logEntry(time, units)
 	return struct.pack('>I7I3', time, units)
@@ -34,7 +34,7 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 		return true, ''
 	end
 	if head and server and latest > now then
-		-- The clock has gone back: what was taken later was taken now.
+		-- The clock has gone back: units taken after now count as taken now.
 		if op ~= 'look' then
 			local moved = unitsOf(redis.call('ZRANGEBYSCORE', key, now, '+inf'))
 			if moved > 0 then
@@ -52,8 +52,8 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 		latest = now
 	end
 	local time = math.max(now, latest)
-	-- Entries count by the limit that they were written under until one of another period takes over; and what did not count
-	-- any more by that when it wrote last does not count again. Giving back does not take over.
+	-- The entries of a log with another period count by that period until this step, which changes it. Entries that no
+	-- longer counted at the latest decision do not count again. Giving back does not change the period.
 	local since = time - (op == 'give' and period or a)
 	if period ~= a and op ~= 'give' then
 		local final = last(key)
@@ -67,16 +67,16 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 	local used = units - unitsOf(dead)
 	local found = ''
 	if head and op ~= 'give' then
-		local told
+		local packed
 		if op == 'charge' then
-			told = summary(key, dead, used, 0, capacity + used, time)
+			packed = summary(key, dead, used, 0, capacity + used, time)
 		else
-			told = summary(key, dead, used, n, capacity, time)
+			packed = summary(key, dead, used, n, capacity, time)
 		end
-		if not told then
+		if not packed then
 			return nil, key
 		end
-		found = struct.pack('>BI6I3I7', 108, a, used, latest) .. told
+		found = struct.pack('>BI6I3I7', 108, a, used, latest) .. packed
 	end
 	if op == 'give' then
 		local entry
@@ -111,7 +111,7 @@ local function slidinglog(op, key, now, server, slack, n, capacity, a, _, c)
 	elseif used + n > capacity then
 		if op ~= 'look' then
 			if server then
-				bury(key, head, dead, since, logHead(used, latest, a))
+				removeDead(key, head, dead, since, logHead(used, latest, a))
 			end
 			outlive(key, last(key) + a - now, slack)
 		end

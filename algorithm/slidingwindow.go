@@ -2,14 +2,14 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingWindow keeps two counters, of the current window and the one before, and takes what was consumed in the last
-// period for current + previous × (the part of the previous window that the last period still covers). It assumes that
-// the previous window's units were spread evenly: one who sends them all at its end can have twice Count within a
+// slidingWindow counts the units of the current window and of the one before. It estimates the consumption of the last
+// period as current + previous × (the part of the previous window that the last period still covers). That assumes that
+// the previous window's units were spread evenly: a client that sends them all at its end can get twice Count within a
 // period.
 type slidingWindow struct{}
 
-// windows is what the state says: what was consumed in the window that holds the latest take, charge or refund, and in the
-// one before it.
+// windows is the decoded state: the units consumed in the window of the latest take, charge or refund, and in the one
+// before it.
 type windows struct {
 	latest            int64 // µs
 	current, previous int64 // units
@@ -33,9 +33,9 @@ func (w windows) into(p *Plan, s State) State {
 	return append(s[:0], p.head, w.latest, w.current, w.previous)
 }
 
-// roll brings the windows to now, or leaves them where they are if they are ahead. It returns when the current one began
-// and how far into it now is.
-func (w windows) roll(p *Plan, now int64) (rolled windows, begin, into int64) {
+// advance returns the windows at now, or at their latest time if that is later; when the current one began; and how far
+// into it that time is.
+func (w windows) advance(p *Plan, now int64) (advanced windows, begin, into int64) {
 	now = max(now, w.latest)
 	begin = floorTo(now, p.period)
 	switch {
@@ -49,9 +49,9 @@ func (w windows) roll(p *Plan, now int64) (rolled windows, begin, into int64) {
 	return w, begin, now - begin
 }
 
-// used returns what counts as consumed in the period before. The previous window weighs in to the nearest whole unit, a
-// half rounded down: rounded up, its last unit would weigh until it ends, and a busy key would get a unit less than Count
-// in every window.
+// used returns the units that count as consumed in the last period. The share of the previous window is rounded to the
+// nearest unit, a half down: rounded up, its last unit would count until the current window ends, and a busy key would
+// get one unit less than Count in every window.
 func (w windows) used(p *Plan, into int64) int64 {
 	return w.current + mulDivNear(w.previous, p.period-into, p.period)
 }
@@ -73,7 +73,7 @@ func (w windows) describe(p *Plan, begin, into, now, n int64) headgate.Decision 
 	return d
 }
 
-// admits returns when n more units will fit if nothing else is taken.
+// admits returns when n more units will be allowed if nothing else is taken.
 func (w windows) admits(p *Plan, begin, n int64) int64 {
 	if room := p.capacity - w.current - n; room >= 0 {
 		return begin + p.fades(w.previous, room)
@@ -81,15 +81,15 @@ func (w windows) admits(p *Plan, begin, n int64) int64 {
 	return begin + p.period + p.fades(w.current, p.capacity-n)
 }
 
-// fades returns how far into a window the units of the previous one weigh no more than room.
+// fades returns how far into a window the units of the previous one count as no more than room.
 func (p *Plan) fades(previous, room int64) int64 {
 	if previous <= room {
 		return 0
 	}
-	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // where room + ½ are left of it
+	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // when room + ½ units are left of it
 }
 
-// gone returns how long it takes from now until neither window weighs anything.
+// gone returns how long it takes from now until the units of both windows count as 0.
 func (w windows) gone(p *Plan, begin, now int64) int64 {
 	if w.current > 0 {
 		return begin + p.period + p.fades(w.current, 0) - now
@@ -98,12 +98,12 @@ func (w windows) gone(p *Plan, begin, now int64) int64 {
 }
 
 func (slidingWindow) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	w, begin, into := windowsOf(s).roll(p, now)
+	w, begin, into := windowsOf(s).advance(p, now)
 	return w.describe(p, begin, into, now, n)
 }
 
 func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	w, begin, into := windowsOf(s).roll(p, now)
+	w, begin, into := windowsOf(s).advance(p, now)
 	d := w.describe(p, begin, into, now, n)
 	if !d.Allowed {
 		return s, d
@@ -113,8 +113,8 @@ func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, head
 }
 
 func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	w, begin, into := windowsOf(s).roll(p, now)
-	n = min(n, max(0, p.deepest-w.used(p, into)))
+	w, begin, into := windowsOf(s).advance(p, now)
+	n = min(n, max(0, p.maxConsumed-w.used(p, into)))
 	w.current += n
 	d := w.describe(p, begin, into, now, 0)
 	d.RetryAfter = 0
@@ -123,7 +123,7 @@ func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Dec
 }
 
 func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	w, begin, _ := windowsOf(s).roll(p, now)
+	w, begin, _ := windowsOf(s).advance(p, now)
 	switch {
 	case r.At >= begin && r.At < begin+p.period:
 		w.current = max(0, w.current-n)
@@ -143,8 +143,8 @@ func (slidingWindow) restore(*Plan, State) {}
 
 func (slidingWindow) consumed(p *Plan, s State, now int64) (at, units int64) {
 	w := windowsOf(s)
-	then, _, into := w.roll(p, w.latest)
-	later, _, intoLater := w.roll(p, now)
+	then, _, into := w.advance(p, w.latest)
+	later, _, intoLater := w.advance(p, now)
 	return consumed(w.latest, now, then.used(p, into), later.used(p, intoLater))
 }
 

@@ -1,6 +1,6 @@
--- The twin of slidingwindow.go: what was consumed in the window that holds the latest decision, and in the one before. Kept are
--- the period, the time of that decision, and the two counters, which share five bytes if they are small. a is the period, c
--- the time of a receipt.
+-- The twin of slidingwindow.go: the units consumed in the window of the latest decision, and in the one before. The
+-- value is the period, the time of that decision, and the two counters, which share five bytes if they are small. a is
+-- the period, c is the time of a receipt.
 local SMALL = 1048576
 
 local function loadWindows(key, a)

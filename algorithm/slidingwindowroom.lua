@@ -1,4 +1,4 @@
--- room returns how many units fit beside two windows as they were found. They may be in debt.
+-- room returns how many units can still be taken: less than 0 if the key is in debt.
 local function room(found, now, capacity, a)
 	if found == '' then
 		return capacity

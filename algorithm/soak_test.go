@@ -72,8 +72,8 @@ func newDuel(t testing.TB) *duel {
 	return &duel{windowPlan: mustPlan(t, "100/m sliding-window"), logPlan: mustPlan(t, "100/m sliding-log")}
 }
 
-// visits is the traffic of a site: clients whose activity follows the law of Zipf and Mandelbrot, who come more often by
-// day than by night, and each of whose visits is a few requests in quick succession.
+// visits is the traffic of a site: clients whose activity follows the law of Zipf and Mandelbrot, who come more often
+// by day than by night, and each of whose visits is a few requests in quick succession.
 type visits struct {
 	clients  int
 	exponent float64
@@ -180,8 +180,8 @@ func (s *score) report(t *testing.T, what string) {
 		s.differing(), s.percent(s.differing()), s.falseDenied, s.falseAllowed)
 }
 
-// TestSoakSlidingWindowAgainstLog counts how often the sliding window, with its two counters, decides otherwise than the
-// exact log: on traffic of which little comes near a limit, at most 3 in 100,000 requests. HEADGATE_SOAK=1 makes it
+// TestSoakSlidingWindowAgainstLog counts how often the sliding window, with its two counters, decides otherwise than
+// the exact log: on traffic of which little comes near a limit, at most 3 in 100,000 requests. HEADGATE_SOAK=1 makes it
 // 400 million requests.
 func TestSoakSlidingWindowAgainstLog(t *testing.T) {
 	v := visits{clients: 280_000, exponent: 1.05, shift: 4, busiest: 55, requests: 10e6}
@@ -224,8 +224,8 @@ func TestSoakSlidingWindowNearTheLimit(t *testing.T) {
 	onAndOff(t, requests)
 }
 
-// onAndOff reports on one who knows the algorithm: he sends his whole count at the end of a window and again when almost
-// all of that has faded.
+// onAndOff reports on one who knows the algorithm: he sends his whole count at the end of a window and again when
+// almost all of that has faded.
 func onAndOff(t *testing.T, requests int64) {
 	t.Helper()
 	d := newDuel(t)

@@ -1,13 +1,14 @@
--- For how long what is kept under a key is kept.
+-- How long keys live in Redis.
 
--- DEBT is how many capacities a charge may go beyond the limit.
+-- DEBT is how many capacities a charge may exceed the limit by.
 local DEBT = 10
 
--- NEVER is later than any time. What somebody else wrote, if it is text, reads as later still.
+-- NEVER is later than any time. Text written by another program reads as a time later still.
 local NEVER = 9007199254740992
 
--- lifeOf returns for how many milliseconds a key is kept that is as good as none after so many microseconds. Expiry is
--- not what decides, so it comes late, by the slack; a debt of another limit may last longer than Redis can say.
+-- lifeOf returns the time to live, in milliseconds, of a key whose state no longer matters after so many microseconds.
+-- No decision depends on expiry, so keys live longer by slack. A debt carried over from another limit is cut to the
+-- longest time that Redis takes.
 local function lifeOf(micros, slack)
 	if micros < 0 then
 		micros = 0
@@ -17,8 +18,8 @@ local function lifeOf(micros, slack)
 	return math.ceil(micros / 1000) + slack
 end
 
--- outlive sees that a key that was denied is kept for as long as that lasts: the limit under which it was written may have
--- been one of a shorter memory.
+-- outlive makes a denied key live at least until it is allowed: it may have been written under a limit with a shorter
+-- period.
 local function outlive(key, micros, slack)
 	local life = lifeOf(micros, slack)
 	if redis.call('PTTL', key) < life - slack then

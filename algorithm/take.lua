@@ -1,7 +1,6 @@
--- One step on one key. ARGV: what to do, and n, capacity, a, b, and c if it is to give back, as numbers of 7 bytes; behind
--- them, what carry.lua is told.
--- The answer is one string: the time; 1 if it is allowed, 0 if not, 2 if there is a state of another limit and nothing was
--- done; and the state as it was found.
+-- One step on one key. ARGV[1] is the op. ARGV[2] has n, capacity, a, b, and for 'give' c, as numbers of 7 bytes, and
+-- after them the argument of carry.lua. The reply is one string: the time; 1 if it is allowed, 0 if not, 2 if the key
+-- has a state of another limit and nothing was done; and the state that was found.
 local op, key, asked = ARGV[1], KEYS[1], ARGV[2]
 local n, capacity, a, b, c = struct.unpack(op == 'give' and '>I7I7I7I7I7' or '>I7I7I7I7', asked)
 local allowed, found, write, w1, w2, w3, w4, w5 = step(op, key, now, server, slack, n, capacity, a, b, c)

@@ -1,9 +1,9 @@
--- Takes on several keys, all or none. ARGV: what to do, and for each key the number of its algorithm, a byte, and n,
--- capacity, a, b as numbers of 7 bytes; behind them, what carry.lua is told.
--- The answer is one string: the time; 1 if all are allowed, 0 if not, 2 if there are states of other limits and nothing was
--- done; and for each key the length of its state and the state as it was found. steps are those of all algorithms, by number.
+-- Takes on several keys, all or none. ARGV[1] is the op. For each key there is an argument: the number of its algorithm
+-- as a byte, n, capacity, a, b as numbers of 7 bytes, and after them the argument of carry.lua. steps has the step of
+-- each algorithm. The reply is one string: the time; 1 if all are allowed, 0 if not, 2 if a key has a state of another
+-- limit and nothing was done; and for each key the length of its state and the state that was found.
 local op = ARGV[1]
-local answer, writes, all, changed = { '' }, {}, true, false
+local reply, writes, all, changed = { '' }, {}, true, false
 for i = 1, #KEYS do
 	local asked, key = ARGV[i + 1], KEYS[i]
 	local number, n, capacity, a, b = struct.unpack('>BI7I7I7I7', asked)
@@ -23,7 +23,7 @@ for i = 1, #KEYS do
 		return redis.error_reply('HEADGATE the value of ' .. found .. ' is not a counter: something else writes to this key')
 	end
 	all = all and allowed
-	answer[#answer + 1] = struct.pack('>I2', #found) .. found
+	reply[#reply + 1] = struct.pack('>I2', #found) .. found
 	if write then
 		writes[#writes + 1] = { write, key, w1, w2, w3, w4, w5 }
 	end
@@ -40,5 +40,5 @@ elseif all and op ~= 'look' then
 		end
 	end
 end
-answer[1] = struct.pack('>I7B', now, all == 2 and 2 or all and 1 or 0)
-return table.concat(answer)
+reply[1] = struct.pack('>I7B', now, all == 2 and 2 or all and 1 or 0)
+return table.concat(reply)

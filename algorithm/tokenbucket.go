@@ -1,6 +1,6 @@
 package algorithm
 
-// tokenBucket admits n units when the bucket, drained to the present, has room for them: never more than
+// tokenBucket admits n units when the bucket, after draining until now, has room for them. It never admits more than
 // capacity + rate·t in any time t.
 type tokenBucket struct{ bucketSteps }
 

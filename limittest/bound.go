@@ -14,10 +14,10 @@ func boundChecks() []check {
 			tr.keepsBound(l, tr.history(l, func() { tr.Advance(pause(tr.rng, l, tr.at())) }))
 		}),
 		forEach("bound", "clock steps back", timedLimits, func(tr *trial, l headgate.Limit) {
-			tr.keepsBound(l, tr.history(l, func() { tr.stagger(l) }))
+			tr.keepsBound(l, tr.history(l, func() { tr.moveClock(l) }))
 		})...),
 		forEach("bound", "clock jumps", timedLimits, func(tr *trial, l headgate.Limit) {
-			book := tr.history(l, func() { tr.jump(l) })
+			book := tr.history(l, func() { tr.jumpClock(l) })
 			if err := book.withinEnvelope(envelopeOf(l), true); err != nil {
 				tr.Errorf("%s: %v", l, err)
 			}
@@ -40,8 +40,8 @@ func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	return book
 }
 
-// stagger moves the clock forward by a random pause, or back by as much, but not so far that a store starts over.
-func (tr *trial) stagger(l headgate.Limit) {
+// moveClock moves the clock forward by a random pause, or back by as much, but not so far that a store starts over.
+func (tr *trial) moveClock(l headgate.Limit) {
 	d := pause(tr.rng, l, tr.at())
 	if tr.rng.IntN(3) == 0 {
 		d = -min(d, time.Hour)
@@ -49,8 +49,8 @@ func (tr *trial) stagger(l headgate.Limit) {
 	tr.Advance(d)
 }
 
-// jump sets the clock to any time within a few spans of the limit, sometimes years away.
-func (tr *trial) jump(l headgate.Limit) {
+// jumpClock sets the clock to any time within a few spans of the limit, sometimes years away.
+func (tr *trial) jumpClock(l headgate.Limit) {
 	switch tr.rng.IntN(20) {
 	case 0:
 		tr.goTo(draw(tr.rng, 10*366*24*time.Hour))

@@ -53,7 +53,7 @@ func (tr *trial) changed(l headgate.Limit) {
 	}
 	now, other := l, high
 	for range tr.Steps {
-		tr.wander(now)
+		tr.randomStep(now)
 		if tr.rng.IntN(4) > 0 {
 			continue
 		}
@@ -69,7 +69,7 @@ func (tr *trial) changed(l headgate.Limit) {
 	}
 }
 
-// charged charges beyond the limit, up to the deepest debt and then more.
+// charged charges beyond the limit, up to the largest debt and then more.
 func (tr *trial) charged(l headgate.Limit) {
 	capacity := l.Capacity()
 	if d := tr.charge(l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {
@@ -78,17 +78,17 @@ func (tr *trial) charged(l headgate.Limit) {
 	if d := tr.charge(l, 1); d.Allowed || d.Remaining != -1 || d.Receipt.Units != 1 {
 		tr.Fatalf("%s: charged 1 beyond: got %+v", l, d)
 	}
-	deepest := -headgate.MaxDebt * capacity
+	largestDebt := -headgate.MaxDebt * capacity
 	for range headgate.MaxDebt + 2 {
 		tr.charge(l, min(3*capacity, headgate.MaxCount))
 	}
 	d := tr.charge(l, headgate.MaxCount)
-	if d.Remaining != deepest || d.Receipt.Units != 0 {
-		tr.Fatalf("%s: charged without end: got %+v, want %d remaining and nothing charged", l, d, deepest)
+	if d.Remaining != largestDebt || d.Receipt.Units != 0 {
+		tr.Fatalf("%s: charged without end: got %+v, want %d remaining and nothing charged", l, d, largestDebt)
 	}
 	look := tr.peek("alice", l)
-	if look.Allowed || look.Remaining != deepest {
-		tr.Fatalf("%s: in the deepest debt: got %+v", l, look)
+	if look.Allowed || look.Remaining != largestDebt {
+		tr.Fatalf("%s: in the largest debt: got %+v", l, look)
 	}
 	tr.Advance(look.RetryAfter)
 	if d := tr.peek("alice", l); !d.Allowed || d.Remaining < 0 {
@@ -105,9 +105,9 @@ func (tr *trial) resets(l headgate.Limit) {
 		}
 	}
 	tr.reset("alice")
-	tr.asNew("alice", l, "after a reset")
+	tr.requireNew("alice", l, "after a reset")
 	for _, other := range allLimits {
-		tr.asNew("alice", other, "after a reset")
+		tr.requireNew("alice", other, "after a reset")
 	}
 	if d := tr.take("alice", l, l.Capacity()); !d.Allowed {
 		tr.Errorf("%s: denied its capacity after a reset: %+v", l, d)

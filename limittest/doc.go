@@ -9,7 +9,7 @@
 // The suite runs in virtual time: it passes a clock to the limiter and sets that clock freely, also back. It has three
 // parts. Cases replay the scripts of package algorithm, which define the decisions of each algorithm. Properties run
 // long random histories and check invariants: never more than the limit, RetryAfter exact to a microsecond, all or
-// none, denials and peeks that change nothing. The crowd does the same from many goroutines at once. All random choices
+// none, denials and peeks that change nothing. Concurrent checks do the same from many goroutines. All random choices
 // derive from Options.Seed, so that failures are reproducible.
 //
 // # Scripts

@@ -97,7 +97,7 @@ var faults = []struct {
 	caught []string
 }{
 	{"compares with > where >= is right", func(f *faulty, _ func() time.Time) {
-		var one sync.Mutex // between the look and the take nobody else may come, or a crowd gets the last unit all the same
+		var one sync.Mutex // no other goroutine may take between the look and the take
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			one.Lock()
 			defer one.Unlock()
@@ -112,7 +112,7 @@ var faults = []struct {
 	}, []string{
 		"cases/tokenbucket/a bucket of 10", "cases/gcra/a burst of 10", "cases/leakybucket/a bucket of 10",
 		"cases/fixedwindow/a window of 10", "cases/slidinglog/a log of 10", "cases/slidingwindow/a window of 10",
-		"cases/slidingbuckets/a window of 10", "cases/concurrency/all ten", "answers/remaining", "crowd/takes all", "ladder/",
+		"cases/slidingbuckets/a window of 10", "cases/concurrency/all ten", "predictions/remaining", "concurrent/takes all", "offered load/",
 	}},
 	{"counts what it denied", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -125,7 +125,7 @@ var faults = []struct {
 		}
 	}, []string{
 		"cases/slidinglog/denied requests", "cases/slidingbuckets/denied requests", "cases/tokenbucket/a denial",
-		"quiet/looks and denials", "answers/retry", "quiet/never",
+		"no effect/looks and denials", "predictions/retry", "no effect/never",
 	}},
 	{"divides 1000 ms by the rate", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if isBucket(l) && l.Period == time.Second && l.Count <= 1000 {
@@ -168,7 +168,7 @@ var faults = []struct {
 		}
 	}, []string{
 		"cases/tokenbucket/a clock", "bound/clock steps back/10 per s", "bound/clock jumps/10 per s burst 20",
-		"answers/retry is exact/7 per s",
+		"predictions/retry is exact/7 per s",
 	}},
 	{"takes one after the other", func(f *faulty, _ func() time.Time) {
 		f.takeAll = func(ctx context.Context, cs []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
@@ -182,10 +182,10 @@ var faults = []struct {
 			return dst, nil
 		}
 	}, []string{
-		"cases/tokenbucket/take all", "takeall/all or none", "takeall/of as many", "crowd/takes several", "input/lists",
+		"cases/tokenbucket/take all", "takeall/all or none", "takeall/of MaxChecks", "concurrent/takes several", "input/lists",
 		"input/limits",
 	}},
-	{"answers in another order", func(f *faulty, _ func() time.Time) {
+	{"returns decisions in another order", func(f *faulty, _ func() time.Time) {
 		f.takeAll = func(ctx context.Context, cs []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 			ds, err := f.Limiter.TakeAll(ctx, cs, nil)
 			for i := range ds {
@@ -209,7 +209,7 @@ var faults = []struct {
 			d.Allowed = true
 			return d, err
 		}
-	}, []string{"crowd/takes all there is/100 per s"}},
+	}, []string{"concurrent/takes all units/100 per s"}},
 	{"gives back what has drained", func(f *faulty, now func() time.Time) {
 		f.give = func(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 			r.At = now().UnixMicro()
@@ -217,7 +217,7 @@ var faults = []struct {
 		}
 	}, []string{
 		"cases/tokenbucket/a late refund", "cases/tokenbucket/a refund returns only", "refund/keeps the bound/10 per s",
-		"refund/too late", "refund/never lifts/10 per s",
+		"refund/too late", "refund/never raises Remaining/10 per s",
 	}},
 	{"gives back more than was taken", func(f *faulty, _ func() time.Time) {
 		f.give = func(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
@@ -227,8 +227,8 @@ var faults = []struct {
 			return f.Limiter.Reset(ctx, c)
 		}
 	}, []string{
-		"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never lifts",
-		"crowd/takes and gives",
+		"refund/keeps the bound/10 per s", "refund/keeps the bound/20 per s sliding-log", "refund/at once", "refund/never raises Remaining",
+		"concurrent/takes and gives",
 	}},
 	{"gives nothing back", func(f *faulty, _ func() time.Time) {
 		f.give = func(context.Context, headgate.Check, headgate.Receipt) error { return nil }
@@ -237,7 +237,7 @@ var faults = []struct {
 		f.renew = func(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 			return true, nil
 		}
-	}, []string{"cases/concurrency/a slot that is renewed", "renew/keeps what is held", "renew/of other algorithms", "input/contexts"}},
+	}, []string{"cases/concurrency/a slot that is renewed", "renew/keeps held slots", "renew/of other algorithms", "input/contexts"}},
 	{"renews beyond the limit", func(f *faulty, _ func() time.Time) {
 		f.renew = func(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 			if c.Limit.Algorithm == headgate.Concurrency {
@@ -245,42 +245,42 @@ var faults = []struct {
 			}
 			return f.Limiter.Renew(ctx, c, r)
 		}
-	}, []string{"cases/concurrency/renewing an expired slot", "renew/keeps what is held"}},
+	}, []string{"cases/concurrency/renewing an expired slot", "renew/keeps held slots"}},
 	{"rounds retry up to a millisecond", decidedBy(func(_ headgate.Check, d *headgate.Decision) {
 		if d.RetryAfter != headgate.Never {
 			d.RetryAfter = (d.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
 		}
-	}), []string{"answers/retry is exact/7 per s", "answers/retry is exact/300 per s"}},
+	}), []string{"predictions/retry is exact/7 per s", "predictions/retry is exact/300 per s"}},
 	{"is early by a microsecond", decidedBy(func(_ headgate.Check, d *headgate.Decision) {
 		if d.RetryAfter > time.Microsecond && d.RetryAfter != headgate.Never {
 			d.RetryAfter -= time.Microsecond
 		}
-	}), []string{"answers/retry", "cases/fixedwindow/at most"}},
+	}), []string{"predictions/retry", "cases/fixedwindow/at most"}},
 	{"does not subtract the cost", decidedBy(func(c headgate.Check, d *headgate.Decision) {
 		if d.Allowed {
 			d.Remaining += c.Cost
 		}
-	}), []string{"cases/tokenbucket/the worked example", "answers/remaining"}},
+	}), []string{"cases/tokenbucket/the worked example", "predictions/remaining"}},
 	{"resets after a period", decidedBy(func(c headgate.Check, d *headgate.Decision) {
 		if d.ResetAfter > 0 {
 			d.ResetAfter = c.Limit.Period
 		}
-	}), []string{"answers/reset"}},
+	}), []string{"predictions/reset"}},
 	{
 		"has no delay", decidedBy(func(_ headgate.Check, d *headgate.Decision) { d.Delay = 0 }),
-		[]string{"cases/leakybucket/delays", "ladder/20 a second/20 per s leaky-bucket"},
+		[]string{"cases/leakybucket/delays", "offered load/20 a second/20 per s leaky-bucket"},
 	},
 	{
 		"has a receipt for nothing", decidedBy(func(c headgate.Check, d *headgate.Decision) { d.Receipt.Units = c.Cost }),
-		[]string{"cases/tokenbucket/a bucket of 10", "answers/"},
+		[]string{"cases/tokenbucket/a bucket of 10", "predictions/"},
 	},
-	{"takes when it looks", limitedLook(1), []string{"quiet/looks and denials", "cases/tokenbucket/a peek"}},
+	{"takes when it looks", limitedLook(1), []string{"no effect/looks and denials", "cases/tokenbucket/a peek"}},
 	{"throttles by one twentieth", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if l.Count >= 20 && l.Burst == 0 {
 			l.Count -= l.Count / 20
 		}
 		return l
-	}), []string{"ladder/"}},
+	}), []string{"offered load/"}},
 	{"starts over when the limit changes", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			if c.Validate() == nil && len(c.Key) < 1000 {
@@ -316,14 +316,14 @@ var faults = []struct {
 	{"does not reset", func(f *faulty, _ func() time.Time) {
 		f.reset = func(context.Context, headgate.Check) error { return nil }
 	}, []string{"change/reset", "cases/tokenbucket/a reset", "cases/concurrency/a reset"}},
-	{"mixes keys up", func(f *faulty, _ func() time.Time) {
+	{"mixes up keys", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			if len(c.Key) > 4 {
 				c.Key = c.Key[:4]
 			}
 			return f.Limiter.Take(ctx, c)
 		}
-	}, []string{"quiet/keys", "input/keys"}},
+	}, []string{"no effect/keys", "input/keys"}},
 	{"takes any key", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			if c.Key == "" {
@@ -338,19 +338,19 @@ var faults = []struct {
 			return f.Limiter.Take(ctx, c)
 		}
 	}, []string{"input/costs"}},
-	{"corrects a limit that is wrong", limitedBadly(), []string{"input/limits"}},
+	{"corrects an invalid limit", limitedBadly(), []string{"input/limits"}},
 	{"ignores the context", func(f *faulty, _ func() time.Time) {
 		f.take = func(_ context.Context, c headgate.Check) (headgate.Decision, error) {
 			return f.Limiter.Take(context.Background(), c)
 		}
 	}, []string{"input/contexts"}},
-	{"lets the dead keep their places", limitedBy(func(l headgate.Limit) headgate.Limit {
+	{"never expires slots", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if l.Algorithm == headgate.Concurrency {
 			l.TTL = headgate.MaxPeriod
 		}
 		return l
 	}), []string{"bound/in flight", "cases/concurrency/a holder that dies"}},
-	{"forgets what is idle too soon", func(f *faulty, now func() time.Time) {
+	{"forgets an idle key too soon", func(f *faulty, now func() time.Time) {
 		var mu sync.Mutex
 		last := make(map[string]time.Time)
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -364,7 +364,7 @@ var faults = []struct {
 		}
 	}, []string{
 		"bound/clock runs/10 per s burst 20", "bound/clock runs/7 per m fixed-window", "bound/clock runs/7 per m sliding-log",
-		"bound/clock runs/7 per m sliding-buckets 60", "bound/in flight", "answers/",
+		"bound/clock runs/7 per m sliding-buckets 60", "bound/in flight", "predictions/",
 	}},
 }
 

@@ -158,7 +158,7 @@ func (tr *trial) refusesKeys() {
 	longest := strings.Repeat("k", headgate.MaxKeyBytes)
 	l := headgate.PerSecond(10)
 	tr.take(longest, l, 1)
-	tr.asNew(longest[1:], l, "the longest key without its first byte")
+	tr.requireNew(longest[1:], l, "the longest key without its first byte")
 	if d := tr.peek(longest, l); d.Remaining != 9 {
 		tr.Errorf("longest key: got %d remaining, want 9", d.Remaining)
 	}
@@ -179,7 +179,7 @@ func (tr *trial) refusesCosts() {
 			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
 				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive, callRenew)
 		}
-		tr.asNew("bad", l, "after bad costs")
+		tr.requireNew("bad", l, "after bad costs")
 	}
 }
 

@@ -13,14 +13,14 @@ func refundChecks() []check {
 		forEach("refund", "at once undoes", allLimits, func(tr *trial, l headgate.Limit) { tr.refundUndoes(l) }),
 		forEach("refund", "keeps the bound", timedLimits, func(tr *trial, l headgate.Limit) { tr.refundsKeepBound(l) })...),
 		forEach("refund", "too late adds nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.lateRefund(l) })...),
-		forEach("refund", "never lifts", allLimits, func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
+		forEach("refund", "never raises Remaining", allLimits, func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
 		forEach("refund", "of a charge", timedLimits, func(tr *trial, l headgate.Limit) { tr.chargeRefund(l) })...)
 }
 
 // refundUndoes refunds at the time of taking, in one piece or two.
 func (tr *trial) refundUndoes(l headgate.Limit) {
 	for range tr.Steps {
-		tr.wander(l)
+		tr.randomStep(l)
 		before := tr.peek("alice", l)
 		n := cost(tr.rng, l)
 		d := tr.take("alice", l, n)
@@ -84,10 +84,10 @@ func (tr *trial) refundNeverLifts(l headgate.Limit) {
 		}
 		n := cost(tr.rng, l)
 		if tr.take("alice", l, n).Allowed && !other.take("alice", l, n).Allowed {
-			tr.Fatalf("%s: cost %d was allowed after refunds, and denied to one who never took", l, n)
+			tr.Fatalf("%s: cost %d was allowed after refunds, and denied to a client that never took", l, n)
 		}
 		if got, most := tr.peek("alice", l).Remaining, other.peek("alice", l).Remaining; got > most {
-			tr.Fatalf("%s: %d remaining after refunds, %d to one who never took", l, got, most)
+			tr.Fatalf("%s: %d remaining after refunds, %d to a client that never took", l, got, most)
 		}
 	}
 }
@@ -95,13 +95,13 @@ func (tr *trial) refundNeverLifts(l headgate.Limit) {
 // lateRefund refunds units that time has restored already.
 func (tr *trial) lateRefund(l headgate.Limit) {
 	for range tr.Steps {
-		tr.wander(l)
+		tr.randomStep(l)
 		n := cost(tr.rng, l)
 		d := tr.take("alice", l, n)
 		if !d.Allowed {
 			continue
 		}
-		tr.Advance(forgets(l, n) + draw(tr.rng, span(l)))
+		tr.Advance(unitLifetime(l, n) + draw(tr.rng, span(l)))
 		tr.take("alice", l, cost(tr.rng, l))
 		before := tr.peek("alice", l)
 		tr.give(l, n, d.Receipt)
@@ -113,11 +113,11 @@ func (tr *trial) lateRefund(l headgate.Limit) {
 	d := tr.take("alice", l, 1)
 	tr.reset("alice")
 	tr.give(l, 1, d.Receipt)
-	tr.asNew("alice", l, "given back after a reset")
+	tr.requireNew("alice", l, "given back after a reset")
 }
 
-// forgets returns the time after which n units have no effect any more.
-func forgets(l headgate.Limit, n int64) time.Duration {
+// unitLifetime returns the time after which n units have no effect any more.
+func unitLifetime(l headgate.Limit, n int64) time.Duration {
 	if promise, ok := algorithm.PromiseOf(l); ok {
 		return promise.Memory
 	}
@@ -134,7 +134,7 @@ func forgets(l headgate.Limit, n int64) time.Duration {
 	}
 }
 
-// chargeRefund charges up to the deepest debt, and refunds what the receipts say was charged.
+// chargeRefund charges up to the largest debt, and refunds what the receipts say was charged.
 func (tr *trial) chargeRefund(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	before := tr.peek("alice", l)

@@ -11,7 +11,7 @@ import (
 // renewChecks check that a slot renewed in time does not expire, and that renewing never exceeds the limit.
 func renewChecks() []check {
 	return []check{
-		{"renew", "keeps what is held", func(tr *trial) { tr.renews(headgate.MustParseLimit("7 concurrent ttl 10s")) }},
+		{"renew", "keeps held slots", func(tr *trial) { tr.renews(headgate.MustParseLimit("7 concurrent ttl 10s")) }},
 		{"renew", "of other algorithms", func(tr *trial) { tr.refusesRenew() }},
 	}
 }

@@ -145,8 +145,8 @@ func plausible(c headgate.Check, d headgate.Decision, all bool) error {
 	return errors.Join(wrong...)
 }
 
-// decided fails the test if a decision is not plausible, and returns it.
-func decided(t testing.TB, c headgate.Check, d headgate.Decision) headgate.Decision {
+// requirePlausible fails the test if a decision is not plausible, and returns it.
+func requirePlausible(t testing.TB, c headgate.Check, d headgate.Decision) headgate.Decision {
 	t.Helper()
 	if err := plausible(c, d, d.Allowed); err != nil {
 		t.Fatalf("%s, cost %d: %v", c.Limit, c.Cost, err)

@@ -72,8 +72,8 @@ func checks() ([]check, error) {
 		return nil, err
 	}
 	for _, part := range [][]check{
-		boundChecks(), crowdChecks(), answerChecks(), quietChecks(), refundChecks(), renewChecks(), changeChecks(), settleChecks(), takeAllChecks(),
-		inputChecks(), ladderChecks(),
+		boundChecks(), concurrentChecks(), predictionChecks(), noEffectChecks(), refundChecks(), renewChecks(), changeChecks(), settleChecks(), takeAllChecks(),
+		inputChecks(), offeredLoadChecks(),
 	} {
 		all = append(all, part...)
 	}
@@ -108,13 +108,13 @@ func newTrial(t testing.TB, c check, newLimiter Maker, o Options) *trial {
 	h.Write([]byte(c.group + "/" + c.name))
 	tr := &trial{TB: t, Clock: NewClock(), Options: o, maker: newLimiter}
 	tr.rng = rand.New(rand.NewPCG(o.Seed, h.Sum64()))
-	tr.limiter = owned{newLimiter(t, tr.Now)}
+	tr.limiter = oneOwner{newLimiter(t, tr.Now)}
 	return tr
 }
 
 // twin returns a trial of a second limiter with the same clock and the same random source.
 func (tr *trial) twin() *trial {
 	other := *tr
-	other.limiter = owned{tr.maker(tr.TB, tr.Now)}
+	other.limiter = oneOwner{tr.maker(tr.TB, tr.Now)}
 	return &other
 }

@@ -23,7 +23,7 @@ func TestHistoriesComeBack(t *testing.T) {
 	history := func(seed uint64) ledger {
 		c := check{group: "bound", name: "x"}
 		tr := newTrial(t, c, newStore, Options{Seed: seed}.withDefaults())
-		return *tr.history(l, func() { tr.jump(l) })
+		return *tr.history(l, func() { tr.jumpClock(l) })
 	}
 	equal := func(a, b ledger) bool {
 		if len(a.entries) != len(b.entries) {

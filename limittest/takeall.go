@@ -11,9 +11,9 @@ import (
 func takeAllChecks() []check {
 	return []check{
 		{"takeall", "all or none, as if one by one", func(tr *trial) { tr.allOrNone() }},
-		{"takeall", "appends to what it is given", func(tr *trial) { tr.appends() }},
-		{"takeall", "of none is nothing", func(tr *trial) { tr.takesNone() }},
-		{"takeall", "of as many as may be", func(tr *trial) { tr.takesMost() }},
+		{"takeall", "appends to dst", func(tr *trial) { tr.appends() }},
+		{"takeall", "of no checks", func(tr *trial) { tr.takesNone() }},
+		{"takeall", "of MaxChecks", func(tr *trial) { tr.takesMost() }},
 	}
 }
 
@@ -25,7 +25,7 @@ func (tr *trial) allOrNone() {
 	for range tr.Steps {
 		l := timedLimits[tr.rng.IntN(len(timedLimits))]
 		tr.Advance(min(pause(tr.rng, l, tr.at()), span(l)))
-		checks := tr.basket()
+		checks := tr.randomChecks()
 		got := tr.takeAll(checks)
 		want := other.oneByOne(checks)
 		for i := range checks {
@@ -50,8 +50,8 @@ func (tr *trial) allOrNone() {
 	}
 }
 
-// basket returns random checks of several limits, each under its own key.
-func (tr *trial) basket() []headgate.Check {
+// randomChecks returns checks of several limits, each under its own key.
+func (tr *trial) randomChecks() []headgate.Check {
 	order := tr.rng.Perm(len(allLimits))[:1+tr.rng.IntN(5)]
 	checks := make([]headgate.Check, len(order))
 	for i, n := range order {

@@ -140,12 +140,12 @@ func (l *callerQueue) withdraw(w *waiter) bool {
 	return l.remove(w, now)
 }
 
-// tick grants due callers. It runs when an alarm fires, perhaps early if the schedule has changed since.
+// tick grants due callers. It runs when the timer fires, which may be early if the schedule has changed since.
 func (l *callerQueue) tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, now := l.clock()
-	l.timekeeper = nil // its alarm has fired; grantDue sets the next one
+	l.timekeeper = nil // its timer has fired; grantDue selects the next one
 	l.grantDue(now)
 }
 

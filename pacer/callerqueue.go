@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A callerQueue holds the callers that wait for a schedule, first come first served. It books each of them when it is
-// granted: a caller that leaves before has taken nothing, and callers behind it move up.
+// A callerQueue is the FIFO queue of callers that wait for permits of a schedule. Permits are booked when a caller is
+// granted: one that leaves earlier has taken nothing, and callers behind it move up.
 //
 // It needs no goroutine. The first waiting caller sets the timer for all, and passes that duty on when it leaves. A
 // [Queue] and a [TokenQueue] have a worker for that instead.
@@ -20,7 +20,7 @@ type callerQueue struct {
 	capacity     int64
 	waitingUnits int64
 
-	// head is the state after all granted callers; tail, unless stale, that after all waiting callers as well.
+	// head is the state after all granted callers; tail, unless stale, the state after all waiting callers too.
 	head, tail   state
 	stale        bool
 	first, last  *waiter
@@ -29,7 +29,7 @@ type callerQueue struct {
 	// movedAt is when waiting callers last moved up. None of them can have been granted before.
 	movedAt int64
 	moves   uint64 // how often they moved up
-	// timekeeper is the waiter that was last told to set the timer.
+	// timekeeper is the waiter that sets the timer for all.
 	timekeeper *waiter
 
 	worker *worker
@@ -48,7 +48,7 @@ type waiter struct {
 	// before is the queue's tail before the waiter joined, valid until moves changes.
 	before state
 	moves  uint64
-	// after is the state that a reservation was to leave behind when it was made, or when the rate last changed.
+	// after is the state behind a reservation, as computed when it was made or when the rate last changed.
 	after state
 	// err is why a waiter was rejected; it may be read once done is closed.
 	err error
@@ -223,10 +223,10 @@ func (l *callerQueue) reschedule(now int64, sched schedule, most int64, convert 
 	l.moveUp(now)
 }
 
-// reprice books w under a new schedule and advances s behind it, or returns why w can't stay in the queue.
+// reprice books w under a new schedule and sets s to the state behind it, or returns why w can't stay in the queue.
 func (l *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
-		// The state that it was to leave behind had the old prices.
+		// w.after was computed with the old rate.
 		held := *s
 		held.free = span{ns: max(w.at, s.free.ceil())}
 		w.after, _ = l.sched.take(held, w.at, w.n)

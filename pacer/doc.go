@@ -6,14 +6,14 @@
 //
 // # Which pacer
 //
-//	I want                                              use           a caller waits for
-//	a steady rate, with bursts after a quiet time       Bursty        what those before it took
+//	need                                                use           a caller waits for
+//	a steady rate, with bursts after idle time          Bursty        the permits of callers before it
 //	a steady rate, evenly spaced                        Bursty        the same; set MaxBurst to NoBurst
-//	a rate that starts low and rises under load         WarmingUp     what those before it took
-//	a constant outflow and a bound on what is waiting   Queue         its turn; full is an error at once
+//	a rate that starts low and rises under load         WarmingUp     the permits of callers before it
+//	a constant outflow and a bounded queue              Queue         its turn; a full queue is an error at once
 //	to hand work over and have it run at a steady rate  Queue.Submit  nothing
 //	"100 per minute" as a quota of a fixed period       Allowance     a period with enough left
-//	never more than the capacity at once                TokenQueue    its own tokens to be made
+//	never more than the capacity at once                TokenQueue    its own tokens
 //
 // Start with Bursty. It lets a large request through at once when idle and makes the next caller wait for it; if a
 // large request must wait for its own permits instead, use TokenQueue.

@@ -15,15 +15,15 @@ var (
 	// ErrInvalidCount is wrapped if a count is less than 1, and is an [*InputError].
 	ErrInvalidCount = errors.New("invalid count")
 	// ErrNever is wrapped if a count can never pass, and is an [*InputError]: it is above the pacer's capacity, or it
-	// takes more than 73 years together with the waiting callers. The latter may pass when fewer callers wait. Waiting
-	// callers get it as well, if a new rate makes it so.
+	// takes more than 73 years together with the waiting callers. In the second case it may pass when fewer callers
+	// wait. Waiting callers also get it if a new rate makes their wait that long.
 	ErrNever = errors.New("count can never pass")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
 	// ErrNilJob is returned by [Queue.Submit] without a function.
 	ErrNilJob = errors.New("nil job: pass a function, or use Acquire")
 	// ErrDeadline is wrapped by a [*DeadlineError]: the context's deadline comes before the caller's time.
-	ErrDeadline = errors.New("deadline comes before the turn")
+	ErrDeadline = errors.New("deadline is before the end of the wait")
 	// ErrQueueFull is wrapped if an item does not fit into a [Queue].
 	ErrQueueFull = errors.New("queue is full")
 	// ErrTooManyReservations is wrapped when a pacer has [MaxReservations] outstanding.
@@ -33,7 +33,7 @@ var (
 	// ErrClosed is returned by a closed [Queue] or [TokenQueue], also to callers that were waiting.
 	ErrClosed = errors.New("closed")
 	// ErrUninitialized is returned by the methods of a pacer that was not created by its New function.
-	ErrUninitialized = errors.New("uninitialized pacer: make it with its New function")
+	ErrUninitialized = errors.New("uninitialized pacer: create it with its New function")
 )
 
 // InputError describes an invalid option or count.
@@ -65,7 +65,7 @@ type DeadlineError struct {
 }
 
 func (e *DeadlineError) Error() string {
-	return fmt.Sprintf("%v: it is %v away and the context has %v left", ErrDeadline, e.Wait, e.Left)
+	return fmt.Sprintf("%v: the wait is %v and the context has %v left", ErrDeadline, e.Wait, e.Left)
 }
 
 // Is reports whether target is ErrDeadline or context.DeadlineExceeded.
@@ -87,7 +87,7 @@ func never(n int64, want string) error {
 
 // tooLong is the error for a count that could pass only after farFuture.
 func tooLong(n int64) error {
-	return never(n, "so few that, with those in line, they are paid off within 73 years")
+	return never(n, "a count that, after the waiting callers, is paid off within 73 years")
 }
 
 // gaveUp is the error of a wait that ctx ended. It wraps both the context's error and its cause.

@@ -204,7 +204,7 @@ func TestADeadlineThatComesTooSoonSaysByHowMuch(t *testing.T) {
 			t.Errorf("%v is ErrDeadline %v, DeadlineExceeded %v, Canceled %v, want true, true, false", err,
 				errors.Is(err, ErrDeadline), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled))
 		}
-		if got, want := err.Error(), "deadline comes before the turn: it is 1s away and the context has 300ms left"; got != want {
+		if got, want := err.Error(), "deadline is before the end of the wait: the wait is 1s and the context has 300ms left"; got != want {
 			t.Errorf("message %q, want %q", got, want)
 		}
 	})

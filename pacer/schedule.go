@@ -7,9 +7,9 @@ type schedule interface {
 	// take books n permits requested at an instant, and returns when they may be used: never before at. An instant
 	// before one that the state has seen has no effect.
 	take(s state, at, n int64) (after state, grant int64)
-	// takeLate books n permits that could be used before the instant at that was reserved for them, because a caller in
-	// front has left. Callers behind must not pass later than after the state promised, which the reservation was to
-	// leave behind.
+	// takeLate books n permits of a reservation for the instant at. They could be used earlier, because a caller in
+	// front has left. promised is the state behind the reservation when it was made: callers behind it must not pass
+	// later than they would after that state.
 	takeLate(s state, at, n int64, promised state) state
 	// advance books the idle time until at.
 	advance(s state, at int64) state

@@ -11,23 +11,23 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// crowdChecks check that concurrent callers get the same as callers one after the other.
-func crowdChecks() []check {
+// concurrentChecks check that concurrent callers get the same as callers one after the other.
+func concurrentChecks() []check {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window", "100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
 	small = concat(small, limitsOfEach(counting, "100/h"))
 	buckets := parseLimits("300/s burst 40", "7/s gcra burst 30", "10/s leaky-bucket")
 	return append(append(append(append(
-		forEach("crowd", "takes all there is", small, func(tr *trial, l headgate.Limit) { tr.rush(l) }),
-		forEach("crowd", "takes what comes back", buckets, func(tr *trial, l headgate.Limit) { tr.rushes(l) })...),
-		forEach("crowd", "while the clock runs wild", buckets, func(tr *trial, l headgate.Limit) { tr.wild(l) })...),
-		forEach("crowd", "takes and gives", small, func(tr *trial, l headgate.Limit) { tr.market(l) })...),
-		check{"crowd", "takes several at once", func(tr *trial) { tr.baskets() }})
+		forEach("concurrent", "takes all units", small, func(tr *trial, l headgate.Limit) { tr.takeAllUnits(l) }),
+		forEach("concurrent", "takes refilled units", buckets, func(tr *trial, l headgate.Limit) { tr.takeRefills(l) })...),
+		forEach("concurrent", "while the clock jumps", buckets, func(tr *trial, l headgate.Limit) { tr.takeWithRandomClock(l) })...),
+		forEach("concurrent", "takes and gives", small, func(tr *trial, l headgate.Limit) { tr.takeAndGive(l) })...),
+		check{"concurrent", "takes several at once", func(tr *trial) { tr.takeSeveralKeys() }})
 }
 
-// together runs do in many goroutines that start at once, each with its own random source, and fails the test with the
+// concurrently runs do in many goroutines that start at once, each with its own random source, and fails the test with the
 // first error.
-func (tr *trial) together(do func(rng *rand.Rand) error) {
+func (tr *trial) concurrently(do func(rng *rand.Rand) error) {
 	tr.Helper()
 	var ready, done sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -51,13 +51,13 @@ func (tr *trial) together(do func(rng *rand.Rand) error) {
 	}
 }
 
-// rush lets all goroutines take as much as they can of one key, and returns the number of units.
-func (tr *trial) rush(l headgate.Limit) int64 {
+// takeAllUnits lets all goroutines take as much as they can of one key, and returns the number of units.
+func (tr *trial) takeAllUnits(l headgate.Limit) int64 {
 	tr.Helper()
 	before := tr.peek("alice", l).Remaining
 	var taken atomic.Int64
 	tries := max(2, 2*int(l.Capacity())/tr.Goroutines)
-	tr.together(func(*rand.Rand) error {
+	tr.concurrently(func(*rand.Rand) error {
 		for range tries {
 			d, err := tr.limiter.Take(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
 			if err != nil {
@@ -75,12 +75,12 @@ func (tr *trial) rush(l headgate.Limit) int64 {
 	return before
 }
 
-// rushes lets all goroutines take what is restored in a few moments: not a unit may be lost or gained.
-func (tr *trial) rushes(l headgate.Limit) {
-	taken := tr.rush(l)
+// takeRefills lets all goroutines take what is restored in a few moments: not a unit may be lost or gained.
+func (tr *trial) takeRefills(l headgate.Limit) {
+	taken := tr.takeAllUnits(l)
 	for range 5 {
 		tr.Advance(draw(tr.rng, l.Period*time.Duration(l.Capacity())/time.Duration(2*l.Count)))
-		taken += tr.rush(l)
+		taken += tr.takeAllUnits(l)
 		elapsed := tr.at().Microseconds()
 		if want := l.Capacity() + l.Count*elapsed/l.Period.Microseconds(); taken != want {
 			tr.Fatalf("%s: %d units taken in %dµs, want %d", l, taken, elapsed, want)
@@ -88,11 +88,11 @@ func (tr *trial) rushes(l headgate.Limit) {
 	}
 }
 
-// wild lets all goroutines set the clock forward and back between takes.
-func (tr *trial) wild(l headgate.Limit) {
+// takeWithRandomClock lets all goroutines set the clock forward and back between takes.
+func (tr *trial) takeWithRandomClock(l headgate.Limit) {
 	const longest = 10 * time.Second
 	var taken atomic.Int64
-	tr.together(func(rng *rand.Rand) error {
+	tr.concurrently(func(rng *rand.Rand) error {
 		for range 5 {
 			tr.goTo(draw(rng, longest))
 			d, err := tr.limiter.Take(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
@@ -111,10 +111,10 @@ func (tr *trial) wild(l headgate.Limit) {
 	}
 }
 
-// market lets all goroutines take and refund while the clock stands still. In the end nothing is consumed.
-func (tr *trial) market(l headgate.Limit) {
+// takeAndGive lets all goroutines take and refund while the clock stands still. In the end nothing is consumed.
+func (tr *trial) takeAndGive(l headgate.Limit) {
 	var held atomic.Int64
-	tr.together(func(rng *rand.Rand) error {
+	tr.concurrently(func(rng *rand.Rand) error {
 		c := headgate.Check{Key: "alice", Limit: l}
 		for range 4 {
 			c.Cost = 1 + rng.Int64N(5)
@@ -143,14 +143,14 @@ func (tr *trial) market(l headgate.Limit) {
 	}
 }
 
-// baskets lets all goroutines take from several keys at once, in any order. Each key loses exactly what was admitted.
-func (tr *trial) baskets() {
+// takeSeveralKeys lets all goroutines take from several keys at once, in any order. Each key loses exactly what was admitted.
+func (tr *trial) takeSeveralKeys() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")
 	limits = concat(limits, limitsOfEach(counting, "250/d"))
 	taken := make([]atomic.Int64, len(limits))
 	key := func(i int) string { return fmt.Sprint("key", i) }
-	tr.together(func(rng *rand.Rand) error {
+	tr.concurrently(func(rng *rand.Rand) error {
 		for range 3 {
 			order := rng.Perm(len(limits))[:1+rng.IntN(4)]
 			checks := make([]headgate.Check, len(order))

@@ -15,7 +15,7 @@ func (tr *trial) take(key string, l headgate.Limit, n int64) headgate.Decision {
 	if err != nil {
 		tr.Fatalf("take %d of %s: %v", n, l, err)
 	}
-	return decided(tr, c, d)
+	return requirePlausible(tr, c, d)
 }
 
 func (tr *trial) peek(key string, l headgate.Limit) headgate.Decision {
@@ -76,8 +76,8 @@ func same(a, b headgate.Decision) bool {
 	return a == b
 }
 
-// asNew fails the test unless nothing is consumed under a key.
-func (tr *trial) asNew(key string, l headgate.Limit, when string) {
+// requireNew fails the test unless nothing is consumed under a key.
+func (tr *trial) requireNew(key string, l headgate.Limit, when string) {
 	tr.Helper()
 	if d := tr.peek(key, l); !d.Allowed || d.Remaining != l.Capacity() || d.ResetAfter != 0 {
 		tr.Fatalf("%s, %s: got %+v, want as new", l, when, d)

@@ -2,20 +2,20 @@ package limittest
 
 import "github.com/headgate/headgate"
 
-// quietChecks check that peeks and denials change nothing, and that keys are independent.
-func quietChecks() []check {
+// noEffectChecks check that peeks and denials change nothing, and that keys are independent.
+func noEffectChecks() []check {
 	return append(append(
-		forEach("quiet", "looks and denials change nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.noiseIsHarmless(l) }),
-		forEach("quiet", "never passes", allLimits, func(tr *trial, l headgate.Limit) { tr.neverPasses(l) })...),
-		forEach("quiet", "keys are apart", allLimits, func(tr *trial, l headgate.Limit) { tr.keysAreApart(l) })...)
+		forEach("no effect", "looks and denials change nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.noEffectOnHistory(l) }),
+		forEach("no effect", "never passes", allLimits, func(tr *trial, l headgate.Limit) { tr.neverPasses(l) })...),
+		forEach("no effect", "keys are independent", allLimits, func(tr *trial, l headgate.Limit) { tr.keysAreIndependent(l) })...)
 }
 
-// noiseIsHarmless runs one history on two limiters, one of which also gets calls without effect.
-func (tr *trial) noiseIsHarmless(l headgate.Limit) {
+// noEffectOnHistory runs one history on two limiters, one of which also gets calls without effect.
+func (tr *trial) noEffectOnHistory(l headgate.Limit) {
 	other := tr.twin()
 	for range tr.Steps {
 		tr.Advance(pause(tr.rng, l, tr.at()))
-		tr.noise(l)
+		tr.callsWithoutEffect(l)
 		n := cost(tr.rng, l)
 		got, want := tr.take("alice", l, n), other.take("alice", l, n)
 		if !same(got, want) {
@@ -24,8 +24,8 @@ func (tr *trial) noiseIsHarmless(l headgate.Limit) {
 	}
 }
 
-// noise makes calls that cannot be admitted.
-func (tr *trial) noise(l headgate.Limit) {
+// callsWithoutEffect makes calls that cannot be admitted.
+func (tr *trial) callsWithoutEffect(l headgate.Limit) {
 	d := tr.peek("alice", l)
 	if again := tr.peek("alice", l); again != d {
 		tr.Fatalf("%s: two looks: %+v, then %+v", l, d, again)
@@ -47,13 +47,13 @@ func (tr *trial) neverPasses(l headgate.Limit) {
 			tr.Errorf("%s: cost %d: got %+v, want Never", l, n, d)
 		}
 	}
-	tr.asNew("alice", l, "after costs that never pass")
+	tr.requireNew("alice", l, "after costs that never pass")
 }
 
-func (tr *trial) keysAreApart(l headgate.Limit) {
+func (tr *trial) keysAreIndependent(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	for _, key := range []string{"alice ", "Alice", "alic", "alice\x00", "alicf", " alice", "a"} {
-		tr.asNew(key, l, "another key")
+		tr.requireNew(key, l, "another key")
 	}
 	tr.take("a", l, l.Capacity())
 	tr.reset("a")

@@ -6,16 +6,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// answerChecks check that the fields of a decision predict later decisions.
-func answerChecks() []check {
+// predictionChecks check that the fields of a decision predict later decisions.
+func predictionChecks() []check {
 	return append(append(
-		forEach("answers", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
-		forEach("answers", "remaining can be taken", allLimits, func(tr *trial, l headgate.Limit) { tr.remainingIsThere(l) })...),
-		forEach("answers", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
+		forEach("predictions", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
+		forEach("predictions", "remaining can be taken", allLimits, func(tr *trial, l headgate.Limit) { tr.remainingCanBeTaken(l) })...),
+		forEach("predictions", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
 }
 
-// wander does something random to a key after a random pause. A history that is too long for a Duration starts again.
-func (tr *trial) wander(l headgate.Limit) {
+// randomStep takes, charges or refunds a random amount of a key after a random pause. A history that is too long for a Duration starts again.
+func (tr *trial) randomStep(l headgate.Limit) {
 	tr.Helper()
 	if tr.at() > longest {
 		tr.goTo(0)
@@ -36,7 +36,7 @@ func (tr *trial) wander(l headgate.Limit) {
 func (tr *trial) retryIsExact(l headgate.Limit) {
 	denied := 0
 	for range tr.Steps {
-		tr.wander(l)
+		tr.randomStep(l)
 		n := cost(tr.rng, l)
 		if tr.rng.IntN(10) == 0 {
 			n = 0 // denied while in debt
@@ -62,10 +62,10 @@ func (tr *trial) retryIsExact(l headgate.Limit) {
 	}
 }
 
-// remainingIsThere takes what remains, and one unit more.
-func (tr *trial) remainingIsThere(l headgate.Limit) {
+// remainingCanBeTaken takes what remains, and one unit more.
+func (tr *trial) remainingCanBeTaken(l headgate.Limit) {
 	for range tr.Steps {
-		tr.wander(l)
+		tr.randomStep(l)
 		d := tr.peek("alice", l)
 		if more := max(d.Remaining, 0) + 1; more <= d.Limit {
 			over := tr.take("alice", l, more)
@@ -89,19 +89,19 @@ func (tr *trial) remainingIsThere(l headgate.Limit) {
 func (tr *trial) resetIsExact(l headgate.Limit) {
 	for range max(1, tr.Steps/10) {
 		for range 1 + tr.rng.IntN(20) {
-			tr.wander(l)
+			tr.randomStep(l)
 		}
 		d := tr.peek("alice", l)
 		if d.ResetAfter > 0 {
 			tr.Advance(d.ResetAfter - time.Microsecond)
 			if before := tr.peek("alice", l); before.ResetAfter != time.Microsecond {
-				tr.Fatalf("%s: told as new after %v, and 1µs before that after %v", l, d.ResetAfter, before.ResetAfter)
+				tr.Fatalf("%s: reset was predicted after %v, and 1µs before that after another %v", l, d.ResetAfter, before.ResetAfter)
 			}
 			tr.Advance(time.Microsecond)
 		}
-		tr.asNew("alice", l, "after ResetAfter")
+		tr.requireNew("alice", l, "after ResetAfter")
 		if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.Remaining != 0 {
-			tr.Fatalf("%s: after ResetAfter its capacity met %+v", l, d)
+			tr.Fatalf("%s: taking its capacity after ResetAfter: got %+v", l, d)
 		}
 	}
 }

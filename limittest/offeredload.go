@@ -6,24 +6,24 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ladderChecks check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
+// offeredLoadChecks check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
 // second of a higher load: no request is denied without cause.
-func ladderChecks() []check {
+func offeredLoadChecks() []check {
 	limits := concat(limitsOfEach(timed, "20/s"), parseLimits("20 concurrent ttl 1s"))
-	return forEach("ladder", "20 a second", limits, func(tr *trial, l headgate.Limit) {
+	return forEach("offered load", "20 a second", limits, func(tr *trial, l headgate.Limit) {
 		for _, offered := range []int64{1, 2, 5, 10, 20, 25, 50, 100} {
-			tr.rung(l, offered)
+			tr.admitsOffered(l, offered)
 		}
 	})
 }
 
-// rung offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is admitted.
+// admitsOffered offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is admitted.
 //
 // Under overload, the number admitted until a time T is limit·T for windows, for a leaky-bucket whose delays are
 // observed, and for concurrency, which here is 20 slots held for a second each; a token-bucket or gcra adds its burst.
 // T is in whole seconds, so that no window is cut, up to the last one with waiting requests. The windows of other
 // algorithms may be cut: the last one may have admitted its whole limit.
-func (tr *trial) rung(l headgate.Limit, offered int64) {
+func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	const seconds, limit = 10, 20
 	tr.goTo(0)
 	tr.limiter = tr.maker(tr.TB, tr.Now)

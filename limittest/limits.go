@@ -21,14 +21,14 @@ var (
 	logLimits     = parseLimits("20/s sliding-log", "7/m sliding-log", "1/h sliding-log")
 	slidingLimits = parseLimits("20/s sliding-window", "7/m sliding-window", "1/h sliding-window",
 		"1099511627776/366d sliding-window")
-	partedLimits = parseLimits("20/s sliding-buckets", "7/m sliding-buckets 60", "100/h sliding-buckets 3",
+	subBucketLimits = parseLimits("20/s sliding-buckets", "7/m sliding-buckets 60", "100/h sliding-buckets 3",
 		"1/s sliding-buckets 2")
 	inFlightLimits = parseLimits("20 concurrent ttl 1s", "3 concurrent", "1 concurrent ttl 10ms")
 
 	// countingLimits are those of the algorithms that declare their guarantee.
 	countingLimits = limitsOfEach(counting, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
 
-	windowLimits = concat(fixedLimits, logLimits, slidingLimits, partedLimits, countingLimits)
+	windowLimits = concat(fixedLimits, logLimits, slidingLimits, subBucketLimits, countingLimits)
 	timedLimits  = concat(bucketLimits, windowLimits) // all that depend on time alone
 	allLimits    = concat(timedLimits, inFlightLimits)
 )
@@ -100,7 +100,7 @@ func span(l headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// grain returns the width of the windows of a limit, whose borders are critical.
+// grain returns the width of the windows of a limit, the critical times of a history.
 func grain(l headgate.Limit) time.Duration {
 	if l.Algorithm != headgate.SlidingBuckets {
 		return span(l)
@@ -111,7 +111,7 @@ func grain(l headgate.Limit) time.Duration {
 	return l.Period / time.Duration(l.Buckets)
 }
 
-// pause returns a random time until the next step, so that a limit is met empty, full and at its borders. sinceStart is
+// pause returns a random time until the next step, so that steps find a limit empty, full and at its window boundaries. sinceStart is
 // the time of the clock.
 func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Duration {
 	unit := max(span(l)/time.Duration(l.Count), time.Microsecond)
@@ -124,7 +124,7 @@ func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Dura
 		return draw(rng, 2*unit)
 	case 10, 11, 12:
 		return draw(rng, span(l)/8)
-	case 13, 14: // to the next border, or close to it
+	case 13, 14: // to the next window boundary, or close to it
 		g := grain(l)
 		at := time.Duration(Start.UnixMicro()%g.Microseconds())*time.Microsecond + sinceStart
 		return max(0, g-at%g+time.Duration(rng.IntN(3)-1)*time.Microsecond)
