@@ -224,7 +224,7 @@ func TestSoakSlidingWindowNearTheLimit(t *testing.T) {
 	onAndOff(t, requests)
 }
 
-// onAndOff reports on one who knows the algorithm: he sends his whole count at the end of a window and again when
+// onAndOff measures a client that exploits the algorithm: it sends its whole count at the end of a window, and again when
 // almost all of that has faded.
 func onAndOff(t *testing.T, requests int64) {
 	t.Helper()

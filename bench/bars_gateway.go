@@ -50,7 +50,7 @@ func faster(t *loadTable, one, name, what string, times float64, note string) ba
 		humanRate(us.Rate.Median), humanRate(them.Rate.Median))
 	judge := ratio.Median
 	if !them.full() {
-		// He could have answered more if he had got more. What he used for each answer tells how many.
+		// The peer was not saturated and could have answered more. Its CPU time for each response says how many.
 		byCPU := them.CPU / us.CPU
 		measured += fmt.Sprintf("; it was not at its end, by CPU %.2f ×", byCPU)
 		judge = min(judge, byCPU)

@@ -104,7 +104,7 @@ func TestUberPaces(t *testing.T) {
 	}
 }
 
-// Who is said not to keep keys gets all of them in one buffer. If he kept them after all, he would mix them up.
+// A contender without keepsKeys gets all keys in one buffer. If it kept them after all, it would mix them up.
 func TestContendersWithoutKeepsKeysKeepNone(t *testing.T) {
 	const keys = 1000
 	q := quotas["steady"]

@@ -44,7 +44,8 @@ func (t *series) measure(times int, round func() (float64, error)) error {
 	return nil
 }
 
-// A clientKind is who is asked for, and what clients are registered with; the others' kind is asked for strangers to them.
+// A clientKind is a kind of identifier that clients are registered with and looked up by. Identifiers of another kind
+// stand for clients that are not registered.
 type clientKind struct {
 	series
 

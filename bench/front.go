@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A front is somebody who answers requests, with what the upstream says or by himself.
+// A front is a server that answers requests, from its upstream or by itself.
 type front struct {
 	// name is short and unique, title is for tables.
 	name, title string
 	role        role
 	// program is whose version is printed; empty for what is written here.
 	program string
-	// refuses is set if he is to refuse everybody.
+	// refuses is set if it refuses all requests.
 	refuses bool
-	// open starts him.
+	// open starts it.
 	open func(ctx context.Context, s *site) (place, error)
 }
 

@@ -53,7 +53,7 @@ func runFront(name, upstream string, in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, in) // however it ends, it ends
-	_ = server.Close()             // whoever is still connected is not served any more
+	_ = server.Close()             // open connections are not served any more
 	<-served
 	return nil
 }

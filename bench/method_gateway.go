@@ -22,7 +22,7 @@ func gatewayMethod(b *strings.Builder, r *results) {
   answer is looked at: one with another status than it should have, or a connection that breaks, ends the run.
 - The upstream answers %[5]d bytes of JSON, at once, from one loop over epoll, so that it and wrk leave room on their core: the
   last two columns report whether it was the measured server that was at its end. "No proxy" is wrk and the upstream alone.
-  Bars are held against the CPU time for each request too if somebody that headgate is compared with was not at his end.
+  Bars also compare the CPU time for each request if a peer that headgate is compared with was not saturated.
 - headgate is the program that users run, as it comes: headgate serve with a rules file, metrics on. It has %[6]d rules, of which
   three apply to every request (by address, by API key, and a sliding window by host, path, method and API key) and the others
   are for other paths, hosts and headers. It counts in memory and tells clients their limits in header fields. "No rules"
@@ -45,10 +45,10 @@ func gatewayMethod(b *strings.Builder, r *results) {
   to window, and is the median of that.
 - For answers beside a flood, headgate has the same rules, but each client may send %[15]d requests a second. %[16]d clients send half of
   that each, evenly, on a connection each, and nobody refuses any of them, or the run would end. In every other window one client more
-  sends %[17]d times his limit on %[18]d connections. Windows of %[19]s with and without him take turns, and are compared pair by pair.
+  sends %[17]d times its limit on %[18]d connections. Windows of %[19]s with and without it take turns, and are compared pair by pair.
 - A machine that others share stops a core now and then, for longer than a request takes. On each of the two cores a thread of
   real-time priority is to wake every %[13]s. It comes before all that servers and load do there, so that when it wakes more
-  than %[14]s late, the core has stalled, whoever is measured. A request is set apart if a stall fell between when it was due
+  than %[14]s late, the core has stalled, whichever server is measured. A request is set apart if a stall fell between when it was due
   and when it was answered, or was over by then for less than twice its length, as what has queued up must be answered first. A
   window in which that is more than half of all is set apart as a whole. The rule is the same for all, and so is what it
   knows of them: nothing. The table of all requests, with those set apart, is beside the other.

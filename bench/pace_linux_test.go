@@ -98,7 +98,7 @@ func TestThoseWhoArePacedTakeTurns(t *testing.T) {
 	}
 }
 
-// Who floods one of two addresses is counted there, and nobody times his answers.
+// Requests of a flood on one of two addresses are counted there, and their responses are not timed.
 func TestAFloodIsCountedAndNotTimed(t *testing.T) {
 	var floods, others atomic.Int64
 	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

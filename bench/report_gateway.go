@@ -60,7 +60,7 @@ func reportNoise(b *strings.Builder, r *results) {
 	if t == nil {
 		return
 	}
-	fmt.Fprintf(b, "\n### Answers beside a flood\n\n%d clients send %s requests a second together, half of what they may. One client more sends %s a second, %d times his limit, or none.\n\n",
+	fmt.Fprintf(b, "\n### Answers beside a flood\n\n%d clients send %s requests a second together, half of what they may. One client more sends %s a second, %d times its limit, or none.\n\n",
 		neighbours, humanRate(t.Rate), humanRate(floodTimes*neighbourLimit), floodTimes)
 	reportPaceTable(b, t)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestReportIsAsInTheGoldenFile(t *testing.T) {
 	for _, test := range []struct {
@@ -36,7 +36,7 @@ func TestReportIsAsInTheGoldenFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("the report differs from %s; go test -update writes it anew. Got:\n%s", path, got)
+				t.Errorf("the report differs from %s; go test -update rewrites it. Got:\n%s", path, got)
 			}
 		})
 	}

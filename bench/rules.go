@@ -224,7 +224,8 @@ func matching(n, requests int) (func() error, error) {
 	}, nil
 }
 
-// takerAndDecider returns what takes from the three limits of the next user one after the other, and what decides about him.
+// takerAndDecider returns a function that takes from the three limits of the next user one after the other, and one that
+// decides the same with the engine.
 func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error) {
 	set, err := rules.Compile(list)
 	if err != nil {

@@ -119,7 +119,7 @@ func runHalfLoad(ctx context.Context, b *bench) error {
 func (s *site) paceInto(ctx context.Context, t *paceTable, fronts []*openFront, warming int, order paceOrder) error {
 	t.First = true
 	for _, f := range fronts {
-		// Whoever is measured leaves room on his core, so nobody starves.
+		// A measured server leaves room on its core, so no other process starves.
 		if f.process != nil && inRealTime(f.process.cmd.Process.Pid, measuredPriority) != nil {
 			t.First = false
 		}
@@ -137,11 +137,11 @@ func (s *site) paceInto(ctx context.Context, t *paceTable, fronts []*openFront, 
 	return nil
 }
 
-// One client floods, and others behave: each of them sends half of what he may.
+// One client floods; each of the others sends half of its limit.
 const (
 	neighbours     = 20
 	neighbourLimit = 100 // requests a second that each client may send
-	floodTimes     = 50  // his limit is what the one who floods sends
+	floodTimes     = 50  // the flooding client sends this multiple of its limit
 )
 
 // runNoise compares how long the answers of clients who behave take with and without one who floods.

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A site is where fronts are measured: a core for whoever is measured, another for the load and the upstream, and the
-// upstream itself.
+// A site is the setup in which fronts are measured: a core for the measured server, another for the load and the upstream,
+// and the upstream itself.
 type site struct {
 	bench       *bench
 	dir         string

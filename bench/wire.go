@@ -33,7 +33,7 @@ func loadRequest(order int, client string) string {
 // floodRequest is what the client sends who floods.
 var floodRequest = []byte(loadRequest(1, "noisy-client"))
 
-// floodConnections is how many connections he has.
+// floodConnections is how many connections the flooding client has.
 const floodConnections = 32
 
 // upstreamBody is what the upstream has to say to everybody.

@@ -312,7 +312,7 @@ func (p proxy) test(t *testing.T, s *site) {
 	if got := denied.Header.Get("Content-Type"); got != "application/problem+json" {
 		t.Errorf("got Content-Type %q", got)
 	}
-	wants("who says that he is another", get("127.0.0.2", "/limited/b", "X-Forwarded-For", "192.0.2.1"), 429)
+	wants("a client that claims another address", get("127.0.0.2", "/limited/b", "X-Forwarded-For", "192.0.2.1"), 429)
 	if got := askRaw(t, p.url, "GET /limited/b HTTP/1.1\r\nHost: example.com\r\nX-Bad: a\x01b\r\n\r\n"); got >= 200 && got < 300 {
 		t.Errorf("a header that nobody should take: got %d, want that it is refused", got)
 	}
