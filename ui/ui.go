@@ -159,7 +159,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // whoever asked may be gone
+		_, _ = w.Write(body) // the client may be gone
 	}
 }
 

@@ -32,7 +32,7 @@ export function App() {
       first.current = session === undefined;
       return;
     }
-    // Who reads by ear, or by the keyboard, goes on at the new page, unless a field of it took the focus.
+    // Users of a screen reader or the keyboard continue at the new page, unless a field of it took the focus.
     const now = document.activeElement;
     if (!now?.matches("input, textarea") || !main.current?.contains(now)) main.current?.querySelector("h1")?.focus();
     window.scrollTo(0, 0);

@@ -105,7 +105,7 @@ interface Known {
   callsPerSecond: number | undefined;
 }
 
-/** How much a counter has grown. One that is smaller than before began anew with its node. */
+/** Returns how much a counter has grown. A counter that is smaller than before was reset when its node restarted. */
 export function grown(before: number, after: number): number {
   return after >= before ? after - before : after;
 }
@@ -164,7 +164,7 @@ export class Track {
     }
     const modes = [...byMode].map(([mode, list]) => {
       const key = seriesKey(region, mode);
-      const made = sumNews(mode, list);
+      const made = sumSync(mode, list);
       made.points = this.remember(key, { at: now, lag: made.lag, over: gained.get(key) ?? 0 });
       return made;
     });
@@ -209,7 +209,7 @@ function seriesKey(region: string, mode: string): string {
 }
 
 /** Only who has heard something knows how old sync is. */
-function sumNews(mode: string, list: Sync[]): ModeSum {
+function sumSync(mode: string, list: Sync[]): ModeSum {
   const heard = list.filter((n) => n.received > 0);
   return {
     mode,

@@ -81,7 +81,7 @@ export function usePlace(): Place {
   return place;
 }
 
-/** Lets links that lead to a page of the console not load it anew. What asks for a new tab or window gets one. */
+/** Follows links to pages of the console without loading it again. Clicks that ask for a new tab or window are left alone. */
 export function followLinks(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest("a") : null;

@@ -46,7 +46,7 @@ test("what passed beyond limits is drawn once, when a heartbeat tells of it", ()
   assert.deepEqual(at(2_000, 5, 0), [0, 0]);
   assert.deepEqual(at(4_000, 9, 3_000), [0, 0, 4]);
   assert.deepEqual(at(6_000, 9, 3_000), [0, 0, 4, 0]);
-  assert.deepEqual(at(8_000, 2, 7_000), [0, 0, 4, 0, 2]); // it was started anew
+  assert.deepEqual(at(8_000, 2, 7_000), [0, 0, 4, 0, 2]); // it was restarted
 });
 
 test("calls a second are those between two heartbeats", () => {
@@ -73,7 +73,7 @@ test("no more is remembered than is drawn", () => {
   assert.equal(points, remembered);
 });
 
-test("a counter that is smaller than before began anew", () => {
+test("a counter that is smaller than before was reset", () => {
   assert.equal(grown(10, 15), 5);
   assert.equal(grown(10, 4), 4);
 });

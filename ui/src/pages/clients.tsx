@@ -154,7 +154,7 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
           <p>
             <Pairs of={who.map((a) => [a.name, a.value])} />
           </p>
-          <p>What it has consumed is forgotten, on every node: it begins anew with all of its limits{resetting === "" ? `, under ${rules.join(", ")}` : ""}. This cannot be taken back.</p>
+          <p>Its consumption is reset on every node: it starts again with all of its limits{resetting === "" ? `, under ${rules.join(", ")}` : ""}. This cannot be taken back.</p>
         </Confirm>
       )}
     </section>

@@ -57,7 +57,7 @@ export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDon
           {item && (
             <p class="row">
               <button type="button" onClick={keep}>
-                {there ? "Keep what I wrote" : "Make it anew"}
+                {there ? "Keep what I wrote" : "Create it again"}
               </button>
               {there?.rule && (
                 <button type="button" onClick={() => there.rule && onTake({ ...there, rule: there.rule })}>

@@ -81,7 +81,7 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
           goes
         >
           <p>
-            Whoever has it, as {revoking.role} of {where(revoking)}, is refused from then on. {revoking.id === session.who?.id && "It is the one that you are signed in with. "}
+            Requests with this token ({revoking.role} of {where(revoking)}) are refused from then on. {revoking.id === session.who?.id && "It is the one that you are signed in with. "}
             This cannot be taken back.
           </p>
         </Confirm>

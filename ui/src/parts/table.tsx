@@ -32,7 +32,7 @@ interface Props<T> {
   empty?: ComponentChildren;
   /** It is of many figures: it scrolls to the side, and as cards it has two columns. */
   dense?: boolean;
-  /** What is shown is being read anew. */
+  /** The rows shown are being loaded again. */
   busy?: boolean;
   /** Rows of the same group, which follow each other, share the cells that are common to them. */
   groupOf?: (row: T) => string;
