@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -31,7 +30,7 @@ func (c *Change) Validate() error {
 		return err
 	}
 	for _, text := range []string{c.Actor, c.From, c.Action, c.Note} {
-		if len(text) > MaxText || !clean(text) {
+		if len(text) > MaxText || !IsText(text) {
 			return fmt.Errorf("%w: what a change says of itself: want UTF-8 without NUL, at most %d bytes", ErrInvalid, MaxText)
 		}
 	}
@@ -89,7 +88,7 @@ func (s *State) Validate() error {
 }
 
 func checkID(what, id string) error {
-	if id == "" || len(id) > MaxID || !clean(id) {
+	if id == "" || len(id) > MaxID || !IsText(id) {
 		return fmt.Errorf("%w: %s %.64q: want UTF-8 without NUL, 1 to %d bytes", ErrInvalid, what, id, MaxID)
 	}
 	return nil
@@ -104,6 +103,3 @@ func checkBody(what string, body []byte) error {
 	}
 	return nil
 }
-
-// clean reports whether every database can keep a text and compare it.
-func clean(text string) bool { return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 }

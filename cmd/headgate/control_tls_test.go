@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/remote"
+	"github.com/headgate/headgate/control/signature"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -51,7 +51,7 @@ func TestARulesServiceWithTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set(api.SignatureHeader, api.Sign([]byte(strings.ReplaceAll(key, " ", "-")), body, now))
+		request.Header.Set(signature.Header, signature.Sign([]byte(strings.ReplaceAll(key, " ", "-")), body, now))
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)

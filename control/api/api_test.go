@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/control/token"
 	"github.com/headgate/headgate/internal/logins"
 )
 
@@ -143,7 +144,7 @@ func (a answer) etag() int64 {
 }
 
 // token makes a token and returns its secret.
-func (s *service) token(id string, role api.Role, namespaces ...string) string {
+func (s *service) token(id string, role token.Role, namespaces ...string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{"id": id, "role": role, "namespaces": namespaces})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/keys"
+	"github.com/headgate/headgate/control/signature"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
@@ -23,7 +25,7 @@ type farNode struct {
 	t        testing.TB
 	id       string
 	engine   *engine.Engine
-	answerer *api.Answerer
+	answerer *keys.Responder
 	server   *httptest.Server
 	asked    atomic.Int64
 }
@@ -40,7 +42,7 @@ func newFarNode(t testing.TB, id, text string, store headgate.Limiter, shared bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.answerer = api.NewAnswerer(n.engine, "default", who)
+	n.answerer = keys.NewResponder(n.engine, "default", who)
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.asked.Add(1)
 		n.answerer.ServeHTTP(w, r)
@@ -186,7 +188,7 @@ func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
 	s.call("GET", "/v1/keys?user=bob&namespace=blog", "").wants(http.StatusBadGateway, "cannot be asked")
 }
 
-// Whoever has a node's token may say that it is anywhere: nothing of what stands there is told.
+// The holder of a node's token can register any address: nothing of the response there is returned.
 func TestWhatIsNoNodeIsNotShown(t *testing.T) {
 	s := open(t, api.Config{})
 	for name, serve := range map[string]http.HandlerFunc{
@@ -218,13 +220,13 @@ func TestWhatIsNoNodeIsNotShown(t *testing.T) {
 func TestANodeAnswersOnlyWhoSignsWithItsKeyAndOnce(t *testing.T) {
 	n := newFarNode(t, "a", perUserHour, memory(t), false)
 	question := `{"node":"a","namespace":"default","attributes":{"user":"bob"},"reset":true,"once":"1"}`
-	ask := func(body, signature string) (int, string) {
+	ask := func(body, signed string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "POST", n.server.URL, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set(api.SignatureHeader, signature)
+		r.Header.Set(signature.Header, signed)
 		w := httptest.NewRecorder()
 		n.answerer.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
@@ -237,12 +239,12 @@ func TestANodeAnswersOnlyWhoSignsWithItsKeyAndOnce(t *testing.T) {
 		words                 string
 	}{
 		{"nothing", question, "", 401, "signature"},
-		{"another key", question, api.Sign([]byte("another key than its own"), []byte(question), now), 401, "signature"},
-		{"another body", question + " ", api.Sign(key, []byte(question), now), 401, "signature"},
-		{"long ago", question, api.Sign(key, []byte(question), now.Add(-time.Hour)), 401, "too long ago"},
-		{"its own", question, api.Sign(key, []byte(question), now), 200, `"reset":["per-user"]`},
-		{"the same again", question, api.Sign(key, []byte(question), now), 401, "before"},
-		{"no JSON", "x", api.Sign(key, []byte("x"), now), 400, "read"},
+		{"another key", question, signature.Sign([]byte("another key than its own"), []byte(question), now), 401, "signature"},
+		{"another body", question + " ", signature.Sign(key, []byte(question), now), 401, "signature"},
+		{"long ago", question, signature.Sign(key, []byte(question), now.Add(-time.Hour)), 401, "too long ago"},
+		{"its own", question, signature.Sign(key, []byte(question), now), 200, `"reset":["per-user"]`},
+		{"the same again", question, signature.Sign(key, []byte(question), now), 401, "before"},
+		{"no JSON", "x", signature.Sign(key, []byte("x"), now), 400, "read"},
 		{"too long", strings.Repeat(" ", 1<<20), "", 413, "longer"},
 	} {
 		if code, body := ask(tt.body, tt.signature); code != tt.want || !strings.Contains(body, tt.words) {
@@ -250,14 +252,14 @@ func TestANodeAnswersOnlyWhoSignsWithItsKeyAndOnce(t *testing.T) {
 		}
 	}
 	other := strings.Replace(question, `"default"`, `"blog"`, 1)
-	if code, body := ask(other, api.Sign(key, []byte(other), now)); code != 404 {
+	if code, body := ask(other, signature.Sign(key, []byte(other), now)); code != 404 {
 		t.Errorf("another namespace: got %d %s, want 404", code, body)
 	}
 	colour := strings.Replace(question, `"user"`, `"colour"`, 1)
-	if code, body := ask(colour, api.Sign(key, []byte(colour), now)); code != 422 || !strings.Contains(body, "attributes") {
+	if code, body := ask(colour, signature.Sign(key, []byte(colour), now)); code != 422 || !strings.Contains(body, "attributes") {
 		t.Errorf("an attribute that there is not: got %d %s, want 422", code, body)
 	}
-	s := open(t, api.Config{Answerer: n.answerer})
+	s := open(t, api.Config{Responder: n.answerer})
 	s.as("", "POST", "/v1/hooks/keys", question).wants(401)
 	open(t, api.Config{}).as("", "POST", "/v1/hooks/keys", question).wants(404)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 )
 
 func TestABackupIsRestoredIntoAnEmptyDatabase(t *testing.T) {
@@ -12,7 +13,7 @@ func TestABackupIsRestoredIntoAnEmptyDatabase(t *testing.T) {
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	s.call("PUT", "/v1/clients/acme", `{"id":"acme"}`).wants(201)
-	viewer := s.token("viewer", api.Viewer, "*")
+	viewer := s.token("viewer", token.Viewer, "*")
 	backup := s.call("GET", "/v1/backup", "").wants(200, "search")
 	to := open(t, api.Config{AdminToken: admin})
 	to.call("POST", "/v1/restore", "nonsense").wants(422)
@@ -28,7 +29,7 @@ func TestABackupIsRestoredWhereNobodyHasMadeAnything(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
-	boss := s.token("boss", api.Admin, "*")
+	boss := s.token("boss", token.Admin, "*")
 	backup := s.call("GET", "/v1/backup", "").wants(200)
 
 	to := open(t, api.Config{})
@@ -59,7 +60,7 @@ func TestAfterARestoreSomebodyMayDoEverything(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
-	viewer := s.token("viewer", api.Viewer, "*")
+	viewer := s.token("viewer", token.Viewer, "*")
 	backup := s.call("GET", "/v1/backup", "").wants(200)
 	to := open(t, api.Config{})
 	var made struct{ Token string }

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"context"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
-	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/control/keys"
+	"github.com/headgate/headgate/control/webhook"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/internal/logins"
-	"github.com/headgate/headgate/rules"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of a Config.
 const (
 	DefaultMaxBody     = 10 << 20
 	DefaultMaxWatchers = 10_000
@@ -25,83 +25,54 @@ const (
 	DefaultHeartbeat   = 10 * time.Second
 )
 
-// A Local is the node that the API is served by, whose rules it can be asked about. An *engine.Engine is one.
-type Local interface {
-	// Rules returns those in force.
-	Rules() *rules.Set
-	// ExplainTerms says what would become of a request, and takes nothing.
-	ExplainTerms(ctx context.Context, s rules.Subject, t engine.Terms) (*engine.Explanation, error)
-	// Reset forgets what a client has consumed under a rule.
-	Reset(ctx context.Context, rule string, s rules.Subject) error
-}
-
-var _ Local = (*engine.Engine)(nil)
-
-// Config is what a Server is made of. DB and Logins must be given.
+// Config configures a Server. DB and Logins are required.
 type Config struct {
-	// DB is where everything is kept. The server does not close it.
+	// DB is the database. The server does not close it.
 	DB control.DB
-	// Logins counts failed logins by address: one of service.NewLogins, which other listeners of the process share.
+	// Logins counts failed logins by address. Make it with service.NewLogins; other listeners of the process can share it.
 	Logins *logins.Throttle
-	// Node answers explain, and keys together with the nodes that send heartbeats. Default none.
-	Node Local
-	// NodeID is how heartbeats name the Node: it is asked here rather than by the network. Default none.
+	// Node is the node in this process, which serves explain and, together with the other nodes, keys. Default none.
+	Node keys.Node
+	// NodeID is the ID of Node in heartbeats. Default none.
 	NodeID string
-	// NodeNamespace is whose rules the Node has in force: only who may see that namespace may ask it. Default "default".
+	// NodeNamespace is the namespace of the rules that Node has. Default "default".
 	NodeNamespace string
-	// Identifier gives attributes in calls the form that requests have. Default one of the zero identity.Config.
+	// Identifier normalizes attributes in calls like those of requests. Default one of the zero identity.Config.
 	Identifier *identity.Identifier
-	// AdminToken is one that may do everything, as read from a file; it is kept nowhere. Default none.
+	// AdminToken is a token that may do everything. It is not stored. Default none.
 	AdminToken string
-	// FirstToken is told the token that was made because the database has none that may do everything. It is the only time
-	// that it is seen. Default nil: none is made.
+	// FirstToken is called with the secret of a new token that may do everything, if the database has none. Default nil:
+	// none is created.
 	FirstToken func(token string)
-	// ReadOnly, if it is not empty, says why rules and clients cannot be changed here, such as that they are those of a file:
-	// the end of a sentence, without its full stop. What only asks what a change would be is answered all the same.
+	// ReadOnly, if not empty, is the reason why rules and clients cannot be changed: the end of a sentence, without its
+	// full stop. Dry runs are still possible.
 	ReadOnly string
-	// NoOverrides, if it is not empty, says why there can be no overrides here, in the same form.
+	// NoOverrides, if not empty, is the reason why overrides are not possible, in the same form.
 	NoOverrides string
-	// Hook, if any, takes the webhooks of another rules service at /v1/hooks/rules. Make it with NewReceiver.
+	// Hook serves /v1/hooks/rules, the webhooks of another rules service. Make it with webhook.NewReceiver. Default none.
 	Hook http.Handler
-	// Answerer, if any, lets other rules services of the same database ask the Node. Make it with NewAnswerer.
-	Answerer http.Handler
-	// NodeTLS is how to verify nodes that are asked by https. Default as the system does.
+	// Responder serves /v1/hooks/keys, the queries of other rules services about Node. Make it with keys.NewResponder.
+	// Default none.
+	Responder http.Handler
+	// NodeTLS verifies nodes that are queried by HTTPS. Default the system's settings.
 	NodeTLS *tls.Config
-	// Hooks says how webhooks are delivered.
-	Hooks HookConfig
-	// MaxBody is how long the body of a call may be, in bytes. What is sent line by line may be longer. Default
+	// Hooks configures the delivery of webhooks.
+	Hooks webhook.Options
+	// MaxBody is the maximum size of a call's body in bytes. Bodies that are read line by line can be larger. Default
 	// DefaultMaxBody.
 	MaxBody int64
-	// MaxWatchers is how many may watch at once. Default DefaultMaxWatchers.
+	// MaxWatchers is the maximum number of concurrent watchers. Default DefaultMaxWatchers.
 	MaxWatchers int
-	// MaxCached is how many bytes of snapshots are kept for who asks next, compressed. Default DefaultMaxCached.
+	// MaxCached is the maximum size of cached snapshots in bytes, compressed. Default DefaultMaxCached.
 	MaxCached int64
-	// Heartbeat is how often nodes are told to say how they are. Default DefaultHeartbeat.
+	// Heartbeat is the interval in which nodes should send heartbeats. Default DefaultHeartbeat.
 	Heartbeat time.Duration
 	// From returns the address that a call came from. Default that of the connection.
 	From func(*http.Request) netip.Addr
-	// Logger hears of faults. Default slog's.
+	// Logger is for errors. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock. Default the system's.
+	// Now returns the current time. Default time.Now.
 	Now func() time.Time
-}
-
-// HookConfig says how webhooks are delivered. The zero HookConfig will do.
-type HookConfig struct {
-	// Networks are those to which webhooks may be sent although they are not public: private, loopback and link-local
-	// addresses are refused otherwise, also those that a name leads to. Default none.
-	Networks []netip.Prefix
-	// Attempts is how often a delivery is tried before it is a dead letter. Default 10.
-	Attempts int
-	// Backoff is how long to wait after the first attempt that fails; each later wait is twice as long, up to MaxBackoff,
-	// and up to a half longer by chance. Default 1 s and 5 minutes.
-	Backoff, MaxBackoff time.Duration
-	// Timeout is how long an attempt may take. Default 10 s.
-	Timeout time.Duration
-	// Parallel is how many are sent at once. Default 8.
-	Parallel int
-	// Keep is for how long deliveries can be looked at, and dead letters be sent again. Default 7 days.
-	Keep time.Duration
 }
 
 var (
@@ -109,16 +80,13 @@ var (
 	errNoLogins = errors.New("api: no Logins: want one of service.NewLogins")
 )
 
-// fill checks the Config and sets what is missing.
-func (c *Config) fill() error {
+// validate sets the defaults and returns an error if a setting is invalid.
+func (c *Config) validate() error {
 	if c.DB == nil {
 		return errNoDB
 	}
 	if c.Logins == nil {
 		return errNoLogins
-	}
-	if c.AdminToken != "" && len(c.AdminToken) < minAdminToken {
-		return fmt.Errorf("api: AdminToken: %d characters are too few: want at least %d, better 32 by chance", len(c.AdminToken), minAdminToken)
 	}
 	if c.Identifier == nil {
 		id, err := identity.New(identity.Config{})
@@ -127,50 +95,27 @@ func (c *Config) fill() error {
 		}
 		c.Identifier = id
 	}
-	setDefault(&c.NodeNamespace, defaultNamespace)
-	setDefault(&c.MaxBody, DefaultMaxBody)
-	setDefault(&c.MaxWatchers, DefaultMaxWatchers)
-	setDefault(&c.MaxCached, DefaultMaxCached)
-	setDefault(&c.Heartbeat, DefaultHeartbeat)
+	c.NodeNamespace = cmp.Or(c.NodeNamespace, control.DefaultNamespace)
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.MaxWatchers = cmp.Or(c.MaxWatchers, DefaultMaxWatchers)
+	c.MaxCached = cmp.Or(c.MaxCached, DefaultMaxCached)
+	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
 	if c.MaxBody < 1<<10 || c.MaxWatchers < 1 || c.MaxCached < 0 || c.Heartbeat < 0 {
-		return fmt.Errorf("api: MaxBody %d, MaxWatchers %d, MaxCached %d, Heartbeat %v: want at least 1024, 1, and none below 0",
-			c.MaxBody, c.MaxWatchers, c.MaxCached, c.Heartbeat)
+		return fmt.Errorf("api: MaxBody %d, MaxWatchers %d, MaxCached %d, Heartbeat %v: "+
+			"want at least 1024, 1, and none below 0", c.MaxBody, c.MaxWatchers, c.MaxCached, c.Heartbeat)
 	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.From == nil {
-		c.From = peer
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
+		c.From = remoteAddr
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return c.Hooks.fill()
-}
-
-func (c *HookConfig) fill() error {
-	setDefault(&c.Attempts, 10)
-	setDefault(&c.Backoff, time.Second)
-	setDefault(&c.MaxBackoff, 5*time.Minute)
-	setDefault(&c.Timeout, 10*time.Second)
-	setDefault(&c.Parallel, 8)
-	setDefault(&c.Keep, 7*24*time.Hour)
-	if c.Attempts < 1 || c.Backoff < 0 || c.MaxBackoff < c.Backoff || c.Timeout < 0 || c.Parallel < 1 || c.Keep < 0 {
-		return errors.New("api: Hooks: want at least one attempt, one at once, times that are not negative, and a MaxBackoff not below Backoff")
-	}
 	return nil
 }
 
-// setDefault sets what was not given.
-func setDefault[T comparable](to *T, value T) {
-	var none T
-	if *to == none {
-		*to = value
-	}
-}
-
-// peer returns the address at the other end of the connection.
-func peer(r *http.Request) netip.Addr {
+// remoteAddr returns the address of a call's connection.
+func remoteAddr(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/control/sqlite"
 )
 
-// Two editors count the priority up, each on a server of his own, by what he has read. If none of their changes is lost, it
+// Two editors count the priority up, each on its own server, by what it has read. If none of their changes is lost, it
 // has been counted as often as they were told that it was.
 func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
 	db := openDB(t)

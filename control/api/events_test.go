@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 )
 
 // eventOf returns what the audit has of an event, the latest first.
@@ -34,8 +35,8 @@ func TestAResetIsInTheAuditWithoutSecrets(t *testing.T) {
 	}
 	s.call("GET", "/v1/audit?kind=event", "").wants(200, "acme", "globex")
 	// It is seen by who may see the namespace, changes nothing for nodes, and is no part of the history of rules.
-	s.eventOf(s.token("boss", api.Admin, "default"), "&namespace=default", "keys.reset")
-	s.as(s.token("other", api.Admin, "shop"), "GET", "/v1/audit?kind=event", "").wants(200, `"audit":[]`)
+	s.eventOf(s.token("boss", token.Admin, "default"), "&namespace=default", "keys.reset")
+	s.as(s.token("other", token.Admin, "shop"), "GET", "/v1/audit?kind=event", "").wants(200, `"audit":[]`)
 	s.call("GET", "/v1/revisions", "").wants(200, `"revisions":[]`)
 	s.call("GET", "/v1/revisions?kind=event", "").wants(400)
 	// What fails is not there.
@@ -108,7 +109,7 @@ func TestWatchersAreLetGoWhenTheirRevisionComesToMeanSomethingElse(t *testing.T)
 	w := s.mustWatch(admin, "default", "")
 	w.wants(1)
 	// What changes nothing for nodes lets nobody go.
-	s.token("viewer", api.Viewer, "*")
+	s.token("viewer", token.Viewer, "*")
 	s.call("POST", "/v1/restore?replace", backup.body).wants(200, `"revision":1`)
 	ended := time.AfterFunc(time.Minute, w.close)
 	defer ended.Stop()

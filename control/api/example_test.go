@@ -3,13 +3,11 @@ package api_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
@@ -50,32 +48,4 @@ func Example() {
 	server.ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Header().Get("ETag"))
 	// Output: 201 "1"
-}
-
-func ExampleVerifyHook() {
-	secret := []byte("shown once, when the webhook was made")
-	take := func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
-		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		if err := api.VerifyHook(secret, r.Header.Get(api.SignatureHeader), body, time.Now()); err != nil {
-			fmt.Println(err)
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		fmt.Printf("%s\n", body)
-	}
-	body := `{"event":"revision","namespace":"default","revision":42}`
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	r.Header.Set(api.SignatureHeader, api.Sign(secret, []byte(body), time.Now()))
-	take(httptest.NewRecorder(), r)
-
-	r = httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Replace(body, "42", "43", 1)))
-	r.Header.Set(api.SignatureHeader, api.Sign(secret, []byte(body), time.Now()))
-	take(httptest.NewRecorder(), r)
-	// Output:
-	// {"event":"revision","namespace":"default","revision":42}
-	// the signature is not right
 }

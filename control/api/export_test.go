@@ -1,29 +1,18 @@
 package api
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
-// SetImportChunk sets how many clients are imported in one change.
+// MaxImportPruned is the maximum number of clients in an import with ?prune.
+const MaxImportPruned = maxImportPruned
+
+// SetImportChunk sets the number of clients per change of an import.
 func (s *Server) SetImportChunk(n int) { s.importChunk = n }
 
-// SetImportPruned sets how many clients an import with ?prune may have.
+// SetImportPruned sets the maximum number of clients in an import with ?prune.
 func (s *Server) SetImportPruned(n int) { s.importPruned = n }
 
-// PrunedIDs adds n ids to a set of those that an import with ?prune keeps, and returns it.
-func PrunedIDs(n int) (any, error) {
-	set := newIDSet(maxImportPruned)
-	for i := range n {
-		if err := set.add("client-" + strconv.Itoa(i)); err != nil {
-			return nil, err
-		}
-	}
-	return set, nil
-}
+// SetKeepAlive sets the interval of comments in streams.
+func (s *Server) SetKeepAlive(d time.Duration) { s.keepAlive = d }
 
-// SetWatchComment sets how often watchers are shown that the stream is alive.
-func (s *Server) SetWatchComment(d time.Duration) { s.watchComment = d }
-
-// SetMaxNodes sets how many nodes there may be.
-func (s *Server) SetMaxNodes(n int) { s.beats.most = n }
+// SetMaxNodes sets the maximum number of nodes.
+func (s *Server) SetMaxNodes(n int) { s.nodes.SetMax(n) }

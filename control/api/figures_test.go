@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 )
 
 // figures are what a node says of the fleet, with a value of its own for each field.
@@ -21,14 +22,14 @@ const figures = `{"live":2,"known":3,"sync":[{"mode":"async","up":true,"lag_ms":
 
 func TestNodesShowHowTheyShareLimitsWithOthers(t *testing.T) {
 	s := open(t, api.Config{})
-	token := s.token("node", api.Node, "default")
-	s.as(token, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+figures+`}`).wants(200)
+	bearer := s.token("node", token.Node, "default")
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+figures+`}`).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"fleet":`+figures)
 	// The next are shown, too, although the database is not told of each of them.
 	later := strings.Replace(figures, `"over":31`, `"over":32`, 1)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+later+`}`).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+later+`}`).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"fleet":`+later)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"store":"ok"}`).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok"}`).wants(200)
 	if got := s.call("GET", "/v1/nodes", "").wants(200); strings.Contains(got.body, "fleet") {
 		t.Errorf("got %s of a node that shares nothing", got.body)
 	}
@@ -71,7 +72,7 @@ func TestFiguresOfNodesAreNotWrittenWithEachHeartbeat(t *testing.T) {
 	for i := range int64(10) {
 		now.add(time.Second)
 		n := control.Node{ID: "n1", Namespace: "default", Store: "ok", Fleet: &control.FleetFigures{Live: i, Known: i}}
-		if _, err := s.server.Beat(t.Context(), n); err != nil {
+		if _, err := s.server.Heartbeat(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 		s.call("GET", "/v1/nodes", "").wants(200, fmt.Sprintf(`"live":%d`, i))
@@ -83,7 +84,7 @@ func TestFiguresOfNodesAreNotWrittenWithEachHeartbeat(t *testing.T) {
 
 func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
-	token := s.token("node", api.Node, "default")
+	bearer := s.token("node", token.Node, "default")
 	most := fmt.Sprint(int64(control.MaxFigure))
 	for _, test := range []struct{ from, to, path string }{
 		{`"over":31`, `"over":-1`, "fleet.sync[0].over"},
@@ -105,15 +106,15 @@ func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 		if body == figures {
 			t.Fatalf("%s is not there", test.from)
 		}
-		s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+body+`}`).wants(422, `"`+test.path+`"`)
+		s.as(bearer, "PUT", "/v1/nodes/n1", `{"fleet":`+body+`}`).wants(422, `"`+test.path+`"`)
 	}
 	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"sent":900`, `"sent":`+most, 1)+`}`).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"sent":900`, `"sent":`+most, 1)+`}`).wants(200)
 }
 
 func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
-	token := s.token("node", api.Node, "default")
+	bearer := s.token("node", token.Node, "default")
 	for _, test := range []struct{ body, path string }{
 		{`{"revision":-1}`, "revision"},
 		{`{"revision":9007199254740992}`, "revision"},
@@ -126,14 +127,14 @@ func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
 		{`{"started":"yesterday"}`, "started"},
 		{`{"started":-1}`, "started"},
 	} {
-		got := s.as(token, "PUT", "/v1/nodes/n1", test.body).wants(422, `"path":"`+test.path+`"`)
+		got := s.as(bearer, "PUT", "/v1/nodes/n1", test.body).wants(422, `"path":"`+test.path+`"`)
 		if kind := got.header.Get("Content-Type"); kind != "application/problem+json" {
 			t.Errorf("%s: got %s, want a problem", test.body, kind)
 		}
 	}
-	s.as(token, "PUT", "/v1/nodes/n1", `{"revision":-1,"lag_ms":-2,"fleet":{"live":-3}}`).wants(422, `"path":"revision"`, `"path":"lag_ms"`, `"path":"fleet.live"`)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"revision":-1,"lag_ms":-2,"fleet":{"live":-3}}`).wants(422, `"path":"revision"`, `"path":"lag_ms"`, `"path":"fleet.live"`)
 	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"revision":9007199254740991,"lag_ms":10000000000000}`).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"revision":9007199254740991,"lag_ms":10000000000000}`).wants(200)
 }
 
 // What a node itself has counted beyond all bounds is cut, so that it is heard.
@@ -176,11 +177,11 @@ func fill(v reflect.Value, n int64) {
 // A node may be of a later version than the rules service. What it says beyond what is known is left out, and it is heard.
 func TestHeartbeatsOfALaterVersionAreHeard(t *testing.T) {
 	s := open(t, api.Config{})
-	token := s.token("node", api.Node, "default")
+	bearer := s.token("node", token.Node, "default")
 	body := strings.Replace(figures, `"up":true`, `"up":true,"later":[{"x":1}]`, 1)
 	body = strings.Replace(body, `"live":2`, `"live":2,"mood":"good"`, 1)
 	body = strings.Replace(body, `}],"leases"`, `},{"mode":"telepathy","up":true}],"leases"`, 1)
-	s.as(token, "PUT", "/v1/nodes/n1", `{"version":"9.0","later":{"deep":true},"store":"ok","fleet":`+body+`}`).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", `{"version":"9.0","later":{"deep":true},"store":"ok","fleet":`+body+`}`).wants(200)
 	got := s.call("GET", "/v1/nodes", "").wants(200, `"version":"9.0"`, `"mode":"async"`, `"mode":"telepathy"`)
 	for _, unknown := range []string{"later", "mood"} {
 		if strings.Contains(got.body, unknown) {
@@ -189,7 +190,7 @@ func TestHeartbeatsOfALaterVersionAreHeard(t *testing.T) {
 	}
 	// What is known has to be right all the same, and whole.
 	for _, bad := range []string{`{"version":9}`, `{"version":"9","version":"8"}`, `{"version":"9"`, `[]`, ``} {
-		if a := s.as(token, "PUT", "/v1/nodes/n1", bad); a.status != 422 && a.status != 400 {
+		if a := s.as(bearer, "PUT", "/v1/nodes/n1", bad); a.status != 422 && a.status != 400 {
 			t.Errorf("%s: got %d, want 422 or 400", bad, a.status)
 		}
 	}

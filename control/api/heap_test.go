@@ -5,10 +5,12 @@ package api_test
 import (
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/edit"
 )
 
 // heapPeak returns the most bytes of the heap that were in use during f, and those that are in use after it, both beyond those
@@ -55,16 +57,19 @@ func TestTenThousandRulesTakeAtMost64MBBesidesThemselves(t *testing.T) {
 }
 
 func TestAnImportThatPrunesKeepsIDsInAtMost64MB(t *testing.T) {
+	set := edit.NewIDSet(api.MaxImportPruned)
 	most, _ := heapPeak(func() {
-		if _, err := api.PrunedIDs(1_000_000); err != nil {
-			t.Error(err)
+		for i := range api.MaxImportPruned {
+			if err := set.Add("client-" + strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
-	t.Logf("1,000,000 ids: %d KiB", most>>10)
+	t.Logf("%d ids: %d KiB", set.Len(), most>>10)
 	if most > 64<<20 {
 		t.Errorf("got %d MB, want at most 64", most>>20)
 	}
-	if _, err := api.PrunedIDs(1_000_001); err == nil {
+	if err := set.Add("one more"); err == nil {
 		t.Error("one more is taken, want an error")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
-	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/control/webhook"
 )
 
 // A clock is set by tests.
@@ -32,7 +32,7 @@ func (c *clock) add(d time.Duration) {
 }
 
 // loopback lets webhooks be sent to this host, soon and soon again.
-var loopback = api.HookConfig{
+var loopback = webhook.Options{
 	Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24")},
 	Backoff:  time.Millisecond, MaxBackoff: 10 * time.Millisecond, Attempts: 4,
 }

@@ -3,141 +3,145 @@ package api
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
+	"github.com/headgate/headgate/control/internal/problem"
+	"github.com/headgate/headgate/control/keys"
 	"github.com/headgate/headgate/rules"
 )
 
-// A keyView is what a client has left under one rule: on one node that counts by itself, or in a store that several share.
-type keyView struct {
-	ruleView
-	// Node is the one that counts by itself, Region where it is.
+// A counter is the state of a rule for a client, in one node or in a store that several nodes share.
+type counter struct {
+	keys.Rule
+	// Node is the node with the counter, Region its region.
 	Node   string `json:"node,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Counters is the store that several share.
+	// Counters is the shared store with the counter.
 	Counters string `json:"counters,omitempty"`
 }
 
-// keys answers GET /v1/keys: what a client has left under each rule that counts it.
-func (s *Server) keys(c *call) error {
+// getKeys serves GET /v1/keys: the counters of a client under each rule.
+func (s *Server) getKeys(c *call) error {
 	attributes := make(map[string]string)
 	for name, values := range c.query {
 		if name != "namespace" {
 			attributes[name] = values[0]
 		}
 	}
-	p, err := s.askAll(c, question{Attributes: attributes})
+	poll, err := s.pollNodes(c, keys.Query{Attributes: attributes})
 	if err != nil {
 		return err
 	}
-	made := struct {
-		Keys  []keyView  `json:"keys"`
-		More  int        `json:"more,omitempty"`
-		Nodes []nodeView `json:"nodes"`
-		// Error says which nodes and stores could not be asked.
-		Error string `json:"error,omitempty"`
-	}{Keys: []keyView{}}
-	for _, n := range p.answered() {
-		made.More = max(made.More, n.answer.More)
-		for _, k := range n.answer.Keys {
-			v := keyView{ruleView: k}
-			if n.node.Counters != "" && k.Mode == rules.Exact.String() {
-				v.Counters = n.node.Counters
+	response := struct {
+		Keys  []counter         `json:"keys"`
+		More  int               `json:"more,omitempty"` // rules that are not listed
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"` // failures of nodes and stores
+	}{Keys: []counter{}}
+	for _, n := range poll.Responded() {
+		response.More = max(response.More, n.Response.More)
+		for _, rule := range n.Response.Keys {
+			k := counter{Rule: rule}
+			if n.Counters != "" && rule.Mode == rules.Exact.String() {
+				k.Counters = n.Counters
 			} else {
-				v.Node, v.Region = n.node.ID, n.node.Region
+				k.Node, k.Region = n.ID, n.Region
 			}
-			made.Keys = append(made.Keys, v)
+			response.Keys = append(response.Keys, k)
 		}
 	}
-	slices.SortStableFunc(made.Keys, func(a, b keyView) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node)) })
-	made.Nodes, made.Error = p.views()
-	return c.answer(http.StatusOK, made)
+	slices.SortStableFunc(response.Keys, func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node))
+	})
+	response.Nodes, response.Error = poll.Statuses()
+	return c.respond(http.StatusOK, response)
 }
 
-// askAll asks the nodes of the call's namespace, of which at least one has to answer.
-func (s *Server) askAll(c *call, q question) (*poll, error) {
-	who, err := s.client(q.Attributes)
+// pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
+func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
+	if len(q.Attributes) == 0 {
+		return nil, problem.New(http.StatusBadRequest, "Say who: an attribute and its value, as in user=acme.")
+	}
+	client, err := keys.ReadAttributes(s.config.Identifier, q.Attributes)
 	if err != nil {
+		return nil, problem.InvalidInput("attributes", err)
+	}
+	c.setDeadlines(bodyTime, 2*bodyTime)
+	ctx := c.r.Context()
+	poll, err := s.poller.Poll(ctx, c.namespace, client, q)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(poll.Nodes) == 0:
+		return nil, problem.New(http.StatusNotFound,
+			"There is no node that has the rules of the namespace %s in force.", c.namespace)
+	case poll.HasError(keys.ErrTooManyRules):
+		return nil, problem.New(http.StatusUnprocessableEntity,
+			"More than %d rules count this client: name one.", keys.MaxRules)
+	case len(poll.Responded()) > 0:
+		return poll, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
-	q.Namespace = c.namespace
-	c.give(bodyTime, 2*bodyTime)
-	p, err := s.newPoll(c.r.Context(), c.namespace, who)
-	if err != nil {
-		return nil, err
-	}
-	if len(p.nodes) == 0 {
-		return nil, fail(http.StatusNotFound, "There is no node that has the rules of the namespace %s in force.", c.namespace)
-	}
-	p.ask(c.r.Context(), q)
-	if slices.ContainsFunc(p.nodes, func(n *polledNode) bool { return errors.Is(n.err, errTooManyRules) }) {
-		return nil, fail(http.StatusUnprocessableEntity, "More than %d rules count this client: name one.", maxKeyRules)
-	}
-	if len(p.answered()) == 0 {
-		if err := c.r.Context().Err(); err != nil {
-			return nil, context.Cause(c.r.Context())
-		}
-		_, wrong := p.views()
-		return nil, fail(http.StatusBadGateway, "None of the %d nodes has answered: %s.", len(p.nodes), cmp.Or(wrong, errSilent.Error()))
-	}
-	return p, nil
+	_, failures := poll.Statuses()
+	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has answered: %s.",
+		len(poll.Nodes), cmp.Or(failures, keys.ErrSilent.Error()))
 }
 
-// client returns who has these attributes, of which there must be some.
-func (s *Server) client(attributes map[string]string) (rules.Subject, error) {
-	if len(attributes) == 0 {
-		return nil, fail(http.StatusBadRequest, "Say who: an attribute and its value, as in user=acme.")
-	}
-	return s.subject(&explainCall{Attributes: attributes})
-}
-
-// A resetCall says whose counters are to be forgotten.
-type resetCall struct {
+// A resetRequest names a client whose counters to reset.
+type resetRequest struct {
 	Attributes map[string]string `json:"attributes"`
-	// Rule is the one under which, all that count the client if it is empty.
+	// Rule is the rule to reset. Default all that count the client.
 	Rule string `json:"rule"`
 }
 
-// resetKeys answers POST /v1/keys:reset.
+// resetKeys serves POST /v1/keys:reset.
 func (s *Server) resetKeys(c *call) error {
-	var asked resetCall
-	if err := c.readInto(&asked); err != nil {
+	var request resetRequest
+	if err := c.readJSON(&request); err != nil {
 		return err
 	}
-	q := question{Attributes: asked.Attributes, Reset: true, Named: asked.Rule != ""}
+	q := keys.Query{Attributes: request.Attributes, Reset: true, Named: request.Rule != ""}
 	if q.Named {
-		q.Rules = []string{asked.Rule}
+		q.Rules = []string{request.Rule}
 	}
-	p, err := s.askAll(c, q)
+	poll, err := s.pollNodes(c, q)
 	if err != nil {
 		return err
 	}
-	made := struct {
-		Reset []string   `json:"reset"`
-		Nodes []nodeView `json:"nodes"`
-		// Error says where it was not forgotten, or may not have been.
-		Error string `json:"error,omitempty"`
+	response := struct {
+		Reset []string          `json:"reset"` // IDs of rules
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"` // nodes whose counters may not be reset
 	}{Reset: []string{}}
 	missing := true
-	for _, n := range p.answered() {
-		missing = missing && n.answer.Missing
-		for _, id := range n.answer.Reset {
-			if !slices.Contains(made.Reset, id) {
-				made.Reset = append(made.Reset, id)
-			}
-		}
+	for _, n := range poll.Responded() {
+		missing = missing && n.Response.Missing
+		response.Reset = append(response.Reset, n.Response.Reset...)
 	}
 	if missing {
-		return fail(http.StatusNotFound, "No node has a rule %s in force.", rules.Quote(asked.Rule))
+		return problem.New(http.StatusNotFound, "No node has a rule %s in force.", rules.Quote(request.Rule))
 	}
-	slices.Sort(made.Reset)
-	made.Nodes, made.Error = p.views()
-	listed := made.Reset[:min(len(made.Reset), maxEventRules)]
-	s.record(c, c.namespace, eventReset, resetEvent{
-		Client: told(asked.Attributes), Rules: listed, More: len(made.Reset) - len(listed), Nodes: len(p.answered()), Error: abridged(made.Error, maxEventText),
+	slices.Sort(response.Reset)
+	response.Reset = slices.Compact(response.Reset)
+	response.Nodes, response.Error = poll.Statuses()
+	responded := len(poll.Responded())
+	listed := response.Reset[:min(len(response.Reset), maxEventRules)]
+	s.recordEvent(c, c.namespace, eventReset, resetEvent{
+		Client: eventAttributes(request.Attributes), Rules: listed, More: len(response.Reset) - len(listed),
+		Nodes: responded, Error: truncate(response.Error, maxEventText),
 	})
-	s.config.Logger.Info("rules service: counters reset", "by", c.who.ID, "from", c.from, "rules", made.Reset, "nodes", len(p.answered()), "err", made.Error)
-	return c.answer(http.StatusOK, made)
+	s.config.Logger.Info("rules service: counters reset", "by", c.caller.ID, "from", c.from,
+		"rules", response.Reset, "nodes", responded, "err", response.Error)
+	return c.respond(http.StatusOK, response)
+}
+
+// respondKeys serves POST /v1/hooks/keys.
+func (s *Server) respondKeys(c *call) error {
+	if s.config.Responder == nil {
+		return problem.New(http.StatusNotFound, "This is no node of a rules service.")
+	}
+	s.config.Responder.ServeHTTP(c.w, c.r)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
@@ -18,9 +19,9 @@ func TestNodesSayHowTheyAre(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Heartbeat: 7 * time.Second, Now: now.time})
 	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
-	token := s.token("node", api.Node, "default")
+	bearer := s.token("node", token.Node, "default")
 	beat := `{"id":"n1","namespace":"default","version":"1.0","revision":%d,"lag_ms":12,"store":"ok","started":"2026-01-01T00:00:00Z"}`
-	s.as(token, "PUT", "/v1/nodes/n1", fmt.Sprintf(beat, revision)).wants(200, fmt.Sprintf(`{"revision":%d,"interval_ms":7000}`, revision))
+	s.as(bearer, "PUT", "/v1/nodes/n1", fmt.Sprintf(beat, revision)).wants(200, fmt.Sprintf(`{"revision":%d,"interval_ms":7000}`, revision))
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`, `"lag_ms":12`, fmt.Sprintf(`"revision":%d}`, revision))
 	if got := s.call("GET", "/v1/nodes", ""); strings.Contains(got.body, "behind") {
 		t.Errorf("a node that has the latest is behind: %s", got.body)
@@ -29,20 +30,20 @@ func TestNodesSayHowTheyAre(t *testing.T) {
 	s.call("GET", "/v1/nodes", "").wants(200, `"behind":true`)
 	// Seen goes on with each heartbeat, also with one that is not written.
 	now.add(20 * time.Second)
-	s.as(token, "PUT", "/v1/nodes/n1", fmt.Sprintf(beat, revision)).wants(200)
+	s.as(bearer, "PUT", "/v1/nodes/n1", fmt.Sprintf(beat, revision)).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"seen":"`+now.time().UTC().Format(time.RFC3339Nano))
-	if _, err := s.server.Beat(t.Context(), control.Node{ID: "n2", Namespace: "default", Store: "ok"}); err != nil {
+	if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: "n2", Namespace: "default", Store: "ok"}); err != nil {
 		t.Fatal(err)
 	}
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n2"`)
 	s.call("GET", "/v1/nodes?namespace=blog", "").wants(200, `"nodes":[]`)
 	for _, body := range []string{`{"id":"other"}`, `{"namespace":"blog"}`, `{"version":1}`, `{"error":"` + strings.Repeat("x", 5000) + `"}`} {
-		s.as(token, "PUT", "/v1/nodes/n1", body).wants(422)
+		s.as(bearer, "PUT", "/v1/nodes/n1", body).wants(422)
 	}
-	s.as(token, "PUT", "/v1/nodes/a%2Fb", `{}`).wants(422)
+	s.as(bearer, "PUT", "/v1/nodes/a%2Fb", `{}`).wants(422)
 }
 
-// Whoever has a token for the nodes of a namespace can make up as many as there may be, and shuts out nobody but his own.
+// The holder of a token for the nodes of a namespace can register up to the maximum, and shuts out only its own nodes.
 func TestNodesOfOneNamespaceShutOutNoOthers(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -11,32 +10,36 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control"
+	"github.com/headgate/headgate/control/edit"
+	"github.com/headgate/headgate/control/internal/problem"
 	"github.com/headgate/headgate/rules"
 )
 
-// A revisionView is a change as it is shown.
-type revisionView struct {
+// A revision is a change in a response.
+type revision struct {
 	Revision  int64     `json:"revision"`
 	Namespace string    `json:"namespace"`
 	Time      time.Time `json:"time"`
 	Actor     string    `json:"actor"`
-	From      string    `json:"from,omitempty"` // in the audit
+	From      string    `json:"from,omitempty"` // in the audit log
 	Action    string    `json:"action"`
 	Note      string    `json:"note,omitempty"`
-	// Count is how many objects it changed, Changes the first of them.
-	Count   int          `json:"count"`
-	Changes []difference `json:"changes,omitempty"`
-	Diff    []difference `json:"diff,omitempty"`
+	// Count is the number of changed objects. Changes are the first of them, Diff the same with content.
+	Count   int               `json:"count"`
+	Changes []edit.Difference `json:"changes,omitempty"`
+	Diff    []edit.Difference `json:"diff,omitempty"`
 }
 
-// maxListed is how many objects of a change are listed where several changes are.
+func newRevision(c *control.Change) revision {
+	return revision{
+		Revision: c.Revision, Namespace: c.Namespace, Time: c.Time, Actor: c.Actor, Action: c.Action, Note: c.Note,
+	}
+}
+
+// maxListed is the maximum number of objects per change in a list of changes.
 const maxListed = 100
 
-func viewOf(c *control.Change) revisionView {
-	return revisionView{Revision: c.Revision, Namespace: c.Namespace, Time: c.Time, Actor: c.Actor, Action: c.Action, Note: c.Note}
-}
-
-// logQuery reads which changes are asked for.
+// logQuery reads the parameters of a page of the log. The query returns one change more if there is another page.
 func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
 	n, err := c.number("limit", 20, 1, 100)
 	if err != nil {
@@ -46,301 +49,186 @@ func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
 	if err != nil {
 		return q, 0, err
 	}
-	q = control.LogQuery{Kind: control.Kind(c.query.Get("kind")), ID: c.query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1}
-	if q.Kind != "" && !slices.Contains(control.Kinds(), q.Kind) {
-		return q, 0, wrongQuery("kind", string(q.Kind), "rule, client, override, token, webhook or event")
+	q = control.LogQuery{
+		Kind: control.Kind(c.query.Get("kind")), ID: c.query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1,
 	}
-	if q.ID != "" && q.Kind == "" {
-		return q, 0, wrongQuery("id", q.ID, "a kind with it")
+	switch {
+	case q.Kind != "" && !slices.Contains(control.Kinds(), q.Kind):
+		err = problem.InvalidQuery("kind", string(q.Kind), "rule, client, override, token, webhook or event")
+	case q.ID != "" && q.Kind == "":
+		err = problem.InvalidQuery("id", q.ID, "a kind with it")
+	case len(q.ID) > control.MaxID:
+		err = problem.InvalidQuery("id", q.ID, "an id")
 	}
-	if len(q.ID) > control.MaxID {
-		return q, 0, wrongQuery("id", q.ID, "an id")
-	}
-	return q, int(n), nil
+	return q, int(n), err
 }
 
-// revisions answers GET /v1/revisions: the history of what nodes get.
-func (s *Server) revisions(c *call) error {
+// listRevisions serves GET /v1/revisions: the history of the objects that nodes receive.
+func (s *Server) listRevisions(c *call) error {
 	q, limit, err := c.logQuery()
 	if err != nil {
 		return err
 	}
 	if q.Kind != "" && !q.Kind.ForNodes() {
-		return wrongQuery("kind", string(q.Kind), "rule, client or override; the audit has the others")
+		return problem.InvalidQuery("kind", string(q.Kind), "rule, client or override; the audit has the others")
 	}
 	q.Namespace = c.namespace
-	made, next, err := s.history(c.r.Context(), q, limit, func(change *control.Change) (revisionView, bool) {
-		v := viewOf(change)
-		for i := range change.Ops {
-			op := &change.Ops[i]
-			if !op.Kind.ForNodes() {
-				continue
-			}
-			if v.Count++; v.Count <= maxListed {
-				v.Changes = append(v.Changes, difference{Kind: op.Kind, ID: op.ID, Action: action(op.Before, op.Body)})
-			}
-		}
-		return v, v.Count > 0
-	})
+	list, next, err := s.history(c.r.Context(), q, limit, listedRevision)
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusOK, struct {
-		Revisions []revisionView `json:"revisions"`
-		Next      string         `json:"next,omitempty"`
-	}{made, next})
+	return c.respond(http.StatusOK, struct {
+		Revisions []revision `json:"revisions"`
+		Next      string     `json:"next,omitempty"`
+	}{list, next})
 }
 
-// history returns a page of the log, the latest first.
-func (s *Server) history(ctx context.Context, q control.LogQuery, limit int, view func(*control.Change) (revisionView, bool)) (made []revisionView, next string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+// listedRevision returns a change with its first objects that nodes receive.
+func listedRevision(change *control.Change) revision {
+	r := newRevision(change)
+	for i := range change.Ops {
+		op := &change.Ops[i]
+		if !op.Kind.ForNodes() {
+			continue
+		}
+		if r.Count++; r.Count <= maxListed {
+			r.Changes = append(r.Changes, edit.Difference{Kind: op.Kind, ID: op.ID, Action: edit.Action(op.Before, op.Body)})
+		}
+	}
+	return r
+}
+
+// history returns a page of the log, and the cursor of the next one. It leaves out changes that convert returns without
+// objects.
+func (s *Server) history(
+	ctx context.Context, q control.LogQuery, limit int, convert func(*control.Change) revision,
+) (list []revision, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	made = []revisionView{}
+	list = []revision{}
 	for {
 		changes, err := s.config.DB.Log(ctx, q)
 		if err != nil {
 			return nil, "", err
 		}
 		for i := range changes {
-			v, shown := view(&changes[i])
-			if !shown {
+			r := convert(&changes[i])
+			if r.Count == 0 {
 				continue
 			}
-			if len(made) == limit {
-				return made, makeCursor(strconv.FormatInt(made[limit-1].Revision, 10)), nil
+			if len(list) == limit {
+				return list, newCursor(strconv.FormatInt(list[limit-1].Revision, 10)), nil
 			}
-			made = append(made, v)
+			list = append(list, r)
 		}
 		if len(changes) < q.Limit {
-			return made, "", nil
+			return list, "", nil
 		}
 		q.Before = changes[len(changes)-1].Revision
 	}
 }
 
-// number returns the revision in the path.
+// revisionArg returns the revision in the path.
 func (c *call) revisionArg() (int64, error) {
 	n, err := strconv.ParseInt(c.args[0], 10, 64)
 	if err != nil || n < 1 {
-		return 0, fail(http.StatusNotFound, "There is no revision %s.", rules.Quote(c.args[0]))
+		return 0, problem.New(http.StatusNotFound, "There is no revision %s.", rules.Quote(c.args[0]))
 	}
 	return n, nil
 }
 
-// revision answers GET /v1/revisions/{n}.
-func (s *Server) revision(c *call) error {
+// getRevision serves GET /v1/revisions/{n}.
+func (s *Server) getRevision(c *call) error {
 	n, err := c.revisionArg()
 	if err != nil {
 		return err
 	}
+	notFound := problem.New(http.StatusNotFound,
+		"No revision %d changed the namespace %s, or the log does not reach back that far.", n, c.namespace)
 	if n == math.MaxInt64 {
-		return noRevision(n, c.namespace)
+		return notFound
 	}
-	changes, err := s.config.DB.Log(c.r.Context(), control.LogQuery{Namespace: c.namespace, After: n - 1, Before: n + 1, Limit: 1})
+	query := control.LogQuery{Namespace: c.namespace, After: n - 1, Before: n + 1, Limit: 1}
+	changes, err := s.config.DB.Log(c.r.Context(), query)
 	if err != nil {
 		return err
 	}
 	if len(changes) == 0 {
-		return noRevision(n, c.namespace)
+		return notFound
 	}
-	v := viewOf(&changes[0])
-	v.Diff = []difference{}
-	ops := changes[0].Ops
-	for i := range ops {
-		if ops[i].Kind.ForNodes() {
-			v.Count++
-			v.Diff = append(v.Diff, differ(ops[i].Kind, ops[i].ID, ops[i].Before, ops[i].Body, len(ops)))
+	var deltas []edit.Delta
+	for _, op := range changes[0].Ops {
+		if op.Kind.ForNodes() {
+			deltas = append(deltas, edit.Delta{Kind: op.Kind, ID: op.ID, Before: op.Before, After: op.Body})
 		}
 	}
-	if v.Count == 0 {
-		return noRevision(n, c.namespace)
+	if len(deltas) == 0 {
+		return notFound
 	}
-	return c.answer(http.StatusOK, v)
+	r := newRevision(&changes[0])
+	r.Count, r.Diff = len(deltas), edit.Differences(deltas)
+	return c.respond(http.StatusOK, r)
 }
 
-func noRevision(n int64, namespace string) error {
-	return fail(http.StatusNotFound, "No revision %d changed the namespace %s, or the log does not reach back that far.", n, namespace)
-}
-
-// A delta is what changed between two revisions.
-type delta struct {
-	kind          control.Kind
-	id            string
-	before, after []byte
-}
-
-// maxDelta is how many changes are followed to tell what changed between two revisions.
-const maxDelta = 100_000
-
-// between returns what changed in a namespace after one revision, up to another, in the order of kinds and ids.
-func (s *Server) between(ctx context.Context, namespace string, from, to int64, kinds []control.Kind) ([]delta, error) {
-	// Whether the log reaches back that far is the same for all kinds, and there are few overrides.
-	if _, err := s.config.DB.At(ctx, namespace, control.KindOverride, from); err != nil {
-		return nil, err
-	}
-	type name struct {
-		kind control.Kind
-		id   string
-	}
-	found := make(map[name]*delta)
-	q := control.LogQuery{Namespace: namespace, After: from, Limit: 100}
-	for followed := 0; ; followed++ {
-		changes, err := s.config.DB.Log(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range changes {
-			if changes[i].Revision > to {
-				break
-			}
-			for _, op := range changes[i].Ops {
-				if !slices.Contains(kinds, op.Kind) {
-					continue
-				}
-				d := found[name{op.Kind, op.ID}]
-				if d == nil {
-					d = &delta{kind: op.Kind, id: op.ID, before: op.Before}
-					found[name{op.Kind, op.ID}] = d
-				}
-				d.after = op.Body
-			}
-		}
-		if len(changes) < q.Limit || changes[len(changes)-1].Revision > to {
-			break
-		}
-		if q.After = changes[len(changes)-1].Revision; followed*q.Limit > maxDelta {
-			return nil, fail(http.StatusUnprocessableEntity, "There are more than %d changes between them.", maxDelta)
-		}
-	}
-	var list []delta
-	for _, d := range found {
-		if !bytes.Equal(d.before, d.after) || (d.before == nil) != (d.after == nil) {
-			list = append(list, *d)
-		}
-	}
-	slices.SortFunc(list, func(a, b delta) int {
-		if n := slices.Index(kinds, a.kind) - slices.Index(kinds, b.kind); n != 0 {
-			return n
-		}
-		return bytes.Compare([]byte(a.id), []byte(b.id))
-	})
-	return list, nil
-}
-
-var nodeKinds = []control.Kind{control.KindRule, control.KindClient, control.KindOverride}
-
-// existing returns the revision of the path, if there was one.
-func (s *Server) existing(c *call) (n, last int64, err error) {
+// existingRevision returns the revision in the path, and the latest of all namespaces.
+func (s *Server) existingRevision(c *call) (n, latest int64, err error) {
 	if n, err = c.revisionArg(); err != nil {
 		return 0, 0, err
 	}
-	all, _, err := s.config.DB.Revision(c.r.Context(), "")
-	if err != nil {
-		return 0, 0, err
+	latest, _, err = s.config.DB.Revision(c.r.Context(), "")
+	if err == nil && n > latest {
+		err = problem.New(http.StatusNotFound, "There is no revision %d yet: the last is %d.", n, latest)
 	}
-	if n > all {
-		return 0, 0, fail(http.StatusNotFound, "There is no revision %d yet: the last is %d.", n, all)
-	}
-	return n, all, nil
+	return n, latest, err
 }
 
-// revisionDiff answers GET /v1/revisions/{n}/diff.
-func (s *Server) revisionDiff(c *call) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), callTime)
+// diffRevisions serves GET /v1/revisions/{n}/diff.
+func (s *Server) diffRevisions(c *call) error {
+	ctx, cancel := context.WithTimeout(c.r.Context(), callTimeout)
 	defer cancel()
-	from, last, err := s.existing(c)
+	from, latest, err := s.existingRevision(c)
 	if err != nil {
 		return err
 	}
-	to, err := c.number("to", last, 1, last)
+	to, err := c.number("to", latest, 1, latest)
 	if err != nil {
 		return err
 	}
-	low, high := min(from, to), max(from, to)
-	list, err := s.between(ctx, c.namespace, low, high, nodeKinds)
+	deltas, err := edit.Compare(ctx, s.config.DB, c.namespace, min(from, to), max(from, to), edit.NodeKinds())
 	if err != nil {
 		return err
 	}
-	made := make([]difference, len(list))
-	for i, d := range list {
-		if to < from {
-			d.before, d.after = d.after, d.before
+	if to < from {
+		for i := range deltas {
+			deltas[i] = deltas[i].Reverse()
 		}
-		made[i] = differ(d.kind, d.id, d.before, d.after, len(list))
 	}
-	return c.answer(http.StatusOK, struct {
-		From int64        `json:"from"`
-		To   int64        `json:"to"`
-		Diff []difference `json:"diff"`
-	}{from, to, made})
+	return c.respond(http.StatusOK, struct {
+		From int64             `json:"from"`
+		To   int64             `json:"to"`
+		Diff []edit.Difference `json:"diff"`
+	}{from, to, edit.Differences(deltas)})
 }
 
-// rollback answers POST /v1/revisions/{n}:rollback: rules become what they were, as a new change.
+// rollback serves POST /v1/revisions/{n}:rollback.
 func (s *Server) rollback(c *call) error {
 	all, err := c.flag("all")
 	if err != nil {
 		return err
 	}
-	t, err := c.terms()
+	terms, err := c.terms()
 	if err != nil {
 		return err
 	}
-	n, _, err := s.existing(c)
+	n, _, err := s.existingRevision(c)
 	if err != nil {
 		return err
-	}
-	kinds := nodeKinds[:1]
-	if all {
-		kinds = nodeKinds
 	}
 	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n))
-	var made *applied
-	diff := func() string { return made.text() }
-	changed, err := s.commit(c.r.Context(), request{change: change, match: t.match, dryRun: t.dryRun, diff: diff, edits: func(ctx context.Context, sp *space) ([]edit, error) {
-		made = &applied{Revision: sp.last, DryRun: t.dryRun, Diff: []difference{}, Unchanged: len(sp.rules)}
-		if all {
-			made.Unchanged += sp.clients.Len() + len(sp.overrides)
-		}
-		list, err := s.between(ctx, c.namespace, n, math.MaxInt64, kinds)
-		if err != nil {
-			return nil, err
-		}
-		edits := make([]edit, 0, len(list))
-		for _, d := range list {
-			e, err := back(&d)
-			if err != nil {
-				return nil, err
-			}
-			edits = append(edits, e)
-			made.Diff = append(made.Diff, differ(d.kind, d.id, d.after, d.before, len(list)))
-			if d.after != nil {
-				made.Unchanged--
-			}
-		}
-		return edits, nil
-	}})
+	result, err := s.editor.Rollback(c.r.Context(), change, n, all, terms)
 	if err != nil {
 		return err
 	}
-	if changed {
-		made.Revision = change.Revision
-	}
-	c.w.Header().Set("ETag", etag(made.Revision))
-	return c.answer(http.StatusOK, made)
-}
-
-// back returns the edit that makes an object what it was.
-func back(d *delta) (edit, error) {
-	if d.before == nil {
-		return edit{kind: d.kind, id: d.id, base: control.Any}, nil
-	}
-	e, err := sortOf(d.kind).read("body.json", d.before, time.Time{})
-	if err != nil {
-		return edit{}, fmt.Errorf("%s %s as it was: %w", d.kind, d.id, err)
-	}
-	e.path = string(d.kind) + "s/" + d.id
-	if e.base = control.Any; d.after == nil {
-		e.base = control.Absent
-	}
-	return e, nil
+	c.w.Header().Set("ETag", etag(result.Revision))
+	return c.respond(http.StatusOK, result)
 }

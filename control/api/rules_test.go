@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -213,9 +214,9 @@ clients:
 	s.call("POST", fmt.Sprintf("/v1/revisions/%d:rollback", first.etag()), "", "If-Match", first.header.Get("ETag")).wants(412, `"diff":"--- `, `+limits: [2/s]`)
 }
 
-func TestHistoryTellsWhoDidWhatAndRollsBack(t *testing.T) {
+func TestHistoryHasActorsAndChangesAndCanBeRolledBack(t *testing.T) {
 	s := open(t, api.Config{})
-	alice := s.token("alice", api.Editor, "default")
+	alice := s.token("alice", token.Editor, "default")
 	s.as(alice, "POST", "/v1/rules", searchRule).wants(201)
 	n := s.as(alice, "PATCH", "/v1/rules/search?note=more%20for%20all", `{"limits":["99/s"]}`).wants(200).etag()
 	s.call("PUT", "/v1/rules/other", `{"id":"other","limits":["1/s"]}`).wants(201)
@@ -246,7 +247,7 @@ func TestHistoryTellsWhoDidWhatAndRollsBack(t *testing.T) {
 
 func TestTheAuditHasEverythingAndNoSecret(t *testing.T) {
 	s := open(t, api.Config{Hooks: loopback})
-	alice := s.token("alice", api.Editor, "shop")
+	alice := s.token("alice", token.Editor, "shop")
 	s.as(alice, "PUT", "/v1/rules/search?namespace=shop", searchRule).wants(201)
 	s.call("POST", "/v1/webhooks?namespace=shop", `{"id":"hook","url":"https://192.0.2.7/x","secret":"0123456789abcdef-secret"}`).wants(201)
 	s.as("hg_alice_wrong", "GET", "/v1/rules?namespace=shop", "").wants(401)
@@ -257,8 +258,8 @@ func TestTheAuditHasEverythingAndNoSecret(t *testing.T) {
 			t.Errorf("the audit shows %s", hidden)
 		}
 	}
-	shop := s.token("shop-admin", api.Admin, "shop")
-	s.token("other", api.Viewer, "blog")
+	shop := s.token("shop-admin", token.Admin, "shop")
+	s.token("other", token.Viewer, "blog")
 	seen := s.as(shop, "GET", "/v1/audit", "").wants(200, `"id":"alice"`, `"id":"search"`, `"id":"hook"`)
 	for _, hidden := range []string{"first-admin\",\"action", `"id":"other"`, "failed_logins"} {
 		if strings.Contains(seen.body, hidden) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/keys"
+	"github.com/headgate/headgate/control/token"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -40,12 +42,12 @@ func TestNodesAreSentNoKeyInTheClear(t *testing.T) {
 			answer.ServeHTTP(w, r)
 		}))
 		t.Cleanup(server.Close)
-		token := s.token("token-"+id, api.Node, "default")
-		s.as(token, "PUT", "/v1/nodes/"+id, fmt.Sprintf(`{"address":%q,"ask_key":%q}`, server.URL, key)).wants(200)
+		bearer := s.token("token-"+id, token.Node, "default")
+		s.as(bearer, "PUT", "/v1/nodes/"+id, fmt.Sprintf(`{"address":%q,"ask_key":%q}`, server.URL, key)).wants(200)
 	}
 	s := open(t, api.Config{Identifier: identifier(t, fleet)})
-	good := api.NewAnswerer(engineOf(t, text), "default", identifier(t, fleet))
-	other := api.NewAnswerer(engineOf(t, text), "default", identifier(t, "another secret of another fleet"))
+	good := keys.NewResponder(engineOf(t, text), "default", identifier(t, fleet))
+	other := keys.NewResponder(engineOf(t, text), "default", identifier(t, "another secret of another fleet"))
 	start(s, "good", good, good.Key())
 	start(s, "other", other, other.Key())
 	for _, attribute := range []string{"api_key=LOOKED-UP", "bearer=LOOKED-UP", "cookie.s=LOOKED-UP", "header.x=LOOKED-UP", "query.q=LOOKED-UP"} {

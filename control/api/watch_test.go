@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/token"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -100,14 +101,14 @@ func (w *watching) wants(revision int64) {
 
 func TestWatchersHearOfChangesAndGoOnWhereTheyWere(t *testing.T) {
 	s := open(t, api.Config{})
-	node := s.token("node", api.Node, "default")
+	node := s.token("node", token.Node, "default")
 	first := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
 	w := s.mustWatch(node, "default", "")
 	w.wants(first)
 	second := s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200).etag()
 	w.wants(second)
-	// Neither a token nor another namespace is any news to it.
-	s.token("other", api.Viewer, "*")
+	// It is not notified of a token or another namespace.
+	s.token("other", token.Viewer, "*")
 	s.call("PUT", "/v1/rules/x?namespace=blog", `{"id":"x","limits":["1/s"]}`).wants(201)
 	third := s.call("PUT", "/v1/clients/acme", `{"id":"acme"}`).wants(201).etag()
 	w.wants(third)
@@ -196,7 +197,7 @@ func (s *service) snapshotOf(token, query string, headers ...string) (control.He
 
 func TestSnapshotsAndWhatHasChangedSince(t *testing.T) {
 	s := open(t, api.Config{})
-	node := s.token("node", api.Node, "default")
+	node := s.token("node", token.Node, "default")
 	h, items, err := s.snapshotOf(node, "")
 	if err != nil || h.Revision != 0 || len(items) != 0 {
 		t.Fatalf("of nothing: got %+v with %d items, %v", h, len(items), err)
@@ -271,8 +272,8 @@ func TestASnapshotThatIsChangedWhileItIsMadeSaysWhatItIs(t *testing.T) {
 
 func TestAWatchEndsWhenItsTokenIsRevoked(t *testing.T) {
 	s := open(t, api.Config{})
-	s.server.SetWatchComment(10 * time.Millisecond)
-	node := s.token("node", api.Node, "default")
+	s.server.SetKeepAlive(10 * time.Millisecond)
+	node := s.token("node", token.Node, "default")
 	w := s.mustWatch(node, "default", "")
 	if _, _, err := w.next(); err != nil {
 		t.Fatal(err)

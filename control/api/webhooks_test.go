@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -17,6 +16,9 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control/signature"
+	"github.com/headgate/headgate/control/token"
+	"github.com/headgate/headgate/control/webhook"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -28,7 +30,7 @@ type taker struct {
 	refuse atomic.Int64 // how many more
 	tried  atomic.Int64
 	mu     sync.Mutex
-	taken  []api.Hook
+	taken  []webhook.Event
 	last   *http.Request // with its body in lastBody
 	body   string
 }
@@ -36,7 +38,7 @@ type taker struct {
 func newTaker(t testing.TB) *taker {
 	t.Helper()
 	k := &taker{}
-	receiver, err := api.NewReceiver([]byte(hookSecret), func(_ context.Context, h api.Hook) {
+	receiver, err := webhook.NewReceiver([]byte(hookSecret), func(_ context.Context, h webhook.Event) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.taken = append(k.taken, h)
@@ -120,7 +122,7 @@ func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
 		return len(d) == 1 && d[0].State == "delivered" && d[0].Attempts == 3 && d[0].Status == 202 && d[0].Revision == revision
 	})
 	// A change of tokens is nobody's business, and a webhook of another namespace is not told.
-	s.token("x", api.Viewer, "*")
+	s.token("x", token.Viewer, "*")
 	s.call("PUT", "/v1/rules/x?namespace=blog", `{"id":"x","limits":["1/s"]}`).wants(201)
 	next := s.call("DELETE", "/v1/rules/search", "").wants(200)
 	var made struct{ Revision int64 }
@@ -139,7 +141,7 @@ func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Header.Set(api.SignatureHeader, k.last.Header.Get(api.SignatureHeader))
+	again.Header.Set(signature.Header, k.last.Header.Get(signature.Header))
 	k.mu.Unlock()
 	got, err := http.DefaultClient.Do(again)
 	k.mu.Lock()
@@ -262,7 +264,7 @@ func TestWhereWebhooksAreNotSentTo(t *testing.T) {
 
 // A name that leads to this host is refused when it is sent, and a redirect is not followed.
 func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
-	hooks := api.HookConfig{Attempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	hooks := webhook.Options{Attempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 	s := open(t, api.Config{Hooks: hooks})
 	k := newTaker(t)
 	s.hook("named", strings.Replace(k.URL, "127.0.0.1", "localhost", 1))
@@ -290,59 +292,29 @@ func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
 	}
 }
 
-func TestVerifyHookTakesOnlyWhatWasSignedNow(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	secret, body := []byte(hookSecret), []byte(`{"revision":42}`)
-	good := api.Sign(secret, body, now)
-	_, sum, _ := strings.Cut(good, ",")
-	for _, tt := range []struct {
-		name   string
-		secret string
-		header string
-		body   string
-		at     time.Time
-		want   error
-	}{
-		{"right", hookSecret, good, string(body), now, nil},
-		{"almost too old", hookSecret, good, string(body), now.Add(api.HookWindow), nil},
-		{"too old", hookSecret, good, string(body), now.Add(api.HookWindow + time.Second), api.ErrHookTime},
-		{"too early", hookSecret, good, string(body), now.Add(-api.HookWindow - time.Second), api.ErrHookTime},
-		{"another secret", "another secret, as long", good, string(body), now, api.ErrSignature},
-		{"no secret", "", api.Sign(nil, body, now), string(body), now, api.ErrSignature},
-		{"another body", hookSecret, good, `{"revision":43}`, now, api.ErrSignature},
-		{"another time", hookSecret, "t=1800000001," + sum, string(body), now, api.ErrSignature},
-		{"no time", hookSecret, sum, string(body), now, api.ErrSignature},
-		{"nothing", hookSecret, "", string(body), now, api.ErrSignature},
-		{"another version", hookSecret, strings.Replace(good, "v1", "v0", 1), string(body), now, api.ErrSignature},
-		{"one of two", hookSecret, strings.Replace(good, "v1", "v1=00,v1", 1), string(body), now, nil},
-		{"no hex", hookSecret, "t=1800000000,v1=zz", string(body), now, api.ErrSignature},
-	} {
-		if err := api.VerifyHook([]byte(tt.secret), tt.header, []byte(tt.body), tt.at); !errors.Is(err, tt.want) {
-			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
-		}
-	}
-	if _, err := api.NewReceiver([]byte("short"), nil); err == nil {
+func TestAReceiverNeedsALongSecret(t *testing.T) {
+	if _, err := webhook.NewReceiver([]byte("short"), nil); err == nil {
 		t.Error("a receiver with a short secret: got no error")
 	}
 }
 
 func TestANodeTakesWebhooks(t *testing.T) {
 	var taken atomic.Int64
-	receiver, err := api.NewReceiver([]byte(hookSecret), func(_ context.Context, h api.Hook) { taken.Store(h.Revision) })
+	receiver, err := webhook.NewReceiver([]byte(hookSecret), func(_ context.Context, h webhook.Event) { taken.Store(h.Revision) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, api.Config{Hook: receiver})
 	const body = `{"event":"revision","namespace":"default","revision":42}`
-	header := api.Sign([]byte(hookSecret), []byte(body), time.Now())
+	header := signature.Sign([]byte(hookSecret), []byte(body), time.Now())
 	s.as("", "POST", "/v1/hooks/rules", body).wants(401)
-	s.as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(202)
+	s.as("", "POST", "/v1/hooks/rules", body, signature.Header, header).wants(202)
 	if got := taken.Load(); got != 42 {
 		t.Errorf("taken: got %d, want 42", got)
 	}
-	s.as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(409)
-	s.as("", "POST", "/v1/hooks/rules", strings.Repeat("x", 100_000), api.SignatureHeader, header).wants(413)
-	open(t, api.Config{}).as("", "POST", "/v1/hooks/rules", body, api.SignatureHeader, header).wants(404)
+	s.as("", "POST", "/v1/hooks/rules", body, signature.Header, header).wants(409)
+	s.as("", "POST", "/v1/hooks/rules", strings.Repeat("x", 100_000), signature.Header, header).wants(413)
+	open(t, api.Config{}).as("", "POST", "/v1/hooks/rules", body, signature.Header, header).wants(404)
 }
 
 // A server that ends between a change and telling of it leaves nothing behind but the change.

@@ -19,7 +19,7 @@ type refusing struct {
 	beats chan struct{}
 }
 
-func (r refusing) Beat(context.Context, control.Node) (int64, time.Duration, error) {
+func (r refusing) Heartbeat(context.Context, control.Node) (int64, time.Duration, error) {
 	r.beats <- struct{}{}
 	return 0, 0, &remote.Error{Status: 422, Detail: "It is not right."}
 }
@@ -70,7 +70,7 @@ func (k *talker) all() string {
 	return strings.Join(k.said, " ")
 }
 
-func (k *talker) Beat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+func (k *talker) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
 	k.begun <- struct{}{}
 	select {
 	case <-k.letGo:

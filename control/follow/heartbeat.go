@@ -73,7 +73,7 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
-	latest, every, err := f.config.Source.Beat(ctx, f.Node())
+	latest, every, err := f.config.Source.Heartbeat(ctx, f.Node())
 	if err != nil {
 		level := slog.LevelDebug // fetch already logs an unreachable service
 		var response *remote.Error

@@ -197,7 +197,7 @@ func (f *flaky) Fetch(ctx context.Context, since control.Mark, to follow.Sink) e
 	return f.Source.Fetch(ctx, since, to)
 }
 
-func (f *flaky) Beat(_ context.Context, n control.Node) (int64, time.Duration, error) {
+func (f *flaky) Heartbeat(_ context.Context, n control.Node) (int64, time.Duration, error) {
 	if f.beats != nil {
 		select {
 		case f.beats <- n:

@@ -56,7 +56,7 @@ func (r *replaceable) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-func (r *replaceable) Beat(context.Context, control.Node) (int64, time.Duration, error) {
+func (r *replaceable) Heartbeat(context.Context, control.Node) (int64, time.Duration, error) {
 	return 0, 0, nil
 }
 

@@ -26,9 +26,9 @@ type Source interface {
 	// not in the source's history. Without changes it does not call the sink. If it returns an error, the data passed
 	// to the sink must not be used.
 	Fetch(ctx context.Context, since control.Mark, to Sink) error
-	// Beat reports the state of the node. It returns the latest revision and the time until the next heartbeat (0 if
+	// Heartbeat reports the state of the node. It returns the latest revision and the time until the next heartbeat (0 if
 	// the node chooses).
-	Beat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
+	Heartbeat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
 	// Leave reports that the node stops.
 	Leave(ctx context.Context, n control.Node) error
 }
@@ -68,8 +68,8 @@ func (r remoteSource) Fetch(ctx context.Context, since control.Mark, to Sink) er
 	return err
 }
 
-func (r remoteSource) Beat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
-	beat, err := r.Heartbeat(ctx, n)
+func (r remoteSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+	beat, err := r.Client.Heartbeat(ctx, n)
 	return beat.Revision, time.Duration(beat.IntervalMS) * time.Millisecond, err
 }
 
@@ -94,7 +94,7 @@ func drain(r *control.Reader, to Sink) error {
 
 // A Register receives heartbeats and stops of nodes. An api.Server is one.
 type Register interface {
-	Beat(ctx context.Context, n control.Node) (latest int64, err error)
+	Heartbeat(ctx context.Context, n control.Node) (latest int64, err error)
 	Leave(ctx context.Context, n control.Node) error
 }
 
@@ -213,11 +213,11 @@ func itemOf(o *control.Object) *control.Item {
 	return &control.Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body), Deleted: o.Body == nil}
 }
 
-func (d *databaseSource) Beat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+func (d *databaseSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
 	if d.nodes == nil {
 		return 0, 0, nil
 	}
-	latest, err := d.nodes.Beat(ctx, n)
+	latest, err := d.nodes.Heartbeat(ctx, n)
 	return latest, 0, err
 }
 

@@ -44,8 +44,10 @@ func (m *memory) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	return func(func(int64, error) bool) { <-ctx.Done() }
 }
 
-func (m *memory) Beat(context.Context, control.Node) (int64, time.Duration, error) { return 0, 0, nil }
-func (m *memory) Leave(context.Context, control.Node) error                        { return nil }
+func (m *memory) Heartbeat(context.Context, control.Node) (int64, time.Duration, error) {
+	return 0, 0, nil
+}
+func (m *memory) Leave(context.Context, control.Node) error { return nil }
 
 func (m *memory) Fetch(_ context.Context, since control.Mark, to follow.Sink) error {
 	m.mu.Lock()

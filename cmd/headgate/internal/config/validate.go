@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/headgate/headgate/control/api"
+	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/telemetry"
 )
@@ -131,7 +131,7 @@ func checkAddressed(name string) error {
 	if name == "" {
 		return nil
 	}
-	return api.CheckName(name)
+	return control.CheckName(name)
 }
 
 // checkName checks a region.

@@ -116,7 +116,7 @@ func (n *Node) beatSelf(ctx context.Context, server *api.Server) error {
 	me.Namespace, me.Error = n.config.ControlNamespace(), n.rules.current().Error
 	var err error
 	if _, me.Revision, err = n.control.db.Revision(ctx, me.Namespace); err == nil {
-		_, err = server.Beat(ctx, me)
+		_, err = server.Heartbeat(ctx, me)
 	}
 	return err
 }

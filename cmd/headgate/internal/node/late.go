@@ -88,13 +88,13 @@ func (l *late) Fetch(ctx context.Context, since control.Mark, to follow.Sink) er
 	return source.Fetch(ctx, since, to)
 }
 
-// Beat tells the database, if it is there.
-func (l *late) Beat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+// Heartbeat tells the database, if it is there.
+func (l *late) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
 	source, err := l.get()
 	if source == nil {
 		return 0, 0, err
 	}
-	return source.Beat(ctx, n)
+	return source.Heartbeat(ctx, n)
 }
 
 // Leave tells the database, if it is there.

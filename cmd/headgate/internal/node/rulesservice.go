@@ -19,9 +19,11 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/follow"
+	"github.com/headgate/headgate/control/keys"
 	"github.com/headgate/headgate/control/open"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/control/sqlite"
+	"github.com/headgate/headgate/control/webhook"
 	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/telemetry"
 )
@@ -35,7 +37,7 @@ type rulesService struct {
 	api     atomic.Pointer[api.Server]      // nil if it has none, or none yet
 	remote  *remote.Client                  // nil if the rules service is in this process
 	hook    http.Handler                    // nil if it takes no webhook
-	answers *api.Answerer                   // nil if nobody is to ask this node
+	answers *keys.Responder                 // nil if nobody is to ask this node
 	temp    string                          // a directory that is to be removed, if any
 	created atomic.Pointer[string]          // the token that was made, to be shown once
 }
@@ -49,7 +51,7 @@ const dbTimeout = 30 * time.Second
 // openControl opens the rules service, or the way to one elsewhere, and puts its rules in force.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.answers = api.NewAnswerer(n.engine, n.config.ControlNamespace(), n.identity)
+		n.control.answers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity)
 	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
@@ -110,7 +112,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 		return nil, "", err
 	}
 	if secret != nil {
-		n.control.hook, err = api.NewReceiver(secret, func(_ context.Context, h api.Hook) {
+		n.control.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
 			if h.Namespace == n.config.ControlNamespace() {
 				n.followed.follower.Poke()
 			}
