@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-// bodyName is what messages call a body that is read.
+// bodyName is the name of a body in messages.
 const bodyName = "body.json"
 
-// RuleBody returns the body of a rule: JSON as in rules files, on one line, and the same for all rules that mean the same
-// in the same words. The attributes of a condition are in the order of their names.
+// RuleBody returns the body of a rule: JSON as in rules files, on one line. Rules that differ only in the order of
+// attributes have the same body.
 func RuleBody(r rules.Rule) []byte {
 	r.When = sortedCondition(r.When)
 	r.Overrides = slices.Clone(r.Overrides)
@@ -22,11 +22,11 @@ func RuleBody(r rules.Rule) []byte {
 	return file.RuleJSON(&r)
 }
 
-// ParseRule reads the body of a rule. The rule has been validated on its own. The error is a *source.Error whose problems
-// have paths such as "limits[0]".
+// ParseRule reads the body of a rule, and validates the rule on its own. The error is a *source.Error with paths such
+// as "limits[0]".
 func ParseRule(body []byte) (rules.Rule, error) { return file.ReadRule(bodyName, body) }
 
-// ClientBody returns the body of a client, as RuleBody does of a rule.
+// ClientBody returns the body of a client, like RuleBody.
 func ClientBody(c rules.Client) []byte {
 	c.Attributes = sortedTests(c.Attributes)
 	c.Properties = slices.Clone(c.Properties)
@@ -34,10 +34,10 @@ func ClientBody(c rules.Client) []byte {
 	return file.ClientJSON(&c)
 }
 
-// ParseClient reads the body of a client. Its form is right then; whether its limits and values can be used is for
-// rules.Set.Check and rules.Registry.Put to say. The error is as that of ParseRule.
+// ParseClient reads the body of a client. It checks only the syntax: rules.Set.Check and rules.Registry.Add check
+// limits and attributes. The error is like that of ParseRule.
 func ParseClient(body []byte) (rules.Client, error) {
-	if c, ok := readPlain(body); ok {
+	if c, ok := parseSimpleClient(body); ok {
 		return c, nil
 	}
 	return file.ReadClient(bodyName, body)

@@ -186,7 +186,7 @@ func TestAnOverrideCountsBeforeAllButABlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := string(control.ClientBody(c))
-		got, err := o.Over(c)
+		got, err := o.ApplyTo(c)
 		if err != nil || string(control.ClientBody(got)) != tt.want {
 			t.Errorf("%s over %s: got %s, %v; want %s", tt.override, tt.client, control.ClientBody(got), err, tt.want)
 		}
@@ -198,7 +198,7 @@ func TestAnOverrideCountsBeforeAllButABlock(t *testing.T) {
 
 func TestAnOverrideOfNobodyRegisteredIsAClientForTheWhile(t *testing.T) {
 	o := control.Override{ID: "o", Client: map[string]string{"user": "acme", "api_key": "k"}, Limits: []string{"500/s"}}
-	c, err := o.Registered()
+	c, err := o.AsClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestAnOverrideOfNobodyRegisteredIsAClientForTheWhile(t *testing.T) {
 		t.Errorf("it cannot be registered: %v", err)
 	}
 	o.Limits = []string{"ten/s"}
-	if _, err := o.Registered(); !errors.Is(err, rules.ErrInvalid) {
+	if _, err := o.AsClient(); !errors.Is(err, rules.ErrInvalid) {
 		t.Errorf("got %v, want %v", err, rules.ErrInvalid)
 	}
 }
@@ -227,7 +227,7 @@ func FuzzParseOverride(f *testing.F) {
 		if err != nil || !bytes.Equal(control.OverrideBody(again), control.OverrideBody(o)) {
 			t.Errorf("%s: got %+v, %v; want %+v", body, again, err, o)
 		}
-		if _, err := o.Registered(); err != nil {
+		if _, err := o.AsClient(); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
 	})

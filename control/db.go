@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// A Kind is what an object is.
+// A Kind is the kind of an object.
 type Kind string
 
 // The kinds of objects.
 const (
 	KindRule     Kind = "rule"
 	KindClient   Kind = "client"
-	KindOverride Kind = "override" // for a while, of one client
+	KindOverride Kind = "override" // temporary limits of one client
 	KindToken    Kind = "token"
 	KindWebhook  Kind = "webhook"
-	KindEvent    Kind = "event" // what was last done of a sort that changes no object; the log has each
+	KindEvent    Kind = "event" // an action that changes no other object; the log has all of them
 )
 
-// ForNodes reports whether nodes get objects of the kind.
+// ForNodes reports whether nodes receive objects of the kind.
 func (k Kind) ForNodes() bool { return k == KindRule || k == KindClient || k == KindOverride }
 
-// An Object is something that is kept.
+// An Object is a stored object.
 type Object struct {
 	Namespace string
 	Kind      Kind
 	ID        string
-	// Revision is that of the change that made it what it is.
+	// Revision is the revision of its last change.
 	Revision int64
-	// Body is JSON, in one form only: what is equal is equal in bytes.
+	// Body is canonical JSON: equal objects have equal bytes.
 	Body []byte
-	// Created and Updated are when it came, and when it became what it is; By who made it that.
+	// Created and Updated are the times of its first and last change, By the actor of the last.
 	Created, Updated time.Time
 	By               string
 }
@@ -43,63 +43,63 @@ type Object struct {
 type Op struct {
 	Kind Kind
 	ID   string
-	// Base is the revision that the object has to be at: Absent if there must be none, Any if it does not matter.
+	// Base is the revision that the object must have: Absent if it must not exist, Any if it does not matter.
 	Base int64
-	// Body is what it becomes. Nil deletes it; what is not there cannot be deleted.
+	// Body is the new body. Nil deletes the object, which must exist.
 	Body []byte
-	// Before is what it was, nil if it was not there. Commit fills it in.
+	// Before is the body before the change, nil if the object did not exist. Commit sets it.
 	Before []byte
 }
 
-// What an Op may ask of an object.
+// Special values of Op.Base and Change.Base.
 const (
 	Any    int64 = -1
 	Absent int64 = 0
 )
 
-// A Change is applied whole or not at all.
+// A Change is committed completely or not at all.
 type Change struct {
-	// Revision is the change's place in the one sequence that all namespaces share. Commit fills it in.
+	// Revision is the change's number, in one sequence for all namespaces. Commit sets it.
 	Revision int64
-	// Namespace is where all its objects are.
+	// Namespace is the namespace of all its objects.
 	Namespace string
-	// Time is when it was committed, by the database's own clock where it has one. Commit fills it in.
+	// Time is the time of the commit, by the database's own clock if it has one. Commit sets it.
 	Time time.Time
-	// Actor is who made it, From the address it came from, Action what was asked ("rules.apply"), Note what they say of it.
+	// Actor is the author, From the author's address, Action the request ("rules.apply"), Note the author's comment.
 	Actor, From, Action, Note string
-	// Base, if it is not Any, is the revision that the whole namespace has to be at.
+	// Base is the revision that the namespace must have, Any if it does not matter.
 	Base int64
 	Ops  []Op
 }
 
-// Errors of a DB. What is wrapped says more.
+// Errors of a DB. They are wrapped in errors with details.
 var (
-	// ErrNotFound is for what is not there.
+	// ErrNotFound means that an object or state does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by a *Conflict.
 	ErrConflict = errors.New("changed by somebody else")
-	// ErrNewer is for a database of a later version of the program.
+	// ErrNewer means that a later version of the program has written the database.
 	ErrNewer = errors.New("the database was written by a newer version")
-	// ErrPruned is for changes that are no longer in the log.
+	// ErrPruned means that changes are no longer in the log.
 	ErrPruned = errors.New("the log does not reach back that far")
-	// ErrNotEmpty is for restoring into a database that has something in it.
+	// ErrNotEmpty means that a database to restore into is not empty.
 	ErrNotEmpty = errors.New("the database is not empty")
-	// ErrFull is for a disk or a server that has no room for a write. Reads go on.
+	// ErrFull means that a disk or server has no space for a write. Reads still work.
 	ErrFull = errors.New("no room to write")
-	// ErrUnwritable is for a database that refuses writes although it can be read: its disk is read-only or broken, or its
-	// server is a replica.
+	// ErrUnwritable means that a database refuses writes but can be read: its disk is read-only or broken, or its server
+	// is a replica.
 	ErrUnwritable = errors.New("the database cannot be written")
-	// ErrFileGone is an ErrUnwritable: the file was removed or replaced while it was open, so that writes would be lost when
-	// the process ends.
+	// ErrFileGone is an ErrUnwritable: the file was removed or replaced while it was open. Writes would be lost when the
+	// process ends.
 	ErrFileGone = fmt.Errorf("%w: its file was removed or replaced", ErrUnwritable)
 )
 
-// A Conflict says which object was not at the revision that a change was based on.
-type Conflict struct { //nolint:errname // it is known by what it is, as other values of this package are
+// A Conflict names an object that does not have the revision that a change is based on.
+type Conflict struct { //nolint:errname // "Conflict" says it
 	Namespace  string
-	Kind       Kind // empty if it is the namespace
+	Kind       Kind // empty for the namespace itself
 	ID         string
-	Want, Have int64 // Have is Absent if it is not there
+	Want, Have int64 // Have is Absent if it does not exist
 }
 
 func (c *Conflict) Error() string {
@@ -118,34 +118,35 @@ func (c *Conflict) Error() string {
 
 func (c *Conflict) Unwrap() error { return ErrConflict }
 
-// A Query says which objects List returns: in the order of their ids, by bytes.
+// A Query selects the objects that List returns, in the order of their IDs, by bytes.
 type Query struct {
-	Namespace string // empty for all; then in the order of namespaces, then ids
+	Namespace string // empty for all; then in the order of namespaces, then IDs
 	Kind      Kind
-	// Search, if any, is what the id or the body has to contain, whatever the case of ASCII letters. Names of fields do not count.
+	// Search, if any, is a text that the ID or the body must contain, ignoring the case of ASCII letters. Names of fields
+	// do not count.
 	Search string
-	// After is the last object of the page before, as namespace and id.
+	// AfterNamespace and AfterID name the last object of the previous page.
 	AfterNamespace, AfterID string
-	// Limit is the most to return, at least 1.
+	// Limit is the maximum number to return, at least 1.
 	Limit int
 }
 
-// A LogQuery says which changes Log returns.
+// A LogQuery selects the changes that Log returns.
 type LogQuery struct {
 	Namespace string // empty for all
-	// Kind and ID, if any, are what a change has to have touched.
+	// Kind and ID, if any, select changes of such objects.
 	Kind Kind
 	ID   string
-	// After and Before are revisions that bound it, without them: Before 0 is no bound.
+	// After and Before are exclusive bounds of revisions. Before 0 is no bound.
 	After, Before int64
 	// Newest returns the latest first.
 	Newest bool
-	// Limit is the most to return, at least 1.
+	// Limit is the maximum number to return, at least 1.
 	Limit int
 }
 
-// A State is something that is known for a while and needs no history: what a node last said of itself, a delivery that
-// failed. States are kept apart from objects and have no revision.
+// A State is temporary data without history, such as a heartbeat or a failed delivery. States are separate from objects
+// and have no revision.
 type State struct {
 	Bucket  string // such as "node"
 	ID      string
@@ -153,61 +154,61 @@ type State struct {
 	Expires time.Time
 }
 
-// A DB keeps objects, the log of their changes, and states. It is safe for concurrent use, by several processes as well.
-// All that is written is durable when the call returns. Errors that are not among those above are the database's own.
+// A DB stores objects, the log of their changes, and states. It is safe for concurrent use, also by several processes.
+// Writes are durable when a method returns. Errors other than those above are specific to the database.
 type DB interface {
-	// Commit applies a change if all it touches is at the revision it is based on, and fills in Revision, Time and what
-	// was before. The error is a *Conflict if not. A change without ops is refused.
+	// Commit commits a change if all its objects have the revisions that it is based on, and sets Revision, Time and each
+	// Before. Otherwise the error is a *Conflict. It refuses a change without operations.
 	Commit(ctx context.Context, c *Change) error
-	// Revision returns the revision of the last change of a namespace, or of all if it is empty; 0 if there was none.
-	// ForNodes is the last that touched what nodes get.
+	// Revision returns the revision of the last change of a namespace, or of all namespaces if it is empty; 0 if there is
+	// none. ForNodes is the last one with objects that nodes receive.
 	Revision(ctx context.Context, namespace string) (last, forNodes int64, err error)
 	// Get returns an object, or ErrNotFound.
 	Get(ctx context.Context, namespace string, kind Kind, id string) (*Object, error)
 	// List returns a page of objects.
 	List(ctx context.Context, q Query) ([]Object, error)
-	// Count returns how many objects List would return without a limit.
+	// Count returns the number of objects that List would return without a limit.
 	Count(ctx context.Context, q Query) (int, error)
-	// Namespaces returns the names of those that have objects.
+	// Namespaces returns the names of the namespaces with objects.
 	Namespaces(ctx context.Context) ([]string, error)
-	// Snapshot calls each for all objects of a namespace that nodes get, rules first, as they were together at the revision
-	// that it returns (as forNodes above). It stops with the error of each.
+	// Snapshot calls each for all objects of a namespace that nodes receive, rules first. They are consistent: all are as
+	// of the returned revision, which is the forNodes of Revision. It stops at an error of each.
 	Snapshot(ctx context.Context, namespace string, each func(*Object) error) (revision int64, err error)
-	// Log returns changes in the order of their revisions. Bodies of tokens and webhooks are in it as they were committed:
-	// who serves it hides them.
+	// Log returns changes in the order of their revisions. They contain the secrets in bodies of tokens and webhooks:
+	// callers must hide them.
 	Log(ctx context.Context, q LogQuery) ([]Change, error)
-	// Committed returns when a revision was committed, the zero time if the log does not tell.
+	// Committed returns the time of a revision's commit, zero if it is not in the log.
 	Committed(ctx context.Context, revision int64) (time.Time, error)
-	// Since returns, for the objects of a namespace that nodes get and that were changed after a revision, what they are now
-	// (Body nil if they are gone), and the revision that this leads to. ErrPruned if the log no longer tells; more than
-	// limit objects are ErrPruned, too: a snapshot is better then.
+	// Since returns the current state of the objects of a namespace that nodes receive and that were changed after a
+	// revision (Body is nil if they were deleted), and the revision of that state. The error is ErrPruned if the log does
+	// not reach back that far, or if there are more than limit objects: then a snapshot is better.
 	Since(ctx context.Context, namespace string, after int64, limit int) (changed []Object, revision int64, err error)
-	// At returns the objects of a kind of a namespace as they were at a revision. ErrPruned as Since.
+	// At returns the objects of a kind of a namespace as of a revision. The error is ErrPruned as for Since.
 	At(ctx context.Context, namespace string, kind Kind, revision int64) ([]Object, error)
-	// Watch yields the revision of each change, of whatever process, soon after it is committed, until ctx ends; it may leave
-	// out all but the last of several. The first is the present one. It goes on when the database was away.
+	// Watch yields the revision of each change of any process soon after its commit, the current one first, until ctx
+	// ends. Of several changes, it may yield only the last. It continues after the database was unreachable.
 	Watch(ctx context.Context) iter.Seq[int64]
 
-	// PutState keeps a state until it expires, GetState returns it (ErrNotFound), States those of a bucket by id,
-	// DeleteState forgets it. Those that have expired are as if they were not there.
+	// PutState stores a state until it expires, GetState returns it or ErrNotFound, States returns those of a bucket by
+	// ID, and DeleteState deletes one. Expired states do not exist.
 	PutState(ctx context.Context, s State) error
 	GetState(ctx context.Context, bucket, id string) (*State, error)
 	States(ctx context.Context, bucket string, limit int) ([]State, error)
 	DeleteState(ctx context.Context, bucket, id string) error
 
-	// Prune forgets changes before a time, but keeps at least the last of each object so that Since and At know how far back
-	// they reach. It returns how many.
+	// Prune deletes changes before a time from the log, except the last one of each object, so that Since and At know how
+	// far back the log reaches. It returns the number of deleted changes.
 	Prune(ctx context.Context, before time.Time) (int, error)
-	// Dump writes everything as it is at one moment. The form is the same for all databases, so that one can be moved to
-	// another. Others go on meanwhile.
+	// Dump writes a consistent backup. The format is the same for all databases, so that content can be moved from one to
+	// another. It does not block other calls.
 	Dump(ctx context.Context, w io.Writer) error
-	// Restore takes what Dump wrote in place of all that there is, whole or not at all. Over is the revision that the database
-	// has to be at (else ErrNotEmpty): Absent if it has to be empty, Any if it does not matter what is lost.
+	// Restore replaces all content by a backup, completely or not at all. Over is the revision that the database must have
+	// (else ErrNotEmpty): Absent if it must be empty, Any to replace any content.
 	Restore(ctx context.Context, r io.Reader, over int64) error
-	// Writable returns why writes fail, as far as the database knows without one: an ErrUnwritable, or nil. It is cheap.
+	// Writable returns an ErrUnwritable if the database knows that writes fail, without trying one. It is cheap.
 	Writable(ctx context.Context) error
-	// Name says what it is and where, without passwords, for people: "sqlite /var/lib/headgate/rules.db".
+	// Name describes the database for people, without passwords: "sqlite /var/lib/headgate/rules.db".
 	Name() string
-	// Close ends it. Watches end with it.
+	// Close closes the database and ends all watches.
 	Close() error
 }

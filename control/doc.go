@@ -1,9 +1,10 @@
-// Package control is the rules service: what service owners say of limits is kept in a database, changed by an API, and
-// told to every node at once.
+// Package control is the rules service: it stores rules, registered clients and overrides in a database, and nodes
+// follow it.
 //
-// What it keeps are objects: rules, registered clients, temporary overrides, tokens and webhooks, each of a namespace and
-// written as JSON. They change in Changes. A Change is applied whole or not at all, gets the next revision, and stays in
-// the log, with who made it and what was there before: that log is the history, the audit and what nodes are told.
+// A database contains objects: rules, clients, temporary overrides, tokens and webhooks. Each belongs to a namespace
+// and has a body in JSON. Objects change in Changes. A Change is committed completely or not at all, gets the next
+// revision, and stays in the log with its author and the bodies before it. The log is the history, the audit log, and
+// the source of what nodes receive.
 //
 //	db, err := sqlite.Open(ctx, "rules.db")
 //	if err != nil { ... }
@@ -11,8 +12,8 @@
 //		Namespace: "shop", Base: control.Any, Actor: "alice",
 //		Ops: []control.Op{{Kind: control.KindRule, ID: "search", Base: control.Absent, Body: body}},
 //	}
-//	err = db.Commit(ctx, &change) // *Conflict: somebody else was faster
+//	err = db.Commit(ctx, &change) // *Conflict: somebody else has changed it meanwhile
 //
-// A DB is one of control/sqlite, control/postgres and control/redisdb; package control/dbtest holds what all of them are
-// held to. Package control/api serves it, and package control/follow is the node's side.
+// The databases are control/sqlite, control/postgres and control/redisdb; control/dbtest is their common test suite.
+// control/edit changes content, control/api serves it over HTTP, and control/follow is the node's side.
 package control

@@ -3,53 +3,55 @@ package control
 import (
 	"fmt"
 	"math"
+
+	"github.com/headgate/headgate/rules/source"
 )
 
-// FleetFigures are how a node shares limits with others, since it was started: a counter that is smaller than it was is of a
-// node that was started again.
+// FleetFigures are figures about the limits that a node shares with others. Counters start at 0 when the node starts.
 type FleetFigures struct {
-	// Live is how many nodes are heard of, this one included, and Known how many there are. 0 if nobody counts them.
+	// Live is the number of live nodes including this one, Known that of all nodes. 0 if they are unknown.
 	Live  int64 `json:"live"`
 	Known int64 `json:"known"`
-	// Sync is each way in which nodes or regions tell each other what they took.
+	// Sync are the figures of each mode in which nodes or regions synchronize.
 	Sync []SyncFigures `json:"sync,omitempty"`
-	// Leases are units that are taken ahead of their use. Nil if none are.
+	// Leases are the figures of leases. Nil if the node uses none.
 	Leases *LeaseFigures `json:"leases,omitempty"`
 }
 
-// SyncFigures are those of one way in which nodes or regions tell each other what they took.
+// SyncFigures are the figures of one mode in which nodes or regions synchronize.
 type SyncFigures struct {
-	// Mode is "async", "gossip", or "global" between regions. There may be others in later versions.
+	// Mode is "async", "gossip", or "global" between regions. Later versions may have others.
 	Mode string `json:"mode"`
-	// Up tells that news comes and goes.
+	// Up reports whether updates are sent and received.
 	Up bool `json:"up"`
-	// LagMS is how old news is when it is absorbed, on average, and LagMaxMS the oldest of late.
+	// LagMS is the average age of updates when they are applied, LagMaxMS the recent maximum.
 	LagMS    float64 `json:"lag_ms"`
 	LagMaxMS float64 `json:"lag_max_ms"`
-	// Over is how many units passed beyond limits before that was known, and OverMax the most of one key.
+	// Over is the number of units admitted above limits, OverMax the maximum for one key.
 	Over    int64 `json:"over"`
 	OverMax int64 `json:"over_max"`
-	// Applied is how many units others took, and Lost how many of other regions could not be charged.
+	// Applied is the number of units that others consumed, Lost that of units of other regions that could not be charged.
 	Applied int64 `json:"applied"`
 	Lost    int64 `json:"lost"`
-	// ClockAheadMS is how far the fleet's clock is ahead of the node's; ClocksOff counts clocks that are off by more than a second.
+	// ClockAheadMS is how far the fleet's clock is ahead of the node's, ClocksOff the number of clocks that are off by
+	// more than a second.
 	ClockAheadMS float64 `json:"clock_ahead_ms"`
 	ClocksOff    int64   `json:"clocks_off"`
-	// Keys are those that are remembered, Waiting those of them with something to tell.
+	// Keys is the number of keys in memory, Waiting that of keys with an update to send.
 	Keys    int64 `json:"keys"`
 	Waiting int64 `json:"waiting"`
-	// Sent and Received are pieces of news, Failed exchanges that failed, Refused news that could not be true.
+	// Sent and Received count updates, Failed failed requests, and Refused implausible updates.
 	Sent     int64 `json:"sent"`
 	Received int64 `json:"received"`
 	Failed   int64 `json:"failed"`
 	Refused  int64 `json:"refused"`
 }
 
-// LeaseFigures are those of units that are taken ahead of their use.
+// LeaseFigures are the figures of leases: units that a node takes from the store before it needs them.
 type LeaseFigures struct {
-	// Keys is for how many keys units are held.
+	// Keys is the number of keys with leases.
 	Keys int64 `json:"keys"`
-	// Calls are those of the store, Failed those of them that were in vain.
+	// Calls is the number of store calls, Failed that of failed ones.
 	Calls  int64 `json:"calls"`
 	Failed int64 `json:"failed"`
 	// Granted, Returned and Expired are units.
@@ -58,19 +60,18 @@ type LeaseFigures struct {
 	Expired  int64 `json:"expired"`
 }
 
-// Bounds of the figures. What is beyond them is no figure of a fleet.
+// Limits of figures. Values beyond them are invalid.
 const (
-	// MaxFigure is up to where whoever reads JSON counts exactly.
+	// MaxFigure is the largest integer that all readers of JSON can represent.
 	MaxFigure = 1<<53 - 1
-	// MaxFigureMS are about three hundred years: a date may be off by as much as a host that takes it to be 1970.
+	// MaxFigureMS is about three hundred years: the clock of a host may start in 1970.
 	MaxFigureMS = 1e13
-	// MaxSyncModes is how many ways of telling each other there may be, and MaxModeName how long the name of one is.
+	// MaxSyncModes is the maximum number of modes, MaxModeName the maximum size of a name in bytes.
 	MaxSyncModes = 8
 	MaxModeName  = 32
 )
 
-// each calls count for all figures that are counted, with the path of each, and ms for those that are times, with the least that
-// they can be.
+// each calls count for all counters and ms for all times, with their paths. Least is the minimum of a time.
 func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, least float64)) {
 	count("live", &f.Live)
 	count("known", &f.Known)
@@ -109,8 +110,8 @@ func (f *FleetFigures) each(count func(path string, n *int64), ms func(path stri
 	}
 }
 
-// Bound brings figures within their bounds: a node that has counted beyond them is to be heard all the same.
-func (f *FleetFigures) Bound() {
+// Clamp sets figures outside the limits to the nearest valid ones, so that a heartbeat is not refused because of them.
+func (f *FleetFigures) Clamp() {
 	f.each(func(_ string, n *int64) {
 		*n = min(max(*n, 0), MaxFigure)
 	}, func(_ string, v *float64, least float64) {
@@ -122,35 +123,35 @@ func (f *FleetFigures) Bound() {
 	f.Known = max(f.Known, f.Live)
 }
 
-// A Misfit is a figure that cannot be one, and what could.
-type Misfit struct{ Path, Value, Want string }
-
-// Misfits returns what is wrong with figures that somebody else has sent.
-func (f *FleetFigures) Misfits() []Misfit {
-	if len(f.Sync) > MaxSyncModes {
-		return []Misfit{{"sync", fmt.Sprintf("%d of them", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes)}}
+// Problems returns the invalid figures.
+func (f *FleetFigures) Problems() (list []source.Problem) {
+	add := func(path, value, want string) {
+		list = append(list, source.Problem{Path: path, Value: value, Want: want})
 	}
-	var list []Misfit
+	if len(f.Sync) > MaxSyncModes {
+		add("sync", fmt.Sprintf("%d of them", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes))
+		return list
+	}
 	f.each(func(path string, n *int64) {
 		if *n < 0 || *n > MaxFigure {
-			list = append(list, Misfit{path, fmt.Sprint(*n), fmt.Sprintf("0 to %d", int64(MaxFigure))})
+			add(path, fmt.Sprint(*n), fmt.Sprintf("0 to %d", int64(MaxFigure)))
 		}
 	}, func(path string, v *float64, least float64) {
 		if !(*v >= least && *v <= MaxFigureMS) {
-			list = append(list, Misfit{path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", least, float64(MaxFigureMS))})
+			add(path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", least, float64(MaxFigureMS)))
 		}
 	})
 	if f.Live > f.Known {
-		list = append(list, Misfit{"live", fmt.Sprint(f.Live), "at most as many as are known"})
+		add("live", fmt.Sprint(f.Live), "at most as many as are known")
 	}
 	seen := make(map[string]bool, len(f.Sync))
 	for i := range f.Sync {
 		path, mode := fmt.Sprintf("sync[%d].mode", i), f.Sync[i].Mode
 		switch {
 		case mode == "" || len(mode) > MaxModeName:
-			list = append(list, Misfit{path, fmt.Sprintf("%.40q", mode), fmt.Sprintf("the name of a mode, of at most %d bytes", MaxModeName)})
+			add(path, fmt.Sprintf("%.40q", mode), fmt.Sprintf("the name of a mode, of at most %d bytes", MaxModeName))
 		case seen[mode]:
-			list = append(list, Misfit{path, fmt.Sprintf("%q", mode), "each mode once"})
+			add(path, fmt.Sprintf("%q", mode), "each mode once")
 		}
 		seen[mode] = true
 	}

@@ -17,42 +17,41 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// An Override gives one client other limits for a while: it counts before what the client has of its own and before the
-// overrides of rules, but not before a block.
+// An Override temporarily gives one client other limits. It takes precedence over the client's own limits and the
+// overrides of rules, but not over a block.
 type Override struct {
 	ID string `json:"id"`
-	// Client is whom it is for: attributes with one value each, such as user: acme. One of them is enough to be meant.
+	// Client are attributes of the client, such as user: acme. A request with any of them matches.
 	Client map[string]string `json:"client"`
-	// Rule is the rule that it is of. Empty is every rule that counts by one of these attributes.
+	// Rule is the ID of a rule. Empty means every rule with one of these attributes in its key.
 	Rule string `json:"rule,omitempty"`
-	// Limits are what the client has instead, or it is Unlimited, or blocked.
-	Limits    []string `json:"limits,omitempty"`
-	Unlimited bool     `json:"unlimited,omitempty"`
-	Block     bool     `json:"block,omitempty"`
-	// Expires is when it ends.
-	Expires time.Time `json:"expires"`
-	Note    string    `json:"note,omitempty"`
+	// Exactly one of these is set: Limits replace the client's limits, Unlimited removes them, Block rejects all requests.
+	Limits    []string  `json:"limits,omitempty"`
+	Unlimited bool      `json:"unlimited,omitempty"`
+	Block     bool      `json:"block,omitempty"`
+	Expires   time.Time `json:"expires"`
+	Note      string    `json:"note,omitempty"`
 }
 
-// MaxOverride is the longest that an override may last. What is to last longer is a client's limit.
+// MaxOverride is the maximum duration of an override. Permanent limits belong to a client.
 const MaxOverride = 366 * 24 * time.Hour
 
-// maxOverrideClient is how many attributes may name the client of an override.
+// maxOverrideClient is the maximum number of attributes of an override's client.
 const maxOverrideClient = 8
 
-// OverrideBody returns the body of an override: JSON on one line, and the same for equal ones.
+// OverrideBody returns the body of an override: JSON on one line. Equal overrides have the same body.
 func OverrideBody(o Override) []byte {
 	o.Expires = o.Expires.UTC()
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(o); err != nil {
-		panic("control: an override that is no JSON: " + err.Error()) // a time of a year of five digits, which Parse refuses
+		panic("control: encode an override: " + err.Error()) // for years above 9999, which ParseOverride refuses
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// overrideForm is how people may write an override: for a while instead of until a time.
+// overrideForm is an override as people write it, with a duration or a time.
 type overrideForm struct {
 	ID        string            `field:"id"`
 	Client    map[string]string `field:"client"`
@@ -65,9 +64,9 @@ type overrideForm struct {
 	Note      string            `field:"note"`
 }
 
-// ParseOverride reads the body of an override, or what somebody has sent: YAML if the name ends in .yaml, and "for": "72h"
-// from now on instead of "expires". The override has been validated. If now is not the zero time, it has to end after
-// that, at most MaxOverride later. The error is as that of ParseRule.
+// ParseOverride reads and validates an override: the body of a stored one, or one that a caller has sent, which may
+// have "for": "72h" instead of "expires", and is YAML if the name ends in .yaml. Unless now is zero, it must expire
+// after now, at most MaxOverride later. The error is like that of ParseRule.
 func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	f, err := source.Read(name, body)
 	if err != nil {
@@ -86,25 +85,28 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	late := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
 	switch {
 	case has(f.Root, "expires") == has(f.Root, "for"):
-		wrong = append(wrong, rules.Problem{Path: "expires", Want: `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`})
+		want := `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`
+		wrong = append(wrong, rules.Problem{Path: "expires", Want: want})
 	case late && has(f.Root, "for"):
-		wrong = append(wrong, rules.Problem{Path: "for", Value: rules.FormatDuration(form.For), Want: "a time above 0, at most 366 days"})
+		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
+		wrong = append(wrong, rules.Problem{Path: "for", Value: value, Want: want})
 	case late:
-		wrong = append(wrong, rules.Problem{Path: "expires", Value: o.Expires.Format(time.RFC3339), Want: "a time to come, at most 366 days from now"})
+		value, want := o.Expires.Format(time.RFC3339), "a time to come, at most 366 days from now"
+		wrong = append(wrong, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
 	whole := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
 	for _, p := range wrong {
 		if whole || source.Follows(p.Path, found) {
 			continue
 		}
-		made := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
-		made.Line, made.Column = f.Locate(p.Path)
-		found = append(found, made)
+		located := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
+		located.Line, located.Column = f.Locate(p.Path)
+		found = append(found, located)
 	}
 	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
 		return Override{}, err
 	}
-	granted, _ := o.limits() // problems has asked what is wrong with them
+	granted, _ := o.limits() // problems has checked them
 	for i := range granted {
 		o.Limits[i] = granted[i].String()
 	}
@@ -131,7 +133,7 @@ func decodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time)
 	*into = t.UTC()
 }
 
-// decodeValues takes a mapping of attributes and one value each.
+// decodeValues decodes a mapping of attributes to values.
 func decodeValues(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
 	const want = "a mapping of attributes and a value each, as in { user: acme }"
 	if n.Kind != source.Map {
@@ -149,7 +151,7 @@ func decodeValues(d *source.Decoder, n *source.Node, path string, into *map[stri
 	}
 }
 
-// problems returns what is wrong with an override by itself. Whether it has expired is not: it did, or will.
+// problems returns the problems of an override. An expired one is valid.
 func (o *Override) problems() []rules.Problem {
 	var list []rules.Problem
 	add := func(path, value, want string) {
@@ -176,19 +178,19 @@ func (o *Override) problems() []rules.Problem {
 	c, wrong := o.client()
 	list = append(list, wrong...)
 	if granted != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
-		return list // of which a registry would say the same in other words
+		return list // a registry would report the same problems again
 	}
-	// What a client may be told is what a client may have, so a registry knows what is wrong with it.
+	// An override grants what a client can have, so a registry finds the other problems.
 	c.ID = cmp.Or(o.ID, "x")
 	_, err := rules.NewRegistry(c)
 	var invalid *rules.Error
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
 			path := OverridePath(strings.TrimPrefix(p.Path, "clients[0]."))
-			told := func(p rules.Problem) bool {
+			reported := func(p rules.Problem) bool {
 				return path == p.Path || strings.HasPrefix(p.Path, path+"[") || path == "limits"
 			}
-			if len(wrong) == 0 || !slices.ContainsFunc(wrong, told) {
+			if len(wrong) == 0 || !slices.ContainsFunc(wrong, reported) {
 				add(path, p.Value, p.Want)
 			}
 		}
@@ -196,7 +198,7 @@ func (o *Override) problems() []rules.Problem {
 	return list
 }
 
-// OverridePath returns which field of an override it is that a path below the client is about that Registered returns.
+// OverridePath converts a path in the client that AsClient returns to the path in the override.
 func OverridePath(path string) string {
 	inRule := strings.HasPrefix(path, "rules[0]")
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "rules[0]"), ".")
@@ -212,14 +214,14 @@ func OverridePath(path string) string {
 	return path
 }
 
-// limits returns what the override grants, as far as it can be read.
+// limits returns the valid limits of the override, and the problems of the others.
 func (o *Override) limits() ([]rules.Limit, []rules.Problem) {
 	var list []rules.Problem
 	limits := make([]rules.Limit, 0, len(o.Limits))
 	for i, text := range o.Limits {
 		limit, err := headgate.ParseLimit(text)
 		if err != nil {
-			list = append(list, explained("limits["+strconv.Itoa(i)+"]", err))
+			list = append(list, limitProblem("limits["+strconv.Itoa(i)+"]", err))
 			continue
 		}
 		limits = append(limits, rules.Limit{Limit: limit})
@@ -227,19 +229,19 @@ func (o *Override) limits() ([]rules.Limit, []rules.Problem) {
 	return limits, list
 }
 
-func explained(path string, err error) rules.Problem {
+func limitProblem(path string, err error) rules.Problem {
 	value, want := rules.Explain(err)
 	return rules.Problem{Path: path, Value: value, Want: want}
 }
 
-// client returns the client that the override is for, with what it grants and no id.
+// client returns the override's client without an ID, and problems.
 func (o *Override) client() (rules.Client, []rules.Problem) {
 	var list []rules.Problem
 	var c rules.Client
 	for _, name := range slices.Sorted(maps.Keys(o.Client)) {
 		attribute, err := headgate.ParseAttribute(name)
 		if err != nil {
-			list = append(list, explained(source.Join("client", name), err))
+			list = append(list, limitProblem(source.Join("client", name), err))
 			continue
 		}
 		c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: []string{o.Client[name]}})
@@ -254,9 +256,9 @@ func (o *Override) client() (rules.Client, []rules.Problem) {
 	return c, list
 }
 
-// Registered returns the override as a client that is registered for the while, for when nobody else has its attributes.
-// Its id is that of the override.
-func (o *Override) Registered() (rules.Client, error) {
+// AsClient returns the override as a client with the override's ID. It is for overrides of clients that are not
+// registered.
+func (o *Override) AsClient() (rules.Client, error) {
 	c, list := o.client()
 	if len(list) > 0 {
 		return rules.Client{}, &rules.Error{Problems: list}
@@ -265,14 +267,14 @@ func (o *Override) Registered() (rules.Client, error) {
 	return c, nil
 }
 
-// Over returns what a registered client has while the override lasts. What it is blocked from it stays blocked from.
-func (o *Override) Over(c rules.Client) (rules.Client, error) {
-	granted, err := o.Registered()
+// ApplyTo returns a registered client with the override's limits. Blocks of the client stay.
+func (o *Override) ApplyTo(c rules.Client) (rules.Client, error) {
+	granted, err := o.AsClient()
 	if err != nil {
 		return rules.Client{}, err
 	}
 	if o.Rule == "" {
-		// It is of every rule, also of those that the client has other limits under.
+		// The override also replaces the client's limits for single rules.
 		blocked := slices.DeleteFunc(slices.Clone(c.Rules), func(r rules.ClientRule) bool { return !r.Block })
 		if c.Block {
 			return c, nil

@@ -143,12 +143,12 @@ func TestBoundFiguresAreNeverRefused(t *testing.T) {
 		var f control.FleetFigures
 		f.Sync, f.Leases = []control.SyncFigures{{Mode: "async"}}, new(control.LeaseFigures)
 		fill(reflect.ValueOf(&f).Elem(), n)
-		if n < 0 && len(f.Misfits()) < 20 {
-			t.Errorf("%d: got %d misfits, want one for nearly every field: some are not looked at", n, len(f.Misfits()))
+		if n < 0 && len(f.Problems()) < 20 {
+			t.Errorf("%d: got %d problems, want one for nearly every field: some are not looked at", n, len(f.Problems()))
 		}
 		f.Live = 7
-		f.Bound()
-		if got := f.Misfits(); got != nil {
+		f.Clamp()
+		if got := f.Problems(); got != nil {
 			t.Errorf("%d: got %+v after Bound", n, got)
 		}
 	}

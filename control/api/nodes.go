@@ -31,7 +31,7 @@ func (s *Server) heartbeat(c *call) error {
 		want := "that of the call, " + rules.Quote(c.namespace)
 		list = append(list, source.Problem{Path: "namespace", Value: rules.Quote(n.Namespace), Want: want})
 	}
-	if list = append(list, nodes.Validate(&n)...); len(list) > 0 {
+	if list = append(list, n.Problems()...); len(list) > 0 {
 		return problem.Invalid(list, 0)
 	}
 	if ok, err := s.nodes.MayRegister(c.r.Context(), c.namespace, id, c.caller.ID); err != nil {

@@ -211,7 +211,7 @@ func (ns *namespace) checkOverrides(problems *Problems) {
 }
 
 func (ns *namespace) checkOverride(o *control.Override, e *Edit, problems *Problems) {
-	c, err := o.Registered()
+	c, err := o.AsClient()
 	if err == nil {
 		err = ns.set.Check(c)
 	}

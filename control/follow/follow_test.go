@@ -161,7 +161,7 @@ func TestServiceOutage(t *testing.T) {
 	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Away == "" })
 }
 
-// A service without rules is asked as often as any other. That it still has none is no news.
+// A service without rules is asked as often as any other, but that it still has none is not logged again.
 func TestMissingRulesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)

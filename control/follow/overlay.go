@@ -136,7 +136,7 @@ func (o *overlay) wanted(to *undoRegistry, set *rules.Set, now time.Time) (map[s
 		if each.Rule != "" && set.Rule(each.Rule) == nil {
 			continue
 		}
-		granted, err := each.Registered()
+		granted, err := each.AsClient()
 		if err != nil {
 			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
 		}
@@ -153,7 +153,7 @@ func (o *overlay) wanted(to *undoRegistry, set *rules.Set, now time.Time) (map[s
 			}
 			c := wanted[id]
 			c.overrides = append(c.overrides, each)
-			if c.shown, err = each.Over(c.shown); err != nil {
+			if c.shown, err = each.ApplyTo(c.shown); err != nil {
 				return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
 			}
 		}

@@ -161,7 +161,7 @@ func (h *ruleState) register(c rules.Client, set *rules.Set) error {
 		over.base = &c
 		for _, each := range over.overrides {
 			var err error
-			if shown, err = each.Over(shown); err != nil {
+			if shown, err = each.ApplyTo(shown); err != nil {
 				return refused(err)
 			}
 		}

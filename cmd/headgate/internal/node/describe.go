@@ -75,7 +75,7 @@ func (k *company) shown() *control.FleetFigures {
 			Keys: l.Keys, Calls: l.Calls, Failed: l.Failures, Granted: l.Granted, Returned: l.Returned, Expired: l.Expired,
 		}
 	}
-	made.Bound()
+	made.Clamp()
 	return made
 }
 

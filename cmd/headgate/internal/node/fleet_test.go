@@ -126,7 +126,7 @@ func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
 			if shown.Live != 1 || shown.Known != 1 || len(shown.Sync) != len(test.news) || (shown.Leases != nil) != test.leases {
 				t.Errorf("heartbeats: got %+v", shown)
 			}
-			if wrong := shown.Misfits(); wrong != nil {
+			if wrong := shown.Problems(); wrong != nil {
 				t.Errorf("heartbeats would be refused: %+v", wrong)
 			}
 		})

@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a DB takes.
+// Limits of a DB.
 const (
-	MaxOps  = 100_000        // of a change
-	MaxID   = 512            // bytes of an id, a namespace and a bucket
-	MaxBody = MaxLine - 4096 // bytes; a body has to fit a line of a snapshot
-	MaxText = 4096           // bytes of what a change says of itself, each
+	MaxOps  = 100_000        // operations of a change
+	MaxID   = 512            // bytes of an ID, a namespace and a bucket
+	MaxBody = MaxLine - 4096 // bytes of a body, which must fit in a line of a snapshot
+	MaxText = 4096           // bytes of each text of a change
 )
 
-// ErrInvalid is for what no database takes, whatever is in it.
+// ErrInvalid means that no database accepts a change or a state, whatever its content.
 var ErrInvalid = errors.New("not something that can be kept")
 
-// Kinds are all of them, in the order in which snapshots have them.
+// Kinds returns all kinds, in the order of snapshots.
 func Kinds() []Kind {
 	return []Kind{KindRule, KindClient, KindOverride, KindToken, KindWebhook, KindEvent}
 }
 
-// Validate says what is wrong with a change by itself, wrapping ErrInvalid. Every DB asks it before anything else.
+// Validate returns an error that wraps ErrInvalid if the change itself is invalid. Every DB calls it first.
 func (c *Change) Validate() error {
 	if err := checkID("namespace", c.Namespace); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (op *Op) validate() error {
 	return checkBody(string(op.Kind)+" "+op.ID, op.Body)
 }
 
-// Validate says what is wrong with a state by itself, wrapping ErrInvalid. Every DB asks it before anything else.
+// Validate returns an error that wraps ErrInvalid if the state is invalid. Every DB calls it first.
 func (s *State) Validate() error {
 	if err := checkID("bucket", s.Bucket); err != nil {
 		return err

@@ -10,23 +10,23 @@ import (
 	"github.com/headgate/headgate/control/internal/lines"
 )
 
-// SnapshotType is the media type of what a Writer writes.
+// SnapshotType is the media type of a snapshot.
 const SnapshotType = "application/x-ndjson"
 
-// MaxLine is the most bytes of one line of a snapshot.
+// MaxLine is the maximum size of a line of a snapshot in bytes.
 const MaxLine = 1 << 20
 
-// A Header begins what a node is sent: all that its namespace has, or what has changed since a revision.
+// A Header is the first line of a snapshot: of all content of a namespace, or of what has changed since a revision.
 type Header struct {
 	Namespace string `json:"namespace"`
-	// Revision is what it leads to, Since what it starts from: 0 for a whole snapshot.
+	// Revision is the revision of the content. Since is the revision that changes are based on, 0 for all content.
 	Revision int64 `json:"revision"`
 	Since    int64 `json:"since,omitempty"`
-	// Time is when Revision was committed, zero if that is not known.
+	// Time is the time of Revision's commit, zero if it is unknown.
 	Time time.Time `json:"time,omitzero"`
 }
 
-// An Item is one object of it.
+// An Item is one object of a snapshot.
 type Item struct {
 	Kind     Kind            `json:"kind"`
 	ID       string          `json:"id"`
@@ -35,23 +35,23 @@ type Item struct {
 	Deleted  bool            `json:"deleted,omitempty"`
 }
 
-// end is the last line. Without it what was sent is not whole.
+// end is the last line. Without it, a snapshot is incomplete.
 type end struct {
 	End     bool   `json:"end"`
 	Objects int    `json:"objects"`
-	Sum     string `json:"sha256"` // of all lines before
+	Sum     string `json:"sha256"` // of all lines in front of it
 }
 
-// A Writer writes what a node is sent, a line for each object, the same on the wire and in the node's own file.
+// A Writer writes a snapshot, one line per object. The format is the same on the wire and in a node's file.
 type Writer struct {
 	lines *lines.Writer
 	count int
 }
 
-// NewWriter begins with a header.
+// NewWriter writes the header and returns a Writer.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	made := &Writer{lines: lines.NewWriter(w, MaxLine)}
-	return made, made.write(h)
+	snapshot := &Writer{lines: lines.NewWriter(w, MaxLine)}
+	return snapshot, snapshot.write(h)
 }
 
 // Write writes one object.
@@ -60,7 +60,7 @@ func (w *Writer) Write(i *Item) error {
 	return w.write(i)
 }
 
-// Close ends it. Without, a Reader refuses it.
+// Close writes the last line. A Reader refuses a snapshot without it.
 func (w *Writer) Close() error {
 	return w.write(end{End: true, Objects: w.count, Sum: w.lines.Sum()})
 }
@@ -72,32 +72,31 @@ func (w *Writer) write(v any) error {
 	return nil
 }
 
-// ErrBroken is for a snapshot that is cut off or was changed.
+// ErrBroken means that a snapshot is incomplete or was changed.
 var ErrBroken = errors.New("not a whole snapshot")
 
-// A Reader reads what a Writer wrote.
+// A Reader reads a snapshot.
 type Reader struct {
-	// Header is how it begins.
 	Header Header
 
 	lines *lines.Reader
 	count int
 }
 
-// NewReader reads the header.
+// NewReader reads the header and returns a Reader.
 func NewReader(r io.Reader) (*Reader, error) {
-	made := &Reader{lines: lines.NewReader(r, MaxLine)}
-	if err := made.lines.Next(&made.Header); err != nil {
+	snapshot := &Reader{lines: lines.NewReader(r, MaxLine)}
+	if err := snapshot.lines.Next(&snapshot.Header); err != nil {
 		return nil, broken(1, err)
 	}
-	made.lines.Count()
-	return made, nil
+	snapshot.lines.Count()
+	return snapshot, nil
 }
 
 func broken(line int, err error) error { return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err) }
 
-// Next returns the next object, or io.EOF when all were read and are as they were written. The object is valid until the
-// next call. Apply nothing before the end is reached.
+// Next returns the next object, or io.EOF after the last one if the snapshot is complete. The object is valid until the
+// next call. Do not use any object before io.EOF.
 func (r *Reader) Next() (*Item, error) {
 	line := r.count + 2
 	var read struct {
@@ -113,7 +112,8 @@ func (r *Reader) Next() (*Item, error) {
 		return &read.Item, nil
 	}
 	if sum := r.lines.Sum(); read.Sum != sum || read.Objects != r.count {
-		return nil, broken(line, fmt.Errorf("%d objects with the sum %s, where it says %d with %s", r.count, sum, read.Objects, read.Sum))
+		return nil, broken(line, fmt.Errorf("%d objects with the checksum %s, want %d with %s",
+			r.count, sum, read.Objects, read.Sum))
 	}
 	return nil, io.EOF
 }
