@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/lease"
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -40,7 +40,7 @@ func leaseMethod(b *strings.Builder, _ *results) {
 type leaseNode struct {
 	store *redisstore.Store
 	guard *guard.Guard
-	lease *fleet.Lease
+	lease *lease.Limiter
 }
 
 type fleetOf int
@@ -57,7 +57,7 @@ func newLeaseNode(ctx context.Context, server *redistest.Server, nodes int) (*le
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	l, err := fleet.NewLease(g, fleet.LeaseOptions{Members: fleetOf(nodes)})
+	l, err := lease.New(g, lease.Options{Members: fleetOf(nodes)})
 	if err != nil {
 		return nil, errors.Join(err, g.Close(), store.Close())
 	}

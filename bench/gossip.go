@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/gossip"
 )
 
 func gossipScenarios() []scenario {
@@ -41,7 +42,7 @@ type gossipOutcome struct {
 	bytes     []float64 // a second, host by host
 	hot, cold []time.Duration
 	rate      float64 // decisions a second, all hosts
-	stats     []fleet.GossipStats
+	stats     []gossip.Stats
 }
 
 // gossipLimit gives next to nothing back while it is measured, so that counters tell how much they know.
@@ -107,7 +108,7 @@ func (w *watchedKey) age(known int64, now time.Time) time.Duration {
 // A gossipFleet is hosts under load.
 type gossipFleet struct {
 	load    gossipLoad
-	hosts   []*fleet.Gossip
+	hosts   []*gossip.Limiter
 	sent    []atomic.Int64
 	keys    []string
 	watched map[int]*watchedKey // by place in keys
@@ -205,9 +206,9 @@ func (f *gossipFleet) start(ctx context.Context) error {
 		f.watched[cold] = &watchedKey{key: f.keys[cold]}
 	}
 	for i := range f.load.hosts {
-		o := fleet.GossipOptions{
+		o := gossip.Options{
 			Name: fmt.Sprint("host-", i), BindAddr: "127.0.0.1:0", Key: []byte("a key of 16 byte"),
-			OnEvent: func(fleet.GossipEvent) {},
+			OnEvent: func(gossip.Event) {},
 			Transport: func(t *memberlist.NetTransport) memberlist.NodeAwareTransport {
 				return &countedTransport{t, &f.sent[i]}
 			},
@@ -215,7 +216,7 @@ func (f *gossipFleet) start(ctx context.Context) error {
 		if i > 0 {
 			o.Join = []string{f.hosts[0].Addr()}
 		}
-		h, err := fleet.NewGossip(fleet.LedgerOptions{}, o)
+		h, err := gossip.New(fleet.LedgerOptions{}, o)
 		if err != nil {
 			return err
 		}
@@ -263,7 +264,7 @@ func (f *gossipFleet) drive(ctx context.Context, host int) error {
 	}
 }
 
-func (f *gossipFleet) take(host *fleet.Gossip, n int) error {
+func (f *gossipFleet) take(host *gossip.Limiter, n int) error {
 	c := headgate.Check{Key: f.keys[n], Limit: gossipLimit, Cost: 1}
 	w := f.watched[n]
 	if w != nil {
@@ -316,7 +317,7 @@ func (f *gossipFleet) watch(ctx context.Context) *gossipOutcome {
 	return out
 }
 
-func (f *gossipFleet) age(host *fleet.Gossip, w *watchedKey) (time.Duration, error) {
+func (f *gossipFleet) age(host *gossip.Limiter, w *watchedKey) (time.Duration, error) {
 	d, err := host.Take(context.Background(), headgate.Check{Key: w.key, Limit: gossipLimit})
 	if err != nil {
 		return 0, err

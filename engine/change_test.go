@@ -15,6 +15,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/fleet/async"
+	"github.com/headgate/headgate/fleet/lease"
 )
 
 // fleetClock is a clock of a test for what has a clock of its own.
@@ -58,7 +60,7 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	t.Run("lease", func(t *testing.T) {
 		b, local := clocks(t)
 		store := inRedis(t, b)
-		lease, err := nodes.NewLease(store, nodes.LeaseOptions{Clock: fleetClock{b.Clock, b.Now()}, Timeout: 10 * time.Second})
+		lease, err := lease.New(store, lease.Options{Clock: fleetClock{b.Clock, b.Now()}, Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +75,7 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	})
 	t.Run("ledger", func(t *testing.T) {
 		b, local := clocks(t)
-		ledger, err := nodes.NewLedger(nodes.LedgerOptions{Clock: fleetClock{b.Clock, b.Now()}, Epoch: b.Now()})
+		ledger, err := async.NewLocal(nodes.LedgerOptions{Clock: fleetClock{b.Clock, b.Now()}, Epoch: b.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

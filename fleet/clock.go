@@ -2,25 +2,25 @@ package fleet
 
 import "time"
 
-// A Clock tells the time to what runs across hosts, and wakes it. A simulator gives its own.
+// A Clock measures time and runs timers. A simulator has its own.
 type Clock interface {
-	// Now returns the time since some fixed moment. It never goes back, and is not moved when the host's date is.
+	// Now returns the time since some fixed moment. It never goes back, and does not change when the time of day is set.
 	Now() time.Duration
-	// AfterFunc calls f once, in a goroutine of its own, when d has passed.
+	// AfterFunc calls f once in its own goroutine after d.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// A Timer is a call that is still to come.
+// A Timer is a pending call of a Clock.
 type Timer interface {
-	// Stop reports whether it kept the call from being made.
+	// Stop prevents the call. It reports whether it did.
 	Stop() bool
 }
 
-// System returns the clock of this host.
-func System() Clock { return system{start: time.Now()} }
+// SystemClock returns the clock of this host.
+func SystemClock() Clock { return systemClock{start: time.Now()} }
 
-type system struct{ start time.Time }
+type systemClock struct{ start time.Time }
 
-func (s system) Now() time.Duration { return time.Since(s.start) }
+func (s systemClock) Now() time.Duration { return time.Since(s.start) }
 
-func (s system) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+func (s systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }

@@ -1,26 +1,26 @@
-// Package fleet holds one limit across hosts without asking a server for every decision: by leases, by telling each other
-// through Redis, or by telling each other without it.
+// Package fleet has the types that limiters share which hold one limit across nodes without a store call per decision.
 //
-// Each is a headgate.Limiter. Which one is right depends on what may pass beyond the limit, and on what there is:
+// Each limiter is a headgate.Limiter in a package of its own:
 //
-//	Lease   takes units from a shared store ahead of their use. Nothing passes beyond the limit in total, and within any one
-//	        interval at most rate × 100 ms. One call of the store serves many decisions.
-//	Async   decides by this node's counters, and exchanges with others what was consumed, some times in every interval.
-//	        What passed before it was known is a debt, and is repaid.
-//	Gossip  does the same without a store: nodes tell each other directly.
-//	Region  decides by a region's own store, and tells other regions what this one consumed.
+//	fleet/lease   takes units from a shared store ahead of their use. Over-admission is 0 in total, and at most rate × 100 ms in
+//	              any interval. One store call serves many decisions.
+//	fleet/async   decides by this node's counters, and exchanges consumption with its peers through Redis several times per
+//	              interval. Over-admission becomes a debt, which is repaid.
+//	fleet/gossip  does the same without a store: nodes send updates to each other.
+//	fleet/region  decides by a region's own store, and exchanges consumption with other regions.
 //
-// Async, Gossip and Region keep account in a [Ledger]: what this node consumed of each key, and what it has heard that
-// others did. Nodes tell totals, not differences, so that news may be lost, late or repeated without harm.
+// async, gossip and region count in a ledger (fleet/internal/ledger): what this node consumed of each key, and what its
+// peers reported. Nodes send totals, not differences, so updates may be lost, late or repeated.
 //
-// token-bucket, gcra, fixed-window and sliding-window can be shared so. The others need to know more than how much was
-// consumed.
+// token-bucket, gcra, fixed-window and sliding-window can be shared like this. The other algorithms need more than
+// totals.
 //
-// How many nodes there are is known to a [Gossip], or to a [Roll] that nodes keep in Redis: both are [Members].
+// [Members] is the number of nodes. gossip knows it, and so does fleet/membership, which keeps a list of nodes in
+// Redis.
 //
 // # Time
 //
-// Everything goes by a [Clock] that never goes back. Windows begin by a date that nodes have in common: that of a [Dater], or
-// the median of theirs. The network is behind [Exchange], [Mesh], [Source], [RollBook] and
-// [RegionBook], so that all of this runs under a simulator's time as well.
+// All timing uses a [Clock] that never goes back. Windows start by a clock that all nodes agree on: that of a
+// [ClockSource], or the median of the nodes' clocks. Networks and stores are behind interfaces, so that a simulator can
+// run all of this.
 package fleet

@@ -1,9 +1,9 @@
 package fleet
 
-// Members knows which nodes there are: [Gossip] does, and a [Roll] that nodes keep in Redis.
+// Members counts the nodes of a fleet.
 type Members interface {
-	// Live is how many nodes are heard of, this one included. At least 1.
+	// Live is the number of nodes that were heard from recently, including this one. At least 1.
 	Live() int
-	// Known is how many there are, those included that have fallen silent and not said that they leave.
+	// Known is the number of live nodes and of those that went silent without leaving.
 	Known() int
 }

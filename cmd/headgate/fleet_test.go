@@ -303,7 +303,7 @@ func TestANodeWhoseDateIsNotThatOfRedisSaysSo(t *testing.T) {
 	if off := p.metric(`headgate_sync_clocks_off{mode="async"}`); off != 1 {
 		t.Errorf("%v nodes are off, want this one", off)
 	}
-	p.waitLog(fleet.DateOff.String())
+	p.waitLog(fleet.ClockOff.String())
 	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.Sync) != 1 || s.Fleet.Sync[0].ClocksOff != 1 || s.Fleet.Sync[0].ClockAheadMS < 3590_000 {
 		t.Errorf("got %+v, want a date that is off by an hour", s.Fleet)
 	}

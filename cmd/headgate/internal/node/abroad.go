@@ -6,6 +6,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/async"
+	"github.com/headgate/headgate/fleet/region"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/telemetry"
@@ -15,8 +17,8 @@ import (
 // region.
 type abroad struct {
 	store        *redisstore.Store // what all regions share
-	exact, lease *tardy[*fleet.Region]
-	async        *tardy[*fleet.Async]
+	exact, lease *tardy[*region.Limiter]
+	async        *tardy[*async.Limiter]
 }
 
 // abroadMode is what this is called where modes are told apart.
@@ -24,20 +26,20 @@ const abroadMode = "global"
 
 func (a *abroad) open(ctx context.Context, k *company) error {
 	log := k.log.With("mode", abroadMode)
-	a.exact = newTardy[*fleet.Region](k.stores.guard)
-	a.lease = newTardy[*fleet.Region](k.lease)
-	a.async = newTardy[*fleet.Async](k.async)
+	a.exact = newTardy[*region.Limiter](k.stores.guard)
+	a.lease = newTardy[*region.Limiter](k.lease)
+	a.async = newTardy[*async.Limiter](k.async)
 	for _, r := range []struct {
-		to     *tardy[*fleet.Region]
+		to     *tardy[*region.Limiter]
 		inside headgate.Limiter
 		mode   rules.Consistency
 	}{{a.exact, k.stores.guard, rules.Exact}, {a.lease, k.lease, rules.Lease}} {
-		create := func(ctx context.Context) (*fleet.Region, error) { return a.region(ctx, k, r.inside, r.mode) }
+		create := func(ctx context.Context) (*region.Limiter, error) { return a.region(ctx, k, r.inside, r.mode) }
 		if err := r.to.open(ctx, create, log); err != nil {
 			return err
 		}
 	}
-	create := func(ctx context.Context) (*fleet.Async, error) {
+	create := func(ctx context.Context) (*async.Limiter, error) {
 		return k.exchange(ctx, a.store, a.name(k, rules.Async), k.config.Fleet.GlobalInterval, abroadMode)
 	}
 	return a.async.open(ctx, create, log)
@@ -49,13 +51,13 @@ func (a *abroad) name(k *company, mode rules.Consistency) string {
 }
 
 // region returns a limiter that counts inside this region as another does, and tells the others.
-func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter, mode rules.Consistency) (*fleet.Region, error) {
+func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter, mode rules.Consistency) (*region.Limiter, error) {
 	secret, err := a.store.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name := a.name(k, mode)
-	o := fleet.RegionOptions{Region: k.config.Region, Node: k.id, Interval: k.config.Fleet.GlobalInterval, OnEvent: k.tells(abroadMode)}
+	o := region.Options{Region: k.config.Region, Node: k.id, Interval: k.config.Fleet.GlobalInterval, OnEvent: k.tells(abroadMode)}
 	book, err := k.stores.redis.RegionBook(name)
 	if err != nil {
 		return nil, err
@@ -64,22 +66,22 @@ func (a *abroad) region(ctx context.Context, k *company, inside headgate.Limiter
 	if err != nil {
 		return nil, err
 	}
-	g, err := fleet.NewRegion(k.ledger(secret), inside, book, board, o)
+	g, err := region.New(k.ledger(secret), inside, book, board, o)
 	if err == nil {
-		k.askDate(ctx, g)
+		k.syncClock(ctx, g)
 	}
 	return g, err
 }
 
 func (a *abroad) modes() map[rules.Consistency]headgate.Limiter {
 	return map[rules.Consistency]headgate.Limiter{
-		rules.Exact: a.exact, rules.Lease: a.lease, rules.Async: borrower[*fleet.Async]{a.async},
+		rules.Exact: a.exact, rules.Lease: a.lease, rules.Async: borrower[*async.Limiter]{a.async},
 	}
 }
 
 func (a *abroad) close() error {
 	var parts []func(context.Context) error
-	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
+	for _, r := range []*tardy[*region.Limiter]{a.exact, a.lease} {
 		if r != nil {
 			parts = append(parts, r.close)
 		}
@@ -93,12 +95,12 @@ func (a *abroad) close() error {
 // figures are those of all ways together.
 func (a *abroad) figures() telemetry.Sync {
 	all := telemetry.Sync{Mode: abroadMode, Up: true}
-	for _, r := range []*tardy[*fleet.Region]{a.exact, a.lease} {
+	for _, r := range []*tardy[*region.Limiter]{a.exact, a.lease} {
 		if g, ok := r.get(); ok {
 			s := g.Stats()
-			n := exchanged(abroadMode, s.AsyncStats)
+			n := exchanged(abroadMode, s.ExchangeStats)
 			n.Lost = s.Lost
-			if s.StoreOff.Abs() >= fleet.MaxDateOff {
+			if s.StoreClockOff.Abs() >= fleet.MaxClockSkew {
 				n.ClocksOff++
 			}
 			addSync(&all, n)

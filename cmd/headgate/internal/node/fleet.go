@@ -15,6 +15,10 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/async"
+	"github.com/headgate/headgate/fleet/gossip"
+	"github.com/headgate/headgate/fleet/lease"
+	"github.com/headgate/headgate/fleet/membership"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/telemetry"
@@ -28,10 +32,10 @@ type company struct {
 	id     string
 	log    *slog.Logger
 
-	roll    *fleet.Roll
-	gossip  *fleet.Gossip
-	lease   *fleet.Lease
-	async   *tardy[*fleet.Async]
+	roll    *membership.Membership
+	gossip  *gossip.Limiter
+	lease   *lease.Limiter
+	async   *tardy[*async.Limiter]
 	abroad  *abroad       // nil if there is one region
 	members fleet.Members // nil if nobody counts the nodes
 	met     atomic.Bool   // another node was heard of by gossip
@@ -75,7 +79,7 @@ func (k *company) open(ctx context.Context, secret []byte) error {
 	}
 	k.stores.nodes.Store(&k.members)
 	var err error
-	if k.lease, err = fleet.NewLease(k.stores.guard, fleet.LeaseOptions{
+	if k.lease, err = lease.New(k.stores.guard, lease.Options{
 		TTL: k.config.Fleet.LeaseTTL, MaxKeys: k.config.Fleet.MaxKeys, Members: k.members,
 	}); err != nil {
 		return err
@@ -86,7 +90,7 @@ func (k *company) open(ctx context.Context, secret []byte) error {
 	return k.openAbroad(ctx, secret)
 }
 
-func (k *company) name() string { return cmp.Or(k.config.Fleet.Name, fleet.DefaultGossipCluster) }
+func (k *company) name() string { return cmp.Or(k.config.Fleet.Name, gossip.DefaultCluster) }
 
 func (k *company) openGossip(secret []byte) error {
 	c := k.config
@@ -97,7 +101,7 @@ func (k *company) openGossip(secret []byte) error {
 	if key == nil {
 		k.log.Warn("no --gossip-key-file: whoever reaches the gossip address can use up limits", "address", c.GossipAddr)
 	}
-	k.gossip, err = fleet.NewGossip(k.ledger(secret), fleet.GossipOptions{
+	k.gossip, err = gossip.New(k.ledger(secret), gossip.Options{
 		Name: k.id, Cluster: k.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: k.gossipEvent,
 	})
@@ -113,7 +117,7 @@ func (k *company) openRoll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}
-	if k.roll, err = fleet.NewRoll(ctx, book, fleet.RollOptions{Name: k.id, Logger: k.log}); err != nil {
+	if k.roll, err = membership.New(ctx, book, membership.Options{Name: k.id, Logger: k.log}); err != nil {
 		return err
 	}
 	if k.gossip != nil {
@@ -127,39 +131,39 @@ func (k *company) openRoll(ctx context.Context) error {
 // openAsync begins to exchange what was taken, or sees to it that this happens as soon as the store answers: what keys are
 // hashed with is kept there.
 func (k *company) openAsync(ctx context.Context) error {
-	alone, err := fleet.NewLedger(k.ledger(nil))
+	alone, err := async.NewLocal(k.ledger(nil))
 	if err != nil {
 		return err
 	}
-	alone.SetAway(true, tardyEvery)
-	k.async = newTardy[*fleet.Async](alone)
-	create := func(ctx context.Context) (*fleet.Async, error) {
+	alone.Degrade(tardyEvery)
+	k.async = newTardy[*async.Limiter](alone)
+	create := func(ctx context.Context) (*async.Limiter, error) {
 		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval, rules.Async.String())
 	}
 	return k.async.open(ctx, create, k.log.With("mode", rules.Async.String()))
 }
 
 // exchange returns a limiter whose nodes tell each other through a store what they took. The log calls it by its mode.
-func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*fleet.Async, error) {
+func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*async.Limiter, error) {
 	secret, err := through.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := fleet.AsyncOptions{Name: k.id, Interval: interval, OnEvent: k.tells(mode)}
+	o := async.Options{Name: k.id, Interval: interval, OnEvent: k.tells(mode)}
 	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
 		return nil, err
 	}
-	a, err := fleet.NewAsync(k.ledger(secret), board, o)
+	a, err := async.New(k.ledger(secret), board, o)
 	if err == nil {
-		k.askDate(ctx, a)
+		k.syncClock(ctx, a)
 	}
 	return a, err
 }
 
-// askDate has no window go by this host's own date, if it can be helped: if there is no answer now, it is asked for again.
-func (k *company) askDate(ctx context.Context, of interface{ AskDate(context.Context) error }) {
-	if err := of.AskDate(ctx); err != nil {
+// syncClock has no window go by this host's own date, if it can be helped: if there is no answer now, it is asked for again.
+func (k *company) syncClock(ctx context.Context, of interface{ SyncClock(context.Context) error }) {
+	if err := of.SyncClock(ctx); err != nil {
 		k.log.Warn("the store does not tell its date: until it does, windows begin by this host's", "err", err.Error())
 	}
 }
@@ -200,7 +204,7 @@ func (k *company) modes() map[rules.Consistency]headgate.Limiter {
 		list[rules.Lease] = k.lease
 	}
 	if k.async != nil {
-		list[rules.Async] = borrower[*fleet.Async]{k.async}
+		list[rules.Async] = borrower[*async.Limiter]{k.async}
 	}
 	if k.gossip != nil {
 		list[rules.Gossip] = k.gossip
@@ -249,40 +253,40 @@ func together(parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-func (k *company) refused(from fleet.Peer, _ fleet.Tally, why string) {
+func (k *company) refused(from fleet.Peer, why string) {
 	k.log.Warn("a node tells what cannot be true; it is not believed", "node", from.Name, "why", why)
 }
 
 // tells returns what logs the events of an exchange.
-func (k *company) tells(mode string) func(fleet.AsyncEvent) {
+func (k *company) tells(mode string) func(fleet.Event) {
 	log := k.log.With("mode", mode)
-	return func(e fleet.AsyncEvent) { logExchange(log, e) }
+	return func(e fleet.Event) { logExchange(log, e) }
 }
 
-func logExchange(log *slog.Logger, e fleet.AsyncEvent) {
+func logExchange(log *slog.Logger, e fleet.Event) {
 	args := []any{}
 	if e.Err != nil {
 		args = append(args, "err", e.Err.Error())
 	}
 	level := slog.LevelWarn
 	switch e.Kind {
-	case fleet.ExchangeBack, fleet.ExchangePartBack:
+	case fleet.ExchangeReachable, fleet.ExchangePartReachable:
 		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
-	case fleet.DateRight, fleet.StoreDateRight:
+	case fleet.ClockRight, fleet.StoreClockRight:
 		level = slog.LevelInfo
-	case fleet.DateOff, fleet.StoreDateOff:
+	case fleet.ClockOff, fleet.StoreClockOff:
 		args = append(args, "off", e.Off.Round(time.Millisecond).String())
 	}
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-func (k *company) gossipEvent(e fleet.GossipEvent) {
-	if e.Kind == fleet.HostJoined {
+func (k *company) gossipEvent(e gossip.Event) {
+	if e.Kind == gossip.HostJoined {
 		k.met.Store(true)
 	}
 	level := slog.LevelWarn
 	switch e.Kind {
-	case fleet.HostJoined, fleet.HostLeft, fleet.HostForgotten, fleet.Resumed:
+	case gossip.HostJoined, gossip.HostLeft, gossip.HostForgotten, gossip.Resumed:
 		level = slog.LevelInfo
 	}
 	args := []any{"node", e.Host}
@@ -323,12 +327,12 @@ func (k *company) figures() telemetry.Fleet {
 	if k.gossip != nil {
 		s := k.gossip.Stats()
 		n := syncOf(rules.Gossip.String(), s.Ledger)
-		n.Ahead, n.ClocksOff = s.Ahead, int64(s.DatesOff)
+		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
 		n.Waiting += s.Waiting // what did not fit the bandwidth
-		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Heard, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
+		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
 		f.Sync = append(f.Sync, n)
 		f.Gossip = &telemetry.Gossip{
-			SentBytes: s.SentBytes, ReceivedBytes: s.HeardBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
+			SentBytes: s.SentBytes, ReceivedBytes: s.ReceivedBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
 			Foreign: s.Foreign + s.OtherCluster, SendErrors: s.SendErrors, Duplicates: s.Duplicates, Skipped: s.Skipped,
 			StreamsRefused: s.StreamsRefused,
 		}
@@ -352,11 +356,11 @@ func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
 	return s, silent
 }
 
-func exchanged(mode string, s fleet.AsyncStats) telemetry.Sync {
+func exchanged(mode string, s fleet.ExchangeStats) telemetry.Sync {
 	n := syncOf(mode, s.LedgerStats)
-	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Heard, s.Failures, !s.Away && s.Cut == 0
-	n.Refused += s.Garbled
-	if n.Ahead = s.Ahead; n.Ahead.Abs() >= fleet.MaxDateOff {
+	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
+	n.Refused += s.Malformed
+	if n.Ahead = s.ClockAhead; n.Ahead.Abs() >= fleet.MaxClockSkew {
 		n.ClocksOff = 1
 	}
 	return n
@@ -364,7 +368,7 @@ func exchanged(mode string, s fleet.AsyncStats) telemetry.Sync {
 
 func syncOf(mode string, s fleet.LedgerStats) telemetry.Sync {
 	return telemetry.Sync{
-		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Absorbed, Over: s.Over, OverMax: s.OverMax,
+		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Applied, Over: s.Over, OverMax: s.OverMax,
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
 		Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
 	}

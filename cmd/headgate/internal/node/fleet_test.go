@@ -15,6 +15,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/async"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
@@ -244,7 +245,7 @@ func TestNewsIsDownUntilRedisAnswers(t *testing.T) {
 	await.True(t, "regions do not when it is gone", func() bool { return slices.Equal(ups(), []bool{true, false}) })
 	await.True(t, "the log says which store is away", func() bool {
 		for line := range strings.Lines(book.String()) {
-			if strings.Contains(line, fleet.ExchangeAway.String()) && strings.Contains(line, "mode="+abroadMode) {
+			if strings.Contains(line, fleet.ExchangeUnreachable.String()) && strings.Contains(line, "mode="+abroadMode) {
 				return true
 			}
 		}
@@ -297,8 +298,8 @@ func TestAStoreThatCannotBeUsedWhenItComesIsToldOf(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
 	tries := 0
-	late := newTardy[*fleet.Async](nil)
-	err := late.open(t.Context(), func(context.Context) (*fleet.Async, error) {
+	late := newTardy[*async.Limiter](nil)
+	err := late.open(t.Context(), func(context.Context) (*async.Limiter, error) {
 		if tries++; tries == 1 {
 			return nil, context.DeadlineExceeded
 		}

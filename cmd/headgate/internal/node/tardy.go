@@ -9,7 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/async"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -141,7 +141,7 @@ func (t *tardy[L]) Reset(ctx context.Context, c headgate.Check) error { return t
 // A borrower is one of which both that decide keep no string of a check.
 type borrower[L closer] struct{ *tardy[L] }
 
-var _ engine.Borrower = borrower[*fleet.Async]{}
+var _ engine.Borrower = borrower[*async.Limiter]{}
 
 // BorrowsKeys promises that strings are read only until a call returns.
 func (borrower[L]) BorrowsKeys() {}

@@ -1,0 +1,54 @@
+package fleet
+
+import "time"
+
+// An Event is a change in the state of an exchange or a clock.
+type Event struct {
+	Kind EventKind
+	// Err is the latest error of the exchange.
+	Err error
+	// Down is how long the exchange was unreachable. It is set when the exchange is reachable again.
+	Down time.Duration
+	// Off is how far a clock is ahead of the fleet's.
+	Off time.Duration
+}
+
+// An EventKind is the kind of an Event.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	ExchangeUnreachable     EventKind = iota // no exchange succeeded for several intervals; policies apply
+	ExchangeReachable                        // exchanges succeed again
+	ExchangeForeign                          // another fleet uses the exchange under the same name; at most once in 10 s
+	ExchangeMalformed                        // a note in the exchange is malformed; at most once in 10 s
+	ExchangePartUnreachable                  // some keys were not exchanged for several intervals; policies apply to them
+	ExchangePartReachable                    // all keys are exchanged again
+	ClockOff                                 // this node's clock differs from the fleet's, which windows use
+	ClockRight                               // it agrees again
+	StoreClockOff                            // the clock of a region's store, which its windows use, differs from the fleet's
+	StoreClockRight                          // it agrees again
+	eventKinds
+)
+
+var eventTexts = [eventKinds]string{
+	ExchangeUnreachable: "exchange unreachable, each node decides by its own counters",
+	ExchangeReachable:   "exchange reachable again",
+	ExchangeForeign:     "a fleet with another secret uses the same name, sharing nothing with it",
+	ExchangeMalformed:   "ignoring a malformed note in the exchange; do all nodes run the same version?",
+
+	ExchangePartUnreachable: "part of the exchange unreachable, each node decides by its own counters for its keys",
+	ExchangePartReachable:   "all parts of the exchange reachable again",
+	ClockOff:                "this node's clock differs from the fleet's, windows use the fleet's",
+	ClockRight:              "this node's clock agrees with the fleet's again",
+	StoreClockOff:           "the clock of this region's store differs from the fleet's, so do its windows",
+	StoreClockRight:         "the clock of this region's store agrees with the fleet's again",
+}
+
+// String returns the text that is logged for the event.
+func (k EventKind) String() string {
+	if int(k) < len(eventTexts) {
+		return eventTexts[k]
+	}
+	return "unknown"
+}

@@ -1,0 +1,94 @@
+package gossip
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
+)
+
+// Hosts that join late know what was consumed before, whomever they join and whatever that one knows.
+func TestGossipHostsThatJoinLateKnowEarlierConsumption(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"20/h fixed-window", "20/h", "20/h sliding-window"} {
+		limit := headgate.MustParseLimit(text)
+		for _, tt := range []struct {
+			name string
+			// join starts the second and the third host beside the first, which has used up the limit.
+			join func(w *gossipWorld, a *worldHost) (b, c *worldHost)
+		}{
+			{"each joins the first", func(w *gossipWorld, a *worldHost) (b, c *worldHost) {
+				b = w.hostVia("b", []*worldHost{a}, nil)
+				w.run(2 * time.Second)
+				return b, w.hostVia("c", []*worldHost{a}, nil)
+			}},
+			{"the third joins the second", func(w *gossipWorld, a *worldHost) (b, c *worldHost) {
+				b = w.hostVia("b", []*worldHost{a}, nil)
+				w.run(2 * time.Second)
+				return b, w.hostVia("c", []*worldHost{b}, nil)
+			}},
+			{"the third joins the second, which knows nothing", func(w *gossipWorld, a *worldHost) (b, c *worldHost) {
+				b = w.hostVia("b", nil, nil)
+				return b, w.hostVia("c", []*worldHost{b}, nil)
+			}},
+			{"both are cut off from the first when they join", func(w *gossipWorld, a *worldHost) (b, c *worldHost) {
+				w.severs = func(x, y string) bool { return (x == a.name) != (y == a.name) }
+				b = w.hostVia("b", nil, nil)
+				w.run(10 * time.Second)
+				c = w.hostVia("c", []*worldHost{b}, nil)
+				w.run(10 * time.Second)
+				w.severs = func(string, string) bool { return false }
+				return b, c
+			}},
+			{"the first is stalled when they join", func(w *gossipWorld, a *worldHost) (b, c *worldHost) {
+				a.stall()
+				b = w.hostVia("b", nil, nil)
+				w.run(3 * time.Second)
+				c = w.hostVia("c", []*worldHost{b}, nil)
+				a.goOn()
+				return b, c
+			}},
+		} {
+			t.Run(fmt.Sprint(text, ", ", tt.name), func(t *testing.T) {
+				for seed := range uint64(4) {
+					w := newGossipWorld(t, 200+seed)
+					w.delay = time.Millisecond
+					w.run(time.Minute) // into the window
+					a := w.host("a", nil)
+					w.run(time.Duration(w.random.IntN(5000)) * time.Millisecond)
+					passed := a.take(t, "k", limit, 25)
+					w.run(2 * time.Second)
+					b, c := tt.join(w, a)
+					w.run(w.twoRounds())
+					for _, h := range []*worldHost{b, c} {
+						passed += h.take(t, "k", limit, 25)
+						w.run(2 * time.Second)
+					}
+					if passed < 20 || passed > 22 {
+						t.Errorf("seed %d: passed on three hosts: got %d, want 20 to 22", seed, passed)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The same by real sockets: each host joins the one before it.
+func TestGossipRealHostsThatJoinLateKnowEarlierConsumption(t *testing.T) {
+	t.Parallel()
+	limit := headgate.MustParseLimit("20/30d fixed-window")
+	last := startReal(t, "0", nil)
+	passed := last.take(t, "k", limit, 25)
+	for i := range 2 {
+		h := startReal(t, fmt.Sprint(i+1), joining(last))
+		await.True(t, "it hears of the others", allLive(i+2, h))
+		await.True(t, "it hears of what was taken", func() bool { return h.remaining(t, "k", limit) <= 0 })
+		passed += h.take(t, "k", limit, 25)
+		last = h
+	}
+	if passed < 20 || passed > 22 {
+		t.Errorf("passed on three hosts: got %d, want 20 to 22", passed)
+	}
+}

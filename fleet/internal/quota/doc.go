@@ -1,0 +1,2 @@
+// Package quota prepares limits for counting, and counts units under them.
+package quota

@@ -1,0 +1,259 @@
+package quota
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A Plan is a limit prepared for counting.
+type Plan struct {
+	algorithm.Plan
+	Limit  headgate.Limit
+	Kind   algorithm.Kind
+	Period int64 // µs
+	Shared bool  // nodes share it; other algorithms need more than totals
+	Width  int   // of the capacity, in bits
+}
+
+// NewPlan prepares a limit.
+func NewPlan(limit headgate.Limit) (*Plan, error) {
+	p := &Plan{Limit: limit, Period: limit.Period.Microseconds()}
+	if err := p.Set(limit); err != nil {
+		return nil, err
+	}
+	p.Kind = p.Plan.Kind()
+	switch limit.Algorithm {
+	case headgate.TokenBucket, headgate.GCRA, headgate.FixedWindow, headgate.SlidingWindow:
+		p.Shared = true
+	}
+	p.Width = bits.Len64(uint64(p.Capacity()))
+	return p, nil
+}
+
+// HasWindows reports whether consumption belongs to a window.
+func (p *Plan) HasWindows() bool {
+	return p.Kind == algorithm.KindWindow || p.Kind == algorithm.KindWindows
+}
+
+// IsBucket reports whether consumption drains continuously.
+func (p *Plan) IsBucket() bool { return p.Kind == algorithm.KindBucket }
+
+// WindowOf returns the start of the window that contains a time.
+func (p *Plan) WindowOf(at int64) int64 {
+	rest := at % p.Period
+	if rest < 0 {
+		rest += p.Period
+	}
+	return at - rest
+}
+
+// UnitsIn returns the units that drain in a time, at most the given number.
+func (p *Plan) UnitsIn(micros, most int64) int64 {
+	if micros <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(micros), uint64(p.Limit.Count))
+	if hi >= uint64(p.Period) {
+		return most
+	}
+	units, _ := bits.Div64(hi, lo, uint64(p.Period))
+	return int64(min(units, uint64(most)))
+}
+
+// TimeFor returns how long units take to drain, rounded up, in µs.
+func (p *Plan) TimeFor(units int64) int64 {
+	if units <= 0 || p.Limit.Count == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(units), uint64(p.Period))
+	if hi >= uint64(p.Limit.Count) {
+		return Longest
+	}
+	micros, rest := bits.Div64(hi, lo, uint64(p.Limit.Count))
+	if rest > 0 {
+		micros++
+	}
+	return int64(min(micros, Longest))
+}
+
+// Longest is a time beyond those of all limits, in µs, that can be added to others without overflow.
+const Longest = 1 << 55
+
+// A Counter counts the units consumed under one plan. Its state is a pair, or an algorithm.State for plans without one.
+// Times are in µs.
+type Counter struct {
+	room  [4]int64        // the pair, or the first part of the state
+	state algorithm.State // nil for a pair
+}
+
+func (c *Counter) pair() algorithm.Pair {
+	return algorithm.Pair{Time: c.room[0], Units: c.room[1], Last: c.room[2]}
+}
+
+func (c *Counter) setPair(p algorithm.Pair) {
+	c.room[0], c.room[1], c.room[2] = p.Time, p.Units, p.Last
+}
+
+// Adopt converts the counter from one plan to another of its kind. See [algorithm.Plan.Carry].
+func (c *Counter) Adopt(from, to *Plan, shift, at int64) {
+	if from.IsPair() {
+		c.setPair(to.CarryPair(&from.Plan, c.pair(), shift, at))
+		return
+	}
+	c.state = to.Carry(c.state, shift, at)
+}
+
+// Decide returns the decision on n units without taking them.
+func (c *Counter) Decide(p *Plan, at, n int64) headgate.Decision {
+	if p.IsPair() {
+		return p.DecidePair(c.pair(), at, n)
+	}
+	return p.Decide(c.state, at, n)
+}
+
+// Take takes n units, from 1 to the capacity, if the limit allows it, and sets d.
+func (c *Counter) Take(p *Plan, at, n int64, d *headgate.Decision) bool {
+	if p.IsPair() {
+		pair, ok := p.TakePair(c.pair(), at, n)
+		if !ok {
+			*d = p.DecidePair(pair, at, n)
+			return false
+		}
+		c.setPair(pair)
+		p.Describe(d, pair, at, n)
+		return true
+	}
+	var lease uint64
+	if p.Kind == algorithm.KindLeases {
+		lease = newLease()
+	}
+	c.state, *d = p.Take(c.states(), at, n, lease)
+	return d.Allowed
+}
+
+// Charge takes n units regardless of the limit, into a bounded debt.
+func (c *Counter) Charge(p *Plan, at, n int64) (d headgate.Decision) {
+	if p.IsPair() {
+		pair, d := p.ChargePair(c.pair(), at, n)
+		c.setPair(pair)
+		return d
+	}
+	c.state, d, _ = p.Charge(c.states(), at, n) // concurrency, which has no Charge, is never charged
+	return d
+}
+
+// Give returns n units that were taken with the receipt r under the plan own.
+func (c *Counter) Give(p, own *Plan, at, n int64, r headgate.Receipt) {
+	if p.IsPair() {
+		c.setPair(p.GivePair(&own.Plan, c.pair(), at, n, r))
+		return
+	}
+	c.state = p.Give(c.states(), at, n, r)
+}
+
+func (c *Counter) states() algorithm.State {
+	if c.state == nil {
+		return c.room[:0]
+	}
+	return c.state
+}
+
+// UnitsStarted returns the units that drain in a time, counting a started unit as a whole one.
+func (p *Plan) UnitsStarted(micros int64) int64 {
+	units := p.UnitsIn(micros, headgate.MaxCount)
+	if p.TimeFor(units) < micros {
+		units++
+	}
+	return units
+}
+
+// PartTime returns how long a number of 64ths of a unit takes to drain, in µs.
+func (p *Plan) PartTime(part uint8) int64 { return p.TimeFor(int64(part)) / UnitParts }
+
+// UnitParts is the number of parts of a unit in which levels are sent.
+const UnitParts = 64
+
+// SameRate reports whether two buckets drain at the same rate.
+func (p *Plan) SameRate(other *Plan) bool {
+	a, b := gcd(p.Limit.Count, p.Period), gcd(other.Limit.Count, other.Period)
+	return p.Limit.Count/a == other.Limit.Count/b && p.Period/a == other.Period/b
+}
+
+// gcd returns the greatest common divisor of two positive numbers.
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// ChangeRate converts a bucket to another plan, as if its level at the time then was consumed at that moment. It
+// reports whether the bucket was not empty at the time now.
+func (c *Counter) ChangeRate(from, to *Plan, then, now int64) bool {
+	used := c.Decide(from, now, 0).Remaining < from.Capacity()
+	units := from.Capacity() - c.Decide(from, then, 0).Remaining
+	*c = Counter{}
+	if used && units > 0 {
+		taken := c.Charge(to, then, units).Receipt.Units
+		c.room[1] += units - taken // a debt deeper than the new limit allows stays
+	}
+	return used
+}
+
+// Takable returns the part of a node's total in one window that its own counter can have allowed.
+func (p *Plan) Takable(total int64) int64 { return max(0, min(total, p.Capacity())) }
+
+// Set makes the counter that of a key that consumed units at a time and nothing before.
+func (c *Counter) Set(p *Plan, at, units int64) {
+	s := p.Place(at, units)
+	if p.IsPair() {
+		c.setPair(algorithm.PairOf(s))
+		return
+	}
+	c.state = s
+}
+
+// ChargePrevious charges n units of a sliding window to the window before the one that starts at window.
+func (c *Counter) ChargePrevious(p *Plan, window, at, n int64) {
+	const latest, current, previous = 1, 2, 3 // in the state of a sliding window
+	d := c.Decide(p, at, 0)
+	if len(c.state) <= previous || c.state[latest] < window {
+		// There is no state for this window yet: start one.
+		c.Charge(p, at, 1)
+		c.state[current] = max(0, c.state[current]-1)
+	}
+	deepest := p.Capacity()*(1+headgate.MaxDebt) - (p.Capacity() - d.Remaining)
+	c.state[previous] += max(0, min(n, deepest))
+}
+
+// Renew gives a slot of a concurrency limit another TTL. It reports whether the slot was still held.
+func (c *Counter) Renew(p *Plan, at, n int64, lease uint64) (held bool, err error) {
+	state, held, err := p.Renew(c.states(), at, n, lease)
+	if err != nil {
+		return false, err
+	}
+	c.state = state
+	return held, nil
+}
+
+// Clone returns an independent copy.
+func (c *Counter) Clone() Counter {
+	other := *c
+	other.state = slices.Clone(c.state)
+	return other
+}
+
+// Consumed returns when a counter that is not a bucket last changed, and its level then.
+func (c *Counter) Consumed(p *Plan, now int64) (at, units int64) {
+	if p.IsPair() {
+		return p.ConsumedPair(c.pair(), now)
+	}
+	return c.state.Consumed(now)
+}
+
+// newLease returns a random name for a slot, within the 53 bits that every store can hold.
+func newLease() uint64 { return rand.Uint64()>>11 | 1 }

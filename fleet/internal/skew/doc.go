@@ -1,0 +1,2 @@
+// Package skew estimates how far another clock is ahead of this node's.
+package skew

@@ -1,0 +1,178 @@
+package lease
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	maxShards    = 64 // a power of two
+	firstBuckets = 16 // likewise
+	evictTries   = 8
+)
+
+// A table finds what is held of a key under a limit. Nobody who only looks takes a lock: he may miss what is there while
+// a shard grows, and looks again with the lock before he adds it.
+type table struct {
+	seed   maphash.Seed
+	shards []shard
+	most   int // in one shard
+}
+
+type shard struct {
+	buckets atomic.Pointer[[]atomic.Pointer[holding]]
+	mu      sync.Mutex
+	keys    int
+	cursor  int // where to look next for one to evict
+	_       [24]byte
+}
+
+func (t *table) init(maxKeys int) {
+	n := maxShards
+	for n > 1 && maxKeys < 16*n {
+		n /= 2
+	}
+	t.seed = maphash.MakeSeed()
+	t.shards = make([]shard, n)
+	t.most = (maxKeys + n - 1) / n
+	for i := range t.shards {
+		buckets := make([]atomic.Pointer[holding], firstBuckets)
+		t.shards[i].buckets.Store(&buckets)
+	}
+}
+
+func (t *table) hash(key string) uint64 { return maphash.String(t.seed, key) }
+
+func (t *table) shard(hash uint64) *shard {
+	return &t.shards[hash>>32&uint64(len(t.shards)-1)]
+}
+
+func bucketOf(buckets []atomic.Pointer[holding], hash uint64) *atomic.Pointer[holding] {
+	return &buckets[hash&uint64(len(buckets)-1)]
+}
+
+// find returns what is held, or nil.
+func (t *table) find(hash uint64, key string, limit *headgate.Limit) *holding {
+	h := bucketOf(*t.shard(hash).buckets.Load(), hash).Load()
+	for h != nil && (h.hash != hash || h.key != key || h.limit != *limit) {
+		h = h.next.Load()
+	}
+	return h
+}
+
+// add puts a holding into the table, unless there is one already, which it returns. If there is no room it returns nil. The
+// shard is locked.
+func (t *table) add(s *shard, made *holding) *holding {
+	if h := t.find(made.hash, made.key, &made.limit); h != nil {
+		return h
+	}
+	if s.keys >= t.most && !s.evict() {
+		return nil
+	}
+	if buckets := *s.buckets.Load(); s.keys >= 2*len(buckets) {
+		s.grow(buckets)
+	}
+	at := bucketOf(*s.buckets.Load(), made.hash)
+	made.next.Store(at.Load())
+	at.Store(made)
+	s.keys++
+	return made
+}
+
+func (s *shard) grow(old []atomic.Pointer[holding]) {
+	buckets := make([]atomic.Pointer[holding], 4*len(old))
+	for i := range old {
+		for h := old[i].Load(); h != nil; {
+			next := h.next.Load()
+			at := bucketOf(buckets, h.hash)
+			h.next.Store(at.Load())
+			at.Store(h)
+			h = next
+		}
+	}
+	s.buckets.Store(&buckets)
+}
+
+// evict drops one of which nothing is held and nobody waits for. The shard is locked.
+func (s *shard) evict() bool {
+	buckets := *s.buckets.Load()
+	for range min(len(buckets), evictTries*firstBuckets) {
+		s.cursor = (s.cursor + 1) % len(buckets)
+		for h := buckets[s.cursor].Load(); h != nil; h = h.next.Load() {
+			if h.mu.TryLock() {
+				idle := h.idle()
+				h.gone = h.gone || idle
+				h.mu.Unlock()
+				if idle {
+					s.unlink(h)
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// remove takes a holding that is gone out of the table.
+func (t *table) remove(h *holding) {
+	s := t.shard(h.hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlink(h)
+}
+
+func (s *shard) unlink(h *holding) {
+	at := bucketOf(*s.buckets.Load(), h.hash)
+	for other := at.Load(); other != nil; other = at.Load() {
+		if other == h {
+			at.Store(h.next.Load())
+			s.keys--
+			return
+		}
+		at = &other.next
+	}
+}
+
+// of calls do for all that is held of a key, under whatever limit.
+func (t *table) of(key string, do func(*holding)) {
+	hash := t.hash(key)
+	s := t.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := bucketOf(*s.buckets.Load(), hash).Load(); h != nil; h = h.next.Load() {
+		if h.hash == hash && h.key == key {
+			do(h)
+		}
+	}
+}
+
+// drain empties the table, and calls do for all that was in it.
+func (t *table) drain(do func(*holding)) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		buckets := *s.buckets.Load()
+		for j := range buckets {
+			for h := buckets[j].Swap(nil); h != nil; h = h.next.Load() {
+				do(h)
+			}
+		}
+		s.keys = 0
+		s.mu.Unlock()
+	}
+}
+
+// count returns how many there are.
+func (t *table) count() int64 {
+	var n int64
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		n += int64(s.keys)
+		s.mu.Unlock()
+	}
+	return n
+}

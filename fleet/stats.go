@@ -1,0 +1,57 @@
+package fleet
+
+import "time"
+
+// LedgerStats are the figures of a ledger.
+type LedgerStats struct {
+	// Keys is the number of keys remembered, and MaxKeys their limit.
+	Keys, MaxKeys int
+	// Waiting is the number of keys that have something to send.
+	Waiting int
+	// Peers is the number of peers known, counting each incarnation of a node.
+	Peers int
+	// Applied is the number of units that peers reported to have consumed.
+	Applied int64
+	// Over estimates the over-admission of all nodes together: for every key, the deepest debt that updates caused each
+	// time it was in none before. OverMax is the most of one key. Debts are repaid, so these units passed too early rather
+	// than in excess.
+	Over, OverMax int64
+	// Lag is the recent average age of updates when they are applied, and LagMax the maximum of the last minute or two.
+	// Without an age, an update is compared with the fastest one of its sender.
+	Lag, LagMax time.Duration
+	// Levelled is the number of units charged because peers reported higher levels for some time: this node missed
+	// something.
+	Levelled int64
+	// Refused is the number of updates that could not be true.
+	Refused int64
+	// Evicted counts keys that were forgotten early, Full new keys that were refused, and Ignored updates that were
+	// dropped, all for lack of room.
+	Evicted, Full, Ignored int64
+	// Lookups counts keys whose consumption elsewhere was fetched: new ones, and those unused for some time. LookupWaits
+	// counts decisions that waited for this. LookupsDropped counts decisions that did not, or not to the end, and used
+	// this node's counter alone: too many were waiting, or no response came in time.
+	Lookups, LookupWaits, LookupsDropped int64
+	// PeersDropped counts how often a record had too many peers and dropped one.
+	PeersDropped int64
+}
+
+// ExchangeStats are the figures of a limiter that uses an Exchange.
+type ExchangeStats struct {
+	LedgerStats
+	// Exchanges counts exchanges, and Failures those that failed for at least one key.
+	Exchanges, Failures int64
+	// Sent and Received count updates.
+	Sent, Received int64
+	// Malformed counts notes that could not be read.
+	Malformed int64
+	// Foreign counts exchanges that found notes of another fleet.
+	Foreign int64
+	// RoundTrip is the duration of the latest exchange.
+	RoundTrip time.Duration
+	// Unreachable is set if no exchange succeeded for so long that policies apply.
+	Unreachable bool
+	// UnreachableGroups is the number of key groups for which this is the case, if not for all.
+	UnreachableGroups int
+	// ClockAhead is how far the fleet's clock is ahead of this node's.
+	ClockAhead time.Duration
+}
