@@ -3,4 +3,4 @@
 package resp
 
 // serveReady serves the connection.
-func (c *conn) serveReady() error { return c.serveCopies() }
+func (c *conn) serveReady() error { return c.serveBuffered() }
