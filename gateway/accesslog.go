@@ -6,28 +6,31 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/gateway/internal/lograte"
+	"github.com/headgate/headgate/gateway/upstream"
 )
 
-// What an AccessLog holds unless told otherwise.
+// Defaults of an AccessLog.
 const (
 	DefaultLogEvery     = 100
 	DefaultLogPerSecond = 1000
 	DefaultLogQueue     = 4096
 )
 
-// AccessLog says which requests are logged, and where. It is written by a goroutine of its own; when that cannot keep up,
-// lines are dropped and counted rather than requests held up. Headers, cookies and the query are not in it.
+// AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up, lines
+// are dropped and counted, and requests do not wait. Headers, cookies and the query are not logged.
 type AccessLog struct {
-	// Logger is where. Default the gateway's Logger.
+	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Every is of how many requests one is logged, 1 for all. Those that were answered with 500 or above, or whose answer was
-	// cut off, are logged in any case, unless the client had gone. Default DefaultLogEvery.
+	// Every logs one request of so many, 1 all of them. Requests with a status of 500 and above, and those whose response
+	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
 	Every int
-	// PerSecond is how many lines there are a second at most, whatever happens. Default DefaultLogPerSecond.
+	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.
 	PerSecond int
-	// Queue is how many lines may wait to be written. Default DefaultLogQueue.
+	// Queue is the maximum number of lines that wait to be written. Default DefaultLogQueue.
 	Queue int
-	// Query logs the query too, which often holds secrets. Default not.
+	// Query logs the query too, which often contains secrets. Default false.
 	Query bool
 }
 
@@ -39,13 +42,13 @@ func (a *AccessLog) filled() AccessLog {
 	return b
 }
 
-func (a *AccessLog) check(k *checker) {
+func (a *AccessLog) validate(k *checker) {
 	between(k, "AccessLog.Every", a.Every, 1, maxCount)
 	between(k, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
 	between(k, "AccessLog.Queue", a.Queue, 1, 1<<20)
 }
 
-// An accessLine is a request that is logged.
+// An accessLine describes a request in the access log.
 type accessLine struct {
 	at       time.Time
 	took     time.Duration
@@ -69,7 +72,7 @@ type accessLogger struct {
 	config  *AccessLog
 	queue   chan accessLine
 	count   atomic.Uint64 // requests
-	dropped atomic.Int64  // lines, as the queue was full
+	dropped atomic.Int64  // lines
 	written atomic.Int64
 }
 
@@ -77,12 +80,12 @@ func newAccessLogger(config *AccessLog) *accessLogger {
 	return &accessLogger{config: config, queue: make(chan accessLine, config.Queue)}
 }
 
-// wants reports whether a request is logged. It is all that most requests cost.
-func (l *accessLogger) wants(ex *exchange) bool {
+// wants reports whether a request is logged.
+func (l *accessLogger) wants(response *responseState) bool {
 	if n := l.count.Add(1); n%uint64(l.config.Every) == 0 {
 		return true
 	}
-	return ex.status >= http.StatusInternalServerError || !ex.complete && ex.status != statusClientGone
+	return response.status >= http.StatusInternalServerError || !response.complete && response.status != upstream.StatusClientGone
 }
 
 func (l *accessLogger) add(line accessLine) {
@@ -93,18 +96,18 @@ func (l *accessLogger) add(line accessLine) {
 	}
 }
 
-// run writes lines until the gateway ends, and then those that are still there.
+// run writes lines until the context ends, and then those that are still queued.
 func (l *accessLogger) run(ctx context.Context) {
-	rate := pace{most: l.config.PerSecond}
+	limit := lograte.PerSecond(l.config.PerSecond)
 	for {
 		select {
 		case line := <-l.queue:
-			l.write(&rate, &line)
+			l.write(&limit, &line)
 		case <-ctx.Done():
 			for {
 				select {
 				case line := <-l.queue:
-					l.write(&rate, &line)
+					l.write(&limit, &line)
 				default:
 					return
 				}
@@ -113,8 +116,8 @@ func (l *accessLogger) run(ctx context.Context) {
 	}
 }
 
-func (l *accessLogger) write(rate *pace, line *accessLine) {
-	ok, missed := rate.next(line.at)
+func (l *accessLogger) write(limit *lograte.Limit, line *accessLine) {
+	ok, dropped := limit.Allow(line.at)
 	if !ok {
 		l.dropped.Add(1)
 		return
@@ -143,8 +146,8 @@ func (l *accessLogger) write(rate *pace, line *accessLine) {
 	if line.fault != nil {
 		attrs = append(attrs, slog.String("err", line.fault.Error()))
 	}
-	if missed > 0 {
-		attrs = append(attrs, slog.Int64("dropped", missed))
+	if dropped > 0 {
+		attrs = append(attrs, slog.Int64("dropped", dropped))
 	}
 	level := slog.LevelInfo
 	if line.status >= http.StatusInternalServerError || line.aborted {
@@ -153,7 +156,34 @@ func (l *accessLogger) write(rate *pace, line *accessLine) {
 	record := slog.NewRecord(line.at, level, "request", 0)
 	record.AddAttrs(attrs...)
 	if handler := l.config.Logger.Handler(); handler.Enabled(context.Background(), level) {
-		_ = handler.Handle(context.Background(), record) // there is nowhere to complain of a log
+		_ = handler.Handle(context.Background(), record) // an error of the log cannot be logged
 	}
 	l.written.Add(1)
+}
+
+// maxLoggedPath bounds how much of an invalid path is logged.
+const maxLoggedPath = 256
+
+// logLine returns the access log line of a request.
+func (ex *exchange) logLine(r *http.Request, o *Observation) accessLine {
+	info := &ex.request
+	line := accessLine{
+		at: ex.g.clock.at(ex.began), took: o.Took, method: r.Method, host: info.host, path: info.path, protocol: r.Proto,
+		route: o.Route, upstream: o.Upstream, status: o.Status, sent: o.Sent, retries: o.Retries, aborted: o.Aborted,
+		fault: o.Err,
+	}
+	if info.id != nil {
+		line.id = info.id[0]
+	}
+	if line.path == "" { // it is invalid
+		line.path = r.URL.EscapedPath()
+		line.path = line.path[:min(len(line.path), maxLoggedPath)]
+	}
+	if info.client.IsValid() {
+		line.client = info.client.String()
+	}
+	if ex.g.config.AccessLog.Query {
+		line.query = r.URL.RawQuery
+	}
+	return line
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate/internal/await"
 )
@@ -116,25 +115,6 @@ type slowHandler struct {
 func (h *slowHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h *slowHandler) Handle(context.Context, slog.Record) error { <-h.release; return nil }
-
-func TestLogLinesASecondAreBounded(t *testing.T) {
-	p := pace{most: 3}
-	at := time.Unix(1000, 0)
-	var passed []int64
-	for i := range 10 {
-		if ok, missed := p.next(at); ok {
-			passed = append(passed, missed)
-		} else if i < 3 {
-			t.Errorf("line %d did not pass", i)
-		}
-	}
-	if len(passed) != 3 {
-		t.Errorf("%d of 10 passed, want 3", len(passed))
-	}
-	if ok, missed := p.next(at.Add(time.Second)); !ok || missed != 7 {
-		t.Errorf("a second later: %v, %d missed, want it to pass and tell of 7", ok, missed)
-	}
-}
 
 func TestObserveIsToldOfEveryRequest(t *testing.T) {
 	up := newRecorder(t)

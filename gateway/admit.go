@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"net/textproto"
-	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -11,7 +10,8 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// ServeHTTP serves a request: it brings it into the form in which it will be sent on, asks the limiter, and sends it on.
+// ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
+// forwards it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
 	ex.begin(g, w, r)
@@ -19,7 +19,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ex.admit(r) {
 		g.limited.ServeHTTP(ex, r)
 	}
-	ex.complete = true
+	ex.response.complete = true
 }
 
 var (
@@ -27,59 +27,58 @@ var (
 	attrPath = headgate.Attribute{Kind: headgate.AttrPath}
 )
 
-// admit reads what must be known of every request and removes what nobody behind us may read. It reports whether the request
-// is good; if not, it has been answered. Nothing before the limiter costs more than a refusal by it.
+// admit identifies the client, finds the route, and removes headers that must not be forwarded. It returns false if it
+// has refused the request. It runs before the limiter, so it does nothing that costs more than a rejection.
 func (ex *exchange) admit(r *http.Request) bool {
-	g := ex.g
+	g, info := ex.g, &ex.request
 	switch r.Method {
 	case http.MethodConnect, http.MethodTrace, "PRI":
-		// A tunnel would pass all limits by, and an echo of headers would tell the client what proxies have added.
+		// A tunnel would bypass all limits. TRACE would show the client the headers that proxies have added.
 		ex.Header()["Allow"] = []string{"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}
-		ex.answer(ex, http.StatusMethodNotAllowed, r.Method+" is not done here.")
+		ex.respond(ex, http.StatusMethodNotAllowed, r.Method+" is not done here.")
 		return false
 	}
 	if err := checkTarget(r); err != nil {
 		ex.refuse(err)
 		return false
 	}
-	g.identity.Read(r, &ex.who)
-	if ex.plain = http1.IsPlainConnection(r.Header["Connection"]); !ex.plain {
-		// Only here something can be named that tells who is asking; identity knows what that is.
-		if err := ex.who.Malformed(); err != nil {
+	g.identity.Read(r, &info.attributes)
+	if info.plain = http1.IsPlainConnection(r.Header["Connection"]); !info.plain {
+		// Connection may name a header that identifies the client, which identity refuses.
+		if err := info.attributes.Malformed(); err != nil {
 			ex.refuse(err)
 			return false
 		}
 	}
-	ex.fromProxy = ex.who.FromProxy()
-	ex.client = ex.who.Addr()
+	info.fromProxy = info.attributes.FromProxy()
+	info.client = info.attributes.Addr()
 	if !ex.cleanHeader(r) {
 		return false
 	}
-	ex.takeID(r)
-	ex.host, _ = ex.who.Get(attrHost)
-	ex.path, _ = ex.who.Get(attrPath)
-	if ex.path == "" || ex.host == "" && r.Host != "" {
-		ex.refuse(ex.who.Malformed())
+	ex.setID(r)
+	info.host, _ = info.attributes.Get(attrHost)
+	info.path, _ = info.attributes.Get(attrPath)
+	if info.path == "" || info.host == "" && r.Host != "" {
+		ex.refuse(info.attributes.Malformed())
 		return false
 	}
-	if ex.path == "*" {
+	if info.path == "*" {
 		if r.Method != http.MethodOptions {
 			ex.refuse(&identity.RequestError{Part: "target", Value: `"*"`, Want: "a path, but for OPTIONS"})
 			return false
 		}
-		ex.target = "*"
+		info.target = "*"
 		return true
 	}
 	var err error
-	if ex.target, err = setPath(r, ex.path); err != nil {
+	if info.target, err = setPath(r, info.path); err != nil {
 		ex.refuse(err)
 		return false
 	}
-	ex.route = g.routes.find(ex.host, ex.path)
-	if ex.route != nil {
-		if most := ex.route.config.MaxBody; most > 0 && r.ContentLength > most {
-			ex.fault = errBodyTooLarge
-			ex.answer(ex, http.StatusRequestEntityTooLarge, "The body may have at most "+strconv.FormatInt(most, 10)+" bytes.")
+	if ex.route = g.routes.find(info.host, info.path); ex.route != nil {
+		if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength > limit {
+			ex.forward.fault = errBodyTooLarge
+			ex.respond(ex, http.StatusRequestEntityTooLarge, tooLarge("body", limit))
 			return false
 		}
 	}
@@ -92,10 +91,10 @@ type hopByHop struct {
 	trailers bool   // the client accepts trailers
 }
 
-// cleanHeader removes headers that are for one connection only, and those that only proxies may send. It reports whether the
-// header is short enough.
+// cleanHeader removes hop-by-hop headers, and those that only proxies may send. It returns false if it has refused the
+// request because its header is too large.
 func (ex *exchange) cleanHeader(r *http.Request) bool {
-	g, h := ex.g, r.Header
+	g, h, info := ex.g, r.Header, &ex.request
 	upgrade := false
 	if lines := h["Connection"]; len(lines) > 0 {
 		upgrade = http1.RemoveNominated(h)
@@ -109,51 +108,56 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 		case http1.IsHopByHop(name):
 			switch name {
 			case "Te":
-				ex.hops.trailers = http1.HasElement(lines, "trailers")
+				info.hops.trailers = http1.HasElement(lines, "trailers")
 			case "Upgrade":
 				if upgrade && !ex.http2 && r.ContentLength == 0 {
-					ex.hops.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
+					info.hops.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
 				}
 			}
 			delete(h, name)
-		case !g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0, !ex.fromProxy && g.proxyHeaders.has(name):
+		case g.hasUnderscore(name), !info.fromProxy && g.proxyHeaders.has(name):
 			delete(h, name)
 		}
 	}
 	if size > g.config.MaxHeader {
-		ex.answer(ex, http.StatusRequestHeaderFieldsTooLarge, "The header may have at most "+strconv.Itoa(g.config.MaxHeader)+" bytes.")
+		ex.respond(ex, http.StatusRequestHeaderFieldsTooLarge, tooLarge("header", int64(g.config.MaxHeader)))
 		return false
 	}
-	if ex.hops.trailers {
+	if info.hops.trailers {
 		h["Te"] = trailersValue
 	}
-	if ex.hops.upgrade != "" {
-		h["Upgrade"] = []string{ex.hops.upgrade} // what will be asked for, so that rules can go by it
+	if info.hops.upgrade != "" {
+		h["Upgrade"] = []string{info.hops.upgrade} // for rules; it is forwarded with the upgrade only
 	}
 	return true
 }
 
 var trailersValue = []string{"trailers"}
 
-// takeID takes the id that a trusted proxy has given the request, or makes one.
-func (ex *exchange) takeID(r *http.Request) {
-	if lines := r.Header[ex.g.idHeader]; len(lines) > 0 {
-		if ex.fromProxy && len(lines) == 1 && isSane(lines[0]) {
-			ex.id = lines
-			return
-		}
-		delete(r.Header, ex.g.idHeader) // so that nobody reads it
-	}
-	ex.id = newID()
+// hasUnderscore reports whether a header is removed because its name has an underscore.
+func (g *Gateway) hasUnderscore(name string) bool {
+	return !g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0
 }
 
-// forwardingPrefix is that of headers by which proxies tell what they have seen.
+// setID takes the request's id from a trusted proxy, or creates one.
+func (ex *exchange) setID(r *http.Request) {
+	if lines := r.Header[ex.g.idHeader]; len(lines) > 0 {
+		if ex.request.fromProxy && len(lines) == 1 && isValidID(lines[0]) {
+			ex.request.id = lines
+			return
+		}
+		delete(r.Header, ex.g.idHeader) // so that no handler reads it
+	}
+	ex.request.id = newID()
+}
+
+// forwardingPrefix begins the names of headers in which proxies report what they have seen.
 const forwardingPrefix = "X-Forwarded-"
 
 // proxyHeaders are the headers that only proxies may send.
 type proxyHeaders struct {
 	names   map[string]bool // canonical
-	letters uint32          // with which they begin, as most headers begin with another
+	letters uint32          // a bit for each first letter, since most headers begin with another one
 }
 
 func newProxyHeaders(names []string) proxyHeaders {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,15 +64,15 @@ func BenchmarkReject(b *testing.B) {
 	}
 }
 
-// nullLeg answers at once.
-type nullLeg struct{}
+// nullForwarder answers at once.
+type nullForwarder struct{}
 
-func (nullLeg) Forward(_ context.Context, w http.ResponseWriter, _ *http.Request, _ upstream.Head) (upstream.Outcome, error) {
+func (nullForwarder) Forward(_ context.Context, w http.ResponseWriter, _ *http.Request, _ upstream.Head) (upstream.Outcome, error) {
 	w.WriteHeader(http.StatusOK)
 	return upstream.Outcome{Status: http.StatusOK, Sent: true}, nil
 }
 
-func (nullLeg) Close() error { return nil }
+func (nullForwarder) Close() error { return nil }
 
 // BenchmarkSend is what the gateway itself costs a request that is sent on, without the server and the leg.
 func BenchmarkSend(b *testing.B) {
@@ -84,8 +85,8 @@ func BenchmarkSend(b *testing.B) {
 			c := before("http://127.0.0.1:1", "http://127.0.0.1:2")
 			config(&c)
 			g := create(b, c)
-			for _, s := range g.routes.all[0].servers {
-				s.leg = nullLeg{}
+			for _, s := range g.routes.all[0].upstreams {
+				s.forwarder = nullForwarder{}
 			}
 			w, r := newNullFront(), benchRequest()
 			b.ReportAllocs()
@@ -97,11 +98,17 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// pooledBuffers spares a ReverseProxy its greatest cost.
-type pooledBuffers struct{}
+// pooledBuffers saves a ReverseProxy its greatest cost.
+type pooledBuffers struct{ sync.Pool }
 
-func (pooledBuffers) Get() []byte  { return *buffers.Get().(*[]byte) }
-func (pooledBuffers) Put(b []byte) { buffers.Put(&b) }
+func (p *pooledBuffers) Get() []byte {
+	if b, ok := p.Pool.Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, 32<<10)
+}
+
+func (p *pooledBuffers) Put(b []byte) { p.Pool.Put(&b) }
 
 // BenchmarkProxy compares a whole request over the loopback interface with one through a tuned httputil.ReverseProxy, and with
 // one that nobody is between. Load and upstream run in the same process, so it understates the difference.
@@ -113,7 +120,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	reverse := httputil.NewSingleHostReverseProxy(target)
 	reverse.Transport = &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
-	reverse.BufferPool = pooledBuffers{}
+	reverse.BufferPool = new(pooledBuffers)
 	ordinary := serve(b, reverse.ServeHTTP)
 	ours := start(b, before(up.URL))
 	for _, to := range []struct{ name, address string }{

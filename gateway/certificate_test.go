@@ -193,7 +193,7 @@ func TestHandshakesThatFailAreLoggedSparingly(t *testing.T) {
 	count := func() int { return strings.Count(book.String(), "TLS handshake error") }
 	await.True(t, "the log tells of it", func() bool { return count() > 0 })
 	// So many in each second that has begun, also in that of the first and that of the last.
-	n, most := count(), noiseLines*(2+int(time.Since(begun)/time.Second))
+	n, most := count(), clientErrorLines*(2+int(time.Since(begun)/time.Second))
 	if n > most {
 		t.Errorf("%d lines about 200 handshakes in %v, want at most %d", n, time.Since(begun), most)
 	}

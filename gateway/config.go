@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of a Config.
 const (
 	DefaultAddress       = ":8080"
 	DefaultHeaderTimeout = 10 * time.Second
@@ -29,79 +29,77 @@ const (
 	DefaultRequestID     = "X-Request-ID"
 )
 
-// Config says where the gateway listens, where it sends what, and what it bears with. Listeners default to one on
-// DefaultAddress; a Config needs at least one route.
+// Config configures a Gateway. At least one route is required.
 type Config struct {
 	// Listeners are where clients connect. Default one without TLS on DefaultAddress.
 	Listeners []Listener
-	// Routes say which upstreams a request goes to. At least one.
+	// Routes select the upstreams of a request. At least one is required.
 	Routes []Route
-	// Limit is put around all that goes to upstreams; it sees requests in the form in which they are sent on. The
-	// ResponseWriters that it hands on must have the method Unwrap if they are its own. Default none: everything passes.
+	// Limit wraps the handler that forwards requests; it sees them in the form in which they are forwarded. If it passes
+	// on its own ResponseWriter, that must have the method Unwrap. Default none: all requests are allowed.
 	Limit func(http.Handler) http.Handler
-	// Identity tells trusted proxies from others, and how paths are read. It should be the one that Limit uses. Default
-	// that of the zero identity.Config, which trusts nobody.
+	// Identity identifies clients and trusted proxies, and defines how paths are read. It should be the one that Limit
+	// uses. Default that of the zero identity.Config, which trusts no proxy.
 	Identity *identity.Identifier
 
-	// HeaderTimeout is how long a client may take for the header of a request, and for the handshake of TLS. Default
+	// HeaderTimeout bounds how long a client may take for the header of a request, and for the TLS handshake. Default
 	// DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
-	// IdleTimeout is how long a connection may wait for its next request. Default DefaultIdleTimeout.
+	// IdleTimeout bounds how long a connection may wait for its next request. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// BodyTimeout is how long a client may be silent while he sends a body. Default DefaultBodyTimeout.
+	// BodyTimeout bounds how long a client may pause while it sends a body. Default DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	// MinBodyRate is how many bytes a second a client must send of a body on the whole, after BodyTimeout. Streams, which
-	// are calls of gRPC and bodies whose answer has begun, are free of it. Default DefaultMinBodyRate; below zero none.
+	// MinBodyRate is the minimum average rate of a body in bytes per second, after BodyTimeout. It does not apply to
+	// streams: gRPC calls, and bodies whose response has begun. Default DefaultMinBodyRate; negative for none.
 	MinBodyRate int
-	// WriteTimeout is how long a client may take none of the answer that is there for him. Default DefaultWriteTimeout.
+	// WriteTimeout bounds how long a client may accept no bytes of a response. Default DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// StreamTimeout is how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
+	// StreamTimeout bounds how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
 	StreamTimeout time.Duration
 
-	// MaxUpgradeAge is how long an upgraded connection may last on the whole. A place in flight that a limit gives it ends
-	// after a time of its own, so who counts them sets both to the same. Default 0: as long as it likes.
+	// MaxUpgradeAge bounds the lifetime of an upgraded connection. The slot of a concurrency limit expires after a time
+	// of its own, so if upgrades are limited, both should be equal. Default 0: no bound.
 	MaxUpgradeAge time.Duration
 
-	// MaxHeader is how long the header of a request may be, in bytes, the request line included. A longer one is answered
-	// with 431. Default DefaultMaxHeader.
+	// MaxHeader is the maximum size of a request's header in bytes, including the request line. Larger ones get a 431.
+	// Default DefaultMaxHeader.
 	MaxHeader int
-	// MaxBody is how long the body of a request may be, in bytes. A longer one is answered with 413. Default 0: as long as
-	// it likes, since bodies are never held in memory.
+	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no bound, since bodies
+	// are not held in memory.
 	MaxBody int64
-	// MaxConns is how many connections of clients there may be at once, over all listeners. For more, connections that serve
-	// no request are closed, those of the address with the most first; without any, the new ones are. Default
+	// MaxConns is the maximum number of client connections, over all listeners. For a further one, connections that serve
+	// no request are closed, first those of the address with the most; if there are none, the new one is closed. Default
 	// DefaultMaxConns.
 	MaxConns int
-	// MaxConnsPerAddress is how many of them one address may have, together with upgraded ones; an IPv6 address counts as
-	// its network of 64 bits. Trusted proxies, and peers on a Unix socket, may have any number; behind a load balancer that
-	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; below zero any
-	// number.
+	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded ones; an IPv6 address
+	// counts as its /64 network. It does not apply to trusted proxies and to Unix sockets. Behind a load balancer that
+	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; negative for no
+	// bound.
 	MaxConnsPerAddress int
-	// Descriptors are the file descriptors that client connections may use. It is for the program of which the gateway is a
-	// part. Default any number.
+	// Descriptors are the file descriptors that client connections may use. It is for the program of which the gateway is
+	// a part. Default any number.
 	Descriptors conns.Share
-	// MaxStreams is how many requests one connection of HTTP/2 may have in flight. Default DefaultMaxStreams.
+	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Default DefaultMaxStreams.
 	MaxStreams int
-	// MaxUpgrades is how many upgraded connections there may be at once. More are answered with 503. Default
-	// DefaultMaxUpgrades.
+	// MaxUpgrades is the maximum number of upgraded connections. Further ones get a 503. Default DefaultMaxUpgrades.
 	MaxUpgrades int
 
-	// Upgrades are the protocols that a client may switch to. What asks for another goes on as an ordinary request. A
-	// protocol that carries requests of HTTP, such as h2c, is refused here: its requests would pass all limits by. Default
-	// websocket.
+	// Upgrades are the protocols that a client may upgrade to. A request for another one is forwarded as an ordinary
+	// request. Protocols that carry HTTP requests, such as h2c, are refused here: those requests would bypass all limits.
+	// Default websocket.
 	Upgrades []string
-	// KeepUnderscores lets headers pass whose names hold an underscore. Many services take X_User for X-User, so a client
-	// could send them what only a proxy may. Default is to remove them.
+	// KeepUnderscores forwards headers with an underscore in their name. Many services do not distinguish X_User from
+	// X-User, so a client could send them a header that only a proxy may. Default false: they are removed.
 	KeepUnderscores bool
-	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, besides X-Forwarded-* and Forwarded.
-	// The header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
+	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, in addition to X-Forwarded-* and
+	// Forwarded. A header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
 	OnlyFromProxies []string
-	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default is to do so only where a trusted proxy
-	// has sent one.
+	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default false: only if a trusted proxy has sent
+	// one.
 	SendForwarded bool
-	// Via is the name that is added to the header Via of requests and answers. Default none, and no Via.
+	// Via is the gateway's name in the header Via of requests and responses. Default none, and no Via.
 	Via string
-	// RequestIDHeader is the header that has the id of a request, both ways. Default DefaultRequestID.
+	// RequestIDHeader is the header with the id of a request, in requests and responses. Default DefaultRequestID.
 	RequestIDHeader string
 
 	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers see
@@ -112,36 +110,36 @@ type Config struct {
 	DrainLinger time.Duration
 	// UpgradeGrace is how long upgraded connections stay open after that. Default DefaultUpgradeGrace.
 	UpgradeGrace time.Duration
-	// DrainTimeout is how long Serve drains at most when its context ends. Default DefaultDrainTimeout.
+	// DrainTimeout bounds how long Serve drains when its context ends. Default DefaultDrainTimeout.
 	DrainTimeout time.Duration
 
-	// NetHTTP has net/http's server serve all clients, in place of the faster one of package downstream, which leaves to
-	// net/http what is not plain HTTP/1.1. Answers are the same, but a connection is kept on which a request has said in two
-	// ways how long it is, and one that ends within 14 bytes is waited for. Default false.
+	// NetHTTP serves all clients with net/http, instead of the faster package downstream, which leaves only requests that
+	// are not plain HTTP/1.1 to net/http. Responses are the same, but a connection stays open after a request that states
+	// its length in two ways, and a request of less than 14 bytes is waited for. Default false.
 	NetHTTP bool
 
-	// AccessLog says which requests are logged. Default none.
+	// AccessLog selects the requests that are logged. Default none.
 	AccessLog *AccessLog
-	// Observe is told of every request when it is over. It must be fast, and the Observation is valid during the call
-	// only. Default nobody.
+	// Observe is called for every request when it has ended. It must be fast, and the Observation is valid only during the
+	// call. Default nil.
 	Observe func(*Observation)
-	// Logger hears of what an operator should know. Default slog.Default().
+	// Logger is for messages to operators. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// DefaultOnlyFromProxies returns the headers that only proxies may send unless Config.OnlyFromProxies says otherwise: by them a
-// client could make a service believe that it is somebody else, or asks for something else.
+// DefaultOnlyFromProxies returns the default of Config.OnlyFromProxies: headers by which a client could pretend to be
+// another one, or to request something else.
 func DefaultOnlyFromProxies() []string {
 	return []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
 }
 
-// A ConfigError is one thing that is wrong with a Config. Validate returns one or several, joined.
+// A ConfigError is one error in a Config. Validate returns one or several, joined.
 type ConfigError struct {
-	// Field is where, such as Routes[0].Upstreams[1].URL.
+	// Field is the path of the field, such as Routes[0].Upstreams[1].URL.
 	Field string
-	// Value is what is there.
+	// Value is its value.
 	Value string
-	// Want says what would be right.
+	// Want describes valid values.
 	Want string
 }
 
@@ -152,13 +150,13 @@ func (e *ConfigError) Error() string {
 	return "gateway: " + e.Field + " " + e.Value + ": want " + e.Want
 }
 
-// Validate reports all that is wrong with the Config, and what would be right. It looks into files too.
+// Validate returns all errors in the Config. It reads the files that the Config names.
 func (c Config) Validate() error {
 	c.fill()
-	return c.check()
+	return c.validate()
 }
 
-// fill sets what is zero to its default.
+// fill sets zero fields to their defaults.
 func (c *Config) fill() {
 	if len(c.Listeners) == 0 {
 		c.Listeners = []Listener{{Address: DefaultAddress}}
@@ -209,7 +207,7 @@ func (c *Config) fill() {
 	c.Routes = routes
 }
 
-// setDefault sets a value that is zero to its default.
+// setDefault sets a zero value to its default.
 func setDefault[T comparable](value *T, standard T) {
 	var zero T
 	if *value == zero {

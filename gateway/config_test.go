@@ -124,26 +124,6 @@ func TestConfigIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestUpstreamURLs(t *testing.T) {
-	for url, want := range map[string]target{
-		"http://a.example":        {network: "tcp", address: "a.example:80", host: "a.example", name: "a.example"},
-		"http://a.example:8080/":  {network: "tcp", address: "a.example:8080", host: "a.example:8080", name: "a.example"},
-		"https://a.example":       {network: "tcp", address: "a.example:443", host: "a.example", name: "a.example", secure: true},
-		"http://[2001:db8::1]:80": {network: "tcp", address: "[2001:db8::1]:80", host: "[2001:db8::1]:80", name: "2001:db8::1"},
-		"h2c://10.0.0.1:50051":    {network: "tcp", address: "10.0.0.1:50051", host: "10.0.0.1:50051", name: "10.0.0.1", http2: true},
-		"h2://a.example":          {network: "tcp", address: "a.example:443", host: "a.example", name: "a.example", secure: true, http2: true},
-		"unix:/run/app.sock":      {network: "unix", address: "/run/app.sock", host: "localhost"},
-		"unix:///run/app.sock":    {network: "unix", address: "/run/app.sock", host: "localhost"},
-		"unix+h2c:/run/grpc.sock": {network: "unix", address: "/run/grpc.sock", host: "localhost", http2: true},
-	} {
-		u := Upstream{URL: url}
-		got, err := u.target()
-		if err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", url, got, err, want)
-		}
-	}
-}
-
 func TestARefusedUpstreamIsShownWithoutItsPassword(t *testing.T) {
 	for _, url := range []string{
 		"http://user:hunter2@a", "ftp://user:hunter2@a/x", "http://user:hunter2%zz@a", "user:hunter2@a:80", "http://user:hunt@er2@a", "//user:hunter2@a",

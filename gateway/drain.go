@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no connections are
-// accepted any more; answers tell clients to come back on a new one (Connection: close, GOAWAY); requests in flight are
-// finished; and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, what is left is
-// cut off, and the error is the context's. Several calls wait for the same end.
+// Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no more connections
+// are accepted, and responses tell clients to use a new one (Connection: close, GOAWAY). Requests in flight are finished,
+// and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, the remaining requests
+// are cut off, and the error is the context's. Concurrent calls wait for the same shutdown.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	was := g.state
@@ -38,10 +38,10 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	}
 	g.running.Wait()
 	for _, rt := range g.routes.all {
-		for _, s := range rt.servers {
-			err = errors.Join(err, s.leg.Close())
-			if s.tunnel != nil {
-				err = errors.Join(err, s.tunnel.Close())
+		for _, s := range rt.upstreams {
+			err = errors.Join(err, s.forwarder.Close())
+			if s.upgrades != nil {
+				err = errors.Join(err, s.upgrades.Close())
 			}
 		}
 	}
@@ -51,11 +51,11 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 }
 
 func (g *Gateway) drain(ctx context.Context) error {
-	holds := wait(ctx, g.config.DrainDelay)
+	inTime := wait(ctx, g.config.DrainDelay)
 	g.draining.Store(true)
-	if holds {
+	if inTime {
 		g.stopAccepting()
-		g.linger(ctx)
+		g.awaitLateRequests(ctx)
 	}
 	var (
 		all  sync.WaitGroup
@@ -66,7 +66,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 		all.Go(func() {
 			err := f.server.Shutdown(ctx)
 			if err != nil {
-				_ = f.server.Close() // what is left is cut off, and err says so
+				_ = f.server.Close() // cuts off the remaining requests; err reports that
 			}
 			mu.Lock()
 			errs = append(errs, err)
@@ -76,20 +76,20 @@ func (g *Gateway) drain(ctx context.Context) error {
 	all.Go(func() {
 		grace, cancel := context.WithTimeout(ctx, g.config.UpgradeGrace)
 		defer cancel()
-		if g.tunnels.wait(grace) != nil {
-			g.tunnels.closeAll()
+		if g.tunnels.Wait(grace) != nil {
+			g.tunnels.CloseAll()
 		}
 	})
 	all.Wait()
-	g.tunnels.closeAll()                     // none that came late stays
-	_ = g.tunnels.wait(context.Background()) // they end at once, as both their ends are closed
+	g.tunnels.CloseAll()                     // those that were opened meanwhile
+	_ = g.tunnels.Wait(context.Background()) // they end at once, because both connections are closed
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return errors.Join(errs...)
 }
 
-// wait waits so long, and reports whether the context still holds.
+// wait waits for d. It returns false if the context ends before.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -104,7 +104,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// stopAccepting closes the listeners, after those have been accepted whose connection is there already.
+// stopAccepting closes the listeners, after accepting the connections that the system has already established.
 func (g *Gateway) stopAccepting() {
 	for _, f := range g.fronts {
 		if err := f.bounded.stopSoon(); err != nil {
@@ -113,11 +113,11 @@ func (g *Gateway) stopAccepting() {
 	}
 }
 
-// linger leaves connections open that are idle, for a client may just be sending a request on one. It is over when there are
-// none left.
-func (g *Gateway) linger(ctx context.Context) {
+// awaitLateRequests leaves idle connections open for DrainLinger, because a request may be on its way. It returns early
+// when no connection is left.
+func (g *Gateway) awaitLateRequests(ctx context.Context) {
 	const every = 5 * time.Millisecond
-	for end := g.now() + g.config.DrainLinger; g.now() < end && g.conns.Open() > 0; {
+	for end := g.clock.Now() + g.config.DrainLinger; g.clock.Now() < end && g.conns.Open() > 0; {
 		if !wait(ctx, every) {
 			return
 		}

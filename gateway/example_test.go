@@ -72,7 +72,7 @@ func ExampleConfig_Validate() {
 	}
 	fmt.Println(c.Validate())
 	// Output:
-	// gateway: Upgrades[0] "h2c": want a protocol that carries no requests of HTTP, since limits would not see them
+	// gateway: Upgrades[0] "h2c": want a protocol that carries no HTTP requests, since limits would not see them
 	// gateway: Routes[0].Host "api.example.com:80": want a name such as api.example.com or *.example.com, without a port
 	// gateway: Routes[0].Upstreams[0].URL "localhost:9000": want http://host:port, https://host:port, h2c://host:port, h2://host:port, unix:/path or unix+h2c:/path, without a path on the server, a query or a user
 }

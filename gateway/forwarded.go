@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/gateway/upstream"
 )
 
-// The headers that tell an upstream what it cannot see itself.
+// Headers that tell an upstream about the client's connection to the gateway.
 const (
 	headerForwardedFor   = "X-Forwarded-For"
 	headerForwardedHost  = "X-Forwarded-Host"
@@ -18,32 +18,32 @@ const (
 	headerVia            = "Via"
 )
 
-// fields are the headers that we set on a request that is sent on. They are apart from the request's own, which stay as the
-// limiter has seen them.
-type fields struct {
+// forwardedFields are the headers that the gateway sets on a forwarded request. They are not in the request's own
+// header, which stays as the limiter has seen it.
+type forwardedFields struct {
 	room [8]upstream.Field
 	n    int
 }
 
-// set replaces a header, or removes it if there is nothing to say.
-func (f *fields) set(name, value string) {
+// set replaces a header, or removes it if the value is empty.
+func (f *forwardedFields) set(name, value string) {
 	f.room[f.n] = upstream.Field{Name: name, Value: value}
 	f.n++
 }
 
-func (f *fields) list() []upstream.Field { return f.room[:f.n] }
+func (f *forwardedFields) list() []upstream.Field { return f.room[:f.n] }
 
-// setFields tells the upstream who is asking. What a trusted proxy has said stays, and who is connected to us is added;
-// what others have said is replaced.
-func (ex *exchange) setFields(r *http.Request) {
-	h, f, config := r.Header, &ex.fields, &ex.g.config
-	f.set(ex.g.idHeader, ex.id[0])
+// setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address is
+// added to them; those of other clients are replaced.
+func (ex *exchange) setForwarded(r *http.Request) {
+	h, f, config := r.Header, &ex.forward.fields, &ex.g.config
+	f.set(ex.g.idHeader, ex.request.id[0])
 	peer := peerOf(r.RemoteAddr)
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	if !ex.fromProxy {
+	if !ex.request.fromProxy {
 		f.set(headerForwardedFor, peer)
 		f.set(headerForwardedHost, r.Host)
 		f.set(headerForwardedProto, scheme)
@@ -67,19 +67,19 @@ func (ex *exchange) setFields(r *http.Request) {
 	}
 }
 
-// peerOf returns the address in a RemoteAddr, without port and zone, or nothing if it is none, as with sockets of Unix.
+// peerOf returns the address in a RemoteAddr, without port and zone. It is empty for a Unix socket.
 func peerOf(remote string) string {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return ""
 	}
-	if ap.Addr().Is4() { // which is read in its one form only
+	if ap.Addr().Is4() { // which has only one valid form
 		return remote[:strings.LastIndexByte(remote, ':')]
 	}
 	return ap.Addr().WithZone("").Unmap().String()
 }
 
-// appendElement adds an element to a list that may be on several lines.
+// appendElement adds an element to a list, which may be on several lines.
 func appendElement(lines []string, element string) string {
 	switch {
 	case len(lines) == 0:
@@ -93,14 +93,14 @@ func appendElement(lines []string, element string) string {
 	}
 }
 
-// isOne reports whether a header is there once and says something.
+// isOne reports whether a header has one value, which is not empty.
 func isOne(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
 
 func isScheme(lines []string) bool {
 	return len(lines) == 1 && (strings.EqualFold(lines[0], "https") || strings.EqualFold(lines[0], "http"))
 }
 
-// forwardedElement returns what we add to Forwarded, in the form of RFC 7239.
+// forwardedElement returns the gateway's element of Forwarded (RFC 7239).
 func forwardedElement(peer, host, scheme string) string {
 	b := make([]byte, 0, 96)
 	b = append(b, "for="...)
@@ -118,7 +118,7 @@ func forwardedElement(peer, host, scheme string) string {
 		b = append(b, ";host="...)
 		if http1.IsToken(host) {
 			b = append(b, host...)
-		} else { // hosts have neither quotes nor backslashes, as identity has seen to
+		} else { // identity refuses hosts with quotes or backslashes
 			b = append(b, '"')
 			b = append(b, host...)
 			b = append(b, '"')

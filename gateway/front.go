@@ -9,33 +9,33 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/gateway/downstream"
+	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// A frontServer is the server of one listener. It is ours for what most clients send, and net/http's for all else; nothing but
-// this file and listener.go knows that.
+// A frontServer is the server of one listener: package downstream for most requests, and net/http for the others.
 type frontServer struct {
 	config       *Listener
 	server       *downstream.Server
-	certificates *certificates // nil without TLS
+	certificates *certs.Set // nil without TLS
 	bounded      *boundedListener
-	listener     net.Listener // bounded, perhaps with the PROXY protocol around it
+	listener     net.Listener // bounded, or the PROXY protocol around it
 }
 
 func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	f := &frontServer{config: l}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	errorLog := slog.NewLogLogger(g.noise.handler("HTTP server"), slog.LevelWarn)
-	rest := &http.Server{
+	errorLog := slog.NewLogLogger(g.clientErrors.Handler("HTTP server"), slog.LevelWarn)
+	netHTTP := &http.Server{
 		Handler:           g,
 		ReadHeaderTimeout: g.config.HeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
-		// The server answers what is longer in plain text, so it only sees to it that memory is bounded.
+		// net/http refuses larger headers in plain text. This bounds memory; the gateway checks MaxHeader itself.
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
-		DisableGeneralOptionsHandler: true, // the limiter shall see them
+		DisableGeneralOptionsHandler: true, // limits apply to OPTIONS too
 		ErrorLog:                     errorLog,
-		ConnState:                    connState,
+		ConnState:                    recordConnState,
 		Protocols:                    protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: g.config.MaxStreams,
@@ -45,7 +45,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 		},
 	}
 	f.server = &downstream.Server{
-		Handler: g, Rest: rest, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
+		Handler: g, Rest: netHTTP, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
 	}
 	if l.TLS == nil {
@@ -57,7 +57,9 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	if f.certificates, err = loadCertificates(l.TLS.Certificates); err != nil {
 		return nil, fmt.Errorf("gateway: listener %s: %w", l.Address, err)
 	}
-	rest.TLSConfig = &tls.Config{MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.get}
+	netHTTP.TLSConfig = &tls.Config{
+		MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.Get,
+	}
 	return f, nil
 }
 
@@ -67,8 +69,8 @@ func (g *Gateway) open(f *frontServer) error {
 	if err != nil {
 		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
 	}
-	f.bounded = &boundedListener{Listener: inner, conns: g.conns, proxies: f.config.ProxyProtocol}
-	if f.listener, err = g.readProxies(f.config, f.bounded); err != nil {
+	f.bounded = &boundedListener{Listener: inner, conns: g.conns, balancers: f.config.ProxyProtocol}
+	if f.listener, err = g.readProxyProtocol(f.config, f.bounded); err != nil {
 		_ = inner.Close()
 		return fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
 	}
@@ -77,8 +79,8 @@ func (g *Gateway) open(f *frontServer) error {
 
 func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
 
-// connState tells which of the connections that net/http serves are idle.
-func connState(nc net.Conn, state http.ConnState) {
+// recordConnState records which connections of net/http are idle.
+func recordConnState(nc net.Conn, state http.ConnState) {
 	conn := conns.Of(nc)
 	switch {
 	case conn == nil:

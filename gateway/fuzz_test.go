@@ -90,7 +90,7 @@ func FuzzRequests(f *testing.F) {
 	c.HeaderTimeout, c.BodyTimeout = 100*time.Millisecond, 100*time.Millisecond
 	c.Limit = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			limiter.add(exchangeOf(w).id[0], r.URL.EscapedPath())
+			limiter.add(exchangeOf(w).request.id[0], r.URL.EscapedPath())
 			next.ServeHTTP(w, r)
 		})
 	}

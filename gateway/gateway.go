@@ -12,41 +12,49 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/balance"
+	"github.com/headgate/headgate/gateway/internal/lograte"
+	"github.com/headgate/headgate/gateway/internal/tunnel"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// A Gateway is a reverse proxy. Make one with New, then call Serve. It is safe for concurrent use.
+// A Gateway is a reverse proxy. Create one with New, then call Serve. It is safe for concurrent use.
 type Gateway struct {
 	config       Config
 	identity     *identity.Identifier
-	routes       routes
-	limited      http.Handler // the limiter around the proxy
-	keeps        bool         // nothing stands between us and a limiter that keeps what it needs between requests
+	routes       routeTable
+	limited      http.Handler // the limiter around proxy
+	keepsState   bool         // limited is a httplimit.StateKeeper
 	idHeader     string
-	via          []string // what is added to answers; nil for nothing
+	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
-	epoch        time.Time // when the clock began
-	crowd        int64     // how many requests at an upstream are many
-	timed        bool      // somebody wants to know how long requests take
+	clock        clock
+	crowd        int64 // how many requests in flight at an upstream are many
+	timed        bool  // the duration of requests is observed or logged
 
-	fronts   []*frontServer
-	conns    *conns.Conns // of clients, over all listeners
-	tunnels  tunnels
-	figures  figures
-	log      *accessLogger // nil if nothing is logged
-	noise    *noise
-	draining atomic.Bool
-	ready    atomic.Bool
+	fronts       []*frontServer
+	conns        *conns.Conns // of clients, over all listeners
+	tunnels      *tunnel.Set
+	counters     counters
+	log          *accessLogger   // nil if nothing is logged
+	clientErrors *lograte.Logger // for errors that clients cause
+	draining     atomic.Bool
+	ready        atomic.Bool
 
+	lifecycle
+}
+
+// lifecycle is the state of Serve and Shutdown.
+type lifecycle struct {
 	mu       sync.Mutex
 	state    gatewayState
-	stop     context.CancelFunc // ends what runs in the background
-	running  sync.WaitGroup     // what does
+	stop     context.CancelFunc // ends the background goroutines
+	running  sync.WaitGroup     // of the background goroutines
 	started  chan struct{}      // closed when Serve serves
-	finished chan struct{}      // closed when Shutdown is through
-	closed   error              // what came of that
+	finished chan struct{}      // closed when Shutdown has ended
+	closed   error              // the result of Shutdown
 }
 
 type gatewayState uint8
@@ -61,21 +69,25 @@ const (
 // ErrClosed is returned by Serve once Shutdown has been called.
 var ErrClosed = errors.New("gateway: closed")
 
+// clientErrorLines is how many lines a second are logged about errors that clients cause, such as failed handshakes.
+const clientErrorLines = 10
+
 // New returns a Gateway. It reads files, but does not listen yet. The error is that of Config.Validate.
 func New(config Config) (*Gateway, error) {
 	config.fill()
-	if err := config.check(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	g := &Gateway{
-		config: config, identity: config.Identity, epoch: time.Now(),
+		config: config, identity: config.Identity, clock: clock{epoch: time.Now()},
 		crowd:        crowded * int64(runtime.GOMAXPROCS(0)),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
-		tunnels:      tunnels{most: int64(config.MaxUpgrades)},
-		noise:        newNoise(config.Logger),
-		started:      make(chan struct{}),
-		finished:     make(chan struct{}),
+		tunnels: tunnel.NewSet(tunnel.Options{
+			Max: int64(config.MaxUpgrades), IdleTimeout: config.StreamTimeout, MaxAge: config.MaxUpgradeAge,
+		}),
+		clientErrors: lograte.NewLogger(config.Logger, clientErrorLines),
+		lifecycle:    lifecycle{started: make(chan struct{}), finished: make(chan struct{})},
 		timed:        config.Observe != nil || config.AccessLog != nil,
 	}
 	if g.identity == nil {
@@ -92,13 +104,18 @@ func New(config Config) (*Gateway, error) {
 	if config.Via != "" {
 		g.via = []string{"1.1 " + config.Via}
 	}
-	if err := g.makeRoutes(); err != nil {
-		return nil, err
+	all := make([]*route, len(config.Routes))
+	for i := range config.Routes {
+		var err error
+		if all[i], err = g.newRoute(&config.Routes[i]); err != nil {
+			return nil, err
+		}
 	}
+	g.routes = newRouteTable(all)
 	g.limited = http.HandlerFunc(g.proxy)
 	if config.Limit != nil {
 		g.limited = config.Limit(g.limited)
-		_, g.keeps = g.limited.(httplimit.StateKeeper)
+		_, g.keepsState = g.limited.(httplimit.StateKeeper)
 	}
 	if config.AccessLog != nil {
 		g.log = newAccessLogger(config.AccessLog)
@@ -113,37 +130,12 @@ func New(config Config) (*Gateway, error) {
 	return g, nil
 }
 
-func (g *Gateway) makeRoutes() error {
-	all := make([]*route, len(g.config.Routes))
-	for i := range g.config.Routes {
-		rt := &route{config: &g.config.Routes[i], stall: g.config.StreamTimeout}
-		if len(rt.config.Upstreams) == 1 {
-			rt.config.Ejection.After = -1 // there is nobody else to ask
-		}
-		for j := range rt.config.Upstreams {
-			s, err := g.newServer(rt, &rt.config.Upstreams[j])
-			if err != nil {
-				return err
-			}
-			rt.servers = append(rt.servers, s)
-		}
-		rt.uploads.most = rt.uploadsPerClient()
-		all[i] = rt
-	}
-	g.routes = newRoutes(all)
-	return nil
-}
-
-// now is the gateway's clock, by which it measures times. It never stands still or steps back.
-func (g *Gateway) now() time.Duration { return time.Since(g.epoch) + 1 }
-
-// Handler returns what serves requests, for those who have a server of their own. Bounds that concern connections are then
-// that server's.
+// Handler returns the handler of the gateway, for use with another server, which then has to bound connections itself.
 func (g *Gateway) Handler() http.Handler { return g }
 
 var _ http.Handler = (*Gateway)(nil)
 
-// Listen opens the listeners, and from then on the addresses are known. Serve does so too if it was not done.
+// Listen opens the listeners; after that Addrs is known. Serve calls it if it was not called.
 func (g *Gateway) Listen() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,7 +162,7 @@ func (g *Gateway) listen() error {
 	return nil
 }
 
-// Addrs returns the addresses that the listeners have, in their order. Before Listen there are none.
+// Addrs returns the addresses of the listeners, in the order of the Config. Before Listen there are none.
 func (g *Gateway) Addrs() []net.Addr {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,15 +175,15 @@ func (g *Gateway) Addrs() []net.Addr {
 	return addrs
 }
 
-// Ready reports whether the gateway serves and will go on doing so. It is false from the moment that Shutdown is called, or
-// that the context of Serve ends, while requests are still served for a while.
+// Ready reports whether the gateway serves requests and will continue to. It is false as soon as Shutdown is called or the
+// context of Serve ends, while requests are still served for a while.
 func (g *Gateway) Ready() bool { return g.ready.Load() }
 
-// Started is closed as soon as Serve serves. If that fails it never is.
+// Started returns a channel that is closed when Serve serves requests. If Serve fails, it is never closed.
 func (g *Gateway) Started() <-chan struct{} { return g.started }
 
-// Serve serves until the context ends, or Shutdown is called, and returns when all is over. If the context ends, it drains
-// as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
+// Serve serves until the context ends or Shutdown is called, and returns when the shutdown has ended. If the context ends,
+// it drains as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
 func (g *Gateway) Serve(ctx context.Context) error {
 	failed, err := g.start()
 	if err != nil {
@@ -211,7 +203,7 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	}
 }
 
-// start starts all that runs. The channel hears of a listener that fails.
+// start starts the background goroutines. The channel gets the error of a listener that fails.
 func (g *Gateway) start() (<-chan error, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -232,14 +224,14 @@ func (g *Gateway) start() (<-chan error, error) {
 			}
 		})
 		if f.certificates != nil {
-			g.running.Go(func() { g.watchCertificates(ctx, f.certificates, f.config.TLS.CheckFiles) })
+			g.running.Go(func() { f.certificates.Watch(ctx, f.config.TLS.CheckFiles, g.config.Logger) })
 		}
 	}
 	for _, rt := range g.routes.all {
 		if rt.config.Health == nil {
 			continue
 		}
-		for _, s := range rt.servers {
+		for _, s := range rt.upstreams {
 			g.running.Go(func() { g.watchHealth(ctx, rt, s) })
 		}
 	}
@@ -250,3 +242,14 @@ func (g *Gateway) start() (<-chan error, error) {
 	close(g.started)
 	return failed, nil
 }
+
+// A clock returns the time since it was started. It is monotonic, and never returns 0.
+type clock struct{ epoch time.Time }
+
+var _ balance.Clock = (*clock)(nil)
+
+// Now returns the time since the clock was started.
+func (c *clock) Now() time.Duration { return time.Since(c.epoch) + 1 }
+
+// at returns the time of day of a moment.
+func (c *clock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }

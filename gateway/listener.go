@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -15,24 +16,25 @@ import (
 
 // A Listener is where clients connect.
 type Listener struct {
-	// Address is host:port, :port, or unix: and a path. Port 0 picks one; Gateway.Addrs tells which.
+	// Address is host:port, :port, or unix: and a path. With port 0 the system chooses one; see Gateway.Addrs.
 	Address string
-	// TLS says with what to prove who we are. Default nil: no TLS.
+	// TLS configures the certificates. Default nil: no TLS.
 	TLS *TLS
-	// NoHTTP2 leaves HTTP/1.1 alone. Default is HTTP/2 too: over TLS by ALPN, else for clients that begin with it (h2c).
+	// NoHTTP2 disables HTTP/2, which is otherwise negotiated over TLS by ALPN, or used without TLS by clients that begin
+	// with it (h2c).
 	NoHTTP2 bool
-	// ProxyProtocol are the networks of load balancers that begin each connection with the PROXY protocol. Default none,
-	// and it is not read.
+	// ProxyProtocol are the networks of load balancers that begin each connection with the PROXY protocol. Default none:
+	// it is not read.
 	ProxyProtocol []netip.Prefix
 }
 
-func (l *Listener) check(k *checker, field string) {
+func (l *Listener) validate(k *checker, field string) {
 	switch network, address := conns.Split(l.Address); {
 	case network == "unix" && address == "":
 		k.add(field+".Address", quote(l.Address), "a path after unix:")
 	case network == "unix":
 		if len(l.ProxyProtocol) > 0 {
-			k.add(field+".ProxyProtocol", "", "none with a socket of Unix, as peers have no address there")
+			k.add(field+".ProxyProtocol", "", "none with a Unix socket, whose peers have no address")
 		}
 	default:
 		if _, _, err := net.SplitHostPort(address); err != nil {
@@ -45,18 +47,19 @@ func (l *Listener) check(k *checker, field string) {
 		}
 	}
 	if l.TLS != nil {
-		l.TLS.check(k, field+".TLS")
+		l.TLS.validate(k, field+".TLS")
 	}
 }
 
-// A boundedListener closes connections that are too many.
+// A boundedListener bounds the number of connections.
 type boundedListener struct {
 	net.Listener
 	conns *conns.Conns
-	// proxies are load balancers. How many connections their clients have is known when the PROXY header was read.
-	proxies []netip.Prefix
-	end     atomic.Int64 // when to stop at the latest, once that is known: nanoseconds since 1970
-	vain    int          // how often in a row nobody was there, after that
+	// balancers use the PROXY protocol. The address of their clients is known only when the PROXY header was read.
+	balancers []netip.Prefix
+
+	end   atomic.Int64 // when Accept fails at the latest, after stopSoon: nanoseconds since 1970
+	quiet int          // how often in a row no connection came, after stopSoon
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -64,13 +67,13 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) && l.end.Load() != 0 {
-				if err = l.tryAgain(); err == nil {
+				if err = l.extend(); err == nil {
 					continue
 				}
 			}
 			return nil, err
 		}
-		l.vain = 0
+		l.quiet = 0
 		if admitted := l.conns.Admit(conn, l.isBalancer(conn.RemoteAddr())); admitted != nil {
 			return admitted, nil
 		}
@@ -78,7 +81,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 }
 
 func (l *boundedListener) isBalancer(peer net.Addr) bool {
-	if len(l.proxies) == 0 {
+	if len(l.balancers) == 0 {
 		return false
 	}
 	tcp, ok := peer.(*net.TCPAddr)
@@ -86,11 +89,11 @@ func (l *boundedListener) isBalancer(peer net.Addr) bool {
 		return false
 	}
 	addr := tcp.AddrPort().Addr().Unmap()
-	return slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(l.balancers, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// How a listener ends: when nobody has come for quietTime, three times in a row, since on a busy machine a while may pass
-// unused; and in any case after acceptTime.
+// After stopSoon a listener ends when no connection has come for quietTime, three times in a row because a busy machine
+// may be late; and in any case after acceptTime.
 const (
 	quietTime  = 25 * time.Millisecond
 	acceptTime = 500 * time.Millisecond
@@ -98,7 +101,7 @@ const (
 
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// stopSoon takes connections that are there already, and then no more.
+// stopSoon accepts connections that are already established, and then no more.
 func (l *boundedListener) stopSoon() error {
 	d, ok := l.Listener.(deadliner)
 	if !ok {
@@ -109,23 +112,23 @@ func (l *boundedListener) stopSoon() error {
 	return d.SetDeadline(now.Add(quietTime))
 }
 
-// tryAgain lets Accept wait once more, or says that it is over.
-func (l *boundedListener) tryAgain() error {
+// extend lets Accept wait again, or returns net.ErrClosed.
+func (l *boundedListener) extend() error {
 	now := time.Now()
-	if l.vain++; l.vain > 2 || now.UnixNano() > l.end.Load() {
+	if l.quiet++; l.quiet > 2 || now.UnixNano() > l.end.Load() {
 		return net.ErrClosed
 	}
 	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
 }
 
-// readProxies puts the PROXY protocol around a listener, if it is configured. TLS comes around that: the header of the one
-// comes before the handshake of the other.
-func (g *Gateway) readProxies(l *Listener, inner net.Listener) (net.Listener, error) {
+// readProxyProtocol wraps a listener to read the PROXY protocol, if that is configured. TLS wraps the result, because the
+// PROXY header precedes the handshake.
+func (g *Gateway) readProxyProtocol(l *Listener, inner net.Listener) (net.Listener, error) {
 	if len(l.ProxyProtocol) == 0 {
 		return inner, nil
 	}
 	return proxyproto.NewListener(inner, proxyproto.Config{
-		Trusted: l.ProxyProtocol, Timeout: g.config.HeaderTimeout, Logger: g.noise.log("PROXY protocol"),
+		Trusted: l.ProxyProtocol, Timeout: g.config.HeaderTimeout, Logger: slog.New(g.clientErrors.Handler("PROXY protocol")),
 		OnClient: func(balancer net.Conn, client netip.AddrPort) error { return conns.Of(balancer).SetAddr(client.Addr()) },
 	})
 }

@@ -115,7 +115,7 @@ func TestRoutesGoByHostAndThenPath(t *testing.T) {
 	for _, n := range names {
 		all = append(all, &route{config: &Route{Host: n.host, Path: n.path, Name: n.host + n.path}})
 	}
-	table := newRoutes(all)
+	table := newRouteTable(all)
 	for _, tt := range []struct{ host, path, want string }{
 		{"", "/", "/"},
 		{"c.test", "/api", "/api"},

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A problem is an answer of the gateway's own, in the form of RFC 9457. It tells nothing about what is behind the gateway.
+// A problem is a response of the gateway itself (RFC 9457). It reveals nothing about the upstreams.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -21,17 +21,16 @@ type problem struct {
 
 const problemType = "application/problem+json"
 
-// statusClientGone is for the log only: there is nobody to send it to.
-const statusClientGone = 499
-
-// answer answers with a problem, by a writer of the limiter's or by ex itself.
-func (ex *exchange) answer(w http.ResponseWriter, status int, detail string) {
-	if ex.id == nil {
-		ex.id = newID()
+// respond sends a problem to w, which is ex or a ResponseWriter of the limiter around it.
+func (ex *exchange) respond(w http.ResponseWriter, status int, detail string) {
+	if ex.request.id == nil {
+		ex.request.id = newID()
 	}
-	p := problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, ID: ex.id[0]}
+	p := problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, ID: ex.request.id[0],
+	}
 	text, err := json.Marshal(p)
-	if err != nil { // strings and numbers always can be
+	if err != nil { // impossible for strings and numbers
 		panic(err)
 	}
 	h := w.Header()
@@ -40,26 +39,31 @@ func (ex *exchange) answer(w http.ResponseWriter, status int, detail string) {
 	h["Cache-Control"] = []string{"no-store"}
 	switch status {
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
-		if !ex.http2 { // which can end one request alone
-			h["Connection"] = closeValue // what else this client sends is not worth reading
+		if !ex.http2 { // which can end a single request
+			h["Connection"] = closeValue // the rest of the request is not read
 		}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // if the client is gone, nobody is there to hear of it
+	_, _ = w.Write(text) // a client that has disconnected does not need it
 }
 
-// refuse answers a request that is malformed.
+// refuse responds to a malformed request.
 func (ex *exchange) refuse(err error) {
 	detail := "The request is malformed."
 	var bad *identity.RequestError
 	if errors.As(err, &bad) {
 		detail = bad.Error()
 	}
-	ex.fault = err
-	ex.answer(ex, http.StatusBadRequest, detail)
+	ex.forward.fault = err
+	ex.respond(ex, http.StatusBadRequest, detail)
 }
 
-// setRetryAfter tells the client when to come back: in whole seconds, rounded up.
+// tooLarge returns the detail for a part of a request that exceeds its limit.
+func tooLarge(part string, limit int64) string {
+	return "The " + part + " may have at most " + strconv.FormatInt(limit, 10) + " bytes."
+}
+
+// setRetryAfter sets Retry-After, in whole seconds, rounded up.
 func setRetryAfter(h http.Header, d time.Duration) {
 	h["Retry-After"] = []string{strconv.FormatInt(int64((max(d, 1)+time.Second-1)/time.Second), 10)}
 }

@@ -5,19 +5,19 @@ import (
 	"unsafe"
 )
 
-// idLength is that of the ids that are made here: 120 bits, 5 in each letter.
+// idLength is the length of a created id: 120 bits, 5 in each character.
 const idLength = 24
 
-// An idText is the id of a request with room for all that a header needs, so that it is one allocation.
-type idText struct {
+// A requestID has the text of an id together with the slice that a header needs, in one allocation.
+type requestID struct {
 	lines [1]string
 	text  [idLength]byte
 }
 
-// newID returns an id by chance. It names a request and protects nothing.
+// newID returns a random id, as the lines of a header. It is not secret.
 func newID() []string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
-	id := new(idText)
+	id := new(requestID)
 	first, second := rand.Uint64(), rand.Uint64()
 	for i := range idLength / 2 {
 		id.text[i], id.text[i+idLength/2] = digits[first&31], digits[second&31]
@@ -28,11 +28,11 @@ func newID() []string {
 	return id.lines[:]
 }
 
-// maxID is how long an id may be that a proxy has made.
+// maxID bounds the length of an id from a proxy.
 const maxID = 128
 
-// isSane reports whether the id of a proxy can be used: it gets into logs and headers of others.
-func isSane(id string) bool {
+// isValidID reports whether an id from a proxy is safe in logs and headers.
+func isValidID(id string) bool {
 	if id == "" || len(id) > maxID {
 		return false
 	}

@@ -3,14 +3,13 @@ package gateway
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/transport"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -158,7 +157,7 @@ func (r *Route) fill(c *Config) {
 	}
 }
 
-func (r *Route) check(k *checker, field string) {
+func (r *Route) validate(k *checker, field string) {
 	if r.Host != "" {
 		name := strings.TrimPrefix(r.Host, "*.")
 		if canonical, err := identity.CanonicalHost(name); err != nil || canonical != name {
@@ -180,7 +179,7 @@ func (r *Route) check(k *checker, field string) {
 	seen := make(map[string]bool, len(r.Upstreams))
 	for i := range r.Upstreams {
 		u := &r.Upstreams[i]
-		u.check(k, index(field+".Upstreams", i))
+		u.validate(k, index(field+".Upstreams", i))
 		if seen[u.URL] {
 			k.add(index(field+".Upstreams", i)+".URL", quote(u.URL), "each upstream once")
 		}
@@ -198,11 +197,11 @@ func (r *Route) check(k *checker, field string) {
 	between(k, field+".Ejection.For", r.Ejection.For, time.Millisecond, maxDuration/16)
 	between(k, field+".Ejection.SlowReturn", r.Ejection.SlowReturn, -1, maxDuration)
 	if r.Health != nil {
-		r.Health.check(k, field+".Health")
+		r.Health.validate(k, field+".Health")
 	}
 }
 
-func (h *Health) check(k *checker, field string) {
+func (h *Health) validate(k *checker, field string) {
 	if u, err := url.ParseRequestURI(h.Path); err != nil || h.Path[0] != '/' || u.Host != "" {
 		k.add(field+".Path", quote(h.Path), "a path such as /healthz")
 	}
@@ -217,8 +216,8 @@ func (h *Health) check(k *checker, field string) {
 	}
 }
 
-func (u *Upstream) check(k *checker, field string) {
-	t, err := u.target()
+func (u *Upstream) validate(k *checker, field string) {
+	target, err := transport.ParseTarget(u.URL)
 	if err != nil {
 		k.add(field+".URL", quote(withoutUser(u.URL)), err.Error())
 		return
@@ -226,11 +225,11 @@ func (u *Upstream) check(k *checker, field string) {
 	if u.TLS == nil {
 		return
 	}
-	if !t.secure {
+	if !target.TLS {
 		k.add(field+".TLS", "", "none with "+quote(u.URL)+", which is not https or h2")
 		return
 	}
-	if _, err := u.TLS.config(t.name); err != nil {
+	if _, err := u.TLS.config(target.Name); err != nil {
 		k.add(field+".TLS", "("+err.Error()+")", "files in PEM")
 	}
 }
@@ -246,54 +245,6 @@ func withoutUser(text string) string {
 		return "…" + text[at:]
 	}
 	return before + "//…" + text[at:]
-}
-
-// A target is the parsed URL of an upstream.
-type target struct {
-	network string // tcp or unix
-	address string // what to dial
-	host    string // the default Host header
-	name    string // the name that the certificate must have
-	secure  bool
-	http2   bool
-}
-
-var errUpstreamURL = errors.New("http://host:port, https://host:port, h2c://host:port, h2://host:port, unix:/path or unix+h2c:/path, " +
-	"without a path on the server, a query or a user")
-
-func (u *Upstream) target() (target, error) {
-	parsed, err := url.Parse(u.URL)
-	if err != nil {
-		return target{}, errUpstreamURL
-	}
-	if parsed.Scheme == "unix" || parsed.Scheme == "unix+h2c" {
-		if parsed.Host != "" || len(parsed.Path) < 2 || parsed.RawQuery != "" || parsed.Fragment != "" {
-			return target{}, errUpstreamURL
-		}
-		return target{network: "unix", address: parsed.Path, host: "localhost", http2: parsed.Scheme == "unix+h2c"}, nil
-	}
-	t := target{network: "tcp", host: parsed.Host, name: parsed.Hostname()}
-	port := "80"
-	switch parsed.Scheme {
-	case "http":
-	case "h2c":
-		t.http2 = true
-	case "https":
-		t.secure, port = true, "443"
-	case "h2":
-		t.secure, t.http2, port = true, true, "443"
-	default:
-		return target{}, errUpstreamURL
-	}
-	if _, err := identity.CanonicalHost(parsed.Host); err != nil || parsed.User != nil || parsed.RawQuery != "" ||
-		parsed.Fragment != "" || parsed.Path != "" && parsed.Path != "/" {
-		return target{}, errUpstreamURL
-	}
-	if p := parsed.Port(); p != "" {
-		port = p
-	}
-	t.address = net.JoinHostPort(t.name, port)
-	return t, nil
 }
 
 // config returns the configuration for crypto/tls. t may be nil. name is the default of ServerName.

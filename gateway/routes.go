@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// routes finds the route of a request.
-type routes struct {
+// routeTable finds the route of a request.
+type routeTable struct {
 	all   []*route
 	hosts map[string][]*route // by host, the longest path first
-	below map[string][]*route // by what follows the *. of a host
-	any   []*route            // whatever the host
+	below map[string][]*route // wildcard hosts, by their part after *.
+	any   []*route            // for any host
 }
 
-func newRoutes(all []*route) routes {
-	t := routes{all: all, hosts: make(map[string][]*route), below: make(map[string][]*route)}
+func newRouteTable(all []*route) routeTable {
+	t := routeTable{all: all, hosts: make(map[string][]*route), below: make(map[string][]*route)}
 	for _, r := range all {
 		switch parent, wild := strings.CutPrefix(r.config.Host, "*."); {
 		case r.config.Host == "":
@@ -36,7 +36,7 @@ func newRoutes(all []*route) routes {
 }
 
 // find returns the route for a canonical host and path, or nil.
-func (t *routes) find(host, path string) *route {
+func (t *routeTable) find(host, path string) *route {
 	if len(t.hosts) > 0 {
 		if r := longest(t.hosts[host], path); r != nil {
 			return r
@@ -57,7 +57,7 @@ func (t *routes) find(host, path string) *route {
 	return longest(t.any, path)
 }
 
-// longest returns the first of the routes, longest path first, that is for the path.
+// longest returns the route with the longest path that matches. The list is sorted by length, longest first.
 func longest(list []*route, path string) *route {
 	for _, r := range list {
 		if isBelow(path, r.config.Path) {
@@ -67,7 +67,7 @@ func longest(list []*route, path string) *route {
 	return nil
 }
 
-// isBelow reports whether the path is the prefix, or goes on from it with a new segment.
+// isBelow reports whether the path equals the prefix or continues it with a new segment.
 func isBelow(path, prefix string) bool {
 	if !strings.HasPrefix(path, prefix) {
 		return false

@@ -8,111 +8,109 @@ import (
 	"github.com/headgate/headgate/gateway/upstream"
 )
 
-// An Observation is a request that is over.
+// An Observation describes a request that has ended.
 type Observation struct {
-	// Route and Upstream are the names of the route and the URL of the upstream that was asked last; empty if there is none,
-	// as with requests that the limiter rejects.
+	// Route is the name of the route, and Upstream the URL of the last upstream that was tried. Both are empty if there is
+	// none, as for requests that the limiter rejects.
 	Route, Upstream string
-	// Status is what was answered, 499 if the client had gone before there was an answer, 0 if the connection was closed
-	// without one.
+	// Status is the status of the response, 499 if the client had disconnected before, or 0 if the connection was closed
+	// without a response.
 	Status int
-	// Sent is how many bytes of a body were sent to the client.
+	// Sent is the number of bytes of the body that were sent to the client.
 	Sent int64
-	// Took is how long it took.
+	// Took is the duration of the request.
 	Took time.Duration
-	// Retries is on how many other upstreams it was tried.
+	// Retries is the number of further upstreams that were tried.
 	Retries int
-	// Upgraded tells that the connection was upgraded, Aborted that the answer was cut off.
+	// Upgraded: the connection was upgraded. Aborted: the response was cut off.
 	Upgraded, Aborted bool
-	// Err is why the request was not served; nil if it was, or if the limiter rejected it.
+	// Err is why the request was not served; nil if it was served, or rejected by the limiter.
 	Err error
 }
 
-// Stats are a gateway's figures: those that count, since it was made.
+// Stats are figures of a gateway. Counts are since New.
 type Stats struct {
-	// Conns is how many connections of clients there are, Accepted how many there were, and Refused how many were too many.
-	// Reclaimed is how many were closed, while they served no request, to make room for others.
+	// Conns is the number of open client connections. Accepted and Refused count those that were accepted, and closed
+	// because there were too many. Reclaimed counts connections without a request that were closed to make room.
 	Conns, Accepted, Refused, Reclaimed int64
-	// UploadsRefused is how many requests were refused because their client had too many uploads under way.
+	// UploadsRefused counts requests that were refused because their client had too many uploads in flight.
 	UploadsRefused int64
-	// InFlight is how many requests are being served, and Requests how many there were.
+	// InFlight is the number of requests that are being served. Requests counts all.
 	InFlight, Requests int64
-	// Answers is how many there were by their class: Answers[2] those from 200 to 299. Answers[0] are the requests that had
-	// none, also because the client had gone.
+	// Answers counts responses by class: Answers[2] those from 200 to 299. Answers[0] counts requests without a response,
+	// including those whose client has disconnected.
 	Answers [6]int64
-	// Retries is how many requests were tried on another upstream.
+	// Retries counts attempts on a further upstream.
 	Retries int64
-	// Aborted is how many answers were cut off.
+	// Aborted counts responses that were cut off.
 	Aborted int64
-	// Upgrades is how many upgraded connections there are, and Upgraded how many there were. UpgradesIdle is how many were
-	// closed because nothing passed, UpgradesAged because they had lasted for MaxUpgradeAge, UpgradesCut because the gateway
-	// was shut down.
+	// Upgrades is the number of upgraded connections. Upgraded counts all. UpgradesIdle counts those that were closed
+	// because of StreamTimeout, UpgradesAged because of MaxUpgradeAge, and UpgradesCut because the gateway was shut down.
 	Upgrades, Upgraded, UpgradesIdle, UpgradesAged, UpgradesCut int64
-	// LogWritten and LogDropped are how many lines of the access log were written, and how many were too many.
+	// LogWritten and LogDropped count lines of the access log.
 	LogWritten, LogDropped int64
-	// CertificatesLoaded and CertificatesFailed are how often new files of certificates were taken into use, and how often
-	// files could not be.
+	// CertificatesLoaded and CertificatesFailed count changed certificate files that were loaded, and that were invalid.
 	CertificatesLoaded, CertificatesFailed int64
-	// Certificates are those in use.
+	// Certificates are the ones in use.
 	Certificates []CertificateStats
-	// Upstreams are those of all routes, in the order of the Config.
+	// Upstreams are the upstreams of all routes, in the order of the Config.
 	Upstreams []UpstreamStats
 }
 
-// CertificateStats are about one certificate.
+// CertificateStats describe one certificate.
 type CertificateStats struct {
-	// Listener is the address, as configured, of whom it is; CertFile its file.
+	// Listener is the configured address of its listener, CertFile its file.
 	Listener, CertFile string
 	// NotAfter is when it expires.
 	NotAfter time.Time
 }
 
-// UpstreamStats are what is known of one upstream of one route.
+// UpstreamStats describe one upstream of one route.
 type UpstreamStats struct {
 	// Route is the route's name, URL the upstream's.
 	Route, URL string
-	// Up is whether it gets requests. Down is what its health checks say, Ejected that requests failed there, Returning
-	// that it does not yet get its full share.
+	// Up: it gets requests. Down: its health checks fail. Ejected: requests to it have failed. Returning: it does not get
+	// its full share yet.
 	Up, Down, Ejected, Returning bool
-	// InFlight is how many requests it is serving, Requests how many it was sent, Failed how many failed there.
+	// InFlight is the number of its requests in flight. Requests counts all, Failed those that failed.
 	InFlight, Requests, Failed int64
-	// Faults is how many did by what went wrong; a request that was tried twice there counts once. What failed because of
-	// the client is here too.
+	// Faults counts failed requests by reason, including those that failed because of the client. A request that was sent
+	// twice to this upstream counts once.
 	Faults map[upstream.Fault]int64
-	// Ejections is how often it was left out.
+	// Ejections counts how often it was ejected.
 	Ejections int64
-	// Checks and ChecksFailed are its health checks.
+	// Checks and ChecksFailed count its health checks.
 	Checks, ChecksFailed int64
-	// LastErr is what went wrong there last, if anything ever did.
+	// LastErr is the last error of a request or check, nil if there was none.
 	LastErr error
-	// Pool are the figures of its connections. Upstreams of HTTP/2 have none.
+	// Pool describes its connections. It is zero for HTTP/2.
 	Pool upstream.Stats
 }
 
-// figures are those that every request changes.
-type figures struct {
-	began, over tally
-	answers     [6]tally
-	retries     tally
-	aborted     atomic.Int64
-	uploads     atomic.Int64 // that were refused
+// counters are changed by every request.
+type counters struct {
+	began, ended   stripedCounter
+	answers        [6]stripedCounter // by class of the status
+	retries        stripedCounter
+	aborted        atomic.Int64
+	uploadsRefused atomic.Int64
 }
 
-// Stats returns the figures.
+// Stats returns the current figures.
 func (g *Gateway) Stats() Stats {
-	f := &g.figures
-	over := f.over.sum() // first, so that what is in flight is never below zero
-	counts := g.conns.Counts()
+	c := &g.counters
+	ended := c.ended.sum() // before began, so that InFlight is never negative
+	conns, tunnels := g.conns.Counts(), g.tunnels.Stats()
 	s := Stats{
-		Conns: g.conns.Open(), Accepted: counts.Accepted, Refused: counts.Refused, Reclaimed: counts.Reclaimed,
-		UploadsRefused: f.uploads.Load(),
-		Requests:       f.began.sum(), Retries: f.retries.sum(), Aborted: f.aborted.Load(),
-		Upgrades: g.tunnels.now.Load(), Upgraded: g.tunnels.total.Load(),
-		UpgradesIdle: g.tunnels.idled.Load(), UpgradesAged: g.tunnels.aged.Load(), UpgradesCut: g.tunnels.cut.Load(),
+		Conns: g.conns.Open(), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
+		UploadsRefused: c.uploadsRefused.Load(),
+		Requests:       c.began.sum(), Retries: c.retries.sum(), Aborted: c.aborted.Load(),
+		Upgrades: tunnels.Open, Upgraded: tunnels.Total,
+		UpgradesIdle: tunnels.Idle, UpgradesAged: tunnels.Aged, UpgradesCut: tunnels.Shut,
 	}
-	s.InFlight = s.Requests - over
+	s.InFlight = s.Requests - ended
 	for i := range s.Answers {
-		s.Answers[i] = f.answers[i].sum()
+		s.Answers[i] = c.answers[i].sum()
 	}
 	if g.log != nil {
 		s.LogWritten, s.LogDropped = g.log.written.Load(), g.log.dropped.Load()
@@ -121,24 +119,24 @@ func (g *Gateway) Stats() Stats {
 		if f.certificates != nil {
 			s.CertificatesLoaded += f.certificates.Loaded()
 			s.CertificatesFailed += f.certificates.Failed()
-			s.Certificates = append(s.Certificates, f.certificates.stats(f.config.Address)...)
+			s.Certificates = append(s.Certificates, certificateStats(f.certificates, f.config.Address)...)
 		}
 	}
 	for _, rt := range g.routes.all {
-		for _, u := range rt.servers {
-			s.Upstreams = append(s.Upstreams, u.stats(rt, g.now()))
+		for _, u := range rt.upstreams {
+			s.Upstreams = append(s.Upstreams, u.stats(rt, g.clock.Now()))
 		}
 	}
 	return s
 }
 
 func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
-	state := s.current(rt, now)
+	b := rt.balance.Stats(s.index, now)
 	u := UpstreamStats{
 		Route: rt.config.Name, URL: s.url,
-		Up: state&(isDown|isEjected) == 0, Down: state&isDown != 0, Ejected: state&isEjected != 0, Returning: state&isReturning != 0,
-		InFlight: s.inFlight.Load(), Requests: s.requests.Load(), Failed: s.failed.Load(), Ejections: s.ejections.Load(),
-		Checks: s.checked.Load(), ChecksFailed: s.checksFailed.Load(),
+		Up: !b.Down && !b.Ejected, Down: b.Down, Ejected: b.Ejected, Returning: b.Returning,
+		InFlight: s.inFlight.Load(), Requests: s.requests.Load(), Failed: b.Failed, Ejections: b.Ejections,
+		Checks: b.Checks, ChecksFailed: b.ChecksFailed, LastErr: b.LastErr,
 	}
 	for fault := range s.faults {
 		if n := s.faults[fault].Load(); n > 0 {
@@ -148,93 +146,64 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 			u.Faults[upstream.Fault(fault)] = n
 		}
 	}
-	s.mu.Lock()
-	u.LastErr = s.lastErr
-	s.mu.Unlock()
-	if pool, ok := s.leg.(*upstream.Pool); ok {
+	if pool, ok := s.forwarder.(*upstream.Pool); ok {
 		u.Pool = pool.Stats()
 	}
 	return u
 }
 
-// over counts a request that is over, and tells of it.
-func (g *Gateway) over(ex *exchange, r *http.Request) {
-	f := &g.figures
-	if ex.status >= http.StatusInternalServerError && r.Context().Err() != nil {
-		ex.status = statusClientGone // there was nobody to answer, which is no fault of ours
+// record counts a request that has ended, and reports it to Observe and the access log.
+func (g *Gateway) record(ex *exchange, r *http.Request) {
+	c, response := &g.counters, &ex.response
+	if response.status >= http.StatusInternalServerError && r.Context().Err() != nil {
+		response.status = upstream.StatusClientGone // the error is the client's
 	}
-	switch class := ex.status / 100; {
-	case ex.status == statusClientGone:
-		f.answers[0].add(ex.stripe)
-	case class < len(f.answers):
-		f.answers[class].add(ex.stripe)
+	switch class := response.status / 100; {
+	case response.status == upstream.StatusClientGone:
+		c.answers[0].add(ex.stripe)
+	case class < len(c.answers):
+		c.answers[class].add(ex.stripe)
 	}
-	if !ex.complete {
-		f.aborted.Add(1)
+	if !response.complete {
+		c.aborted.Add(1)
 	}
-	logged := g.log != nil && g.log.wants(ex)
+	logged := g.log != nil && g.log.wants(response)
 	if logged || g.config.Observe != nil {
-		g.tell(ex, r, logged)
+		g.observe(ex, r, logged)
 	}
-	f.over.add(ex.stripe) // last, so that who sees it sees all of the above
+	c.ended.add(ex.stripe) // last, so that Stats that include it include all of the above
 }
 
-// tell tells of a request.
-func (g *Gateway) tell(ex *exchange, r *http.Request, logged bool) {
+func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
 	o := &ex.observation
 	*o = Observation{
-		Status: ex.status, Sent: ex.sent, Took: g.now() - ex.began, Retries: ex.retries, Aborted: !ex.complete, Err: ex.fault,
-		Upgraded: ex.status == http.StatusSwitchingProtocols,
+		Status: ex.response.status, Sent: ex.response.sent, Took: g.clock.Now() - ex.began, Retries: ex.forward.retries,
+		Aborted: !ex.response.complete, Err: ex.forward.fault, Upgraded: ex.response.status == http.StatusSwitchingProtocols,
 	}
 	if ex.route != nil {
 		o.Route = ex.route.config.Name
 	}
-	if ex.upstream != nil {
-		o.Upstream = ex.upstream.url
+	if ex.forward.upstream != nil {
+		o.Upstream = ex.forward.upstream.url
 	}
 	if g.config.Observe != nil {
 		g.config.Observe(o)
 	}
 	if logged {
-		g.log.add(ex.line(r, o))
+		g.log.add(ex.logLine(r, o))
 	}
 }
 
-// maxLoggedPath is how much of a path is logged that is not one.
-const maxLoggedPath = 256
-
-// line makes a line of the access log.
-func (ex *exchange) line(r *http.Request, o *Observation) accessLine {
-	line := accessLine{
-		at: ex.g.epoch.Add(ex.began), took: o.Took, method: r.Method, host: ex.host, path: ex.path, protocol: r.Proto,
-		route: o.Route, upstream: o.Upstream, status: o.Status, sent: o.Sent, retries: o.Retries, aborted: o.Aborted, fault: o.Err,
-	}
-	if ex.id != nil {
-		line.id = ex.id[0]
-	}
-	if line.path == "" { // it is not a good one
-		line.path = r.URL.EscapedPath()
-		line.path = line.path[:min(len(line.path), maxLoggedPath)]
-	}
-	if ex.client.IsValid() {
-		line.client = ex.client.String()
-	}
-	if ex.g.config.AccessLog.Query {
-		line.query = r.URL.RawQuery
-	}
-	return line
-}
-
-// A tally is a counter that many cores count on at once.
-type tally [16]struct {
+// A stripedCounter is a counter that many cores can increase at the same time.
+type stripedCounter [16]struct {
 	n atomic.Int64
-	_ [56]byte // a cache line each
+	_ [56]byte // to fill a cache line
 }
 
-// add counts one, on any of the stripes.
-func (t *tally) add(stripe uint32) { t[stripe%uint32(len(t))].n.Add(1) }
+// add increases the counter by one, on any stripe.
+func (t *stripedCounter) add(stripe uint32) { t[stripe%uint32(len(t))].n.Add(1) }
 
-func (t *tally) sum() int64 {
+func (t *stripedCounter) sum() int64 {
 	var sum int64
 	for i := range t {
 		sum += t[i].n.Load()

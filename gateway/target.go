@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// setPath makes the path of a request the canonical one, so that everybody from here on reads it in the same way, the
-// upstream too. It returns what stands in the request line that is sent on.
+// setPath replaces the path of a request by its canonical form, so that rules, routes and the upstream all see the same
+// one. It returns the target of the request line to the upstream.
 func setPath(r *http.Request, path string) (target string, err error) {
 	u := r.URL
 	query, clean := escapeQuery(u.RawQuery)
@@ -18,7 +18,7 @@ func setPath(r *http.Request, path string) (target string, err error) {
 		u.RawQuery = query
 	}
 	if sent := r.RequestURI; clean && strings.HasPrefix(sent, path) && (len(sent) == len(path) || sent[len(path)] == '?') {
-		return sent, nil // the usual case, which needs nothing
+		return sent, nil // the common case
 	}
 	plain, err := url.PathUnescape(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func setPath(r *http.Request, path string) (target string, err error) {
 	return target, nil
 }
 
-// escapeQuery escapes what has no place in a query and could be read in two ways: net/http lets it pass.
+// escapeQuery escapes bytes that are invalid in a query and could be read in two ways. net/http does not refuse them.
 func escapeQuery(query string) (escaped string, clean bool) {
 	i := 0
 	for i < len(query) && http1.IsTargetByte(query[i]) {
@@ -58,7 +58,7 @@ func escapeQuery(query string) (escaped string, clean bool) {
 	return string(b), false
 }
 
-// checkTarget refuses requests whose target is in a form that is not for us.
+// checkTarget refuses a request target that is neither a path nor an http or https URL.
 func checkTarget(r *http.Request) error {
 	switch u := r.URL; {
 	case u.Opaque != "":

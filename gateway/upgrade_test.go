@@ -108,7 +108,7 @@ func TestUpgradesAreNoCrowd(t *testing.T) {
 		conn, r, _ := websocket(t, g)
 		converse(t, conn, r, "hello")
 	}
-	s := g.routes.all[0].servers[0]
+	s := g.routes.all[0].upstreams[0]
 	defer s.inFlight.Add(-2)
 	for i, want := range []bool{false, true} {
 		if got := s.begins(1); got != want {

@@ -11,42 +11,42 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// uploads counts the uploads of each client that are under way. Each holds a connection of an upstream for as long as the
-// client takes to send it, so that a client could take all of them with a few bytes a second.
+// uploads counts the concurrent uploads of each client. An upload holds a connection to an upstream until the client has
+// sent all of it, so without a limit one client could occupy all connections with a few bytes a second.
 type uploads struct {
-	most int // of one client; below zero any number
+	max int // of one client; negative for no limit
 
-	mu    sync.Mutex
-	under map[netip.Addr]int // by address
+	mu     sync.Mutex
+	counts map[netip.Addr]int
 }
 
-// begin counts an upload, and reports whether the client may have one more. end follows then.
+// begin counts an upload, and reports whether the client may have one more. If so, end must follow.
 func (u *uploads) begin(client netip.Addr) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.under[client] >= u.most {
+	if u.counts[client] >= u.max {
 		return false
 	}
-	if u.under == nil {
-		u.under = make(map[netip.Addr]int)
+	if u.counts == nil {
+		u.counts = make(map[netip.Addr]int)
 	}
-	u.under[client]++
+	u.counts[client]++
 	return true
 }
 
 func (u *uploads) end(client netip.Addr) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.under[client]--; u.under[client] == 0 {
-		delete(u.under, client)
+	if u.counts[client]--; u.counts[client] == 0 {
+		delete(u.counts, client)
 	}
 }
 
-// uploadsPerClient returns how many uploads of one client a route may have under way.
+// uploadsPerClient returns the route's maximum number of concurrent uploads of one client.
 func (rt *route) uploadsPerClient() int {
 	total := 0
-	for _, s := range rt.servers {
-		if s.tunnel != nil { // one of HTTP/1.1
+	for _, s := range rt.upstreams {
+		if !s.target.HTTP2 {
 			total += rt.config.UpstreamConns
 		}
 	}
@@ -60,24 +60,24 @@ func (rt *route) uploadsPerClient() int {
 	}
 }
 
-var errTooManyUploads = errors.New("too many uploads of the client are under way")
+var errTooManyUploads = errors.New("the client has too many uploads in flight")
 
-// beginUpload counts a request whose body is sent on while it is received, until the body has been read. Bodies that are
-// collected first hold no connection meanwhile, and upstreams of HTTP/2 take many on one. It reports whether the client may
-// have one more upload; if not, it has answered.
+// beginUpload counts a request whose body is forwarded while it is received, until the body has been read. Small bodies
+// are received first and hold no connection meanwhile, and a connection to an HTTP/2 upstream serves many requests. It
+// returns false if the client has too many uploads, and has then responded.
 func (ex *exchange) beginUpload(w http.ResponseWriter, r *http.Request) bool {
-	rt := ex.route
-	if rt.uploads.most < 0 || !ex.client.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultBufferBody {
+	rt, addr := ex.route, ex.request.client
+	if rt.uploads.max < 0 || !addr.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultBufferBody {
 		return true
 	}
-	client := conns.Network(ex.client)
+	client := conns.Network(addr)
 	if rt.uploads.begin(client) {
-		ex.body.read = func() { rt.uploads.end(client) }
+		ex.body.onRead = func() { rt.uploads.end(client) }
 		return true
 	}
-	ex.g.figures.uploads.Add(1)
-	ex.fault, ex.unsent = errTooManyUploads, true
+	ex.g.counters.uploadsRefused.Add(1)
+	ex.forward.fault, ex.forward.unsent = errTooManyUploads, true
 	setRetryAfter(w.Header(), time.Second)
-	ex.answer(w, http.StatusTooManyRequests, "Too many uploads of this client are under way.")
+	ex.respond(w, http.StatusTooManyRequests, "Too many uploads of this client are under way.")
 	return false
 }

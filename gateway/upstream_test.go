@@ -205,7 +205,7 @@ func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
 		t.Fatal("the upstream still works for nobody")
 	}
 	await.True(t, "the request is over", func() bool { return seen.Load() != nil })
-	if o := seen.Load(); o.Status != statusClientGone || o.Err == nil {
+	if o := seen.Load(); o.Status != 499 || o.Err == nil {
 		t.Errorf("observed %+v, want 499", o)
 	}
 	if s := g.Stats(); s.Upstreams[0].Failed != 0 {

@@ -82,7 +82,7 @@ func (e *Error) Status() int {
 		}
 		return http.StatusBadRequest
 	case FaultClient:
-		return statusClientGone
+		return StatusClientGone
 	case FaultBusy, FaultClosed:
 		return http.StatusServiceUnavailable
 	case FaultTimeout:
@@ -95,8 +95,8 @@ func (e *Error) Status() int {
 	return http.StatusBadGateway
 }
 
-// statusClientGone is for logs only: there is nobody to send it to.
-const statusClientGone = 499
+// StatusClientGone is the status in logs and statistics of a request whose client has disconnected. It is never sent.
+const StatusClientGone = 499
 
 func isTimeout(err error) bool {
 	var n net.Error

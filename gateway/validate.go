@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// What numbers may be at most: far beyond what makes sense, so that sums do not overflow.
+// Upper bounds of numbers: far above what makes sense, so that sums do not overflow.
 const (
 	maxDuration = 30 * 24 * time.Hour
 	maxCount    = 1 << 30
 )
 
-func (c *Config) check() error {
+func (c *Config) validate() error {
 	var k checker
 	for _, d := range []struct {
 		field string
@@ -42,37 +42,37 @@ func (c *Config) check() error {
 	between(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
 	between(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
 	between(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
-	c.checkNames(&k)
+	c.validateNames(&k)
 	for i := range c.Listeners {
-		c.Listeners[i].check(&k, index("Listeners", i))
+		c.Listeners[i].validate(&k, index("Listeners", i))
 	}
-	c.checkRoutes(&k)
+	c.validateRoutes(&k)
 	if c.AccessLog != nil {
-		c.AccessLog.check(&k)
+		c.AccessLog.validate(&k)
 	}
 	return k.err()
 }
 
-func (c *Config) checkNames(k *checker) {
+func (c *Config) validateNames(k *checker) {
 	for i, name := range c.Upgrades {
 		field := index("Upgrades", i)
 		switch {
 		case !isName(name):
 			k.add(field, quote(name), "the name of a protocol, such as websocket")
 		case http1.CarriesHTTP(name):
-			k.add(field, quote(name), "a protocol that carries no requests of HTTP, since limits would not see them")
+			k.add(field, quote(name), "a protocol that carries no HTTP requests, since limits would not see them")
 		}
 	}
 	for i, name := range c.OnlyFromProxies {
-		checkHeaderName(k, index("OnlyFromProxies", i), name)
+		validateHeaderName(k, index("OnlyFromProxies", i), name)
 	}
-	checkHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
+	validateHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
 	if c.Via != "" && !isName(c.Via) {
 		k.add("Via", quote(c.Via), "a name such as headgate, without spaces")
 	}
 }
 
-func checkHeaderName(k *checker, field, name string) {
+func validateHeaderName(k *checker, field, name string) {
 	switch {
 	case !isName(name):
 		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
@@ -81,7 +81,7 @@ func checkHeaderName(k *checker, field, name string) {
 	}
 }
 
-func (c *Config) checkRoutes(k *checker) {
+func (c *Config) validateRoutes(k *checker) {
 	if len(c.Routes) == 0 {
 		k.add("Routes", "", "at least one, with an upstream")
 	}
@@ -89,7 +89,7 @@ func (c *Config) checkRoutes(k *checker) {
 	names := make(map[string]int, len(c.Routes))
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		r.check(k, index("Routes", i))
+		r.validate(k, index("Routes", i))
 		if first, twice := seen[r.Host+r.Path]; twice {
 			k.add(index("Routes", i), quote(r.Host+r.Path), "one route for it, but "+index("Routes", first)+" has the same host and path")
 		}
@@ -101,7 +101,7 @@ func (c *Config) checkRoutes(k *checker) {
 	}
 }
 
-// between checks a number.
+// between adds an error if a value is out of bounds.
 func between[T cmp.Ordered](k *checker, field string, value, least, most T) {
 	if value < least || value > most {
 		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", least, most))
@@ -113,7 +113,7 @@ func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + 
 // isName reports whether s can name a header or a protocol.
 func isName(s string) bool { return len(s) <= 256 && http1.IsToken(s) }
 
-// quote shows a value without letting a long one flood the log.
+// quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
 	const most = 80
 	if len(s) > most {

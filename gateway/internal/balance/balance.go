@@ -1,0 +1,245 @@
+// Package balance chooses among the upstreams of a route. Upstreams take turns. One gets no requests while its health
+// checks fail, or for a while after consecutive requests to it have failed, and its share grows slowly when it is back.
+package balance
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a Group.
+type Options struct {
+	// EjectAfter is the number of consecutive failed requests after which an upstream is ejected. Negative for never.
+	EjectAfter int
+	// EjectFor is the time of the first ejection; it doubles with each further one, up to 16 times.
+	EjectFor time.Duration
+	// SlowReturn is the time in which the share of an upstream that is back grows from a tenth to all. Negative for at
+	// once.
+	SlowReturn time.Duration
+	// DownAfter and UpAfter are the numbers of consecutive health checks that take an upstream out of service, by
+	// failing, and back, by succeeding.
+	DownAfter, UpAfter int
+}
+
+// A Clock returns the time since some fixed moment. A Group reads it only if it needs the time.
+type Clock interface{ Now() time.Duration }
+
+// A Group has the upstreams of one route, known by their index. It is safe for concurrent use.
+type Group struct {
+	options Options
+	members []member
+	next    atomic.Uint32 // the turn
+}
+
+// New returns a Group of n upstreams, all of which are in service.
+func New(n int, o Options) *Group { return &Group{options: o, members: make([]member, n)} }
+
+// A member is what is known about an upstream.
+type member struct {
+	state atomic.Uint32 // 0 in full service; see below
+
+	failed, ejections, checks, checksFailed atomic.Int64
+
+	mu        sync.Mutex    // guards the following
+	failures  int           // consecutive failed requests
+	ejected   int           // consecutive ejections
+	until     time.Duration // end of the ejection
+	returned  time.Duration // when it was back in service
+	differing int           // consecutive checks whose result differs from the state
+	lastErr   error
+}
+
+// States of a member, which may combine.
+const (
+	isDown      uint32 = 1 << iota // its health checks fail
+	isEjected                      // requests to it have failed
+	isReturning                    // it does not get its full share yet
+)
+
+// Tried is a set of upstreams by index. Above 64 several share a bit, so that fewer upstreams are tried.
+type Tried uint64
+
+// Add adds an upstream.
+func (t *Tried) Add(i int) { *t |= 1 << (i & 63) }
+
+func (t Tried) has(i int) bool { return t&(1<<(i&63)) != 0 }
+
+// Pick returns the upstream whose turn it is, without those that were tried, or -1 if there is none. If all that are not
+// down are ejected, it returns one of them.
+func (g *Group) Pick(c Clock, tried Tried) int {
+	n := len(g.members)
+	if n == 1 {
+		if tried == 0 && g.members[0].state.Load()&isDown == 0 {
+			return 0
+		}
+		return -1
+	}
+	first := int(g.next.Add(1)) % n
+	returning, ejected := -1, -1
+	for i := range n {
+		at := first + i
+		if at >= n {
+			at -= n
+		}
+		if tried.has(at) {
+			continue
+		}
+		m := &g.members[at]
+		if m.state.Load() == 0 {
+			return at
+		}
+		now := c.Now()
+		switch state := g.current(m, now); {
+		case state == 0:
+			return at
+		case state&isDown != 0:
+		case state&isEjected != 0:
+			if ejected < 0 {
+				ejected = at
+			}
+		case g.takesTurn(m, now):
+			return at
+		case returning < 0:
+			returning = at
+		}
+	}
+	if returning >= 0 {
+		return returning
+	}
+	return ejected
+}
+
+// current updates the state by the time, and returns it.
+func (g *Group) current(m *member, now time.Duration) uint32 {
+	state := m.state.Load()
+	if state == 0 || state&isDown != 0 {
+		return state
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if state = m.state.Load(); state&isEjected != 0 && now >= m.until {
+		g.comeBack(m, now)
+		state = m.state.Load()
+	}
+	if state&isReturning != 0 && now-m.returned >= g.options.SlowReturn {
+		m.state.And(^isReturning)
+		m.ejected = 0
+		state = m.state.Load()
+	}
+	return state
+}
+
+// comeBack returns an upstream to service. m.mu is held.
+func (g *Group) comeBack(m *member, now time.Duration) {
+	m.failures = 0
+	m.returned = now
+	m.state.And(^isEjected)
+	if g.options.SlowReturn > 0 {
+		m.state.Or(isReturning)
+	}
+}
+
+// takesTurn decides randomly whether an upstream that is returning takes its turn: a tenth of the turns at first, all of
+// them at the end of SlowReturn.
+func (g *Group) takesTurn(m *member, now time.Duration) bool {
+	m.mu.Lock()
+	since := now - m.returned
+	m.mu.Unlock()
+	share := max(float64(since)/float64(g.options.SlowReturn), 0.1)
+	return rand.Float64() < share
+}
+
+// Succeeded records that an upstream has served a request.
+func (g *Group) Succeeded(i int) {
+	m := &g.members[i]
+	if m.failed.Load() == 0 {
+		return // without the lock as long as nothing has failed
+	}
+	m.mu.Lock()
+	m.failures = 0
+	m.mu.Unlock()
+}
+
+// Failed records that a request to an upstream has failed, with an error if there is one. It reports whether the upstream
+// is ejected now.
+func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
+	m := &g.members[i]
+	m.failed.Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.lastErr = err
+	}
+	m.failures++
+	if g.options.EjectAfter < 0 || m.state.Load()&isEjected != 0 {
+		return false
+	}
+	// An upstream that has just returned is ejected after one failure.
+	if m.failures < g.options.EjectAfter && m.state.Load()&isReturning == 0 {
+		return false
+	}
+	m.until = now + g.options.EjectFor<<min(m.ejected, 4)
+	m.ejected++
+	m.ejections.Add(1)
+	m.state.And(^isReturning)
+	m.state.Or(isEjected)
+	return true
+}
+
+// Checked records the result of a health check. It reports whether the upstream is now down or up, and was not before.
+func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
+	m := &g.members[i]
+	m.checks.Add(1)
+	if err != nil {
+		m.checksFailed.Add(1)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.lastErr = err
+	}
+	down := m.state.Load()&isDown != 0
+	if down == (err != nil) {
+		m.differing = 0
+		return false
+	}
+	m.differing++
+	switch {
+	case !down && m.differing >= g.options.DownAfter:
+		m.state.Or(isDown)
+	case down && m.differing >= g.options.UpAfter:
+		m.ejected = 0
+		g.comeBack(m, now)
+		m.state.And(^isDown)
+	default:
+		return false
+	}
+	m.differing = 0
+	return true
+}
+
+// Stats describe one upstream.
+type Stats struct {
+	// Down: its health checks fail. Ejected: requests to it have failed. Returning: it does not get its full share yet.
+	Down, Ejected, Returning bool
+	// Failed and Ejections count since New, as do Checks and ChecksFailed.
+	Failed, Ejections, Checks, ChecksFailed int64
+	// LastErr is the last error of a request or check, nil if there was none.
+	LastErr error
+}
+
+// Stats returns those of an upstream.
+func (g *Group) Stats(i int, now time.Duration) Stats {
+	m := &g.members[i]
+	state := g.current(m, now)
+	s := Stats{
+		Down: state&isDown != 0, Ejected: state&isEjected != 0, Returning: state&isReturning != 0,
+		Failed: m.failed.Load(), Ejections: m.ejections.Load(), Checks: m.checks.Load(), ChecksFailed: m.checksFailed.Load(),
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.LastErr = m.lastErr
+	return s
+}
