@@ -48,10 +48,10 @@ func (ex *exchange) setForwarded(r *http.Request) {
 		f.set(headerForwardedHost, r.Host)
 		f.set(headerForwardedProto, scheme)
 		if config.SendForwarded {
-			f.set(headerForwarded, forwardedElement(peer, r.Host, scheme))
+			f.set(headerForwarded, http1.ForwardedElement(peer, r.Host, scheme))
 		}
 	} else {
-		f.set(headerForwardedFor, appendElement(h[headerForwardedFor], peer))
+		f.set(headerForwardedFor, http1.AppendElement(h[headerForwardedFor], peer))
 		if !isOne(h[headerForwardedHost]) {
 			f.set(headerForwardedHost, r.Host)
 		}
@@ -59,11 +59,11 @@ func (ex *exchange) setForwarded(r *http.Request) {
 			f.set(headerForwardedProto, scheme)
 		}
 		if earlier := h[headerForwarded]; len(earlier) > 0 || config.SendForwarded {
-			f.set(headerForwarded, appendElement(earlier, forwardedElement(peer, r.Host, scheme)))
+			f.set(headerForwarded, http1.AppendElement(earlier, http1.ForwardedElement(peer, r.Host, scheme)))
 		}
 	}
 	if config.Via != "" {
-		f.set(headerVia, appendElement(h[headerVia], viaElement(r.ProtoMajor, r.ProtoMinor, config.Via)))
+		f.set(headerVia, http1.AppendElement(h[headerVia], http1.ViaElement(r.ProtoMajor, r.ProtoMinor, config.Via)))
 	}
 }
 
@@ -79,59 +79,9 @@ func peerOf(remote string) string {
 	return ap.Addr().WithZone("").Unmap().String()
 }
 
-// appendElement adds an element to a list, which may be on several lines.
-func appendElement(lines []string, element string) string {
-	switch {
-	case len(lines) == 0:
-		return element
-	case element == "":
-		return strings.Join(lines, ", ")
-	case len(lines) == 1 && lines[0] == "":
-		return element
-	default:
-		return strings.Join(lines, ", ") + ", " + element
-	}
-}
-
 // isOne reports whether a header has one value, which is not empty.
 func isOne(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
 
 func isScheme(lines []string) bool {
 	return len(lines) == 1 && (strings.EqualFold(lines[0], "https") || strings.EqualFold(lines[0], "http"))
-}
-
-// forwardedElement returns the gateway's element of Forwarded (RFC 7239).
-func forwardedElement(peer, host, scheme string) string {
-	b := make([]byte, 0, 96)
-	b = append(b, "for="...)
-	switch {
-	case peer == "":
-		b = append(b, "unknown"...)
-	case strings.IndexByte(peer, ':') >= 0:
-		b = append(b, `"[`...)
-		b = append(b, peer...)
-		b = append(b, `]"`...)
-	default:
-		b = append(b, peer...)
-	}
-	if host != "" {
-		b = append(b, ";host="...)
-		if http1.IsToken(host) {
-			b = append(b, host...)
-		} else { // identity refuses hosts with quotes or backslashes
-			b = append(b, '"')
-			b = append(b, host...)
-			b = append(b, '"')
-		}
-	}
-	b = append(b, ";proto="...)
-	b = append(b, scheme...)
-	return string(b)
-}
-
-func viaElement(major, minor int, name string) string {
-	if major >= 2 {
-		return string(rune('0'+major%10)) + ".0 " + name
-	}
-	return "1." + string(rune('0'+minor%10)) + " " + name
 }

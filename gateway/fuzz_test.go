@@ -229,8 +229,8 @@ func FuzzForwarded(f *testing.F) {
 			return
 		}
 		peer := peerOf(remote)
-		element := forwardedElement(peer, host, "http")
-		r := &http.Request{Method: "GET", RemoteAddr: "10.0.0.1:1", Header: http.Header{"Forwarded": {appendElement([]string{earlier}, element)}}, URL: &url.URL{Path: "/"}}
+		element := http1.ForwardedElement(peer, host, "http")
+		r := &http.Request{Method: "GET", RemoteAddr: "10.0.0.1:1", Header: http.Header{"Forwarded": {http1.AppendElement([]string{earlier}, element)}}, URL: &url.URL{Path: "/"}}
 		var known, who identity.Attributes
 		trusting.Read(&http.Request{Method: "GET", RemoteAddr: remote, Header: http.Header{}, URL: &url.URL{Path: "/"}}, &known)
 		trusting.Read(r, &who)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/accesslog"
 	"github.com/headgate/headgate/gateway/internal/balance"
 	"github.com/headgate/headgate/gateway/internal/lograte"
 	"github.com/headgate/headgate/gateway/internal/tunnel"
@@ -38,8 +39,8 @@ type Gateway struct {
 	conns        *conns.Conns // of clients, over all listeners
 	tunnels      *tunnel.Set
 	counters     counters
-	log          *accessLogger   // nil if nothing is logged
-	clientErrors *lograte.Logger // for errors that clients cause
+	log          *accesslog.Logger // nil if nothing is logged
+	clientErrors *lograte.Logger   // for errors that clients cause
 	draining     atomic.Bool
 	ready        atomic.Bool
 
@@ -118,7 +119,8 @@ func New(config Config) (*Gateway, error) {
 		_, g.keepsState = g.limited.(httplimit.StateKeeper)
 	}
 	if config.AccessLog != nil {
-		g.log = newAccessLogger(config.AccessLog)
+		a := config.AccessLog
+		g.log = accesslog.New(accesslog.Options{Logger: a.Logger, Every: a.Every, PerSecond: a.PerSecond, Queue: a.Queue})
 	}
 	for i := range g.config.Listeners {
 		f, err := g.newFront(&g.config.Listeners[i])
@@ -236,7 +238,7 @@ func (g *Gateway) start() (<-chan error, error) {
 		}
 	}
 	if g.log != nil {
-		g.running.Go(func() { g.log.run(ctx) })
+		g.running.Go(func() { g.log.Run(ctx) })
 	}
 	g.ready.Store(true)
 	close(g.started)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/gateway/internal/http1"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -158,7 +159,7 @@ func TestForwardedElements(t *testing.T) {
 		if peer != tt.peer {
 			t.Errorf("peerOf(%q) = %q, want %q", tt.remote, peer, tt.peer)
 		}
-		if got := forwardedElement(peer, tt.host, tt.scheme); got != tt.want {
+		if got := http1.ForwardedElement(peer, tt.host, tt.scheme); got != tt.want {
 			t.Errorf("%q: got %s, want %s", tt.remote, got, tt.want)
 		}
 	}

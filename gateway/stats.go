@@ -113,7 +113,7 @@ func (g *Gateway) Stats() Stats {
 		s.Answers[i] = c.answers[i].sum()
 	}
 	if g.log != nil {
-		s.LogWritten, s.LogDropped = g.log.written.Load(), g.log.dropped.Load()
+		s.LogWritten, s.LogDropped = g.log.Counts()
 	}
 	for _, f := range g.fronts {
 		if f.certificates != nil {
@@ -167,7 +167,9 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 	if !response.complete {
 		c.aborted.Add(1)
 	}
-	logged := g.log != nil && g.log.wants(response)
+	failed := response.status >= http.StatusInternalServerError ||
+		!response.complete && response.status != upstream.StatusClientGone
+	logged := g.log != nil && g.log.Wants(failed)
 	if logged || g.config.Observe != nil {
 		g.observe(ex, r, logged)
 	}
@@ -190,7 +192,7 @@ func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
 		g.config.Observe(o)
 	}
 	if logged {
-		g.log.add(ex.logLine(r, o))
+		g.log.Add(ex.logLine(r, o))
 	}
 }
 

@@ -27,3 +27,17 @@ func HasElement(lines []string, token string) bool {
 	}
 	return false
 }
+
+// AppendElement returns a list, which may be on several lines, with one more element.
+func AppendElement(lines []string, element string) string {
+	switch {
+	case len(lines) == 0:
+		return element
+	case element == "":
+		return strings.Join(lines, ", ")
+	case len(lines) == 1 && lines[0] == "":
+		return element
+	default:
+		return strings.Join(lines, ", ") + ", " + element
+	}
+}
