@@ -67,14 +67,14 @@ func TestConfigErrorsNameTheFieldAndWhatWouldBeRight(t *testing.T) {
 		}, "Listeners[0].ProxyProtocol", "load balancers"},
 		{func(c *Config) {
 			c.Listeners = []Listener{{Address: "unix:/x", ProxyProtocol: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
-		}, "Listeners[0].ProxyProtocol", "socket of Unix"},
+		}, "Listeners[0].ProxyProtocol", "Unix socket"},
 		{func(c *Config) { c.HeaderTimeout = -1 }, "HeaderTimeout", "1ms to"},
 		{func(c *Config) { c.MaxHeader = 1 }, "MaxHeader", "1024 to"},
 		{func(c *Config) { c.MaxBody = -1 }, "MaxBody", "0 to"},
 		{func(c *Config) { c.MaxConns = -1 }, "MaxConns", "1 to"},
-		{func(c *Config) { c.Upgrades = []string{"h2c"} }, "Upgrades[0]", "no requests of HTTP"},
+		{func(c *Config) { c.Upgrades = []string{"h2c"} }, "Upgrades[0]", "no HTTP requests"},
 		{func(c *Config) { c.Upgrades = []string{"websocket", "HTTP/2.0"} }, "Upgrades[1]", "name of a protocol"},
-		{func(c *Config) { c.Upgrades = []string{"*"} }, "Upgrades[0]", "no requests of HTTP"},
+		{func(c *Config) { c.Upgrades = []string{"*"} }, "Upgrades[0]", "no HTTP requests"},
 		{func(c *Config) { c.OnlyFromProxies = []string{"a b"} }, "OnlyFromProxies[0]", "name of a header"},
 		{func(c *Config) { c.OnlyFromProxies = []string{"Host"} }, "OnlyFromProxies[0]", "not HTTP's own"},
 		{func(c *Config) { c.RequestIDHeader = "content-length" }, "RequestIDHeader", "not HTTP's own"},

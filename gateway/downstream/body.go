@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A body is that of a request, whose length is known. Unlike the rest of it, it is not used again: somebody may be left behind
-// who reads it, such as a transport that got its answer early, and must not read what comes next.
+// A body is the body of a request with a known length. Unlike the rest of the request it is not reused: a goroutine may
+// still read it, such as that of a transport which got an early response, and must not read the next request.
 type body struct {
 	conn   *conn
 	left   atomic.Int64
 	closed atomic.Bool
-	mu     sync.Mutex // of who reads
+	mu     sync.Mutex // held while reading
 }
 
 var _ io.ReadCloser = (*body)(nil)
@@ -39,59 +39,56 @@ func (b *body) Read(p []byte) (int, error) {
 	if !c.in.empty() {
 		n := copy(p, c.in.bytes())
 		c.in.use(n)
-		return b.read(n)
+		return b.count(n)
 	}
-	n, err := c.rwc.Read(p)
+	n, err := c.link.rwc.Read(p)
 	if n == 0 && err != nil {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			c.context.cancel()
+			c.current.context.cancel()
 		}
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return 0, err
 	}
-	return b.read(n)
+	return b.count(n)
 }
 
-// read counts what was read.
-func (b *body) read(n int) (int, error) {
+// count counts bytes that were read. After the last ones it returns io.EOF.
+func (b *body) count(n int) (int, error) {
 	if b.left.Add(-int64(n)) > 0 {
 		return n, nil
 	}
-	b.conn.mu.Lock()
+	b.conn.watcher.mu.Lock()
 	b.conn.watch()
-	b.conn.mu.Unlock()
+	b.conn.watcher.mu.Unlock()
 	return n, io.EOF
 }
 
-// Close has no more read by the handler.
+// Close makes further reads fail.
 func (b *body) Close() error {
 	b.closed.Store(true)
 	return nil
 }
 
-// end closes it when the request is over, and waits for who still reads.
+// end closes the body when the request has ended, and waits for a read in progress.
 func (b *body) end() {
 	b.closed.Store(true)
 	if !b.mu.TryLock() {
-		c := b.conn
-		_ = c.rwc.SetReadDeadline(longAgo)
+		_ = b.conn.link.rwc.SetReadDeadline(longAgo)
 		b.mu.Lock()
-		c.alarm = 0
-		_ = c.rwc.SetReadDeadline(time.Time{})
+		b.conn.resetReadDeadline()
 	}
 	b.mu.Unlock()
 }
 
-// What is left of a body that the handler does not want is read so that the connection can be used again, but not more than this
-// and not for longer.
+// Bounds for reading the rest of a body that the handler has not read, so that the connection can be reused.
 const (
 	maxDrain  = 256 << 10
 	drainTime = time.Second
 )
 
-// drain reads what is left of the body, which has ended. It reports whether that was all of it.
+// drain reads the rest of a body after end. It reports whether it has reached the end of the body.
 func (b *body) drain() bool {
 	left := b.left.Load()
 	c := b.conn
@@ -106,16 +103,15 @@ func (b *body) drain() bool {
 	if left > maxDrain {
 		return false
 	}
-	_ = c.rwc.SetReadDeadline(time.Now().Add(drainTime))
-	var waste [4 << 10]byte
+	_ = c.link.rwc.SetReadDeadline(time.Now().Add(drainTime))
+	var discarded [4 << 10]byte
 	for left > 0 {
-		n, err := c.rwc.Read(waste[:min(left, int64(len(waste)))])
+		n, err := c.link.rwc.Read(discarded[:min(left, int64(len(discarded)))])
 		left -= int64(n)
 		if n == 0 && err != nil {
 			return false
 		}
 	}
-	c.alarm = 0
-	_ = c.rwc.SetReadDeadline(time.Time{})
+	c.resetReadDeadline()
 	return true
 }

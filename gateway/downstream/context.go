@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// A requestContext is the context of a request. It ends when the request is over or its client has hung up, and looks for the
-// latter only once somebody wants to know.
+// A requestContext is the context of a request. It ends when the request has ended or its client has disconnected. The
+// connection is watched for that only when Done or AfterFunc is called.
 type requestContext struct {
 	conn *conn
 
-	over   atomic.Bool // there is an err, which spares most who ask for that the lock
+	ended  atomic.Bool // err is set; saves the lock in Err
 	mu     sync.Mutex
-	used   bool // somebody may wait for its end
+	used   bool // a goroutine may wait for its end
 	done   chan struct{}
 	err    error
 	afters map[*func()]struct{}
@@ -23,17 +23,17 @@ type requestContext struct {
 
 var _ context.Context = (*requestContext)(nil)
 
-// closedChan is that of contexts that have ended before anybody asked.
+// closedChan is the channel of contexts that have ended before Done was called.
 var closedChan = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// Deadline is none.
+// Deadline implements context.Context. There is none.
 func (x *requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Done is closed at the end.
+// Done implements context.Context.
 func (x *requestContext) Done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -48,7 +48,7 @@ func (x *requestContext) Done() <-chan struct{} {
 	return x.done
 }
 
-// use has the connection watched. x.mu is held.
+// use starts watching the connection. x.mu is held.
 func (x *requestContext) use() {
 	if !x.used && x.err == nil {
 		x.used = true
@@ -56,9 +56,9 @@ func (x *requestContext) use() {
 	}
 }
 
-// Err is nil until the end.
+// Err implements context.Context.
 func (x *requestContext) Err() error {
-	if !x.over.Load() {
+	if !x.ended.Load() {
 		return nil
 	}
 	x.mu.Lock()
@@ -66,11 +66,11 @@ func (x *requestContext) Err() error {
 	return x.err
 }
 
-// Value has the address at which the client has connected, and that there is a server: some handlers panic for it only.
+// Value has the same values as that of net/http.
 func (x *requestContext) Value(key any) any {
 	switch key {
 	case http.LocalAddrContextKey:
-		return x.conn.rwc.LocalAddr()
+		return x.conn.link.rwc.LocalAddr()
 	case http.ServerContextKey:
 		return x.conn.server.Rest
 	default:
@@ -78,7 +78,7 @@ func (x *requestContext) Value(key any) any {
 	}
 }
 
-// AfterFunc is what package context uses in place of a goroutine that waits for Done.
+// AfterFunc is used by package context instead of a goroutine that waits for Done.
 func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -100,7 +100,7 @@ func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// end ends it.
+// end ends the context.
 func (x *requestContext) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -112,7 +112,7 @@ func (x *requestContext) endLocked() {
 		return
 	}
 	x.err = context.Canceled
-	x.over.Store(true) // before anybody who waits is told
+	x.ended.Store(true) // before done is closed
 	if x.done != nil {
 		close(x.done)
 	}
@@ -122,7 +122,7 @@ func (x *requestContext) endLocked() {
 	x.afters = nil
 }
 
-// cancel ends it because the client has hung up.
+// cancel ends the context because the client has disconnected.
 func (x *requestContext) cancel() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,14 +130,15 @@ func (x *requestContext) cancel() {
 	x.endLocked()
 }
 
-// again makes it that of the next request. It reports whether that is possible: nobody may wait for its end.
-func (x *requestContext) again() bool {
+// reuse prepares the context for the next request. It returns false if that is impossible because a goroutine may wait
+// for its end.
+func (x *requestContext) reuse() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.used || x.done != nil {
 		return false
 	}
 	x.err = nil
-	x.over.Store(false)
+	x.ended.Store(false)
 	return true
 }

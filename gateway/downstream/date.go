@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A dateText is the value of Date for one second.
+// A dateText is the value of the Date header for one second.
 type dateText struct {
-	second time.Duration // by the server's clock, when it began
+	second time.Duration // its beginning, by the server's clock
 	text   string
 }
 
 type dates struct{ last atomic.Pointer[dateText] }
 
-// date returns the value of Date. It is made once a second.
+// date returns the value of the Date header, which is formatted once a second.
 func (s *Server) date() string {
 	now := s.now()
 	last := s.dates.last.Load()

@@ -8,40 +8,40 @@ import (
 	"sync/atomic"
 )
 
-// A framing notes which headers have come on a connection that say where a body ends. A request that says it in two ways is
-// answered by one of them, and somebody on its way may have gone by the other: what follows on the connection could be part of
-// its body there, so nothing may follow (RFC 9112, 6.1). net/http forgets the way that it does not go by, so this is read from
-// the bytes. Text of a body that looks like such a header is taken for one, and costs a connection.
-type framing struct {
-	length, coding spotter
+// A framingScanner finds the headers on a connection that say where a body ends. If a request has both, another server on
+// its way may have used the other one, and for it the following bytes are part of the body. So no request may follow (RFC
+// 9112, 6.1). net/http does not report the header that it ignores, so this scans the bytes. Text of a body that looks like
+// such a header only costs the connection.
+type framingScanner struct {
+	length, coding lineScanner
 }
 
-// see is told of all that is read, in its order.
-func (f *framing) see(b []byte) {
-	f.length.see(b, "\ncontent-length:")
-	f.coding.see(b, "\ntransfer-encoding:")
+// scan scans all bytes that are read, in their order.
+func (f *framingScanner) scan(b []byte) {
+	f.length.scan(b, "\ncontent-length:")
+	f.coding.scan(b, "\ntransfer-encoding:")
 }
 
-// closes reports whether a request's connection must end with the answer.
-func (f *framing) closes(r *http.Request) bool {
+// closes reports whether the connection must be closed after the response to a request.
+func (f *framingScanner) closes(r *http.Request) bool {
 	switch {
 	case len(r.TransferEncoding) > 0:
 		return f.length.found.Load()
 	case r.ProtoAtLeast(1, 1):
 		return false
 	default:
-		return f.coding.found.Load() // which did not exist then, and is passed over
+		return f.coding.found.Load() // HTTP/1.0 has none, and net/http ignores it
 	}
 }
 
-// A spotter looks for a line that begins in a certain way.
-type spotter struct {
-	matched int // bytes of it
+// A lineScanner looks for a line with a certain beginning.
+type lineScanner struct {
+	matched int // bytes of the beginning
 	found   atomic.Bool
 }
 
-// see looks through what comes next. line begins with LF, which it does not have a second time.
-func (s *spotter) see(b []byte, line string) {
+// scan scans the next bytes. line begins with LF, and contains no other.
+func (s *lineScanner) scan(b []byte, line string) {
 	if s.found.Load() {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *spotter) see(b []byte, line string) {
 
 type framingKey struct{}
 
-// closeAmbiguous has rest end connections after requests that can be read in two ways.
+// closeAmbiguous makes a net/http server close connections after requests whose length is ambiguous.
 func closeAmbiguous(rest *http.Server) {
 	conn, handler := rest.ConnContext, rest.Handler
 	rest.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -78,16 +78,16 @@ func closeAmbiguous(rest *http.Server) {
 			ctx = conn(ctx, c)
 		}
 		switch c := c.(type) {
-		case *replayed:
+		case *replayedConn:
 			ctx = context.WithValue(ctx, framingKey{}, &c.framing)
-		case *replayedTLS:
+		case *replayedTLSConn:
 			ctx = context.WithValue(ctx, framingKey{}, &c.framing)
 		}
 		return ctx
 	}
 	rest.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 && (len(r.TransferEncoding) > 0 || r.ProtoMinor == 0) {
-			if f, ok := r.Context().Value(framingKey{}).(*framing); ok && f.closes(r) {
+			if f, ok := r.Context().Value(framingKey{}).(*framingScanner); ok && f.closes(r) {
 				w.Header()["Connection"] = []string{"close"}
 			}
 		}

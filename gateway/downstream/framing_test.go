@@ -79,17 +79,17 @@ func TestFramingIsSeenAcrossReads(t *testing.T) {
 	const head = "POST / HTTP/1.1\r\nHost: x\r\n\n\nX: \nContent-Content-Length: 1\r\nContent-Length: 3\r\n\r\n"
 	for i := range head {
 		for j := i; j < len(head); j++ {
-			var f framing
+			var f framingScanner
 			for _, piece := range []string{head[:i], head[i:j], head[j:]} {
-				f.see([]byte(piece))
+				f.scan([]byte(piece))
 			}
 			if !f.length.found.Load() || f.coding.found.Load() {
 				t.Fatalf("in %q, %q, %q: got %t, %t; want a length alone", head[:i], head[i:j], head[j:], f.length.found.Load(), f.coding.found.Load())
 			}
 		}
 	}
-	var f framing
-	f.see([]byte(strings.ReplaceAll(head, "\nContent-Length", "\nContent Length")))
+	var f framingScanner
+	f.scan([]byte(strings.ReplaceAll(head, "\nContent-Length", "\nContent Length")))
 	if f.length.found.Load() {
 		t.Error("a length was seen, want none")
 	}

@@ -78,7 +78,7 @@ func readHere(text string) (*http.Request, int) {
 	b := []byte(text)
 	scanned := 0
 	end := http1.HeadEnd(b, &scanned)
-	var h head
+	var h requestHead
 	if end == 0 || end > maxHead || !h.parse(b[:end]) {
 		return nil, 0
 	}
@@ -140,7 +140,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		// Who gets it after us reads the same.
 		b := []byte(text)
-		var h head
+		var h requestHead
 		h.parse(b[:end])
 		again, err := http.ReadRequest(bufio.NewReaderSize(bytes.NewReader(b), len(b)+16))
 		if err != nil || again.Host != want.Host || !reflect.DeepEqual(again.Header, want.Header) {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// A handover is the listener on which net/http gets its connections.
+// A handover is the listener from which net/http accepts connections.
 type handover struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -24,7 +24,7 @@ func newHandover(addr net.Addr) *handover {
 
 var _ net.Listener = (*handover)(nil)
 
-// give hands a connection over. It reports whether there is still somebody to take it.
+// give passes a connection to net/http. It returns false if the handover is closed.
 func (h *handover) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:
@@ -34,7 +34,7 @@ func (h *handover) give(c net.Conn) bool {
 	}
 }
 
-// Accept returns the next connection that is handed over.
+// Accept returns the next connection.
 func (h *handover) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
@@ -44,37 +44,38 @@ func (h *handover) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends it.
+// Close makes Accept and give fail.
 func (h *handover) Close() error {
 	h.once.Do(func() { close(h.closed) })
 	return nil
 }
 
-// Addr returns the address of the listener that connections come from.
+// Addr returns the address of the server's listener.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver gives the connection to net/http, with what was read of it and not used. It reports whether that was possible. A request
-// that has begun is still ours to wait for until net/http answers it: its Shutdown drops those that it has just read.
+// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if that was not
+// possible. If a request has begun, Shutdown here still waits until net/http responds: net/http's own Shutdown drops
+// requests that it has just read.
 func (c *conn) handOver() bool {
-	c.disarm()
-	c.response.unbound()
-	if c.place != nil {
-		c.place.SetKind(conns.Busy)
-		c.place.SetHolder(nil) // from now on net/http knows what it is doing
+	c.clearReadDeadline()
+	c.response.clearWriteDeadline()
+	if slot := c.link.slot; slot != nil {
+		slot.SetKind(conns.Busy)
+		slot.SetHolder(nil) // from now on net/http reports its state
 	}
-	to := c.rwc
+	to := c.link.rwc
 	if rest := c.in.bytes(); len(rest) > 0 {
-		again := &replayed{Conn: c.rwc, rest: append([]byte(nil), rest...)}
-		// net/http looks for a preface of HTTP/2, and waits for as many bytes. So short a request is none, and what is added
-		// here comes after the answer that says so.
-		for len(again.rest) < len(preface) {
+		again := &replayedConn{Conn: c.link.rwc, rest: append([]byte(nil), rest...)}
+		// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is invalid, so the bytes that are
+		// added here come after the response that refuses it.
+		for len(again.rest) < len(http2Preface) {
 			again.rest = append(again.rest, '\n')
 		}
-		again.plain = !bytes.HasPrefix(rest, preface)
+		again.plain = !bytes.HasPrefix(rest, http2Preface)
 		again.from.Store(c)
 		to = again
-		if secure, ok := c.rwc.(*tls.Conn); ok {
-			to = &replayedTLS{replayed: again, secure: secure}
+		if secure, ok := c.link.rwc.(*tls.Conn); ok {
+			to = &replayedTLSConn{replayedConn: again, secure: secure}
 		}
 		return c.server.handover.give(to)
 	}
@@ -85,24 +86,24 @@ func (c *conn) handOver() bool {
 	return true
 }
 
-// replayed is a connection of which some was read already.
-type replayed struct {
+// A replayedConn is a connection whose first bytes have been read already, and are read again.
+type replayedConn struct {
 	net.Conn
-	rest  []byte
-	plain bool // it is not HTTP/2's
-	framing
-	from atomic.Pointer[conn] // until it is answered; nil if it was not handed over
+	rest    []byte
+	plain   bool // it is not HTTP/2
+	framing framingScanner
+	from    atomic.Pointer[conn] // until there is a response; nil if the connection was not handed over
 }
 
-func (r *replayed) Read(p []byte) (int, error) {
+func (r *replayedConn) Read(p []byte) (int, error) {
 	n, err := r.read(p)
 	if r.plain {
-		r.see(p[:n])
+		r.framing.scan(p[:n])
 	}
 	return n, err
 }
 
-func (r *replayed) read(p []byte) (int, error) {
+func (r *replayedConn) read(p []byte) (int, error) {
 	if len(r.rest) > 0 {
 		n := copy(p, r.rest)
 		if r.rest = r.rest[n:]; len(r.rest) == 0 {
@@ -113,19 +114,19 @@ func (r *replayed) read(p []byte) (int, error) {
 	return r.Conn.Read(p)
 }
 
-func (r *replayed) Write(p []byte) (int, error) {
-	r.answered()
+func (r *replayedConn) Write(p []byte) (int, error) {
+	r.responded()
 	return r.Conn.Write(p)
 }
 
 // Close closes the connection.
-func (r *replayed) Close() error {
-	r.answered()
+func (r *replayedConn) Close() error {
+	r.responded()
 	return r.Conn.Close()
 }
 
-// answered has the connection no longer waited for by us.
-func (r *replayed) answered() {
+// responded ends the server's wait for the connection.
+func (r *replayedConn) responded() {
 	if r.from.Load() == nil {
 		return
 	}
@@ -134,17 +135,17 @@ func (r *replayed) answered() {
 	}
 }
 
-// CloseWrite is what net/http closes with after an error, so that its answer arrives.
-func (r *replayed) CloseWrite() error { return conns.CloseWrite(r.Conn) }
+// CloseWrite is called by net/http after an error, so that its response arrives.
+func (r *replayedConn) CloseWrite() error { return conns.CloseWrite(r.Conn) }
 
-// NetConn returns the connection itself, for who needs to know its kind.
-func (r *replayed) NetConn() net.Conn { return r.Conn }
+// NetConn returns the connection below, for conns.Of.
+func (r *replayedConn) NetConn() net.Conn { return r.Conn }
 
-// replayedTLS is the same with TLS.
-type replayedTLS struct {
-	*replayed
+// A replayedTLSConn is a replayedConn with TLS.
+type replayedTLSConn struct {
+	*replayedConn
 	secure *tls.Conn
 }
 
-// ConnectionState is by which net/http knows.
-func (r *replayedTLS) ConnectionState() tls.ConnectionState { return r.secure.ConnectionState() }
+// ConnectionState is how net/http recognizes TLS.
+func (r *replayedTLSConn) ConnectionState() tls.ConnectionState { return r.secure.ConnectionState() }

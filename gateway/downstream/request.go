@@ -9,22 +9,22 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// A head is the header of a request, as where its parts are in the bytes that were read.
-type head struct {
+// A requestHead is a parsed request line and header: where its parts are in the bytes that were read.
+type requestHead struct {
 	method, target http1.Span
 	host           http1.Span
 	fields         []http1.Field
 	length         int64 // of the body; 0 if there is none
-	closes         bool  // the client wants the connection closed after the answer
-	plainPath      bool  // the path says the same however it is read
-	query          int   // where the query begins in the target, −1 if there is none
-	cacheless      bool  // Pragma says no-cache
+	closes         bool  // the client wants the connection closed after the response
+	plainPath      bool  // the path needs no decoding
+	query          int   // where the query begins in the target, -1 if there is none
+	noCache        bool  // Pragma is no-cache
 }
 
-// parse reads a head that is complete. It reports whether it is one that is served here; if not, nothing is said about it.
-// Names are brought into net/http's form in b itself, which makes no difference to who reads it again.
-func (h *head) parse(b []byte) bool {
-	*h = head{fields: h.fields[:0], query: -1}
+// parse parses a complete head. It returns false if the request is not served here. It converts field names to canonical
+// form in b itself, which makes no difference to net/http.
+func (h *requestHead) parse(b []byte) bool {
+	*h = requestHead{fields: h.fields[:0], query: -1}
 	pos := h.parseLine(b)
 	if pos == 0 {
 		return false
@@ -47,8 +47,8 @@ func (h *head) parse(b []byte) bool {
 	return h.host.To > 0
 }
 
-// parseLine reads the request line, and returns where the next one begins, 0 if it is not served here.
-func (h *head) parseLine(b []byte) int {
+// parseLine parses the request line, and returns where the next line begins, or 0 if the request is not served here.
+func (h *requestHead) parseLine(b []byte) int {
 	next := bytes.IndexByte(b, '\n') + 1
 	end := next - 2
 	const version = " HTTP/1.1"
@@ -69,19 +69,19 @@ func (h *head) parseLine(b []byte) int {
 	h.method = http1.Span{To: i}
 	h.target = http1.Span{From: i + 1, To: end}
 	target := b[i+1 : end]
-	// A second slash would be read as that of a host.
+	// net/url takes what follows two slashes for a host.
 	if len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
 		return 0
 	}
 	h.plainPath = true
 	for at, c := range target {
-		switch class := bytesOf[c]; {
+		switch class := byteClasses[c]; {
 		case class&inTarget == 0:
 			return 0
 		case c == '?':
 			h.query = at
 			for _, c := range target[at:] {
-				if bytesOf[c]&inTarget == 0 {
+				if byteClasses[c]&inTarget == 0 {
 					return 0
 				}
 			}
@@ -93,24 +93,24 @@ func (h *head) parseLine(b []byte) int {
 	return next
 }
 
-// take notes a header line. It reports whether the request is still one that is served here.
-func (h *head) take(b []byte, f http1.Field) bool {
+// take takes a header line. It returns false if the request is not served here.
+func (h *requestHead) take(b []byte, f http1.Field) bool {
 	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
-	switch len(name) { // which rules most of them out
+	switch len(name) { // the length excludes most names
 	case len("Host"):
 		if string(name) == "Host" {
 			if h.host.To > 0 || !isPlainHost(value) {
 				return false
 			}
 			h.host = f.Value
-			return true // it is no longer among the headers
+			return true // Host is not in Request.Header
 		}
 	case len("Expect"), len("Trailer"), len("Transfer-Encoding"): // "Pragma" and "Upgrade" are as long as the first two
 		switch string(name) {
 		case "Expect", "Trailer", "Upgrade", "Transfer-Encoding":
 			return false
 		case "Pragma":
-			h.cacheless = h.cacheless || string(value) == "no-cache"
+			h.noCache = h.noCache || string(value) == "no-cache"
 		}
 	case len("Connection"):
 		if string(name) == "Connection" {
@@ -139,8 +139,8 @@ func (h *head) take(b []byte, f http1.Field) bool {
 	return true
 }
 
-// seen reports whether there has been a header of that name.
-func (h *head) seen(b []byte, name string) bool {
+// seen reports whether there was a header of this name.
+func (h *requestHead) seen(b []byte, name string) bool {
 	for _, f := range h.fields {
 		if string(f.Name.Bytes(b)) == name {
 			return true
@@ -149,9 +149,9 @@ func (h *head) seen(b []byte, name string) bool {
 	return false
 }
 
-// fill makes r the request of a head. text is the head's bytes, and values has room for one for each field. It reports whether
-// the target is one.
-func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) bool {
+// fill sets the fields of r. text has the bytes of the head, and values has room for one value for each field. It returns
+// false if the target is invalid.
+func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []string) bool {
 	r.Method, r.RequestURI, r.Host = h.method.Text(text), h.target.Text(text), h.host.Text(text)
 	r.URL = u
 	switch {
@@ -176,38 +176,40 @@ func (h *head) fill(r *http.Request, u *url.URL, text string, values []string) b
 		values[i] = f.Value.Text(text)
 		r.Header[name] = values[i : i+1 : i+1]
 	}
-	if h.cacheless && r.Header["Pragma"][0] == "no-cache" {
+	if h.noCache && r.Header["Pragma"][0] == "no-cache" {
 		if _, ok := r.Header["Cache-Control"]; !ok {
-			r.Header["Cache-Control"] = []string{"no-cache"} // it means the same, and rules read one of them
+			r.Header["Cache-Control"] = []string{"no-cache"} // it means the same, as in net/http
 		}
 	}
 	r.ContentLength, r.Close = h.length, h.closes
 	return true
 }
 
-// What bytes may be.
+// Classes of bytes.
 const (
-	inTarget uint8 = 1 << iota // of a request line
-	inPath                     // of a path, without being written in another way
+	inTarget uint8 = 1 << iota // allowed in a request target
+	inPath                     // needs no escape in a path
 )
 
-var bytesOf = classes()
+var byteClasses = classes()
 
 func classes() (table [256]uint8) {
 	for c := '!'; c <= '~'; c++ {
-		table[c] |= inTarget
+		if http1.IsTargetByte(byte(c)) {
+			table[c] |= inTarget
+		}
 		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_.~$&+,/:;=@", c) {
 			table[c] |= inPath
 		}
 	}
-	table['#'] = 0
 	return table
 }
 
-// isMethodByte reports whether a byte may be in a method here. Those with other ones do not exist.
+// isMethodByte reports whether a byte may be in the name of a method that is served here. Registered methods have no
+// others.
 func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
 
-// isPlainHost reports whether a host has only what names and addresses with ports are made of.
+// isPlainHost reports whether a host consists only of bytes of names, addresses and ports.
 func isPlainHost(host []byte) bool {
 	for _, c := range host {
 		switch {

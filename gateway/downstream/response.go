@@ -6,55 +6,62 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// A response is the answer to a request. It is used again for others on the same connection.
+// A response is the response to a request. It is reused for the other requests of the connection.
 type response struct {
 	conn   *conn
 	header http.Header
-	names  []headerName // of the header, in their order
-	out    []byte       // what has not been sent yet
+	names  []headerName // of the header, sorted
+	out    []byte       // not sent yet
 
-	head     bool // the method is HEAD
-	wrote    bool // the header is complete, as far as the handler has a say
-	framed   bool // it says how long the body is, and is complete in out, or sent
-	sent     bool // some of the answer is
-	chunked  bool
-	bodyless bool // by the status
-	closes   bool // the connection ends with this answer
+	responseFraming
+	preset   presetLines
+	wrote    bool // the header is complete, as far as the handler decides
+	closes   bool // the connection ends with this response
 	hijacked bool
-	typed    bool // no Content-Type is to be found out
-	dated    bool // there is a Date among the lines
 	status   int
-	body     int   // where in out the body begins, as long as it is not framed
-	length   int64 // that the handler has said; −1 if it has not
-	written  int64
-	lines    []byte   // of the header, ready
-	instead  []string // the names of headers that are not sent since there are lines
-	trailers []string // that the handler has announced
-	bounds   bounds   // of time
-	bounded  bool     // the connection has a deadline for writing
-	err      error    // of writing
+	written  int64    // bytes of the body
+	trailers []string // announced by the handler
+	timeout  writeTimeout
+	err      error // of writing
 }
 
-// bounds are how long a write may take.
-type bounds struct {
-	by      time.Time     // until when; zero if timeout counts
-	timeout time.Duration // for how long nothing of it may be taken; 0 for ever
+// responseFraming is how the body of a response is sent.
+type responseFraming struct {
+	head     bool // the method is HEAD
+	bodyless bool // the status allows no body
+	framed   bool // the header states how the body is framed, and is complete in out or sent
+	chunked  bool
+	body     int   // where the body begins in out, as long as it is not framed
+	length   int64 // the Content-Length that the handler has set; -1 if it has not
 }
 
-// deadline is what holds from now on; zero if there is none.
-func (b *bounds) deadline() time.Time {
-	if b.by.IsZero() && b.timeout > 0 {
-		return time.Now().Add(b.timeout)
+// presetLines are the header lines in wire format that the handler has set.
+type presetLines struct {
+	lines   []byte
+	instead []string // names of headers that are omitted in return
+	typed   bool     // the Content-Type need not be detected; also set for one in Header
+	dated   bool     // there is a Date; also set for one in Header
+}
+
+// A writeTimeout bounds how long a write may take.
+type writeTimeout struct {
+	until time.Time     // zero if limit applies
+	limit time.Duration // how long a client may accept no bytes; 0 for no bound
+	set   bool          // the connection has a deadline
+}
+
+// deadline returns the deadline of a write that begins now; zero if there is none.
+func (t *writeTimeout) deadline() time.Time {
+	if t.until.IsZero() && t.limit > 0 {
+		return time.Now().Add(t.limit)
 	}
-	return b.by
+	return t.until
 }
 
 var (
@@ -62,23 +69,24 @@ var (
 	_ io.StringWriter = (*response)(nil)
 )
 
-// begin makes it that of a request.
+// begin prepares the response for a request.
 func (w *response) begin(r *http.Request) {
 	if len(w.header) > 0 {
 		clear(w.header)
 	}
 	w.out = w.out[:0]
-	w.head, w.closes = r.Method == http.MethodHead, r.Close
-	w.wrote, w.framed, w.sent, w.chunked, w.bodyless, w.typed, w.dated = false, false, false, false, false, false, false
-	w.status, w.body, w.length, w.written = 0, 0, -1, 0
-	w.trailers, w.lines, w.instead = w.trailers[:0], w.lines[:0], nil
-	w.bounds = bounds{timeout: w.conn.server.WriteTimeout}
+	w.responseFraming = responseFraming{head: r.Method == http.MethodHead, length: -1}
+	w.preset.lines, w.preset.instead, w.preset.typed, w.preset.dated = w.preset.lines[:0], nil, false, false
+	w.closes, w.wrote = r.Close, false
+	w.status, w.written = 0, 0
+	w.trailers = w.trailers[:0]
+	w.timeout.until, w.timeout.limit = time.Time{}, w.conn.server.WriteTimeout
 }
 
-// Header returns the header of the answer.
+// Header returns the header of the response.
 func (w *response) Header() http.Header { return w.header }
 
-// WriteHeader begins the answer, or sends an interim one.
+// WriteHeader begins the response, or sends an interim one.
 func (w *response) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic("downstream: status " + strconv.Itoa(status) + ": want one of three digits")
@@ -95,145 +103,26 @@ func (w *response) WriteHeader(status int) {
 	}
 	w.wrote, w.status = true, status
 	w.bodyless = http1.BodyForbidden(status)
-	if lines := w.header["Content-Length"]; len(lines) > 0 && !slices.Contains(w.instead, "Content-Length") {
-		if n, ok := http1.ParseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
-			w.length = n
-		} else {
-			delete(w.header, "Content-Length")
-		}
+	w.takeLength()
+	if w.conn.current.body.left.Load() > maxDrain {
+		w.closes = true // or all of the request's body would have to be read
 	}
-	if left := w.conn.body.left.Load(); left > maxDrain {
-		w.closes = true // or all of that would have to be read
-	}
-	w.begins()
-}
-
-// begins writes the header, and what frames the body if that is known.
-func (w *response) begins() {
-	if http1.HasElement(w.header["Connection"], "close") {
-		w.closes = true
-	}
-	closes := w.closes || w.conn.server.ending.Load()
-	for name := range http1.Elements(w.header["Trailer"]...) {
-		if name = http.CanonicalHeaderKey(name); http1.IsToken(name) && !http1.FramesMessage(name) {
-			w.trailers = append(w.trailers, name)
-		}
-	}
-	w.out = appendStatus(w.out, w.status)
-	if len(w.lines) > 0 {
-		w.out = append(w.out, w.lines...)
-		w.typed = w.typed || slices.Contains(w.instead, "Content-Type")
-	}
-	if len(w.header) > 0 {
-		w.appendHeader(closes)
-	}
-	if !w.dated {
-		w.out = append(w.out, "Date: "...)
-		w.out = append(w.out, w.conn.server.date()...)
-		w.out = append(w.out, "\r\n"...)
-	}
-	if closes {
-		w.closes = true
-		w.out = append(w.out, "Connection: close\r\n"...)
-	}
-	switch {
-	case w.bodyless, w.length >= 0 && w.typed, w.length == 0:
-		w.out = append(w.out, "\r\n"...)
-		w.framed = true
-	default:
-		w.body = len(w.out) // what comes shows how long it is, and of which type
-	}
-}
-
-// appendHeader appends the header as far as it is for the client.
-func (w *response) appendHeader(closes bool) {
-	if _, ok := w.header["Date"]; ok {
-		w.dated = true
-	}
-	if _, ok := w.header["Content-Type"]; ok {
-		w.typed = true
-	}
-	w.appendFields(func(name string) bool {
-		if w.instead != nil && slices.Contains(w.instead, name) {
-			return true
-		}
-		switch name {
-		case "Connection":
-			return closes // which is said below
-		case "Transfer-Encoding":
-			return true
-		case "Content-Length":
-			return w.bodyless
-		case "Content-Type":
-			return w.status == http.StatusNotModified
-		case "Content-Encoding":
-			w.typed = w.typed || w.header["Content-Encoding"][0] != ""
-		}
-		return false
-	})
-}
-
-// frame ends the header when it is known how the body is framed. whole tells that all of it is in out.
-func (w *response) frame(whole bool) {
-	w.framed = true
-	var room [128]byte
-	end := room[:0]
-	if !w.typed && len(w.out) > w.body {
-		end = append(end, "Content-Type: "...)
-		end = append(end, http.DetectContentType(w.out[w.body:])...)
-		end = append(end, "\r\n"...)
-	}
-	switch {
-	case w.length >= 0:
-	case w.head && (!whole || w.written == 0 || len(w.trailers) > 0 || w.hasLateTrailers()):
-	case whole && len(w.trailers) == 0 && !w.hasLateTrailers():
-		end = append(end, "Content-Length: "...)
-		end = strconv.AppendInt(end, w.written, 10)
-		end = append(end, "\r\n"...)
-	default:
-		w.chunked = true
-		end = append(end, "Transfer-Encoding: chunked\r\n"...)
-	}
-	end = append(end, "\r\n"...)
-	body := len(w.out) - w.body
-	if w.head {
-		body = 0
-	}
-	if w.chunked && body > 0 {
-		end = strconv.AppendInt(end, int64(body), 16)
-		end = append(end, "\r\n"...)
-	}
-	w.out = append(w.out[:w.body+body], end...)
-	copy(w.out[w.body+len(end):], w.out[w.body:w.body+body])
-	copy(w.out[w.body:], end)
-	if w.chunked && body > 0 {
-		w.out = append(w.out, "\r\n"...)
-	}
-}
-
-// hasLateTrailers reports whether there are trailers that were not announced.
-func (w *response) hasLateTrailers() bool {
-	for name := range w.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) {
-			return true
-		}
-	}
-	return false
+	w.beginHead()
 }
 
 const (
-	// What a body may have before it is sent in chunks if nobody knows its length. It is net/http's.
+	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. It is net/http's.
 	wholeBody = 2 << 10
-	// What is collected before it is sent.
+	// outBuffer is how much is buffered before it is sent.
 	outBuffer = 8 << 10
-	// How much of a body tells its type.
+	// sniffed is how much of a body determines its Content-Type.
 	sniffed = 512
 )
 
-// Write writes some of the body.
+// Write writes a part of the body.
 func (w *response) Write(p []byte) (int, error) { return write(w, p) }
 
-// WriteString is Write.
+// WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) { return write(w, s) }
 
 func write[T string | []byte](w *response, p T) (int, error) {
@@ -262,8 +151,8 @@ func write[T string | []byte](w *response, p T) (int, error) {
 			w.out = append(w.out, p...)
 			return len(p), nil
 		}
-		if short := sniffed - (len(w.out) - w.body); !w.typed && short > 0 {
-			// The type is told by how the body begins, in however many pieces.
+		if short := sniffed - (len(w.out) - w.body); !w.preset.typed && short > 0 {
+			// The type depends on the first bytes, in however many writes they come.
 			short = min(short, len(p))
 			w.out = append(w.out, p[:short]...)
 			p = p[short:]
@@ -294,7 +183,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	return n, nil
 }
 
-// Flush sends what is there.
+// Flush implements http.Flusher.
 func (w *response) Flush() { _ = w.FlushError() }
 
 // FlushError is for http.ResponseController.
@@ -312,7 +201,7 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// finish completes the answer and sends it.
+// finish completes the response and sends it.
 func (w *response) finish() {
 	if !w.wrote {
 		w.WriteHeader(http.StatusOK)
@@ -326,20 +215,20 @@ func (w *response) finish() {
 		w.out = append(w.out, "\r\n"...)
 	}
 	w.flush()
-	// What was made for an answer that is large is not kept.
+	// Memory of a large response is not reused.
 	if cap(w.out) > 2*outBuffer {
 		w.out = nil
 	}
-	if cap(w.lines) > outBuffer {
-		w.lines = nil
+	if cap(w.preset.lines) > outBuffer {
+		w.preset.lines = nil
 	}
 	if len(w.header) > manyFields {
 		w.header, w.names = make(http.Header, fewFields), nil
 	}
 }
 
-// missing reports whether the handler has written less than it said.
-func (w *response) missing() bool {
+// isShort reports whether the handler has written less than its Content-Length.
+func (w *response) isShort() bool {
 	return w.length >= 0 && !w.head && !w.bodyless && w.written != w.length
 }
 
@@ -355,58 +244,57 @@ func (w *response) send(b []byte) {
 	if w.err != nil {
 		return
 	}
-	w.sent = true
-	c := w.conn
-	if c.socket != nil {
-		if by := w.bounds.by; !by.IsZero() && !time.Now().Before(by) {
-			w.err = os.ErrDeadlineExceeded // which a socket that need not wait would not say
+	link, timeout := &w.conn.link, &w.timeout
+	if link.socket != nil {
+		if until := timeout.until; !until.IsZero() && !time.Now().Before(until) {
+			w.err = os.ErrDeadlineExceeded // which a socket that does not block would not return
 			return
 		}
-		w.err = c.socket.write(b, &w.bounds)
+		w.err = link.socket.write(b, timeout)
 		return
 	}
-	if by := w.bounds.deadline(); w.bounded || !by.IsZero() {
-		w.bounded = !by.IsZero()
-		_ = c.rwc.SetWriteDeadline(by) // if the connection is gone, writing says so
+	if by := timeout.deadline(); timeout.set || !by.IsZero() {
+		timeout.set = !by.IsZero()
+		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
 	}
-	_, w.err = c.rwc.Write(b)
+	_, w.err = link.rwc.Write(b)
 }
 
-// unbound ends the deadline for writing, for who gets the connection.
-func (w *response) unbound() {
-	if w.bounded {
-		w.bounded = false
-		_ = w.conn.rwc.SetWriteDeadline(time.Time{}) // if the connection is gone, writing says so
+// clearWriteDeadline removes the write deadline, for the next owner of the connection.
+func (w *response) clearWriteDeadline() {
+	if w.timeout.set {
+		w.timeout.set = false
+		_ = w.conn.link.rwc.SetWriteDeadline(time.Time{}) // if the connection is closed, writing fails
 	}
 }
 
-// SetWriteDeadline bounds how long writing may take, in place of Server.WriteTimeout.
+// SetWriteDeadline sets a deadline for writing that replaces Server.WriteTimeout.
 func (w *response) SetWriteDeadline(t time.Time) error {
-	w.bounds = bounds{by: t}
+	w.timeout.until, w.timeout.limit = t, 0
 	return nil
 }
 
 func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
 
-// SetReadDeadline bounds how long reading the body may take.
+// SetReadDeadline sets a deadline for reading the body.
 func (w *response) SetReadDeadline(t time.Time) error {
-	w.conn.theirs.Store(true)
-	return w.conn.rwc.SetReadDeadline(t)
+	w.conn.deadline.byHandler.Store(true)
+	return w.conn.link.rwc.SetReadDeadline(t)
 }
 
-// EnableFullDuplex is how it is anyway: the body may be read while the answer is written.
+// EnableFullDuplex does nothing: the body can always be read while the response is written.
 func (w *response) EnableFullDuplex() error { return nil }
 
-// Hijack gives the connection to the handler.
+// Hijack implements http.Hijacker.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.hijacked {
 		return nil, nil, http.ErrHijacked
 	}
 	c := w.conn
 	c.unwatch()
-	c.disarm()
-	if c.theirs.Load() {
-		_ = c.rwc.SetReadDeadline(time.Time{})
+	c.clearReadDeadline()
+	if c.deadline.byHandler.Load() {
+		_ = c.link.rwc.SetReadDeadline(time.Time{})
 	}
 	if w.wrote && !w.framed {
 		w.frame(false)
@@ -415,12 +303,12 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.err != nil {
 		return nil, nil, w.err
 	}
-	w.unbound()
+	w.clearWriteDeadline()
 	w.hijacked = true
 	rest := append([]byte(nil), c.in.bytes()...)
-	r := bufio.NewReaderSize(&replayed{Conn: c.rwc, rest: rest}, max(len(rest), headBuffer))
+	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), headBuffer))
 	if len(rest) > 0 {
-		_, _ = r.Peek(1) // so that all of it is there
+		_, _ = r.Peek(1) // puts all of it into the buffer
 	}
-	return c.rwc, bufio.NewReadWriter(r, bufio.NewWriter(c.rwc)), nil
+	return c.link.rwc, bufio.NewReadWriter(r, bufio.NewWriter(c.link.rwc)), nil
 }

@@ -211,11 +211,11 @@ func TestConnectionThatWasTakenOverIsNotWatched(t *testing.T) {
 		r.Context().Done()
 		s.mu.Lock()
 		for c := range s.conns {
-			c.mu.Lock()
-			if c.watching != nil {
+			c.watcher.mu.Lock()
+			if c.watcher.done != nil {
 				t.Error("somebody else reads from it")
 			}
-			c.mu.Unlock()
+			c.watcher.mu.Unlock()
 		}
 		s.mu.Unlock()
 		line, err := buffered.ReadString('\n')

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// A Server serves HTTP/1.1, and leaves to net/http what it does not serve itself. It is used once. Its fields must not change
-// when Serve has been called.
+// A Server serves HTTP/1.1, and passes connections to net/http that it does not serve itself. It is used once. Its fields
+// must not change after Serve was called.
 type Server struct {
-	// Handler answers requests. It must not keep them.
+	// Handler serves requests. It must not keep them.
 	Handler http.Handler
-	// Rest is who serves what is not served here. Its Handler should be the same. Its TLSConfig is used here too: if it is
-	// set, clients speak TLS.
+	// Rest serves everything that is not served here. Its Handler should be the same. Its TLSConfig is used here too: if
+	// it is set, clients use TLS.
 	Rest *http.Server
-	// OnlyRest has Rest serve everything, for who wants to compare.
+	// OnlyRest lets Rest serve everything, for comparison.
 	OnlyRest bool
-	// HeaderTimeout is how long the header of a request may take, and the handshake of TLS. 0: no bound.
+	// HeaderTimeout bounds the header of a request, and the TLS handshake. 0: no bound.
 	HeaderTimeout time.Duration
-	// IdleTimeout is how long a connection may wait for its next request. 0: no bound.
+	// IdleTimeout bounds how long a connection may wait for its next request. 0: no bound.
 	IdleTimeout time.Duration
-	// WriteTimeout is how long a client may take nothing of what is sent to him, unless the handler sets a deadline. 0: no
+	// WriteTimeout bounds how long a client may accept no bytes of a response, unless the handler sets a deadline. 0: no
 	// bound.
 	WriteTimeout time.Duration
-	// ErrorLog hears of handlers that panic. Default log's.
+	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
-	// ConnEnded is told of each connection that is over, or has been taken over by a handler, and was not handed over to Rest.
-	// Default nobody.
+	// ConnEnded is called for each connection that has ended, or was hijacked by a handler, and was not passed to Rest.
+	// Default nil.
 	ConnEnded func(net.Conn)
 
-	epoch    time.Time     // when the clock began
-	keepFor  time.Duration // how long an idle connection keeps what a handler has kept for it
+	epoch    time.Time     // of the clock
+	keepFor  time.Duration // how long an idle connection keeps a handler's value
 	tls      *tls.Config
 	handover *handover
 	ending   atomic.Bool
@@ -46,15 +46,15 @@ type Server struct {
 	begun     bool
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
-	resting   sync.WaitGroup // Rest, while it serves
+	resting   sync.WaitGroup // of Rest.Serve
 }
 
-// keepFor is how long a client may wait with the next request that is to be decided as the one before.
+// keepFor is the default of Server.keepFor.
 const keepFor = 5 * time.Second
 
 var errUsed = errors.New("downstream: Serve is running already")
 
-// begin makes the server ready.
+// begin prepares the server.
 func (s *Server) begin(l net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,16 +81,16 @@ func (s *Server) begin(l net.Listener) error {
 			}
 			s.tls.NextProtos = append(s.tls.NextProtos, "http/1.1")
 		}
-		// By this Rest knows that connections may come whose TLS has chosen HTTP/2.
+		// Rest then accepts connections whose TLS has negotiated HTTP/2.
 		s.Rest.TLSConfig = s.tls.Clone()
 	}
 	closeAmbiguous(s.Rest)
-	s.resting.Add(1) // here, so that Shutdown either waits for it or comes before it
+	s.resting.Add(1) // under the lock, so that Shutdown either waits for it or precedes it
 	return nil
 }
 
-// Serve serves connections until the listener fails or the server is shut down. The error is never nil, and
-// http.ErrServerClosed in the latter case.
+// Serve serves connections until the listener fails or the server is shut down; then the error is http.ErrServerClosed.
+// It is never nil.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.begin(l); err != nil {
 		_ = l.Close()
@@ -103,10 +103,10 @@ func (s *Server) Serve(l net.Listener) error {
 	}()
 	err := s.accept(l)
 	_ = l.Close()
-	// What has been handed over goes on until Shutdown, as that which has not does.
+	// Connections, including those of Rest, are served until Shutdown.
 	select {
 	case failed := <-rest:
-		err = errors.Join(err, failed) // it ends only if it cannot even begin
+		err = errors.Join(err, failed) // before Shutdown it returns only if it could not start
 	default:
 	}
 	if s.ending.Load() {
@@ -130,7 +130,7 @@ func (s *Server) accept(l net.Listener) error {
 		if temporary, ok := err.(temporaryError); !ok || !temporary.Temporary() || s.ending.Load() {
 			return err
 		}
-		// There are too many open files, most likely.
+		// Usually there are too many open files.
 		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
 		s.logf("downstream: accept: %v; trying again in %v", err, wait)
 		time.Sleep(wait)
@@ -139,8 +139,8 @@ func (s *Server) accept(l net.Listener) error {
 
 func (s *Server) open(nc net.Conn) {
 	c := newConn(s, nc)
-	if c.place != nil {
-		c.place.SetHolder(c)
+	if c.link.slot != nil {
+		c.link.slot.SetHolder(c)
 	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
@@ -148,7 +148,7 @@ func (s *Server) open(nc net.Conn) {
 	go c.serve()
 }
 
-// forget removes a connection that is over or has another owner.
+// forget removes a connection that has ended or has another owner.
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -157,12 +157,11 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long a connection is waited for on which nothing has come yet: its request may be on its way. It is as long
-// as net/http has it.
+// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. It is net/http's.
 const freshTime = 5 * time.Second
 
-// Shutdown closes connections that are idle and those that become so, and waits until there are none. If the context ends
-// before that, the error is the context's. The listener is closed at once.
+// Shutdown closes the listener and idle connections, and waits until all others have become idle and are closed. If the
+// context ends before that, the error is the context's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	wait := time.Millisecond
@@ -177,7 +176,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			timer.Reset(wait)
 		}
 	}
-	// Only now, since until then a connection may be handed over.
+	// Only now, because connections could be passed to Rest until here.
 	err := s.Rest.Shutdown(ctx)
 	if err == nil {
 		s.resting.Wait()
@@ -185,7 +184,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// stop has no more connections accepted, and none kept.
+// stop ends Accept, and closes connections after their current request.
 func (s *Server) stop() {
 	s.ending.Store(true)
 	s.Rest.SetKeepAlivesEnabled(false)
@@ -196,7 +195,7 @@ func (s *Server) stop() {
 	}
 }
 
-// closeIdle reports whether no connection is left.
+// closeIdle closes idle connections, and reports whether no connection is left.
 func (s *Server) closeIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,18 +205,18 @@ func (s *Server) closeIdle() bool {
 			continue
 		}
 		if state := c.state.Load(); state != isActive && state != isClosed && c.state.CompareAndSwap(state, isClosed) {
-			_ = c.raw.Close()
+			_ = c.link.raw.Close()
 		}
 	}
 	return len(s.conns) == 0
 }
 
-// Close closes everything at once.
+// Close closes all connections at once.
 func (s *Server) Close() error {
 	s.stop()
 	s.mu.Lock()
 	for c := range s.conns {
-		_ = c.raw.Close()
+		_ = c.link.raw.Close()
 	}
 	s.mu.Unlock()
 	err := s.Rest.Close()

@@ -3,39 +3,59 @@ package downstream
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 )
 
-// wantWatch has the connection watched from now on, or when the body of the request has been read.
+// A watcher reads from the connection while a handler runs, to notice that the client has disconnected.
+type watcher struct {
+	mu       sync.Mutex
+	serving  bool          // a handler runs; at other times only conn.serve may read
+	wanted   bool          // the handler wants to know when the client disconnects
+	done     chan struct{} // closed when the watching goroutine has ended; nil if there is none
+	stopping bool          // the watching goroutine is to end
+	readErr  error         // of the watching goroutine
+}
+
+func (w *watcher) begin() {
+	w.mu.Lock()
+	w.serving = true
+	w.mu.Unlock()
+}
+
+// wantWatch watches the connection from now on, or once the body of the request has been read.
 func (c *conn) wantWatch() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wanted = c.serving // who asks later has kept what he should not, and is told at the end of another request
+	c.watcher.mu.Lock()
+	defer c.watcher.mu.Unlock()
+	c.watcher.wanted = c.watcher.serving // a caller that has kept the context of an earlier request gets no watch
 	c.watch()
 }
 
-// watch begins to watch, if somebody wants to know and it is possible: what comes now is not part of the request. c.mu is held.
+// watch starts the watching goroutine if it is wanted and possible: the next bytes must not be part of the request.
+// c.watcher.mu is held.
 func (c *conn) watch() {
-	if !c.wanted || c.watching != nil || c.aborted || c.lost != nil || c.body.left.Load() > 0 || c.in.full() {
+	w := &c.watcher
+	if !w.wanted || w.done != nil || w.stopping || w.readErr != nil || c.current.body.left.Load() > 0 || c.in.full() {
 		return
 	}
-	c.disarm()
+	c.clearReadDeadline()
 	done := make(chan struct{})
-	c.watching = done
-	go c.lookOut(done, c.context, c.in.room())
+	w.done = done
+	go c.readAhead(done, c.current.context, c.in.room())
 }
 
-// lookOut reads what comes before the answer. Mostly that is the end.
-func (c *conn) lookOut(done chan struct{}, ctx *requestContext, room []byte) {
+// readAhead reads what arrives before the response has ended: usually nothing, or the end of the connection.
+func (c *conn) readAhead(done chan struct{}, ctx *requestContext, room []byte) {
 	defer close(done)
-	n, err := c.rwc.Read(room)
-	c.mu.Lock()
+	n, err := c.link.rwc.Read(room)
+	w := &c.watcher
+	w.mu.Lock()
 	c.in.w += n
-	gone := err != nil && n == 0 && !(c.aborted && errors.Is(err, os.ErrDeadlineExceeded))
+	gone := err != nil && n == 0 && !(w.stopping && errors.Is(err, os.ErrDeadlineExceeded))
 	if gone {
-		c.lost = err
+		w.readErr = err
 	}
-	c.mu.Unlock()
+	w.mu.Unlock()
 	if gone {
 		ctx.cancel()
 	}
@@ -43,22 +63,22 @@ func (c *conn) lookOut(done chan struct{}, ctx *requestContext, room []byte) {
 
 // unwatch ends the watch.
 func (c *conn) unwatch() {
-	c.mu.Lock()
-	c.wanted, c.serving = false, false
-	done := c.watching
+	w := &c.watcher
+	w.mu.Lock()
+	w.wanted, w.serving = false, false
+	done := w.done
 	if done == nil {
-		c.mu.Unlock()
+		w.mu.Unlock()
 		return
 	}
-	c.aborted = true
-	_ = c.rwc.SetReadDeadline(longAgo)
-	c.mu.Unlock()
+	w.stopping = true
+	_ = c.link.rwc.SetReadDeadline(longAgo)
+	w.mu.Unlock()
 	<-done
-	c.mu.Lock()
-	c.aborted, c.watching = false, nil
-	c.mu.Unlock()
-	c.alarm = 0
-	_ = c.rwc.SetReadDeadline(time.Time{})
+	w.mu.Lock()
+	w.stopping, w.done = false, nil
+	w.mu.Unlock()
+	c.resetReadDeadline()
 }
 
 // longAgo, as a deadline, ends reads at once.

@@ -1,0 +1,57 @@
+package downstream
+
+const (
+	headBuffer = 4 << 10
+	maxHead    = 16 << 10
+
+	fewFields  = 8  // maps of up to so many entries are faster
+	manyFields = 64 // memory for more is not reused
+)
+
+// A readBuffer has the bytes that were read and not yet used.
+type readBuffer struct {
+	buf  []byte
+	r, w int
+}
+
+func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
+func (b *readBuffer) empty() bool   { return b.r == b.w }
+func (b *readBuffer) use(n int)     { b.r += n }
+
+// maxBlanks is how many bytes of line breaks may follow a body: some clients send one. It is net/http's.
+const maxBlanks = 4
+
+// skipBlanks skips line breaks, at most *left bytes, and decreases *left.
+func (b *readBuffer) skipBlanks(left *int) {
+	for *left > 0 && b.r < b.w && (b.buf[b.r] == '\r' || b.buf[b.r] == '\n') {
+		b.r++
+		*left--
+	}
+}
+
+// full reports whether it must grow to take more.
+func (b *readBuffer) full() bool { return b.w == len(b.buf) }
+
+// reset prepares an empty buffer for the next request. A buffer that has grown is not kept.
+func (b *readBuffer) reset() {
+	b.r, b.w = 0, 0
+	if len(b.buf) > headBuffer {
+		b.buf = nil
+	}
+}
+
+// room returns the free part of the buffer. A full buffer grows.
+func (b *readBuffer) room() []byte {
+	switch {
+	case b.buf == nil:
+		b.buf = make([]byte, headBuffer)
+	case b.w == len(b.buf) && b.r > 0:
+		b.w = copy(b.buf, b.bytes())
+		b.r = 0
+	case b.w == len(b.buf):
+		buf := make([]byte, 2*len(b.buf))
+		copy(buf, b.buf)
+		b.buf = buf
+	}
+	return b.buf[b.w:]
+}
