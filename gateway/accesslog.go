@@ -14,8 +14,8 @@ const (
 	DefaultLogQueue     = 4096
 )
 
-// AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up, lines
-// are dropped and counted, and requests do not wait. Headers, cookies and the query are not logged.
+// AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up,
+// lines are dropped and counted, and requests do not wait. Headers, cookies and the query are not logged.
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger

@@ -126,8 +126,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: the server closes the body. A transport calls Close before it is certain that the body will not be
-// sent again.
+// Close does nothing: the server closes the body. A transport calls Close before it is certain that the body will not
+// be sent again.
 func (b *body) Close() error { return nil }
 
 func (b *body) beginRead() error {
@@ -235,8 +235,8 @@ func (b *body) rewind() bool {
 	return true
 }
 
-// clientFault returns the error if the body is too large or too slow; else nil. A forwarder may see only that the request
-// has ended, because the server ends it when a body cannot be read.
+// clientFault returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
+// request has ended, because the server ends it when a body cannot be read.
 func (b *body) clientFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package gateway is the reverse proxy: it asks a limiter about each request, and forwards the allowed ones to upstreams.
+// Package gateway is the reverse proxy: it asks a limiter about each request, and forwards the allowed ones to
+// upstreams.
 //
 //	g, err := gateway.New(gateway.Config{
 //		Routes: []gateway.Route{{Upstreams: []gateway.Upstream{{URL: "http://127.0.0.1:9000"}}}},
@@ -23,10 +24,10 @@
 //
 // # Headers
 //
-// X-Forwarded-For, -Host and -Proto, and Forwarded if Config says so, describe the client's connection. Those of trusted
-// proxies are continued; those of others are replaced, and all other X-Forwarded-* and Config.OnlyFromProxies removed. So
-// are headers with underscores, unless Config keeps them. Trailers may contain none of these. Requests and responses have
-// an id in X-Request-ID, which a trusted proxy may set.
+// X-Forwarded-For, -Host and -Proto, and Forwarded if Config says so, describe the client's connection. Those of
+// trusted proxies are continued; those of others are replaced, and all other X-Forwarded-* and Config.OnlyFromProxies
+// removed. So are headers with underscores, unless Config keeps them. Trailers may contain none of these. Requests and
+// responses have an id in X-Request-ID, which a trusted proxy may set.
 //
 // # Responses of the gateway itself
 //
@@ -44,12 +45,13 @@
 //	504  the upstream does not respond in time
 //
 // OPTIONS * and OPTIONS with Max-Forwards: 0 get a 204, after the limiter. If an upstream fails after its response has
-// begun, the client's connection is aborted, so that the response does not look complete. Requests that net/http refuses
-// itself get its own responses, and are not counted, logged or limited. A client that has disconnected counts as 499.
+// begun, the client's connection is aborted, so that the response does not look complete. Requests that net/http
+// refuses itself get its own responses, and are not counted, logged or limited. A client that has disconnected counts
+// as 499.
 //
 // # Guarantees
 //
 // Every wait for a client or upstream has a timeout. Connections, upgrades, uploads, headers and log lines are bounded.
-// Only protocols of Config.Upgrades are upgraded to; for a limiter an upgraded connection is one request. Shutdown fails
-// no request that has arrived. A request that is not logged costs one allocation, for its id.
+// Only protocols of Config.Upgrades are upgraded to; for a limiter an upgraded connection is one request. Shutdown
+// fails no request that has arrived. A request that is not logged costs one allocation, for its id.
 package gateway

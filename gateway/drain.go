@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no more connections
-// are accepted, and responses tell clients to use a new one (Connection: close, GOAWAY). Requests in flight are finished,
-// and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, the remaining requests
-// are cut off, and the error is the context's. Concurrent calls wait for the same shutdown.
+// Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no more
+// connections are accepted, and responses tell clients to use a new one (Connection: close, GOAWAY). Requests in flight
+// are finished, and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, the
+// remaining requests are cut off, and the error is the context's. Concurrent calls wait for the same shutdown.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	was := g.state

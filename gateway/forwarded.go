@@ -33,8 +33,8 @@ func (f *forwardedFields) set(name, value string) {
 
 func (f *forwardedFields) list() []upstream.Field { return f.room[:f.n] }
 
-// setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address is
-// added to them; those of other clients are replaced.
+// setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address
+// is added to them; those of other clients are replaced.
 func (ex *exchange) setForwarded(r *http.Request) {
 	h, f, config := r.Header, &ex.forward.fields, &ex.g.config
 	f.set(ex.g.idHeader, ex.request.id[0])

@@ -177,15 +177,15 @@ func (g *Gateway) Addrs() []net.Addr {
 	return addrs
 }
 
-// Ready reports whether the gateway serves requests and will continue to. It is false as soon as Shutdown is called or the
-// context of Serve ends, while requests are still served for a while.
+// Ready reports whether the gateway serves requests and will continue to. It is false as soon as Shutdown is called or
+// the context of Serve ends, while requests are still served for a while.
 func (g *Gateway) Ready() bool { return g.ready.Load() }
 
 // Started returns a channel that is closed when Serve serves requests. If Serve fails, it is never closed.
 func (g *Gateway) Started() <-chan struct{} { return g.started }
 
-// Serve serves until the context ends or Shutdown is called, and returns when the shutdown has ended. If the context ends,
-// it drains as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
+// Serve serves until the context ends or Shutdown is called, and returns when the shutdown has ended. If the context
+// ends, it drains as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
 func (g *Gateway) Serve(ctx context.Context) error {
 	failed, err := g.start()
 	if err != nil {

@@ -121,8 +121,8 @@ func (l *boundedListener) extend() error {
 	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
 }
 
-// readProxyProtocol wraps a listener to read the PROXY protocol, if that is configured. TLS wraps the result, because the
-// PROXY header precedes the handshake.
+// readProxyProtocol wraps a listener to read the PROXY protocol, if that is configured. TLS wraps the result, because
+// the PROXY header precedes the handshake.
 func (g *Gateway) readProxyProtocol(l *Listener, inner net.Listener) (net.Listener, error) {
 	if len(l.ProxyProtocol) == 0 {
 		return inner, nil

@@ -107,10 +107,10 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 
 var errNoUpstream = errors.New("no upstream is up")
 
-// crowded is the number of requests in flight per core above which an allowed request lets others be decided first. Code
-// and data of the limiter are then loaded into the caches once for several requests, which saves more than the wait
-// costs. A request waits only for those that can run at that moment, so none starves. Upgraded connections last for
-// hours without being decided again, so they do not count.
+// crowded is the number of requests in flight per core above which an allowed request lets others be decided first.
+// Code and data of the limiter are then loaded into the caches once for several requests, which saves more than the
+// wait costs. A request waits only for those that can run at that moment, so none starves. Upgraded connections last
+// for hours without being decided again, so they do not count.
 const crowded = 8
 
 // begins counts a request, and reports whether more than crowd are in flight.

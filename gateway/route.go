@@ -29,8 +29,8 @@ const (
 	DefaultSlowReturn            = 30 * time.Second
 )
 
-// A Route sends the requests for a host and a path prefix to upstreams. If several routes match, the gateway uses the one
-// with the most specific host, and among those the one with the longest path.
+// A Route sends the requests for a host and a path prefix to upstreams. If several routes match, the gateway uses the
+// one with the most specific host, and among those the one with the longest path.
 type Route struct {
 	// Name is the name of the route in logs and metrics. Default its host and path.
 	Name string
@@ -53,16 +53,16 @@ type Route struct {
 	// TotalTimeout bounds a request and its response together. It does not apply to upgraded connections. Default 0: no
 	// bound.
 	TotalTimeout time.Duration
-	// UpstreamIdle is how long an idle connection to an upstream is kept. It should be shorter than the idle timeout of the
-	// upstream. Default DefaultUpstreamIdle.
+	// UpstreamIdle is how long an idle connection to an upstream is kept. It should be shorter than the idle timeout of
+	// the upstream. Default DefaultUpstreamIdle.
 	UpstreamIdle time.Duration
 	// UpstreamConns is the maximum number of connections to an upstream. If none is free, a request waits for one, at most
 	// DialTimeout. Default DefaultUpstreamConns.
 	UpstreamConns int
-	// UploadsPerClient is the maximum number of concurrent uploads of one client. An upload is a request with a body of more
-	// than 16 KiB or of unknown length; it holds a connection to an HTTP/1.1 upstream until it is received. Further uploads
-	// get a 429. A client is an IPv4 address or an IPv6 /64 network. Default a quarter of the connections to all upstreams
-	// of the route; negative for no limit.
+	// UploadsPerClient is the maximum number of concurrent uploads of one client. An upload is a request with a body of
+	// more than 16 KiB or of unknown length; it holds a connection to an HTTP/1.1 upstream until it is received. Further
+	// uploads get a 429. A client is an IPv4 address or an IPv6 /64 network. Default a quarter of the connections to all
+	// upstreams of the route; negative for no limit.
 	UploadsPerClient int
 	// MaxBody replaces Config.MaxBody for this route. Default Config.MaxBody; negative for no limit.
 	MaxBody int64
@@ -98,8 +98,8 @@ type UpstreamTLS struct {
 	InsecureSkipVerify bool
 }
 
-// Health configures health checks: GET requests to each upstream. A status of 200 to 399 is a success. Upstreams count as
-// healthy until checks fail.
+// Health configures health checks: GET requests to each upstream. A status of 200 to 399 is a success. Upstreams count
+// as healthy until checks fail.
 type Health struct {
 	// Path is the path of the check, such as /healthz. It may have a query.
 	Path string
@@ -125,11 +125,11 @@ type Ejection struct {
 	After int
 	// Count5xx makes responses with a status of 500 and above failures too.
 	Count5xx bool
-	// For is the time of the first ejection. Each time that the upstream fails again after its return, the time doubles, up
-	// to 16 times For. Default DefaultEjectFor.
+	// For is the time of the first ejection. Each time that the upstream fails again after its return, the time doubles,
+	// up to 16 times For. Default DefaultEjectFor.
 	For time.Duration
-	// SlowReturn is the time in which the share of an upstream that is back in service, after an ejection or failed checks,
-	// grows from a tenth to the full share. Default DefaultSlowReturn; negative for the full share at once.
+	// SlowReturn is the time in which the share of an upstream that is back in service, after an ejection or failed
+	// checks, grows from a tenth to the full share. Default DefaultSlowReturn; negative for the full share at once.
 	SlowReturn time.Duration
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// uploads counts the concurrent uploads of each client. An upload holds a connection to an upstream until the client has
-// sent all of it, so without a limit one client could occupy all connections with a few bytes a second.
+// uploads counts the concurrent uploads of each client. An upload holds a connection to an upstream until the client
+// has sent all of it, so without a limit one client could occupy all connections with a few bytes a second.
 type uploads struct {
 	max int // of one client; negative for no limit
 

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// A framingScanner finds the headers on a connection that say where a body ends. If a request has both, another server on
-// its way may have used the other one, and for it the following bytes are part of the body. So no request may follow (RFC
-// 9112, 6.1). net/http does not report the header that it ignores, so this scans the bytes. Text of a body that looks like
-// such a header only costs the connection.
+// A framingScanner finds the headers on a connection that say where a body ends. If a request has both, another server
+// on its way may have used the other one, and for it the following bytes are part of the body. So no request may follow
+// (RFC 9112, 6.1). net/http does not report the header that it ignores, so this scans the bytes. Text of a body that
+// looks like such a header only costs the connection.
 type framingScanner struct {
 	length, coding lineScanner
 }

@@ -53,9 +53,9 @@ func (h *handover) Close() error {
 // Addr returns the address of the server's listener.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if that was not
-// possible. If a request has begun, Shutdown here still waits until net/http responds: net/http's own Shutdown drops
-// requests that it has just read.
+// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if that was
+// not possible. If a request has begun, Shutdown here still waits until net/http responds: net/http's own Shutdown
+// drops requests that it has just read.
 func (c *conn) handOver() bool {
 	c.clearReadDeadline()
 	c.response.clearWriteDeadline()

@@ -21,8 +21,8 @@ type requestHead struct {
 	noCache        bool  // Pragma is no-cache
 }
 
-// parse parses a complete head. It returns false if the request is not served here. It converts field names to canonical
-// form in b itself, which makes no difference to net/http.
+// parse parses a complete head. It returns false if the request is not served here. It converts field names to
+// canonical form in b itself, which makes no difference to net/http.
 func (h *requestHead) parse(b []byte) bool {
 	*h = requestHead{fields: h.fields[:0], query: -1}
 	pos := h.parseLine(b)
@@ -149,8 +149,8 @@ func (h *requestHead) seen(b []byte, name string) bool {
 	return false
 }
 
-// fill sets the fields of r. text has the bytes of the head, and values has room for one value for each field. It returns
-// false if the target is invalid.
+// fill sets the fields of r. text has the bytes of the head, and values has room for one value for each field. It
+// returns false if the target is invalid.
 func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []string) bool {
 	r.Method, r.RequestURI, r.Host = h.method.Text(text), h.target.Text(text), h.host.Text(text)
 	r.URL = u

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Server serves HTTP/1.1, and passes connections to net/http that it does not serve itself. It is used once. Its fields
-// must not change after Serve was called.
+// A Server serves HTTP/1.1, and passes connections to net/http that it does not serve itself. It is used once. Its
+// fields must not change after Serve was called.
 type Server struct {
 	// Handler serves requests. It must not keep them.
 	Handler http.Handler
@@ -157,7 +157,8 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. It is net/http's.
+// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. It is
+// net/http's.
 const freshTime = 5 * time.Second
 
 // Shutdown closes the listener and idle connections, and waits until all others have become idle and are closed. If the

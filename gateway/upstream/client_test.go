@@ -78,7 +78,7 @@ func TestClientIsWatchedWhateverTheConnectionDidBefore(t *testing.T) {
 						close(gone)
 						return
 					case r.URL.Path == "/slow":
-						time.Sleep(3 * patience)
+						time.Sleep(3 * watchDelay)
 					}
 					c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 				}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Defaults for what Config leaves at zero.
+// Defaults of a Config.
 const (
 	DefaultDialTimeout    = 5 * time.Second
 	DefaultHeaderTimeout  = 30 * time.Second
@@ -25,44 +25,43 @@ const (
 	DefaultBufferBody     = 16 << 10
 )
 
-// Config are the settings of a Pool. Only Address is required.
+// Config configures a Pool. Only Address is required.
 type Config struct {
-	// Address is where the upstream listens: host:port, or unix:/path/of/its/socket.
+	// Address is that of the upstream: host:port, or unix:/path/of/its/socket.
 	Address string
-	// TLS is how to speak TLS with it. Nil: without TLS. ServerName is the host of Address unless set, and only HTTP/1.1 is
-	// offered.
+	// TLS configures TLS. Nil: no TLS. The default of ServerName is the host of Address, and only HTTP/1.1 is offered.
 	TLS *tls.Config
-	// Dial connects to the upstream. Default that of a net.Dialer.
+	// Dial connects to the upstream. Default a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// DialTimeout is how long it may take to connect, with TLS. Default DefaultDialTimeout.
+	// DialTimeout bounds connecting, including the TLS handshake. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HeaderTimeout is how long the head of the response may take once the request is sent. Default DefaultHeaderTimeout;
-	// below zero there is no bound but the context's.
+	// HeaderTimeout bounds the wait for the head of the response once the request is sent. Default DefaultHeaderTimeout;
+	// negative for no bound but the context's.
 	HeaderTimeout time.Duration
-	// ExpectTimeout is how long to wait for 100 Continue before the body is sent all the same. Default DefaultExpectTimeout.
+	// ExpectTimeout bounds the wait for 100 Continue; then the body is sent without it. Default DefaultExpectTimeout.
 	ExpectTimeout time.Duration
-	// StallTimeout is how long the upstream may stop sending its body, or stop taking ours, before it counts as hanging.
-	// Default DefaultStallTimeout; below zero there is no bound but the context's.
+	// StallTimeout bounds how long the upstream may stop sending its body, or accepting that of the request. Default
+	// DefaultStallTimeout; negative for no bound but the context's.
 	StallTimeout time.Duration
-	// IdleTimeout is how long a connection is kept without use. Default DefaultIdleTimeout. An upstream that says a shorter
-	// time in Keep-Alive is believed.
+	// IdleTimeout is how long an idle connection is kept. A shorter time in the upstream's Keep-Alive header takes
+	// precedence. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// WaitTimeout is how long a request may wait for a connection when MaxConns are in use. Default DefaultWaitTimeout.
+	// WaitTimeout bounds the wait for a connection when MaxConns are in use. Default DefaultWaitTimeout.
 	WaitTimeout time.Duration
 
-	// MaxConns is how many connections there may be. Default DefaultMaxConns.
+	// MaxConns is the maximum number of connections. Default DefaultMaxConns.
 	MaxConns int
-	// MaxIdle is how many of them may be kept without use. Default DefaultMaxIdle, or MaxConns if that is less.
+	// MaxIdle is the maximum number of idle connections. Default DefaultMaxIdle, or MaxConns if that is less.
 	MaxIdle int
-	// MaxWaiting is how many requests may wait for a connection; more are refused at once. Default DefaultMaxWaiting; below
-	// zero none may.
+	// MaxWaiting is the maximum number of requests that wait for a connection; more are refused at once. Default
+	// DefaultMaxWaiting; negative for none.
 	MaxWaiting int
-	// MaxHeaderBytes is how large the head of a response may be, together with the interim responses before it, and how
-	// large its trailers. Default DefaultMaxHeaderBytes.
+	// MaxHeaderBytes is the maximum size of a response's head together with its interim responses, and of its trailers.
+	// Default DefaultMaxHeaderBytes.
 	MaxHeaderBytes int
-	// BufferBody is up to which length a request's body is collected before anything is sent. It then goes out in one write
-	// with the head, and can be sent again on another connection. Default DefaultBufferBody; below zero none is collected.
+	// BufferBody is the maximum length of a request's body that is read before anything is sent. It is then sent with the
+	// head in one write, and can be sent again on another connection. Default DefaultBufferBody; negative for none.
 	BufferBody int
 }
 

@@ -10,42 +10,44 @@ import (
 
 // A conn is a connection to the upstream. It has one user at a time: a request, or the pool.
 type conn struct {
-	net.Conn               // what is read and written: raw, or TLS over it
-	raw      net.Conn      // what is closed
-	socket   *socket       // of raw; nil if there is none
-	secure   bool          // it has TLS
-	reused   bool          // it has served a request before
-	since    time.Time     // when it became idle
-	idle     time.Duration // how long it may stay so
-	alarm    time.Time     // the deadline that is set, if it is one of patience
-	hangUp   func()        // ends what is being read and written, from any goroutine; made once, to be passed on
+	net.Conn    // raw, or TLS over it
+	raw         net.Conn
+	socket      *socket // of raw; nil if there is none
+	secure      bool    // Conn is TLS
+	reused      bool    // it has served a request before
+	idleSince   time.Time
+	idleTimeout time.Duration
+	deadline    time.Time // the provisional deadline that is set; zero if another or none is
+	hangUp      func()    // closes raw, from any goroutine; allocated once
 }
 
 func newConn(nc, raw net.Conn, idle time.Duration) *conn {
 	return &conn{
-		Conn: nc, raw: raw, secure: nc != raw, idle: idle, socket: newSocket(raw),
+		Conn: nc, raw: raw, secure: nc != raw, idleTimeout: idle, socket: newSocket(raw),
 		hangUp: func() { _ = raw.Close() },
 	}
 }
 
-// keepFor notes how long the upstream says that it keeps the connection. A request that is sent just when it is closed may
-// be lost, so it is given up some time before.
-func (c *conn) keepFor(d time.Duration) { c.idle = min(c.idle, max(d-d/4, time.Millisecond)) }
+// keepFor limits the idle timeout to the time that the upstream keeps the connection, minus a quarter: a request that
+// is sent when the upstream closes the connection may be lost.
+func (c *conn) keepFor(d time.Duration) {
+	c.idleTimeout = min(c.idleTimeout, max(d-d/4, time.Millisecond))
+}
 
-// quiet reports whether nothing has come in while the connection was idle: no end, and no bytes that would be taken for the
-// beginning of the next response.
-func (c *conn) quiet() bool {
+// isIdle reports whether nothing has arrived while the connection was idle: neither its end, nor bytes that would be
+// taken for the beginning of the next response.
+func (c *conn) isIdle() bool {
 	if c.socket != nil {
-		if !c.socket.silent() {
+		if !c.socket.hasNothing() {
 			return false
 		}
 		if !c.secure {
 			return true
 		}
 	}
-	// TLS may hold bytes that were in the socket. A read that may not wait finds them.
+	// TLS may have buffered bytes of the socket. A read that cannot block finds them.
 	var b [1]byte
-	c.alarm = time.Time{}
+	c.deadline = time.Time{}
 	_ = c.SetReadDeadline(longAgo)
 	n, err := c.Read(b[:])
 	return n == 0 && isTimeout(err)
@@ -77,7 +79,7 @@ func (p *Pool) dial(ctx context.Context) (*conn, error) {
 	return newConn(secured, raw, p.config.IdleTimeout), nil
 }
 
-// tlsConfig is what the user gave, for this address and HTTP/1.1 only.
+// tlsConfig returns the given configuration, for this address and HTTP/1.1 only.
 func tlsConfig(given *tls.Config, address string) *tls.Config {
 	if given == nil {
 		return nil

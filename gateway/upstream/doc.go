@@ -1,4 +1,4 @@
-// Package upstream is the leg of a reverse proxy that speaks HTTP/1.1 with the service behind it.
+// Package upstream is the side of a reverse proxy that speaks HTTP/1.1 with the service behind it.
 //
 //	p, err := upstream.New(upstream.Config{Address: "10.0.0.7:8000"})
 //	if err != nil { ... }
@@ -8,63 +8,52 @@
 //		...
 //	})
 //
-// A [Pool] has the connections to one upstream. [Pool.Forward] writes a request to one of them, reads the response, and passes
-// it on to an http.ResponseWriter, all in the goroutine of the request. There is none for a connection. Only a request whose
-// body is not sent at once has a second goroutine while it lasts, since an upstream may answer before it has read the body.
-// HTTP/2 and upgrades are for net/http's Transport.
+// A [Pool] has the connections to one upstream. [Pool.Forward] sends a request on one of them, reads the response, and
+// passes it on to an http.ResponseWriter, all in the goroutine of the request. Only a request whose body is streamed
+// has a second goroutine, because an upstream may respond before it has read the body. HTTP/2 and upgrades are for
+// net/http.
 //
-// # A request
+// # Requests
 //
-// The caller says the target, the host and headers of its own in a [Head]; the rest is the client's. Nothing goes out that is
-// for one connection only (RFC 9110 section 7.6.1), and how the request ends is said by us alone: by Content-Length where
-// the length is known, else by chunks. A method, target, host, name or value that could be read in two ways is refused.
+// The caller sets the target, the host and some headers by a [Head]; the rest is the client's. Hop-by-hop fields (RFC
+// 9110 section 7.6.1) are not sent, and the framing is our own: Content-Length if the length is known, else chunks. A
+// method, target, host, name or value that could be read in two ways is refused.
 //
-// A body of known length up to Config.BufferBody is collected, and goes out with the head in one write. A longer one, or one
-// of unknown length, is passed on piece by piece as it comes, with its trailers. One that the client sends only when told to
-// (Expect: 100-continue) is asked for when the upstream does, or says nothing for Config.ExpectTimeout.
+// A body of known length up to Config.BufferBody is sent with the head in one write. Others are sent as they arrive,
+// with their trailers. With Expect: 100-continue the body is sent when the upstream asks for it, or after
+// Config.ExpectTimeout. If the response arrives before all of the body is sent, it is passed on; the rest of the body
+// is not sent, and both connections are closed.
 //
-// If the response comes before the body is complete, it is passed on. What is then left of the body nobody wants any more, and
-// both connections are closed afterwards: what follows on them could be taken for something else.
+// # Responses
 //
-// # A response
+// They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Refused with 502,
+// unlike there, are
 //
-// It is read as strictly as net/http does, and where parsers are known to differ more strictly. Refused with 502, unlike there:
+//	a header that is folded over several lines
+//	an invalid header name, such as one with a space
+//	a trailer line that ends without a carriage return
+//	both Content-Length and Transfer-Encoding
+//	any Transfer-Encoding but chunked, and in HTTP/1.0 all
+//	a response that is not HTTP/1, an invalid status line, 101, and too many interim responses
 //
-//	a header is folded over several lines
-//	a header's name is not valid: it has a space before the colon or in it
-//	a line ends without a carriage return, among the trailers
-//	there are both Content-Length and Transfer-Encoding
-//	the Transfer-Encoding is not just chunked: in HTTP/1.0 there can be none
-//	the response is not of HTTP/1
-//	the status line is not valid: a status below 100 or with a sign, or a control character
-//	too many interim responses
-//	101 Switching Protocols
+// Config.MaxHeaderBytes bounds the head and the trailers. Hop-by-hop fields are removed, and so are trailers that may
+// not be merged into the header, such as Set-Cookie. Interim responses are passed on, except 100 Continue. A body of
+// unknown length, or of type text/event-stream, is flushed before each wait for more.
 //
-// The head and the trailers are bounded by Config.MaxHeaderBytes. Trailers that no recipient may merge into the head, such as
-// Set-Cookie, are left out, and so is all that concerns the connection only. No Content-Type is guessed.
-//
-// Interim responses are passed on, but 100 Continue, which net/http says itself. A body of known length is passed on with that
-// length, so that nothing has to be put into chunks; one that is whole when it is first looked at needs no flush either. Where
-// the length is not known, or the type is text/event-stream, the client gets what there is before we wait for more.
-//
-// A response that breaks off after its head was passed on is an error with Outcome.Sent: the caller must end the client's
-// connection by panicking with http.ErrAbortHandler, or the client may take it for complete. Bytes that follow a response never
-// become part of the next one: a connection with anything left on it is closed.
+// If a response breaks off after its head was passed on, Forward returns an error and Outcome.Sent: the caller must
+// abort the client's connection by panicking with http.ErrAbortHandler. A connection with bytes left after a response
+// is closed, so they never become part of the next one.
 //
 // # Connections
 //
-// The one that was used last is used next. Before that, a look into its socket reports whether the upstream has ended it or sent
-// something unasked. A request is still lost now and then, when the upstream closes just as it is sent. It is sent once more
-// on a new connection if nothing came back and doing it twice does no harm: the method is idempotent (GET, HEAD, OPTIONS,
-// TRACE, PUT, DELETE), it has an Idempotency-Key, or nothing of it was sent. A body must be whole for that.
+// The one that was used last is used next, if nothing has arrived on it meanwhile. A request whose connection the
+// upstream closes at that moment is sent again on a new one if no response has arrived, and it is idempotent (GET,
+// HEAD, OPTIONS, TRACE, PUT, DELETE, or with an Idempotency-Key) or no part of it was sent. Config.MaxConns bounds the
+// connections, and Config.MaxWaiting and Config.WaitTimeout the requests that wait for one, first come first served.
 //
-// Config.MaxConns bounds the connections, Config.MaxWaiting and Config.WaitTimeout those who wait for one, first come first
-// served. Idle ones are looked at every few seconds.
+// # Timeouts
 //
-// # Time
-//
-// Everything has a bound: Config.DialTimeout, Config.HeaderTimeout from when the request is sent, and Config.StallTimeout for
-// each step of a body. What the client does is bounded by the server in front. If the context ends, the connection is closed.
-// Most responses come within 20 ms, so the context is watched only when one takes longer, 40 ms at most: by context.AfterFunc,
-// without a goroutine.
+// Config.DialTimeout bounds connecting, Config.HeaderTimeout the wait for a response, and Config.StallTimeout each wait
+// in a body. The server bounds the client. When the context ends, the connection is closed; the context is watched only
+// once a response takes longer than 20 to 40 ms, by context.AfterFunc, without a goroutine.
 package upstream

@@ -8,30 +8,30 @@ import (
 	"os"
 )
 
-// A Fault says where it lies that a request was not served.
+// A Fault is the reason why a request was not served.
 type Fault uint8
 
-// The faults, and what Error.Status answers to each.
+// The faults, each with its Error.Status.
 const (
-	// FaultRequest: the request cannot be sent on, as its head is not valid or asks for what is not done here. 400.
+	// FaultRequest: the request cannot be forwarded, because its head is invalid or it is not supported. 400.
 	FaultRequest Fault = iota + 1
-	// FaultBody: the request's body could not be read to its end. 400, 408 if that took too long, 413 if it is too large.
+	// FaultBody: the request's body could not be read. 400; 408 after a timeout, 413 if it is too large.
 	FaultBody
-	// FaultClient: nobody waits for the answer any more. 499, which is never sent.
+	// FaultClient: the client has disconnected. 499, which is never sent.
 	FaultClient
-	// FaultBusy: all connections are in use, and too many wait for one or have waited too long. 503.
+	// FaultBusy: all connections are in use, and too many requests wait for one, or this one has waited too long. 503.
 	FaultBusy
 	// FaultClosed: the pool is closed. 503.
 	FaultClosed
-	// FaultDial: the upstream could not be reached, so nothing was sent. 502, or 504 if that took too long.
+	// FaultDial: the upstream is unreachable, so nothing was sent. 502, or 504 after a timeout.
 	FaultDial
-	// FaultTimeout: the upstream did not answer, or stopped answering, for too long. 504.
+	// FaultTimeout: the upstream did not respond in time, or stopped sending its response. 504.
 	FaultTimeout
-	// FaultBroken: the upstream ended the connection before its answer was complete. 502.
+	// FaultBroken: the upstream closed the connection before its response was complete. 502.
 	FaultBroken
-	// FaultResponse: what the upstream sent is not a valid answer. 502.
+	// FaultResponse: the upstream sent an invalid response. 502.
 	FaultResponse
-	// FaultUpgrade: the upstream switched protocols, which is not for this package. 502.
+	// FaultUpgrade: the upstream switched protocols, which this package does not support. 502.
 	FaultUpgrade
 )
 
@@ -40,7 +40,7 @@ var faultNames = [...]string{
 	FaultDial: "dial", FaultTimeout: "timeout", FaultBroken: "broken", FaultResponse: "response", FaultUpgrade: "upgrade",
 }
 
-// String returns a word for the fault, fit for a metric's label.
+// String returns the name of the fault, as in the labels of metrics.
 func (f Fault) String() string {
 	if int(f) < len(faultNames) && faultNames[f] != "" {
 		return faultNames[f]
@@ -48,14 +48,14 @@ func (f Fault) String() string {
 	return "unknown"
 }
 
-// An Error is what Forward fails with.
+// An Error is the error of Forward.
 type Error struct {
 	Fault Fault
-	// Op is what was being done, such as "read the response".
+	// Op is the operation that failed, such as "read the response".
 	Op string
-	// Address is the upstream's, as configured.
+	// Address is the configured address of the upstream.
 	Address string
-	// Err is what went wrong.
+	// Err is the cause.
 	Err error
 }
 
@@ -64,10 +64,10 @@ func (e *Error) Error() string { return "upstream " + e.Address + ": " + e.Op + 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether it is a matter of time.
+// Timeout reports whether the error is a timeout.
 func (e *Error) Timeout() bool { return e.Fault == FaultTimeout || isTimeout(e.Err) }
 
-// Status is what to answer the client, if nothing has been sent to him yet.
+// Status returns the status of the response to the client, if none has been sent yet.
 func (e *Error) Status() int {
 	switch e.Fault {
 	case FaultRequest:
@@ -108,15 +108,16 @@ func (p *Pool) fault(f Fault, op string, err error) *Error {
 	return &Error{Fault: f, Op: op, Address: p.config.Address, Err: err}
 }
 
-// ended is the error of a context that has ended: by its deadline the upstream is too slow, otherwise the client has gone.
-func (p *Pool) ended(ctx context.Context, op string) *Error {
+// contextError returns the Error for a context that has ended: after its deadline the upstream is too slow, else the
+// client has disconnected.
+func (p *Pool) contextError(ctx context.Context, op string) *Error {
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
 		return p.fault(FaultTimeout, op, err)
 	}
 	return p.fault(FaultClient, op, context.Cause(ctx))
 }
 
-// What requests and responses are refused for.
+// Reasons why requests and responses are refused.
 var (
 	errMethod      = errors.New("the method is not valid")
 	errConnect     = errors.New("CONNECT is not sent on")

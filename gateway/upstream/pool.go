@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// A Pool sends requests to one upstream, over connections that it keeps. Make one with New. It is safe for concurrent use.
+// A Pool sends requests to one upstream over kept connections. Create one with New. It is safe for concurrent use.
 type Pool struct {
-	config    Config
-	network   string
-	address   string
-	tls       *tls.Config
-	exchanges sync.Pool // of *exchange
+	config     Config
+	network    string
+	address    string
+	tls        *tls.Config
+	roundTrips sync.Pool // of *roundTrip
 
 	mu      sync.Mutex
 	closed  bool
-	open    int     // connections there are, or are being made
+	open    int     // connections, including those that are being opened
 	idle    []*conn // the longest idle first
 	waiting queue
-	sweeper *time.Timer // looks after idle connections; nil if there are none
+	sweeper *time.Timer // calls sweep; nil if no connection is idle
 	stats   Stats
 }
 
-// New returns a pool for an upstream. It connects when there is a request.
+// New returns a Pool. It connects when there is a request.
 func New(c Config) (*Pool, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -38,12 +38,12 @@ func New(c Config) (*Pool, error) {
 	if c.Dial == nil {
 		p.config.Dial = new(net.Dialer).DialContext
 	}
-	p.exchanges.New = func() any { return &exchange{pool: p} }
+	p.roundTrips.New = func() any { return &roundTrip{pool: p} }
 	return p, nil
 }
 
-// Close closes the connections that are idle, and refuses requests from now on. Those that are under way are finished, and
-// their connections closed after them.
+// Close closes idle connections, and refuses further requests. Requests in flight are finished, and their connections
+// closed then.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -68,20 +68,20 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// acquire returns a connection: one that is idle, a new one, or the next that becomes free. now is the time, which is moved on
-// if that takes any.
+// acquire returns a connection: an idle one, a new one, or the next that becomes free. It updates *now if that takes
+// time.
 func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	const op = "get a connection"
 	p.mu.Lock()
 	p.stats.Requests++
 	for len(p.idle) > 0 {
-		// The one that was used last is the least likely to be stale.
+		// The one that was used last is least likely to be stale.
 		last := len(p.idle) - 1
 		c := p.idle[last]
 		p.idle[last] = nil
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if !c.expired(*now) && c.quiet() {
+		if !c.expired(*now) && c.isIdle() {
 			return c, nil
 		}
 		c.hangUp()
@@ -107,7 +107,7 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	return p.wait(ctx, now, w)
 }
 
-// wait waits for a connection, or for the right to make one.
+// wait waits for a connection, or for the permission to open one.
 func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Error) {
 	const op = "wait for a connection"
 	timer := time.NewTimer(p.config.WaitTimeout)
@@ -117,7 +117,7 @@ func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Err
 	case g := <-w.granted:
 		return p.accept(ctx, now, g)
 	case <-ctx.Done():
-		failed = p.ended(ctx, op)
+		failed = p.contextError(ctx, op)
 	case <-timer.C:
 		failed = p.fault(FaultBusy, op, errWaited)
 	}
@@ -125,7 +125,7 @@ func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Err
 	left := p.waiting.remove(w)
 	p.mu.Unlock()
 	if !left {
-		// It was granted just now; the next one in line shall have it.
+		// It was granted meanwhile; pass it to the next waiter.
 		switch g := <-w.granted; {
 		case g.conn != nil:
 			p.release(g.conn)
@@ -142,7 +142,7 @@ func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Err
 		return nil, p.fault(FaultClosed, "wait for a connection", g.err)
 	case g.conn == nil:
 		return p.connect(ctx, now)
-	case !g.conn.quiet():
+	case !g.conn.isIdle():
 		g.conn.hangUp()
 		return p.connect(ctx, now)
 	}
@@ -150,7 +150,7 @@ func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Err
 	return g.conn, nil
 }
 
-// connect makes a connection in a slot that the caller holds, and gives the slot up if that fails.
+// connect opens a connection in a slot that the caller holds, and frees the slot if that fails.
 func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	c, err := p.dial(ctx)
 	*now = time.Now()
@@ -166,12 +166,12 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	}
 	const op = "connect"
 	if ctx.Err() != nil {
-		return nil, p.ended(ctx, op)
+		return nil, p.contextError(ctx, op)
 	}
 	return nil, p.fault(FaultDial, op, err)
 }
 
-// replace closes a connection and makes another in its slot.
+// replace closes a connection and opens another one in its slot.
 func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Error) {
 	c.hangUp()
 	p.mu.Lock()
@@ -180,7 +180,7 @@ func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Er
 	return p.connect(ctx, now)
 }
 
-// release takes back a connection that may be used again. It is idle since c.since.
+// release takes back a connection that can be reused. It is idle since c.idleSince.
 func (p *Pool) release(c *conn) {
 	c.reused = true
 	p.mu.Lock()
@@ -209,7 +209,7 @@ func (p *Pool) release(c *conn) {
 	p.mu.Unlock()
 }
 
-// discard closes a connection and gives up its slot.
+// discard closes a connection and frees its slot.
 func (p *Pool) discard(c *conn) {
 	c.hangUp()
 	p.free()
@@ -221,7 +221,7 @@ func (p *Pool) free() {
 	p.mu.Unlock()
 }
 
-// freeSlot gives the slot of a connection that is no more to who waits longest. p.mu is held.
+// freeSlot passes the slot of a closed connection to the first waiter. p.mu is held.
 func (p *Pool) freeSlot() {
 	if w := p.waiting.take(); w != nil {
 		w.granted <- grant{}
@@ -230,15 +230,15 @@ func (p *Pool) freeSlot() {
 	p.open--
 }
 
-func (c *conn) expired(now time.Time) bool { return now.Sub(c.since) >= c.idle }
+func (c *conn) expired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
 
-// sweepEvery is how often idle connections are looked at: often enough for their time to be kept roughly, and for those that
-// the upstream has closed not to lie around.
+// sweepEvery is the interval of sweep: short enough to enforce IdleTimeout roughly, and to close connections soon that
+// the upstream has closed.
 func (p *Pool) sweepEvery() time.Duration {
 	return min(p.config.IdleTimeout/2+time.Millisecond, 10*time.Second)
 }
 
-// sweep closes idle connections whose time is over or that the upstream has ended.
+// sweep closes idle connections that have expired, or that the upstream has closed.
 func (p *Pool) sweep() {
 	now := time.Now()
 	var ended []*conn
@@ -254,7 +254,7 @@ func (p *Pool) sweep() {
 	}
 	kept := p.idle[:0]
 	for _, c := range p.idle {
-		if c.expired(now) || !c.quiet() {
+		if c.expired(now) || !c.isIdle() {
 			ended = append(ended, c)
 			continue
 		}

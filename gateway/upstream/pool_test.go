@@ -174,7 +174,7 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 					return
 				}
 				<-gate
-				c.since = time.Now()
+				c.idleSince = time.Now()
 				p.release(c)
 			})
 		}

@@ -11,39 +11,39 @@ import (
 )
 
 const (
-	// sendGrace is how long a body that has been read to its end may take to be sent on once the response is complete. It is
-	// normally on its way then, and the connection can be used again.
+	// sendGrace is how long the last bytes of a body may take to be sent once the response is complete. Usually they are
+	// sent, and the connection can be reused.
 	sendGrace = 50 * time.Millisecond
-	// lingerTime is how long net/http may read and drop the rest of a body that nobody wants, so that the client, who may
-	// still be sending, gets to read the response. Without a bound it would wait for one who is not.
+	// lingerTime is how long net/http may read and discard the rest of an unwanted body, so that a client which is still
+	// sending can read the response.
 	lingerTime = time.Second
 )
 
-// A sender sends the body of a request while the response is awaited. Its goroutine ends before Forward returns.
+// A sender sends the body of a request in its own goroutine, which ends before Forward returns.
 type sender struct {
-	x    *exchange
+	rt   *roundTrip
 	c    *conn
 	done chan struct{}
 
-	drained atomic.Bool // the body was read to its end
-	unasked atomic.Bool // nobody wants the rest
+	bodyRead atomic.Bool // the body was read to its end
+	unwanted atomic.Bool // the rest is not sent
 
-	mu       sync.Mutex
-	answered bool // the response has begun, and its reader sets the deadlines
+	mu        sync.Mutex
+	responded bool // the response has begun, and its reader sets the deadlines
 
-	// Of these the goroutine is done when it is.
+	// Read only after done is closed.
 	readErr  error // of the client's body
 	writeErr error // of the connection
 }
 
-// send starts to send the body.
-func (x *exchange) send() {
-	if x.r.ProtoMajor == 1 {
-		// This is how net/http is told that a body is read while the response is written.
-		_ = http.NewResponseController(x.w).EnableFullDuplex()
+// startSender starts to send the body.
+func (rt *roundTrip) startSender() {
+	if rt.r.ProtoMajor == 1 {
+		// Lets the body be read while the response is written.
+		_ = http.NewResponseController(rt.w).EnableFullDuplex()
 	}
-	s := &sender{x: x, c: x.c, done: make(chan struct{})}
-	x.sender = s
+	s := &sender{rt: rt, c: rt.c, done: make(chan struct{})}
+	rt.sender = s
 	go s.run()
 }
 
@@ -51,29 +51,29 @@ func (s *sender) run() {
 	defer close(s.done)
 	b := bodyBuffers.Get().(*bodyBuffer)
 	defer bodyBuffers.Put(b)
-	if s.x.body.length >= 0 {
-		s.sendLength(b, s.x.body.length)
+	if s.rt.body.length >= 0 {
+		s.sendLength(b, s.rt.body.length)
 	} else {
 		s.sendChunks(b)
 	}
 	if s.readErr != nil {
-		// The upstream must not take what it has for the whole.
+		// The upstream must not take the bytes that it has for the whole body.
 		s.c.hangUp()
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.answered {
-		_ = s.c.SetReadDeadline(after(s.x.pool.config.HeaderTimeout))
+	if !s.responded {
+		_ = s.c.SetReadDeadline(after(s.rt.pool.config.HeaderTimeout))
 	}
 }
 
 func (s *sender) sendLength(b *bodyBuffer, left int64) {
-	for !s.unasked.Load() {
-		n, err := s.x.r.Body.Read(b[:min(int64(len(b)), left)])
+	for !s.unwanted.Load() {
+		n, err := s.rt.r.Body.Read(b[:min(int64(len(b)), left)])
 		left -= int64(n)
 		if left == 0 {
-			s.drained.Store(true)
+			s.bodyRead.Store(true)
 		}
 		if n > 0 && !s.write(b[:n]) || left == 0 {
 			return
@@ -85,15 +85,15 @@ func (s *sender) sendLength(b *bodyBuffer, left int64) {
 	}
 }
 
-// sendChunks sends each piece of the body as a chunk, with what belongs before and after it, in one write.
+// sendChunks sends each piece of the body as a chunk, in one write.
 func (s *sender) sendChunks(b *bodyBuffer) {
 	const before = len("ffffffff\r\n")
 	const after = len("\r\n0\r\n\r\n")
-	for !s.unasked.Load() {
-		n, err := s.x.r.Body.Read(b[before : len(b)-after])
+	for !s.unwanted.Load() {
+		n, err := s.rt.r.Body.Read(b[before : len(b)-after])
 		ended := errors.Is(err, io.EOF)
 		if ended {
-			s.drained.Store(true)
+			s.bodyRead.Store(true)
 		}
 		out := b[before:before]
 		if n > 0 {
@@ -107,8 +107,8 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 		}
 		if ended {
 			out = append(out, "0\r\n"...)
-			// Trailers that do not fit into the buffer get a new one.
-			if out, err = appendTrailers(out, s.x.r.Trailer, &s.x.h); err != nil {
+			// If the trailers do not fit into the buffer, append allocates a new one.
+			if out, err = appendTrailers(out, s.rt.r.Trailer, &s.rt.caller); err != nil {
 				s.readErr = err
 				return
 			}
@@ -124,13 +124,13 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 }
 
 func (s *sender) write(b []byte) bool {
-	_ = s.c.SetWriteDeadline(after(s.x.pool.config.StallTimeout))
+	_ = s.c.SetWriteDeadline(after(s.rt.pool.config.StallTimeout))
 	_, s.writeErr = s.c.Write(b)
 	return s.writeErr == nil
 }
 
 func (s *sender) failed(err error) {
-	if s.unasked.Load() {
+	if s.unwanted.Load() {
 		return
 	}
 	if errors.Is(err, io.EOF) {
@@ -139,22 +139,22 @@ func (s *sender) failed(err error) {
 	s.readErr = err
 }
 
-// take over the deadlines for what is read, as the response has begun.
+// takeOver passes the read deadlines to the reader of the response, which has begun.
 func (s *sender) takeOver() {
 	s.mu.Lock()
-	s.answered = true
+	s.responded = true
 	s.mu.Unlock()
 }
 
-// end ends the sending, if it has not yet, and waits for it. It reports whether all was sent, so that the connection is of
-// further use.
+// end stops the sender and waits for it. It reports whether all of the body was sent, so that the connection can be
+// reused.
 func (s *sender) end() bool {
 	select {
 	case <-s.done:
-		return s.drained.Load() && s.writeErr == nil
+		return s.bodyRead.Load() && s.writeErr == nil
 	default:
 	}
-	if s.drained.Load() {
+	if s.bodyRead.Load() {
 		timer := time.NewTimer(sendGrace)
 		defer timer.Stop()
 		select {
@@ -163,30 +163,30 @@ func (s *sender) end() bool {
 		case <-timer.C:
 		}
 	}
-	s.unasked.Store(true)
+	s.unwanted.Store(true)
 	s.c.hangUp()
-	if s.drained.Load() {
+	if s.bodyRead.Load() {
 		<-s.done
 		return false
 	}
-	// It may be waiting for the client. A body with deadlines of its own may set one just after us, so this is said again
-	// until it is heard.
-	client := http.NewResponseController(s.x.w)
-	again := time.NewTicker(sendGrace)
-	defer again.Stop()
+	// It may be waiting for the client. A body that sets deadlines itself may replace this one, so it is set until the
+	// sender ends.
+	client := http.NewResponseController(s.rt.w)
+	ticker := time.NewTicker(sendGrace)
+	defer ticker.Stop()
 	for {
 		if err := client.SetReadDeadline(longAgo); err != nil {
-			_ = s.x.r.Body.Close()
+			_ = s.rt.r.Body.Close()
 		}
 		select {
 		case <-s.done:
 			return false
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }
 
-// after returns the time that is d from now on; none if d is negative.
+// after returns the time d from now, or no time if d is negative.
 func after(d time.Duration) time.Time {
 	if d < 0 {
 		return time.Time{}

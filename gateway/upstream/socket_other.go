@@ -9,6 +9,6 @@ type socket struct{}
 
 func newSocket(net.Conn) *socket { return nil }
 
-func (*socket) silent() bool { return true }
+func (*socket) hasNothing() bool { return true }
 
-func (*socket) ask(_, _ []byte) (sent, n int, err error) { return 0, 0, nil }
+func (*socket) sendAndWait(_, _ []byte) (sent, n int, err error) { return 0, 0, nil }

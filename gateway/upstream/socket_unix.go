@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// A socket is what lies below a connection without TLS, and allows for fewer calls of the system than its methods do. It keeps
-// what would otherwise be allocated each time.
+// A socket saves system calls on a connection without TLS. Its fields are the arguments and results of the functions
+// that it passes to raw, so that calls do not allocate.
 type socket struct {
 	raw syscall.RawConn
 
@@ -24,11 +24,11 @@ type socket struct {
 	step    func(fd uintptr) bool
 	out, in []byte
 	sent, n int
-	waiting bool // all is sent
+	waiting bool // all of out is sent
 	err     error
 }
 
-// newSocket returns the socket of a connection, nil if it has none or could be something around it.
+// newSocket returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
 func newSocket(c net.Conn) *socket {
 	raw := http1.RawConn(c)
 	if raw == nil {
@@ -40,8 +40,9 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// silent reports whether nothing waits to be read, not even an end or an error. It does not wait itself, and takes nothing.
-func (s *socket) silent() bool {
+// hasNothing reports whether there is nothing to read, neither bytes nor an end or an error. It does not block, and
+// consumes nothing.
+func (s *socket) hasNothing() bool {
 	s.found = true
 	return s.raw.Control(s.peek) == nil && !s.found
 }
@@ -57,12 +58,12 @@ func (s *socket) peekAt(fd uintptr) {
 	}
 }
 
-// ask sends out, waits, and reads the beginning of the answer: as Write and Read would do, but without looking for the answer
-// when it cannot be there yet. sent is how much was sent. If that is not all, and there is no error, the rest is to be sent by
-// Write.
-func (s *socket) ask(out, in []byte) (sent, n int, err error) {
+// sendAndWait sends out, waits, and reads the beginning of the response into in. Unlike Write and Read, it does not try
+// to read before a response can be there. sent is how much of out was sent. If that is not all and there is no error,
+// the caller sends the rest by Write.
+func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
 	s.out, s.in, s.sent, s.n, s.waiting, s.err = out, in, 0, 0, false, nil
-	// What becomes readable after this has begun is not missed, even before step says that it waits.
+	// A response that arrives before step returns false is not missed.
 	err = s.raw.Read(s.step)
 	if err == nil {
 		err = s.err
@@ -71,7 +72,7 @@ func (s *socket) ask(out, in []byte) (sent, n int, err error) {
 	return s.sent, s.n, err
 }
 
-// stepAt reports whether ask is done; if not, it is called again when something can be read.
+// stepAt reports whether sendAndWait is done; if not, it is called again when the socket can be read.
 func (s *socket) stepAt(fd uintptr) bool {
 	for {
 		if !s.waiting {

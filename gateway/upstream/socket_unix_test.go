@@ -50,7 +50,7 @@ func TestAskReadsWhatComesBack(t *testing.T) {
 	}()
 	for range 3 {
 		in := make([]byte, 100)
-		if sent, n, err := s.ask([]byte("ping"), in); sent != 4 || string(in[:n]) != "pong" || err != nil {
+		if sent, n, err := s.sendAndWait([]byte("ping"), in); sent != 4 || string(in[:n]) != "pong" || err != nil {
 			t.Fatalf("got %d, %q, %v; want 4, pong", sent, in[:n], err)
 		}
 	}
@@ -64,21 +64,21 @@ func TestAskTellsHowItFailed(t *testing.T) {
 			_, _ = io.ReadFull(theirs, make([]byte, 4))
 			_ = theirs.Close()
 		}()
-		if sent, n, err := newSocket(ours).ask([]byte("ping"), in); sent != 4 || n != 0 || !errors.Is(err, io.EOF) {
+		if sent, n, err := newSocket(ours).sendAndWait([]byte("ping"), in); sent != 4 || n != 0 || !errors.Is(err, io.EOF) {
 			t.Errorf("got %d, %d, %v; want 4, 0, EOF", sent, n, err)
 		}
 	})
 	t.Run("too late", func(t *testing.T) {
 		ours, _ := pair(t)
 		_ = ours.SetDeadline(time.Now().Add(time.Second / 2)) // long enough to send it
-		if sent, n, err := newSocket(ours).ask([]byte("ping"), in); sent != 4 || n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if sent, n, err := newSocket(ours).sendAndWait([]byte("ping"), in); sent != 4 || n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got %d, %d, %v; want 4, 0, the deadline", sent, n, err)
 		}
 	})
 	t.Run("too late to begin", func(t *testing.T) {
 		ours, _ := pair(t)
 		_ = ours.SetDeadline(longAgo)
-		if sent, n, err := newSocket(ours).ask([]byte("ping"), in); sent != 0 || n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if sent, n, err := newSocket(ours).sendAndWait([]byte("ping"), in); sent != 0 || n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got %d, %d, %v; want 0, 0, the deadline", sent, n, err)
 		}
 	})
@@ -86,9 +86,9 @@ func TestAskTellsHowItFailed(t *testing.T) {
 		ours, theirs := pair(t)
 		theirs.reset()
 		s := newSocket(ours)
-		await.True(t, "the reset has arrived", func() bool { return !s.silent() })
+		await.True(t, "the reset has arrived", func() bool { return !s.hasNothing() })
 		_, _ = ours.Read(in) // takes the error away, which would come first
-		if sent, n, err := s.ask([]byte("ping"), in); sent != 0 || n != 0 || err == nil {
+		if sent, n, err := s.sendAndWait([]byte("ping"), in); sent != 0 || n != 0 || err == nil {
 			t.Errorf("got %d, %d, %v; want 0, 0 and an error", sent, n, err)
 		}
 	})
@@ -98,7 +98,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 			_, _ = io.ReadFull(theirs, make([]byte, 4))
 			_ = ours.Close()
 		}()
-		if _, n, err := newSocket(ours).ask([]byte("ping"), in); n != 0 || !errors.Is(err, net.ErrClosed) {
+		if _, n, err := newSocket(ours).sendAndWait([]byte("ping"), in); n != 0 || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("got %d, %v; want 0, closed", n, err)
 		}
 	})
@@ -106,7 +106,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 		ours, _ := pair(t)
 		_ = ours.SetWriteBuffer(4 << 10)
 		out := make([]byte, 64<<20)
-		if sent, n, err := newSocket(ours).ask(out, in); sent == 0 || sent == len(out) || n != 0 || err != nil {
+		if sent, n, err := newSocket(ours).sendAndWait(out, in); sent == 0 || sent == len(out) || n != 0 || err != nil {
 			t.Errorf("got %d, %d, %v; want a part sent and no error", sent, n, err)
 		}
 	})
@@ -115,7 +115,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 func TestRequestThatDoesNotFitIntoTheSocketIsSentInParts(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		for {
-			time.Sleep(3 * patience) // nothing moves for longer than patience
+			time.Sleep(3 * watchDelay) // nothing moves for longer than watchDelay
 			r := c.request()
 			if r == nil {
 				return
@@ -146,11 +146,11 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 	ours, theirs := pair(t)
 	theirs.reset()
 	c := newConn(ours, ours, time.Minute)
-	await.True(t, "the reset has arrived", func() bool { return !c.quiet() })
+	await.True(t, "the reset has arrived", func() bool { return !c.isIdle() })
 	_, _ = ours.Read(make([]byte, 1))
-	x := &exchange{c: c, out: []byte("GET / HTTP/1.1\r\n\r\n"), hasty: true}
-	if err := x.ask(); err == nil || !x.nought {
-		t.Errorf("got %v, not sent: %v; want an error and that nothing was sent", err, x.nought)
+	x := &roundTrip{c: c, out: []byte("GET / HTTP/1.1\r\n\r\n"), deadlines: deadlines{provisional: true}}
+	if err := x.sendAndWait(); err == nil || !x.unsent {
+		t.Errorf("got %v, not sent: %v; want an error and that nothing was sent", err, x.unsent)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestClientIsWatchedOnTheSecondConnectionToo(t *testing.T) {
 		}
 		c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		c.request()
-		time.Sleep(3 * patience) // so that it is watched on the first one already
+		time.Sleep(3 * watchDelay) // so that it is watched on the first one already
 	})
 	p := newPool(t, Config{Address: u.address, HeaderTimeout: -1})
 	f := newFront(t, p, nil)
@@ -246,7 +246,7 @@ func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {
 				}
 				p.mu.Unlock()
 				if c != nil {
-					await.True(t, "the reset has arrived", func() bool { return !c.quiet() })
+					await.True(t, "the reset has arrived", func() bool { return !c.isIdle() })
 				}
 			}
 		}
@@ -264,7 +264,7 @@ func TestUpstreamsKeepAliveIsHeeded(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if got, want := p.idle[0].idle, 750*time.Millisecond; got != want {
+	if got, want := p.idle[0].idleTimeout, 750*time.Millisecond; got != want {
 		t.Errorf("the connection is kept for %v, want %v", got, want)
 	}
 }

@@ -1,25 +1,25 @@
 package upstream
 
-// Stats tell what a pool has and has done.
+// Stats are figures of a Pool.
 type Stats struct {
-	// Open is how many connections there are, or are being made; Idle how many of them are not in use.
+	// Open is the number of connections, including those that are being opened. Idle is how many of them are not in use.
 	Open, Idle int
-	// Waiting is how many requests wait for a connection.
+	// Waiting is the number of requests that wait for a connection.
 	Waiting int
 
-	// Requests is how many asked for a connection.
+	// Requests counts the requests that have needed a connection.
 	Requests uint64
-	// Dials is how many connections were made, or could not be; DialErrors how many could not.
+	// Dials counts the attempts to connect, DialErrors those that failed.
 	Dials, DialErrors uint64
-	// Reusable is how often a connection could be used again after a request.
+	// Reusable counts how often a connection could be reused after a request.
 	Reusable uint64
-	// Stale is how often an idle connection was found to be of no more use when it was wanted.
+	// Stale counts idle connections that were found closed or expired when they were needed.
 	Stale uint64
-	// Retries is how many requests were sent once more, since the connection that they were sent on had gone.
+	// Retries counts requests that were sent again because their connection was closed.
 	Retries uint64
 }
 
-// Stats returns what the pool has and has done so far.
+// Stats returns the current figures.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package accesslog writes the access log of the gateway from a bounded queue, in its own goroutine, so that requests do
-// not wait for it.
+// Package accesslog writes the access log of the gateway from a bounded queue, in its own goroutine, so that requests
+// do not wait for it.
 package accesslog
 
 import (

@@ -66,8 +66,8 @@ func (t *Tried) Add(i int) { *t |= 1 << (i & 63) }
 
 func (t Tried) has(i int) bool { return t&(1<<(i&63)) != 0 }
 
-// Pick returns the upstream whose turn it is, without those that were tried, or -1 if there is none. If all that are not
-// down are ejected, it returns one of them.
+// Pick returns the upstream whose turn it is, without those that were tried, or -1 if there is none. If all that are
+// not down are ejected, it returns one of them.
 func (g *Group) Pick(c Clock, tried Tried) int {
 	n := len(g.members)
 	if n == 1 {
@@ -141,8 +141,8 @@ func (g *Group) comeBack(m *member, now time.Duration) {
 	}
 }
 
-// takesTurn decides randomly whether an upstream that is returning takes its turn: a tenth of the turns at first, all of
-// them at the end of SlowReturn.
+// takesTurn decides randomly whether an upstream that is returning takes its turn: a tenth of the turns at first, all
+// of them at the end of SlowReturn.
 func (g *Group) takesTurn(m *member, now time.Duration) bool {
 	m.mu.Lock()
 	since := now - m.returned
@@ -162,8 +162,8 @@ func (g *Group) Succeeded(i int) {
 	m.mu.Unlock()
 }
 
-// Failed records that a request to an upstream has failed, with an error if there is one. It reports whether the upstream
-// is ejected now.
+// Failed records that a request to an upstream has failed, with an error if there is one. It reports whether the
+// upstream is ejected now.
 func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	m := &g.members[i]
 	m.failed.Add(1)

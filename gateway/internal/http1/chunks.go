@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Chunks decodes a chunked body (RFC 9112 section 7.1), up to its trailers. The zero value is at the beginning of a body.
+// Chunks decodes a chunked body (RFC 9112 section 7.1), up to its trailers. The zero value is at the beginning of a
+// body.
 type Chunks struct {
 	left     uint64 // bytes of the current chunk's data
 	atEnd    bool   // the CRLF after the data is next

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// wordStart has, for each byte that may be in a field name, its canonical form at the beginning of a word, and 0 for all
-// other bytes. inWord has the form inside a word.
+// wordStart has, for each byte that may be in a field name, its canonical form at the beginning of a word, and 0 for
+// all other bytes. inWord has the form inside a word.
 var (
 	wordStart = nameBytes(bytes.ToUpper)
 	inWord    = nameBytes(bytes.ToLower)

@@ -2,7 +2,8 @@ package http1
 
 import "strings"
 
-// ForwardedElement returns an element of the field Forwarded (RFC 7239). An empty peer is unknown; the host must be valid.
+// ForwardedElement returns an element of the field Forwarded (RFC 7239). An empty peer is unknown; the host must be
+// valid.
 func ForwardedElement(peer, host, scheme string) string {
 	b := make([]byte, 0, 96)
 	b = append(b, "for="...)

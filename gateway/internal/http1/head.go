@@ -2,8 +2,8 @@ package http1
 
 import "bytes"
 
-// HeadEnd returns the length of the head at the beginning of b, including its empty line, or 0 if b does not contain all
-// of it. The search starts at *from; HeadEnd advances it, so that no byte is searched twice.
+// HeadEnd returns the length of the head at the beginning of b, including its empty line, or 0 if b does not contain
+// all of it. The search starts at *from; HeadEnd advances it, so that no byte is searched twice.
 func HeadEnd(b []byte, from *int) int {
 	for {
 		i := bytes.IndexByte(b[*from:], '\n')

@@ -18,8 +18,8 @@ func IsHopByHop(canonical string) bool {
 	}
 }
 
-// IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields, Host,
-// Expect and Content-Length. The name may be in any case.
+// IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields,
+// Host, Expect and Content-Length. The name may be in any case.
 func IsReserved(name string) bool {
 	// The length alone excludes most names.
 	switch len(name) {
@@ -47,8 +47,8 @@ func IsReserved(name string) bool {
 	return false
 }
 
-// IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for unusual
-// ones that do not either.
+// IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for
+// unusual ones that do not either.
 func IsPlainConnection(lines []string) bool {
 	switch len(lines) {
 	case 0:

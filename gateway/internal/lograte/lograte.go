@@ -43,7 +43,8 @@ type Logger struct {
 // NewLogger returns a Logger of n lines a second.
 func NewLogger(to *slog.Logger, n int) *Logger { return &Logger{to: to, limit: PerSecond(n)} }
 
-// Handler returns a handler whose records have the source as attribute "from". All handlers of a Logger share its limit.
+// Handler returns a handler whose records have the source as attribute "from". All handlers of a Logger share its
+// limit.
 func (l *Logger) Handler(source string) slog.Handler {
 	return &handler{logger: l, to: l.to.Handler().WithAttrs([]slog.Attr{slog.String("from", source)})}
 }

@@ -1,5 +1,5 @@
-// Package tunnel connects a client and an upstream after an upgrade such as that to WebSocket: it copies bytes both ways
-// until both sides have ended, one has failed, nothing has passed for too long, or the set of tunnels is closed.
+// Package tunnel connects a client and an upstream after an upgrade such as that to WebSocket: it copies bytes both
+// ways until both sides have ended, one has failed, nothing has passed for too long, or the set of tunnels is closed.
 package tunnel
 
 import (

@@ -1,6 +1,6 @@
 package upstream
 
-// A grant is what a waiter waits for: a connection, the right to make one if there is none and no error, or an error.
+// A grant is what a waiter gets: a connection, an error, or, if both are nil, the permission to open a connection.
 type grant struct {
 	conn *conn
 	err  error
@@ -8,14 +8,14 @@ type grant struct {
 
 // A waiter is a request that waits for a connection.
 type waiter struct {
-	granted    chan grant // has room for the one grant, so that nobody waits for the waiter
+	granted    chan grant // with a buffer for the one grant, so that granting does not block
 	prev, next *waiter
 	queued     bool
 }
 
 func newWaiter() *waiter { return &waiter{granted: make(chan grant, 1)} }
 
-// A queue has those who wait, first come first served.
+// A queue has the waiters, first come first served.
 type queue struct {
 	first, last *waiter
 	length      int
@@ -33,7 +33,7 @@ func (q *queue) add(w *waiter) {
 	q.length++
 }
 
-// take removes and returns who is first in line, nil if nobody is.
+// take removes and returns the first waiter, nil if there is none.
 func (q *queue) take() *waiter {
 	w := q.first
 	if w != nil {
@@ -42,7 +42,7 @@ func (q *queue) take() *waiter {
 	return w
 }
 
-// remove reports whether w was still in line.
+// remove removes a waiter, and reports whether it was still queued.
 func (q *queue) remove(w *waiter) bool {
 	if !w.queued {
 		return false

@@ -9,21 +9,21 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// A responseHead is the head of a response, in which all that concerns the connection has been read and taken out.
+// A responseHead is the parsed head of a response, without its hop-by-hop fields.
 type responseHead struct {
 	status  int
-	length  int64         // of the Content-Length; −1 if there is none
-	chunked bool          // the body is in chunks
+	length  int64 // the Content-Length; -1 if there is none
+	chunked bool
 	ends    bool          // the connection ends with this response
 	keep    time.Duration // how long the upstream keeps the connection; 0 if it does not say
-	stream  bool          // it is a stream of events, of which each is to arrive at once
+	stream  bool          // it is an event stream, which is flushed after each read
 	typed   bool          // there is a Content-Type
-	fields  []http1.Field // what is for the client
-	trailer []string      // announced, in net/http's form
-	named   []string      // by Connection
+	fields  []http1.Field // for the client
+	trailer []string      // announced, in canonical form
+	named   []string      // named by Connection
 }
 
-// parse reads a head, which ends with its empty line. Names are brought into net/http's form in block itself.
+// parse parses a complete head. It converts names to canonical form in block itself.
 func (h *responseHead) parse(block []byte) error {
 	*h = responseHead{length: -1, fields: h.fields[:0], trailer: h.trailer[:0], named: h.named[:0]}
 	line, rest, err := cutLine(block, false)
@@ -40,7 +40,7 @@ func (h *responseHead) parse(block []byte) error {
 	return h.read(block, old)
 }
 
-// parseStatus reads the status line. old tells that the version is HTTP/1.0.
+// parseStatus parses the status line. It reports whether the version is HTTP/1.0.
 func (h *responseHead) parseStatus(line []byte) (old bool, err error) {
 	const version = "HTTP/1."
 	if len(line) < len(version)+2 || string(line[:5]) != version[:5] {
@@ -70,7 +70,8 @@ func (h *responseHead) parseStatus(line []byte) (old bool, err error) {
 	return minor == '0', nil
 }
 
-// cutLine returns the line at the beginning of b, without what ends it, and where the next begins. b holds its end.
+// cutLine returns the line at the beginning of b, without its end, and where the next one begins. If strict, the line
+// must end with CR and LF.
 func cutLine(b []byte, strict bool) (line []byte, next int, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end > 0 && b[end-1] == '\r' {
@@ -82,8 +83,8 @@ func cutLine(b []byte, strict bool) (line []byte, next int, err error) {
 	return b[:end], end + 1, nil
 }
 
-// parseFields appends the header lines in block from pos on to fields, up to the empty line. If strict, each line must end
-// with CR and LF.
+// parseFields parses the header lines of block from pos up to the empty line, and appends them to fields. If strict,
+// each line must end with CR and LF.
 func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]http1.Field, error) {
 	for {
 		line, next, err := cutLine(block[pos:], strict)
@@ -105,7 +106,7 @@ func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]ht
 	}
 }
 
-// read takes what concerns the connection from the fields, and leaves those for the client.
+// read reads the hop-by-hop fields, and leaves the others in h.fields.
 func (h *responseHead) read(block []byte, old bool) error {
 	var closes, keeps, encoded bool
 	kept := h.fields[:0]
@@ -114,7 +115,7 @@ func (h *responseHead) read(block []byte, old bool) error {
 		switch string(f.Name.Bytes(block)) {
 		case "Content-Length":
 			if h.length >= 0 {
-				// It was valid, so equal numbers may still be written differently; net/http refuses that too.
+				// Like net/http, refuse equal numbers that are written differently.
 				if string(value) != lengthText(block, kept) {
 					return errLengths
 				}
@@ -168,7 +169,7 @@ func (h *responseHead) read(block []byte, old bool) error {
 	return h.readTrailer()
 }
 
-// lengthText is the Content-Length that was kept.
+// lengthText returns the text of the first Content-Length.
 func lengthText(block []byte, fields []http1.Field) string {
 	for _, f := range fields {
 		if string(f.Name.Bytes(block)) == "Content-Length" {
@@ -178,7 +179,7 @@ func lengthText(block []byte, fields []http1.Field) string {
 	return ""
 }
 
-// readConnection reads the options of a connection. What is no option that we know names headers that are for us only.
+// readConnection reads the options of Connection. Unknown ones are names of hop-by-hop fields.
 func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, bool) {
 	for option := range http1.Elements(value) {
 		switch {
@@ -209,7 +210,7 @@ next:
 	h.fields = kept
 }
 
-// readTrailer checks the names that were announced, and keeps those that may pass.
+// readTrailer checks the announced trailers, and keeps those that may be forwarded.
 func (h *responseHead) readTrailer() error {
 	if !h.chunked {
 		h.trailer = h.trailer[:0]
@@ -229,7 +230,7 @@ func (h *responseHead) readTrailer() error {
 	return nil
 }
 
-// parseKeepAlive reads the timeout of a Keep-Alive header, such as "timeout=5, max=100".
+// parseKeepAlive returns the timeout of a Keep-Alive header, such as "timeout=5, max=100".
 func parseKeepAlive(value string) time.Duration {
 	var keep time.Duration
 	for parameter := range http1.Elements(value) {
@@ -241,7 +242,7 @@ func parseKeepAlive(value string) time.Duration {
 	return keep
 }
 
-// bodyless reports whether a response to this method has no body, whatever its headers say.
+// bodyless reports whether a response to this method has no body, whatever its header says.
 func (h *responseHead) bodyless(method string) bool {
 	return http1.BodyForbidden(h.status) || method == "HEAD"
 }

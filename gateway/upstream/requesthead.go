@@ -8,21 +8,21 @@ import (
 	"github.com/headgate/headgate/gateway/internal/http1"
 )
 
-// Head is what the caller decides of the request that is sent on. All else is the client's.
+// Head is the part of the forwarded request that the caller decides. The rest is the client's.
 type Head struct {
-	// Target is the path and query to ask for, or * for OPTIONS. Default that of the request's URL.
+	// Target is the path and query, or * for OPTIONS. Default that of the request's URL.
 	Target string
 	// Host is the Host header. Default the request's Host.
 	Host string
-	// Fields are sent instead of the request's own headers, and trailers, of these names; several of one name are all sent. A
-	// field without a value is not sent itself. The request's header map is left alone.
+	// Fields replace the request's own headers and trailers of these names. Several fields of one name are all sent. A
+	// field without a value is not sent. The request's header map is not changed.
 	Fields []Field
 }
 
 // A Field is one header line.
 type Field struct{ Name, Value string }
 
-// appendHead appends the head of the request to dst: complete, and without anything that is for one connection only.
+// appendHead appends the head of the request to dst, without hop-by-hop fields.
 func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, error) {
 	method, target, host := r.Method, h.Target, h.Host
 	if method == "" {
@@ -67,7 +67,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 			dst = http1.AppendField(dst, name, value)
 		}
 	}
-	// That a client understands trailers is true of us as well, as we pass them on.
+	// Trailers are forwarded, so TE can be too.
 	if te := r.Header["Te"]; te != nil && http1.HasElement(te, "trailers") {
 		dst = append(dst, "TE: trailers\r\n"...)
 	}
@@ -87,7 +87,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 	return append(dst, "\r\n"...), nil
 }
 
-// sets reports whether the caller has decided about headers of this name.
+// sets reports whether the caller sets or removes headers of this name.
 func (h *Head) sets(name string) bool {
 	for i := range h.Fields {
 		if n := h.Fields[i].Name; len(n) == len(name) && strings.EqualFold(n, name) {
@@ -97,7 +97,7 @@ func (h *Head) sets(name string) bool {
 	return false
 }
 
-// isTarget reports whether a target is in origin form, or the asterisk of OPTIONS, and has nothing that could end the line.
+// isTarget reports whether a target is a valid path and query, or the asterisk of OPTIONS.
 func isTarget(target, method string) bool {
 	if target == "*" {
 		return method == http.MethodOptions
@@ -113,7 +113,7 @@ func isTarget(target, method string) bool {
 	return true
 }
 
-// isHost reports whether a Host header has only what a name or address and a port are made of. An empty one is valid.
+// isHost reports whether a Host header consists of bytes of names, addresses and ports. An empty one is valid.
 func isHost(host string) bool {
 	for i := range len(host) {
 		c := host[i]
@@ -124,13 +124,13 @@ func isHost(host string) bool {
 	return true
 }
 
-// appendFraming appends the headers that say how the request ends.
+// appendFraming appends the headers that say where the request ends.
 func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, h *Head) []byte {
 	switch {
 	case b.mode == noBody:
 		switch method {
 		case http.MethodPost, http.MethodPut, http.MethodPatch:
-			// Many expect it of these.
+			// Many servers require it for these.
 			dst = append(dst, "Content-Length: 0\r\n"...)
 		}
 	case b.length >= 0:
@@ -157,7 +157,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 	return dst
 }
 
-// appendTrailers appends the trailers of a body in chunks, up to and with the empty line.
+// appendTrailers appends the trailers of a chunked body, including the empty line.
 func appendTrailers(dst []byte, trailers http.Header, h *Head) ([]byte, error) {
 	for name, values := range trailers {
 		if !http1.MayTrail(http.CanonicalHeaderKey(name)) || h.sets(name) {

@@ -13,14 +13,14 @@ type bodyMode uint8
 const (
 	noBody   bodyMode = iota
 	whole             // with the head, in one write; it can be sent again
-	streamed          // as it comes, by a goroutine of its own, so that the response can be read meanwhile
+	streamed          // as it arrives, by a sender, so that the response can be read meanwhile
 )
 
-// requestBody says what body a request has.
+// requestBody describes the body of a request.
 type requestBody struct {
 	mode    bodyMode
-	length  int64 // −1 if it is not known, and the body is sent in chunks
-	expects bool  // the client sends it when he is told to
+	length  int64 // -1 if it is not known, and the body is sent in chunks
+	expects bool  // the client waits for 100 Continue
 }
 
 func (p *Pool) bodyOf(r *http.Request) (requestBody, error) {
@@ -53,8 +53,8 @@ func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
 	return dst, err
 }
 
-// idempotent reports whether a request may be made twice without harm (RFC 9110 section 9.2.2). As with net/http, a key for it
-// says so of any method.
+// idempotent reports whether a request may be processed twice (RFC 9110 section 9.2.2). As with net/http, that is true
+// for any method with an idempotency key.
 func idempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
