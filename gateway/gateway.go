@@ -99,7 +99,7 @@ func New(config Config) (*Gateway, error) {
 		g.identity = id
 	}
 	g.conns = conns.New(conns.Options{
-		Name: "gateway", Most: config.MaxConns, PerAddress: config.MaxConnsPerAddress, Exempt: g.identity.IsProxy,
+		Name: "gateway", Max: config.MaxConns, PerAddress: config.MaxConnsPerAddress, Exempt: g.identity.IsProxy,
 		Descriptors: config.Descriptors, Logger: config.Logger,
 	})
 	if config.Via != "" {

@@ -197,7 +197,7 @@ type ConnLimits struct {
 // New returns the connections of a listener, at most so many. farewell is sent to refused connections.
 func (l ConnLimits) New(listener string, most int, farewell string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
-		Name: listener, Most: most, PerAddress: l.PerAddress, Exempt: l.Exempt,
-		Descriptors: l.Descriptors, Farewell: farewell, Logger: log,
+		Name: listener, Max: most, PerAddress: l.PerAddress, Exempt: l.Exempt,
+		Descriptors: l.Descriptors, Refusal: farewell, Logger: log,
 	})
 }

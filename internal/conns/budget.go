@@ -2,21 +2,21 @@ package conns
 
 import "sync/atomic"
 
-// A Share is what one listener may use of the process's file descriptors. The zero value is any number.
+// A Share is the part of the process's file descriptors that one listener may use. The zero value has no limit.
 type Share struct {
 	// Reserved are for this listener alone.
 	Reserved int
-	// Shared are those that all listeners share, nil if there is no bound.
+	// Shared are the descriptors that all listeners share; nil for no limit.
 	Shared *Budget
 }
 
-// A Budget has the file descriptors that listeners share. It is safe for concurrent use.
+// A Budget is the number of file descriptors that listeners share. It is safe for concurrent use.
 type Budget struct {
 	total int
 	free  atomic.Int64
 }
 
-// NewBudget returns a Budget of so many descriptors, without those that are reserved for a listener.
+// NewBudget returns a Budget. The descriptors that are reserved for single listeners are not part of it.
 func NewBudget(shared int) *Budget {
 	b := &Budget{total: max(shared, 0)}
 	b.free.Store(int64(b.total))
@@ -26,36 +26,36 @@ func NewBudget(shared int) *Budget {
 // Total returns how many descriptors the Budget has.
 func (b *Budget) Total() int { return b.total }
 
-// take takes a descriptor for this listener, and reports whether there was one. c.mu is held.
-func (c *Conns) take() bool {
-	of := c.options.Descriptors
-	if of.Shared != nil && c.used >= of.Reserved && of.Shared.free.Add(-1) < 0 {
-		of.Shared.free.Add(1)
+// takeDescriptor takes a descriptor, and reports whether one was free. c.mu is held.
+func (c *Conns) takeDescriptor() bool {
+	share := c.options.Descriptors
+	if share.Shared != nil && c.used >= share.Reserved && share.Shared.free.Add(-1) < 0 {
+		share.Shared.free.Add(1)
 		return false
 	}
 	c.used++
 	return true
 }
 
-// give returns one. c.mu is held.
-func (c *Conns) give() {
+// giveDescriptor returns a descriptor. c.mu is held.
+func (c *Conns) giveDescriptor() {
 	c.used--
-	if of := c.options.Descriptors; of.Shared != nil && c.used >= of.Reserved {
-		of.Shared.free.Add(1)
+	if share := c.options.Descriptors; share.Shared != nil && c.used >= share.Reserved {
+		share.Shared.free.Add(1)
 	}
 }
 
-// TakeDescriptor takes a descriptor for something else than a connection that was accepted, such as the other end of one
-// that was upgraded. It reports whether there was one; GiveDescriptor returns it.
+// TakeDescriptor takes a descriptor for something other than an accepted connection, such as the upstream connection of
+// an upgrade. It reports whether one was free; GiveDescriptor returns it.
 func (c *Conns) TakeDescriptor() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.take()
+	return c.takeDescriptor()
 }
 
 // GiveDescriptor returns a descriptor of TakeDescriptor.
 func (c *Conns) GiveDescriptor() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.give()
+	c.giveDescriptor()
 }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A Kind says what a connection is doing, and by that, how soon it may be closed to make room for others.
+// A Kind is what a connection is doing, which decides whether it may be closed to make room for others.
 type Kind uint8
 
-// The kinds, from those that stay to those that go first.
+// The kinds, from the last to the first that is closed.
 const (
 	// Busy connections serve a request. They are never closed to make room.
 	Busy Kind = iota
 	// Idle connections wait for the next request.
 	Idle
-	// Unused connections have sent nothing yet. In their first second they count as Busy.
+	// Unused connections have received nothing yet. In their first second they count as Busy.
 	Unused
 	// Denied connections are idle, and their last request was denied.
 	Denied
@@ -30,19 +30,19 @@ const (
 // claimed is the state of a connection that is being closed to make room.
 const claimed uint32 = kinds
 
-// unusedFor is how long a new connection may take to send something before it may be closed.
+// unusedFor is how long a new connection without a request is protected.
 const unusedFor = time.Second
 
-// A Holder serves a connection and knows its kind better than Conn.SetKind can tell.
+// A Holder serves a connection and reports its kind, instead of Conn.SetKind.
 type Holder interface {
-	// ConnKind returns what the connection is doing. It must not wait.
+	// ConnKind returns the current kind. It must not block.
 	ConnKind() Kind
-	// ClaimConn reports whether the connection is still of that kind, and serves no request from now on. It is closed then.
-	// It must not wait.
+	// ClaimConn reports whether the connection is still of that kind. If so, it must serve no further request, and is
+	// closed. ClaimConn must not block.
 	ClaimConn(Kind) bool
 }
 
-// A Conn is a connection that has a place until it is closed.
+// A Conn is an accepted connection, which counts until it is closed.
 type Conn struct {
 	net.Conn
 	conns  *Conns
@@ -50,8 +50,8 @@ type Conn struct {
 	state  atomic.Uint32 // a Kind, or claimed
 
 	// The rest is guarded by conns.mu.
-	holder             Holder // nil: state says it
-	peer               *peer  // nil when it is removed
+	holder             Holder // nil if state has the kind
+	peer               *peer  // nil after it was removed
 	peerPrev, peerNext *Conn
 	prev, next         *Conn
 	upgraded           bool
@@ -74,21 +74,22 @@ func Of(nc net.Conn) *Conn {
 	}
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection, which then no longer counts.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.conns.remove(c)
 	return err
 }
 
-// SetHolder says who knows the kind of the connection; nil for SetKind. Until it is called, SetKind does.
+// SetHolder sets the Holder that reports the kind of the connection. With nil, SetKind sets the kind, as it does at
+// first.
 func (c *Conn) SetHolder(h Holder) {
 	c.conns.mu.Lock()
 	defer c.conns.mu.Unlock()
 	c.holder = h
 }
 
-// SetKind says what the connection is doing.
+// SetKind sets what the connection is doing.
 func (c *Conn) SetKind(k Kind) {
 	for {
 		before := c.state.Load()
@@ -98,7 +99,7 @@ func (c *Conn) SetKind(k Kind) {
 	}
 }
 
-// kind returns what the connection is doing. conns.mu is held.
+// kind returns the current kind. conns.mu is held.
 func (c *Conn) kind(now time.Duration) Kind {
 	k := Busy
 	switch {
@@ -116,7 +117,7 @@ func (c *Conn) kind(now time.Duration) Kind {
 	return k
 }
 
-// claim reports whether the connection can be closed. conns.mu is held.
+// claim claims the connection for closing, and reports whether it is still of kind k. conns.mu is held.
 func (c *Conn) claim(k Kind) bool {
 	if c.holder != nil {
 		return c.holder.ClaimConn(k)
@@ -127,8 +128,8 @@ func (c *Conn) claim(k Kind) bool {
 // ErrTooMany is returned by SetAddr for an address that has too many connections.
 var ErrTooMany = errors.New("too many connections of this address")
 
-// SetAddr says which address the connection really comes from, as a load balancer says. The error is ErrTooMany if that has
-// too many; the caller closes the connection then.
+// SetAddr sets the address of the client behind a load balancer. It returns ErrTooMany if that address has too many
+// connections; the caller then closes this one.
 func (c *Conn) SetAddr(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
 	s := c.conns
@@ -139,27 +140,27 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.peer == nil {
-		return nil // it is closed
+		return nil // it was removed
 	}
 	to := s.peer(Network(addr))
 	if to == c.peer {
 		return nil
 	}
 	if to.count >= s.options.PerAddress && !s.reclaim(to, now) {
-		s.drop(to)
+		s.removeIfEmpty(to)
 		s.counts.Refused++
-		s.note(addressFull, to.addr, to.count)
+		s.recordRefusal(addressFull, to.addr, to.count)
 		return ErrTooMany
 	}
-	if c.peer != nil { // else it was closed meanwhile
+	if c.peer != nil { // else it was removed meanwhile
 		s.leavePeer(c)
 		s.joinPeer(c, s.peer(to.addr))
 	}
 	return nil
 }
 
-// SetUpgraded says that the connection no longer serves requests. It counts among those of its address, and no longer among
-// those of the listener.
+// SetUpgraded marks a connection that no longer serves requests. It still counts for its address, but not for the
+// listener.
 func (c *Conn) SetUpgraded() {
 	c.conns.mu.Lock()
 	defer c.conns.mu.Unlock()
@@ -174,7 +175,7 @@ var (
 	_ io.ReaderFrom = (*Conn)(nil)
 )
 
-// SyscallConn is that of the connection below.
+// SyscallConn implements syscall.Conn by the connection below.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if raw, ok := c.Conn.(syscall.Conn); ok {
 		return raw.SyscallConn()
@@ -198,5 +199,5 @@ func CloseWrite(c io.Writer) error {
 	return errors.ErrUnsupported
 }
 
-// ReadFrom sends what it reads, by sendfile where the connection below can do that.
+// ReadFrom implements io.ReaderFrom, with sendfile if the connection below supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }

@@ -8,102 +8,99 @@ import (
 	"time"
 )
 
-// Options are the settings of Conns. Most must be given.
+// Options configure Conns. Max is required.
 type Options struct {
-	// Name is that of the listener in the log.
+	// Name is the name of the listener in the log.
 	Name string
-	// Most is how many connections there may be at once.
-	Most int
-	// PerAddress is how many of them one address may have; an IPv6 address counts as its network of 64 bits. Default a
-	// quarter of Most, but at least 64. Below zero: as many as Most.
+	// Max is the maximum number of connections.
+	Max int
+	// PerAddress is the maximum number of connections of one address; an IPv6 address counts as its /64 network. Default a
+	// quarter of Max, but at least 64. Negative for Max.
 	PerAddress int
-	// Exempt, if any, reports whether an address may have any number, as a proxy with many clients.
+	// Exempt reports whether PerAddress does not apply to an address, such as that of a proxy. Default nil: none is
+	// exempt.
 	Exempt func(netip.Addr) bool
-	// Descriptors are those that the listener may use. Default any number.
+	// Descriptors are the file descriptors that the listener may use. Default any number.
 	Descriptors Share
-	// Farewell is sent to a connection that is refused. Default nothing.
-	Farewell string
-	// Logger gets a line about connections that are refused or closed to make room, at most one in ten seconds. Default
-	// slog.Default().
+	// Refusal is sent to connections that are refused. Default nothing.
+	Refusal string
+	// Logger logs refused and reclaimed connections, at most one line in ten seconds. Default slog.Default().
 	Logger *slog.Logger
 }
 
 // defaultPerAddress returns the default of Options.PerAddress.
-func defaultPerAddress(most int) int { return max(most/4, min(most, 64)) }
+func defaultPerAddress(limit int) int { return max(limit/4, min(limit, 64)) }
 
-// Conns are the connections of one or several listeners. Make one with New. It is safe for concurrent use.
+// Conns has the connections of one or several listeners. Create it with New. It is safe for concurrent use.
 type Conns struct {
 	options Options
 	epoch   time.Time
 
-	mu        sync.Mutex
-	open      int             // connections, without those that were upgraded
-	used      int             // descriptors
-	peers     map[place]*peer // those that are bounded
-	exempt    peer            // all others
-	newest    *Conn           // the last of a list of all, in the order in which they came
-	oldest    *Conn           // the first
-	failed    time.Duration   // when nothing could be reclaimed
-	counts    Counts
-	report    report
-	victimsOf [kinds][weights][]*Conn // for reclaim
+	mu     sync.Mutex
+	open   int                  // connections, without upgraded ones
+	used   int                  // descriptors
+	peers  map[netip.Addr]*peer // bounded by PerAddress, by Network
+	exempt peer                 // all others
+	newest *Conn                // the end of the list of all, in the order of their arrival
+	oldest *Conn                // its beginning
+	failed time.Duration        // when the last attempt to reclaim any failed
+	counts Counts
+	report report
+	found  [kinds][weights][]*Conn // connections that could be reclaimed; memory that is reused
 }
 
-// Counts is what has happened since New.
+// Counts are since New.
 type Counts struct {
-	// Accepted and Refused are connections that came. Reclaimed were closed to make room for others.
+	// Accepted and Refused count new connections. Reclaimed counts those that were closed to make room for others.
 	Accepted, Refused, Reclaimed int64
 }
 
-// place is what connections are counted by: an address, or a network of IPv6.
-type place = netip.Addr
-
-// A peer is an address with connections.
+// A peer is an address with connections, or the network of an IPv6 address.
 type peer struct {
-	addr   place
+	addr   netip.Addr
 	first  *Conn // the oldest
 	last   *Conn
 	count  int
-	failed time.Duration // when none of them could be reclaimed
+	failed time.Duration // when the last attempt to reclaim one of them failed
 }
 
-// New returns Conns.
+// New returns Conns without connections.
 func New(o Options) *Conns {
 	if o.Descriptors.Shared != nil {
-		o.Most = min(o.Most, o.Descriptors.Reserved+o.Descriptors.Shared.total)
+		o.Max = min(o.Max, o.Descriptors.Reserved+o.Descriptors.Shared.total)
 	}
 	switch {
 	case o.PerAddress == 0:
-		o.PerAddress = defaultPerAddress(o.Most)
-	case o.PerAddress < 0 || o.PerAddress > o.Most:
-		o.PerAddress = o.Most
+		o.PerAddress = defaultPerAddress(o.Max)
+	case o.PerAddress < 0 || o.PerAddress > o.Max:
+		o.PerAddress = o.Max
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Conns{options: o, epoch: time.Now(), peers: make(map[place]*peer), failed: -retryAfter}
+	return &Conns{options: o, epoch: time.Now(), peers: make(map[netip.Addr]*peer), failed: -retryAfter}
 }
 
-// Open returns how many connections there are, without those that were upgraded.
+// Open returns the number of connections, without upgraded ones.
 func (c *Conns) Open() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return int64(c.open)
 }
 
-// Counts returns what has happened.
+// Counts returns the current counts.
 func (c *Conns) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counts
 }
 
-// Most returns how many connections there may be: Options.Most, or fewer if there are not enough descriptors.
-func (c *Conns) Most() int { return c.options.Most }
+// Max returns the maximum number of connections: Options.Max, or less if there are not enough descriptors.
+func (c *Conns) Max() int { return c.options.Max }
 
 func (c *Conns) now() time.Duration { return time.Since(c.epoch) }
 
-// Listener returns a listener that closes connections which are too many. Others are *Conn.
+// Listener returns a listener that accepts connections within the limits, as *Conn, and closes others.
 func (c *Conns) Listener(l net.Listener) net.Listener { return &listener{Listener: l, conns: c} }
 
 type listener struct {
@@ -123,10 +120,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Admit gives a connection its place, which it has until it is closed. It returns nil if there is none, and has closed the
-// connection. exempt says that its address is not bounded, or not known yet.
+// Admit counts a connection, until it is closed. It returns nil if there are too many, and has then closed it. exempt:
+// PerAddress does not apply, or the address is not known yet.
 func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
-	addr := placeOf(nc.RemoteAddr())
+	addr := addrOf(nc.RemoteAddr())
 	exempt = exempt || !addr.IsValid() || c.options.Exempt != nil && c.options.Exempt(addr)
 	if !exempt {
 		addr = Network(addr)
@@ -138,17 +135,17 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	if !exempt {
 		from = c.peer(addr)
 	}
-	why := c.makeRoom(from, conn.opened)
-	if why != nothing {
-		c.drop(from)
+	reason := c.makeRoom(from, conn.opened)
+	if reason != notRefused {
+		c.removeIfEmpty(from)
 		c.counts.Refused++
-		c.note(why, addr, from.count)
+		c.recordRefusal(reason, addr, from.count)
 		c.mu.Unlock()
 		c.refuse(nc)
 		return nil
 	}
 	if !exempt {
-		from = c.peer(addr) // it may have been dropped while connections were closed
+		from = c.peer(addr) // again: it may have been removed while c.mu was released
 	}
 	c.open++
 	c.counts.Accepted++
@@ -157,19 +154,19 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	return conn
 }
 
-// refuse closes a connection that has no place.
+// refuse closes a connection that is too many.
 func (c *Conns) refuse(nc net.Conn) {
-	if text := c.options.Farewell; text != "" {
-		_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond)) // there is room for a line
-		_, _ = nc.Write([]byte(text))                             // or not
+	if text := c.options.Refusal; text != "" {
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond)) // enough for a line in an empty buffer
+		_, _ = nc.Write([]byte(text))                             // the client may not get it
 	} else if tcp, ok := nc.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // no time is spent on connections that are not served
+		_ = tcp.SetLinger(0) // resets the connection, without waiting for the client
 	}
 	_ = nc.Close()
 }
 
-// peer returns the peer of an address. c.mu is held.
-func (c *Conns) peer(addr place) *peer {
+// peer returns the peer of an address, and creates it if necessary. c.mu is held.
+func (c *Conns) peer(addr netip.Addr) *peer {
 	p := c.peers[addr]
 	if p == nil {
 		p = &peer{addr: addr, failed: -retryAfter}
@@ -178,8 +175,8 @@ func (c *Conns) peer(addr place) *peer {
 	return p
 }
 
-// drop forgets a peer without connections. c.mu is held.
-func (c *Conns) drop(p *peer) {
+// removeIfEmpty removes a peer without connections. c.mu is held.
+func (c *Conns) removeIfEmpty(p *peer) {
 	if p.count == 0 && c.peers[p.addr] == p {
 		delete(c.peers, p.addr)
 	}
@@ -225,7 +222,7 @@ func (c *Conns) unlink(conn *Conn) {
 	if !conn.upgraded {
 		c.open--
 	}
-	c.give()
+	c.giveDescriptor()
 }
 
 // leavePeer removes a connection from those of its address. c.mu is held.
@@ -243,10 +240,10 @@ func (c *Conns) leavePeer(conn *Conn) {
 		p.last = conn.peerPrev
 	}
 	conn.peerPrev, conn.peerNext = nil, nil
-	c.drop(p)
+	c.removeIfEmpty(p)
 }
 
-// remove frees the place of a connection that is closed.
+// remove removes a closed connection.
 func (c *Conns) remove(conn *Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +252,8 @@ func (c *Conns) remove(conn *Conn) {
 	}
 }
 
-// placeOf returns the address of a peer, not valid for a Unix socket.
-func placeOf(addr net.Addr) netip.Addr {
+// addrOf returns the address of a peer. It is invalid for a Unix socket.
+func addrOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
@@ -264,11 +261,12 @@ func placeOf(addr net.Addr) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// ipv6Bits is how many bits of an IPv6 address one customer usually has no choice of.
+// ipv6Bits is the usual length of the IPv6 prefix of one customer.
 const ipv6Bits = 64
 
-// Network returns what an address is counted by: its network of 64 bits if it is one of IPv6, else itself.
-func Network(addr netip.Addr) place {
+// Network returns the address by which connections are counted: that of the /64 network for IPv6, else the address
+// itself.
+func Network(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr
 	}

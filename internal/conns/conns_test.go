@@ -76,7 +76,7 @@ func isClosed(c *conns.Conn) bool { return c.Conn.(*fakeConn).closed }
 
 func TestOneAddressCannotTakeTheConnectionsOfOthers(t *testing.T) {
 	t.Parallel()
-	b := newBounds(t, conns.Options{Most: 400})
+	b := newBounds(t, conns.Options{Max: 400})
 	var first *conns.Conn
 	for i := range 100 {
 		conn := b.openAs("192.0.2.1", conns.Busy)
@@ -118,16 +118,16 @@ func TestBoundsOfOneAddress(t *testing.T) {
 		from func(i int) string
 		want int
 	}{
-		{"a quarter", conns.Options{Most: 1000}, func(int) string { return "192.0.2.1" }, 250},
-		{"at least 64", conns.Options{Most: 100}, func(int) string { return "192.0.2.1" }, 64},
-		{"at most all", conns.Options{Most: 10}, func(int) string { return "192.0.2.1" }, 10},
-		{"as given", conns.Options{Most: 1000, PerAddress: 7}, func(int) string { return "192.0.2.1" }, 7},
-		{"none", conns.Options{Most: 1000, PerAddress: -1}, func(int) string { return "192.0.2.1" }, 1000},
-		{"IPv4 in IPv6", conns.Options{Most: 1000, PerAddress: 7}, func(i int) string { return []string{"192.0.2.1", "::ffff:192.0.2.1"}[i%2] }, 7},
-		{"a network of IPv6", conns.Options{Most: 1000, PerAddress: 7}, func(i int) string { return fmt.Sprintf("2001:db8::%x", i) }, 7},
-		{"networks of IPv6", conns.Options{Most: 1000, PerAddress: 7}, func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }, 1000},
-		{"a trusted proxy", conns.Options{Most: 1000, PerAddress: 7, Exempt: office.Contains}, func(int) string { return "198.51.100.9" }, 1000},
-		{"a Unix socket", conns.Options{Most: 1000, PerAddress: 7}, func(int) string { return "" }, 1000},
+		{"a quarter", conns.Options{Max: 1000}, func(int) string { return "192.0.2.1" }, 250},
+		{"at least 64", conns.Options{Max: 100}, func(int) string { return "192.0.2.1" }, 64},
+		{"at most all", conns.Options{Max: 10}, func(int) string { return "192.0.2.1" }, 10},
+		{"as given", conns.Options{Max: 1000, PerAddress: 7}, func(int) string { return "192.0.2.1" }, 7},
+		{"none", conns.Options{Max: 1000, PerAddress: -1}, func(int) string { return "192.0.2.1" }, 1000},
+		{"IPv4 in IPv6", conns.Options{Max: 1000, PerAddress: 7}, func(i int) string { return []string{"192.0.2.1", "::ffff:192.0.2.1"}[i%2] }, 7},
+		{"a network of IPv6", conns.Options{Max: 1000, PerAddress: 7}, func(i int) string { return fmt.Sprintf("2001:db8::%x", i) }, 7},
+		{"networks of IPv6", conns.Options{Max: 1000, PerAddress: 7}, func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }, 1000},
+		{"a trusted proxy", conns.Options{Max: 1000, PerAddress: 7, Exempt: office.Contains}, func(int) string { return "198.51.100.9" }, 1000},
+		{"a Unix socket", conns.Options{Max: 1000, PerAddress: 7}, func(int) string { return "" }, 1000},
 	} {
 		b, got := newBounds(t, tt.o), 0
 		for i := range 1100 {
@@ -145,7 +145,7 @@ func TestBoundsOfOneAddress(t *testing.T) {
 func TestConnectionsThatServeNothingMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBounds(t, conns.Options{Most: 10, PerAddress: 6})
+		b := newBounds(t, conns.Options{Max: 10, PerAddress: 6})
 		heavy := map[string]*conns.Conn{
 			"busy": b.openAs("192.0.2.1", conns.Busy), "idle": b.openAs("192.0.2.1", conns.Idle), "denied": b.openAs("192.0.2.1", conns.Denied),
 			"unused": b.open("192.0.2.1"), "upgraded": b.openAs("192.0.2.1", conns.Idle),
@@ -187,7 +187,7 @@ func TestConnectionsThatServeNothingMakeRoom(t *testing.T) {
 
 func TestAnAddressReplacesItsOwnIdleConnections(t *testing.T) {
 	t.Parallel()
-	b := newBounds(t, conns.Options{Most: 1000, PerAddress: 3})
+	b := newBounds(t, conns.Options{Max: 1000, PerAddress: 3})
 	mine := []*conns.Conn{b.openAs("192.0.2.1", conns.Busy), b.openAs("192.0.2.1", conns.Idle), b.openAs("192.0.2.1", conns.Busy)}
 	other := b.openAs("192.0.2.2", conns.Denied)
 	if b.open("192.0.2.1") == nil || !isClosed(mine[1]) || isClosed(other) {
@@ -200,7 +200,7 @@ func TestAnAddressReplacesItsOwnIdleConnections(t *testing.T) {
 
 func TestANewcomerDoesNotPushOutThoseWhoHaveLess(t *testing.T) {
 	t.Parallel()
-	b := newBounds(t, conns.Options{Most: 4, PerAddress: 3})
+	b := newBounds(t, conns.Options{Max: 4, PerAddress: 3})
 	single := b.openAs("192.0.2.1", conns.Idle)
 	for range 3 {
 		b.openAs("192.0.2.2", conns.Busy)
@@ -213,10 +213,10 @@ func TestANewcomerDoesNotPushOutThoseWhoHaveLess(t *testing.T) {
 func TestDescriptorsOfOneListenerAreNotTakenByAnother(t *testing.T) {
 	t.Parallel()
 	shared := conns.NewBudget(10)
-	admin := newBounds(t, conns.Options{Most: 1000, PerAddress: -1, Descriptors: conns.Share{Reserved: 5, Shared: shared}})
-	gateway := newBounds(t, conns.Options{Most: 1000, PerAddress: -1, Descriptors: conns.Share{Reserved: 5, Shared: shared}})
-	if admin.Most() != 15 {
-		t.Errorf("got at most %d connections, want 15: there are no descriptors for more", admin.Most())
+	admin := newBounds(t, conns.Options{Max: 1000, PerAddress: -1, Descriptors: conns.Share{Reserved: 5, Shared: shared}})
+	gateway := newBounds(t, conns.Options{Max: 1000, PerAddress: -1, Descriptors: conns.Share{Reserved: 5, Shared: shared}})
+	if admin.Max() != 15 {
+		t.Errorf("got at most %d connections, want 15: there are no descriptors for more", admin.Max())
 	}
 	var held []*conns.Conn
 	for range 100 {
@@ -249,7 +249,7 @@ func TestDescriptorsOfOneListenerAreNotTakenByAnother(t *testing.T) {
 
 func TestBehindALoadBalancerItsClientsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBounds(t, conns.Options{Most: 100, PerAddress: 2})
+	b := newBounds(t, conns.Options{Max: 100, PerAddress: 2})
 	admit := func() *conns.Conn {
 		return b.Admit(&fakeConn{from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 1}}, true)
 	}
@@ -277,7 +277,7 @@ func TestBehindALoadBalancerItsClientsAreBounded(t *testing.T) {
 // Listeners accept, servers close and connections change their state at the same time.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBounds(t, conns.Options{Most: 50, PerAddress: 20, Descriptors: conns.Share{Reserved: 10, Shared: conns.NewBudget(20)}})
+	b := newBounds(t, conns.Options{Max: 50, PerAddress: 20, Descriptors: conns.Share{Reserved: 10, Shared: conns.NewBudget(20)}})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -316,7 +316,7 @@ func TestConnectionsThatAreTooManyAreClosedAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = plain.Close() }()
-	of := conns.New(conns.Options{Most: 2, Logger: slog.New(slog.DiscardHandler)})
+	of := conns.New(conns.Options{Max: 2, Logger: slog.New(slog.DiscardHandler)})
 	l := of.Listener(plain)
 	accepted := make(chan net.Conn)
 	go func() {

@@ -1,4 +1,4 @@
-// Package conns bounds the connections of listeners, so that no client takes those of others: how many a listener has, how
-// many one address has, and how many file descriptors all listeners of the process use together. When there is no room, it
-// closes connections that serve no request, those of the address with the most first.
+// Package conns bounds the connections of listeners, so that one client cannot use them all: the number of connections
+// of a listener and of an address, and the file descriptors that all listeners of the process use together. If a limit
+// is reached, it closes connections that serve no request, first those of the address with the most.
 package conns

@@ -12,8 +12,8 @@ import (
 // unixPrefix begins the address of a Unix socket.
 const unixPrefix = "unix:"
 
-// Split returns the network and the address to give to net.Listen or net.Dial: those of a Unix socket for unix: and a path,
-// of TCP for all else.
+// Split returns the network and the address for net.Listen or net.Dial: those of a Unix socket for unix: and a path,
+// else those of TCP.
 func Split(addr string) (network, address string) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return "unix", path
@@ -29,9 +29,9 @@ func Join(addr net.Addr) string {
 	return addr.String()
 }
 
-// Listen opens a listener on host:port, or on a Unix socket for unix: and a path. A socket that a process has left behind is
-// replaced; one that is in use is not. The socket has the permissions that the process's umask leaves, and is removed when
-// the listener is closed.
+// Listen opens a listener on host:port, or on a Unix socket for unix: and a path. It replaces a socket that an earlier
+// process has left behind, but not one that is in use. The process's umask sets the permissions of the socket, which is
+// removed when the listener is closed.
 func Listen(addr string) (net.Listener, error) {
 	network, address := Split(addr)
 	if network == "unix" {
@@ -40,10 +40,10 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen(network, address)
 }
 
-// dialTimeout is how long the process behind a socket may take to accept.
+// dialTimeout bounds the test whether a process listens on a socket.
 const dialTimeout = time.Second
 
-// removeStale removes a socket that nobody listens on. It leaves other files alone.
+// removeStale removes a socket that no process listens on, and no other file.
 func removeStale(path string) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -54,7 +54,7 @@ func removeStale(path string) {
 		_ = conn.Close()
 		return
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) { // by a socket in use, with a full backlog, it fails with EAGAIN
+	if errors.Is(err, syscall.ECONNREFUSED) { // a socket in use with a full backlog returns EAGAIN
 		_ = os.Remove(path) // if it fails, net.Listen says so
 	}
 }

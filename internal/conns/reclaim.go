@@ -6,62 +6,63 @@ import (
 	"time"
 )
 
-// A reason says why a connection was refused.
-type reason string
+// A refusal is the reason why a connection is refused.
+type refusal string
 
 const (
-	nothing       reason = ""
-	addressFull   reason = "address"     // its address has too many
-	listenerFull  reason = "listener"    // there are too many
-	noDescriptors reason = "descriptors" // the process has no file descriptors left for this listener
+	notRefused    refusal = ""
+	addressFull   refusal = "address"     // its address has too many
+	listenerFull  refusal = "listener"    // there are too many
+	noDescriptors refusal = "descriptors" // no file descriptor is left for this listener
 )
 
-// retryAfter is how long nothing is tried again after nothing could be reclaimed. Without a pause, each connection of a
-// flood would cost a look at all others.
+// retryAfter is the pause after an attempt to reclaim has failed. Without it, each new connection of a flood would cost
+// a search through all others.
 const retryAfter = 100 * time.Millisecond
 
-// makeRoom makes room for one more connection of a peer, and takes a descriptor for it. It returns why there is none, or
-// nothing. c.mu is held, but not all of the time.
-func (c *Conns) makeRoom(from *peer, now time.Duration) reason {
+// makeRoom makes room for one more connection of a peer, and takes a descriptor for it. It returns why that is
+// impossible, or notRefused. c.mu is held, but released meanwhile.
+func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
 	if from != &c.exempt && from.count >= c.options.PerAddress && !c.reclaim(from, now) {
 		return addressFull
 	}
-	if c.open >= c.options.Most && (!c.reclaimAny(from, now) || c.open >= c.options.Most) {
+	if c.open >= c.options.Max && (!c.reclaimAny(from, now) || c.open >= c.options.Max) {
 		return listenerFull
 	}
-	if !c.take() && (!c.reclaimAny(from, now) || !c.take()) {
+	if !c.takeDescriptor() && (!c.reclaimAny(from, now) || !c.takeDescriptor()) {
 		return noDescriptors
 	}
-	return nothing
+	return notRefused
 }
 
-// weights is how many classes of peers there are by how many connections they have: powers of two.
+// weights is the number of classes of peers by their number of connections, in powers of two.
 const weights = 32
 
-// batch is how many connections are reclaimed at once, so that few connections of a flood cost a look at all.
-func (c *Conns) batch() int { return max(1, min(c.options.Most/64, 64)) }
+// batch is how many connections are reclaimed at once, so that few new connections of a flood cost a search.
+func (c *Conns) batch() int { return max(1, min(c.options.Max/64, 64)) }
 
-// reclaim closes some connections of a peer, and reports whether there were any. c.mu is held, but not all of the time.
-func (c *Conns) reclaim(of *peer, now time.Duration) bool {
-	if now-of.failed < retryAfter {
+// reclaim closes some connections of a peer, and reports whether it has closed any. c.mu is held, but released
+// meanwhile.
+func (c *Conns) reclaim(p *peer, now time.Duration) bool {
+	if now-p.failed < retryAfter {
 		return false
 	}
-	most := min(c.batch(), max(1, of.count/16))
-	for conn := of.first; conn != nil && len(c.victimsOf[Denied][0]) < most; conn = conn.peerNext {
-		if k := conn.kind(now); k != Busy && len(c.victimsOf[k][0]) < most {
-			c.victimsOf[k][0] = append(c.victimsOf[k][0], conn)
+	limit := min(c.batch(), max(1, p.count/16))
+	for conn := p.first; conn != nil && len(c.found[Denied][0]) < limit; conn = conn.peerNext {
+		if k := conn.kind(now); k != Busy && len(c.found[k][0]) < limit {
+			c.found[k][0] = append(c.found[k][0], conn)
 		}
 	}
-	if c.closeVictims(most) {
+	if c.closeFound(limit) {
 		return true
 	}
-	of.failed = now
+	p.failed = now
 	return false
 }
 
-// reclaimAny closes some connections of addresses that have more than a peer, and reports whether there were any: those
-// that were denied first, then unused and idle ones, and among these those of the addresses with the most. c.mu is held,
-// but not all of the time.
+// reclaimAny closes some connections of addresses that have more than a peer, and reports whether it has closed any:
+// first denied, then unused, then idle ones, and among these first those of the addresses with the most. c.mu is held,
+// but released meanwhile.
 func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 	if now-c.failed < retryAfter {
 		return false
@@ -70,7 +71,7 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 	if to == &c.exempt {
 		have = 0
 	}
-	most := c.batch()
+	limit := c.batch()
 	for conn := c.oldest; conn != nil; conn = conn.next {
 		weight := conn.peer.count
 		if conn.peer == &c.exempt {
@@ -80,66 +81,66 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 			continue
 		}
 		if k := conn.kind(now); k != Busy {
-			if of := &c.victimsOf[k][bits.Len(uint(weight))]; len(*of) < most {
-				*of = append(*of, conn)
+			if list := &c.found[k][bits.Len(uint(weight))]; len(*list) < limit {
+				*list = append(*list, conn)
 			}
 		}
 	}
-	if c.closeVictims(most) {
+	if c.closeFound(limit) {
 		return true
 	}
 	c.failed = now
 	return false
 }
 
-// closeVictims closes up to so many of those that were found, and reports whether it has closed any. c.mu is held, but not
-// while connections are closed, which may take until their reader has noticed.
-func (c *Conns) closeVictims(most int) bool {
-	var found []*Conn
+// closeFound closes up to limit of the connections in c.found, and reports whether it has closed any. c.mu is held, but
+// released while connections are closed, which may block until their reader has noticed.
+func (c *Conns) closeFound(limit int) bool {
+	var victims []*Conn
 	for k := kinds - 1; k > int(Busy); k-- {
 		for w := weights - 1; w >= 0; w-- {
-			for _, conn := range c.victimsOf[k][w] {
-				if len(found) < most && conn.claim(Kind(k)) {
+			for _, conn := range c.found[k][w] {
+				if len(victims) < limit && conn.claim(Kind(k)) {
 					c.unlink(conn)
-					found = append(found, conn)
+					victims = append(victims, conn)
 				}
 			}
-			clear(c.victimsOf[k][w])
-			c.victimsOf[k][w] = c.victimsOf[k][w][:0]
+			clear(c.found[k][w])
+			c.found[k][w] = c.found[k][w][:0]
 		}
 	}
-	if len(found) == 0 {
+	if len(victims) == 0 {
 		return false
 	}
-	c.counts.Reclaimed += int64(len(found))
-	c.report.reclaimed += int64(len(found))
+	c.counts.Reclaimed += int64(len(victims))
+	c.report.reclaimed += int64(len(victims))
 	c.mu.Unlock()
-	for _, conn := range found {
+	for _, conn := range victims {
 		_ = conn.Conn.Close()
 	}
 	c.mu.Lock()
 	return true
 }
 
-// reportEvery is how often the log gets a line.
+// reportEvery is the minimum time between two log lines.
 const reportEvery = 10 * time.Second
 
-// A report is what the next line of the log says.
+// A report has the counts for the next log line.
 type report struct {
-	told               time.Time
+	logged             time.Time
 	refused, reclaimed int64
 }
 
-// note counts a connection that was refused, and tells the log from time to time. c.mu is held.
-func (c *Conns) note(why reason, addr netip.Addr, has int) {
+// recordRefusal counts a refused connection, and logs the counts now and then. c.mu is held.
+func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, has int) {
 	r := &c.report
 	r.refused++
 	now := time.Now()
-	if now.Sub(r.told) < reportEvery {
+	if now.Sub(r.logged) < reportEvery {
 		return
 	}
 	c.options.Logger.Warn("too many connections, refusing new ones",
-		"listener", c.options.Name, "reason", string(why), "address", addr.String(), "address_has", has,
-		"address_limit", c.options.PerAddress, "open", c.open, "limit", c.options.Most, "refused", r.refused, "reclaimed", r.reclaimed)
-	*r = report{told: now}
+		"listener", c.options.Name, "reason", string(reason), "address", addr.String(), "address_has", has,
+		"address_limit", c.options.PerAddress, "open", c.open, "limit", c.options.Max, "refused", r.refused, "reclaimed", r.reclaimed)
+	*r = report{logged: now}
 }
