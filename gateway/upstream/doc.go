@@ -27,14 +27,17 @@
 // # Responses
 //
 // They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Refused with 502,
-// unlike there, are
+// unlike there, is a response if
 //
-//	a header that is folded over several lines
-//	an invalid header name, such as one with a space
-//	a trailer line that ends without a carriage return
-//	both Content-Length and Transfer-Encoding
-//	any Transfer-Encoding but chunked, and in HTTP/1.0 all
-//	a response that is not HTTP/1, an invalid status line, 101, and too many interim responses
+//	a header is folded over several lines
+//	a header's name is not valid: it has a space before the colon or in it
+//	a line ends without a carriage return, among the trailers
+//	there are both Content-Length and Transfer-Encoding
+//	the Transfer-Encoding is not just chunked: in HTTP/1.0 there can be none
+//	the response is not of HTTP/1
+//	the status line is not valid: a status below 100 or with a sign, or a control character
+//	too many interim responses
+//	101 Switching Protocols
 //
 // Config.MaxHeaderBytes bounds the head and the trailers. Hop-by-hop fields are removed, and so are trailers that may
 // not be merged into the header, such as Set-Cookie. Interim responses are passed on, except 100 Continue. A body of
