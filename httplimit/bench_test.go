@@ -33,12 +33,6 @@ func BenchmarkReject(b *testing.B) {
 	b.Run("headgate", func(b *testing.B) {
 		flood(b, &http.Server{Handler: newTimedGate(b, closed, httplimit.Config{}).limit(ok)})
 	})
-	b.Run("headgate with Listener", func(b *testing.B) {
-		flood(b, &http.Server{
-			Handler:     newTimedGate(b, closed, httplimit.Config{}).limit(ok),
-			ConnContext: httplimit.ConnContext,
-		})
-	})
 }
 
 // flood sends b.N requests over 64 connections, each as soon as the answer to the one before is there.
@@ -47,9 +41,6 @@ func flood(b *testing.B, server *http.Server) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
-	}
-	if server.ConnContext != nil {
-		listener = httplimit.Listener(listener)
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
@@ -171,26 +162,20 @@ func BenchmarkServer(b *testing.B) {
 	for _, bb := range []struct {
 		name    string
 		handler func(b *testing.B) http.Handler
-		listens bool // by httplimit.Listener
 	}{
-		{"bare 429", func(*testing.B) http.Handler { return bare429 }, false},
-		{"rejected", rejects, false},
-		{"rejected with Listener", rejects, true},
-		{"bare 200", func(*testing.B) http.Handler { return ok }, false},
+		{"bare 429", func(*testing.B) http.Handler { return bare429 }},
+		{"rejected", rejects},
+		{"bare 200", func(*testing.B) http.Handler { return ok }},
 		{"allowed", func(b *testing.B) http.Handler {
 			return newTimedGate(b, "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Config{}).limit(ok)
-		}, false},
+		}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			server := &http.Server{Handler: bb.handler(b)}
 			conn := &repeating{left: b.N, done: make(chan struct{})}
-			var listener net.Listener = &oneListener{conn: conn}
-			if bb.listens {
-				listener, server.ConnContext = httplimit.Listener(listener), httplimit.ConnContext
-			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			_ = server.Serve(listener)
+			_ = server.Serve(&oneListener{conn: conn})
 			<-conn.done
 		})
 	}

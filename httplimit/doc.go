@@ -55,5 +55,5 @@
 // concurrency limits are released then. Both happen once, even if the handler panics or has hijacked the connection.
 //
 // A request without reported limits costs no allocation, others two. The next handler gets a ResponseWriter with the
-// same optional interfaces as the server's. A server that must withstand a flood can use [Listener].
+// same optional interfaces as the server's.
 package httplimit

@@ -78,7 +78,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := &x.verdict
 	switch v.Action {
 	case engine.Reject:
-		h.reject(w, r, x)
+		h.reject(w, x)
 		h.release(x)
 	case engine.Drop:
 		h.release(x)

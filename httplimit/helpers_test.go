@@ -61,17 +61,6 @@ func serve(t testing.TB, h http.Handler) string {
 	return s.URL
 }
 
-// serveReady starts one that listens by httplimit.Listener.
-func serveReady(t testing.TB, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.Listener = httplimit.Listener(s.Listener)
-	s.Config.ConnContext = httplimit.ConnContext
-	s.Start()
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
 // ok answers 200.
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(okText) })
 

@@ -7,15 +7,11 @@ import (
 )
 
 // reject responds to a denied request. It is optimized, because a flood of requests ends here.
-func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *requestState) {
+func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
 	if lines, room := headerLines(w); lines != nil {
 		h.rejectLines(w, lines, room, x, retryAfter)
-		return
-	}
-	if conn := readyConnOf(w, r); conn != nil {
-		h.rejectReady(w, conn, x, retryAfter)
 		return
 	}
 	values := new(fieldValues) // the header refers to them, so they are not reused
@@ -23,16 +19,6 @@ func (h *handler) reject(w http.ResponseWriter, r *http.Request, x *requestState
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	sendProblem(w, values, v.Status, x.buf)
-}
-
-// rejectReady does the same on a connection that accepts the response in wire format.
-func (h *handler) rejectReady(w http.ResponseWriter, conn *readyConn, x *requestState, retryAfter int64) {
-	v := &x.verdict
-	t := fieldText{buf: append(conn.lines[:0], linesOfProblem...), known: &h.policies, lines: true}
-	h.Fields.writeAll(&t, v, retryAfter, h.Now())
-	p := problemOf(v)
-	conn.lines, conn.body = t.buf, p.append(conn.body[:0], v, retryAfter)
-	w.WriteHeader(v.Status)
 }
 
 // rejectLines does the same on a server that accepts header lines in wire format.
