@@ -178,7 +178,7 @@ func TestConsoleOfAFileChangesNoRules(t *testing.T) {
 	b := openBrowser(t, "http://"+p.admin)
 	b.open("/rules")
 	b.signIn(testAdminToken)
-	b.seeText("Rules cannot be changed here: the rules are those of the file " + rules)
+	b.seeText("Rules cannot be changed here: the rules come from the file " + rules)
 	seen := b.buttons()
 	b.click("[data-table=rules] a", "per-user")
 	b.see("the rule", `document.querySelector("pre.text")`)

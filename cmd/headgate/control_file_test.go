@@ -68,7 +68,7 @@ func TestADatabaseThatFollowsAFile(t *testing.T) {
 	waitLimit(t, p, "acme", 300)
 	_, err := at.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.Any)
 	var refused *remote.Error
-	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.HasSuffix(refused.Detail, file+": change that.") {
+	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.HasSuffix(refused.Detail, file+": change the file.") {
 		t.Errorf("got %v", err)
 	}
 	made, err := at.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.Any)

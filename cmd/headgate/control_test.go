@@ -65,9 +65,9 @@ func TestANodeOfARulesService(t *testing.T) {
 		t.Errorf("headgate_rules_revision: got %v, want more than %d", got, revision)
 	}
 
-	// Whoever asks the node for what the service has is told where that is.
+	// The node refuses calls of the rules API and names the rules service.
 	for _, path := range []string{"/v1", "/v1/rules", "/openapi.json"} {
-		if code, body := get(t, "http://"+node.admin+path); code != http.StatusNotFound || !strings.Contains(body, "those of http://"+addr) {
+		if code, body := get(t, "http://"+node.admin+path); code != http.StatusNotFound || !strings.Contains(body, "come from http://"+addr) {
 			t.Errorf("%s of the node: got %d %s", path, code, body)
 		}
 	}

@@ -216,7 +216,7 @@ func TestEveryProtocolAsksForTheToken(t *testing.T) {
 // What others can reach and everybody may ask is warned of, and only that.
 func TestListenersForOthersWithoutATokenAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	const warning = "others can ask the decision service, which asks for no token; give one with --api-token-file"
+	const warning = "other hosts can call the decision service without a token; require one with --api-token-file"
 	rules := rulesFile(t, serviceRules)
 	p := serve(t, "--gateway-addr", "off", "--rules", rules, "--api-addr", "0.0.0.0:0", "--resp-addr", ":0")
 	var named []string

@@ -37,7 +37,7 @@ func TestEveryListenerCanBeAUnixSocket(t *testing.T) {
 			t.Errorf("%s: the log says %v, want unix:%s", name, line[name], path(name))
 		}
 	}
-	if warned := p.logged("others can ask the decision service, which asks for no token; give one with --api-token-file"); len(warned) > 0 {
+	if warned := p.logged("other hosts can call the decision service without a token; require one with --api-token-file"); len(warned) > 0 {
 		t.Errorf("got %v, want no warning: only this host reaches a Unix socket", warned)
 	}
 

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// A Decider decides as a node would, without serving anybody.
+// A Decider makes the decisions that a node would make, without serving requests.
 type Decider struct {
 	Engine *engine.Engine
 
@@ -23,7 +23,7 @@ type Decider struct {
 	stores   *stores
 }
 
-// OpenDecider opens the stores and rules of a configuration. Redis must be there.
+// OpenDecider opens the stores and rules of a configuration. Redis must be reachable.
 func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Decider, error) {
 	secret, err := c.Secret()
 	if err != nil {
@@ -31,7 +31,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	}
 	d := &Decider{}
 	settings := c.IdentityConfig(secret, nil)
-	settings.UserFrom = nil // attributes are given, not found
+	settings.UserFrom = nil // the caller of Read provides the attributes
 	if d.identity, err = identity.New(settings); err != nil {
 		return nil, err
 	}
@@ -39,20 +39,20 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Where("rules"), err)
 	}
-	set, err := compile(c.Rules, data, widthsOf(c))
+	set, err := compile(c.Rules, data, prefixLengthsOf(c))
 	if err != nil {
 		return nil, err
 	}
 	if d.stores, err = openStores(ctx, c, secret, false, telemetry.New(""), log); err != nil {
 		return nil, err
 	}
-	// What nodes know of each other, nobody tells this process: it has leases without holding one, and counts by itself what
-	// they would tell.
-	far, alone := d.stores.main(), d.stores.memory
+	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip
+	// rules.
+	main, memory := d.stores.main(), d.stores.memory
 	d.Engine, err = engine.New(engine.Config{
-		Rules: set, Store: far, Local: alone, Shared: d.stores.shared(),
-		Modes:   map[rules.Consistency]headgate.Limiter{rules.Lease: far, rules.Async: alone, rules.Gossip: alone},
-		Global:  map[rules.Consistency]headgate.Limiter{rules.Exact: far, rules.Lease: far, rules.Async: alone},
+		Rules: set, Store: main, Local: memory, Shared: d.stores.shared(),
+		Modes:   map[rules.Consistency]headgate.Limiter{rules.Lease: main, rules.Async: memory, rules.Gossip: memory},
+		Global:  map[rules.Consistency]headgate.Limiter{rules.Exact: main, rules.Lease: main, rules.Async: memory},
 		OnError: func(err error) { log.Error(err.Error()) },
 	})
 	if err != nil {
@@ -61,13 +61,13 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	return d, nil
 }
 
-// Read returns a request with these attributes.
+// Read converts the values of a request to attributes.
 func (d *Decider) Read(v identity.Values) (*identity.Attributes, error) {
-	var who identity.Attributes
-	if err := d.identity.ReadValues(v, &who); err != nil {
+	var attributes identity.Attributes
+	if err := d.identity.ReadValues(v, &attributes); err != nil {
 		return nil, err
 	}
-	return &who, nil
+	return &attributes, nil
 }
 
 // Close closes the stores.

@@ -13,13 +13,13 @@ import (
 //go:embed demo.yaml
 var demoRules []byte
 
-// demoRule is the demo rule that the banner speaks of. All of them begin with demoPrefix.
+// demoRule is the demo rule that the banner describes. The ids of all demo rules begin with demoPrefix.
 const (
 	demoRule   = "demo-per-address"
 	demoPrefix = "demo-"
 )
 
-// demoActor is the author of changes that nobody asked for, such as the demo rules.
+// demoActor is the author of the demo rules, in the history.
 const demoActor = "headgate"
 
 // demoRemoval is the action of a change that removes demo rules.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -9,122 +10,113 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// otherFiles is how many descriptors are kept for all else: files, the database, Redis, gossip, webhooks.
+// otherFiles is the number of descriptors reserved for everything else: files, the database, Redis, gossip, webhooks.
 const otherFiles = 128
 
-// descriptors says how the listeners share the process's file descriptors.
+// descriptors describes how the listeners share the process's file descriptors.
 type descriptors struct {
 	limit, needed int
 	share         conns.Share // of each listener
-	perUpstream   int         // the most connections to one upstream; 0 for as many as are configured
+	perUpstream   int         // maximum connections to one upstream; 0 for the configured number
 }
 
-// A need is how many descriptors the connections of the configuration may use.
-type need struct {
-	listeners   map[string]int // their connections
-	upstreams   int            // servers
-	connections int            // to all of them
-	upgraded    int            // connections to upstreams for these
+// A descriptorNeed counts the descriptors that the configured connections may use.
+type descriptorNeed struct {
+	listeners   map[string]int // connections by listener
+	upstreams   int            // number of upstream servers
+	connections int            // connections to all upstreams
+	upgraded    int            // upgraded connections, both sides
 }
 
-func (n *need) total() int {
+func (n *descriptorNeed) total() int {
 	sum := otherFiles + n.connections + n.upgraded
-	for _, most := range n.listeners {
-		sum += most
+	for _, connections := range n.listeners {
+		sum += connections
 	}
 	return sum
 }
 
-// planDescriptors divides so many descriptors. If they are enough for all, nothing is bounded. Else a quarter is for
-// connections to upstreams, and of the rest, half is reserved for the listeners in equal parts and half is for whichever
-// needs it.
-func planDescriptors(limit int, n *need) descriptors {
+// planDescriptors divides limit descriptors. If they are enough, nothing is limited. Otherwise a quarter is for
+// connections to upstreams. Half of the rest is reserved for the listeners in equal parts; they share the other half.
+func planDescriptors(limit int, n *descriptorNeed) descriptors {
 	d := descriptors{limit: limit, needed: n.total()}
 	if limit == 0 || d.needed <= limit {
 		return d
 	}
 	left := max(limit-min(otherFiles, limit/4), 2*len(n.listeners))
 	if n.upstreams > 0 {
-		most := min(n.connections, left/4)
-		left -= most
-		d.perUpstream = max(1, most/n.upstreams)
+		connections := min(n.connections, left/4)
+		left -= connections
+		d.perUpstream = max(1, connections/n.upstreams)
 	}
 	d.share.Reserved = max(1, left/2/max(1, len(n.listeners)))
 	d.share.Shared = conns.NewBudget(left - d.share.Reserved*len(n.listeners))
 	return d
 }
 
-// short reports whether there are fewer descriptors than needed.
+// short reports whether the process has fewer descriptors than it needs.
 func (d *descriptors) short() bool { return d.share.Shared != nil }
 
-// divideDescriptors looks how many descriptors there are, and says so in the log if they are too few.
+// divideDescriptors divides the descriptors of the process, and logs if they are too few.
 func (n *Node) divideDescriptors() error {
 	c := n.config
-	needs := &need{listeners: map[string]int{}}
+	need := &descriptorNeed{listeners: map[string]int{}}
 	if !c.GatewayOff() {
-		settings, err := c.GatewayConfig("http://127.0.0.1:1") // any upstream: its connections are counted
+		settings, err := c.GatewayConfig("http://127.0.0.1:1") // any URL: only the connections are counted
 		if err != nil {
 			return err
 		}
-		needs.gateway(&settings)
+		need.addGateway(&settings)
 	}
 	for name, addr := range map[string]string{"api": c.APIAddr, "grpc": c.GRPCAddr, "resp": c.RESPAddr, "admin": c.AdminAddr} {
 		switch {
 		case addr == config.Off:
 		case name == "admin":
-			needs.listeners[name] = c.AdminMaxConns()
+			need.listeners[name] = c.AdminMaxConns()
 		default:
-			needs.listeners[name] = or(c.Service.MaxConns, service.DefaultMaxConns)
+			need.listeners[name] = cmp.Or(c.Service.MaxConns, service.DefaultMaxConns)
 		}
 	}
-	n.descriptors = planDescriptors(conns.DescriptorLimit(), needs)
-	n.descriptors.report(n.log, c.Given("config"))
+	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
+	n.descriptors.logShortage(n.log, c.Given("config"))
 	return nil
 }
 
-// gateway adds what a gateway needs.
-func (n *need) gateway(settings *gateway.Config) {
-	n.listeners["gateway"] = or(settings.MaxConns, gateway.DefaultMaxConns)
-	n.upgraded = 2 * or(settings.MaxUpgrades, gateway.DefaultMaxUpgrades)
+// addGateway adds the connections of a gateway.
+func (n *descriptorNeed) addGateway(settings *gateway.Config) {
+	n.listeners["gateway"] = cmp.Or(settings.MaxConns, gateway.DefaultMaxConns)
+	n.upgraded = 2 * cmp.Or(settings.MaxUpgrades, gateway.DefaultMaxUpgrades)
 	for i := range settings.Routes {
 		rt := &settings.Routes[i]
 		n.upstreams += len(rt.Upstreams)
-		n.connections += len(rt.Upstreams) * or(rt.UpstreamConns, gateway.DefaultUpstreamConns)
+		n.connections += len(rt.Upstreams) * cmp.Or(rt.UpstreamConns, gateway.DefaultUpstreamConns)
 	}
 }
 
-// report tells the log if there are fewer descriptors than needed. It is a warning if somebody has configured connections,
-// or if not even a few thousand are possible.
-func (d *descriptors) report(log *slog.Logger, configured bool) {
+// logShortage logs if the process has fewer descriptors than it needs: as a warning if there is a configuration file or
+// the limit is below few, else as information.
+func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 	if !d.short() {
 		return
 	}
 	const few = 4096
-	say := log.Info
+	logAt := log.Info
 	if configured || d.limit < few {
-		say = log.Warn
+		logAt = log.Warn
 	}
-	say("fewer file descriptors than the configured connections need, allowing fewer connections; raise the limit with ulimit -n or LimitNOFILE",
+	logAt("fewer file descriptors than the configured connections need, allowing fewer connections; raise the limit with ulimit -n or LimitNOFILE",
 		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved, "shared", d.share.Shared.Total(),
 		"per_upstream", d.perUpstream)
 }
 
-// bound lowers what a gateway may use to what there is.
-func (d *descriptors) bound(settings *gateway.Config) {
+// limitGateway lowers the connection limits of a gateway to its part of the descriptors.
+func (d *descriptors) limitGateway(settings *gateway.Config) {
 	settings.Descriptors = d.share
 	if d.perUpstream == 0 {
 		return
 	}
 	for i := range settings.Routes {
 		rt := &settings.Routes[i]
-		rt.UpstreamConns = min(or(rt.UpstreamConns, gateway.DefaultUpstreamConns), d.perUpstream)
+		rt.UpstreamConns = min(cmp.Or(rt.UpstreamConns, gateway.DefaultUpstreamConns), d.perUpstream)
 	}
-}
-
-// or returns a value, or another if it is 0.
-func or(value, other int) int {
-	if value == 0 {
-		return other
-	}
-	return value
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/headgate/headgate/gateway"
 )
 
-func TestDescriptorsAreDividedIfTheyAreTooFew(t *testing.T) {
-	few := &need{listeners: map[string]int{"gateway": 100, "admin": 50}, upstreams: 1, connections: 100, upgraded: 20}
-	usual := &need{
+func TestTooFewDescriptorsAreDivided(t *testing.T) {
+	few := &descriptorNeed{listeners: map[string]int{"gateway": 100, "admin": 50}, upstreams: 1, connections: 100, upgraded: 20}
+	usual := &descriptorNeed{
 		listeners: map[string]int{"gateway": 10_000, "api": 20_000, "grpc": 20_000, "resp": 20_000, "admin": 20_000},
 		upstreams: 2, connections: 2048, upgraded: 20_000,
 	}
 	for _, tt := range []struct {
 		what                          string
 		limit                         int
-		need                          *need
+		need                          *descriptorNeed
 		reserved, shared, perUpstream int
 		level                         string
 	}{
@@ -42,12 +42,12 @@ func TestDescriptorsAreDividedIfTheyAreTooFew(t *testing.T) {
 			t.Errorf("%s: connections may use %d of %d descriptors", tt.what, used, tt.limit)
 		}
 		var log bytes.Buffer
-		d.report(slog.New(slog.NewTextHandler(&log, nil)), false)
+		d.logShortage(slog.New(slog.NewTextHandler(&log, nil)), false)
 		if level := "level=" + tt.level; tt.level == "" && log.Len() > 0 || !strings.Contains(log.String(), level) && tt.level != "" {
 			t.Errorf("%s: got %q in the log, want %q", tt.what, log.String(), tt.level)
 		}
 		settings := gateway.Config{Routes: []gateway.Route{{}, {UpstreamConns: 5}}}
-		d.bound(&settings)
+		d.limitGateway(&settings)
 		if got := settings.Routes[0].UpstreamConns; got != tt.perUpstream {
 			t.Errorf("%s: got %d connections for an upstream, want %d", tt.what, got, tt.perUpstream)
 		}

@@ -1,3 +1,3 @@
-// Package node puts a Headgate together from its configuration and runs it: stores, rules, engine, gateway and what
-// operators see. It is what "headgate serve" is.
+// Package node builds a Headgate process from its configuration and runs it: stores, rules, engine, gateway, decision
+// service and admin listener. "headgate serve" runs one Node.
 package node

@@ -24,37 +24,37 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// company is how a node shares limits with others, beyond asking the store for every decision. Its parts are nil where the
-// configuration has no use for them.
-type company struct {
+// fleetLimiters are the limiters that share limits with other nodes other than by asking the store for every decision:
+// lease, async, gossip and those across regions. Limiters that the configuration does not enable are nil.
+type fleetLimiters struct {
 	config *config.Config
 	stores *stores
 	id     string
 	log    *slog.Logger
 
-	roll    *membership.Membership
-	gossip  *gossip.Limiter
-	lease   *lease.Limiter
-	async   *tardy[*async.Limiter]
-	abroad  *abroad       // nil if there is one region
-	members fleet.Members // nil if nobody counts the nodes
-	met     atomic.Bool   // another node was heard of by gossip
+	membership *membership.Membership
+	gossip     *gossip.Limiter
+	lease      *lease.Limiter
+	async      *deferredLimiter[*async.Limiter]
+	regions    *regionLimiters // nil without a global store
+	members    fleet.Members   // counts the nodes; nil without gossip and Redis
+	sawPeer    atomic.Bool     // gossip has found another node
 }
 
-// openCompany begins to share limits.
-func openCompany(ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger) (*company, error) {
-	k := &company{config: c, stores: s, id: shortName(id), log: log}
-	if err := k.open(ctx, secret); err != nil {
-		k.close()
+// openFleetLimiters opens the limiters that the configuration enables.
+func openFleetLimiters(ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger) (*fleetLimiters, error) {
+	fl := &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
+	if err := fl.open(ctx, secret); err != nil {
+		fl.close()
 		return nil, err
 	}
-	return k, nil
+	return fl, nil
 }
 
-// maxNodeName is how long the name of a node is at most where nodes speak of each other.
+// maxNodeName is the longest node name in updates between nodes.
 const maxNodeName = 64
 
-// shortName returns a name that is short enough, and as different from others as the one it is made of.
+// shortName returns id, with its end replaced by a hash if it is too long.
 func shortName(id string) string {
 	if len(id) <= maxNodeName {
 		return id
@@ -64,46 +64,48 @@ func shortName(id string) string {
 	return id[:maxNodeName-len(end)] + end
 }
 
-func (k *company) open(ctx context.Context, secret []byte) error {
-	if k.config.Gossips() {
-		if err := k.openGossip(secret); err != nil {
+func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
+	if fl.config.Gossips() {
+		if err := fl.openGossip(secret); err != nil {
 			return err
 		}
-		k.members = k.gossip
+		fl.members = fl.gossip
 	}
-	if k.stores.redis == nil {
+	if fl.stores.redis == nil {
 		return nil
 	}
-	if err := k.openRoll(ctx); err != nil {
+	if err := fl.openMembership(ctx); err != nil {
 		return err
 	}
-	k.stores.nodes.Store(&k.members)
+	fl.stores.membership.Store(&fl.members)
 	var err error
-	if k.lease, err = lease.New(k.stores.guard, lease.Options{
-		TTL: k.config.Fleet.LeaseTTL, MaxKeys: k.config.Fleet.MaxKeys, Members: k.members,
+	if fl.lease, err = lease.New(fl.stores.guard, lease.Options{
+		TTL: fl.config.Fleet.LeaseTTL, MaxKeys: fl.config.Fleet.MaxKeys, Members: fl.members,
 	}); err != nil {
 		return err
 	}
-	if err := k.openAsync(ctx); err != nil || k.config.GlobalStore == "" {
+	if err := fl.openAsync(ctx); err != nil || fl.config.GlobalStore == "" {
 		return err
 	}
-	return k.openAbroad(ctx, secret)
+	return fl.openRegions(ctx, secret)
 }
 
-func (k *company) name() string { return cmp.Or(k.config.Fleet.Name, gossip.DefaultCluster) }
+func (fl *fleetLimiters) name() string {
+	return cmp.Or(fl.config.Fleet.Name, gossip.DefaultCluster)
+}
 
-func (k *company) openGossip(secret []byte) error {
-	c := k.config
+func (fl *fleetLimiters) openGossip(secret []byte) error {
+	c := fl.config
 	key, err := c.GossipKey()
 	if err != nil {
 		return err
 	}
 	if key == nil {
-		k.log.Warn("no --gossip-key-file: whoever reaches the gossip address can use up limits", "address", c.GossipAddr)
+		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address", c.GossipAddr)
 	}
-	k.gossip, err = gossip.New(k.ledger(secret), gossip.Options{
-		Name: k.id, Cluster: k.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
-		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: k.gossipEvent,
+	fl.gossip, err = gossip.New(fl.ledger(secret), gossip.Options{
+		Name: fl.id, Cluster: fl.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
+		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Where("gossip-addr"), err)
@@ -111,159 +113,162 @@ func (k *company) openGossip(secret []byte) error {
 	return nil
 }
 
-// openRoll has the nodes that share a store counted there, besides what gossip knows of them.
-func (k *company) openRoll(ctx context.Context) error {
-	book, err := k.stores.redis.Roll(k.name())
+// openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
+func (fl *fleetLimiters) openMembership(ctx context.Context) error {
+	book, err := fl.stores.redis.Roll(fl.name())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}
-	if k.roll, err = membership.New(ctx, book, membership.Options{Name: k.id, Logger: k.log}); err != nil {
+	if fl.membership, err = membership.New(ctx, book, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
 		return err
 	}
-	if k.gossip != nil {
-		k.members = most{k.roll, k.gossip}
+	if fl.gossip != nil {
+		fl.members = largerMembership{fl.membership, fl.gossip}
 	} else {
-		k.members = k.roll
+		fl.members = fl.membership
 	}
 	return nil
 }
 
-// openAsync begins to exchange what was taken, or sees to it that this happens as soon as the store answers: what keys are
-// hashed with is kept there.
-func (k *company) openAsync(ctx context.Context) error {
-	alone, err := async.NewLocal(k.ledger(nil))
+// openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is unreachable,
+// a ledger without peers decides.
+func (fl *fleetLimiters) openAsync(ctx context.Context) error {
+	alone, err := async.NewLocal(fl.ledger(nil))
 	if err != nil {
 		return err
 	}
-	alone.Degrade(tardyEvery)
-	k.async = newTardy[*async.Limiter](alone)
+	alone.Degrade(createRetry)
+	fl.async = newDeferredLimiter[*async.Limiter](alone)
 	create := func(ctx context.Context) (*async.Limiter, error) {
-		return k.exchange(ctx, k.stores.redis, k.name(), k.config.Fleet.Interval, rules.Async.String())
+		return fl.openAsyncThrough(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
 	}
-	return k.async.open(ctx, create, k.log.With("mode", rules.Async.String()))
+	return fl.async.open(ctx, create, fl.log.With("mode", rules.Async.String()))
 }
 
-// exchange returns a limiter whose nodes tell each other through a store what they took. The log calls it by its mode.
-func (k *company) exchange(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*async.Limiter, error) {
+// openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
+func (fl *fleetLimiters) openAsyncThrough(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*async.Limiter, error) {
 	secret, err := through.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := async.Options{Name: k.id, Interval: interval, OnEvent: k.tells(mode)}
+	o := async.Options{Name: fl.id, Interval: interval, OnEvent: fl.onAsyncEvent(mode)}
 	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
 	if err != nil {
 		return nil, err
 	}
-	a, err := async.New(k.ledger(secret), board, o)
+	a, err := async.New(fl.ledger(secret), board, o)
 	if err == nil {
-		k.syncClock(ctx, a)
+		fl.syncClock(ctx, a)
 	}
 	return a, err
 }
 
-// syncClock has no window go by this host's own date, if it can be helped: if there is no answer now, it is asked for again.
-func (k *company) syncClock(ctx context.Context, of interface{ SyncClock(context.Context) error }) {
+// A clockSyncer is a limiter whose windows follow the clock of its store.
+type clockSyncer interface{ SyncClock(context.Context) error }
+
+// syncClock reads the clock of the store, so that windows do not begin by this host's clock. If that fails, the limiter
+// tries again later.
+func (fl *fleetLimiters) syncClock(ctx context.Context, of clockSyncer) {
 	if err := of.SyncClock(ctx); err != nil {
-		k.log.Warn("the store does not tell its date: until it does, windows begin by this host's", "err", err.Error())
+		fl.log.Warn("store clock not known yet, windows begin by the clock of this host", "err", err.Error())
 	}
 }
 
-// ledger returns how what was taken is kept account of.
-func (k *company) ledger(secret []byte) fleet.LedgerOptions {
-	f := &k.config.Fleet
-	return fleet.LedgerOptions{Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: k.members, OnRefused: k.refused}
+// ledger returns the options of a ledger whose keys are hashed with secret.
+func (fl *fleetLimiters) ledger(secret []byte) fleet.LedgerOptions {
+	f := &fl.config.Fleet
+	return fleet.LedgerOptions{Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members, OnRefused: fl.onRefused}
 }
 
-// openAbroad begins to share limits with other regions.
-func (k *company) openAbroad(ctx context.Context, secret []byte) error {
-	c := k.config
+// openRegions opens the limiters that share limits with other regions.
+func (fl *fleetLimiters) openRegions(ctx context.Context, secret []byte) error {
+	c := fl.config
 	o := c.RedisOptions(secret)
-	o.Logger, o.StartUnreachable = k.log, true
+	o.Logger, o.StartUnreachable = fl.log, true
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	store, err := redisstore.Open(opening, c.GlobalStore, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Where("global-store"), err)
 	}
-	k.abroad = &abroad{store: store}
-	return k.abroad.open(ctx, k)
+	fl.regions = &regionLimiters{store: store}
+	return fl.regions.open(ctx, fl)
 }
 
-// global are the stores of limits that regions have together.
-func (k *company) global() map[rules.Consistency]headgate.Limiter {
-	if k.abroad == nil {
+// global returns the limiters of rules with scope: global, by consistency; nil without a global store.
+func (fl *fleetLimiters) global() map[rules.Consistency]headgate.Limiter {
+	if fl.regions == nil {
 		return nil
 	}
-	return k.abroad.modes()
+	return fl.regions.byConsistency()
 }
 
-// modes are the stores of lease, async and gossip that there are.
-func (k *company) modes() map[rules.Consistency]headgate.Limiter {
+// byConsistency returns the limiters of lease, async and gossip that are enabled.
+func (fl *fleetLimiters) byConsistency() map[rules.Consistency]headgate.Limiter {
 	list := make(map[rules.Consistency]headgate.Limiter)
-	if k.lease != nil {
-		list[rules.Lease] = k.lease
+	if fl.lease != nil {
+		list[rules.Lease] = fl.lease
 	}
-	if k.async != nil {
-		list[rules.Async] = borrower[*async.Limiter]{k.async}
+	if fl.async != nil {
+		list[rules.Async] = borrowingLimiter[*async.Limiter]{fl.async}
 	}
-	if k.gossip != nil {
-		list[rules.Gossip] = k.gossip
+	if fl.gossip != nil {
+		list[rules.Gossip] = fl.gossip
 	}
 	return list
 }
 
-// closeTime is how long handing back and saying farewell may take: of each part, however long another takes.
-const closeTime = 2 * time.Second
+// closeTimeout is how long the limiters may take to return leases and send their last updates.
+const closeTimeout = 2 * time.Second
 
-// close hands back what is held and tells others what they do not know yet. If they cannot be reached that is told, and no
-// fault of this node.
-func (k *company) close() {
+// close returns leases and sends the last updates. If a store or a peer is unreachable, it logs that.
+func (fl *fleetLimiters) close() {
 	var errs []error
-	if k.abroad != nil { // it counts by the others
-		errs = append(errs, k.abroad.close())
+	if fl.regions != nil { // first, since they use the other limiters
+		errs = append(errs, fl.regions.close())
 	}
 	var parts []func(context.Context) error
-	if k.lease != nil {
-		parts = append(parts, k.lease.Close)
+	if fl.lease != nil {
+		parts = append(parts, fl.lease.Close)
 	}
-	if k.async != nil {
-		parts = append(parts, k.async.close)
+	if fl.async != nil {
+		parts = append(parts, fl.async.close)
 	}
-	if k.gossip != nil {
-		parts = append(parts, func(context.Context) error { return k.gossip.Close() })
+	if fl.gossip != nil {
+		parts = append(parts, func(context.Context) error { return fl.gossip.Close() })
 	}
-	if k.roll != nil {
-		parts = append(parts, k.roll.Close)
+	if fl.membership != nil {
+		parts = append(parts, fl.membership.Close)
 	}
-	if err := errors.Join(append(errs, together(parts...))...); err != nil {
-		k.log.Warn("left without a word: others learn of it later", "err", err.Error())
+	if err := errors.Join(append(errs, closeAll(parts...))...); err != nil {
+		fl.log.Warn("could not notify other nodes of the shutdown", "err", err.Error())
 	}
 }
 
-// together closes parts at the same time.
-func together(parts ...func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+// closeAll closes parts concurrently, within closeTimeout.
+func closeAll(parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	errs := make([]error, len(parts))
 	var group sync.WaitGroup
-	for i, end := range parts {
-		group.Go(func() { errs[i] = end(ctx) })
+	for i, closePart := range parts {
+		group.Go(func() { errs[i] = closePart(ctx) })
 	}
 	group.Wait()
 	return errors.Join(errs...)
 }
 
-func (k *company) refused(from fleet.Peer, why string) {
-	k.log.Warn("a node tells what cannot be true; it is not believed", "node", from.Name, "why", why)
+func (fl *fleetLimiters) onRefused(from fleet.Peer, why string) {
+	fl.log.Warn("implausible update ignored", "node", from.Name, "reason", why)
 }
 
-// tells returns what logs the events of an exchange.
-func (k *company) tells(mode string) func(fleet.Event) {
-	log := k.log.With("mode", mode)
-	return func(e fleet.Event) { logExchange(log, e) }
+// onAsyncEvent returns a function that logs the events of an async limiter.
+func (fl *fleetLimiters) onAsyncEvent(mode string) func(fleet.Event) {
+	log := fl.log.With("mode", mode)
+	return func(e fleet.Event) { logAsyncEvent(log, e) }
 }
 
-func logExchange(log *slog.Logger, e fleet.Event) {
+func logAsyncEvent(log *slog.Logger, e fleet.Event) {
 	args := []any{}
 	if e.Err != nil {
 		args = append(args, "err", e.Err.Error())
@@ -280,9 +285,9 @@ func logExchange(log *slog.Logger, e fleet.Event) {
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-func (k *company) gossipEvent(e gossip.Event) {
+func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
 	if e.Kind == gossip.HostJoined {
-		k.met.Store(true)
+		fl.sawPeer.Store(true)
 	}
 	level := slog.LevelWarn
 	switch e.Kind {
@@ -296,40 +301,40 @@ func (k *company) gossipEvent(e gossip.Event) {
 	if e.Unsaid > 0 {
 		args = append(args, "unsaid", e.Unsaid)
 	}
-	k.log.Log(context.Background(), level, e.Kind.String(), args...)
+	fl.log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-// measure adds what is to be told of the fleet to what is scraped.
-func (k *company) measure(to *telemetry.Sources) { to.Fleet = k.figures }
+// measure adds the statistics of the limiters to the sources of each scrape.
+func (fl *fleetLimiters) measure(to *telemetry.Sources) { to.Fleet = fl.stats }
 
-func (k *company) figures() telemetry.Fleet {
+func (fl *fleetLimiters) stats() telemetry.Fleet {
 	var f telemetry.Fleet
-	if k.members != nil {
-		f.Live, f.Known = k.members.Live(), k.members.Known()
+	if fl.members != nil {
+		f.Live, f.Known = fl.members.Live(), fl.members.Known()
 	}
-	if k.lease != nil {
-		s := k.lease.Stats()
+	if fl.lease != nil {
+		s := fl.lease.Stats()
 		f.Lease = &telemetry.Lease{
 			Keys: s.Keys, Calls: s.Calls, Failures: s.Failures, Granted: s.Granted, Returned: s.Returned, Expired: s.Expired,
 			Denied: s.Denied, Waits: s.Waits, Exact: s.Exact, Degraded: s.Degraded,
 		}
 	}
-	if k.async != nil {
+	if fl.async != nil {
 		n := telemetry.Sync{Mode: rules.Async.String()}
-		if a, ok := k.async.get(); ok {
-			n = exchanged(n.Mode, a.Stats())
+		if a, ok := fl.async.get(); ok {
+			n = asyncSync(n.Mode, a.Stats())
 		}
 		f.Sync = append(f.Sync, n)
 	}
-	if k.abroad != nil {
-		f.Sync = append(f.Sync, k.abroad.figures())
+	if fl.regions != nil {
+		f.Sync = append(f.Sync, fl.regions.stats())
 	}
-	if k.gossip != nil {
-		s := k.gossip.Stats()
-		n := syncOf(rules.Gossip.String(), s.Ledger)
+	if fl.gossip != nil {
+		s := fl.gossip.Stats()
+		n := ledgerSync(rules.Gossip.String(), s.Ledger)
 		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
-		n.Waiting += s.Waiting // what did not fit the bandwidth
-		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(k.config.Join) == 0 || k.met.Load())
+		n.Waiting += s.Waiting // updates held back by the bandwidth limit
+		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, n)
 		f.Gossip = &telemetry.Gossip{
 			SentBytes: s.SentBytes, ReceivedBytes: s.ReceivedBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
@@ -340,24 +345,24 @@ func (k *company) figures() telemetry.Fleet {
 	return f
 }
 
-// status says how limits are shared, and whether nodes do not hear of each other. It is nil if there is nobody to share with.
-func (k *company) status() (s *telemetry.FleetStatus, silent bool) {
-	if k.members == nil {
+// status returns how limits are shared, and whether a limiter receives no updates. It is nil without gossip and Redis.
+func (fl *fleetLimiters) status() (s *telemetry.FleetStatus, isolated bool) {
+	if fl.members == nil {
 		return nil, false
 	}
-	f := k.figures()
+	f := fl.stats()
 	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
 	for _, n := range f.Sync {
 		s.Sync = append(s.Sync, telemetry.SyncStatus{
 			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(), ClocksOff: n.ClocksOff,
 		})
-		silent = silent || !n.Up
+		isolated = isolated || !n.Up
 	}
-	return s, silent
+	return s, isolated
 }
 
-func exchanged(mode string, s fleet.ExchangeStats) telemetry.Sync {
-	n := syncOf(mode, s.LedgerStats)
+func asyncSync(mode string, s fleet.ExchangeStats) telemetry.Sync {
+	n := ledgerSync(mode, s.LedgerStats)
 	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
 	n.Refused += s.Malformed
 	if n.Ahead = s.ClockAhead; n.Ahead.Abs() >= fleet.MaxClockSkew {
@@ -366,7 +371,7 @@ func exchanged(mode string, s fleet.ExchangeStats) telemetry.Sync {
 	return n
 }
 
-func syncOf(mode string, s fleet.LedgerStats) telemetry.Sync {
+func ledgerSync(mode string, s fleet.LedgerStats) telemetry.Sync {
 	return telemetry.Sync{
 		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Applied, Over: s.Over, OverMax: s.OverMax,
 		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
@@ -374,8 +379,8 @@ func syncOf(mode string, s fleet.LedgerStats) telemetry.Sync {
 	}
 }
 
-// most counts nodes by two that know some of them: who is away from a store may still be heard of, and the other way round.
-type most [2]fleet.Members
+// largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice versa.
+type largerMembership [2]fleet.Members
 
-func (m most) Live() int  { return max(m[0].Live(), m[1].Live()) }
-func (m most) Known() int { return max(m[0].Known(), m[1].Known()) }
+func (m largerMembership) Live() int  { return max(m[0].Live(), m[1].Live()) }
+func (m largerMembership) Known() int { return max(m[0].Known(), m[1].Known()) }

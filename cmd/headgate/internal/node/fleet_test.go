@@ -23,15 +23,15 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// openParts opens the stores of a node and how it shares limits, and nothing else. End closes them, once.
-func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]string) (k *company, end func()) {
+// openParts opens the stores and fleet limiters of a node, and nothing else. The returned function closes them, once.
+func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]string) (fl *fleetLimiters, end func()) {
 	t.Helper()
 	c := load(t, flags)
 	s, err := openStores(t.Context(), c, nil, true, telemetry.New("test"), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err = openCompany(t.Context(), c, s, id, nil, log)
+	fl, err = openFleetLimiters(t.Context(), c, s, id, nil, log)
 	if err != nil {
 		t.Fatal(errors.Join(err, s.close()))
 	}
@@ -41,16 +41,16 @@ func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]strin
 			return
 		}
 		ended = true
-		k.close()
+		fl.close()
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 	}
 	t.Cleanup(end)
-	return k, end
+	return fl, end
 }
 
-// patient is a configuration file that gives Redis as much time as a busy machine needs.
+// patient returns a configuration file with a Redis deadline that is long enough for a busy machine.
 func patient(t *testing.T, more string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "headgate.yaml")
@@ -68,22 +68,21 @@ func modesOf(list map[rules.Consistency]headgate.Limiter) (names []string) {
 	return names
 }
 
-func newsModes(f *telemetry.Fleet) (names []string) {
+func syncModes(f *telemetry.Fleet) (names []string) {
 	for i := range f.Sync {
 		names = append(names, f.Sync[i].Mode)
 	}
 	return names
 }
 
-// What there is of a fleet follows from what was given: nothing by default, and each part with what it needs.
-func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
+func TestSettingsEnableFleetLimiters(t *testing.T) {
 	home, globe := redistest.Standalone(t, redistest.Options{}), redistest.Standalone(t, redistest.Options{})
 	config := patient(t, "")
 	for _, test := range []struct {
 		name          string
 		flags         map[string]string
 		modes, global []string
-		news          []string
+		sync          []string
 		leases, shown bool
 	}{
 		{"memory", map[string]string{}, nil, nil, nil, false, false},
@@ -101,30 +100,30 @@ func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			k, end := openParts(t, quiet(), "n1", test.flags)
+			fl, end := openParts(t, quiet(), "n1", test.flags)
 			defer end()
-			if got := modesOf(k.modes()); !slices.Equal(got, test.modes) {
+			if got := modesOf(fl.byConsistency()); !slices.Equal(got, test.modes) {
 				t.Errorf("modes: got %v, want %v", got, test.modes)
 			}
-			if got := modesOf(k.global()); !slices.Equal(got, test.global) {
+			if got := modesOf(fl.global()); !slices.Equal(got, test.global) {
 				t.Errorf("modes between regions: got %v, want %v", got, test.global)
 			}
-			f := k.figures()
-			if got := newsModes(&f); !slices.Equal(got, test.news) || (f.Lease != nil) != test.leases {
-				t.Errorf("news of %v, leases %t; want %v, %t", got, f.Lease != nil, test.news, test.leases)
+			f := fl.stats()
+			if got := syncModes(&f); !slices.Equal(got, test.sync) || (f.Lease != nil) != test.leases {
+				t.Errorf("sync of %v, leases %t; want %v, %t", got, f.Lease != nil, test.sync, test.leases)
 			}
-			status, silent := k.status()
+			status, silent := fl.status()
 			if (status != nil) != test.shown || silent {
 				t.Errorf("status: got %+v, silent %t; want it shown %t, and not silent", status, silent, test.shown)
 			}
-			shown := k.shown()
+			shown := fl.report()
 			if (shown != nil) != test.shown {
 				t.Fatalf("heartbeats: got %+v, want it shown %t", shown, test.shown)
 			}
 			if shown == nil {
 				return
 			}
-			if shown.Live != 1 || shown.Known != 1 || len(shown.Sync) != len(test.news) || (shown.Leases != nil) != test.leases {
+			if shown.Live != 1 || shown.Known != 1 || len(shown.Sync) != len(test.sync) || (shown.Leases != nil) != test.leases {
 				t.Errorf("heartbeats: got %+v", shown)
 			}
 			if wrong := shown.Problems(); wrong != nil {
@@ -134,8 +133,7 @@ func TestEachPartOfAFleetIsThereWithWhatItNeeds(t *testing.T) {
 	}
 }
 
-// What heartbeats say is what is measured, each figure in its place.
-func TestHeartbeatsSayWhatIsMeasured(t *testing.T) {
+func TestHeartbeatReportsSyncStatistics(t *testing.T) {
 	n := telemetry.Sync{
 		Mode: "async", Up: true, Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Ahead: -3 * time.Millisecond,
 		Over: 1, OverMax: 2, Applied: 3, Lost: 4, ClocksOff: 5, Keys: 6, Waiting: 7, Sent: 8, Received: 9, Failures: 10, Refused: 11,
@@ -148,9 +146,9 @@ func TestHeartbeatsSayWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// The ways in which regions tell each other are one for who looks: what is counted adds up, and the worst is shown of the rest.
-func TestFiguresOfRegionsAddUp(t *testing.T) {
-	all := telemetry.Sync{Mode: abroadMode, Up: true}
+// The statistics of all region limiters are shown as one: counters are added, and other values are the maximum.
+func TestRegionStatisticsAddUp(t *testing.T) {
+	all := telemetry.Sync{Mode: globalMode, Up: true}
 	addSync(&all, telemetry.Sync{
 		Up: true, Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Applied: 7, Lost: 1, Keys: 2, Waiting: 1, Sent: 4, Received: 5, Failures: 6, Refused: 7,
 		Ahead: -9, ClocksOff: 1, Evicted: 2, Full: 3,
@@ -160,7 +158,7 @@ func TestFiguresOfRegionsAddUp(t *testing.T) {
 		Refused: 70, Ahead: 8, ClocksOff: 0, Evicted: 20, Full: 30,
 	})
 	want := telemetry.Sync{
-		Mode: abroadMode, Up: false, Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Lost: 11, Keys: 22, Waiting: 11, Sent: 44, Received: 55,
+		Mode: globalMode, Up: false, Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Lost: 11, Keys: 22, Waiting: 11, Sent: 44, Received: 55,
 		Failures: 66, Refused: 77, Ahead: -9, ClocksOff: 1, Evicted: 22, Full: 33,
 	}
 	if all != want {
@@ -168,7 +166,7 @@ func TestFiguresOfRegionsAddUp(t *testing.T) {
 	}
 }
 
-func TestLongNamesOfNodesAreCutAndStayApart(t *testing.T) {
+func TestLongNodeNamesAreShortenedAndStayDistinct(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for id, want := range map[string]int{"n1": 2, long[:maxNodeName]: maxNodeName, long[:maxNodeName+1]: maxNodeName, long: maxNodeName} {
 		if got := shortName(id); len(got) != want || want < maxNodeName && got != id {
@@ -180,13 +178,13 @@ func TestLongNamesOfNodesAreCutAndStayApart(t *testing.T) {
 	}
 }
 
-// A node that gossips is heard of, or says that it is not: until it has met those whom it was to join, and when they fall silent.
-func TestANodeSaysWhetherItIsHeardOfByGossip(t *testing.T) {
+// Gossip is down until the node has joined a peer, and again when all peers are silent.
+func TestStatusShowsWhetherGossipReachesPeers(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
 	a, endA := openParts(t, quiet(), "a", map[string]string{"gossip-addr": "127.0.0.1:0"})
-	up := func(k *company) bool {
-		f := k.figures()
+	up := func(fl *fleetLimiters) bool {
+		f := fl.stats()
 		return f.Sync[0].Up
 	}
 	if !up(a) {
@@ -207,45 +205,45 @@ func TestANodeSaysWhetherItIsHeardOfByGossip(t *testing.T) {
 	}
 }
 
-// A Redis that is away at the start is waited for, and until it is there the node says so.
-func TestNewsIsDownUntilRedisAnswers(t *testing.T) {
+// A node starts while Redis is unreachable, and connects once Redis responds.
+func TestSyncIsDownUntilRedisResponds(t *testing.T) {
 	t.Parallel()
 	home, globe := redistest.Standalone(t, redistest.Options{}), redistest.Standalone(t, redistest.Options{})
 	home.Kill()
 	globe.Kill()
 	var book logbook.Book
-	k, _ := openParts(t, book.Logger(), "n1", map[string]string{
+	fl, _ := openParts(t, book.Logger(), "n1", map[string]string{
 		"store": home.URL(), "global-store": globe.URL(), "region": "eu", "config": patient(t, "fleet: { global_interval: 100ms }\n"),
 	})
 	ups := func() (list []bool) {
-		for _, n := range k.figures().Sync {
+		for _, n := range fl.stats().Sync {
 			list = append(list, n.Up)
 		}
 		return list
 	}
 	if got := ups(); !slices.Equal(got, []bool{false, false}) {
-		t.Errorf("with both away: got %v, want async and global down", got)
+		t.Errorf("with both unreachable: got %v, want async and global down", got)
 	}
 	check := headgate.Check{Key: "k", Limit: headgate.PerHour(5), Cost: 1, OnFailure: headgate.Local}
-	for mode, limiter := range k.modes() {
+	for mode, limiter := range fl.byConsistency() {
 		if d, err := limiter.Take(t.Context(), check); err != nil || !d.Degraded || !d.Allowed {
 			t.Errorf("%s: got %+v, %v, want a decision without the store", mode, d, err)
 		}
 	}
 	home.Restart()
-	await.True(t, "nodes hear of each other when the region's is there", func() bool { return slices.Equal(ups(), []bool{true, false}) })
+	await.True(t, "async is up once the regional store responds", func() bool { return slices.Equal(ups(), []bool{true, false}) })
 	globe.Restart()
-	await.True(t, "regions do when the global one is", func() bool { return slices.Equal(ups(), []bool{true, true}) })
+	await.True(t, "region sync is up once the global store responds", func() bool { return slices.Equal(ups(), []bool{true, true}) })
 	globe.Kill()
-	for _, limiter := range k.global() { // there is something to tell
+	for _, limiter := range fl.global() { // there is something to tell
 		if _, err := limiter.Take(t.Context(), check); err != nil {
 			t.Fatal(err)
 		}
 	}
-	await.True(t, "regions do not when it is gone", func() bool { return slices.Equal(ups(), []bool{true, false}) })
-	await.True(t, "the log says which store is away", func() bool {
+	await.True(t, "region sync is down when the global store is gone", func() bool { return slices.Equal(ups(), []bool{true, false}) })
+	await.True(t, "the log says which store is unreachable", func() bool {
 		for line := range strings.Lines(book.String()) {
-			if strings.Contains(line, fleet.ExchangeUnreachable.String()) && strings.Contains(line, "mode="+abroadMode) {
+			if strings.Contains(line, fleet.ExchangeUnreachable.String()) && strings.Contains(line, "mode="+globalMode) {
 				return true
 			}
 		}
@@ -253,16 +251,16 @@ func TestNewsIsDownUntilRedisAnswers(t *testing.T) {
 	})
 }
 
-// That one server does not answer is no reason not to take leave of another: what is held goes back, and the node is off the roll.
-func TestAServerThatHangsDoesNotKeepANodeFromTakingLeaveOfOthers(t *testing.T) {
+// While the global store hangs, leases still return to the regional store and the node leaves its membership.
+func TestHangingGlobalStoreDoesNotBlockClose(t *testing.T) {
 	t.Parallel()
 	home, globe := redistest.Standalone(t, redistest.Options{}), redistest.Standalone(t, redistest.Options{})
 	proxy := redistest.NewProxy(t, globe.Addr())
-	k, end := openParts(t, quiet(), "n1", map[string]string{
+	fl, end := openParts(t, quiet(), "n1", map[string]string{
 		"store": home.URL(), "global-store": "redis://" + proxy.Addr() + "?hang_timeout=1m&dial_timeout=1m", "region": "eu",
 		"config": patient(t, "fleet: { global_interval: 10s }\n"),
 	})
-	roll := func() (known int64) {
+	registered := func() (known int64) {
 		t.Helper()
 		keys, err := home.Do("KEYS", "*:roll")
 		if err != nil {
@@ -277,28 +275,28 @@ func TestAServerThatHangsDoesNotKeepANodeFromTakingLeaveOfOthers(t *testing.T) {
 		}
 		return known
 	}
-	if got := roll(); got != 1 {
-		t.Fatalf("%d nodes on the roll, want 1", got)
+	if got := registered(); got != 1 {
+		t.Fatalf("%d nodes registered, want 1", got)
 	}
 	check := headgate.Check{Key: "k", Limit: headgate.PerHour(1000), Cost: 1}
 	proxy.Blackhole()
-	for _, limiter := range k.global() { // so that there is something to tell who does not answer
+	for _, limiter := range fl.global() { // so that there is something to tell who does not answer
 		if _, err := limiter.Take(t.Context(), check); err != nil {
 			t.Fatal(err)
 		}
 	}
 	end()
-	if got := roll(); got != 0 {
-		t.Errorf("%d nodes on the roll after it has left, want none", got)
+	if got := registered(); got != 0 {
+		t.Errorf("%d nodes registered after it has left, want none", got)
 	}
 }
 
-// A store that is there and cannot be used, as the node may not write, is told of.
-func TestAStoreThatCannotBeUsedWhenItComesIsToldOf(t *testing.T) {
+// The node may not write to the store.
+func TestUnusableStoreIsLogged(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
 	tries := 0
-	late := newTardy[*async.Limiter](nil)
+	late := newDeferredLimiter[*async.Limiter](nil)
 	err := late.open(t.Context(), func(context.Context) (*async.Limiter, error) {
 		if tries++; tries == 1 {
 			return nil, context.DeadlineExceeded
@@ -317,7 +315,7 @@ func TestAStoreThatCannotBeUsedWhenItComesIsToldOf(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftWhenANodeThatSharesLimitsEnds(t *testing.T) {
+func TestClosedFleetLimitersLeaveNoGoroutines(t *testing.T) {
 	home, globe := redistest.Standalone(t, redistest.Options{}), redistest.Standalone(t, redistest.Options{})
 	flags := map[string]string{
 		"store": home.URL(), "global-store": globe.URL(), "region": "eu", "gossip-addr": "127.0.0.1:0", "config": patient(t, ""),
@@ -335,8 +333,8 @@ func TestNothingIsLeftWhenANodeThatSharesLimitsEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k, err := openCompany(t.Context(), c, s, "n1", nil, quiet()); err == nil {
-		k.close()
+	if fl, err := openFleetLimiters(t.Context(), c, s, "n1", nil, quiet()); err == nil {
+		fl.close()
 		t.Error("it opens without the key that it was told of")
 	}
 	if err := s.close(); err != nil {

@@ -48,7 +48,7 @@ func settled(t *testing.T, before int) {
 	}
 }
 
-func TestNothingIsLeftWhenANodeEnds(t *testing.T) {
+func TestStoppedNodeLeavesNoGoroutines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(path, demoRules, 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestNothingIsLeftWhenANodeEnds(t *testing.T) {
 	settled(t, before)
 }
 
-func TestNothingIsLeftWhenANodeCannotStart(t *testing.T) {
+func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestNothingIsLeftWhenANodeCannotStart(t *testing.T) {
 	settled(t, before)
 }
 
-func TestANodeThatIsStoppedBeforeItRunsEndsWell(t *testing.T) {
+func TestRunReturnsIfContextHasEnded(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	n, err := Open(ctx, load(t, nil), Options{Logger: quiet()})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestANodeThatIsStoppedBeforeItRunsEndsWell(t *testing.T) {
 	}
 }
 
-func TestAServerThatFailsEndsTheNode(t *testing.T) {
+func TestFailedServerStopsTheNode(t *testing.T) {
 	n, err := Open(context.Background(), load(t, nil), Options{Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestAServerThatFailsEndsTheNode(t *testing.T) {
 	}
 }
 
-func TestTheBannerHasWhatToTry(t *testing.T) {
+func TestBannerShowsCommandsToTry(t *testing.T) {
 	var b bytes.Buffer
 	n, err := Open(context.Background(), load(t, nil), Options{Logger: quiet(), Banner: &b})
 	if err != nil {
@@ -152,17 +152,17 @@ func TestTheBannerHasWhatToTry(t *testing.T) {
 	}
 }
 
-func TestAddressesThatThisHostReaches(t *testing.T) {
+func TestLocalAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"[::]:8080": "localhost:8080", "0.0.0.0:80": "localhost:80", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "/run/s": "/run/s",
 	} {
-		if got := reachable(addr); got != want {
+		if got := localAddress(addr); got != want {
 			t.Errorf("%s: got %s, want %s", addr, got, want)
 		}
 	}
 }
 
-func TestWhatAnEngineRefusesIsFoundInTheFile(t *testing.T) {
+func TestLocateFindsEngineErrorsInTheFile(t *testing.T) {
 	const text = "rules:\n  - { id: a, limits: [1/s] }\n  - id: b\n    limits: [1/s]\n    consistency: gossip\n"
 	refused := &rules.Error{Problems: []rules.Problem{{Path: "rule b: consistency", Value: "gossip", Want: "exact or local"}}}
 	err := Locate("rules.yaml", []byte(text), refused)
@@ -177,10 +177,10 @@ func TestWhatAnEngineRefusesIsFoundInTheFile(t *testing.T) {
 	}
 }
 
-func TestFaultsAreAllCountedAndSomeLogged(t *testing.T) {
+func TestFaultsAreCountedAndLoggedOncePerSecond(t *testing.T) {
 	var b bytes.Buffer
 	n := &Node{metrics: telemetry.New("test"), log: slog.New(slog.NewTextHandler(&b, nil)), started: time.Now()}
-	tell := n.faults("engine")
+	tell := n.faultLogger("engine")
 	for range 100 {
 		tell(errors.New("broken"))
 	}

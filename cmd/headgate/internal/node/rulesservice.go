@@ -28,30 +28,29 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// A rulesService is what a node has to do with rules that are not just a file: the database and its API, or the rules service
-// elsewhere whose node it is.
+// A rulesService is the rules service in this process, with its database and API, or the client of a remote one.
 type rulesService struct {
-	db      control.DB                      // nil if it has none
-	writes  atomic.Pointer[control.Monitor] // of db; nil if rules are not changed here, or not yet
-	late    *late                           // nil if the database is in a file
-	api     atomic.Pointer[api.Server]      // nil if it has none, or none yet
-	remote  *remote.Client                  // nil if the rules service is in this process
-	hook    http.Handler                    // nil if it takes no webhook
-	answers *keys.Responder                 // nil if nobody is to ask this node
-	temp    string                          // a directory that is to be removed, if any
-	created atomic.Pointer[string]          // the token that was made, to be shown once
+	db         control.DB                      // nil with a remote rules service
+	monitor    atomic.Pointer[control.Monitor] // of db; nil if db cannot be changed or is not open yet
+	deferred   *deferredSource                 // nil if the database is a file
+	api        atomic.Pointer[api.Server]      // nil without a database, and until it is open
+	remote     *remote.Client                  // nil if the rules service is in this process
+	hook       http.Handler                    // receives webhooks; nil if none are configured
+	keyAnswers *keys.Responder                 // answers questions about clients; nil without an admin listener
+	tempDir    string                          // removed by close, if not empty
+	firstToken atomic.Pointer[string]          // the admin token of a new database, until it is printed
 }
 
-// lateTimeout is how long a start waits for a database on another host.
-const lateTimeout = 10 * time.Second
+// sourceTimeout is how long Open waits for a database on another host.
+const sourceTimeout = 10 * time.Second
 
-// dbTimeout is how long a database may take to be opened, and to get its first rules.
+// dbTimeout is how long opening a database may take, including its first rules.
 const dbTimeout = 30 * time.Second
 
-// openControl opens the rules service, or the way to one elsewhere, and puts its rules in force.
+// openControl opens the rules service, or a client of a remote one, and applies its rules.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.answers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity)
+		n.control.keyAnswers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity)
 	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
@@ -59,16 +58,16 @@ func (n *Node) openControl(ctx context.Context) error {
 	}
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
-		Source: source, Dir: dir, Apply: f.apply, Changed: f.changed, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
-		Doubt: widthsOf(n.config).doubt, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
+		Doubt: prefixLengthsOf(n.config).warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
-	if late := n.control.late; err == nil && late != nil && (!f.ready() || errors.Is(late.err(), control.ErrNewer)) {
-		err = late.err() // without rules on disk; or by mistake: waiting does not make this version newer
+	if late := n.control.deferred; err == nil && late != nil && (!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
+		err = late.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return err
 }
 
-// openSource returns where rules come from, and where they are kept for when it is away.
+// openSource returns the source of the rules, and the directory of the copy that is used while the source is unreachable.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	c, s := n.config, n.control
 	if c.Mode() == config.FromControl {
@@ -80,25 +79,25 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 		}
 		return follow.Database(s.db, c.ControlNamespace(), s.api.Load()), "", nil
 	}
-	// A database on another host may be away, which is no reason not to decide.
-	s.late = newLate(c.DB, c.ControlNamespace())
-	opening, cancel := context.WithTimeout(ctx, lateTimeout)
+	// A database on another host may be unreachable. The node starts with the rules on disk then.
+	s.deferred = newDeferredSource(c.DB, c.ControlNamespace())
+	opening, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
-	n.openLate(opening)
-	return s.late, n.nodeDir(), nil
+	n.openDeferred(opening)
+	return s.deferred, n.nodeDir(), nil
 }
 
-// nodeDir returns where a node keeps its rules for when others are away.
+// nodeDir returns the directory for the copy of the rules, or "" if there is none.
 func (n *Node) nodeDir() string {
 	state, err := n.config.StateDir()
 	if err != nil {
-		n.log.Warn("rules are not kept on disk: without the rules service the node would start without", "err", err.Error())
+		n.log.Warn("no copy of the rules on disk: the node cannot start while the rules service is unreachable", "err", err.Error())
 		return ""
 	}
 	return filepath.Join(state, "node")
 }
 
-// openRemote makes the client of a rules service elsewhere.
+// openRemote creates the client of a remote rules service.
 func (n *Node) openRemote() (follow.Source, string, error) {
 	settings, err := n.config.RemoteConfig(n.options.Version)
 	if err != nil {
@@ -136,7 +135,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		}
 		monitor := control.NewMonitor(db, n.log)
 		s.db = monitor
-		s.writes.Store(monitor)
+		s.monitor.Store(monitor)
 	}
 	last, _, err := s.db.Revision(ctx, c.ControlNamespace())
 	if err != nil {
@@ -149,16 +148,16 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	}
 	settings := api.Config{}
 	if c.DBFollows != "" {
-		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change that"
+		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change the file"
 	}
 	if c.AdminTokenFile == "" {
-		settings.FirstToken = func(token string) { s.created.Store(&token) }
+		settings.FirstToken = func(token string) { s.firstToken.Store(&token) }
 	}
 	if err := n.openAPIServer(settings); err != nil {
 		return err
 	}
 	if c.DBFollows != "" {
-		m := &mirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
+		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
 		n.followed.mirror.Store(m)
 		if err := m.load(ctx); err != nil && last == 0 {
 			return fmt.Errorf("%s: %w", c.Where("db-follows"), err)
@@ -176,8 +175,8 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	return n.addDemoRules(ctx)
 }
 
-// openDB opens the database that the configuration names, or the one in the directory for state. If that cannot be and nobody
-// has asked for it, it is one that ends with the process.
+// openDB opens the configured database, or the one in the state directory. If that fails and neither is configured, it
+// opens a temporary database.
 func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	c := n.config
 	if c.DB != "" {
@@ -197,21 +196,21 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	if c.Given("data-dir") || errors.Is(err, control.ErrNewer) {
 		return nil, fmt.Errorf("%s: %w", c.Where("data-dir"), err)
 	}
-	n.log.Warn("rules and tokens that are made here are lost when this process ends; give --data-dir or --db", "err", err.Error())
+	n.log.Warn("no database, rules and tokens are lost when this process ends; set --data-dir or --db", "err", err.Error())
 	return n.openTemporary(ctx)
 }
 
-// openTemporary opens a database that ends with the process.
+// openTemporary opens a database that is deleted when the node is closed.
 func (n *Node) openTemporary(ctx context.Context) (control.DB, error) {
 	dir, err := os.MkdirTemp("", "headgate-")
 	if err != nil {
 		return nil, err
 	}
-	n.control.temp = dir
+	n.control.tempDir = dir
 	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
 }
 
-// openAPIServer makes the API of the database.
+// openAPIServer creates the API of the database.
 func (n *Node) openAPIServer(settings api.Config) (err error) {
 	s := n.control
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
@@ -223,46 +222,46 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 		return err
 	}
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
-	made, err := api.New(settings)
+	server, err := api.New(settings)
 	if err != nil {
 		return err
 	}
-	s.api.Store(made)
+	s.api.Store(server)
 	return nil
 }
 
-// openView makes the API show the rules of a file, which it cannot change. It is not what a node is for, so that it goes on
-// without.
-func (n *Node) openView(ctx context.Context) error {
+// openReadOnlyAPI creates an API that shows the rules of a file and cannot change them. If it has no directory for its
+// temporary database, the node runs without the API.
+func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
 	db, err := n.openTemporary(ctx)
 	if err != nil {
-		n.log.Warn("the API cannot show the rules", "err", err.Error())
+		n.log.Warn("no temporary database, the API does not show the rules", "err", err.Error())
 		return nil
 	}
 	n.control.db = db
 	err = n.openAPIServer(api.Config{
-		ReadOnly:    "the rules are those of the file " + n.config.Rules + ": change that",
-		NoOverrides: "the rules are those of a file, without a database: start headgate with --db, and with --db-follows if the file is to stay the truth",
+		ReadOnly:    "the rules come from the file " + n.config.Rules + ": change the file",
+		NoOverrides: "the rules come from a file, without a database: start headgate with --db, and with --db-follows to keep using the file",
 	})
 	if err != nil {
 		return err
 	}
-	n.rules.mirror(&mirror{server: n.control.api.Load(), namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
+	n.fileRules.showIn(&fileMirror{server: n.control.api.Load(), namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
 	return nil
 }
 
-// pruneEvery is how often old changes are forgotten.
+// pruneEvery is the time between two deletions of old changes.
 const pruneEvery = 24 * time.Hour
 
-// prune forgets changes that are older than the configuration wants to know, again and again until ctx ends.
-func (n *Node) prune(ctx context.Context) {
+// pruneHistory regularly deletes changes that are older than the configured history, until ctx ends.
+func (n *Node) pruneHistory(ctx context.Context) {
 	keep := n.config.KeepHistory()
 	if keep == 0 {
 		return
 	}
-	wait := mathrand.N(time.Hour) // not all instances of one database at once
+	wait := mathrand.N(time.Hour) // so that instances with the same database do not prune at once
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -277,15 +276,15 @@ func (n *Node) prune(ctx context.Context) {
 		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil:
-			n.log.Warn("old changes were not forgotten", "err", err.Error())
+			n.log.Warn("pruning the history failed", "err", err.Error())
 		case count > 0:
-			n.log.Info("old changes were forgotten", "changes", count)
+			n.log.Info("history pruned", "changes", count)
 		}
 	}
 }
 
-// nodeID returns how the rules service knows a node: a name that it has again when it is started again, and that another on
-// the same host does not have.
+// nodeID returns the id of a node at the rules service. By default it has the host name, stays the same after a restart,
+// and differs from those of other nodes on the same host.
 func nodeID(c *config.Config) string {
 	if c.NodeID != "" {
 		return c.NodeID
@@ -294,71 +293,71 @@ func nodeID(c *config.Config) string {
 	if err != nil || host == "" {
 		host = "node"
 	}
-	state, _ := c.StateDir() // an empty one tells nodes apart by addresses alone
-	apart := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
+	state, _ := c.StateDir() // without one, the addresses alone identify the node
+	parts := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
 	for i := range c.Gateway.Listeners {
-		apart = append(apart, c.Gateway.Listeners[i].Address)
+		parts = append(parts, c.Gateway.Listeners[i].Address)
 	}
-	for _, addr := range apart[1:] {
-		if strings.HasSuffix(addr, ":0") { // many may have that
-			apart = append(apart, rand.Text())
+	for _, addr := range parts[1:] {
+		if strings.HasSuffix(addr, ":0") { // a random port does not identify the node
+			parts = append(parts, rand.Text())
 			break
 		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(apart, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	if len(host) > 100 {
 		host = host[:100]
 	}
-	return strings.Map(plainRune, host) + "-" + hex.EncodeToString(sum[:3])
+	return strings.Map(nodeIDRune, host) + "-" + hex.EncodeToString(sum[:3])
 }
 
-func plainRune(r rune) rune {
+func nodeIDRune(r rune) rune {
 	if r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 		return r
 	}
 	return '-'
 }
 
-// handler answers on the admin listener: the rules service, and before it what telemetry has.
+// handler returns the handler of the admin listener: the API of the rules service, and others for all other paths.
 func (s *rulesService) handler(others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		ours := path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
+		isAPI := path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
 		switch server := s.api.Load(); {
 		case s.hook != nil && path == "/v1/hooks/rules":
 			s.hook.ServeHTTP(w, r)
-		case s.answers != nil && path == "/v1/hooks/keys":
-			s.answers.ServeHTTP(w, r)
-		case ours && server != nil:
+		case s.keyAnswers != nil && path == "/v1/hooks/keys":
+			s.keyAnswers.ServeHTTP(w, r)
+		case isAPI && server != nil:
 			server.ServeHTTP(w, r)
-		case ours && s.late != nil:
+		case isAPI && s.deferred != nil:
 			w.Header().Set("Retry-After", "5")
-			refuse(w, http.StatusServiceUnavailable, "The database of the rules cannot be reached.")
-		case ours && s.remote != nil:
-			refuse(w, http.StatusNotFound, "This node has no rules service of its own. Its rules are those of "+s.remote.Name()+": ask there.")
+			writeProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
+		case isAPI && s.remote != nil:
+			writeProblem(w, http.StatusNotFound, "This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
 		default:
 			others.ServeHTTP(w, r)
 		}
 	})
 }
 
-// database returns whether rules can be changed, nil if they are not changed here.
+// database returns whether the database accepts changes, or nil if this process has no database to change.
 func (s *rulesService) database() *telemetry.DatabaseStatus {
-	m := s.writes.Load()
+	m := s.monitor.Load()
 	if m == nil {
 		return nil
 	}
-	made := &telemetry.DatabaseStatus{Name: m.Name(), Writable: true}
+	status := &telemetry.DatabaseStatus{Name: m.Name(), Writable: true}
 	if err := m.Writable(context.Background()); err != nil {
-		made.Writable, made.Error, made.Todo = false, err.Error(), control.Remedy(err)
+		status.Writable, status.Error, status.Todo = false, err.Error(), control.Remedy(err)
 	}
-	return made
+	return status
 }
 
-// measure adds whether the database can be written to the sources of each scrape.
+// measure adds the state of the database to the sources of each scrape.
 func (s *rulesService) measure(to *telemetry.Sources) { to.Database = s.database }
 
-// stop ends what the API does, so that those who watch do not hold its listener.
+// stop closes the API, so that open watch streams do not delay the shutdown of the admin listener.
 func (s *rulesService) stop() error {
 	if server := s.api.Load(); server != nil {
 		return server.Close()
@@ -366,18 +365,17 @@ func (s *rulesService) stop() error {
 	return nil
 }
 
-// close closes what was opened.
+// close closes the API, the database and the client.
 func (s *rulesService) close() error {
-	var errs []error
-	errs = append(errs, s.stop())
+	errs := []error{s.stop()}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
 	if s.remote != nil {
 		errs = append(errs, s.remote.Close())
 	}
-	if s.temp != "" {
-		errs = append(errs, os.RemoveAll(s.temp))
+	if s.tempDir != "" {
+		errs = append(errs, os.RemoveAll(s.tempDir))
 	}
 	return errors.Join(errs...)
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// A server is one of the small ones beside the gateway.
+// A server is an HTTP server of this process: the admin listener or the demo upstream.
 type server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
-	conns    *conns.Conns // nil if they are not bounded
+	conns    *conns.Conns // limits connections; nil without a limit
 
-	certificates *certs.Set // nil if it has none
-	lookEvery    time.Duration
+	certificates *certs.Set // nil without TLS
+	checkEvery   time.Duration
 }
 
-// listen opens a server, which serves nobody yet.
+// listen creates a server and opens its listener. It does not accept connections yet.
 func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server, error) {
 	l, err := conns.Listen(addr)
 	if err != nil {
@@ -43,21 +43,21 @@ func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server,
 	}}, nil
 }
 
-// bound bounds the connections of the server.
-func (s *server) bound(to *conns.Conns) {
+// limitConns limits the connections of the server.
+func (s *server) limitConns(to *conns.Conns) {
 	s.conns, s.http.ConnState = to, service.SetConnState
 }
 
-// secure has the server speak TLS.
-func (s *server) secure(set *certs.Set, lookEvery time.Duration, minVersion uint16) {
-	s.certificates, s.lookEvery = set, lookEvery
+// useTLS makes the server use TLS, and sets how often its certificate files are checked.
+func (s *server) useTLS(set *certs.Set, lookEvery time.Duration, minVersion uint16) {
+	s.certificates, s.checkEvery = set, lookEvery
 	s.http.TLSConfig = set.Config(minVersion)
 }
 
-// reload looks at the files of certificates again.
+// reload reads the certificates again.
 func (s *server) reload(log *slog.Logger) {
 	if s.certificates != nil {
-		_ = s.certificates.Reload(log) // it has told the log
+		_ = s.certificates.Reload(log) // it logs its error
 	}
 }
 
@@ -67,18 +67,18 @@ func (s *server) url() string {
 		return s.addr()
 	}
 	if s.certificates != nil {
-		return "https://" + reachable(s.addr())
+		return "https://" + localAddress(s.addr())
 	}
-	return "http://" + reachable(s.addr())
+	return "http://" + localAddress(s.addr())
 }
 
-// openDemo opens the service that is protected when there is no other, for this host alone.
+// openDemo opens the built-in upstream. Only this host can reach it.
 func openDemo(log *slog.Logger) (*server, error) {
 	s, err := listen("demo", "127.0.0.1:0", &demo.Upstream{}, log)
 	if err != nil {
-		return nil, fmt.Errorf("demonstration service: %w", err)
+		return nil, fmt.Errorf("demo upstream: %w", err)
 	}
-	// It serves a gateway, which keeps its connections.
+	// Its only client is the gateway, which reuses connections.
 	s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 0, 0, 5*time.Minute
 	return s, nil
 }
@@ -101,7 +101,7 @@ func (s *server) serve() error {
 	return nil
 }
 
-// shutdown lets requests finish, for a while.
+// shutdown waits up to 2 s for current requests to finish, then closes the server.
 func (s *server) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -110,7 +110,7 @@ func (s *server) shutdown() {
 	}
 }
 
-// close ends the server. What its listener or connections have to say about that is of no use to anybody.
+// close closes the server and its connections at once, and ignores errors.
 func (s *server) close() {
 	_ = s.http.Close()
 	_ = s.listener.Close()

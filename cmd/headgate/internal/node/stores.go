@@ -18,22 +18,22 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// openTimeout is how long Redis may take at the start before the node starts without it.
+// openTimeout is how long opening Redis may take before the node starts in degraded mode.
 const openTimeout = 5 * time.Second
 
-// stores are where a node counts.
+// stores are the stores of a node's counters.
 type stores struct {
 	memory *memstore.Store
-	redis  *redisstore.Store // nil if all is in memory
-	guard  *guard.Guard      // before redis
+	redis  *redisstore.Store // nil with store: memory
+	guard  *guard.Guard      // in front of redis
 
-	nodes   atomic.Pointer[fleet.Members]      // who knows how many nodes there are, nil if nobody does
-	servers atomic.Pointer[[]telemetry.Server] // as they were when they were last asked
+	membership atomic.Pointer[fleet.Members]      // counts the nodes; nil if it is not known yet
+	servers    atomic.Pointer[[]telemetry.Server] // as of the last check
 }
 
-// openStores opens what the configuration names. Redis need not be there yet if it may be away.
+// openStores opens the configured stores. If startUnreachable is set, Redis may be unreachable.
 func openStores(
-	ctx context.Context, c *config.Config, secret []byte, mayBeAway bool, m *telemetry.Metrics, log *slog.Logger,
+	ctx context.Context, c *config.Config, secret []byte, startUnreachable bool, m *telemetry.Metrics, log *slog.Logger,
 ) (*stores, error) {
 	memory, err := memstore.New(c.MemoryOptions())
 	if err != nil {
@@ -44,7 +44,7 @@ func openStores(
 		return s, nil
 	}
 	o := c.RedisOptions(secret)
-	o.Logger, o.StartUnreachable = log, mayBeAway
+	o.Logger, o.StartUnreachable = log, startUnreachable
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
@@ -53,27 +53,27 @@ func openStores(
 	g := c.GuardOptions()
 	g.Local = memory
 	if g.Nodes == nil {
-		g.Nodes = s.live
+		g.Nodes = s.liveNodes
 	}
-	g.OnEvent = func(e guard.Event) { logEvent(log, e) }
+	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
 	if s.guard, err = guard.New(m.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if secret == nil {
-		log.Warn("no --key-secret-file: what is hashed here (bearer tokens, very long values) is counted by each node for itself, and leases can be read")
+		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, and leases are not protected")
 	}
 	return s, nil
 }
 
-// live returns how many nodes share the limits, as far as that is known.
-func (s *stores) live() int {
-	if m := s.nodes.Load(); m != nil {
+// liveNodes returns how many nodes share the limits, or 1 if that is not known.
+func (s *stores) liveNodes() int {
+	if m := s.membership.Load(); m != nil {
 		return (*m).Live()
 	}
 	return 1
 }
 
-// main returns what counts for all hosts, or for this one.
+// main returns the guarded Redis store, or the memory store if there is no Redis.
 func (s *stores) main() headgate.Limiter {
 	if s.guard != nil {
 		return s.guard
@@ -83,7 +83,6 @@ func (s *stores) main() headgate.Limiter {
 
 func (s *stores) shared() bool { return s.redis != nil }
 
-// close closes them all.
 func (s *stores) close() error {
 	var errs []error
 	if s.guard != nil {
@@ -95,7 +94,7 @@ func (s *stores) close() error {
 	return errors.Join(append(errs, s.memory.Close())...)
 }
 
-// status says how they are, and whether one is away.
+// status returns the state of the store, and whether a shard of it is unreachable or fails.
 func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
 	if s.guard == nil {
 		return telemetry.StoreStatus{Kind: "memory"}, false
@@ -109,34 +108,34 @@ func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
 	return status, degraded
 }
 
-// shards returns how each is that was asked, or that cannot be. One that has something else under some key decides all others, so
-// it is up, with an error.
+// shards returns the state of each shard that was used or is unreachable. A shard that refuses only some keys, because
+// they hold other data, is up and has an error.
 func (s *stores) shards() []telemetry.ShardStatus {
 	var list []telemetry.ShardStatus
 	for _, shard := range s.guard.Shards() {
-		why := shard.Refuses
+		err := shard.Refuses
 		if shard.Open {
-			why = shard.Err
+			err = shard.Err
 		}
-		made := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open && !errors.Is(why, headgate.ErrFull), Since: shard.Since.UTC()}
-		if why != nil {
-			made.Error = why.Error()
+		status := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open && !errors.Is(err, headgate.ErrFull), Since: shard.Since.UTC()}
+		if err != nil {
+			status.Error = err.Error()
 		}
-		list = append(list, made)
+		list = append(list, status)
 	}
 	for _, outage := range s.redis.Outages() {
-		made := telemetry.ShardStatus{Name: outage.Shard, Since: outage.Since.UTC(), Error: outage.Err.Error()}
+		status := telemetry.ShardStatus{Name: outage.Shard, Since: outage.Since.UTC(), Error: outage.Err.Error()}
 		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == outage.Shard }); {
 		case i < 0:
-			list = append(list, made)
+			list = append(list, status)
 		case list[i].Up || list[i].Error == "":
-			list[i] = made
+			list[i] = status
 		}
 	}
 	return list
 }
 
-// measure adds the figures of the stores to those that are scraped.
+// measure adds the statistics of the stores to the sources of each scrape.
 func (s *stores) measure(to *telemetry.Sources) {
 	to.Memory = func() []telemetry.Memory {
 		f := s.memory.Stats()
@@ -173,18 +172,18 @@ func (s *stores) measure(to *telemetry.Sources) {
 	}
 }
 
-// How often servers are asked how they are, and how long that may take. A scrape has what they said last.
+// The time between two checks of the Redis servers, and the timeout of a check. A scrape shows the last check.
 const (
-	serversEvery   = 10 * time.Second
-	serversTimeout = 2 * time.Second
+	serversInterval = 10 * time.Second
+	serversTimeout  = 2 * time.Second
 )
 
-// watchServers asks the servers of Redis how they are, again and again, until ctx ends.
+// watchServers regularly checks the Redis servers until ctx ends.
 func (s *stores) watchServers(ctx context.Context) {
-	tick := time.NewTicker(serversEvery)
+	tick := time.NewTicker(serversInterval)
 	defer tick.Stop()
 	for {
-		s.askServers(ctx)
+		s.checkServers(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -193,12 +192,12 @@ func (s *stores) watchServers(ctx context.Context) {
 	}
 }
 
-func (s *stores) askServers(ctx context.Context) {
+func (s *stores) checkServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
 	health, err := s.redis.Health(ctx)
 	if err != nil {
-		health = nil // it is not known which servers there are, and the guard has told why
+		health = nil // the servers are not known; the guard reports the error
 	}
 	list := make([]telemetry.Server, len(health))
 	for i := range health {
@@ -212,8 +211,8 @@ func (s *stores) askServers(ctx context.Context) {
 	s.servers.Store(&list)
 }
 
-// logEvent tells operators what happens to the store.
-func logEvent(log *slog.Logger, e guard.Event) {
+// logGuardEvent logs a state change of the store.
+func logGuardEvent(log *slog.Logger, e guard.Event) {
 	args := []any{"shard", e.Shard}
 	if e.Err != nil {
 		args = append(args, "err", e.Err.Error())

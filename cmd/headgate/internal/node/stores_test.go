@@ -15,9 +15,9 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// That policies decide is said with its cause and its cure whatever the cause is: Redis is not there and nobody asks, or it is
-// there and out of memory. It is logged when that begins and when it ends.
-func TestStatusSaysWhyDecisionsAreMadeWithoutTheStore(t *testing.T) {
+// The status has an error with its cause if Redis is unreachable, even without requests, and if Redis is out of memory.
+// The log has a line when that begins and when it ends.
+func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
 	server.Kill()
@@ -27,7 +27,7 @@ func TestStatusSaysWhyDecisionsAreMadeWithoutTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = redis.Close() }()
-	before, err := guard.New(redis, guard.Options{Deadline: 5 * time.Second, OnEvent: func(e guard.Event) { logEvent(book.Logger(), e) }})
+	before, err := guard.New(redis, guard.Options{Deadline: 5 * time.Second, OnEvent: func(e guard.Event) { logGuardEvent(book.Logger(), e) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A client that no request can be would be neither limited nor blocked, without a word.
-func TestClientsByAddressesThatAreNotCountedSoAreRefused(t *testing.T) {
+// No request could match such a client, so it would be neither limited nor blocked.
+func TestClientsWithAnotherPrefixLengthAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		ip, config, want string // want is empty if it is right
 	}{

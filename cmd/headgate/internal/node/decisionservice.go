@@ -21,34 +21,37 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// A decisionService is the protocols by which others ask the engine.
+// A decisionService serves the engine's decisions over several protocols.
 type decisionService struct {
-	token     *service.Token   // nil if none is asked for
-	admin     *service.Token   // of the administrator, who may reset keys; nil if there is none
+	token     *service.Token   // required of callers; nil if none is required
+	admin     *service.Token   // allows to reset keys; nil if there is none
 	grpc      *grpcapi.Server  // nil if it is off
-	envoy     *envoyrls.Server // nil if both of the listeners that it answers on are off
-	protocols []*protocol      // those that are not off
+	envoy     *envoyrls.Server // served over gRPC and HTTP; nil if both are off
+	protocols []*protocol      // without those that are off
 }
 
 // A protocol is a listener of the decision service.
 type protocol struct {
 	name     string
 	server   protocolServer
-	listener net.Listener // nil before it is opened
+	listener net.Listener // nil until it is opened
 }
 
-// A protocolServer is what the servers of protocols have in common.
+// A protocolServer is the server of one protocol.
 type protocolServer interface {
 	// Serve serves until Shutdown, and then returns nil.
 	Serve(net.Listener) error
-	// Shutdown lets calls finish. When ctx ends before, it cuts them off.
+	// Shutdown waits for current calls to finish. If ctx ends before, it aborts them.
 	Shutdown(context.Context) error
-	// Reload looks at the files of certificates, and tells the log.
+	// Reload reads the certificates again, and logs the result.
 	Reload() error
 }
 
-// openService opens the listeners of the decision service.
-func (n *Node) openService() error {
+// A connCounter is a protocolServer whose connections can be counted.
+type connCounter interface{ Conns() *service.Conns }
+
+// openDecisionService opens the listeners of the decision service.
+func (n *Node) openDecisionService() error {
 	d, c := &n.service, n.config
 	if c.ServiceOff() {
 		return nil
@@ -79,26 +82,26 @@ func (n *Node) openService() error {
 		if p.addr == config.Off {
 			continue
 		}
-		made := &protocol{name: p.name}
-		if made.server, err = p.open(); err != nil {
+		opened := &protocol{name: p.name}
+		if opened.server, err = p.open(); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		d.protocols = append(d.protocols, made)
-		if made.listener, err = conns.Listen(p.addr); err != nil {
-			if !c.Given(p.setting) { // who has not asked for it may not know it
-				return fmt.Errorf("%w; give another address with --%s, or off", err, p.setting)
+		d.protocols = append(d.protocols, opened)
+		if opened.listener, err = conns.Listen(p.addr); err != nil {
+			if !c.Given(p.setting) { // the user may not know that there is such a listener
+				return fmt.Errorf("%w; set another address with --%s, or off", err, p.setting)
 			}
 			return fmt.Errorf("%s: %w", c.Where(p.setting), err)
 		}
-		if d.token == nil && !onLoopback(made.listener.Addr()) {
-			n.log.Warn("others can ask the decision service, which asks for no token; give one with --api-token-file",
-				"listener", p.name, "address", made.listener.Addr().String())
+		if d.token == nil && !onLoopback(opened.listener.Addr()) {
+			n.log.Warn("other hosts can call the decision service without a token; require one with --api-token-file",
+				"listener", p.name, "address", opened.listener.Addr().String())
 		}
 	}
 	return nil
 }
 
-// onLoopback reports whether only this host reaches an address.
+// onLoopback reports whether only this host can connect to an address.
 func onLoopback(addr net.Addr) bool {
 	if addr.Network() == "unix" {
 		return true
@@ -107,25 +110,25 @@ func onLoopback(addr net.Addr) bool {
 	return err == nil && ap.Addr().Unmap().IsLoopback()
 }
 
-// inParallel is how many decisions of one batch are asked of a store behind a network at once.
-const inParallel = 64
+// redisBatchParallelism is how many decisions of one batch are result concurrently if the store is Redis.
+const redisBatchParallelism = 64
 
-// parallel returns how many decisions of one batch are asked for at once.
-func (n *Node) parallel() int {
+// batchParallelism returns how many decisions of one batch are result concurrently.
+func (n *Node) batchParallelism() int {
 	if n.stores.shared() {
-		return inParallel
+		return redisBatchParallelism
 	}
 	return 1
 }
 
-// openGRPC makes the server of gRPC, on which Envoys ask too.
+// openGRPC creates the gRPC server, which also serves Envoy's protocol.
 func (n *Node) openGRPC() (protocolServer, error) {
 	settings := &n.config.Service
 	c := grpcapi.Config{
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins,
 		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
-		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.parallel(),
+		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.batchParallelism(),
 		Logger: n.log.With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
@@ -141,12 +144,12 @@ func (n *Node) openGRPC() (protocolServer, error) {
 	return s, nil
 }
 
-// connLimits bounds the connections of a listener, besides how many there may be.
+// connLimits returns the limits on connections of a listener, except for their total.
 func (n *Node) connLimits(perAddress config.Count) service.ConnLimits {
 	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
 }
 
-// openEnvoy makes what answers Envoys on the listeners of HTTP and gRPC.
+// openEnvoy creates the server of Envoy's protocol, for the HTTP and gRPC listeners.
 func (n *Node) openEnvoy() error {
 	d := &n.service
 	settings := &n.config.Service
@@ -155,9 +158,9 @@ func (n *Node) openEnvoy() error {
 		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token, Logins: n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
-		OnError: n.faults("envoy"), Logger: n.log.With("protocol", "envoy"),
+		OnError: n.faultLogger("envoy"), Logger: n.log.With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
-			if d.grpc != nil { // else it will be told when it is made
+			if d.grpc != nil { // else openGRPC sets the state
 				d.grpc.SetServing(envoyrls.HealthName, healthy)
 			}
 		},
@@ -170,27 +173,27 @@ func (n *Node) openEnvoy() error {
 	return err
 }
 
-// openAPI makes the server of HTTP.
+// openAPI creates the HTTP server.
 func (n *Node) openAPI() (protocolServer, error) {
-	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // where rules decide, they may delay
+	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
 	settings := &n.config.Service
 	log := n.log.With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
-		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.parallel(),
-		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // which ask for the token where it is needed
+		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
+		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
 		Logger: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return service.NewHTTP(service.HTTPConfig{
-		Handler: apiHosts(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
+		Handler: apiHostNames(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
 		Conns: n.connLimits(settings.MaxConnsPerAddress), Logger: log,
 	})
 }
 
-// openRESP makes the server for clients of Redis.
+// openRESP creates the server for Redis clients.
 func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
@@ -215,8 +218,8 @@ func (n *Node) openRESP() (protocolServer, error) {
 	return resp.New(c)
 }
 
-// serveService begins to serve. What ends before it should is told to stop.
-func (n *Node) serveService(ctx context.Context, group *sync.WaitGroup, stop context.CancelCauseFunc) {
+// serveDecisionService starts to serve. If a server fails, it calls stop.
+func (n *Node) serveDecisionService(ctx context.Context, group *sync.WaitGroup, stop context.CancelCauseFunc) {
 	for _, p := range n.service.protocols {
 		group.Go(func() {
 			if err := p.server.Serve(p.listener); err != nil {
@@ -227,15 +230,15 @@ func (n *Node) serveService(ctx context.Context, group *sync.WaitGroup, stop con
 	if e := n.service.envoy; e != nil && n.config.EnvoyConfig != "" {
 		group.Go(func() {
 			if err := e.Watch(ctx); err != nil {
-				n.log.Error("the limits for Envoys are not watched", "err", err.Error())
+				n.log.Error("limits for Envoy not watched", "err", err.Error())
 			}
 		})
 	}
 }
 
-// drainService lets calls finish: Envoys and load balancers are told at once, and after the delay in which they notice nobody
-// is accepted any more.
-func (n *Node) drainService() {
+// drainDecisionService waits for current calls to finish. Health checks fail at once; new calls are accepted until load
+// balancers had the drain delay to notice.
+func (n *Node) drainDecisionService() {
 	d := &n.service
 	if len(d.protocols) == 0 {
 		return
@@ -254,47 +257,47 @@ func (n *Node) drainService() {
 	for _, p := range d.protocols {
 		group.Go(func() {
 			if err := p.server.Shutdown(ctx); err != nil {
-				n.log.Warn("drained incompletely", "listener", p.name, "err", err.Error())
+				n.log.Warn("drain incomplete", "listener", p.name, "err", err.Error())
 			}
 		})
 	}
 	group.Wait()
 }
 
-// closeService closes what was opened, served or not.
-func (n *Node) closeService() {
+// closeDecisionService closes all servers and listeners, whether they have served or not.
+func (n *Node) closeDecisionService() {
 	for _, p := range n.service.protocols {
 		shutDown(p.server)
 		if p.listener != nil {
-			_ = p.listener.Close() // whoever serves it has done so already
+			_ = p.listener.Close() // a server that has served has closed it already
 		}
 	}
 }
 
-// shutDown ends a server at once. After a drain there is nothing left to end.
+// shutDown closes a server without waiting for its calls.
 func shutDown(s protocolServer) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.Shutdown(ended) // it says that it was in a hurry
+	_ = s.Shutdown(ended) // the error is that ctx has ended
 }
 
-// reloadService reads certificates and limits for Envoys again.
-func (n *Node) reloadService() {
+// reloadDecisionService reads the certificates and the limits for Envoy again.
+func (n *Node) reloadDecisionService() {
 	for _, p := range n.service.protocols {
-		_ = p.server.Reload() // it has told the log
+		_ = p.server.Reload() // it logs its error
 	}
 	if n.service.envoy != nil {
-		_ = n.service.envoy.Reload() // so has this
+		_ = n.service.envoy.Reload() // it logs its error
 	}
 }
 
-// measure adds the figures of the decision service to those that are scraped.
+// measure adds the statistics of the decision service to the sources of each scrape.
 func (d *decisionService) measure(to *telemetry.Sources) {
 	if len(d.protocols) > 0 {
 		to.Service = func() []telemetry.Listener {
 			var list []telemetry.Listener
 			for _, p := range d.protocols {
-				list = append(list, p.figures())
+				list = append(list, p.stats())
 			}
 			return list
 		}
@@ -315,28 +318,28 @@ func (d *decisionService) measure(to *telemetry.Sources) {
 	}
 	to.Envoy = func() telemetry.Envoy {
 		f := d.envoy.Stats()
-		made := telemetry.Envoy{
+		result := telemetry.Envoy{
 			Requests: f.Requests, Over: f.Over, Refused: f.Refused, Degraded: f.Degraded, UnknownDomain: f.UnknownDomain,
 			Loads: f.Loads, LoadsRefused: f.LoadsRefused,
 		}
 		for i := range f.Limits {
-			made.Limits = append(made.Limits, telemetry.EnvoyLimit(f.Limits[i]))
+			result.Limits = append(result.Limits, telemetry.EnvoyLimit(f.Limits[i]))
 		}
-		return made
+		return result
 	}
 }
 
-// figures returns what a listener has counted.
-func (p *protocol) figures() telemetry.Listener {
-	made := telemetry.Listener{Name: p.name}
+// stats returns the connection statistics of a listener.
+func (p *protocol) stats() telemetry.Listener {
+	result := telemetry.Listener{Name: p.name}
 	switch s := p.server.(type) {
-	case interface{ Conns() *service.Conns }:
+	case connCounter:
 		c := s.Conns()
 		counts := c.Counts()
-		made.Conns, made.Accepted, made.Refused, made.Reclaimed = c.Open(), counts.Accepted, counts.Refused, counts.Reclaimed
+		result.Conns, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused, counts.Reclaimed
 	case *resp.Server:
 		f := s.Stats()
-		made.Conns, made.Accepted, made.Refused, made.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
+		result.Conns, result.Accepted, result.Refused, result.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
 	}
-	return made
+	return result
 }

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// proxySample is how often a request is looked at for a load balancer that is not trusted.
+	// proxySample is the time between two requests that are checked for an untrusted load balancer.
 	proxySample = 100 * time.Millisecond
-	// proxyRepeat is how often the log repeats that there is one.
+	// proxyRepeat is the time between two warnings in the log.
 	proxyRepeat = time.Hour
-	// proxyNames is how many of them are named.
+	// proxyNames is the number of load balancers that a warning lists.
 	proxyNames = 4
 )
 
@@ -52,7 +52,7 @@ func untrustedProxies(id *identity.Identifier) string {
 		switch {
 		case len(names) == proxyNames:
 			names = append(names, fmt.Sprintf("%d more", len(found.Peers)-proxyNames))
-		case len(names) > proxyNames: // it is counted
+		case len(names) > proxyNames: // part of "more"
 		case addr.IsValid():
 			names = append(names, addr.String())
 		default:

@@ -9,11 +9,11 @@ import (
 )
 
 // memoryCheck is how often the memory store is checked for keys that it has lost.
-const memoryCheck = 10 * time.Second
+const memoryCheckInterval = 10 * time.Second
 
 // watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones, until ctx ends.
 func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
-	tick := time.NewTicker(memoryCheck)
+	tick := time.NewTicker(memoryCheckInterval)
 	defer tick.Stop()
 	var before memstore.Stats
 	for {

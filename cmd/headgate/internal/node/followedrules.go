@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-// followed are the rules of a rules service, be it in this process or elsewhere.
-type followed struct {
-	follower *follow.Follower       // nil until it is opened
-	mirror   atomic.Pointer[mirror] // nil if no file is followed
+// followedRules applies the rules of a rules service, in this process or remote, to the engine.
+type followedRules struct {
+	follower *follow.Follower           // nil until it is opened
+	mirror   atomic.Pointer[fileMirror] // nil unless the database follows a file
 	engine   *engine.Engine
 	shared   bool
 	metrics  *telemetry.Metrics
@@ -26,8 +26,8 @@ type followed struct {
 	last follow.Status
 }
 
-// apply puts rules in force.
-func (f *followed) apply(set *rules.Set) error {
+// apply makes the engine use a rule set.
+func (f *followedRules) apply(set *rules.Set) error {
 	f.metrics.ExpectRules(set, f.shared)
 	if err := f.engine.SetRules(set); err != nil {
 		f.metrics.KeepRules(f.engine.Rules(), f.shared)
@@ -37,8 +37,8 @@ func (f *followed) apply(set *rules.Set) error {
 	return nil
 }
 
-// changed hears how they are followed.
-func (f *followed) changed(now follow.Status) {
+// onStatus records the new status of the follower.
+func (f *followedRules) onStatus(now follow.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.last
@@ -52,44 +52,44 @@ func (f *followed) changed(now follow.Status) {
 	}
 }
 
-// reload has the rules asked for at once.
-func (f *followed) reload() {
+// reload makes the follower poll now.
+func (f *followedRules) reload() {
 	if m := f.mirror.Load(); m != nil {
 		m.reload()
 	}
 	f.follower.Poke()
 }
 
-// ready reports whether there are rules at all.
-func (f *followed) ready() bool { return f.follower.Status().Ready }
+// ready reports whether rules have been loaded.
+func (f *followedRules) ready() bool { return f.follower.Status().Ready }
 
-// current returns which rules are in force.
-func (f *followed) current() telemetry.RulesStatus {
+// status returns which rules are in force.
+func (f *followedRules) status() telemetry.RulesStatus {
 	s := f.follower.Status()
-	made := telemetry.RulesStatus{
+	result := telemetry.RulesStatus{
 		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(), LagMS: s.Lag.Milliseconds(),
 			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk, Doubt: s.Doubt,
 		},
 	}
-	if m := f.mirror.Load(); m != nil && made.Error == "" {
-		made.Error = m.wrong()
+	if m := f.mirror.Load(); m != nil && result.Error == "" {
+		result.Error = m.problem()
 	}
-	return made
+	return result
 }
 
-// measure adds how they are followed to what is scraped.
-func (f *followed) measure(to *telemetry.Sources) {
+// measure adds the statistics of the follower to the sources of each scrape.
+func (f *followedRules) measure(to *telemetry.Sources) {
 	to.Follow = func() telemetry.Follow {
 		s := f.follower.Status()
-		made := telemetry.Follow{
+		result := telemetry.Follow{
 			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "", Push: s.Push,
 			Whole: s.Whole, Deltas: s.Deltas, Unchanged: s.Unchanged, Refused: s.Refusals, Failed: s.Failures,
 		}
 		if !s.Checked.IsZero() {
-			made.Age = max(0, time.Since(s.Checked))
+			result.Age = max(0, time.Since(s.Checked))
 		}
-		return made
+		return result
 	}
 }

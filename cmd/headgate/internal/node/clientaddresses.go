@@ -13,18 +13,19 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// widths are how many bits of an address tell clients apart.
-type widths struct{ v4, v6 int }
+// prefixLengths are the numbers of address bits that identify a client.
+type prefixLengths struct{ v4, v6 int }
 
-func widthsOf(c *config.Config) widths {
-	return widths{
+func prefixLengthsOf(c *config.Config) prefixLengths {
+	return prefixLengths{
 		v4: cmp.Or(c.Identity.IPv4Prefix, identity.DefaultIPv4Prefix), v6: cmp.Or(c.Identity.IPv6Prefix, identity.DefaultIPv6Prefix),
 	}
 }
 
-// refuses says which clients of a file nobody could be: clients are looked up by exact values, and no request has an ip of
-// another width. One that is to be blocked must not pass because of that.
-func (w widths) refuses(name string, data []byte, doc *file.Document) error {
+// validate returns an error for registered clients with an ip that no request can have. Clients are looked up by exact
+// values, and the ip of a request always has the configured prefix length. Without this check, a blocked client with
+// another length would pass.
+func (lengths prefixLengths) validate(name string, data []byte, doc *file.Document) error {
 	var found []source.Problem
 	for i := range doc.Clients {
 		for _, t := range doc.Clients[i].Attributes {
@@ -32,7 +33,7 @@ func (w widths) refuses(name string, data []byte, doc *file.Document) error {
 				continue
 			}
 			for j, value := range t.Values {
-				if want := w.wants(value); want != "" {
+				if want := lengths.suggest(value); want != "" {
 					path := "clients[" + strconv.Itoa(i) + "].attributes.ip[" + strconv.Itoa(j) + "]"
 					found = append(found, source.Problem{Path: path, Value: rules.Quote(value), Want: want})
 				}
@@ -54,14 +55,15 @@ func (w widths) refuses(name string, data []byte, doc *file.Document) error {
 	return f.Error(found, more, rules.ErrInvalid)
 }
 
-// doubt says that nobody could be a client of a rules service. Other nodes may count in another way, so it is not refused.
-func (w widths) doubt(c *rules.Client) string {
+// warn returns a warning if a client of the rules service has an ip that no request can have, or "". It is no error,
+// because other nodes may have other prefix lengths.
+func (lengths prefixLengths) warn(c *rules.Client) string {
 	for _, t := range c.Attributes {
 		if t.Attribute.Kind != headgate.AttrIP {
 			continue
 		}
 		for _, value := range t.Values {
-			if want := w.wants(value); want != "" {
+			if want := lengths.suggest(value); want != "" {
 				return "attributes.ip: " + rules.Quote(value) + ": want " + want
 			}
 		}
@@ -69,25 +71,25 @@ func (w widths) doubt(c *rules.Client) string {
 	return ""
 }
 
-// wants says what would be right in place of an ip that no request has, nothing if it is right.
-func (w widths) wants(value string) string {
+// suggest returns what to write instead of an ip that no request can have, or "" if requests can have it.
+func (lengths prefixLengths) suggest(value string) string {
 	list, err := identity.ParseNetworks(value)
 	if err != nil || len(list) != 1 {
-		return "" // rules have looked at it
+		return "" // refused when the rules were parsed
 	}
 	p := list[0]
-	width, setting := w.v6, "identity.ipv6_prefix"
+	width, setting := lengths.v6, "identity.ipv6_prefix"
 	if p.Addr().Is4() {
-		width, setting = w.v4, "identity.ipv4_prefix"
+		width, setting = lengths.v4, "identity.ipv4_prefix"
 	}
 	switch {
 	case p.Bits() == width:
 		return ""
 	case p.Bits() < width:
-		return "an address as clients are counted by, of " + strconv.Itoa(width) + " bits (" + setting +
+		return "an address of " + strconv.Itoa(width) + " bits (" + setting +
 			"); for a network write a rule or an override with when: { ip: " + p.String() + " }"
 	default:
-		return netip.PrefixFrom(p.Addr(), width).Masked().String() + ": clients are counted by networks of " +
+		return netip.PrefixFrom(p.Addr(), width).Masked().String() + ": clients are identified by networks of " +
 			strconv.Itoa(width) + " bits (" + setting + "); for one address write a rule or an override with when: { ip: " + value + " }"
 	}
 }

@@ -24,7 +24,7 @@ func TestEvictionsOfLiveKeysAreLogged(t *testing.T) {
 			close(done)
 		}()
 		wait := func() {
-			time.Sleep(memoryCheck)
+			time.Sleep(memoryCheckInterval)
 			synctest.Wait()
 		}
 		wait()

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// addresses returns the names of the listeners and where they are, by turns.
+// addresses returns the names and addresses of the listeners: name, address, name, address and so on.
 func (n *Node) addresses() []string {
 	var list []string
 	if n.gateway != nil {
@@ -26,8 +26,8 @@ func (n *Node) addresses() []string {
 	if n.admin != nil {
 		list = append(list, "admin", n.admin.addr())
 	}
-	if n.company.gossip != nil {
-		list = append(list, "gossip", n.company.gossip.Addr())
+	if n.fleet.gossip != nil {
+		list = append(list, "gossip", n.fleet.gossip.Addr())
 	}
 	return list
 }
@@ -41,53 +41,53 @@ func (n *Node) Listeners() map[string]string {
 	return byName
 }
 
-// announce tells where the node listens: one line for programs, and some for people.
+// announce logs the addresses, and prints the first token and the banner.
 func (n *Node) announce() {
 	var args []any
 	for _, text := range n.addresses() {
 		args = append(args, text)
 	}
 	n.log.Info("listening", args...)
-	n.showToken()
+	n.printFirstToken()
 	if n.options.Banner != nil {
-		_, _ = fmt.Fprint(n.options.Banner, n.banner()) // for who looks
+		_, _ = fmt.Fprint(n.options.Banner, n.banner())
 	}
 }
 
-// showToken shows the token that a new database was given.
-func (n *Node) showToken() {
-	if token := n.control.created.Swap(nil); token != nil && n.options.Secrets != nil {
-		_, _ = fmt.Fprintf(n.options.Secrets, // for who looks
+// printFirstToken prints the admin token of a new database, once.
+func (n *Node) printFirstToken() {
+	if token := n.control.firstToken.Swap(nil); token != nil && n.options.Secrets != nil {
+		_, _ = fmt.Fprintf(n.options.Secrets,
 			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", *token)
 	}
 }
 
-// banner returns a few lines that say where to look and what to try.
+// banner returns the lines for people: addresses, and commands to try.
 func (n *Node) banner() string {
 	var b strings.Builder
 	b.WriteString("\nHeadgate is running.\n\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
 	url := n.gatewayURL()
 	if n.gateway != nil {
-		shown := url
-		if shown == "" {
-			shown = "unix:" + n.gateway.Addrs()[0].String()
+		address := url
+		if address == "" {
+			address = "unix:" + n.gateway.Addrs()[0].String()
 		}
-		row("gateway", shown)
-		before := n.config.Upstream
+		row("gateway", address)
+		upstream := n.config.Upstream
 		switch {
 		case n.config.NeedsDemo():
-			before = "a built-in service; protect yours with --upstream URL"
+			upstream = "a built-in service; protect yours with --upstream URL"
 		case len(n.config.Gateway.Routes) > 0:
-			before = fmt.Sprintf("the upstreams of %s", n.config.File())
+			upstream = fmt.Sprintf("the upstreams of %s", n.config.File())
 		}
-		row("before", before)
+		row("upstream", upstream)
 	}
 	rules := n.config.Rules
 	if n.followed != nil {
-		rules = n.followed.current().Source
+		rules = n.followed.status().Source
 		switch {
-		case n.shows():
+		case n.hasDemoRules():
 			rules += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
 		case n.engine.Rules().Len() == 0:
 			rules += "; there are none yet, so nothing is limited: add some with \"headgate rules apply -f rules.yaml\" or in the console"
@@ -95,7 +95,7 @@ func (n *Node) banner() string {
 	}
 	row("rules", rules)
 	for _, p := range n.service.protocols {
-		at := reachable(conns.Join(p.listener.Addr()))
+		at := localAddress(conns.Join(p.listener.Addr()))
 		switch p.name {
 		case "api":
 			if p.listener.Addr().Network() == "unix" {
@@ -121,15 +121,15 @@ func (n *Node) banner() string {
 		row("metrics", admin+"/metrics")
 		row("health", admin+"/readyz")
 	}
-	if url != "" && n.shows() {
+	if url != "" && n.hasDemoRules() {
 		fmt.Fprintf(&b, `
-Try it. Ten pass at once, then two a second; more get 429 and are told when to come back:
+Try it. Ten requests pass at once, then two per second; more get 429 and a Retry-After header:
 
   curl -i %[1]s
 
   for i in $(seq 15); do curl -s -o /dev/null -w '%%{http_code} ' %[1]s; done; echo
 
-Others are not affected, such as a client with an API key:
+Other clients are not affected, such as one with an API key:
 
   curl -i -H 'X-API-Key: alice' %[1]s
 `, url)
@@ -140,10 +140,12 @@ Others are not affected, such as a client with an API key:
 	return b.String()
 }
 
-// shows reports whether the demo rules are in force.
-func (n *Node) shows() bool { return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil }
+// hasDemoRules reports whether the demo rules are in force.
+func (n *Node) hasDemoRules() bool {
+	return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil
+}
 
-// gatewayURL returns a URL of the gateway for this host, empty if it is off or there is none.
+// gatewayURL returns the URL of the gateway on this host, or "" if it is off or listens on a Unix socket.
 func (n *Node) gatewayURL() string {
 	if n.gateway == nil {
 		return ""
@@ -156,11 +158,11 @@ func (n *Node) gatewayURL() string {
 	if l := n.config.Gateway.Listeners; len(l) > 0 && l[0].TLS != nil {
 		scheme = "https://"
 	}
-	return scheme + reachable(addr.String()) + "/"
+	return scheme + localAddress(addr.String()) + "/"
 }
 
-// reachable returns an address by which this host reaches a listener of its own.
-func reachable(addr string) string {
+// localAddress returns the address at which this host reaches its own listener: localhost for all addresses.
+func localAddress(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr

@@ -10,13 +10,13 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 )
 
-// asBrowser are the headers of a browser that shows a page; asOther those of whoever else asks.
+// asBrowser are the headers of a browser that shows a page; asOther those of other clients.
 var (
 	asBrowser = http.Header{"User-Agent": {"Mozilla/5.0 (X11; Linux x86_64)"}, "Accept-Language": {"en"}, "Accept": {"*/*"}}
 	asOther   = http.Header{"User-Agent": {"Prometheus/3.0"}, "Accept": {"text/plain"}, "Accept-Encoding": {"gzip"}}
 )
 
-func TestNamesByWhichTheAdminListenerIsCalled(t *testing.T) {
+func TestAdminListenerAcceptsItsHostNames(t *testing.T) {
 	rebound := []string{"evil.example", "evil.example:8084", "127.0.0.1.evil.example", "localhost.evil.example", "EVIL.example.", "a.b.svc.evil.example"}
 	for _, test := range []struct {
 		what          string
@@ -40,7 +40,7 @@ func TestNamesByWhichTheAdminListenerIsCalled(t *testing.T) {
 	} {
 		c := &config.Config{AdminAddr: "own.example.net:8084", Admin: config.Admin{Hosts: test.given}}
 		c.RulesService.Address = "http://reached.example.net:8084"
-		h := adminHosts(c).guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		h := adminHostNames(c).guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 		for status, names := range map[int][]string{http.StatusNoContent: test.passes, http.StatusMisdirectedRequest: test.stops} {
 			for _, name := range names {
 				r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
@@ -61,20 +61,19 @@ func TestNamesByWhichTheAdminListenerIsCalled(t *testing.T) {
 	}
 }
 
-// Whatever a page does, its browser sends one of these.
-func TestAnyMarkOfABrowserIsEnough(t *testing.T) {
-	h := adminHosts(&config.Config{AdminAddr: "127.0.0.1:0"})
+func TestAnyBrowserHeaderIdentifiesABrowser(t *testing.T) {
+	h := adminHostNames(&config.Config{AdminAddr: "127.0.0.1:0"})
 	for _, name := range browserHeaders {
 		r := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 		r.Host = "evil.example"
 		r.Header[name] = []string{""}
-		if h.admits(r) {
+		if h.accepts(r) {
 			t.Errorf("with %s alone it passes", name)
 		}
 	}
 }
 
-func TestPagesOfOtherSitesCannotCallListeners(t *testing.T) {
+func TestCrossOriginPagesCannotCallListeners(t *testing.T) {
 	c := &config.Config{AdminAddr: "127.0.0.1:8084", APIAddr: "127.0.0.1:8081"}
 	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	for _, test := range []struct {
@@ -110,9 +109,9 @@ func TestPagesOfOtherSitesCannotCallListeners(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.path, http.NoBody)
 			r.Host, r.Header = test.host, test.header
 			w := httptest.NewRecorder()
-			h := adminHosts(c)
+			h := adminHostNames(c)
 			if name == "api" {
-				h = apiHosts(c)
+				h = apiHostNames(c)
 			}
 			h.guard(answers).ServeHTTP(w, r)
 			if w.Code != want {
