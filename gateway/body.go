@@ -282,7 +282,7 @@ func (b *body) finish() {
 func (g *Gateway) cleanTrailers(trailers http.Header) {
 	for name := range trailers {
 		if http1.IsHopByHop(name) || http1.ReplacesHeader(name) || name == g.idHeader || g.proxyHeaders.has(name) ||
-			g.identity.TellsWho(name) || g.hasUnderscore(name) {
+			g.identity.Identifies(name) || g.hasUnderscore(name) {
 			delete(trailers, name)
 		}
 	}

@@ -109,7 +109,7 @@ func TestConfigErrorsAreAllTold(t *testing.T) {
 	}
 }
 
-// What a caller hands in stays his: it is not changed, and later changes of his have no effect.
+// A caller's Config is not changed, and later changes of it have no effect.
 func TestConfigIsNotChanged(t *testing.T) {
 	c := before("http://127.0.0.1:1")
 	c.Routes[0].Host = "API.Example"

@@ -19,8 +19,8 @@ import (
 // crowd is how many clients come, each of whom has a key, an address and a path of its own: more than a million names.
 const crowd = 340_000
 
-// Whoever makes up a new name for every request takes no more memory than the store may have, gets no one out of a limit that
-// he has reached, and leaves nothing behind.
+// A client that makes up a new name for every request uses no more memory than the store may have, frees no other client
+// from a limit that it has reached, and leaves nothing behind.
 func TestAMillionMadeUpNamesStayWithinTheMemoryThatIsGiven(t *testing.T) {
 	store := newStore(t, memstore.Options{MaxBytes: 8 << 20})
 	id := identify(t, identity.Config{TrustedProxies: nets(t, "10.0.0.0/8")})

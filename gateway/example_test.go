@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/gateway"
 )
 
-// A gateway before one service, with a limiter that rejects whoever comes without a key.
+// A gateway in front of one service, with a limiter that rejects requests without a key.
 func Example() {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s for %s", r.URL.Path, r.Header.Get("X-Forwarded-For"))

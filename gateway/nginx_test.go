@@ -142,7 +142,7 @@ func TestNginxInFrontIsATrustedProxy(t *testing.T) {
 	}
 	spoofs := []string{"Host: shop.example", "X-Forwarded-For: 203.0.113.66", "X-Request-ID: mine", "X-Forwarded-Proto: gopher", "Forwarded: for=203.0.113.66"}
 
-	// Through nginx it is known who the client is, whatever he says.
+	// Behind nginx the client is identified, whatever it claims itself.
 	a, got := ask(from(t, "127.0.0.2"), nginx, "/a/../b", spoofs...)
 	if saw != "127.0.0.2" {
 		t.Errorf("through nginx the limiter saw %s, want 127.0.0.2", saw)

@@ -60,7 +60,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	ends(t, conn)
 }
 
-// A client that does not read his answer holds nothing for long: neither our goroutine nor the upstream's connection.
+// A client that does not read its response holds neither a goroutine nor an upstream connection for long.
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	big := bytes.Repeat([]byte("x"), 1<<20)
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {

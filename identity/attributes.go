@@ -7,12 +7,12 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Attributes are what is known of one request. The zero value knows nothing; [Identifier.Read] and its kin fill it. It is
-// meant to be used again and again, and not by two goroutines at once. The values it returns stay valid.
+// Attributes are the attributes of one request. The zero value has none; [Identifier.Read], ReadCall and ReadValues
+// fill it. It should be reused, and is not safe for concurrent use. The values that it returns stay valid.
 type Attributes struct {
 	id *Identifier
 
-	// What was sent.
+	// The request.
 	header   map[string][]string
 	lower    bool // the names in header are in lower case
 	method   string
@@ -21,8 +21,8 @@ type Attributes struct {
 	url      *url.URL
 	pathSent string // if url is nil
 
-	// What was found in it.
-	knows     facts
+	// Its attributes, as far as they have been looked for.
+	found     lookups
 	fromProxy bool
 	named     nomination
 	peer      netip.Addr
@@ -40,45 +40,45 @@ type Attributes struct {
 	claims    Claims
 	tokenErr  error
 
-	// What was given instead.
+	// The values of ReadValues.
 	given bool
 	pairs []pair
 }
 
-// facts are what has been looked for, found or not.
-type facts uint16
+// lookups are the attributes that have been looked for, whether there is a value or not.
+type lookups uint16
 
 const (
-	knowsClient facts = 1 << iota
-	knowsUser
-	knowsKey
-	knowsBearer
-	knowsHost
-	knowsPath
-	knowsToken
-	knowsAuthorization
+	foundClient lookups = 1 << iota
+	foundUser
+	foundKey
+	foundBearer
+	foundHost
+	foundPath
+	foundToken
+	foundAuthorization
 )
 
 // reads reports whether there is a request to read.
 func (a *Attributes) reads() bool { return a.id != nil && !a.given }
 
-// learn reports whether the fact must still be looked for.
-func (a *Attributes) learn(f facts) bool {
-	if a.knows&f != 0 {
+// firstTime reports whether an attribute has not been looked for yet, and marks it.
+func (a *Attributes) firstTime(f lookups) bool {
+	if a.found&f != 0 {
 		return false
 	}
-	a.knows |= f
+	a.found |= f
 	return true
 }
 
-// Reset forgets the request, so that it is not kept in memory. Filling the attributes again does so too.
+// Reset releases the request, so that it is not kept in memory. So does filling the attributes again.
 func (a *Attributes) Reset() {
 	clear(a.pairs)
 	*a = Attributes{pairs: a.pairs[:0]}
 }
 
-// Get returns the value of an attribute, and whether there is one. A value is never empty: what is sent empty is as good as
-// not sent.
+// Get returns the value of an attribute, and whether there is one. A value is never empty: an empty one counts as
+// missing.
 func (a *Attributes) Get(attr headgate.Attribute) (value string, ok bool) {
 	switch {
 	case a.id == nil:
@@ -126,7 +126,7 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 	}
 }
 
-// constant returns the attributes that all requests have in common.
+// constant returns the value of an attribute that is the same for all requests.
 func (id *Identifier) constant(kind headgate.AttributeKind) string {
 	switch kind {
 	case headgate.AttrRegion:
@@ -138,8 +138,8 @@ func (id *Identifier) constant(kind headgate.AttributeKind) string {
 	}
 }
 
-// Addr returns the client's address itself, of which the attribute ip may be but the network: for rules that name
-// networks. It is not mapped and has no zone, and is the zero Addr if no address is known.
+// Addr returns the client's address, of which the attribute ip may have only the network. It is not mapped and has no
+// zone, and is the zero Addr if no address is known.
 func (a *Attributes) Addr() netip.Addr {
 	if a.reads() {
 		a.findClient()
@@ -147,7 +147,7 @@ func (a *Attributes) Addr() netip.Addr {
 	return a.client
 }
 
-// Peer returns the address of who is connected: the client, or the nearest proxy.
+// Peer returns the address of the connection: that of the client, or of the nearest proxy.
 func (a *Attributes) Peer() netip.Addr {
 	if a.reads() {
 		a.findClient()
@@ -155,7 +155,7 @@ func (a *Attributes) Peer() netip.Addr {
 	return a.peer
 }
 
-// FromProxy reports whether the request comes from a trusted proxy, so that what only a proxy may say can be believed.
+// FromProxy reports whether the request comes from a trusted proxy, so that headers which only proxies may send count.
 func (a *Attributes) FromProxy() bool {
 	if a.reads() {
 		a.findClient()
@@ -163,9 +163,10 @@ func (a *Attributes) FromProxy() bool {
 	return a.fromProxy
 }
 
-// Malformed returns, as a *RequestError, why the request is to be answered with 400: its host or path is not one, its
-// path, query or cookies are too long, it has credentials that differ, or it tells proxies to remove what says who is
-// asking. The attribute in question is missing then. Ask it before anything else, since rules for a host or path do not match a request that has none.
+// Malformed returns, as a *RequestError, why the request must get a 400: its host or path is invalid; its path, query
+// or cookies are too long; it has several different credentials; or it tells proxies to remove a header that identifies
+// the client. The attribute is then missing. Call Malformed first, because rules for a host or path do not match a
+// request without one.
 func (a *Attributes) Malformed() error {
 	if !a.reads() {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// A scheme is one of the Authorization header by which clients are told apart.
+// A scheme is a scheme of the Authorization header that identifies clients.
 type scheme uint8
 
 const (
@@ -16,17 +16,17 @@ const (
 // An authorization is the Authorization header of a request.
 type authorization struct {
 	scheme scheme
-	text   string // the credential behind the scheme; the whole value if it is another scheme
+	text   string // the credential after the scheme; the whole value of another scheme
 	err    *RequestError
 }
 
-// findAuthorization parses the Authorization header, once. A header on several lines must always be the same: a service may
-// read any of them.
+// findAuthorization parses the Authorization header, once per request. Several lines must be equal, because a service
+// may read any of them.
 func (a *Attributes) findAuthorization() *authorization {
-	if !a.learn(knowsAuthorization) {
+	if !a.firstTime(foundAuthorization) {
 		return &a.auth
 	}
-	lines := a.endToEnd(nameAuthorization)
+	lines := a.endToEndLines(nameAuthorization)
 	if len(lines) == 0 {
 		return &a.auth
 	}
@@ -40,7 +40,7 @@ func (a *Attributes) findAuthorization() *authorization {
 	return &a.auth
 }
 
-// parseAuthorization reads a scheme and its credential. White space around both does not count.
+// parseAuthorization parses a scheme and its credential. White space around both is ignored.
 func parseAuthorization(value string) authorization {
 	value = trim(value)
 	auth := authorization{text: value}
@@ -70,12 +70,12 @@ func parseAuthorization(value string) authorization {
 	return auth
 }
 
-// badAuthorization does not name the value, which is secret.
+// badAuthorization returns an error without the value, which is secret.
 func badAuthorization(want string) *RequestError {
 	return &RequestError{Part: "header Authorization", Want: want}
 }
 
-// hasName reports whether the text begins with the name, given in lower case, in any case.
+// hasName reports whether the text begins with the name, which is given in lower case, ignoring case.
 func hasName(text, lower string) bool {
 	if len(text) < len(lower) {
 		return false
@@ -88,7 +88,7 @@ func hasName(text, lower string) bool {
 	return true
 }
 
-// hidesScheme reports whether services that look for Basic or Bearer anywhere in the value would find one.
+// hidesScheme reports whether a service that searches the whole value for Basic or Bearer would find one.
 func hidesScheme(value string) bool {
 	for i := range len(value) {
 		if isNamed(value[i:], "basic") || isNamed(value[i:], "bearer") {
@@ -103,8 +103,8 @@ func isNamed(text, name string) bool {
 	return hasName(text, name) && leadingSpace(text[len(name):]) > 0
 }
 
-// normal returns the scheme and the credential in the form in which header.authorization is hashed.
-func (auth *authorization) normal() (name, rest string) {
+// canonical returns the scheme and the credential in the form that is hashed for header.authorization.
+func (auth *authorization) canonical() (name, rest string) {
 	switch auth.scheme {
 	case schemeBasic:
 		plain, _ := decodeBasic(auth.text, nil)
@@ -119,11 +119,11 @@ func (auth *authorization) normal() (name, rest string) {
 	return strings.ToLower(auth.text[:end]) + " ", trim(auth.text[end:])
 }
 
-// authorizationHash returns the value of header.authorization, which is empty if there is none or it is malformed.
+// authorizationHash returns the value of header.authorization. It is empty if the header is missing or malformed.
 func (id *Identifier) authorizationHash(auth *authorization) string {
 	if auth.text == "" || auth.err != nil || len(auth.text) > maxHashed {
 		return ""
 	}
-	name, rest := auth.normal()
+	name, rest := auth.canonical()
 	return id.hasher.sumPair(hashedHeader, name, rest)
 }

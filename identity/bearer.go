@@ -2,7 +2,7 @@ package identity
 
 import "strings"
 
-// bearerText returns the token without the padding of base64, which services add or drop as they need it.
+// bearerText returns the token without base64 padding, which services ignore.
 func bearerText(token string) string {
 	for token != "" && token[len(token)-1] == '=' {
 		token = token[:len(token)-1]
@@ -10,15 +10,15 @@ func bearerText(token string) string {
 	return token
 }
 
-// isBearerToken reports whether the text is one bearer token. An equals sign is only padding: with one in the middle it
-// would be a list of parameters (RFC 9110, 11.4), of which services read the one that they know.
+// isBearerToken reports whether the text is one bearer token. Equals signs are allowed only as padding: text with one
+// in the middle is a list of parameters (RFC 9110, 11.4), of which services read the ones that they know.
 func isBearerToken(token string) bool {
 	token = bearerText(token)
 	all := classesOf(token)
 	if token == "" || all&inBearer == 0 {
 		return false
 	}
-	// Text that begins with { and white space or a quote begins like this in base64: the header of a JOSE token (JWT).
+	// In base64, the header of a JOSE token (JWT) begins like this: { and a quote or white space.
 	if len(token) < 2 || token[0] != 'e' || token[1] != 'y' && token[1] != 'w' {
 		return true
 	}
@@ -28,8 +28,9 @@ func isBearerToken(token string) bool {
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// compactParts returns how many parts a JOSE token has, and whether all end as encoders of base64url end them. The signature
-// does not cover its own text: decoders skip other characters, and bits at the end that do not fill a byte.
+// compactParts returns the number of parts of a JOSE token, and whether the last character of each is canonical
+// base64url. The signature does not cover the text of the signature itself, and decoders ignore its last bits that do
+// not fill a byte, so one token could otherwise be written in several ways.
 func compactParts(token string) (parts int, canonical bool) {
 	for canonical = true; ; parts++ {
 		end := strings.IndexByte(token, '.')
@@ -60,9 +61,9 @@ var sextets = func() (table [256]byte) {
 	return table
 }()
 
-// findBearer returns the hash that stands for the bearer token, once.
+// findBearer returns the hash of the bearer token, computed once per request.
 func (a *Attributes) findBearer() string {
-	if a.learn(knowsBearer) {
+	if a.firstTime(foundBearer) {
 		if token := a.bearerToken(); token != "" {
 			a.bearer = a.id.BearerHash(token)
 		}

@@ -1,23 +1,23 @@
 package identity
 
-// Claims are what a token says of its bearer.
+// Claims are the claims of a token.
 type Claims interface {
-	// Claim returns a claim as text. An empty one is none.
+	// Claim returns a claim as text. An empty one counts as missing.
 	Claim(name string) (value string, ok bool)
-	// Verified reports whether the token's signature was checked. Claims that were not name no user.
+	// Verified reports whether the token's signature was verified. Unverified claims do not identify a user.
 	Verified() bool
 }
 
-// A TokenVerifier reads tokens. It is called for a request whose claims are asked for, on its path: it must not wait for
-// anyone. It is safe for concurrent use. Package identity/jwt has one.
+// A TokenVerifier verifies tokens. It is called while a request is decided, so it must not block. It must be safe for
+// concurrent use. Package identity/jwt has one.
 type TokenVerifier interface {
-	// Verify returns what the token says, or why it is not to be believed.
+	// Verify returns the claims of a token, or why it is invalid.
 	Verify(token string) (Claims, error)
 }
 
-// token verifies the token of the request, once.
+// token verifies the token, once per request.
 func (a *Attributes) token() (Claims, error) {
-	if a.learn(knowsToken) && a.id.tokens != nil {
+	if a.firstTime(foundToken) && a.id.tokens != nil {
 		if token := a.bearerToken(); token != "" {
 			a.claims, a.tokenErr = a.id.tokens.Verify(token)
 			if a.tokenErr != nil {
@@ -28,7 +28,7 @@ func (a *Attributes) token() (Claims, error) {
 	return a.claims, a.tokenErr
 }
 
-// claim returns a claim of the request's token.
+// claim returns a claim of the token, or "".
 func (a *Attributes) claim(name string) string {
 	claims, err := a.token()
 	if err != nil || claims == nil {
@@ -41,8 +41,8 @@ func (a *Attributes) claim(name string) string {
 	return a.id.bound(value)
 }
 
-// TokenError returns why the request's bearer token is not believed; nil if it is, if there is none, and if nobody
-// verifies tokens. Such a request goes on without claims: who it comes from is decided by what else it says.
+// TokenError returns why the request's bearer token is invalid; nil if it is valid, if there is none, or without
+// Config.Tokens. A request with an invalid token has no claims; its other attributes are not affected.
 func (a *Attributes) TokenError() error {
 	if !a.reads() {
 		return nil
@@ -51,6 +51,6 @@ func (a *Attributes) TokenError() error {
 	return err
 }
 
-// Lasting tells that nothing was asked so far whose answer changes with time, as that to whether a token is still good: another
-// request that says the same on the same connection would be the same client's.
-func (a *Attributes) Lasting() bool { return a.knows&knowsToken == 0 || a.id.tokens == nil }
+// Lasting reports whether no attribute has been used so far that changes with time, such as the claims of a token that
+// expires: an equal request on the same connection would have the same attributes.
+func (a *Attributes) Lasting() bool { return a.found&foundToken == 0 || a.id.tokens == nil }

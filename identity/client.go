@@ -6,49 +6,49 @@ import (
 	"strings"
 )
 
-// A form is how a forwarding header names the client.
-type form uint8
+// A forwardingFormat is the format of a forwarding header.
+type forwardingFormat uint8
 
 const (
-	formAddress   form = iota // one address
-	formList                  // addresses, each proxy adding at the right
-	formForwarded             // RFC 7239
+	singleAddress forwardingFormat = iota
+	addressList                    // each proxy adds an address at the right
+	forwardedList                  // RFC 7239
 )
 
-func formOf(canonical string) form {
+func formatOf(canonical string) forwardingFormat {
 	switch canonical {
 	case "X-Forwarded-For":
-		return formList
+		return addressList
 	case "Forwarded":
-		return formForwarded
+		return forwardedList
 	default:
-		return formAddress
+		return singleAddress
 	}
 }
 
-// A place is an address and how it was written, which spares writing it again.
-type place struct {
-	addr    netip.Addr // neither mapped nor with a zone; the zero Addr if not known
-	written string     // addr in canonical form, or empty
+// A parsedAddr is an address with its text, which saves formatting it.
+type parsedAddr struct {
+	addr netip.Addr // neither mapped nor with a zone; the zero Addr if not known
+	text string     // addr in canonical form, or empty
 }
 
-func placeOf(addr netip.Addr, text string) place {
+func parsedAddrOf(addr netip.Addr, text string) parsedAddr {
 	if addr.Is4() {
-		return place{addr: addr, written: text} // netip reads IPv4 in its canonical form only
+		return parsedAddr{addr: addr, text: text} // netip parses IPv4 in canonical form only
 	}
 	zoneless := addr.WithZone("")
 	plain := zoneless.Unmap()
 	if plain.Is4() {
 		if _, dotted, ok := cutLast(text, ':'); ok && strings.IndexByte(dotted, '.') >= 0 && zoneless == addr {
-			return place{addr: plain, written: dotted}
+			return parsedAddr{addr: plain, text: dotted}
 		}
 	}
-	return place{addr: plain}
+	return parsedAddr{addr: plain}
 }
 
-// findClient finds the client and the nearest proxy, once.
+// findClient finds the client and the peer, once per request.
 func (a *Attributes) findClient() {
-	if !a.learn(knowsClient) {
+	if !a.firstTime(foundClient) {
 		return
 	}
 	peer, _ := readPeer(a.remote)
@@ -65,25 +65,25 @@ func (a *Attributes) findClient() {
 	a.ip = a.id.networkText(client)
 }
 
-// readPeer reads the address of a connection, which has a port unless someone has removed it.
-func readPeer(text string) (place, bool) {
+// readPeer parses the address of a connection, with or without a port.
+func readPeer(text string) (parsedAddr, bool) {
 	if p, ok := readNode(text); ok {
 		return p, true
 	}
 	// A zone in a bracketed address with a port, "[fe80::1%eth0]:80".
 	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return placeOf(ap.Addr(), ""), true
+		return parsedAddrOf(ap.Addr(), ""), true
 	}
-	return place{}, false
+	return parsedAddr{}, false
 }
 
-// forwarded returns the client that a trusted peer names in the lines of the forwarding header. Where they name none that
-// can be believed, it is the nearest address that is known.
-func (id *Identifier) forwarded(peer place, lines []string) place {
+// forwarded returns the client that a trusted peer names in the lines of the forwarding header. If they name none that
+// can be trusted, it returns the nearest known address.
+func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 	switch {
 	case len(lines) == 0:
 		return peer
-	case id.form == formAddress:
+	case id.format == singleAddress:
 		return oneAddress(peer, lines, id.config.MaxForwarded)
 	case id.config.Hops > 0:
 		return id.countHops(peer, lines)
@@ -92,9 +92,9 @@ func (id *Identifier) forwarded(peer place, lines []string) place {
 	}
 }
 
-// oneAddress reads a header that holds one address. Repeated, it must always be the same.
-func oneAddress(peer place, lines []string, most int) place {
-	if len(lines) > most {
+// oneAddress reads a header with one address. Several lines must be equal.
+func oneAddress(peer parsedAddr, lines []string, limit int) parsedAddr {
+	if len(lines) > limit {
 		return peer
 	}
 	for _, line := range lines[1:] {
@@ -108,10 +108,10 @@ func oneAddress(peer place, lines []string, most int) place {
 	return peer
 }
 
-// skipTrusted walks to the left over what proxies have added, each the address of who was connected to it. The first that
-// is not a trusted proxy is the client: what is further left, he may have made up. A proxy that says what is no address
-// hides its client, and stands for him.
-func (id *Identifier) skipTrusted(peer place, lines []string) place {
+// skipTrusted reads from the right the addresses that proxies have added, each that of its own peer. The first one that
+// is not a trusted proxy is the client, which may have made up all that is further left. If a proxy adds something that
+// is not an address, the proxy itself counts as the client.
+func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	nearest := peer
 	for element := range id.elements(lines) {
 		p, ok := id.readElement(element)
@@ -126,10 +126,10 @@ func (id *Identifier) skipTrusted(peer place, lines []string) place {
 	return nearest
 }
 
-// elements walks the elements of a forwarding header from the right to the left, but for empty ones.
+// elements returns the elements of a forwarding header from right to left, without empty ones.
 func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		elements := backwards{lines: lines, quotes: id.form == formForwarded}
+		elements := reverseElements{lines: lines, quotes: id.format == forwardedList}
 		for range id.config.MaxForwarded {
 			element, ok := elements.next()
 			if !ok || element != "" && !yield(element) {
@@ -139,9 +139,9 @@ func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	}
 }
 
-// countHops returns what the outermost of Hops proxies has added. If there are fewer elements, or that one is no address,
-// then the request has not come that way and nothing in it is believed.
-func (id *Identifier) countHops(peer place, lines []string) place {
+// countHops returns the address that the outermost of Hops proxies has added. If there are fewer elements, or that one
+// is not an address, the request has not passed these proxies, and the header is ignored.
+func (id *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
 	hop := 0
 	for element := range id.elements(lines) {
 		if hop++; hop < id.config.Hops {
@@ -155,46 +155,46 @@ func (id *Identifier) countHops(peer place, lines []string) place {
 	return peer
 }
 
-func (id *Identifier) readElement(element string) (place, bool) {
-	if id.form == formForwarded {
+func (id *Identifier) readElement(element string) (parsedAddr, bool) {
+	if id.format == forwardedList {
 		return readForwarded(element)
 	}
 	return readNode(element)
 }
 
-// readNode reads an address, with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or
+// readNode parses an address, with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or
 // [2001:db8::1]:80.
-func readNode(text string) (place, bool) {
+func readNode(text string) (parsedAddr, bool) {
 	if text == "" || len(text) > maxNode {
-		return place{}, false
+		return parsedAddr{}, false
 	}
 	host := text
 	if text[0] == '[' {
 		end := strings.IndexByte(text, ']')
 		if end < 0 || !isPort(text[end+1:]) {
-			return place{}, false
+			return parsedAddr{}, false
 		}
 		host = text[1:end]
 		if strings.IndexByte(host, ':') < 0 {
-			return place{}, false
+			return parsedAddr{}, false
 		}
 	} else if before, port, ok := cutLast(text, ':'); ok && strings.IndexByte(before, ':') < 0 {
 		if !isPort(text[len(text)-len(port)-1:]) {
-			return place{}, false
+			return parsedAddr{}, false
 		}
 		host = before
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return place{}, false
+		return parsedAddr{}, false
 	}
-	return placeOf(addr, host), true
+	return parsedAddrOf(addr, host), true
 }
 
 // maxNode is the longest address with a zone and a port.
 const maxNode = 96
 
-// isPort reports whether the text is nothing, or a colon and a port.
+// isPort reports whether the text is empty, or a colon and a port.
 func isPort(text string) bool {
 	if text == "" {
 		return true

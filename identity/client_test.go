@@ -84,7 +84,7 @@ var forwardingCases = []struct {
 	{"no header: a proxy's own check", trusting("10.0.0.0/8"), "10.0.0.1:5", nil, "10.0.0.1"},
 	{"not from a trusted proxy", trusting("10.0.0.0/8"), "203.0.113.9:5", []string{"X-Forwarded-For: 198.51.100.7"}, "203.0.113.9"},
 	{"no address connected", trusting("10.0.0.0/8"), "@", []string{"X-Forwarded-For: 198.51.100.7"}, "-"},
-	{"a proxy that hides its client stands for him", trusting("10.0.0.0/8"), "10.0.0.1:5", []string{"X-Forwarded-For: 198.51.100.7, unknown"}, "10.0.0.1"},
+	{"a proxy that hides its client counts as the client", trusting("10.0.0.0/8"), "10.0.0.1:5", []string{"X-Forwarded-For: 198.51.100.7, unknown"}, "10.0.0.1"},
 	{"garbage further left stands for nothing", trusting("10.0.0.0/8"), "10.0.0.1:5", []string{"X-Forwarded-For: <script>, 203.0.113.9"}, "203.0.113.9"},
 	{"garbage between proxies ends the walk", trusting("10.0.0.0/8"), "10.0.0.1:5", []string{"X-Forwarded-For: 203.0.113.9, 10.0.0.300, 10.0.0.2"}, "10.0.0.2"},
 	{"a name is no address", trusting("10.0.0.0/8"), "10.0.0.1:5", []string{"X-Forwarded-For: localhost"}, "10.0.0.1"},
@@ -174,7 +174,7 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, if a proxy adds his address he is known by it.
+// Whatever a client sends, the address that a proxy adds identifies it.
 func TestNothingThatAClientSendsChangesHisAddress(t *testing.T) {
 	pieces := []string{
 		"198.51.100.7", "10.0.0.9", "for=198.51.100.7", `for="`, `"`, `\`, `\"`, ",", ", ", ";", "=", "[", "]", ":", "unknown", "_x", "\t", " ",

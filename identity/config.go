@@ -1,13 +1,14 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/textproto"
 	"strings"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of a Config.
 const (
 	DefaultForwardingHeader = "X-Forwarded-For"
 	DefaultIPv4Prefix       = 32
@@ -23,104 +24,98 @@ const (
 
 const minSecret = 16
 
-// Config says whom to believe what. The zero Config is good for a server that clients reach without a proxy.
+// Config configures an Identifier. The zero Config is for a server without proxies in front of it.
 type Config struct {
-	// TrustedProxies are the networks of the proxies before this server. What one of them says of its client is believed,
-	// what others say is not. ParseNetworks reads them from text. Default none.
+	// TrustedProxies are the networks of the proxies in front of this server. Only their forwarding headers are trusted.
+	// ParseNetworks parses them. Default none.
 	TrustedProxies []netip.Prefix
-	// Hops is how many proxies each request passes, for when their addresses are not known: the client is the one that the
-	// outermost saw. Who can reach this server without passing them chooses his address, so see to it that nobody can; if
-	// TrustedProxies are given too, the nearest proxy must be one of them. Default 0: their addresses tell.
+	// Hops is the number of proxies that each request passes, if their addresses are not known: the client is the peer of
+	// the outermost one. A client that can reach this server directly could choose its address, so that must be
+	// impossible. If TrustedProxies are set too, the nearest proxy must be one of them. Default 0: only TrustedProxies
+	// count.
 	Hops int
-	// ForwardingHeader is where proxies name their client. X-Forwarded-For holds a list and so does Forwarded, in the form of
-	// RFC 7239. Any other, such as CF-Connecting-IP, holds one address. Only this one is read, since a proxy lets pass what it
-	// does not know. Default DefaultForwardingHeader.
+	// ForwardingHeader is the header in which proxies name their client. X-Forwarded-For and Forwarded (RFC 7239) have a
+	// list. Any other, such as CF-Connecting-IP, has one address. Only this header is read, because proxies pass on others
+	// unchanged. Default DefaultForwardingHeader.
 	ForwardingHeader string
 
-	// IPv4Prefix is how many bits of an IPv4 address tell clients apart. Default DefaultIPv4Prefix.
+	// IPv4Prefix is the number of bits of an IPv4 address that distinguish clients. Default DefaultIPv4Prefix.
 	IPv4Prefix int
-	// IPv6Prefix is how many bits of an IPv6 address tell clients apart: a client has a network rather than an address, and
-	// would otherwise have 2^64 names. Default DefaultIPv6Prefix.
+	// IPv6Prefix is the number of bits of an IPv6 address that distinguish clients: a client usually has a whole network,
+	// and would otherwise have 2^64 identities. Default DefaultIPv6Prefix.
 	IPv6Prefix int
 
-	// APIKeyHeader and APIKeyQuery are the header and the parameter that hold an API key. Default the header
-	// DefaultAPIKeyHeader alone.
+	// APIKeyHeader and APIKeyQuery are the header and the query parameter with the API key. Default only the header
+	// DefaultAPIKeyHeader.
 	APIKeyHeader, APIKeyQuery string
-	// UserFrom says where to look for the attribute user, in this order. The name in UserFromBasic is one that anybody can
-	// send with a wrong password, and so use up the limits of its user: name it only where passwords have been checked before
-	// requests come here. With UserFromBasicAndIP each address that sends the name is a user of its own. Default UserFromToken,
-	// UserFromHeader, UserFromBasicAndIP.
+	// UserFrom are the sources of the attribute user, in this order. Anyone can send the name of UserFromBasic with a
+	// wrong password, and so use up that user's limits: use it only if passwords are checked before requests come here.
+	// With UserFromBasicAndIP each address that sends the name is a separate user. Default UserFromToken, UserFromHeader,
+	// UserFromBasicAndIP.
 	UserFrom []UserSource
 	// UserHeader is the header in which a trusted proxy names the user. The proxy must set or remove it in every request.
 	// Default DefaultUserHeader.
 	UserHeader string
-	// Tokens verifies bearer tokens for the claims in them. Default nobody: then there are none.
+	// Tokens verifies bearer tokens, and returns their claims. Default nil: there are no claims.
 	Tokens TokenVerifier
-	// Secret keys the hash that stands for tokens and for long values. All nodes that share limits need the same. At least
-	// 16 bytes. Default one by chance, which is good for one process.
+	// Secret is the key of the hash that replaces tokens and long values, of at least 16 bytes. All nodes that share
+	// limits need the same one. Default a random one, for a single process.
 	Secret []byte
 
-	// Paths says how the path of a request is read.
+	// Paths configures how paths are read.
 	Paths PathRules
-	// Repeated says which value counts of a cookie or a parameter that is there several times. Default RefuseRepeated.
+	// Repeated selects the value of a cookie or query parameter that is repeated. Default RefuseRepeated.
 	Repeated Repeated
 
 	// Region and Namespace are the values of the attributes of these names. Default none.
 	Region, Namespace string
 
-	// MaxValue is the longest value in bytes that is used as it is. A longer one is replaced by its keyed hash: it still
-	// tells clients apart, but equals nothing that a rule can say. The path has a bound of its own. Default DefaultMaxValue.
+	// MaxValue is the maximum length of a value in bytes. A longer one is replaced by its keyed hash, which still
+	// distinguishes clients, but equals no value in a rule. Paths have their own limit. Default DefaultMaxValue.
 	MaxValue int
-	// MaxForwarded is how many elements of the forwarding header are looked at, from the right. Default DefaultMaxForwarded.
+	// MaxForwarded is how many elements of the forwarding header are read, from the right. Default DefaultMaxForwarded.
 	MaxForwarded int
-	// MaxCookies is how long the Cookie header may be, in bytes. A longer one is malformed. Default DefaultMaxCookies.
+	// MaxCookies is the maximum length of the Cookie header in bytes. A longer one is malformed. Default
+	// DefaultMaxCookies.
 	MaxCookies int
-	// MaxQuery is how long the query may be, in bytes. A longer one is malformed. Default DefaultMaxQuery.
+	// MaxQuery is the maximum length of the query in bytes. A longer one is malformed. Default DefaultMaxQuery.
 	MaxQuery int
-	// MaxPath is how long the path may be, in bytes. A longer one is malformed. Default DefaultMaxPath.
+	// MaxPath is the maximum length of the path in bytes. A longer one is malformed. Default DefaultMaxPath.
 	MaxPath int
 }
 
-// Validate reports what is wrong with the Config, and what would be right.
+// Validate returns the first error in the Config.
 func (c Config) Validate() error {
 	c.fill()
-	return c.check()
+	return c.validate()
 }
 
-// fill sets what is zero to its default.
+// fill sets zero fields to their defaults.
 func (c *Config) fill() {
 	if c.APIKeyHeader == "" && c.APIKeyQuery == "" {
 		c.APIKeyHeader = DefaultAPIKeyHeader
 	}
-	c.UserHeader = or(c.UserHeader, DefaultUserHeader)
-	c.IPv4Prefix = or(c.IPv4Prefix, DefaultIPv4Prefix)
-	c.IPv6Prefix = or(c.IPv6Prefix, DefaultIPv6Prefix)
-	c.MaxValue = or(c.MaxValue, DefaultMaxValue)
-	c.MaxForwarded = or(c.MaxForwarded, DefaultMaxForwarded)
-	c.MaxCookies = or(c.MaxCookies, DefaultMaxCookies)
-	c.MaxQuery = or(c.MaxQuery, DefaultMaxQuery)
-	c.MaxPath = or(c.MaxPath, DefaultMaxPath)
+	c.UserHeader = cmp.Or(c.UserHeader, DefaultUserHeader)
+	c.IPv4Prefix = cmp.Or(c.IPv4Prefix, DefaultIPv4Prefix)
+	c.IPv6Prefix = cmp.Or(c.IPv6Prefix, DefaultIPv6Prefix)
+	c.MaxValue = cmp.Or(c.MaxValue, DefaultMaxValue)
+	c.MaxForwarded = cmp.Or(c.MaxForwarded, DefaultMaxForwarded)
+	c.MaxCookies = cmp.Or(c.MaxCookies, DefaultMaxCookies)
+	c.MaxQuery = cmp.Or(c.MaxQuery, DefaultMaxQuery)
+	c.MaxPath = cmp.Or(c.MaxPath, DefaultMaxPath)
 }
 
-func or[T comparable](value, instead T) T {
-	var zero T
-	if value == zero {
-		return instead
-	}
-	return value
-}
-
-func (c *Config) check() error {
-	if err := c.checkProxies(); err != nil {
+func (c *Config) validate() error {
+	if err := c.validateProxies(); err != nil {
 		return err
 	}
-	if err := c.checkUser(); err != nil {
+	if err := c.validateUser(); err != nil {
 		return err
 	}
 	for _, n := range []struct {
-		field       string
-		value       int
-		least, most int
+		field            string
+		value            int
+		minimum, maximum int
 	}{
 		{"IPv4Prefix", c.IPv4Prefix, 1, 32},
 		{"IPv6Prefix", c.IPv6Prefix, 1, 128},
@@ -130,8 +125,8 @@ func (c *Config) check() error {
 		{"MaxQuery", c.MaxQuery, 16, 1 << 20},
 		{"MaxPath", c.MaxPath, 16, 1 << 20},
 	} {
-		if n.value < n.least || n.value > n.most {
-			return fmt.Errorf("identity: %s %d: want %d to %d, or 0 for the default", n.field, n.value, n.least, n.most)
+		if n.value < n.minimum || n.value > n.maximum {
+			return fmt.Errorf("identity: %s %d: want %d to %d, or 0 for the default", n.field, n.value, n.minimum, n.maximum)
 		}
 	}
 	for _, h := range []struct{ field, name string }{
@@ -142,7 +137,7 @@ func (c *Config) check() error {
 		}
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < minSecret {
-		return fmt.Errorf("identity: Secret of %d bytes: want at least %d, better 32 by chance", len(c.Secret), minSecret)
+		return fmt.Errorf("identity: Secret of %d bytes: want at least %d, better 32 random ones", len(c.Secret), minSecret)
 	}
 	if err := c.Repeated.validate(); err != nil {
 		return err
@@ -150,7 +145,7 @@ func (c *Config) check() error {
 	return c.Paths.validate()
 }
 
-func (c *Config) checkProxies() error {
+func (c *Config) validateProxies() error {
 	for _, p := range c.TrustedProxies {
 		if err := checkTrusted(p); err != nil {
 			return err
@@ -167,7 +162,7 @@ func (c *Config) checkProxies() error {
 			quote(c.ForwardingHeader))
 	}
 	switch name := textproto.CanonicalMIMEHeaderKey(c.ForwardingHeader); {
-	case c.Hops > 0 && formOf(name) == formAddress:
+	case c.Hops > 0 && formatOf(name) == singleAddress:
 		return fmt.Errorf("identity: ForwardingHeader %s with Hops %d: it holds one address, so there is nothing to count: "+
 			"want TrustedProxies, or X-Forwarded-For or Forwarded", quote(c.ForwardingHeader), c.Hops)
 	case name == "Host" || name == "Cookie" || name == "Connection" || isSecret(strings.ToLower(name)):
@@ -176,10 +171,10 @@ func (c *Config) checkProxies() error {
 	return nil
 }
 
-// trusts reports whether there are proxies to believe.
+// trusts reports whether any proxy is trusted.
 func (c *Config) trusts() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 }
 
-func (c *Config) checkUser() error {
+func (c *Config) validateUser() error {
 	for i, s := range c.UserFrom {
 		if s < UserFromBasic || s > UserFromBasicAndIP {
 			return fmt.Errorf("identity: UserFrom %d: want UserFromBasic, UserFromToken, UserFromHeader or UserFromBasicAndIP", s)
@@ -199,7 +194,7 @@ func (c *Config) checkUser() error {
 	return nil
 }
 
-// inToken has the bytes that names of headers are made of.
+// inToken has the bytes of header names.
 var inToken = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0
@@ -207,7 +202,7 @@ var inToken = func() (table [256]bool) {
 	return table
 }()
 
-// isToken reports whether the text can name a header.
+// isToken reports whether the text is a valid header name.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if !inToken[s[i]] {

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// A header that Connection names is meant for the next server only: a proxy removes it. One that a client names so would be
-// seen here and not by the service, or by nobody if a proxy before us removes its own. So it does not count here either,
-// and a request that names one that tells who is asking is malformed. Only the forwarding header is read all the same:
-// from a trusted proxy it is meant for us, and without it a client would take on the proxy's address.
+// A header that Connection names is for the next server only: a proxy removes it. If a client names one, rules would
+// see it but the service would not. So it is ignored here too, and a request that names a header which identifies the
+// client is malformed. Only the forwarding header is read nevertheless: a trusted proxy means it for this server, and
+// without it a client would get the proxy's address.
 
-// nomination is what is known of the names in Connection.
+// A nomination is what Connection names.
 type nomination uint8
 
 const (
 	namesUnknown nomination = iota
-	namesNone               // nothing that is a header
+	namesNone               // no header
 	namesSome
-	namesAll // too many to look at
+	namesAll // too many to check, so all count as named
 )
 
-// maxConnection is how long Connection may be, in bytes.
+// maxConnection is the maximum length of Connection in bytes.
 const maxConnection = 1 << 10
 
-// names looks at Connection, once.
+// names parses Connection, once per request.
 func (a *Attributes) names() nomination {
 	if a.named == namesUnknown {
 		a.named = namesNone
@@ -52,8 +52,7 @@ func nominations(lines []string) nomination {
 	return found
 }
 
-// isOption reports whether a name in Connection is there as a rule, and hides no header from anybody: who speaks HTTP sends
-// Upgrade and TE with it.
+// isOption reports whether a name in Connection is an ordinary option of HTTP, and not the name of another header.
 func isOption(name string) bool {
 	return strings.EqualFold(name, "keep-alive") || strings.EqualFold(name, "close") || strings.EqualFold(name, "upgrade") ||
 		strings.EqualFold(name, "te")
@@ -83,7 +82,7 @@ func (a *Attributes) nominated(lower string) bool {
 	return false
 }
 
-// checkConnection reports a Connection that names a header which tells who is asking.
+// checkConnection returns an error if Connection names a header that identifies the client.
 func (a *Attributes) checkConnection() error {
 	switch a.names() {
 	case namesSome:
@@ -92,23 +91,23 @@ func (a *Attributes) checkConnection() error {
 	default:
 		return nil
 	}
-	for _, name := range a.id.telling() {
+	for _, name := range a.id.identifying() {
 		if name.lower != "" && a.nominated(name.lower) {
-			return malformed("header Connection", strconv.Quote(name.canonical), "no header that tells who is asking")
+			return malformed("header Connection", strconv.Quote(name.canonical), "no header that identifies the client")
 		}
 	}
 	return nil
 }
 
-// telling are the headers that tell who is asking, some of them empty.
-func (id *Identifier) telling() [6]headerName {
+// identifying returns the headers that identify the client. Some may be empty.
+func (id *Identifier) identifying() [6]headerName {
 	return [...]headerName{id.forwards, id.apiKey, id.user, nameAuthorization, nameCookie, nameHost}
 }
 
-// TellsWho reports whether a header, by its canonical name, is one by which it is told who is asking. Such a header counts in
-// the head of a request alone, so who passes requests on removes it from trailers, which a service may take for headers.
-func (id *Identifier) TellsWho(canonical string) bool {
-	for _, name := range id.telling() {
+// Identifies reports whether a header, given by its canonical name, identifies the client. A proxy must remove such a
+// field from trailers, because a service may take trailers for headers.
+func (id *Identifier) Identifies(canonical string) bool {
+	for _, name := range id.identifying() {
 		if canonical != "" && name.canonical == canonical {
 			return true
 		}
@@ -116,9 +115,9 @@ func (id *Identifier) TellsWho(canonical string) bool {
 	return false
 }
 
-// RemoveNominated removes from the header what its Connection names, but for what HTTP itself reads (Upgrade, TE). Rules do
-// not see these headers, so who passes a request on that they have decided removes them first, or the service would go by
-// what rules did not. It reports whether there were any. Names are in their canonical form.
+// RemoveNominated removes the headers that Connection names, except Upgrade and TE. Rules do not see them, so a
+// middleware must remove them before it passes the request on, or the service would see headers that rules have not. It
+// reports whether it has removed any. Names are in canonical form.
 func RemoveNominated(header map[string][]string) (removed bool) {
 	for _, line := range header["Connection"] {
 		for line != "" {

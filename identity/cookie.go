@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cookie returns the value of a cookie: of several with this name the first, which is what browsers send as the most
-// specific and most servers read, or the last if Config.Repeated says so.
+// cookie returns the value of a cookie: of several with this name the first, which browsers send as the most specific
+// and most servers read, or the last if Config.Repeated says so.
 func (a *Attributes) cookie(name string) string {
 	lines, err := a.cookies()
 	if err != nil {
@@ -15,7 +15,7 @@ func (a *Attributes) cookie(name string) string {
 	}
 	found := ""
 	for _, line := range lines {
-		c := cookies{rest: line, name: name}
+		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
 			if found = value; a.id.config.Repeated != LastRepeated {
 				return a.id.bound(found)
@@ -25,10 +25,10 @@ func (a *Attributes) cookie(name string) string {
 	return a.id.bound(found)
 }
 
-// cookies returns the lines of the Cookie header, if they are not too long: a service might find a cookie in them by which we
-// would not know the client.
+// cookies returns the lines of the Cookie header, or an error if they are too long to search: a service could find a
+// cookie in them that was not found here.
 func (a *Attributes) cookies() ([]string, error) {
-	lines := a.endToEnd(nameCookie)
+	lines := a.endToEndLines(nameCookie)
 	size := 0
 	for _, line := range lines {
 		if size += len(line); size > a.id.config.MaxCookies {
@@ -38,13 +38,13 @@ func (a *Attributes) cookies() ([]string, error) {
 	return lines, nil
 }
 
-// cookies walks the values of a cookie in one line.
-type cookies struct {
+// A cookieScanner finds the values of a cookie in one line.
+type cookieScanner struct {
 	rest, name string
-	odd        bool // services read a value in different ways
+	ambiguous  bool // services read a value differently
 }
 
-func (c *cookies) next() (value string, ok bool) {
+func (c *cookieScanner) next() (value string, ok bool) {
 	for c.rest != "" {
 		var part string
 		part, c.rest, _ = strings.Cut(c.rest, ";")
@@ -57,23 +57,23 @@ func (c *cookies) next() (value string, ok bool) {
 	return "", false
 }
 
-// plain returns the value of a cookie without the quotes around it and with its escapes read, as some services do. To them
-// a client could otherwise send one cookie in many ways, and be another client to us each time. For services that read less
-// into it, only such a client sends it in two ways.
-func (c *cookies) plain(value string) string {
+// plain returns the value of a cookie without quotes around it, and with escapes decoded, as some services do.
+// Otherwise a client could write one cookie in many ways and count as another client each time. Clients of other
+// services have no reason to write it differently.
+func (c *cookieScanner) plain(value string) string {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
-		c.odd = c.odd || strings.IndexByte(value, '\\') >= 0 // an escape to Python alone
+		c.ambiguous = c.ambiguous || strings.IndexByte(value, '\\') >= 0 // an escape for Python only
 	}
-	c.odd = c.odd || strings.IndexByte(value, '"') >= 0 // some remove the first and the last character then
+	c.ambiguous = c.ambiguous || strings.IndexByte(value, '"') >= 0 // some services then remove the first and the last character
 	if strings.IndexByte(value, '%') < 0 {
 		return value
 	}
 	plain, err := url.PathUnescape(value)
 	if err != nil {
-		c.odd = true
+		c.ambiguous = true
 		return value
 	}
-	c.odd = c.odd || hasControl(plain)
+	c.ambiguous = c.ambiguous || hasControl(plain)
 	return plain
 }

@@ -2,15 +2,16 @@ package identity
 
 import "strings"
 
-// Services read credentials leniently. They split on any white space, take the first word, remove quotes, skip characters
-// that base64 does not have. A client could therefore write one credential in many ways and have a new limit with each. So
-// there is one form of each credential: text that differs from it in a known way is normalised, all other text is malformed.
+// Services read credentials leniently: they split at any white space, use the first word, remove quotes, or skip
+// characters that are not base64. A client could therefore write one credential in many ways and have a separate limit
+// with each. So each credential has one canonical form: known variants are converted to it, and all other text is
+// malformed.
 
-// A class is a set of bytes that credentials consist of.
+// A class is a set of bytes.
 type class uint8
 
 const (
-	// inWord is visible ASCII, without the characters at which services end a value or that they remove from it.
+	// inWord is visible ASCII, without characters that services remove or that end a value.
 	inWord class = 1 << iota
 	// inBearer is inWord without the equals sign.
 	inBearer
@@ -34,7 +35,7 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// classesOf returns the classes that all bytes of the text are in.
+// classesOf returns the classes that contain all bytes of the text.
 func classesOf(s string) class {
 	all := class(0xff)
 	for ; len(s) >= 8; s = s[8:] {
@@ -52,10 +53,10 @@ const wantWord = "one word of visible ASCII characters, without comma, semicolon
 // isWord reports whether the text, which is not empty, can be an API key.
 func isWord(s string) bool { return classesOf(s)&inWord != 0 }
 
-// findKey returns the API key, once. If there are several that differ, the service may read any of them, and a client could
-// send a different one to us each time: the request is malformed.
+// findKey returns the API key, looked for once per request. A request with several different keys is malformed, because
+// the service may read any of them.
 func (a *Attributes) findKey() (string, error) {
-	if !a.learn(knowsKey) {
+	if !a.firstTime(foundKey) {
 		return a.apiKey, a.keyErr
 	}
 	key, err := a.sentKey()
@@ -75,7 +76,7 @@ func (a *Attributes) findKey() (string, error) {
 func (a *Attributes) sentKey() (string, error) {
 	key, same := "", true
 	if a.id.apiKey.lower != "" {
-		lines := a.endToEnd(a.id.apiKey)
+		lines := a.endToEndLines(a.id.apiKey)
 		if len(lines) == 1 && a.id.config.APIKeyQuery == "" {
 			return trim(lines[0]), nil
 		}
@@ -88,7 +89,7 @@ func (a *Attributes) sentKey() (string, error) {
 		for value, ok := p.next(); ok; value, ok = p.next() {
 			key, same = agree(key, value, same)
 		}
-		if p.odd {
+		if p.ambiguous {
 			return "", malformed("API key", "", "no semicolon, control character or broken escape in it: services read it in different ways")
 		}
 	}
@@ -98,7 +99,7 @@ func (a *Attributes) sentKey() (string, error) {
 	return key, nil
 }
 
-// agree adds a value to those that must be the same. Empty ones do not count.
+// agree adds a value to those that must be equal. Empty ones are ignored.
 func agree(known, value string, same bool) (string, bool) {
 	if value == "" {
 		return known, same

@@ -7,16 +7,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ErrMalformed is wrapped by every complaint about a request, and is a [*RequestError].
+// ErrMalformed is wrapped by every [*RequestError].
 var ErrMalformed = errors.New("malformed request")
 
-// A RequestError says what of a request could be read in more than one way, or in none. Its answer is 400 Bad Request.
+// A RequestError describes a part of a request that is invalid or ambiguous. The response is 400 Bad Request.
 type RequestError struct {
-	// Part is what is wrong, such as "host".
+	// Part is the invalid part, such as "host".
 	Part string
-	// Value is what was sent, shortened if it is long. It is empty for what is secret.
+	// Value is its value, shortened if it is long, and empty if it is secret.
 	Value string
-	// Want says what would be right.
+	// Want describes valid values.
 	Want string
 }
 
@@ -35,12 +35,12 @@ func malformed(part, value, want string) error {
 	return &RequestError{Part: part, Value: value, Want: want}
 }
 
-// badValue complains of what someone says in Values.
+// badValue returns an error about Values.
 func badValue(field, value, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: field, Value: value, Want: want}
 }
 
-// asInput makes a complaint about a request one about Values.
+// asInput converts an error about a request to one about Values.
 func asInput(err error) error {
 	var request *RequestError
 	if errors.As(err, &request) {
@@ -49,7 +49,7 @@ func asInput(err error) error {
 	return err
 }
 
-// quote shows a value in an error without letting a long one flood the log.
+// quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

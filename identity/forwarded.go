@@ -2,21 +2,21 @@ package identity
 
 import "strings"
 
-// maxElement is how long an element of a forwarding header may be.
+// maxElement is the maximum length of an element of a forwarding header.
 const maxElement = 512
 
-// backwards walks the elements of a list that may be on several lines, from the last to the first. It begins at the end so
-// that what a client has sent, at the left, cannot change how the rest is read: not by a quote that never ends either.
-type backwards struct {
-	lines  []string // not yet looked at
-	rest   string   // of the line that is
+// reverseElements returns the elements of a list, which may be on several lines, from the last to the first. It begins
+// at the end so that text of the client, at the left, cannot change how the rest is read, for example by an open quote.
+type reverseElements struct {
+	lines  []string // unread
+	rest   string   // of the current line
 	inLine bool
 	quotes bool // commas in quotes do not separate
 }
 
-// next returns an element without the space around it. One that is too long, or has a quote without its pair, is "?", which
-// is no element.
-func (b *backwards) next() (element string, ok bool) {
+// next returns an element without the space around it. For one that is too long or has an unpaired quote it returns
+// "?", which is not a valid element.
+func (b *reverseElements) next() (element string, ok bool) {
 	if !b.inLine {
 		if len(b.lines) == 0 {
 			return "", false
@@ -45,32 +45,32 @@ func (b *backwards) next() (element string, ok bool) {
 	return trim(b.rest), true
 }
 
-// escaped reports whether what follows is escaped, which it is after an odd number of backslashes.
+// escaped reports whether the next character is escaped: it follows an odd number of backslashes.
 func escaped(before string) bool {
 	n := len(before) - len(strings.TrimRight(before, `\`))
 	return n%2 == 1
 }
 
-// readForwarded reads the address in an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. Where it says
-// "unknown", or a name that hides the address, there is none.
-func readForwarded(element string) (client place, ok bool) {
+// readForwarded returns the address of an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. An element
+// with "unknown" or an obfuscated name has none.
+func readForwarded(element string) (client parsedAddr, ok bool) {
 	found := false
 	for element != "" {
 		name, rest, cut := strings.Cut(element, "=")
 		if !cut || !isToken(trim(name)) {
-			return place{}, false
+			return parsedAddr{}, false
 		}
 		var value string
 		if value, rest, ok = cutValue(rest); !ok {
-			return place{}, false
+			return parsedAddr{}, false
 		}
 		if strings.EqualFold(trim(name), "for") {
 			if found {
-				return place{}, false
+				return parsedAddr{}, false
 			}
 			found = true
 			if client, ok = readForwardedNode(value); !ok {
-				return place{}, false
+				return parsedAddr{}, false
 			}
 		}
 		element = rest
@@ -78,7 +78,7 @@ func readForwarded(element string) (client place, ok bool) {
 	return client, found
 }
 
-// cutValue cuts a value, quoted or not, from what follows its semicolon.
+// cutValue cuts the text at the semicolon after a value, which may be quoted.
 func cutValue(text string) (value, rest string, ok bool) {
 	if text == "" || text[0] != '"' {
 		value, rest, _ = strings.Cut(text, ";")
@@ -100,12 +100,12 @@ func cutValue(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// readForwardedNode is readNode for RFC 7239, where a port too may be hidden by a name that begins with an underscore.
-func readForwardedNode(node string) (place, bool) {
+// readForwardedNode is readNode for RFC 7239, where the port may be an obfuscated name that begins with an underscore.
+func readForwardedNode(node string) (parsedAddr, bool) {
 	if before, port, ok := cutLast(node, ':'); ok && len(port) > 1 && port[0] == '_' {
 		for i := 1; i < len(port); i++ {
-			if !isHidden(port[i]) {
-				return place{}, false
+			if !isObfuscated(port[i]) {
+				return parsedAddr{}, false
 			}
 		}
 		node = before
@@ -113,6 +113,6 @@ func readForwardedNode(node string) (place, bool) {
 	return readNode(node)
 }
 
-func isHidden(c byte) bool {
+func isObfuscated(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == '_' || c == '-'
 }

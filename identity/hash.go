@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// hashBytes is how much of a hash is kept: 144 bits, 24 characters of text.
+// hashBytes is the length of a truncated hash: 144 bits, 24 characters of text.
 const hashBytes = 18
 
-// maxHashed is the longest value that is hashed. A longer one counts as missing, so that nobody can keep us busy with it.
+// maxHashed is the maximum length of a value that is hashed. A longer one counts as missing, which bounds the work.
 const maxHashed = 64 << 10
 
-// Hashes of different things differ even if the things are equal.
+// Kinds of hashed values. Equal values of different kinds have different hashes.
 const (
 	hashedBearer = 'b'
 	hashedHeader = 'h'
 	hashedValue  = 'v'
 )
 
-// A hasher stands secrets and long values in for by a keyed hash.
+// A hasher computes the keyed hashes that replace secrets and long values.
 type hasher struct {
 	pool sync.Pool // of *mac
 }
@@ -35,18 +35,18 @@ func newHasher(secret []byte) *hasher {
 	return &hasher{pool: sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, secret)} }}}
 }
 
-func (h *hasher) sum(what byte, value string) string {
+func (h *hasher) sum(kind byte, value string) string {
 	if len(value) > maxHashed {
 		return ""
 	}
-	return h.sumPair(what, value, "")
+	return h.sumPair(kind, value, "")
 }
 
-// sumPair returns the hash of both texts as one.
-func (h *hasher) sumPair(what byte, value, more string) string {
+// sumPair returns the hash of the concatenated texts.
+func (h *hasher) sumPair(kind byte, value, more string) string {
 	m := h.pool.Get().(*mac)
 	m.Reset()
-	m.buf = append(m.buf[:0], what)
+	m.buf = append(m.buf[:0], kind)
 	m.buf = append(append(m.buf, value...), more...)
 	_, _ = m.Write(m.buf) // never fails
 	clear(m.buf)          // the pool keeps no secrets

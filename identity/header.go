@@ -9,14 +9,14 @@ import (
 	"unsafe"
 )
 
-// A headerName is the name of a header as net/http has it, and as gRPC has it.
+// A headerName is the name of a header in the forms of net/http and gRPC.
 type headerName struct{ canonical, lower string }
 
 func nameOf(name string) headerName {
 	return headerName{canonical: textproto.CanonicalMIMEHeaderKey(name), lower: strings.ToLower(name)}
 }
 
-// Names that are in use whatever the Config says.
+// Names that do not depend on the Config.
 var (
 	nameAuthorization = nameOf("Authorization")
 	nameConnection    = nameOf("Connection")
@@ -24,19 +24,19 @@ var (
 	nameHost          = nameOf("Host")
 )
 
-// maxNames bounds the names that are remembered. They come from rules, so there are few.
+// maxNames bounds the number of cached names. They come from rules, so there are few.
 const maxNames = 4096
 
-// headerNames remembers the canonical form of names, which costs an allocation to make.
+// headerNames caches the canonical form of names, because computing it allocates.
 type headerNames struct {
-	last  [16]atomic.Pointer[headerName] // that were asked for, by where the name asked for is in memory
+	last  [16]atomic.Pointer[headerName] // recently used, by the address of the lower-case string
 	known atomic.Pointer[map[string]*headerName]
-	mu    sync.Mutex // held by who replaces known
+	mu    sync.Mutex // held while known is replaced
 }
 
 // get returns the name, given in lower case.
 func (n *headerNames) get(lower string) *headerName {
-	// Rules ask with the very same string each time, which is then quicker found than by what it says.
+	// Rules use the same string each time, so its address finds the name faster than its contents.
 	at := uintptr(unsafe.Pointer(unsafe.StringData(lower)))
 	last := &n.last[(at>>3^at>>9)%uintptr(len(n.last))]
 	if name := last.Load(); name != nil && name.lower == lower {
@@ -75,8 +75,8 @@ func (a *Attributes) lines(name headerName) []string {
 	return a.header[name.canonical]
 }
 
-// endToEnd returns the lines of a header that the service will see too.
-func (a *Attributes) endToEnd(name headerName) []string {
+// endToEndLines returns the lines of a header, unless Connection names it: then the service does not get it.
+func (a *Attributes) endToEndLines(name headerName) []string {
 	lines := a.lines(name)
 	if len(lines) > 0 && a.names() != namesNone && a.nominated(name.lower) {
 		return nil
@@ -84,8 +84,8 @@ func (a *Attributes) endToEnd(name headerName) []string {
 	return lines
 }
 
-// headerValue returns the value of a header, given in lower case. Lines that repeat it are one list, as RFC 9110 has it.
-// Of a header that holds secrets it returns the hash.
+// headerValue returns the value of a header, given in lower case. Several lines are one list (RFC 9110). For a header
+// with secrets it returns the hash.
 func (a *Attributes) headerValue(lower string) string {
 	if lower == nameHost.lower {
 		host, _ := a.findHost()
@@ -94,14 +94,14 @@ func (a *Attributes) headerValue(lower string) string {
 	if lower == nameAuthorization.lower {
 		return a.id.authorizationHash(a.findAuthorization())
 	}
-	value := join(a.endToEnd(*a.id.names.get(lower)))
+	value := join(a.endToEndLines(*a.id.names.get(lower)))
 	if value != "" && isSecret(lower) {
 		return a.id.hasher.sum(hashedHeader, value)
 	}
 	return a.id.bound(value)
 }
 
-// isSecret reports whether a header, given in lower case, holds nothing but credentials.
+// isSecret reports whether a header, given in lower case, contains credentials.
 func isSecret(lower string) bool {
 	switch lower {
 	case "authorization", "proxy-authorization", "cookie":
@@ -111,7 +111,7 @@ func isSecret(lower string) bool {
 	}
 }
 
-// join makes one value of lines. Empty ones do not count.
+// join joins lines to one value. Empty ones are ignored.
 func join(lines []string) string {
 	switch len(lines) {
 	case 0:

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// findHost returns the host that is asked for, once.
+// findHost returns the canonical host, computed once per request.
 func (a *Attributes) findHost() (string, error) {
-	if a.learn(knowsHost) && a.hostSent != "" {
+	if a.firstTime(foundHost) && a.hostSent != "" {
 		a.host, a.hostErr = CanonicalHost(a.hostSent)
 	}
 	return a.host, a.hostErr
@@ -15,8 +15,8 @@ func (a *Attributes) findHost() (string, error) {
 
 const maxHost = 253
 
-// CanonicalHost returns the host of a Host header in the form that rules see: in lower case, without port and without the
-// dot at the end; an address of IPv6 without its brackets. The error is a *RequestError.
+// CanonicalHost returns the host of a Host header in the form that rules see: in lower case, without port and final
+// dot; an IPv6 address without brackets. The error is a *RequestError.
 func CanonicalHost(host string) (string, error) {
 	if host != "" && host[0] == '[' {
 		return hostAddress(host)
@@ -91,7 +91,7 @@ func hostAddress(host string) (string, error) {
 	return addr.String(), nil
 }
 
-// isPortOrNone reports whether the text is a port, which may be left out even after its colon.
+// isPortOrNone reports whether the text after a colon is a port, or empty.
 func isPortOrNone(port string) bool {
 	if len(port) > 5 {
 		return false

@@ -1,19 +1,20 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/cipher"
 	"crypto/rand"
 	"net/http"
 	"net/netip"
 )
 
-// An Identifier tells of requests who is asking. It is safe for concurrent use.
+// An Identifier reads the attributes of requests. It is safe for concurrent use.
 type Identifier struct {
 	config   Config
 	trusted  networks
-	form     form
-	forwards headerName // where proxies name their client; empty if there are none
-	apiKey   headerName // empty if not by header
+	format   forwardingFormat
+	forwards headerName // the forwarding header; empty if no proxy is trusted
+	apiKey   headerName // empty if no header has the API key
 	user     headerName
 	userFrom []UserSource
 	tokens   TokenVerifier
@@ -28,7 +29,7 @@ type Identifier struct {
 // New returns an Identifier. The error is that of Config.Validate.
 func New(config Config) (*Identifier, error) {
 	config.fill()
-	if err := config.check(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	id := &Identifier{
@@ -39,8 +40,8 @@ func New(config Config) (*Identifier, error) {
 		tokens:   config.Tokens,
 	}
 	if config.trusts() {
-		id.forwards = nameOf(or(config.ForwardingHeader, DefaultForwardingHeader))
-		id.form = formOf(id.forwards.canonical)
+		id.forwards = nameOf(cmp.Or(config.ForwardingHeader, DefaultForwardingHeader))
+		id.format = formatOf(id.forwards.canonical)
 	}
 	if config.APIKeyHeader != "" {
 		id.apiKey = nameOf(config.APIKeyHeader)
@@ -62,8 +63,8 @@ func New(config Config) (*Identifier, error) {
 	return id, nil
 }
 
-// Read makes the attributes those of a request. They are found when they are asked for, and only then; until they are, the
-// request must not change. What into held before is forgotten.
+// Read sets the attributes to those of a request. Each is looked for when it is first needed, so the request must not
+// change meanwhile.
 func (id *Identifier) Read(r *http.Request, into *Attributes) {
 	into.Reset()
 	into.id = id
@@ -74,13 +75,13 @@ func (id *Identifier) Read(r *http.Request, into *Attributes) {
 	into.url = r.URL
 }
 
-// A Call is a request that does not come by net/http, such as one of gRPC.
+// A Call is a request that is not served by net/http, such as a gRPC call.
 type Call struct {
-	// Peer is the address of who is connected, with or without a port.
+	// Peer is the address of the connection, with or without a port.
 	Peer string
-	// Method is that of HTTP, POST for gRPC.
+	// Method is the HTTP method: POST for gRPC.
 	Method string
-	// Host is the authority that is called.
+	// Host is the authority.
 	Host string
 	// Path is the path as it is sent, such as /package.Service/Method.
 	Path string
@@ -100,14 +101,13 @@ func (id *Identifier) ReadCall(c *Call, into *Attributes) {
 	into.pathSent = c.Path
 }
 
-// IsProxy reports whether a peer with this address is believed to forward the requests of others: one of TrustedProxies, or
-// any if only Hops is set.
+// IsProxy reports whether a peer with this address counts as a proxy: one of TrustedProxies, or any if only Hops is
+// set.
 func (id *Identifier) IsProxy(addr netip.Addr) bool {
 	return id.config.trusts() && (len(id.trusted) == 0 || id.Trusts(addr))
 }
 
-// Trusts reports whether an address is one of a trusted proxy, by TrustedProxies. It is for those who must know before there
-// is a request.
+// Trusts reports whether an address is one of TrustedProxies. It is for callers that have no request yet.
 func (id *Identifier) Trusts(addr netip.Addr) bool {
 	return addr.IsValid() && id.trusted.has(addr.WithZone("").Unmap())
 }

@@ -292,8 +292,8 @@ var lenientSeeds = []string{
 	aliceToken + "\x00x", `"` + aliceToken + `"`, `s="alicex`, `s="\141lice"`, "s=%61lice", "\xa0s=alice; s=bob", "s=alice\xa0", "s=alice\x01",
 }
 
-// Every text that a service takes for one client's credential is that client's here, or is refused: it is never the key to a
-// fresh limit.
+// Every text that a service takes for one client's credential is that client's here, or is refused: it is never the key
+// to a fresh limit.
 func TestLenientServicesSeeTheSameClient(t *testing.T) {
 	id := newID(t, Config{UserFrom: []UserSource{UserFromBasic}})
 	for _, seed := range lenientSeeds {

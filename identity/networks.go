@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseNetworks reads networks that are separated by commas, such as "10.0.0.0/8, 2001:db8::/32, 192.0.2.7".
+// ParseNetworks parses networks that are separated by commas, such as "10.0.0.0/8, 2001:db8::/32, 192.0.2.7".
 func ParseNetworks(text string) ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
@@ -50,20 +50,20 @@ func plainNetwork(p netip.Prefix) (netip.Prefix, error) {
 	}
 }
 
-// checkTrusted reports a network that cannot be trusted.
+// checkTrusted returns an error for a network that must not be trusted.
 func checkTrusted(p netip.Prefix) error {
 	plain, err := plainNetwork(p)
 	if err != nil {
 		return fmt.Errorf("identity: TrustedProxies: %w", err)
 	}
 	if plain.Bits() == 0 {
-		return fmt.Errorf("identity: TrustedProxies: network %v is everybody, who could then choose his address: "+
+		return fmt.Errorf("identity: TrustedProxies: network %v contains all addresses, so any client could choose its own: "+
 			"want the networks of the proxies, or Hops if they are not known", p)
 	}
 	return nil
 }
 
-// networks is a set of addresses: ranges in order, which do not touch. Addresses of IPv4 come before those of IPv6.
+// networks is a set of addresses: sorted ranges that do not overlap, first those of IPv4.
 type networks []addrRange
 
 type addrRange struct{ first, last netip.Addr }
@@ -73,7 +73,7 @@ func newNetworks(prefixes []netip.Prefix) networks {
 	for _, p := range prefixes {
 		plain, err := plainNetwork(p)
 		if err != nil {
-			continue // Config.check has refused it
+			continue // Config.validate has refused it
 		}
 		all = append(all, addrRange{first: plain.Addr(), last: lastOf(plain)})
 	}

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// networkText returns the value of the attribute ip: the canonical text of the client's network, or of his address if that
-// is all of it.
-func (id *Identifier) networkText(p place) string {
+// networkText returns the value of the attribute ip: the canonical text of the client's network, or of the address if
+// the prefix has all its bits.
+func (id *Identifier) networkText(p parsedAddr) string {
 	if !p.addr.IsValid() {
 		return ""
 	}
@@ -18,21 +18,21 @@ func (id *Identifier) networkText(p place) string {
 	if p.addr.Is4() {
 		width = id.config.IPv4Prefix
 	}
-	if width == p.addr.BitLen() && p.written != "" {
-		return p.written
+	if width == p.addr.BitLen() && p.text != "" {
+		return p.text
 	}
 	network, err := p.addr.Prefix(width)
 	if err != nil {
-		return "" // not with the widths that Config.check lets pass
+		return "" // impossible for a valid Config
 	}
 	return id.texts.of(network)
 }
 
-// textSlots is how many texts are remembered.
+// textSlots is the number of cached texts.
 const textSlots = 4096
 
-// networkTexts remembers the texts of networks that asked lately, so that a client who comes again costs no allocation. A
-// network has one slot, and takes it from who had it before.
+// networkTexts caches the texts of networks, so that further requests of a client need no allocation. A network has one
+// slot, in which it replaces the one before.
 type networkTexts struct {
 	slots [textSlots]atomic.Pointer[networkText]
 	seed  uint64

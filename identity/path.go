@@ -7,41 +7,41 @@ import (
 	"strings"
 )
 
-// PathRules say how a path is read, where services differ. A gateway sends on the path that was read, so that the service
-// sees what the rules saw.
+// PathRules configure how a path is read where services differ. The gateway forwards the canonical path, so that the
+// service sees the same one as rules.
 type PathRules struct {
-	// EncodedSlash says what %2F and %5C are, and a backslash. Default RefuseSlash.
+	// EncodedSlash is how %2F, %5C and backslashes are read. Default RefuseSlash.
 	EncodedSlash EncodedSlash
-	// KeepDoubleSlashes leaves // as it is, for services that give a meaning to empty segments, as object stores do. Default
-	// is to make one of them.
+	// KeepDoubleSlashes keeps //, for services in which empty segments have a meaning, such as object stores. Default
+	// false: several slashes become one.
 	KeepDoubleSlashes bool
-	// Parameters says what becomes of a semicolon in a segment and what follows it. Default RefuseParameters.
+	// Parameters is how a semicolon in a segment and the text after it are read. Default RefuseParameters.
 	Parameters Parameters
 }
 
-// An EncodedSlash says what becomes of slashes that are written %2F, and of backslashes, which are written %5C. Some
-// services take them for slashes (most that match the decoded path: nginx, WSGI, Go's r.URL.Path), others for a part of a
-// name (Go's ServeMux, npm, GitLab). A rule that takes them for the other could be passed by.
+// An EncodedSlash is how slashes written %2F, backslashes and %5C are read. Some services take them for slashes (most
+// that match the decoded path: nginx, WSGI, Go's r.URL.Path), others for a part of a name (Go's ServeMux, npm, GitLab).
+// If rules and the service differ, a client can bypass rules.
 type EncodedSlash uint8
 
-// What becomes of encoded slashes.
+// The choices for encoded slashes.
 const (
-	RefuseSlash EncodedSlash = iota // the path is malformed; right whatever the service does
+	RefuseSlash EncodedSlash = iota // the path is malformed; safe for all services
 	KeepSlash                       // they are part of a name, and stay encoded
 	DecodeSlash                     // they are slashes
 )
 
-// Parameters say what becomes of the parameters of a path: a semicolon in a segment, and what follows it there. Java's servlet
-// containers cut them off before they look for who serves a path, so that /admin;x/y is /admin/y to them; to almost all
-// others they are part of a name. A rule that takes them for the other could be passed by. A semicolon that is written %3B
-// begins none.
+// Parameters is how path parameters are read: a semicolon in a segment, and the text after it. Java's servlet
+// containers remove them before they match a path, so that they read /admin;x/y as /admin/y; for almost all others they
+// are part of a name. If rules and the service differ, a client can bypass rules. A semicolon written %3B begins no
+// parameter.
 type Parameters uint8
 
-// What becomes of parameters.
+// The choices for parameters.
 const (
-	RefuseParameters Parameters = iota // the path is malformed; right whatever the service does
+	RefuseParameters Parameters = iota // the path is malformed; safe for all services
 	KeepParameters                     // they are part of a name
-	CutParameters                      // they are removed, before anything else is
+	CutParameters                      // they are removed first
 )
 
 func (p PathRules) validate() error {
@@ -54,9 +54,9 @@ func (p PathRules) validate() error {
 	return nil
 }
 
-// findPath returns the canonical path, once.
+// findPath returns the canonical path, computed once per request.
 func (a *Attributes) findPath() (string, error) {
-	if a.learn(knowsPath) {
+	if a.firstTime(foundPath) {
 		sent := a.pathSent
 		if a.url != nil {
 			sent = a.url.EscapedPath()
@@ -95,20 +95,19 @@ func segment(path, number string) string {
 	}
 }
 
-// CanonicalPath returns a path in the one form that rules see. It takes the path as it is sent, escaped, without a query,
-// such as r.URL.EscapedPath(). The result is escaped too, and can be sent on:
+// CanonicalPath returns a path in the form that rules see. It takes the escaped path without a query, such as
+// r.URL.EscapedPath(). The result is escaped too, and can be forwarded:
 //
-//   - parameters are refused, kept or removed, as rules say
-//   - what may stand for itself in a path does (%61 is a, %3A is :), except that %3B is not the semicolon that begins a
-//     parameter; all else is escaped, in upper case
-//   - segments . and .. are gone, with what they remove, and never lead above the root
-//   - several slashes are one, unless rules keep them
-//   - encoded slashes and backslashes are refused, kept or slashes, as rules say
-//   - nothing is /, and the * of OPTIONS stays
+//   - parameters are refused, kept or removed, by rules.Parameters
+//   - characters that need no escape are decoded (%61 is a, %3A is :), except %3B; all others are escaped, in upper case
+//   - segments . and .. are resolved, and never lead above the root
+//   - several slashes become one, unless rules keep them
+//   - encoded slashes and backslashes are refused, kept or decoded, by rules.EncodedSlash
+//   - an empty path becomes /, and the * of OPTIONS stays
 //
-// It is decoded once: %2561 is not a. Refused are escapes that are none, NUL, paths that do not begin with a slash, and
-// segments that some services take for . or .. and others do not: ..; and, where encoded slashes are kept, ..%2F. A path
-// that is canonical already is returned as it is, without an allocation. The error is a *RequestError.
+// It is decoded once: %2561 does not become a. Refused are invalid escapes, NUL, paths that do not begin with a slash,
+// and segments that some services take for . or .. and others do not: ..; and, where encoded slashes are kept, ..%2F. A
+// canonical path is returned unchanged, without an allocation. The error is a *RequestError.
 func CanonicalPath(escaped string, rules PathRules) (string, error) {
 	switch {
 	case escaped == "":
@@ -129,8 +128,9 @@ func CanonicalPath(escaped string, rules PathRules) (string, error) {
 
 func badPath(path, want string) error { return malformed("path", quote(path), want) }
 
-// standsForItself has the bytes that are not escaped in a path, the slash among them. The semicolon is not: it depends.
-var standsForItself = func() (table [256]bool) {
+// unescapedInPath has the bytes that are not escaped in a path, including the slash. The semicolon depends on the
+// rules.
+var unescapedInPath = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 			c < 0x80 && strings.IndexByte("-._~!$&'()*+,=:@/", byte(c)) >= 0
@@ -138,8 +138,8 @@ var standsForItself = func() (table [256]bool) {
 	return table
 }()
 
-// isCanonical reports whether a path that begins with a slash is canonical, with semicolons or without. It may be wrong about
-// one with encoded or double slashes, which then is looked at more closely.
+// isCanonical reports whether a path that begins with a slash is canonical. Semicolons are allowed if semicolons is
+// true. It returns false for paths with encoded or double slashes, which need a closer look.
 func isCanonical(path string, semicolons bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; {
@@ -148,11 +148,11 @@ func isCanonical(path string, semicolons bool) bool {
 				return false
 			}
 		case c == '%':
-			if !isNeeded(path[i:]) {
+			if !isCanonicalEscape(path[i:]) {
 				return false
 			}
 			i += 2
-		case !standsForItself[c]:
+		case !unescapedInPath[c]:
 			if c != ';' || !semicolons {
 				return false
 			}
@@ -161,7 +161,7 @@ func isCanonical(path string, semicolons bool) bool {
 	return true
 }
 
-// isDots reports whether the first segment of the text is . or .., perhaps with a parameter.
+// isDots reports whether the first segment of the text is . or .., with or without a parameter.
 func isDots(text string) bool {
 	n := 0
 	for n < len(text) && n < 2 && text[n] == '.' {
@@ -170,16 +170,16 @@ func isDots(text string) bool {
 	return n > 0 && (n == len(text) || text[n] == '/' || text[n] == ';')
 }
 
-// isNeeded reports whether the text begins with an escape in its canonical form.
-func isNeeded(text string) bool {
+// isCanonicalEscape reports whether the text begins with a necessary escape in upper case.
+func isCanonicalEscape(text string) bool {
 	c, ok := unhex(text)
 	if !ok || text[1] > 'F' || text[2] > 'F' {
 		return false
 	}
-	return c != 0 && c != '/' && c != '\\' && !standsForItself[c]
+	return c != 0 && c != '/' && c != '\\' && !unescapedInPath[c]
 }
 
-// unescapePath makes every byte stand for itself where it may, and escapes the others.
+// unescapePath decodes the bytes that need no escape, and escapes the others.
 func unescapePath(escaped string, rules PathRules) (string, error) {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -217,7 +217,7 @@ func unescapePath(escaped string, rules PathRules) (string, error) {
 			default:
 				return "", badPath(escaped, "no semicolon, unless the configuration keeps parameters or cuts them off; %3B is none")
 			}
-		case standsForItself[c]:
+		case unescapedInPath[c]:
 			b.WriteByte(c)
 		default:
 			b.Write([]byte{'%', digits[c>>4], digits[c&0xf]})
@@ -259,8 +259,8 @@ func removeDots(sent, path string, rules PathRules) (string, error) {
 	return string(out), nil
 }
 
-// hidesDots reports whether a segment, itself not . or .., is one to services that cut parameters off, or that take what is
-// kept encoded for slashes.
+// hidesDots reports whether a segment is . or .. for services that remove parameters, or that decode slashes which are
+// kept encoded here.
 func hidesDots(name string) bool {
 	for {
 		part, rest, more := cutSlash(name)
@@ -275,7 +275,7 @@ func hidesDots(name string) bool {
 	}
 }
 
-// cutSlash cuts a segment at the first slash or backslash that was kept encoded.
+// cutSlash cuts a segment at its first encoded slash or backslash.
 func cutSlash(name string) (part, rest string, found bool) {
 	for i := 0; i+3 <= len(name); i++ {
 		if escape := name[i : i+3]; escape == "%2F" || escape == "%5C" {

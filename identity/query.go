@@ -18,15 +18,15 @@ func (a *Attributes) query(name string) string {
 	return a.id.bound(trimSpace(value))
 }
 
-// parameters walks the values of a parameter in the order in which they are sent.
-func (a *Attributes) parameters(name string) parameters {
+// parameters returns a scanner for the values of a parameter.
+func (a *Attributes) parameters(name string) queryScanner {
 	if a.url == nil || a.checkQuery() != nil {
-		return parameters{}
+		return queryScanner{}
 	}
-	return parameters{rest: a.url.RawQuery, name: name}
+	return queryScanner{rest: a.url.RawQuery, name: name}
 }
 
-// checkQuery reports a query that is too long to be looked at.
+// checkQuery returns an error if the query is too long to search.
 func (a *Attributes) checkQuery() error {
 	if a.url != nil && len(a.url.RawQuery) > a.id.config.MaxQuery {
 		return malformed("query", "of "+strconv.Itoa(len(a.url.RawQuery))+" bytes", "at most "+strconv.Itoa(a.id.config.MaxQuery))
@@ -34,51 +34,51 @@ func (a *Attributes) checkQuery() error {
 	return nil
 }
 
-// parameters reads a query as url.ParseQuery does, without making a map of it.
-type parameters struct {
+// A queryScanner finds the values of a parameter in a query as url.ParseQuery does, without a map.
+type queryScanner struct {
 	rest, name string
-	odd        bool // services read a value in different ways, or read one that was left out
+	ambiguous  bool // services read a value differently, or read one that was skipped
 }
 
-func (p *parameters) next() (value string, ok bool) {
+func (p *queryScanner) next() (value string, ok bool) {
 	for p.rest != "" {
 		var part string
 		part, p.rest, _ = strings.Cut(p.rest, "&")
 		if strings.IndexByte(part, ';') >= 0 {
-			p.odd = p.odd || p.isIn(part)
+			p.ambiguous = p.ambiguous || p.isIn(part)
 			continue
 		}
 		key, value, _ := strings.Cut(part, "=")
-		if !sameUnescaped(key, p.name) {
+		if !equalsUnescaped(key, p.name) {
 			continue
 		}
 		if strings.ContainsAny(value, "%+") {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
-				p.odd = true
+				p.ambiguous = true
 				continue
 			}
 			value = plain
-			p.odd = p.odd || hasControl(value)
+			p.ambiguous = p.ambiguous || hasControl(value)
 		}
 		return value, true
 	}
 	return "", false
 }
 
-// isIn reports whether the parameter is there for services that end parameters at semicolons. For others they are part of a value,
-// or, as for us, of nothing.
-func (p *parameters) isIn(part string) bool {
+// isIn reports whether services that split at semicolons find the parameter in this part. Other services take
+// semicolons as part of a value, or skip the part, as it is done here.
+func (p *queryScanner) isIn(part string) bool {
 	for piece := range strings.SplitSeq(part, ";") {
-		if key, _, _ := strings.Cut(piece, "="); sameUnescaped(key, p.name) {
+		if key, _, _ := strings.Cut(piece, "="); equalsUnescaped(key, p.name) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameUnescaped reports whether the text, which may be escaped, means want.
-func sameUnescaped(text, want string) bool {
+// equalsUnescaped reports whether the text, which may be escaped, equals want.
+func equalsUnescaped(text, want string) bool {
 	for want != "" {
 		if text == "" {
 			return false
@@ -102,7 +102,7 @@ func sameUnescaped(text, want string) bool {
 	return text == ""
 }
 
-// unhex returns the byte that an escape such as %2F means.
+// unhex returns the byte of an escape such as %2F at the beginning of the text.
 func unhex(text string) (byte, bool) {
 	if len(text) < 3 {
 		return 0, false
@@ -111,7 +111,7 @@ func unhex(text string) (byte, bool) {
 	return high<<4 | low&0xf, high < 16 && low < 16
 }
 
-// hexDigit returns what a digit is worth, or 16 if it is none.
+// hexDigit returns the value of a hexadecimal digit, or 16 if it is none.
 func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':

@@ -6,15 +6,15 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Repeated says which value counts of a cookie or a parameter of the query that is there several times. Services differ: Go,
-// Java and most that read cookies take the first, PHP and Django the last, and Node makes a list of them. Who sends two could
-// be one client here and another one there.
+// Repeated selects the value of a cookie or query parameter that is repeated. Services differ: Go, Java and most cookie
+// parsers use the first, PHP and Django the last, and Node makes a list. A client that sends two could have one
+// identity here and another one there.
 type Repeated uint8
 
-// What becomes of repeated values.
+// The choices for repeated values.
 const (
-	RefuseRepeated Repeated = iota // conditions see the first, and Attributes.Repeats tells rules that count by it to deny
-	FirstRepeated                  // the first; right only if the service does so too
+	RefuseRepeated Repeated = iota // conditions use the first; rules with it in their key deny, see Attributes.Repeats
+	FirstRepeated                  // the first; only if the service uses it too
 	LastRepeated                   // the last
 )
 
@@ -25,17 +25,17 @@ func (r Repeated) validate() error {
 	return nil
 }
 
-// Repeats reports whether an attribute has no single value, so that the service may see another client than we do: a cookie, a
-// parameter of the query or a header that is there several times with different values, unless Config.Repeated says which one
-// counts; or a cookie or parameter that services read in different ways, such as one with a control character, a semicolon or
-// a quote in it. It is false for all other attributes.
+// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules: a
+// cookie, query parameter or header with several different values, unless Config.Repeated selects one; or a cookie or
+// parameter that services read differently, such as one with a control character, a semicolon or a quote. It is false
+// for all other attributes.
 func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	if !a.reads() {
 		return false
 	}
 	switch attr.Kind {
 	case headgate.AttrHeader:
-		return a.refusesRepeated() && attr.Name != nameCookie.lower && differ(a.endToEnd(*a.id.names.get(attr.Name)))
+		return a.refusesRepeated() && attr.Name != nameCookie.lower && differ(a.endToEndLines(*a.id.names.get(attr.Name)))
 	case headgate.AttrCookie:
 		return a.repeatsCookie(attr.Name)
 	case headgate.AttrQuery:
@@ -63,9 +63,9 @@ func (a *Attributes) repeatsCookie(name string) bool {
 	}
 	first, found, refuses := "", false, a.refusesRepeated()
 	for _, line := range lines {
-		c := cookies{rest: line, name: name}
+		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
-			if c.odd || refuses && found && value != first {
+			if c.ambiguous || refuses && found && value != first {
 				return true
 			}
 			first, found = value, true
@@ -83,5 +83,5 @@ func (a *Attributes) repeatsParameter(name string) bool {
 			return true
 		}
 	}
-	return p.odd
+	return p.ambiguous
 }

@@ -73,7 +73,8 @@ func TestRepeatedCookiesAndParameters(t *testing.T) {
 	}
 }
 
-// An API key in the query that is there twice, or is read in several ways, is malformed whatever Repeated says: it is a credential.
+// An API key in the query that is there twice, or is read in several ways, is malformed whatever Repeated says: it is a
+// credential.
 func TestRepeatedAPIKeyIsMalformed(t *testing.T) {
 	for _, repeated := range []Repeated{RefuseRepeated, FirstRepeated, LastRepeated} {
 		id := newID(t, Config{APIKeyQuery: "api_key", Repeated: repeated})

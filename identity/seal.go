@@ -8,10 +8,10 @@ import (
 	"errors"
 )
 
-// ErrSealed is returned for text that was sealed with another secret, or changed since.
+// ErrSealed is returned for text that was sealed with another secret, or was changed.
 var ErrSealed = errors.New("sealed with another secret")
 
-// newSealer returns what encrypts for those who have the secret.
+// newSealer returns a cipher whose key is derived from the secret.
 func newSealer(secret []byte) cipher.AEAD {
 	h := hmac.New(sha256.New, secret)
 	_, _ = h.Write([]byte("headgate seal")) // never fails
@@ -26,7 +26,7 @@ func newSealer(secret []byte) cipher.AEAD {
 	return sealer
 }
 
-// Seal encrypts text for other processes with the same Config.Secret. It is not ok if none was given: nobody else could read it.
+// Seal encrypts text for other processes with the same Config.Secret. It returns false without a Config.Secret.
 func (id *Identifier) Seal(text []byte) (sealed []byte, ok bool) {
 	if id.sealer == nil {
 		return nil, false

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// trim removes the white space that HTTP allows around values.
+// trim removes spaces and tabs, which HTTP allows around values.
 func trim(s string) string {
 	for s != "" && (s[0] == ' ' || s[0] == '\t') {
 		s = s[1:]
@@ -17,7 +17,7 @@ func trim(s string) string {
 	return s
 }
 
-// trimSpace removes everything around a value that some service takes for white space, in UTF-8 or ISO 8859-1.
+// trimSpace removes everything around a value that some services take for white space, in UTF-8 or ISO 8859-1.
 func trimSpace(s string) string {
 	for s != "" {
 		n := leadingSpace(s)
@@ -43,7 +43,7 @@ func trimSpace(s string) string {
 	return s
 }
 
-// leadingSpace returns how many bytes the white space character takes with which the text begins, 0 if it is none.
+// leadingSpace returns the length of the white-space character at the beginning of the text, 0 if there is none.
 func leadingSpace(s string) int {
 	if s == "" || s[0] > ' ' && s[0] < 0x7f {
 		return 0
@@ -58,12 +58,12 @@ func leadingSpace(s string) int {
 	return n
 }
 
-// isSpace reports whether some service removes the character from the ends of a value. Java does so with all control
-// characters, JavaScript with the byte order mark.
+// isSpace reports whether some services remove the character from the ends of a value. Java removes all control
+// characters, JavaScript the byte order mark.
 func isSpace(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
 }
 
-// hasControl reports whether the text has a control character. C ends a text at NUL, and other services remove some. No
-// server accepts one in a header or a target, so they come from escapes and base64.
+// hasControl reports whether the text has a control character. In C, NUL ends a text, and other services remove some.
+// No server accepts them in a header or target, so they come from escapes and base64.
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

@@ -7,37 +7,37 @@ import (
 	"sync/atomic"
 )
 
-// UntrustedProxies is what samples of requests show of peers that look like load balancers and are not trusted. All
+// UntrustedProxies describes peers that look like load balancers, by samples of requests, and are not trusted. All
 // clients behind such a peer have its address, and so share one limit.
 type UntrustedProxies struct {
 	// Header is a forwarding header that they send.
 	Header string
-	// Peers are their addresses, in order. The zero Addr is a peer without one, such as one on a Unix socket.
+	// Peers are their addresses, sorted. The zero Addr is a peer without one, such as one on a Unix socket.
 	Peers []netip.Addr
 }
 
 const (
-	// untrustedSamples is how many requests are remembered.
+	// untrustedSamples is the number of samples that are kept.
 	untrustedSamples = 64
-	// untrustedLeast is how many of them it takes to say something.
+	// untrustedLeast is the minimum number of samples for a result.
 	untrustedLeast = 20
-	// untrustedPeers is the most peers that are few: clients that send forwarding headers themselves are more.
+	// untrustedPeers is the maximum number of load balancers. Clients that send forwarding headers themselves are more.
 	untrustedPeers = 16
 )
 
-// forwardingHeaders are those that load balancers add, the usual ones first.
+// forwardingHeaders are headers that load balancers add, the most common ones first.
 var forwardingHeaders = []headerName{
 	nameOf("X-Forwarded-For"), nameOf("Forwarded"), nameOf("X-Real-Ip"), nameOf("Cf-Connecting-Ip"),
 	nameOf("True-Client-Ip"), nameOf("Fastly-Client-Ip"), nameOf("X-Client-Ip"), nameOf("X-Azure-Clientip"),
 }
 
-// untrusted holds samples of requests. Its memory is bounded by their number.
+// untrusted has the samples of requests.
 type untrusted struct {
-	due atomic.Bool // the next request is a sample
+	due atomic.Bool // the next request becomes a sample
 
 	mu      sync.Mutex
 	samples [untrustedSamples]untrustedSample // a ring
-	count   int                               // of all that were taken
+	count   int                               // of all samples so far
 }
 
 type untrustedSample struct {
@@ -45,13 +45,13 @@ type untrustedSample struct {
 	header string // empty if there was none, or the peer is trusted
 }
 
-// SampleProxies makes the next request whose client address is asked for a sample for UntrustedProxies. Call it a few
-// times a second: other requests cost one atomic load.
+// SampleProxies makes the next request whose client is looked for a sample for UntrustedProxies. Call it a few times a
+// second: other requests cost one atomic load.
 func (id *Identifier) SampleProxies() { id.untrusted.due.Store(true) }
 
-// UntrustedProxies returns peers that are probably load balancers which are missing in TrustedProxies: of the latest
-// samples, at least four in five came with a forwarding header that is not read, from few addresses. It is false if there are none,
-// or too few samples to know.
+// UntrustedProxies returns peers that are probably load balancers missing in TrustedProxies: at least four in five of
+// the latest samples had a forwarding header that is not read, and came from few addresses. It returns false if there
+// are none, or too few samples.
 func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 	u := &id.untrusted
 	u.mu.Lock()
@@ -79,7 +79,7 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 	return found, true
 }
 
-// sample takes a request as a sample.
+// sample adds a request to the samples.
 func (u *untrusted) sample(a *Attributes) {
 	if !u.due.CompareAndSwap(true, false) {
 		return

@@ -2,13 +2,13 @@ package identity
 
 import "strconv"
 
-// A UserSource is a place where a request may name its user.
+// A UserSource is a part of a request that may name its user.
 type UserSource uint8
 
 // The sources of the attribute user.
 const (
-	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, who need not be the one who sends it
-	UserFromToken                            // the claim sub of a token that was verified
+	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, without a check of the password
+	UserFromToken                            // the claim sub of a verified token
 	UserFromHeader                           // the header Config.UserHeader, from a trusted proxy
 	UserFromBasicAndIP                       // the user of Authorization: Basic with the client's address: "alice from 192.0.2.1"
 )
@@ -22,9 +22,9 @@ func (s UserSource) String() string {
 	return "source " + strconv.Itoa(int(s))
 }
 
-// findUser returns who the user is, once.
+// findUser returns the user, looked for once per request.
 func (a *Attributes) findUser() string {
-	if !a.learn(knowsUser) {
+	if !a.firstTime(foundUser) {
 		return a.user
 	}
 	for _, source := range a.id.userFrom {
@@ -49,10 +49,10 @@ func (a *Attributes) findUser() string {
 	return a.user
 }
 
-// proxyUser returns the user that a trusted proxy names. Repeated, the header must always be the same: one of them may be
-// the client's.
+// proxyUser returns the user that a trusted proxy names. Several lines must be equal, because one of them may be the
+// client's.
 func (a *Attributes) proxyUser() string {
-	lines := a.endToEnd(a.id.user)
+	lines := a.endToEndLines(a.id.user)
 	if len(lines) == 0 || !a.FromProxy() {
 		return ""
 	}

@@ -6,34 +6,34 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// MaxAttributes is how many attributes Values may have.
+// MaxAttributes is the maximum number of attributes in Values.
 const MaxAttributes = 64
 
-// Values are what someone says of a client on whose behalf he asks: a service that calls the decision service, or an
-// Envoy. He is believed, so nothing is verified; but the values get the same form as those that are read from requests, so
-// that both mean the same client.
+// Values are the attributes of a client that a caller states itself, such as a service that calls the decision service,
+// or Envoy. Nothing is verified, but the values are converted to the same form as those of requests, so that both mean
+// the same client.
 type Values struct {
 	// IP is the client's address, with or without a port.
 	IP string
 	// User and APIKey are the attributes user and api_key.
 	User, APIKey string
-	// Attributes has more of them by name, such as header.x-plan. What is given as bearer is the token; its hash is kept.
+	// Attributes has others by name, such as header.x-plan. For bearer it has the token, of which the hash is used.
 	Attributes map[string]string
-	// Descriptors are those of an Envoy. Of several with the same key the first counts.
+	// Descriptors are the entries of an Envoy descriptor. Of several with the same key the first counts.
 	Descriptors []Descriptor
 }
 
-// A Descriptor is an entry of a descriptor of Envoy's.
+// A Descriptor is an entry of an Envoy descriptor.
 type Descriptor struct{ Key, Value string }
 
-// A pair is an attribute that is given.
+// A pair is an attribute of Values.
 type pair struct {
 	attr  headgate.Attribute
 	value string
 }
 
-// ReadValues makes the attributes those that are given. The error is a *headgate.InputError: an attribute that has no such
-// name, is given twice, or has no such value. After an error there are no attributes.
+// ReadValues sets the attributes to the given ones. The error is a *headgate.InputError: an unknown attribute, one that
+// is given twice, or an invalid value. After an error there are no attributes.
 func (id *Identifier) ReadValues(v Values, into *Attributes) error {
 	into.Reset()
 	into.id, into.given = id, true
@@ -80,7 +80,7 @@ func (a *Attributes) give(v Values) error {
 	return nil
 }
 
-// add takes one attribute, in the form that it has when it is read from a request. An empty one is none.
+// add adds an attribute, in the same form as if it were read from a request. An empty one is ignored.
 func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	if value == "" {
 		return nil
@@ -148,7 +148,7 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	return nil
 }
 
-// givenHeader returns a header in the form that it has when it is read from a request.
+// givenHeader returns a header in the same form as if it were read from a request.
 func (id *Identifier) givenHeader(lower, value string) (string, *RequestError) {
 	switch value = trimSpace(value); {
 	case lower == nameAuthorization.lower:

@@ -53,7 +53,7 @@ func TestWhatIsKeptIsOfTheSameRequestOnTheSameConnection(t *testing.T) {
 	}
 }
 
-// Who waits with his next request keeps nothing, and is served as ever; who does not goes on keeping it for as long as he comes.
+// A connection that is idle for long keeps nothing, and is served as before; others keep their value.
 func TestWhatIsKeptIsLetGoOfWhenNothingComes(t *testing.T) {
 	const keepFor = 50 * time.Millisecond
 	for name, idle := range map[string]time.Duration{"with a bound of idleness": patience, "without one": 0} {

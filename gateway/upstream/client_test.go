@@ -31,7 +31,7 @@ func TestClientThatHangsUpEndsTheUpstreamsConnection(t *testing.T) {
 				_ = c.gone()
 				close(gone)
 			})
-			// Who waits to be told to continue is not watched by net/http, until his body is read.
+			// net/http does not watch a client that waits for 100 Continue until its body is read.
 			p := newPool(t, Config{Address: u.address, HeaderTimeout: -1, StallTimeout: -1, ExpectTimeout: 50 * time.Millisecond})
 			f := newFront(t, p, nil)
 			c := dialFront(t, f)

@@ -27,8 +27,8 @@ type Config struct {
 	JWKSFile string
 	// Secret is a key shared with the issuer, for HMAC. At least 32 bytes; 48 for HS384, 64 for HS512.
 	Secret []byte
-	// Unverified believes what a token says without looking at its signature. It is for services that only requests reach
-	// whose token was verified before. Anyone else could choose who he is.
+	// Unverified trusts tokens without checking their signature. It is for services that get only requests whose token was
+	// verified before; otherwise clients could choose their identity.
 	Unverified bool
 
 	// Algorithms are those allowed: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519), and

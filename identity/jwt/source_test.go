@@ -121,7 +121,7 @@ func TestTheSameKeysKeepWhatWasSeen(t *testing.T) {
 		time.Sleep(DefaultRefresh + time.Second)
 		synctest.Wait()
 		if again := must(v.Verify(token)); again != first {
-			t.Error("the same keys were fetched, and the token was verified anew")
+			t.Error("the same keys were fetched, and the token was verified again")
 		}
 	})
 }

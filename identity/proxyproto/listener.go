@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 		case p != p.Masked():
 			return fmt.Errorf("proxyproto: Trusted network %v has bits beyond its prefix: want %v", p, p.Masked())
 		case p.Bits() == 0:
-			return fmt.Errorf("proxyproto: Trusted network %v is everybody, who could then choose his address: "+
+			return fmt.Errorf("proxyproto: Trusted network %v contains all addresses, so any client could choose its own: "+
 				"want the networks of the load balancers", p)
 		}
 	}
