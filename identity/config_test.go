@@ -14,9 +14,9 @@ func TestConfigIsRefusedWithWhatWouldBeRight(t *testing.T) {
 	}{
 		{Config{TrustedProxies: []netip.Prefix{{}}}, []string{"TrustedProxies", "10.0.0.0/8"}},
 		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}}, []string{"want 10.0.0.0/8"}},
-		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, []string{"everybody", "Hops"}},
-		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, []string{"everybody", "Hops"}},
-		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0:0/96")}}, []string{"everybody", "Hops"}},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, []string{"all addresses", "Hops"}},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}}, []string{"all addresses", "Hops"}},
+		{Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:0:0/96")}}, []string{"all addresses", "Hops"}},
 		{Config{Hops: -1}, []string{"Hops -1", "0 to 32"}},
 		{Config{Hops: 33}, []string{"Hops 33", "0 to 32"}},
 		{Config{ForwardingHeader: "Forwarded"}, []string{"nobody is trusted", "TrustedProxies or Hops"}},

@@ -78,10 +78,10 @@ func ExampleAttributes_Malformed() {
 	r.Header.Set("Connection", "X-API-Key")
 	id.Read(r, &who)
 	fmt.Println(who.Malformed())
-	// Output: malformed request: path "/files/a%2Fb": want no encoded slash or backslash, unless the configuration keeps
-	// or decodes them malformed request: path "/public/..;/admin": want no semicolon, unless the configuration keeps
-	// parameters or cuts them off; %3B is none malformed request: header Connection "X-Api-Key": want no header that
-	// identifies the client
+	// Output:
+	// malformed request: path "/files/a%2Fb": want no encoded slash or backslash, unless the configuration keeps or decodes them
+	// malformed request: path "/public/..;/admin": want no semicolon, unless the configuration keeps parameters or cuts them off; %3B is none
+	// malformed request: header Connection "X-Api-Key": want no header that identifies the client
 }
 
 // Someone else may say who is asking, as callers of the decision service do.
@@ -137,7 +137,7 @@ func ExampleConfig_Validate() {
 	}
 	fmt.Println(identity.Config{TrustedProxies: everybody}.Validate())
 	fmt.Println(identity.Config{ForwardingHeader: "X-Real-IP"}.Validate())
-	// Output: identity: TrustedProxies: network 0.0.0.0/0 contains all addresses, so any client could choose its own: want
-	// the networks of the proxies, or Hops if they are not known identity: ForwardingHeader "X-Real-IP": nobody is trusted
-	// to send it: want TrustedProxies or Hops
+	// Output:
+	// identity: TrustedProxies: network 0.0.0.0/0 contains all addresses, so any client could choose its own: want the networks of the proxies, or Hops if they are not known
+	// identity: ForwardingHeader "X-Real-IP": nobody is trusted to send it: want TrustedProxies or Hops
 }

@@ -24,7 +24,7 @@ const (
 	kindEdDSA
 )
 
-// An algorithm is a way to sign.
+// An algorithm is a signature algorithm.
 type algorithm struct {
 	kind  kind
 	hash  crypto.Hash
@@ -48,12 +48,12 @@ var algorithms = map[string]algorithm{
 	"Ed25519": {kind: kindEdDSA},
 }
 
-// publicAlgorithms returns the names of those whose keys can be published.
+// publicAlgorithms returns the names of algorithms with public keys.
 func publicAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
 }
 
-// suits reports whether a key is one for the algorithm.
+// suits reports whether a key is suitable for the algorithm.
 func (a algorithm) suits(key any) bool {
 	switch k := key.(type) {
 	case []byte:
@@ -69,7 +69,7 @@ func (a algorithm) suits(key any) bool {
 	}
 }
 
-// verify reports whether the key has signed the text. The key suits.
+// verify reports whether the key, which must be suitable, has signed the text.
 func (a algorithm) verify(key any, text, signature []byte) bool {
 	if a.kind == kindEdDSA {
 		return len(signature) == ed25519.SignatureSize && ed25519.Verify(key.(ed25519.PublicKey), text, signature)

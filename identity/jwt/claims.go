@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// claims are those of a token that is believed.
+// claims are the claims of a valid token.
 type claims struct {
 	payload  map[string]any
 	verified bool
@@ -15,13 +15,13 @@ type claims struct {
 
 var _ identity.Claims = (*claims)(nil)
 
-// Verified reports whether the signature was checked.
+// Verified reports whether the signature was verified.
 func (c *claims) Verified() bool { return c.verified }
 
 // Claim returns a claim as text.
 func (c *claims) Claim(name string) (string, bool) { return find(c.payload, name) }
 
-// find looks for a name, which may lead into objects by its dots.
+// find returns a claim by its name, in which dots separate the names of nested objects.
 func find(object map[string]any, name string) (string, bool) {
 	if value, ok := object[name]; ok {
 		return text(value)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of a Config.
 const (
 	DefaultLeeway      = 30 * time.Second
 	DefaultMaxToken    = 8 << 10
@@ -19,9 +19,9 @@ const (
 	DefaultMaxStale    = 24 * time.Hour
 )
 
-// Config says which tokens are believed. One of JWKSURL, JWKSFile, Secret and Unverified must be set.
+// Config configures a Verifier. One of JWKSURL, JWKSFile, Secret and Unverified must be set.
 type Config struct {
-	// JWKSURL is where the issuer publishes its keys.
+	// JWKSURL is the URL of the issuer's keys.
 	JWKSURL string
 	// JWKSFile is a file with keys. It is read again every Refresh.
 	JWKSFile string
@@ -31,39 +31,39 @@ type Config struct {
 	// verified before; otherwise clients could choose their identity.
 	Unverified bool
 
-	// Algorithms are those allowed: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519), and
-	// HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, else all that have public keys.
+	// Algorithms are the allowed ones: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519),
+	// and HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, else all that have public keys.
 	Algorithms []string
-	// Issuer is what iss must be. Default anything.
+	// Issuer is the required iss. Default any.
 	Issuer string
-	// Audience is of what aud must have one. Default anything.
+	// Audience has the accepted values of aud. Default any.
 	Audience []string
-	// Leeway is by how much clocks may differ, at most 5 minutes. Default DefaultLeeway.
+	// Leeway is the tolerated clock skew, at most 5 minutes. Default DefaultLeeway.
 	Leeway time.Duration
-	// NoExpiry lets tokens pass that have no exp. Default they are refused.
+	// NoExpiry accepts tokens without exp. Default false.
 	NoExpiry bool
-	// MaxToken is the longest token in bytes, at most 64 KiB. Default DefaultMaxToken.
+	// MaxToken is the maximum length of a token in bytes, at most 64 KiB. Default DefaultMaxToken.
 	MaxToken int
 
 	// Refresh is how often keys are read, at least every second. Default DefaultRefresh, DefaultFileRefresh for a file.
 	Refresh time.Duration
-	// MaxStale is how long keys are used when they cannot be read again. Default DefaultMaxStale.
+	// MaxStale is how long keys stay in use if they cannot be read again. Default DefaultMaxStale.
 	MaxStale time.Duration
-	// AllowHTTP lets JWKSURL be http on other hosts than this one. Who can change what comes over that network chooses the
-	// keys. Default false.
+	// AllowHTTP allows http for a JWKSURL on another host. Anyone who can change traffic of that network can then replace
+	// the keys. Default false.
 	AllowHTTP bool
-	// Client fetches JWKSURL. Default one with a deadline of 5 s.
+	// Client fetches JWKSURL. Default one with a timeout of 5 s.
 	Client *http.Client
-	// Logger hears of keys that cannot be read. Default slog.Default().
+	// Logger logs errors of reading keys. Default slog.Default().
 	Logger *slog.Logger
 	// Now is the clock by which tokens expire. Default the system's.
 	Now func() time.Time
 }
 
-// Validate reports what is wrong with the Config, and what would be right.
+// Validate returns the first error in the Config.
 func (c Config) Validate() error {
 	c.fill()
-	return c.check()
+	return c.validate()
 }
 
 func (c *Config) fill() {
@@ -97,17 +97,17 @@ func (c *Config) fill() {
 	}
 }
 
-func (c *Config) check() error {
-	ways := 0
+func (c *Config) validate() error {
+	sources := 0
 	for _, set := range [...]bool{c.JWKSURL != "", c.JWKSFile != "", len(c.Secret) > 0, c.Unverified} {
 		if set {
-			ways++
+			sources++
 		}
 	}
-	if ways != 1 {
-		return fmt.Errorf("jwt: %d of JWKSURL, JWKSFile, Secret and Unverified are set: want one", ways)
+	if sources != 1 {
+		return fmt.Errorf("jwt: %d of JWKSURL, JWKSFile, Secret and Unverified are set: want one", sources)
 	}
-	if err := c.checkAlgorithms(); err != nil {
+	if err := c.validateAlgorithms(); err != nil {
 		return err
 	}
 	if c.JWKSURL != "" {
@@ -116,16 +116,16 @@ func (c *Config) check() error {
 		}
 	}
 	for _, d := range []struct {
-		field       string
-		value       time.Duration
-		least, most time.Duration
+		field            string
+		value            time.Duration
+		minimum, maximum time.Duration
 	}{
 		{"Leeway", c.Leeway, 1, 5 * time.Minute},
 		{"Refresh", c.Refresh, time.Second, 30 * 24 * time.Hour},
 		{"MaxStale", c.MaxStale, time.Second, 365 * 24 * time.Hour},
 	} {
-		if d.value < d.least || d.value > d.most {
-			return fmt.Errorf("jwt: %s %v: want %v to %v, or 0 for the default", d.field, d.value, d.least, d.most)
+		if d.value < d.minimum || d.value > d.maximum {
+			return fmt.Errorf("jwt: %s %v: want %v to %v, or 0 for the default", d.field, d.value, d.minimum, d.maximum)
 		}
 	}
 	if c.MaxToken < 64 || c.MaxToken > 64<<10 {
@@ -134,7 +134,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-func (c *Config) checkAlgorithms() error {
+func (c *Config) validateAlgorithms() error {
 	for _, name := range c.Algorithms {
 		a, known := algorithms[name]
 		switch {
@@ -145,7 +145,7 @@ func (c *Config) checkAlgorithms() error {
 		case a.kind != kindHMAC && len(c.Secret) > 0:
 			return fmt.Errorf("jwt: algorithm %s with Secret: want HS256, HS384 or HS512", name)
 		case a.kind == kindHMAC && len(c.Secret) > 0 && len(c.Secret) < a.hash.Size():
-			return fmt.Errorf("jwt: Secret of %d bytes with %s: want at least %d by chance", len(c.Secret), name, a.hash.Size())
+			return fmt.Errorf("jwt: Secret of %d bytes with %s: want at least %d random ones", len(c.Secret), name, a.hash.Size())
 		}
 	}
 	return nil

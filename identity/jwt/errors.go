@@ -2,7 +2,7 @@ package jwt
 
 import "errors"
 
-// Why a token is not believed. Errors of Verify wrap one of these.
+// Reasons why a token is invalid. Errors of Verify wrap one of these.
 var (
 	ErrMalformed = errors.New("token is malformed")
 	ErrAlgorithm = errors.New("token is signed by an algorithm that is not allowed")

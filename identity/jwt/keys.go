@@ -13,18 +13,18 @@ import (
 	"slices"
 )
 
-// A keySet is the keys in force. It does not change; another one takes its place.
+// A keySet has the keys in use. It is immutable, and replaced as a whole.
 type keySet struct {
 	keys []key
 }
 
 type key struct {
 	id    string // kid, may be empty
-	alg   string // the only algorithm that it is for, may be empty
-	value any    // as algorithm.suits takes it
+	alg   string // its only algorithm, may be empty
+	value any    // of a type that algorithm.suits knows
 }
 
-// maxTries is how many keys are tried on a token that does not name one.
+// maxTries is how many keys are tried for a token without kid.
 const maxTries = 4
 
 // candidates returns the keys that may have signed a token.
@@ -41,7 +41,7 @@ func (s *keySet) candidates(kid, alg string, a algorithm) []key {
 	return found
 }
 
-// A jwk is a key as RFC 7517 and RFC 8037 write it.
+// A jwk is a JSON Web Key (RFC 7517, RFC 8037).
 type jwk struct {
 	Type       string   `json:"kty"`
 	ID         string   `json:"kid"`
@@ -56,16 +56,16 @@ type jwk struct {
 	K          string   `json:"k"`
 }
 
-// The bounds of a set of keys.
+// The bounds of a key set.
 const (
 	maxSetBytes = 1 << 20
 	maxSetKeys  = 100
 )
 
-// errUnusable is a key that is not for us, and no fault: one to encrypt with, or of a kind that we do not know.
+// errUnusable is for a key that is skipped: one for encryption, or of an unknown kind.
 var errUnusable = errors.New("not a key to verify with")
 
-// parseKeys reads a set of keys, and skips those that are no use here. secrets says whether it may have some.
+// parseKeys parses a key set, and skips unusable keys. HMAC keys are allowed if secrets is true.
 func parseKeys(data []byte, secrets bool) (*keySet, error) {
 	if len(data) > maxSetBytes {
 		return nil, fmt.Errorf("more than %d bytes: want a set of keys", maxSetBytes)
@@ -186,10 +186,10 @@ func (j *jwk) ed25519() (any, error) {
 
 var strict = base64.RawURLEncoding.Strict()
 
-// decode reads base64url without padding, of which there is but one form for the same bytes.
+// decode decodes canonical base64url without padding.
 func decode(text string) ([]byte, error) {
 	for i := range len(text) {
-		if text[i] == '\n' || text[i] == '\r' { // which the decoder skips
+		if text[i] == '\n' || text[i] == '\r' { // the decoder skips them
 			return nil, base64.CorruptInputError(i)
 		}
 	}

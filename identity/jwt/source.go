@@ -18,14 +18,14 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	// wakeEvery is how often keys are read because a token names one that is not known.
+	// wakeEvery is the minimum pause between two reads because of unknown keys.
 	wakeEvery = 10 * time.Second
-	// retryFirst and retryMost are how long it takes until it is tried again after a failure.
+	// retryFirst and retryMost bound the pause after a failure.
 	retryFirst = time.Second
 	retryMost  = time.Minute
 )
 
-// A source reads keys again and again.
+// A source reads keys regularly.
 type source struct {
 	config *Config
 	name   string // for errors and logs
@@ -34,10 +34,10 @@ type source struct {
 	ready  chan struct{} // closed when there are keys
 
 	set     atomic.Pointer[keySet]
-	fetched atomic.Int64 // when set was last known to be what is published, in nanoseconds since 1970
+	fetched atomic.Int64 // when set was last read, in nanoseconds since 1970
 
-	mu   sync.Mutex // guards what follows
-	data []byte     // set as it was read
+	mu   sync.Mutex // guards the following
+	data []byte     // the text of set
 	err  error      // of the latest attempt
 }
 
@@ -61,7 +61,7 @@ func newSource(config *Config) *source {
 	return s
 }
 
-// redacted returns a URL without what may be secret in it.
+// redacted returns a URL without parts that may be secret.
 func redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -71,7 +71,7 @@ func redacted(text string) string {
 	return u.Redacted()
 }
 
-// readFile returns the keys of the file. Anybody who can write to it can sign tokens, so it is checked like a secret.
+// readFile reads the file. Anyone who can write to it can sign tokens, so its permissions are checked like a secret's.
 func (s *source) readFile(context.Context) ([]byte, error) {
 	if err := secretfile.Check(s.config.JWKSFile); err != nil {
 		return nil, err
@@ -90,12 +90,12 @@ func fetchURL(ctx context.Context, client *http.Client, from string) ([]byte, er
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	request.Close = true // it is long until the next
+	request.Close = true // the next one follows much later
 	response, err := client.Do(request)
 	if err != nil {
 		var withURL *url.Error
 		if errors.As(err, &withURL) {
-			err = withURL.Err // the URL may hold secrets, and the name is said already
+			err = withURL.Err // the URL may contain secrets, and the caller adds the name
 		}
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *source) load(ctx context.Context) error {
 	data, err := s.fetch(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Keys that are the same stay the same set, so that tokens seen before are still believed.
+	// If the keys have not changed, the set stays, so that cached tokens stay valid.
 	if err == nil && (s.data == nil || !bytes.Equal(data, s.data)) {
 		var set *keySet
 		if set, err = parseKeys(data, s.config.JWKSFile != ""); err == nil {
@@ -136,7 +136,7 @@ func (s *source) load(ctx context.Context) error {
 	return nil
 }
 
-// keys returns those in force, nil if there are none or they are stale.
+// keys returns the keys in use, nil if there are none or they are stale.
 func (s *source) keys(now time.Time) *keySet {
 	set := s.set.Load()
 	if set != nil && now.UnixNano()-s.fetched.Load() > int64(s.config.MaxStale) {
@@ -145,7 +145,7 @@ func (s *source) keys(now time.Time) *keySet {
 	return set
 }
 
-// wakeUp asks for the keys to be read soon.
+// wakeUp requests that the keys are read soon.
 func (s *source) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
@@ -176,10 +176,10 @@ func (s *source) wait(ctx context.Context) error {
 	}
 }
 
-// run reads the keys when it is time, until ctx ends.
+// run reads the keys regularly until ctx ends.
 func (s *source) run(ctx context.Context) {
 	retry := retryFirst
-	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // they have just been read
+	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // New has just read them
 		return
 	}
 	for {
@@ -201,14 +201,13 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// pause waits until keys are to be read again: for d, or until someone asks for them, but not before wakeEvery. It returns
-// false when ctx ends.
+// pause waits for d, or until wakeUp, but at least for wakeEvery. It returns false when ctx ends.
 func (s *source) pause(ctx context.Context, d time.Duration) bool {
 	least := min(wakeEvery, d)
 	return sleep(ctx, least, nil) && sleep(ctx, d-least, s.wake)
 }
 
-// sleep waits for d, or until it is woken. It returns false when ctx ends.
+// sleep waits for d, or for wake. It returns false when ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A token is one that was split, and not yet believed.
+// A token is a parsed token that is not verified yet.
 type token struct {
 	alg, kid  string
 	signed    string // header and payload, as they are signed
@@ -18,7 +18,7 @@ type token struct {
 	signature []byte
 }
 
-// parse reads a token in the compact form.
+// parse parses a token in the compact form.
 func parse(text string) (*token, error) {
 	head, rest, ok := strings.Cut(text, ".")
 	body, tail, ok2 := strings.Cut(rest, ".")
@@ -50,7 +50,7 @@ func parse(text string) (*token, error) {
 	return t, nil
 }
 
-// readObject reads an object of JSON in base64url. Names are compared as they are, upper and lower case.
+// readObject parses a JSON object in base64url. Names are case-sensitive.
 func readObject(text string) (map[string]any, error) {
 	data, err := decode(text)
 	if err != nil {
@@ -71,13 +71,13 @@ func readObject(text string) (map[string]any, error) {
 	return object, nil
 }
 
-// The times of a token that names none.
+// The period of a token without nbf and exp.
 const (
 	always = math.MinInt64
 	never  = math.MaxInt64
 )
 
-// period returns from when, and until when, a token is valid, in milliseconds since 1970.
+// period returns when a token begins and ceases to be valid, in milliseconds since 1970.
 func (t *token) period() (from, until int64, err error) {
 	if from, err = t.time("nbf", always); err != nil {
 		return 0, 0, err
@@ -86,7 +86,7 @@ func (t *token) period() (from, until int64, err error) {
 	return from, until, err
 }
 
-// time returns a claim that is a time, or missing if there is none.
+// time returns a claim that is a time, or the value of missing if there is none.
 func (t *token) time(name string, missing int64) (int64, error) {
 	value, given := t.payload[name]
 	if !given {

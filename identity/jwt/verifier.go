@@ -15,7 +15,7 @@ type Verifier struct {
 	config Config
 	source *source // nil if keys do not change
 	fixed  *keySet // if source is nil
-	seen   seen
+	seen   tokenCache
 	close  sync.Once
 	stop   context.CancelFunc // of source
 	done   chan struct{}      // closed when source has stopped
@@ -23,11 +23,11 @@ type Verifier struct {
 
 var _ identity.TokenVerifier = (*Verifier)(nil)
 
-// New returns a Verifier. With a JWKSURL it begins to fetch the keys and does not wait for them; a JWKSFile must be
-// readable. Close it when it is not used anymore.
+// New returns a Verifier. With a JWKSURL it starts to fetch the keys and does not wait for them; a JWKSFile must be
+// readable. Close releases its goroutine.
 func New(config Config) (*Verifier, error) {
 	config.fill()
-	if err := config.check(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	v := &Verifier{config: config, stop: func() {}, done: make(chan struct{})}
@@ -58,13 +58,13 @@ func New(config Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Close stops reading keys. Those that are known stay in use.
+// Close stops reading keys. The known ones stay in use.
 func (v *Verifier) Close() {
 	v.close.Do(v.stop)
 	<-v.done
 }
 
-// Wait waits until there are keys. When ctx ends before, the error says why there are none.
+// Wait waits until there are keys. If ctx ends before, the error is the reason why there are none.
 func (v *Verifier) Wait(ctx context.Context) error {
 	if v.source == nil {
 		return nil
@@ -72,8 +72,7 @@ func (v *Verifier) Wait(ctx context.Context) error {
 	return v.source.wait(ctx)
 }
 
-// Err returns why keys could not be read the last time that was tried, nil if they could. Keys that were read before may
-// still be in use.
+// Err returns the error of the latest attempt to read keys, nil if it succeeded. Earlier keys may still be in use.
 func (v *Verifier) Err() error {
 	if v.source == nil {
 		return nil
@@ -81,7 +80,7 @@ func (v *Verifier) Err() error {
 	return v.source.lastErr()
 }
 
-// Verify returns the claims of a token, or why it is not believed. The error wraps one of this package's.
+// Verify returns the claims of a token, or why it is invalid. The error wraps one of this package's.
 func (v *Verifier) Verify(text string) (identity.Claims, error) {
 	if len(text) > v.config.MaxToken {
 		return nil, errTooLong
@@ -119,9 +118,9 @@ func (v *Verifier) Verify(text string) (identity.Claims, error) {
 	if err := v.inTime(now.UnixMilli(), from, until); err != nil {
 		return nil, err
 	}
-	believed := &claims{payload: t.payload, verified: !v.config.Unverified}
-	v.seen.put(&seenToken{sum: sum, keys: keys, claims: believed, from: from, until: until})
-	return believed, nil
+	accepted := &claims{payload: t.payload, verified: !v.config.Unverified}
+	v.seen.put(&cachedToken{sum: sum, keys: keys, claims: accepted, from: from, until: until})
+	return accepted, nil
 }
 
 var errTooLong = fmt.Errorf("%w: longer than MaxToken", ErrMalformed)
@@ -162,7 +161,7 @@ func (v *Verifier) checkClaims(t *token, until int64) error {
 	return nil
 }
 
-// inTime reports a token that is not valid now, in milliseconds since 1970.
+// inTime returns an error if a token is not valid now. Times are in milliseconds since 1970.
 func (v *Verifier) inTime(now, from, until int64) error {
 	leeway := v.config.Leeway.Milliseconds()
 	switch {
@@ -175,7 +174,7 @@ func (v *Verifier) inTime(now, from, until int64) error {
 	}
 }
 
-// short shows what a token says in an error without letting it flood the log.
+// short quotes a value of a token for an error message, and shortens a long one.
 func short(s string) string {
 	const most = 32
 	if len(s) > most {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// A Conn is a connection from a load balancer. Its addresses are those that the header names, and what it reads begins after
-// the header. Read, RemoteAddr and LocalAddr wait for the header, until Config.Timeout.
+// A Conn is a connection from a load balancer. It has the addresses that the header names, and Read begins after the
+// header. Read, RemoteAddr and LocalAddr wait for the header, at most Config.Timeout.
 type Conn struct {
 	net.Conn
 	config *Config
-	limit  time.Time // until when the header must be there
+	limit  time.Time // the deadline for the header
 
-	once   sync.Once // guards what follows
+	once   sync.Once // guards the following
 	header Header
 	err    error
 
-	mu       sync.Mutex // guards what follows
-	rest     []byte     // read with the header, and not yet asked for
-	done     bool       // the header is there, or will never be
-	deadline time.Time  // for reading, as it was set by the server
+	mu       sync.Mutex // guards the following
+	rest     []byte     // bytes that were read with the header
+	done     bool       // the header was read, or reading it has failed
+	deadline time.Time  // for reading, set by the server
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	_ io.ReaderFrom = (*Conn)(nil)
 )
 
-// Header returns what the load balancer says, or why that cannot be told.
+// Header returns the header, or why it could not be read.
 func (c *Conn) Header() (Header, error) {
 	c.once.Do(c.readHeader)
 	return c.header, c.err
@@ -48,7 +48,7 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// LocalAddr returns the address that the client connected to, or that which the load balancer did.
+// LocalAddr returns the address that the client, or else the load balancer, has connected to.
 func (c *Conn) LocalAddr() net.Addr {
 	if h, err := c.Header(); err == nil && h.Destination.IsValid() {
 		return net.TCPAddrFromAddrPort(h.Destination)
@@ -81,7 +81,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetReadDeadline sets the deadline for reading. While the header is awaited, the sooner of the two deadlines counts.
+// SetReadDeadline sets the deadline for reading. While the header is read, the earlier of the two deadlines applies.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// ReadFrom sends what it reads, by sendfile where the connection can do that.
+// ReadFrom implements io.ReaderFrom, with sendfile if the connection below supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
 // A halfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
@@ -109,7 +109,7 @@ func (c *Conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// readHeader reads the header and sets the deadline back to the server's. If it is bad, the connection is closed.
+// readHeader reads the header, and restores the server's deadline. If the header is invalid, it closes the connection.
 func (c *Conn) readHeader() {
 	header, rest, err := readHeader(c.Conn, c.config.MaxHeader)
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *Conn) readHeader() {
 		err = c.Conn.SetReadDeadline(c.deadline)
 	}
 	if err != nil {
-		if !errors.Is(err, io.EOF) { // a check whether someone listens ends so
+		if !errors.Is(err, io.EOF) { // a TCP health check ends like this
 			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "err", err)
 		}
 		c.err = err
@@ -138,7 +138,7 @@ func (c *Conn) readHeader() {
 // NetConn returns the connection of the load balancer.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// readHeader reads until the header is complete, and returns what it read beyond.
+// readHeader reads until the header is complete, and returns the bytes after it.
 func readHeader(r io.Reader, most int) (h Header, rest []byte, err error) {
 	buf := make([]byte, 0, 256)
 	for {

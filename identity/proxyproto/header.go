@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// ErrHeader is wrapped by every complaint about a header.
+// ErrHeader is wrapped by every error about a header.
 var ErrHeader = errors.New("bad PROXY header")
 
-// A Header is what a load balancer says of a connection.
+// A Header is the header of a connection.
 type Header struct {
-	// Source and Destination are the two ends of the client's connection. They are zero if the header names none.
+	// Source and Destination are the addresses of the client's connection. They are zero if the header names none.
 	Source, Destination netip.AddrPort
 }
 
 const (
 	signature1 = "PROXY "
 	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
-	// maxLine is the longest header of version 1, with its end.
+	// maxLine is the maximum length of a version 1 header, including its end.
 	maxLine = 107
-	// fixed2 is the part of a version 2 header that tells how long the rest is.
+	// fixed2 is the length of the fixed part of a version 2 header.
 	fixed2 = len(signature2) + 4
 )
 
-// Parse reads the header at the beginning of data and returns its length. The length is 0, without an error, if data is
-// good so far but more is needed.
+// Parse parses the header at the beginning of data and returns its length. If data is valid so far but incomplete, it
+// returns 0 and no error.
 func Parse(data []byte) (h Header, length int, err error) {
 	switch {
 	case begins(data, signature1):
@@ -42,13 +42,13 @@ func Parse(data []byte) (h Header, length int, err error) {
 	}
 }
 
-// begins reports whether data begins with the signature, as far as there is data.
+// begins reports whether data begins with the signature, or with a part of it if data is shorter.
 func begins(data []byte, signature string) bool {
 	n := min(len(data), len(signature))
 	return string(data[:n]) == signature[:n]
 }
 
-// parse1 reads a line such as "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443".
+// parse1 parses a line such as "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443".
 func parse1(data []byte) (Header, int, error) {
 	end := bytes.Index(data[:min(len(data), maxLine)], []byte("\r\n"))
 	if end < 0 {
@@ -80,7 +80,7 @@ func parse1(data []byte) (Header, int, error) {
 	return h, length, nil
 }
 
-// What the fields of version 2 may hold.
+// Values of the fields of version 2.
 const (
 	version2   = 0x2
 	cmdLocal   = 0x0

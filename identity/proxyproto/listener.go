@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// What a Config holds unless told otherwise.
+// Defaults of a Config.
 const (
 	DefaultTimeout   = 5 * time.Second
 	DefaultMaxHeader = 4 << 10
 )
 
-// Config says from whom headers are taken.
+// Config configures a Listener.
 type Config struct {
-	// Trusted are the networks of the load balancers. At least one, and not everybody.
+	// Trusted are the networks of the load balancers. At least one is required, and none may contain all addresses.
 	Trusted []netip.Prefix
-	// Timeout is how long a header may take from when the connection is accepted. Default DefaultTimeout.
+	// Timeout bounds the time from Accept to the end of the header. Default DefaultTimeout.
 	Timeout time.Duration
-	// MaxHeader is how long a header may be, in bytes: 107 to 65551. Default DefaultMaxHeader.
+	// MaxHeader is the maximum length of a header in bytes: 107 to 65551. Default DefaultMaxHeader.
 	MaxHeader int
-	// OnClient, if any, is called with the connection of a balancer and the client that its header names. If it returns an
-	// error, the connection is closed.
+	// OnClient is called with the connection of a load balancer and the client that its header names. If it returns an
+	// error, the connection is closed. Default nil.
 	OnClient func(balancer net.Conn, client netip.AddrPort) error
-	// Logger hears of balancers that send bad headers. Default slog.Default().
+	// Logger logs invalid headers. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Validate reports what is wrong with the Config, and what would be right.
+// Validate returns the first error in the Config.
 func (c Config) Validate() error {
 	if len(c.Trusted) == 0 {
 		return fmt.Errorf("proxyproto: no Trusted networks: want those of the load balancers, such as 10.0.0.0/8")
@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// A Listener accepts connections that have headers if they come from load balancers.
+// A Listener accepts connections, and reads the headers of those from load balancers.
 type Listener struct {
 	net.Listener
 	config Config
@@ -63,7 +63,7 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// NewListener returns a Listener that accepts what inner does. The error is that of Config.Validate.
+// NewListener returns a Listener for the connections of inner. The error is that of Config.Validate.
 func NewListener(inner net.Listener, config Config) (*Listener, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -80,8 +80,7 @@ func NewListener(inner net.Listener, config Config) (*Listener, error) {
 	return &Listener{Listener: inner, config: config}, nil
 }
 
-// Accept returns the next connection: a *Conn if it comes from a load balancer, else as it is. It does not wait for the
-// header.
+// Accept returns the next connection, as a *Conn if it comes from a load balancer. It does not wait for the header.
 func (l *Listener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil || !l.trusts(inner.RemoteAddr()) {
@@ -90,7 +89,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	limit := time.Now().Add(l.config.Timeout) //nolint:forbidigo // deadlines of connections go by the system's clock
 	if err := inner.SetReadDeadline(limit); err != nil {
 		l.config.Logger.Warn("PROXY header: set deadline", "peer", inner.RemoteAddr(), "err", err)
-		// Reading from it will fail too.
+		// Reading will fail too.
 	}
 	return &Conn{Conn: inner, config: &l.config, limit: limit}, nil
 }

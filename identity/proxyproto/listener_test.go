@@ -269,7 +269,7 @@ func TestConfigIsRefusedWithWhatWouldBeRight(t *testing.T) {
 		{Config{Trusted: []netip.Prefix{{}}}, "want one of IPv4 or IPv6"},
 		{Config{Trusted: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}}, "want one of IPv4 or IPv6"},
 		{Config{Trusted: []netip.Prefix{prefix("10.0.0.1/8")}}, "want 10.0.0.0/8"},
-		{Config{Trusted: []netip.Prefix{prefix("0.0.0.0/0")}}, "everybody"},
+		{Config{Trusted: []netip.Prefix{prefix("0.0.0.0/0")}}, "all addresses"},
 		{Config{Trusted: loopback, Timeout: -1}, "Timeout -1ns"},
 		{Config{Trusted: loopback, MaxHeader: 100}, "MaxHeader 100: want 107 to 65551"},
 		{Config{Trusted: loopback, MaxHeader: 70000}, "MaxHeader 70000"},

@@ -272,7 +272,7 @@ func TestBadSettingsAreSaidToBeWhereTheyAre(t *testing.T) {
 		{map[string]string{"admin-addr": "localhost:http"}, nil, `--admin-addr: "localhost:http": want host:port`},
 		{map[string]string{"admin-addr": "localhost:70000"}, nil, `--admin-addr: "localhost:70000": want host:port`},
 		{map[string]string{"trusted-proxies": "10.0.0.0/8,nobody"}, nil, `--trusted-proxies: network "nobody": want an address or a network`},
-		{map[string]string{"trusted-proxies": "0.0.0.0/0"}, nil, "is everybody"},
+		{map[string]string{"trusted-proxies": "0.0.0.0/0"}, nil, "all addresses"},
 		{map[string]string{"log-format": "xml"}, nil, `--log-format: "xml": want json or text`},
 		{map[string]string{"log-level": "loud"}, nil, "--log-level: "},
 		{map[string]string{"namespace": "a b"}, nil, "--namespace: "},

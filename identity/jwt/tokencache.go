@@ -1,0 +1,39 @@
+package jwt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// cacheSlots is the number of cached tokens.
+const cacheSlots = 4096
+
+// A tokenCache has valid tokens by their hash. A token has one slot, in which it replaces the one before.
+type tokenCache [cacheSlots]atomic.Pointer[cachedToken]
+
+type sum [sha256.Size]byte
+
+type cachedToken struct {
+	sum         sum
+	keys        *keySet // by which it was verified; with other keys it is verified again
+	claims      *claims
+	from, until int64
+}
+
+// sumOf returns the hash of a token.
+func sumOf(text string) sum {
+	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text))) // only reads it
+}
+
+func (s sum) slot() uint64 { return binary.LittleEndian.Uint64(s[:]) % cacheSlots }
+
+func (s *tokenCache) get(sum sum, keys *keySet) *cachedToken {
+	if known := s[sum.slot()].Load(); known != nil && known.sum == sum && known.keys == keys {
+		return known
+	}
+	return nil
+}
+
+func (s *tokenCache) put(t *cachedToken) { s[t.sum.slot()].Store(t) }
