@@ -165,7 +165,8 @@ func (r *Route) validate(k *checker, field string) {
 		}
 	}
 	// Use the strictest path rules, so that a prefix means the same under any configured path rules.
-	if canonical, err := identity.CanonicalPath(r.Path, identity.PathRules{}); err != nil || canonical != r.Path || r.Path[0] != '/' {
+	canonical, err := identity.CanonicalPath(r.Path, identity.PathRules{})
+	if err != nil || canonical != r.Path || r.Path[0] != '/' {
 		k.add(field+".Path", quote(r.Path), "a canonical path such as /api")
 	}
 	if r.SendHost != "" {

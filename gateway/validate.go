@@ -91,7 +91,8 @@ func (c *Config) validateRoutes(k *checker) {
 		r := &c.Routes[i]
 		r.validate(k, index("Routes", i))
 		if first, twice := seen[r.Host+r.Path]; twice {
-			k.add(index("Routes", i), quote(r.Host+r.Path), "one route for it, but "+index("Routes", first)+" has the same host and path")
+			k.add(index("Routes", i), quote(r.Host+r.Path),
+				"one route for it, but "+index("Routes", first)+" has the same host and path")
 		}
 		seen[r.Host+r.Path] = i
 		if first, twice := names[r.Name]; twice {

@@ -177,7 +177,8 @@ func (c *Config) trusts() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 
 func (c *Config) validateUser() error {
 	for i, s := range c.UserFrom {
 		if s < UserFromBasic || s > UserFromBasicAndIP {
-			return fmt.Errorf("identity: UserFrom %d: want UserFromBasic, UserFromToken, UserFromHeader or UserFromBasicAndIP", s)
+			return fmt.Errorf("identity: UserFrom %d: "+
+				"want UserFromBasic, UserFromToken, UserFromHeader or UserFromBasicAndIP", s)
 		}
 		for _, earlier := range c.UserFrom[:i] {
 			if s == earlier {
@@ -185,7 +186,8 @@ func (c *Config) validateUser() error {
 			}
 		}
 		if s == UserFromHeader && !c.trusts() {
-			return fmt.Errorf("identity: UserFrom %v: nobody is trusted to send %s: want TrustedProxies or Hops", s, c.UserHeader)
+			return fmt.Errorf("identity: UserFrom %v: nobody is trusted to send %s: want TrustedProxies or Hops",
+				s, c.UserHeader)
 		}
 		if s == UserFromToken && c.Tokens == nil {
 			return fmt.Errorf("identity: UserFrom %v: want Tokens, which verifies them", s)

@@ -54,8 +54,8 @@ func nominations(lines []string) nomination {
 
 // isOption reports whether a name in Connection is an ordinary option of HTTP, and not the name of another header.
 func isOption(name string) bool {
-	return strings.EqualFold(name, "keep-alive") || strings.EqualFold(name, "close") || strings.EqualFold(name, "upgrade") ||
-		strings.EqualFold(name, "te")
+	return strings.EqualFold(name, "keep-alive") || strings.EqualFold(name, "close") ||
+		strings.EqualFold(name, "upgrade") || strings.EqualFold(name, "te")
 }
 
 // nominated reports whether Connection names the header, given in lower case.

@@ -65,7 +65,7 @@ func (c *cookieScanner) plain(value string) string {
 		value = value[1 : len(value)-1]
 		c.ambiguous = c.ambiguous || strings.IndexByte(value, '\\') >= 0 // an escape for Python only
 	}
-	c.ambiguous = c.ambiguous || strings.IndexByte(value, '"') >= 0 // some services then remove the first and the last character
+	c.ambiguous = c.ambiguous || strings.IndexByte(value, '"') >= 0 // some services remove its first and last character
 	if strings.IndexByte(value, '%') < 0 {
 		return value
 	}

@@ -90,7 +90,8 @@ func (a *Attributes) sentKey() (string, error) {
 			key, same = agree(key, value, same)
 		}
 		if p.ambiguous {
-			return "", malformed("API key", "", "no semicolon, control character or broken escape in it: services read it in different ways")
+			return "", malformed("API key", "",
+				"no semicolon, control character or broken escape in it: services read it in different ways")
 		}
 	}
 	if !same {

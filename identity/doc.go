@@ -22,8 +22,8 @@
 //	             proxy, of the forwarding header, read from the right: the first address that is no trusted proxy, or the
 //	             one at Config.Hops. If there is no valid address, it is the nearest known one. [Attributes.Addr] has the
 //	             address itself. Package identity/proxyproto reads the PROXY protocol.
-//	user         the sub of a verified token; else X-User-ID from a trusted proxy; else the user of Basic with the client's
-//	             address, "alice from 192.0.2.1", because the password is not checked. See Config.UserFrom.
+//	user         the sub of a verified token; else X-User-ID from a trusted proxy; else the user of Basic with the
+//	             client's address, "alice from 192.0.2.1", because the password is not checked. See Config.UserFrom.
 //	api_key      X-API-Key, or by Config
 //	bearer       a keyed hash of the token in Authorization: Bearer, valid or not
 //	jwt.<claim>  a claim of that token, by Config.Tokens: see package identity/jwt
@@ -31,8 +31,8 @@
 //	path         by [CanonicalPath]; segment.1 is its first segment
 //	method       as it is sent; rules convert it to upper case
 //	header.<name>, cookie.<name>, query.<name>
-//	             without white space around them. Several header lines are one list. Of repeated cookies and parameters the
-//	             first counts, or by Config.Repeated; [Attributes.Repeats] reports ambiguous ones, for which rules deny.
+//	             without white space around them. Several header lines are one list. Of repeated cookies and parameters
+//	             the first counts, or by Config.Repeated; [Attributes.Repeats] reports ambiguous ones, for which rules deny.
 //	             header.authorization, header.proxy-authorization and header.cookie are hashes. Headers that Connection
 //	             names are missing.
 //

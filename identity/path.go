@@ -46,7 +46,8 @@ const (
 
 func (p PathRules) validate() error {
 	if p.Parameters > CutParameters {
-		return fmt.Errorf("identity: Paths.Parameters %d: want RefuseParameters, KeepParameters or CutParameters", p.Parameters)
+		return fmt.Errorf("identity: Paths.Parameters %d: want RefuseParameters, KeepParameters or CutParameters",
+			p.Parameters)
 	}
 	if p.EncodedSlash > DecodeSlash {
 		return fmt.Errorf("identity: Paths.EncodedSlash %d: want RefuseSlash, KeepSlash or DecodeSlash", p.EncodedSlash)
@@ -99,7 +100,7 @@ func segment(path, number string) string {
 // r.URL.EscapedPath(). The result is escaped too, and can be forwarded:
 //
 //   - parameters are refused, kept or removed, by rules.Parameters
-//   - characters that need no escape are decoded (%61 is a, %3A is :), except %3B; all others are escaped, in upper case
+//   - characters that need no escape are decoded (%61 is a, %3A is :), except %3B; others are escaped, in upper case
 //   - segments . and .. are resolved, and never lead above the root
 //   - several slashes become one, unless rules keep them
 //   - encoded slashes and backslashes are refused, kept or decoded, by rules.EncodedSlash

@@ -29,7 +29,8 @@ func (a *Attributes) parameters(name string) queryScanner {
 // checkQuery returns an error if the query is too long to search.
 func (a *Attributes) checkQuery() error {
 	if a.url != nil && len(a.url.RawQuery) > a.id.config.MaxQuery {
-		return malformed("query", "of "+strconv.Itoa(len(a.url.RawQuery))+" bytes", "at most "+strconv.Itoa(a.id.config.MaxQuery))
+		return malformed("query", "of "+strconv.Itoa(len(a.url.RawQuery))+" bytes",
+			"at most "+strconv.Itoa(a.id.config.MaxQuery))
 	}
 	return nil
 }

@@ -10,10 +10,12 @@ const (
 	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, without a check of the password
 	UserFromToken                            // the claim sub of a verified token
 	UserFromHeader                           // the header Config.UserHeader, from a trusted proxy
-	UserFromBasicAndIP                       // the user of Authorization: Basic with the client's address: "alice from 192.0.2.1"
+	UserFromBasicAndIP                       // the same with the client's address: "alice from 192.0.2.1"
 )
 
-var userSources = [...]string{UserFromBasic: "basic", UserFromToken: "token", UserFromHeader: "header", UserFromBasicAndIP: "basic_and_ip"}
+var userSources = [...]string{
+	UserFromBasic: "basic", UserFromToken: "token", UserFromHeader: "header", UserFromBasicAndIP: "basic_and_ip",
+}
 
 func (s UserSource) String() string {
 	if s >= UserFromBasic && int(s) < len(userSources) {

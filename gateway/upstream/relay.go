@@ -270,7 +270,8 @@ func (rt *roundTrip) copyTrailers(text string) *Error {
 	flushed := false
 	for _, f := range rt.head.fields {
 		name, value := f.Name.Text(text), f.Value.Text(text)
-		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.named, func(n string) bool { return strings.EqualFold(n, name) }) {
+		isNamed := func(n string) bool { return strings.EqualFold(n, name) }
+		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.named, isNamed) {
 			continue
 		}
 		if !slices.Contains(rt.head.trailer, name) {

@@ -235,7 +235,8 @@ func parseKeepAlive(value string) time.Duration {
 	var keep time.Duration
 	for parameter := range http1.Elements(value) {
 		name, seconds, _ := strings.Cut(parameter, "=")
-		if n, err := strconv.ParseUint(http1.Trim(seconds), 10, 31); err == nil && strings.EqualFold(http1.Trim(name), "timeout") {
+		n, err := strconv.ParseUint(http1.Trim(seconds), 10, 31)
+		if err == nil && strings.EqualFold(http1.Trim(name), "timeout") {
 			keep = time.Duration(n) * time.Second
 		}
 	}

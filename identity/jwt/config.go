@@ -141,11 +141,13 @@ func (c *Config) validateAlgorithms() error {
 		case !known:
 			return fmt.Errorf("jwt: algorithm %q: want one of %v, HS256, HS384 or HS512", name, publicAlgorithms())
 		case a.kind == kindHMAC && c.JWKSURL != "":
-			return fmt.Errorf("jwt: algorithm %s with JWKSURL: keys that are published are no secrets: want Secret or JWKSFile", name)
+			return fmt.Errorf("jwt: algorithm %s with JWKSURL: "+
+				"keys that are published are no secrets: want Secret or JWKSFile", name)
 		case a.kind != kindHMAC && len(c.Secret) > 0:
 			return fmt.Errorf("jwt: algorithm %s with Secret: want HS256, HS384 or HS512", name)
 		case a.kind == kindHMAC && len(c.Secret) > 0 && len(c.Secret) < a.hash.Size():
-			return fmt.Errorf("jwt: Secret of %d bytes with %s: want at least %d random ones", len(c.Secret), name, a.hash.Size())
+			return fmt.Errorf("jwt: Secret of %d bytes with %s: want at least %d random ones",
+				len(c.Secret), name, a.hash.Size())
 		}
 	}
 	return nil

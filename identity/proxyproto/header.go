@@ -63,7 +63,8 @@ func parse1(data []byte) (Header, int, error) {
 		return Header{}, length, nil
 	}
 	if len(fields) != 6 || fields[1] != "TCP4" && fields[1] != "TCP6" {
-		return Header{}, 0, fmt.Errorf("%w: %q: want PROXY, TCP4, TCP6 or UNKNOWN, two addresses and two ports", ErrHeader, line)
+		return Header{}, 0, fmt.Errorf("%w: %q: want PROXY, TCP4, TCP6 or UNKNOWN, two addresses and two ports",
+			ErrHeader, line)
 	}
 	var h Header
 	for i, end := range [...]*netip.AddrPort{&h.Source, &h.Destination} {

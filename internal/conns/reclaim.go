@@ -141,6 +141,7 @@ func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, has int) {
 	}
 	c.options.Logger.Warn("too many connections, refusing new ones",
 		"listener", c.options.Name, "reason", string(reason), "address", addr.String(), "address_has", has,
-		"address_limit", c.options.PerAddress, "open", c.open, "limit", c.options.Max, "refused", r.refused, "reclaimed", r.reclaimed)
+		"address_limit", c.options.PerAddress, "open", c.open, "limit", c.options.Max,
+		"refused", r.refused, "reclaimed", r.reclaimed)
 	*r = report{logged: now}
 }

@@ -17,7 +17,8 @@ var (
 func nameBytes(form func([]byte) []byte) (table [256]byte) {
 	for c := range 128 {
 		b := byte(c)
-		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0 {
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' ||
+			strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0 {
 			table[b] = form([]byte{b})[0]
 		}
 	}

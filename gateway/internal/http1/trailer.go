@@ -8,9 +8,9 @@ var notInTrailer = map[string]bool{
 	"Age": true, "Authorization": true, "Cache-Control": true, "Content-Encoding": true, "Content-Range": true,
 	"Content-Type": true, "Cookie": true, "Date": true, "Expires": true, "Forwarded": true, "If-Match": true,
 	"If-Modified-Since": true, "If-None-Match": true, "If-Range": true, "If-Unmodified-Since": true, "Location": true,
-	"Max-Forwards": true, "Pragma": true, "Range": true, "Retry-After": true, "Set-Cookie": true, "Vary": true, "Via": true,
-	"Warning": true, "Www-Authenticate": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true,
-	"X-Real-Ip": true,
+	"Max-Forwards": true, "Pragma": true, "Range": true, "Retry-After": true, "Set-Cookie": true, "Vary": true,
+	"Via": true, "Warning": true, "Www-Authenticate": true, "X-Forwarded-For": true, "X-Forwarded-Host": true,
+	"X-Forwarded-Proto": true, "X-Real-Ip": true,
 }
 
 // MayTrail reports whether a field, given by its canonical name, may be forwarded in a trailer.
