@@ -32,7 +32,7 @@
 //	method       as it is sent; rules convert it to upper case
 //	header.<name>, cookie.<name>, query.<name>
 //	             without white space around them. Several header lines are one list. Of repeated cookies and parameters
-//	             the first counts, or by Config.Repeated; [Attributes.Repeats] reports ambiguous ones, for which rules deny.
+//	             the first counts, or by Config.Repeated; rules deny ambiguous ones: see [Attributes.Repeats].
 //	             header.authorization, header.proxy-authorization and header.cookie are hashes. Headers that Connection
 //	             names are missing.
 //
