@@ -166,7 +166,7 @@ func TestObserveIsToldOfEveryRequest(t *testing.T) {
 		t.Errorf("dropped: %+v", o)
 	}
 	s := g.Stats()
-	if s.Requests != 4 || s.InFlight != 0 || s.Answers[2] != 2 || s.Answers[4] != 1 || s.Answers[0] != 1 || s.Aborted != 1 || s.Retries != 1 {
+	if s.Requests != 4 || s.InFlight != 0 || s.Responses[2] != 2 || s.Responses[4] != 1 || s.Responses[0] != 1 || s.Aborted != 1 || s.Retries != 1 {
 		t.Errorf("stats %+v", s)
 	}
 	if n := len(up.taken()); n != 2 {

@@ -115,8 +115,8 @@ func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
 	<-held
 	_ = conn.Close()
 	await.True(t, "the request is over", func() bool { s := g.Stats(); return s.Requests == 1 && s.InFlight == 0 })
-	if s := g.Stats(); s.Answers[5] != 0 || s.Answers[0] != 1 {
-		t.Errorf("answers %v, want one that there was none", s.Answers)
+	if s := g.Stats(); s.Responses[5] != 0 || s.Responses[0] != 1 {
+		t.Errorf("answers %v, want one that there was none", s.Responses)
 	}
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)

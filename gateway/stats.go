@@ -37,9 +37,9 @@ type Stats struct {
 	UploadsRefused int64
 	// InFlight is the number of requests that are being served. Requests counts all.
 	InFlight, Requests int64
-	// Answers counts responses by class: Answers[2] those from 200 to 299. Answers[0] counts requests without a response,
-	// including those whose client has disconnected.
-	Answers [6]int64
+	// Responses counts responses by class: Responses[2] those from 200 to 299. Responses[0] counts requests without a
+	// response, including those whose client has disconnected.
+	Responses [6]int64
 	// Retries counts attempts on a further upstream.
 	Retries int64
 	// Aborted counts responses that were cut off.
@@ -90,7 +90,7 @@ type UpstreamStats struct {
 // counters are changed by every request.
 type counters struct {
 	began, ended   stripedCounter
-	answers        [6]stripedCounter // by class of the status
+	responses      [6]stripedCounter // by class of the status
 	retries        stripedCounter
 	aborted        atomic.Int64
 	uploadsRefused atomic.Int64
@@ -109,8 +109,8 @@ func (g *Gateway) Stats() Stats {
 		UpgradesIdle: tunnels.Idle, UpgradesAged: tunnels.Aged, UpgradesCut: tunnels.Shut,
 	}
 	s.InFlight = s.Requests - ended
-	for i := range s.Answers {
-		s.Answers[i] = c.answers[i].sum()
+	for i := range s.Responses {
+		s.Responses[i] = c.responses[i].sum()
 	}
 	if g.log != nil {
 		s.LogWritten, s.LogDropped = g.log.Counts()
@@ -160,9 +160,9 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 	}
 	switch class := response.status / 100; {
 	case response.status == upstream.StatusClientGone:
-		c.answers[0].add(ex.stripe)
-	case class < len(c.answers):
-		c.answers[class].add(ex.stripe)
+		c.responses[0].add(ex.stripe)
+	case class < len(c.responses):
+		c.responses[class].add(ex.stripe)
 	}
 	if !response.complete {
 		c.aborted.Add(1)

@@ -27,7 +27,7 @@ func measureGateway(g *gateway.Gateway, to *telemetry.Sources) {
 		s := g.Stats()
 		result := telemetry.Gateway{
 			Conns: s.Conns, ConnsRefused: s.Refused, ConnsReclaimed: s.Reclaimed, UploadsRefused: s.UploadsRefused,
-			InFlight: s.InFlight, Requests: s.Requests, Answers: s.Answers, Retries: s.Retries, Aborted: s.Aborted,
+			InFlight: s.InFlight, Requests: s.Requests, Answers: s.Responses, Retries: s.Retries, Aborted: s.Aborted,
 			Upgrades: s.Upgrades, Upgraded: s.Upgraded, UpgradesIdle: s.UpgradesIdle, UpgradesCut: s.UpgradesCut,
 			LogWritten: s.LogWritten, LogDropped: s.LogDropped,
 			CertificatesLoaded: s.CertificatesLoaded, CertificatesFailed: s.CertificatesFailed,
