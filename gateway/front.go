@@ -45,7 +45,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 		},
 	}
 	f.server = &downstream.Server{
-		Handler: g, Rest: netHTTP, OnlyRest: g.config.NetHTTP, ErrorLog: errorLog,
+		Handler: g, NetHTTP: netHTTP, OnlyNetHTTP: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
 	}
 	if l.TLS == nil {

@@ -87,7 +87,7 @@ func (c *conn) serve() {
 		c.link.remote = addr.String()
 	}
 	switch {
-	case c.server.OnlyRest:
+	case c.server.OnlyNetHTTP:
 		if c.server.tls != nil {
 			c.link.rwc = tls.Server(c.link.raw, c.server.tls)
 		}

@@ -72,7 +72,7 @@ func (x *requestContext) Value(key any) any {
 	case http.LocalAddrContextKey:
 		return x.conn.link.rwc.LocalAddr()
 	case http.ServerContextKey:
-		return x.conn.server.Rest
+		return x.conn.server.NetHTTP
 	default:
 		return nil
 	}

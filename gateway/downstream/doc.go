@@ -1,6 +1,6 @@
 // Package downstream is the side of a reverse proxy that serves HTTP/1.1 clients.
 //
-//	s := &downstream.Server{Handler: proxy, Rest: &http.Server{Handler: proxy}, IdleTimeout: 2 * time.Minute}
+//	s := &downstream.Server{Handler: proxy, NetHTTP: &http.Server{Handler: proxy}, IdleTimeout: 2 * time.Minute}
 //	err := s.Serve(listener)
 //
 // It serves nearly all requests itself, for much less than net/http needs (see BenchmarkServe), and leaves all others

@@ -71,9 +71,9 @@ func (s *lineScanner) scan(b []byte, line string) {
 type framingKey struct{}
 
 // closeAmbiguous makes a net/http server close connections after requests whose length is ambiguous.
-func closeAmbiguous(rest *http.Server) {
-	conn, handler := rest.ConnContext, rest.Handler
-	rest.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+func closeAmbiguous(s *http.Server) {
+	conn, handler := s.ConnContext, s.Handler
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if conn != nil {
 			ctx = conn(ctx, c)
 		}
@@ -85,7 +85,7 @@ func closeAmbiguous(rest *http.Server) {
 		}
 		return ctx
 	}
-	rest.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 && (len(r.TransferEncoding) > 0 || r.ProtoMinor == 0) {
 			if f, ok := r.Context().Value(framingKey{}).(*framingScanner); ok && f.closes(r) {
 				w.Header()["Connection"] = []string{"close"}

@@ -100,7 +100,7 @@ func TestFramingIsSeenAcrossReads(t *testing.T) {
 func TestShortRequestsAreRefusedAtOnce(t *testing.T) {
 	served := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }
 	patient := func(s *Server) {
-		s.HeaderTimeout, s.Rest.ReadHeaderTimeout = 2*patience, 2*patience // which is longer than the connection has
+		s.HeaderTimeout, s.NetHTTP.ReadHeaderTimeout = 2*patience, 2*patience // which is longer than the connection has
 	}
 	plain, secure := start(t, served, patient), start(t, served, patient, withTLS(t))
 	for _, text := range []string{

@@ -57,7 +57,7 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Server)) *site {
 	ended := &counter{}
 	s := &Server{
 		Handler: h, HeaderTimeout: patience, IdleTimeout: patience, WriteTimeout: patience, ErrorLog: errorLog,
-		Rest: &http.Server{
+		NetHTTP: &http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("X-Rest", "yes")
 				h(w, r)
@@ -176,7 +176,7 @@ func wait[T any](t testing.TB, what string, c <-chan T) (v T) {
 func withTLS(t testing.TB) func(*Server) {
 	t.Helper()
 	certificate := newCertificate(t)
-	return func(s *Server) { s.Rest.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}} }
+	return func(s *Server) { s.NetHTTP.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}} }
 }
 
 func shutdown(t testing.TB, s *Server) <-chan error {

@@ -17,11 +17,11 @@ import (
 type Server struct {
 	// Handler serves requests. It must not keep them.
 	Handler http.Handler
-	// Rest serves everything that is not served here. Its Handler should be the same. Its TLSConfig is used here too: if
-	// it is set, clients use TLS.
-	Rest *http.Server
-	// OnlyRest lets Rest serve everything, for comparison.
-	OnlyRest bool
+	// NetHTTP serves everything that is not served here. Its Handler should be the same. Its TLSConfig is used here too:
+	// if it is set, clients use TLS.
+	NetHTTP *http.Server
+	// OnlyNetHTTP lets NetHTTP serve everything, for comparison.
+	OnlyNetHTTP bool
 	// HeaderTimeout bounds the header of a request, and the TLS handshake. 0: no bound.
 	HeaderTimeout time.Duration
 	// IdleTimeout bounds how long a connection may wait for its next request. 0: no bound.
@@ -31,7 +31,7 @@ type Server struct {
 	WriteTimeout time.Duration
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
-	// ConnEnded is called for each connection that has ended, or was hijacked by a handler, and was not passed to Rest.
+	// ConnEnded is called for each connection that has ended, or was hijacked by a handler, and was not passed to NetHTTP.
 	// Default nil.
 	ConnEnded func(net.Conn)
 
@@ -42,11 +42,11 @@ type Server struct {
 	ending   atomic.Bool
 	dates    dates
 
-	mu        sync.Mutex
-	begun     bool
-	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
-	resting   sync.WaitGroup // of Rest.Serve
+	mu          sync.Mutex
+	begun       bool
+	listeners   map[net.Listener]struct{}
+	conns       map[*conn]struct{}
+	netHTTPRuns sync.WaitGroup // of NetHTTP.Serve
 }
 
 // keepFor is the default of Server.keepFor.
@@ -72,20 +72,20 @@ func (s *Server) begin(l net.Listener) error {
 	s.conns = make(map[*conn]struct{})
 	s.listeners = map[net.Listener]struct{}{l: {}}
 	s.handover = newHandover(l.Addr())
-	if config := s.Rest.TLSConfig; config != nil {
+	if config := s.NetHTTP.TLSConfig; config != nil {
 		s.tls = config.Clone()
-		protocols := s.Rest.Protocols
+		protocols := s.NetHTTP.Protocols
 		if len(s.tls.NextProtos) == 0 {
 			if protocols == nil || protocols.HTTP2() {
 				s.tls.NextProtos = append(s.tls.NextProtos, "h2")
 			}
 			s.tls.NextProtos = append(s.tls.NextProtos, "http/1.1")
 		}
-		// Rest then accepts connections whose TLS has negotiated HTTP/2.
-		s.Rest.TLSConfig = s.tls.Clone()
+		// NetHTTP then accepts connections whose TLS has negotiated HTTP/2.
+		s.NetHTTP.TLSConfig = s.tls.Clone()
 	}
-	closeAmbiguous(s.Rest)
-	s.resting.Add(1) // under the lock, so that Shutdown either waits for it or precedes it
+	closeAmbiguous(s.NetHTTP)
+	s.netHTTPRuns.Add(1) // under the lock, so that Shutdown either waits for it or precedes it
 	return nil
 }
 
@@ -96,16 +96,16 @@ func (s *Server) Serve(l net.Listener) error {
 		_ = l.Close()
 		return err
 	}
-	rest := make(chan error, 1)
+	netHTTP := make(chan error, 1)
 	go func() {
-		defer s.resting.Done()
-		rest <- s.Rest.Serve(s.handover)
+		defer s.netHTTPRuns.Done()
+		netHTTP <- s.NetHTTP.Serve(s.handover)
 	}()
 	err := s.accept(l)
 	_ = l.Close()
-	// Connections, including those of Rest, are served until Shutdown.
+	// Connections, including those of NetHTTP, are served until Shutdown.
 	select {
-	case failed := <-rest:
+	case failed := <-netHTTP:
 		err = errors.Join(err, failed) // before Shutdown it returns only if it could not start
 	default:
 	}
@@ -177,10 +177,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			timer.Reset(wait)
 		}
 	}
-	// Only now, because connections could be passed to Rest until here.
-	err := s.Rest.Shutdown(ctx)
+	// Only now, because connections could be passed to NetHTTP until here.
+	err := s.NetHTTP.Shutdown(ctx)
 	if err == nil {
-		s.resting.Wait()
+		s.netHTTPRuns.Wait()
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // stop ends Accept, and closes connections after their current request.
 func (s *Server) stop() {
 	s.ending.Store(true)
-	s.Rest.SetKeepAlivesEnabled(false)
+	s.NetHTTP.SetKeepAlivesEnabled(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for l := range s.listeners {
@@ -220,8 +220,8 @@ func (s *Server) Close() error {
 		_ = c.link.raw.Close()
 	}
 	s.mu.Unlock()
-	err := s.Rest.Close()
-	s.resting.Wait()
+	err := s.NetHTTP.Close()
+	s.netHTTPRuns.Wait()
 	return err
 }
 

@@ -52,7 +52,7 @@ func inTime(t *testing.T, do func(t *testing.T, c net.Conn, r *bufio.Reader)) {
 			}
 			_, _ = io.WriteString(w, "ok")
 		})
-		s := &Server{Handler: h, Rest: &http.Server{Handler: h}, HeaderTimeout: headerTime, IdleTimeout: idleTime}
+		s := &Server{Handler: h, NetHTTP: &http.Server{Handler: h}, HeaderTimeout: headerTime, IdleTimeout: idleTime}
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(l) }()
