@@ -79,8 +79,8 @@ func (c *conn) serve() {
 		} else {
 			return
 		}
-		if c.server.ConnEnded != nil {
-			c.server.ConnEnded(c.link.raw)
+		if c.server.onEnd != nil {
+			c.server.onEnd()
 		}
 	}()
 	if addr := c.link.raw.RemoteAddr(); addr != nil {

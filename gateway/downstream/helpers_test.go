@@ -65,7 +65,7 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Server)) *site {
 			ErrorLog: errorLog, Protocols: protocols, ReadHeaderTimeout: patience,
 			DisableGeneralOptionsHandler: true,
 		},
-		ConnEnded: func(net.Conn) { ended.add() },
+		onEnd: ended.add,
 	}
 	for _, c := range change {
 		c(s)

@@ -31,9 +31,6 @@ type Server struct {
 	WriteTimeout time.Duration
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
-	// ConnEnded is called for each connection that has ended, or was hijacked by a handler, and was not passed to NetHTTP.
-	// Default nil.
-	ConnEnded func(net.Conn)
 
 	epoch    time.Time     // of the clock
 	keepFor  time.Duration // how long an idle connection keeps a handler's value
@@ -41,6 +38,7 @@ type Server struct {
 	handover *handover
 	ending   atomic.Bool
 	dates    dates
+	onEnd    func() // for tests: called for each connection that has ended or was hijacked; may be nil
 
 	mu          sync.Mutex
 	begun       bool
