@@ -12,7 +12,15 @@ import (
 type Attributes struct {
 	id *Identifier
 
-	// The request.
+	requestParts
+	attributeCache
+
+	given bool // pairs has the attributes, and there is no request
+	pairs []pair
+}
+
+// requestParts are the parts of a request that attributes are read from.
+type requestParts struct {
 	header   map[string][]string
 	lower    bool // the names in header are in lower case
 	method   string
@@ -20,8 +28,10 @@ type Attributes struct {
 	remote   string
 	url      *url.URL
 	pathSent string // if url is nil
+}
 
-	// Its attributes, as far as they have been looked for.
+// An attributeCache has the attributes that have been looked for.
+type attributeCache struct {
 	found     lookups
 	fromProxy bool
 	named     nomination
@@ -31,18 +41,14 @@ type Attributes struct {
 	auth      authorization
 	user      string
 	apiKey    string
+	keyErr    error
 	bearer    string
 	host      string
-	path      string
 	hostErr   error
+	path      string
 	pathErr   error
-	keyErr    error
 	claims    Claims
 	tokenErr  error
-
-	// The values of ReadValues.
-	given bool
-	pairs []pair
 }
 
 // lookups are the attributes that have been looked for, whether there is a value or not.
