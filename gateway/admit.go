@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/gateway/internal/http1"
+	"github.com/headgate/headgate/gateway/internal/requestid"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -142,13 +143,13 @@ func (g *Gateway) hasUnderscore(name string) bool {
 // setID takes the request's id from a trusted proxy, or creates one.
 func (ex *exchange) setID(r *http.Request) {
 	if lines := r.Header[ex.g.idHeader]; len(lines) > 0 {
-		if ex.request.fromProxy && len(lines) == 1 && isValidID(lines[0]) {
+		if ex.request.fromProxy && len(lines) == 1 && requestid.IsValid(lines[0]) {
 			ex.request.id = lines
 			return
 		}
 		delete(r.Header, ex.g.idHeader) // so that no handler reads it
 	}
-	ex.request.id = newID()
+	ex.request.id = requestid.New()
 }
 
 // forwardingPrefix begins the names of headers in which proxies report what they have seen.

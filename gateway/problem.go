@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headgate/headgate/gateway/internal/requestid"
 	"github.com/headgate/headgate/identity"
 )
 
@@ -24,7 +25,7 @@ const problemType = "application/problem+json"
 // respond sends a problem to w, which is ex or a ResponseWriter of the limiter around it.
 func (ex *exchange) respond(w http.ResponseWriter, status int, detail string) {
 	if ex.request.id == nil {
-		ex.request.id = newID()
+		ex.request.id = requestid.New()
 	}
 	p := problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, ID: ex.request.id[0],

@@ -13,7 +13,7 @@ import (
 // one. It returns the target of the request line to the upstream.
 func setPath(r *http.Request, path string) (target string, err error) {
 	u := r.URL
-	query, clean := escapeQuery(u.RawQuery)
+	query, clean := http1.EscapeQuery(u.RawQuery)
 	if !clean {
 		u.RawQuery = query
 	}
@@ -34,28 +34,6 @@ func setPath(r *http.Request, path string) (target string, err error) {
 	}
 	r.RequestURI = target
 	return target, nil
-}
-
-// escapeQuery escapes bytes that are invalid in a query and could be read in two ways. net/http does not refuse them.
-func escapeQuery(query string) (escaped string, clean bool) {
-	i := 0
-	for i < len(query) && http1.IsTargetByte(query[i]) {
-		i++
-	}
-	if i == len(query) {
-		return query, true
-	}
-	const digits = "0123456789ABCDEF"
-	b := make([]byte, i, len(query)+16)
-	copy(b, query)
-	for ; i < len(query); i++ {
-		if c := query[i]; http1.IsTargetByte(c) {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', digits[c>>4], digits[c&15])
-		}
-	}
-	return string(b), false
 }
 
 // checkTarget refuses a request target that is neither a path nor an http or https URL.

@@ -30,3 +30,26 @@ func IsTargetByte(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
 
 // BodyForbidden reports whether a response with this status has no body, whatever its header says.
 func BodyForbidden(status int) bool { return status < 200 || status == 204 || status == 304 }
+
+// EscapeQuery escapes bytes that are invalid in a query and could be read in two ways, which net/http accepts. It
+// reports whether there were none.
+func EscapeQuery(query string) (escaped string, clean bool) {
+	i := 0
+	for i < len(query) && IsTargetByte(query[i]) {
+		i++
+	}
+	if i == len(query) {
+		return query, true
+	}
+	const digits = "0123456789ABCDEF"
+	b := make([]byte, i, len(query)+16)
+	copy(b, query)
+	for ; i < len(query); i++ {
+		if c := query[i]; IsTargetByte(c) {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return string(b), false
+}

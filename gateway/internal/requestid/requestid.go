@@ -1,0 +1,49 @@
+// Package requestid creates and checks the ids of requests.
+package requestid
+
+import (
+	"math/rand/v2"
+	"unsafe"
+)
+
+// length is the length of a created id: 120 bits, 5 in each character.
+const length = 24
+
+// An id has its text together with the slice that a header needs, in one allocation.
+type id struct {
+	lines [1]string
+	text  [length]byte
+}
+
+// New returns a random id, as the lines of a header. It is not secret.
+func New() []string {
+	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+	made := new(id)
+	first, second := rand.Uint64(), rand.Uint64()
+	for i := range length / 2 {
+		made.text[i], made.text[i+length/2] = digits[first&31], digits[second&31]
+		first >>= 5
+		second >>= 5
+	}
+	made.lines[0] = unsafe.String(&made.text[0], length)
+	return made.lines[:]
+}
+
+// maxLength bounds the length of an id from a proxy.
+const maxLength = 128
+
+// IsValid reports whether an id from a proxy is safe in logs and headers.
+func IsValid(id string) bool {
+	if id == "" || len(id) > maxLength {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == '-', c == '_', c == '.', c == ':', c == '/', c == '+', c == '=', c == '@', c == '~':
+		default:
+			return false
+		}
+	}
+	return true
+}
