@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// What stands before the limiter, or between two of them, may say something else each time of clients who repeat themselves, and
-// rules go by that.
+// A handler in front of the limiter, or between two limiters, may add different attributes to equal requests, and rules
+// must see them.
 func TestRepeatedRequestsAreDecidedByWhatIsSaidOfThemNow(t *testing.T) {
 	const rules = `
 rules:
@@ -64,7 +64,7 @@ rules:
 	}
 }
 
-// A limiter that stands twice in a chain, or two of them, count each request twice and hold nothing when it is over.
+// Two limiters in a chain count each request twice, and hold nothing when it has ended.
 func TestRepeatedRequestsBehindTwoLimiters(t *testing.T) {
 	const rules = `
 rules:

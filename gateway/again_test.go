@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// tokensUntil takes every token for that of its own name, until they are over.
+// tokensUntil accepts every token, with its text as the subject, until they expire.
 type tokensUntil struct{ over atomic.Bool }
 
 type nameClaim string
@@ -30,8 +30,8 @@ func (t *tokensUntil) Verify(token string) (identity.Claims, error) {
 	return nameClaim(token), nil
 }
 
-// Who sends the same request again on a connection is decided with less work, and in the same way: it makes no difference whether all
-// requests come on one connection or each on its own.
+// An equal request on the same connection is decided with less work but in the same way: it makes no difference whether
+// all requests come on one connection or each on its own.
 func TestRepeatedRequestsAreDecidedAsOthersAre(t *testing.T) {
 	const rules = `
 rules:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A request that is rejected allocates its id and no more; what the limiter and the server need comes on top.
+// For a rejected request the gateway allocates only the id.
 func TestRejectingAllocatesTheIDAlone(t *testing.T) {
 	g := create(t, rejecting())
 	w, r := newNullFront(), benchRequest()

@@ -33,7 +33,7 @@ func (w *nullFront) EnableFullDuplex() error          { return nil }
 
 var _ front = (*nullFront)(nil)
 
-// benchRequest is one as a browser's script sends it.
+// benchRequest is a request as sent by a browser's script.
 func benchRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/search/items?q=shoes&page=2", http.NoBody)
 	r.RequestURI = "/search/items?q=shoes&page=2"
@@ -53,7 +53,7 @@ func rejecting() Config {
 	return c
 }
 
-// BenchmarkReject is what the gateway itself costs a request that the limiter rejects at once.
+// BenchmarkReject is the cost of the gateway itself for a request that the limiter rejects at once.
 func BenchmarkReject(b *testing.B) {
 	g := create(b, rejecting())
 	w, r := newNullFront(), benchRequest()
@@ -64,7 +64,7 @@ func BenchmarkReject(b *testing.B) {
 	}
 }
 
-// nullForwarder answers at once.
+// nullForwarder responds at once.
 type nullForwarder struct{}
 
 func (nullForwarder) Forward(_ context.Context, w http.ResponseWriter, _ *http.Request, _ upstream.Head) (upstream.Outcome, error) {
@@ -74,7 +74,7 @@ func (nullForwarder) Forward(_ context.Context, w http.ResponseWriter, _ *http.R
 
 func (nullForwarder) Close() error { return nil }
 
-// BenchmarkSend is what the gateway itself costs a request that is sent on, without the server and the leg.
+// BenchmarkSend is the cost of the gateway itself for a forwarded request, without the server and the forwarder.
 func BenchmarkSend(b *testing.B) {
 	for name, config := range map[string]func(c *Config){
 		"plain":    func(*Config) {},
@@ -110,8 +110,8 @@ func (p *pooledBuffers) Get() []byte {
 
 func (p *pooledBuffers) Put(b []byte) { p.Pool.Put(&b) }
 
-// BenchmarkProxy compares a whole request over the loopback interface with one through a tuned httputil.ReverseProxy, and with
-// one that nobody is between. Load and upstream run in the same process, so it understates the difference.
+// BenchmarkProxy compares a whole request over the loopback interface with one through a tuned httputil.ReverseProxy,
+// and with a direct one. Load and upstream run in the same process, so it understates the difference.
 func BenchmarkProxy(b *testing.B) {
 	up := serve(b, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello, world") })
 	target, err := url.Parse(up.URL)

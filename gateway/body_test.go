@@ -106,7 +106,7 @@ func TestSlowBodiesAre408(t *testing.T) {
 	}
 }
 
-// The upstream answers before it has read the body; the client hears of it, and nobody waits for the rest.
+// If the upstream responds before it has read the body, the client gets the response, and the rest is not waited for.
 func TestEarlyAnswersArriveWhileTheBodyIsSent(t *testing.T) {
 	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
@@ -124,7 +124,7 @@ func TestEarlyAnswersArriveWhileTheBodyIsSent(t *testing.T) {
 	}
 }
 
-// Both talk at the same time, as with a chat over one request.
+// Both sides send at the same time, as in a chat over one request.
 func TestFullDuplexOverHTTP1(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -188,7 +188,7 @@ func TestExpectContinueIsAskedOfTheUpstream(t *testing.T) {
 	})
 }
 
-// Some services take trailers for headers, so what a client may not say before the body it may not say after it either.
+// Some services take trailers for headers, so headers that a client may not send are removed from trailers too.
 func TestTrailersOfRequestsPassUnlessTheyAreSpoofs(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))

@@ -67,7 +67,7 @@ func makeCertificate(t testing.TB, dir, owner string, hosts ...string) Certifica
 	return files
 }
 
-// owner returns whose certificate a new connection gets.
+// owner returns the owner of the certificate that a new connection gets.
 func owner(t testing.TB, g *Gateway, host string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addrOf(g), &tls.Config{ServerName: host, InsecureSkipVerify: true})

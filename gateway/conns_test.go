@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/conns"
 )
 
-// deny answers requests for /denied with 429, and holds those for /held until the test ends.
+// deny responds to /denied with 429, and holds requests for /held until the test ends.
 func deny(t testing.TB) func(http.Handler) http.Handler {
 	ended, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
@@ -46,7 +46,7 @@ type client struct {
 	from string
 }
 
-// connect connects, and returns nil if the gateway hangs up at once.
+// connect connects, and returns nil if the gateway closes the connection at once.
 func (c client) connect() (net.Conn, *bufio.Reader) {
 	c.t.Helper()
 	dialer := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.from)}}
@@ -59,7 +59,7 @@ func (c client) connect() (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// get sends a request on a new connection, and returns the status; 0 if there is no answer.
+// get sends a request on a new connection, and returns the status; 0 if there is no response.
 func (c client) get(path string) int {
 	c.t.Helper()
 	conn, r := c.connect()
@@ -134,7 +134,7 @@ func TestOneAddressDoesNotLockOutOthers(t *testing.T) {
 	}
 }
 
-// Each address is within its bound, and together they have all connections.
+// Each address is within its limit, and together they have all connections.
 func TestIdleAndDeniedConnectionsMakeRoom(t *testing.T) {
 	c := before(newRecorder(t).URL)
 	c.MaxConns, c.MaxConnsPerAddress, c.Limit = 12, 3, deny(t)
@@ -164,7 +164,7 @@ func TestIdleAndDeniedConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// What is idle is known of connections that net/http serves, too.
+// Idle connections of net/http are known too.
 func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
 	files := makeCertificate(t, t.TempDir(), "one", "localhost")
 	c := before(newRecorder(t).URL)

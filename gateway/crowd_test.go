@@ -16,11 +16,11 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// crowd is how many clients come, each of whom has a key, an address and a path of its own: more than a million names.
+// crowd is the number of clients, each with its own key, address and path: more than a million names.
 const crowd = 340_000
 
-// A client that makes up a new name for every request uses no more memory than the store may have, frees no other client
-// from a limit that it has reached, and leaves nothing behind.
+// A client that makes up a new name for every request uses no more memory than the store may have, frees no other
+// client from a limit that it has reached, and leaves nothing behind.
 func TestAMillionMadeUpNamesStayWithinTheMemoryThatIsGiven(t *testing.T) {
 	store := newStore(t, memstore.Options{MaxBytes: 8 << 20})
 	id := identify(t, identity.Config{TrustedProxies: nets(t, "10.0.0.0/8")})
@@ -91,7 +91,7 @@ rules:
 	}
 }
 
-// heap returns how many bytes are in use, once what is not has been collected.
+// heap returns the number of bytes in use after a garbage collection.
 func heap() uint64 {
 	var m runtime.MemStats
 	for range 3 { // pools give up what they hold in two rounds
@@ -101,7 +101,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// silent is a writer for a client that is not there.
+// silent is a writer that discards everything.
 type silent struct {
 	header http.Header
 	status int

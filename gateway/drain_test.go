@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// Clients come by way of a load balancer, which makes no new connections to a gateway that is not ready. All that they have
-// are used until the gateway says that it is the last time, and no request fails.
+// Clients come through a load balancer, which opens no new connections to a gateway that is not ready. Existing ones
+// are used until the gateway closes them, and no request fails.
 func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 	t.Parallel()
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {

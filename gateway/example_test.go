@@ -64,7 +64,7 @@ func Example() {
 	// <nil>
 }
 
-// Errors of a Config name the field, and what would be right.
+// Errors of a Config name the field and valid values.
 func ExampleConfig_Validate() {
 	c := gateway.Config{
 		Routes:   []gateway.Route{{Host: "api.example.com:80", Upstreams: []gateway.Upstream{{URL: "localhost:9000"}}}},

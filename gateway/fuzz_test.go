@@ -45,8 +45,8 @@ func (l *memListener) dial() net.Conn {
 	return client
 }
 
-// Whatever bytes a client sends, each request that gets to the upstream is one that the gateway has seen as such: with the
-// path that the limiter saw, without headers for one connection, and with who is asking in it.
+// Whatever bytes a client sends, each request at the upstream is one that the gateway has seen: with the path that the
+// limiter saw, without hop-by-hop headers, and with the headers that identify the client.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		lines("GET / HTTP/1.1", "Host: a.example"),
@@ -119,7 +119,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// recent remembers the paths of some requests by their ids.
+// recent has the paths of some requests by their ids.
 type recent struct {
 	mu    sync.Mutex
 	order [1024]string
@@ -145,7 +145,7 @@ func (r *recent) path(id string) string {
 	return r.paths[id]
 }
 
-// httpUpstream runs an upstream that answers nothing of interest.
+// httpUpstream runs an upstream with a constant response.
 func httpUpstream(f *testing.F, do func(r *http.Request)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -157,7 +157,7 @@ func httpUpstream(f *testing.F, do func(r *http.Request)) string {
 	return "http://" + l.Addr().String()
 }
 
-// What is removed because Connection names it is gone, whatever else the header says.
+// Headers that Connection names are removed, whatever else the header contains.
 func FuzzConnection(f *testing.F) {
 	for _, seed := range []string{"", "close", "X-A", "x-a, close", ",,X-A,,", " \tx-A\t ,upgrade", "X-A;q=1", "keep-alive, X-B", "ｘ-a", strings.Repeat("a,", 100)} {
 		f.Add(seed, "")
@@ -182,7 +182,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// The target that is sent on is one that means the same to all who read it.
+// The forwarded target has only one meaning.
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"/", "/a?b", "/a/../b?c#d", "//x", "/%61%2f?%", "http://h/x?y", "/a?", "/é?é", "/a?b?c", "/%zz", "*", "/a b"} {
 		f.Add(seed)
@@ -215,7 +215,7 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// What we add to Forwarded can be read, and cannot be taken for more than one element.
+// The element that is added to Forwarded is valid, and is exactly one.
 func FuzzForwarded(f *testing.F) {
 	f.Add("192.0.2.1:80", "a.example:80", "for=1.2.3.4")
 	f.Add("[2001:db8::1]:80", "[::1]", `for="[::1]", for="x`)

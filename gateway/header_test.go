@@ -41,7 +41,7 @@ func TestHeadersForOneConnectionAreRemovedBeforeAnybodyReadsThem(t *testing.T) {
 	}
 }
 
-// A client that tells proxies to remove the header by which it is known would be somebody else behind them.
+// A client must not make proxies remove the header that identifies it.
 func TestConnectionThatNamesTheForwardingHeaderIs400(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
@@ -224,7 +224,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// The client cannot be told two ids.
+// The client gets only one id.
 func TestRequestIDOfTheUpstreamIsReplaced(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Request-ID", "upstream") })
 	g := start(t, before(up.URL))
@@ -233,7 +233,7 @@ func TestRequestIDOfTheUpstreamIsReplaced(t *testing.T) {
 	}
 }
 
-// By counting hops everybody is taken for a proxy, and what the limiter reads is what came in.
+// With Hops every peer counts as a proxy, and the limiter sees the headers as they were received.
 func TestLimiterReadsForwardingHeadersAsTheyCame(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)

@@ -103,7 +103,7 @@ func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// A record is what an upstream was sent.
+// A record is a request that an upstream has received.
 type record struct {
 	method, target, host, proto string
 	header                      http.Header
@@ -112,7 +112,7 @@ type record struct {
 	length                      int64
 }
 
-// A recorder is an upstream that remembers what it was sent.
+// A recorder is an upstream that records its requests.
 type recorder struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -144,7 +144,7 @@ func newRecorder(t testing.TB) *recorder {
 	return rec
 }
 
-// taken returns what was sent since the last time.
+// taken returns the requests since the last call.
 func (r *recorder) taken() []record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *recorder) taken() []record {
 	return seen
 }
 
-// one returns the one request that was sent since the last time.
+// one returns the only request since the last call.
 func (r *recorder) one(t testing.TB) record {
 	t.Helper()
 	seen := r.taken()
@@ -163,7 +163,7 @@ func (r *recorder) one(t testing.TB) record {
 	return seen[0]
 }
 
-// fake runs an upstream that does with each connection what it is told.
+// fake runs an upstream that calls a function for each connection.
 func fake(t testing.TB, do func(conn net.Conn, r *bufio.Reader)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -191,7 +191,7 @@ func fake(t testing.TB, do func(conn net.Conn, r *bufio.Reader)) string {
 	return "http://" + l.Addr().String()
 }
 
-// refusing returns the URL of an upstream where nobody listens.
+// refusing returns the URL of an upstream that refuses connections.
 func refusing(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -231,7 +231,7 @@ func trickle(ctx context.Context, conn net.Conn, text string) {
 	}
 }
 
-// An answer is what a client got.
+// An answer is a response as a client got it.
 type answer struct {
 	status  int
 	header  http.Header
@@ -269,7 +269,7 @@ func exchangeRaw(t testing.TB, g *Gateway, text string) answer {
 	return receive(t, r, method)
 }
 
-// get asks the gateway with an ordinary client.
+// get sends a request to the gateway with an ordinary client.
 func get(t testing.TB, g *Gateway, path string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, urlOf(g)+path, http.NoBody)
@@ -301,7 +301,7 @@ func do(t testing.TB, c *http.Client, r *http.Request, header ...string) answer 
 	return answer{status: res.StatusCode, header: res.Header, body: string(body), trailer: res.Trailer, close: res.Close}
 }
 
-// wantProblem checks an answer of the gateway's own.
+// wantProblem checks a response of the gateway itself.
 func wantProblem(t testing.TB, a answer, status int) problem {
 	t.Helper()
 	if a.status != status {
@@ -347,7 +347,7 @@ func behindLoopback(t testing.TB) *identity.Identifier {
 	return identify(t, identity.Config{TrustedProxies: nets(t, "127.0.0.0/8")})
 }
 
-// A logBook is a log that tests read, a record a line.
+// A logBook is a log for tests, with one record per line.
 type logBook struct{ logbook.Book }
 
 func (l *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }

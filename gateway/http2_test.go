@@ -132,7 +132,7 @@ func TestUpstreamsOfHTTP2(t *testing.T) {
 	}
 }
 
-// An upstream of HTTP/2 cannot be asked to switch, so that it is asked an ordinary question.
+// An HTTP/2 upstream does not support upgrades, so it gets an ordinary request.
 func TestUpgradesAreNotAskedOfHTTP2(t *testing.T) {
 	url := serveH2C(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "upgrade "+r.Header.Get("Upgrade"))
@@ -168,7 +168,7 @@ func TestUpstreamOverTLSMustProveWhoItIs(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 both talk at the same time, as long as they like.
+// Over HTTP/2 both sides send at the same time, without a limit.
 func TestFullDuplexOverHTTP2(t *testing.T) {
 	t.Parallel()
 	up := serveH2C(t, func(w http.ResponseWriter, r *http.Request) {
@@ -265,7 +265,7 @@ func TestBoundsOfBodiesHoldForHTTP2(t *testing.T) {
 	})
 }
 
-// An answer that is cut off looks so over HTTP/2 too.
+// A response that is cut off is recognizable over HTTP/2 too.
 func TestAnswersThatAreCutOffResetTheStream(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000000")
@@ -292,7 +292,7 @@ func TestAnswersThatAreCutOffResetTheStream(t *testing.T) {
 	}
 }
 
-// Clients of HTTP/2 that take nothing of their answers hold nothing for long.
+// HTTP/2 clients that do not read their responses hold nothing for long.
 func TestStreamsThatAreNotReadAreCutOff(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, 64<<20) })
 	c := before(up.URL)

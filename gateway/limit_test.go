@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// A writer such as a limiter puts around ours.
+// A ResponseWriter that a limiter wraps around the gateway's.
 type limitWriter struct{ http.ResponseWriter }
 
 func (w limitWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -95,7 +95,7 @@ func TestLimiterMayDropTheConnection(t *testing.T) {
 	}
 }
 
-// A client that goes while the limiter holds it is no error of the service's, whatever the limiter then answers.
+// A client that disconnects while the limiter delays it is no error of the service, whatever the limiter responds.
 func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
 	up := newRecorder(t)
 	held := make(chan struct{})
@@ -126,7 +126,7 @@ func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
 	}
 }
 
-// A panic of the limiter ends its connection and nothing else.
+// A panic of the limiter ends only its connection.
 func TestPanicsEndTheirConnectionAlone(t *testing.T) {
 	up := newRecorder(t)
 	var book logBook
@@ -155,7 +155,7 @@ func TestPanicsEndTheirConnectionAlone(t *testing.T) {
 	}
 }
 
-// A client cannot be shown another's answer, nor a request another's id, however fast they follow each other.
+// A client never gets another one's response, nor a request another one's id, however fast they follow each other.
 func TestExchangesAreNotMixedUp(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Header.Get("X-Me")+" "+r.Header.Get("X-Request-Id")+" "+r.RequestURI)

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-// stillLimit returns a limiter with rules of its own counters, on a clock that stands still.
+// stillLimit returns a limiter with its own counters, and a clock that stands still.
 func stillLimit(t testing.TB, id *identity.Identifier, text string) func(http.Handler) http.Handler {
 	t.Helper()
 	at := time.Unix(1_800_000_000, 0)
@@ -55,7 +55,7 @@ rules:
 
 var ids = regexp.MustCompile(`[0-9a-z]{24}`)
 
-// The limiter and the upstream say their headers in another way if the front is ours, and clients see no difference.
+// With package downstream, headers of the limiter and the upstream are set as lines, and clients see no difference.
 func TestAnswersAreTheSameByBothFronts(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

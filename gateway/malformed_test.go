@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Requests that could be read in two ways, or are none: the upstream sees nothing of them, or the one reading that the
-// gateway has. What net/http refuses itself it answers in plain text.
+// Ambiguous and invalid requests never reach the upstream, or only in the form that the gateway has read. Those that
+// net/http refuses itself get its plain-text response.
 func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
@@ -92,8 +92,8 @@ func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 	}
 }
 
-// Two lengths, of which each party could believe another: what follows is taken for nothing, as it could be part of the body to
-// somebody else.
+// A request with two lengths: no request is read after it, because for another server the next bytes could be part of
+// its body.
 func TestSmugglingByTwoLengthsEndsTheConnection(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
@@ -121,8 +121,8 @@ func TestSmugglingByTwoLengthsEndsTheConnection(t *testing.T) {
 	}
 }
 
-// An upstream answers before it has read the body. What is left of the body is never taken for a request, whatever the leg,
-// and however the client sends it.
+// If an upstream responds before it has read the body, the rest of the body is never taken for a request, whatever the
+// protocol, and however the client sends it.
 func TestBodiesThatNobodyReadAreNotTakenForRequests(t *testing.T) {
 	hasty := func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.RequestURI, "smuggled") {
@@ -174,7 +174,7 @@ func TestBodiesThatNobodyReadAreNotTakenForRequests(t *testing.T) {
 	}
 }
 
-// What comes after a request in the same packet is the next request, and never part of the one before.
+// Bytes after a request in the same packet are the next request, and never part of the one before.
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))

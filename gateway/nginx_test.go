@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// need returns where a program is that a test cannot do without.
+// need returns the path of a program that a test requires.
 func need(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -28,7 +28,7 @@ func need(t *testing.T, program string) string {
 	return path
 }
 
-// startNginx runs an nginx before a gateway, and returns its address.
+// startNginx runs an nginx in front of a gateway, and returns its address.
 func startNginx(t *testing.T, upstream string) string {
 	t.Helper()
 	program := need(t, "nginx")

@@ -51,8 +51,8 @@ func limitIn(t testing.TB, store *memstore.Store, id *identity.Identifier, rules
 	return limit
 }
 
-// What an answer would have said is not known of a request that no upstream has seen: the estimate is given back. A cost that
-// is known before stays, so that an upstream that is down is not one without limits.
+// If no upstream has received a request, the estimate of its cost is refunded. A cost that is known before stays, so
+// that limits hold while an upstream is down.
 func TestEstimateIsGivenBackIfNoUpstreamWasReached(t *testing.T) {
 	const rules = `
 rules:
@@ -83,8 +83,8 @@ rules:
 	}
 }
 
-// The cost that a trailer says is known at the end of the response. A client that hangs up before it pays the most, which is
-// the smallest capacity of the limits.
+// A cost in a trailer is known at the end of the response. A client that disconnects before pays the maximum, the
+// smallest capacity of the limits.
 func TestClientThatHangsUpBeforeTheTrailerPaysTheMost(t *testing.T) {
 	const rules = `
 rules:
@@ -141,8 +141,8 @@ rules:
 	}
 }
 
-// A path with parameters is /admin/x to a servlet container: no setting but keep, which says that the service is none, lets it
-// pass a rule for /admin/**.
+// For a servlet container a path with parameters is /admin/x: only with keep, for other services, does it bypass a rule
+// for /admin/**.
 func TestParametersAreNoWayAroundARule(t *testing.T) {
 	up := newRecorder(t)
 	for _, tt := range []struct {
@@ -171,7 +171,7 @@ func TestParametersAreNoWayAroundARule(t *testing.T) {
 	}
 }
 
-// Two values of what a client is counted by are answered with 400, and reach no upstream.
+// Requests with two values of a key attribute get a 400, and reach no upstream.
 func TestKeysThatAreSentTwiceAreNoWayAroundARule(t *testing.T) {
 	const rules = `
 rules:
@@ -211,8 +211,8 @@ rules:
 	}
 }
 
-// A client that writes what it is counted by in another way, which some services read as the same, is the same client or is
-// answered with 400.
+// A client that writes a key attribute in another way, which some services read as the same, is the same client or gets
+// a 400.
 func TestKeysThatAreWrittenInOtherWaysAreNoWayAroundARule(t *testing.T) {
 	const rules = `
 rules:

@@ -17,7 +17,7 @@ import (
 func itoa(n int) string   { return strconv.Itoa(n) }
 func itoa16(n int) string { return strconv.FormatInt(int64(n), 16) }
 
-// ends waits for the end of a connection that we say nothing on.
+// ends waits for the end of a connection without sending anything.
 func ends(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
@@ -95,7 +95,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	await.True(t, "the connection is closed", func() bool { return g.Stats().Conns == 0 })
 }
 
-// One that reads slowly, but reads, gets all.
+// A client that reads slowly gets all of it.
 func TestSlowReadersGetAll(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
@@ -127,7 +127,7 @@ func TestSlowReadersGetAll(t *testing.T) {
 	}
 }
 
-// An upstream that pauses in its answer is no reason to cut off the client who waits for it.
+// A client that waits for an upstream which pauses in its response is not cut off.
 func TestPausesOfTheUpstreamAreNotTheClientsFault(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
@@ -168,7 +168,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// While slow clients hold what they may, others are served as fast as ever.
+// Slow clients do not slow down others.
 func TestSlowClientsDoNotHoldUpOthers(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))

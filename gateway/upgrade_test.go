@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// echo is an upstream that switches to what it is asked to, and sends back what it gets. Its answers to others are ordinary.
+// echo is an upstream that switches to any protocol and sends back all bytes. Other requests get an ordinary response.
 func echo(t testing.TB) *httptest.Server {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func echo(t testing.TB) *httptest.Server {
 	})
 }
 
-// websocket asks for an upgrade, and returns what the answer is.
+// websocket requests an upgrade, and returns the response.
 func websocket(t testing.TB, g *Gateway, more ...string) (net.Conn, *bufio.Reader, answer) {
 	t.Helper()
 	conn, r := dial(t, g)
@@ -50,7 +50,7 @@ func websocket(t testing.TB, g *Gateway, more ...string) (net.Conn, *bufio.Reade
 	return conn, r, receive(t, r, "GET")
 }
 
-// converse sends words and expects them back.
+// converse sends text and expects it back.
 func converse(t testing.TB, conn net.Conn, r *bufio.Reader, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -101,7 +101,7 @@ func TestWebSocketsPassThrough(t *testing.T) {
 	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.InFlight == 0 && s.Conns == 0 })
 }
 
-// Connections that were upgraded may last for hours. If they were a crowd, every request would give way to others for as long.
+// Upgraded connections may last for hours. If they counted as a crowd, every request would yield to others for as long.
 func TestUpgradesAreNoCrowd(t *testing.T) {
 	g := start(t, before(echo(t).URL))
 	for range 3 {
@@ -117,7 +117,7 @@ func TestUpgradesAreNoCrowd(t *testing.T) {
 	}
 }
 
-// What the client sends together with its request is not lost.
+// Bytes that the client sends together with its request are not lost.
 func TestUpgradePassesOnWhatCameEarly(t *testing.T) {
 	up := echo(t)
 	g := start(t, before(up.URL))
@@ -133,7 +133,7 @@ func TestUpgradePassesOnWhatCameEarly(t *testing.T) {
 	}
 }
 
-// Protocols that carry requests would pass the limiter by, so they are not switched to; nor is anything if there is a body.
+// Protocols that carry requests would bypass the limiter, so they are not upgraded to; nor is a request with a body.
 func TestUpgradesThatAreNotAllowedAreOrdinaryRequests(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
@@ -233,7 +233,7 @@ func TestOldUpgradesEnd(t *testing.T) {
 	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesAged == 1 })
 }
 
-// Rules may go by the protocol that is asked for, if it will be.
+// Rules see the protocol of an upgrade that will be made.
 func TestLimiterSeesTheProtocolOfAnUpgrade(t *testing.T) {
 	up := echo(t)
 	var saw http.Header

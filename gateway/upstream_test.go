@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// readRequest reads a request that a fake upstream is sent, with its body.
+// readRequest reads a request of a fake upstream, with its body.
 func readRequest(r *bufio.Reader) (*http.Request, error) {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -24,7 +24,7 @@ func readRequest(r *bufio.Reader) (*http.Request, error) {
 	return req, err
 }
 
-// Whatever the upstream does, the client gets a clear answer, or sees that the answer is cut off.
+// Whatever the upstream does, the client gets a clear response, or sees that the response is cut off.
 func TestBadUpstreams(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do      func(conn net.Conn, r *bufio.Reader)
@@ -95,7 +95,7 @@ func TestBadUpstreams(t *testing.T) {
 	})
 }
 
-// Clients hear little of what is wrong with an upstream, and an operator need not log requests to hear of it.
+// Clients learn little about errors of an upstream, and operators find them without an access log.
 func TestRequestsThatFailAtAnUpstreamAreToldOfOnceASecond(t *testing.T) {
 	const requests = 20
 	var book logBook
@@ -123,7 +123,7 @@ func TestRequestsThatFailAtAnUpstreamAreToldOfOnceASecond(t *testing.T) {
 	}
 }
 
-// says answers each request with a text and closes the connection.
+// says responds to each request with a text and closes the connection.
 func says(text string) func(conn net.Conn, r *bufio.Reader) {
 	return func(conn net.Conn, r *bufio.Reader) {
 		if _, err := readRequest(r); err == nil {
@@ -132,7 +132,7 @@ func says(text string) func(conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// What an upstream sends beyond what it promised is nobody's answer.
+// Bytes that an upstream sends after its response are never part of another response.
 func TestExcessOfAnAnswerNeverReachesAnotherClient(t *testing.T) {
 	var n atomic.Int32
 	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
@@ -249,7 +249,7 @@ func TestRequestsGoToAnotherUpstreamIfTheFirstIsNotThere(t *testing.T) {
 	}
 }
 
-// An upstream that took the request and then broke off may have done what it asks for.
+// An upstream that has received the request and then closes the connection may have processed it.
 func TestOnlyWhatMayBeRepeatedGoesToAnotherUpstreamAfterItWasSent(t *testing.T) {
 	var broken atomic.Int32
 	breaks := fake(t, func(_ net.Conn, r *bufio.Reader) {

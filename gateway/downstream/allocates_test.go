@@ -13,7 +13,7 @@ var small = []byte("hello, world")
 
 func greet(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(small) }
 
-// ask sends a request that greet answers and reads the answer.
+// ask sends a request to greet and reads the response.
 func ask(c net.Conn, request, buffer []byte) error {
 	if _, err := c.Write(request); err != nil {
 		return err
@@ -43,8 +43,8 @@ func TestRequestAllocatesOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkServe compares a request and its answer with the same by net/http. The client is in the same process, so it
-// understates the difference.
+// BenchmarkServe compares a request and its response with the same by net/http. The client is in the same process, so
+// it understates the difference.
 func BenchmarkServe(b *testing.B) {
 	ours := start(b, greet)
 	for _, to := range []struct{ name, addr string }{{"net/http", reference(b, greet)}, {"downstream", ours.addr}} {

@@ -173,7 +173,7 @@ func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 	}
 }
 
-// shortened returns a body as an error can tell it.
+// shortened returns a body for an error message.
 func shortened(body string) string {
 	if len(body) < 200 {
 		return body
@@ -181,7 +181,8 @@ func shortened(body string) string {
 	return fmt.Sprintf("%.20q and so on, %d bytes with sum %x", body, len(body), sha256.Sum256([]byte(body)))
 }
 
-// exchangeWith sends a request and reads what comes, interim answers too. It reports whether another one can be sent.
+// exchangeWith sends a request and reads the responses, including interim ones. It reports whether another request can
+// follow.
 func exchangeWith(t testing.TB, addr, text, method string) (all []answer, more bool) {
 	t.Helper()
 	c, r := dial(t, addr)

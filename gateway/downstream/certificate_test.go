@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// newCertificate returns one for this machine.
+// newCertificate returns a certificate for this machine.
 func newCertificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// inputs are what clients may send, good and bad. Behind each of them comes a request that must be seen as such, or not at all.
+// inputs are valid and invalid bytes of clients. After each of them comes a request that must be served, or ignored.
 func inputs() []string {
 	all := slices.Clone(heads)
 	add := func(texts ...string) { all = append(all, texts...) }
@@ -104,7 +104,7 @@ func post(more ...string) string {
 	return lines(append([]string{"POST /x HTTP/1.1", "Host: example.com"}, more...)...)
 }
 
-// echo answers with what it has been asked, having read so much of the body; all if that is below zero.
+// echo responds with the request, after reading n bytes of the body; all if n is negative.
 func echo(most int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var b strings.Builder
@@ -127,7 +127,7 @@ func echo(most int64) http.HandlerFunc {
 	}
 }
 
-// exchangeRaw sends bytes, in one piece or in many, and returns what the answers say until the connection ends.
+// exchangeRaw sends bytes, in one piece or in many, and returns the responses until the connection ends.
 func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -169,13 +169,13 @@ func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	}
 }
 
-// isAmbiguous reports whether a text may say in two ways how long a body is, after which connections end here.
+// isAmbiguous reports whether a request may state its length in two ways, after which the connection is closed here.
 func isAmbiguous(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "\ncontent-length:") && strings.Contains(text, "\ntransfer-encoding:")
 }
 
-// untilChunks returns answers up to that to a body in chunks, whether or not the connection is then closed.
+// untilChunks returns the responses up to that to a chunked body, whether or not the connection is then closed.
 func untilChunks(answers []string) []string {
 	for i, a := range answers {
 		if strings.Contains(a, `["chunked"]`) {
@@ -185,7 +185,7 @@ func untilChunks(answers []string) []string {
 	return answers
 }
 
-// What is sent to us is seen and answered as if it had been sent to net/http.
+// Requests are read and served as by net/http.
 func TestWhateverIsSentIsSeenAsByNetHTTP(t *testing.T) {
 	all := inputs()
 	if len(all) < 200 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A request whose body ends at one place by Transfer-Encoding and at another by Content-Length is answered by the first, and
-// nothing that follows is taken for a request.
+// A request with different lengths by Transfer-Encoding and Content-Length is read by the first, and no request is read
+// after it.
 func TestConnectionEndsAfterARequestWithTwoLengths(t *testing.T) {
 	h := func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -95,8 +95,8 @@ func TestFramingIsSeenAcrossReads(t *testing.T) {
 	}
 }
 
-// What ends before the preface of HTTP/2 would, or has no version in its first line, is refused at once, and not when the time for
-// more has passed.
+// A request that is shorter than the HTTP/2 preface, or has no version in its first line, is refused at once, without
+// waiting for the timeout.
 func TestShortRequestsAreRefusedAtOnce(t *testing.T) {
 	served := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }
 	patient := func(s *Server) {

@@ -73,7 +73,7 @@ var heads = []string{
 	"M-SEARCH / HTTP/1.1\r\nHost: x\r\n\r\n",
 }
 
-// readHere reads a request as a conn does. It is nil if it is not for us.
+// readHere parses a request like conn. It returns nil if the request is for net/http.
 func readHere(text string) (*http.Request, int) {
 	b := []byte(text)
 	scanned := 0
@@ -89,7 +89,7 @@ func readHere(text string) (*http.Request, int) {
 	return r, end
 }
 
-// FuzzRequest shows that whatever is served here is read as net/http reads it.
+// FuzzRequest tests that requests which are served here are read as by net/http.
 func FuzzRequest(f *testing.F) {
 	for _, text := range heads {
 		f.Add(text)

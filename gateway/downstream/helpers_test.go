@@ -27,7 +27,7 @@ type site struct {
 	ended *counter
 }
 
-// A counter counts connections that are over.
+// A counter counts connections that have ended.
 type counter struct {
 	mu sync.Mutex
 	n  int
@@ -122,7 +122,7 @@ func get(path string, more ...string) string {
 	return lines(append([]string{"GET " + path + " HTTP/1.1", "Host: example.com"}, more...)...)
 }
 
-// An answer is what a client got.
+// An answer is a response as a client got it.
 type answer struct {
 	status  int
 	header  http.Header
@@ -147,7 +147,7 @@ func receive(t testing.TB, r *bufio.Reader, method string) answer {
 	}
 }
 
-// wantEnd checks that nothing more comes.
+// wantEnd checks that the connection ends.
 func wantEnd(t testing.TB, r *bufio.Reader) {
 	t.Helper()
 	if b, err := r.Peek(1); err == nil {

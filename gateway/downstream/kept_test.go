@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// What a handler keeps is of the request before only if that was the same, and the handler has looked at it then, too.
+// A kept value counts for a request only if the last one was equal, and its handler has called Kept too.
 func TestWhatIsKeptIsOfTheSameRequestOnTheSameConnection(t *testing.T) {
 	var blind atomic.Bool // once, the handler does not look
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {

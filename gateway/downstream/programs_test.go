@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// A step is something that handlers do with their answer.
+// A step is one operation of a handler on its response.
 type step struct {
 	name string
 	do   func(w http.ResponseWriter, r *http.Request) string
@@ -77,8 +77,8 @@ var steps = func() []step {
 	return all
 }()
 
-// Handlers do whatever they like on both servers, and clients get the same. What they may not do is not compared, such as a length
-// that is none, since net/http then sends what nobody can read.
+// Handlers do the same on both servers, and clients get the same. Invalid operations are not compared, such as an
+// invalid Content-Length, because net/http then sends invalid responses.
 func TestWhateverHandlersDoIsAnsweredAsByNetHTTP(t *testing.T) {
 	var (
 		mu      sync.Mutex

@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// Whatever a handler has learned of one request must not be there in the next, which may be somebody else's: a proxy in front
-// sends the requests of many on one connection.
+// Nothing of a request may be left in the next one, which may be another client's: a proxy in front sends the requests
+// of many clients on one connection.
 func TestNothingOfARequestIsThereInTheNext(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseMultipartForm(1 << 10)
@@ -73,7 +73,7 @@ func TestFilesOfAFormAreRemoved(t *testing.T) {
 	await.True(t, "the file is gone", func() bool { _, err := os.Stat(name); return errors.Is(err, os.ErrNotExist) })
 }
 
-// httputil.ReverseProxy goes by that when an answer breaks off.
+// httputil.ReverseProxy needs that when a response breaks off.
 func TestContextTellsThatThereIsAServer(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
@@ -87,7 +87,8 @@ func TestContextTellsThatThereIsAServer(t *testing.T) {
 	}
 }
 
-// A handler must not leave goroutines behind that use the request. If one does, it must not read what the client sends next.
+// A handler must not leave goroutines behind that use the request. If one does, it must not read what the client sends
+// next.
 func TestContextOfARequestThatIsOverDoesNotWatchTheConnection(t *testing.T) {
 	contexts := make(chan context.Context, 1)
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -162,7 +163,7 @@ func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 	}
 }
 
-// The answer to who still sends is not cut off; with TLS, the end is said as TLS has it.
+// The response to a client that is still sending is not cut off; with TLS, the end is announced by TLS.
 func TestAnswerToAnUnwantedBodyEndsAsTLSHasIt(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, withTLS(t))
 	raw, _ := dial(t, s.addr)
@@ -185,7 +186,7 @@ func TestAnswerToAnUnwantedBodyEndsAsTLSHasIt(t *testing.T) {
 	}
 }
 
-// hearing keeps what is read.
+// hearing records the bytes that are read.
 type hearing struct {
 	net.Conn
 	got []byte
@@ -197,7 +198,7 @@ func (h *hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Who has taken over the connection is the only one to read from it, even if somebody then waits for the end of the request.
+// Only the hijacker reads from a hijacked connection, even if another goroutine waits for the end of the request.
 func TestConnectionThatWasTakenOverIsNotWatched(t *testing.T) {
 	var s *site
 	s = start(t, func(w http.ResponseWriter, r *http.Request) {
@@ -266,7 +267,7 @@ func TestTypeIsToldByTheBeginningOfTheBody(t *testing.T) {
 	}
 }
 
-// A connection that has begun with HTTP/1 does not become one of HTTP/2.
+// An HTTP/1 connection does not become an HTTP/2 connection.
 func TestHTTP2DoesNotFollowHTTP1(t *testing.T) {
 	s := start(t, func(http.ResponseWriter, *http.Request) {})
 	c, r := dial(t, s.addr)
@@ -279,7 +280,7 @@ func TestHTTP2DoesNotFollowHTTP1(t *testing.T) {
 	}
 }
 
-// What has been handed over is still served when the server is shut down.
+// Connections of net/http are still served when the server is shut down.
 func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
 	for range 50 {
 		func() {
@@ -313,8 +314,8 @@ func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
 	}
 }
 
-// A handler must not leave anybody behind who reads the body. If it does, as httputil.ReverseProxy may, that one must not read
-// what comes next.
+// A handler must not leave a goroutine behind that reads the body. If it does, as httputil.ReverseProxy may, that
+// goroutine must not read the next request.
 func TestBodyOfARequestIsOverWithIt(t *testing.T) {
 	left := make(chan string, 1)
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pipes is a listener for connections within this process, whose time is that of the test.
+// pipes is a listener for in-process connections that use the test's time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -41,7 +41,7 @@ const (
 	idleTime   = time.Minute
 )
 
-// inTime has a client do something with a server, whose time is the test's.
+// inTime runs a client and a server that use the test's time.
 func inTime(t *testing.T, do func(t *testing.T, c net.Conn, r *bufio.Reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestHeaderThatComesDropByDropHasOneTimeForAll(t *testing.T) {
 	}
 }
 
-// The deadline of the header passes meanwhile, and does not matter any more.
+// The deadline of the header passes meanwhile, without effect.
 func TestConnectionIsIdleForAsLongAsItMayBe(t *testing.T) {
 	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
 		for range 5 {
