@@ -216,8 +216,8 @@ func (c *Client) Rollback(ctx context.Context, revision int64, all bool) (*Appli
 	return applied, nil
 }
 
-// A Beat is the response to a heartbeat.
-type Beat struct {
+// A HeartbeatResponse is the response to a heartbeat.
+type HeartbeatResponse struct {
 	// Revision is the latest revision for the node.
 	Revision int64 `json:"revision"`
 	// IntervalMS is the time until the next heartbeat.
@@ -225,8 +225,8 @@ type Beat struct {
 }
 
 // Heartbeat reports the state of a node.
-func (c *Client) Heartbeat(ctx context.Context, n control.Node) (Beat, error) {
-	var beat Beat
+func (c *Client) Heartbeat(ctx context.Context, n control.Node) (HeartbeatResponse, error) {
+	var beat HeartbeatResponse
 	body, err := json.Marshal(n)
 	if err != nil {
 		return beat, fmt.Errorf("heartbeat: %w", err)

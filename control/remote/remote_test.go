@@ -246,7 +246,7 @@ func TestHeartbeats(t *testing.T) {
 		answer(w, http.StatusOK, "application/json", `{"revision":9,"interval_ms":2000}`)
 	})
 	beat, err := c.Heartbeat(t.Context(), control.Node{ID: "n1", Revision: 7})
-	if err != nil || beat != (remote.Beat{Revision: 9, IntervalMS: 2000}) {
+	if err != nil || beat != (remote.HeartbeatResponse{Revision: 9, IntervalMS: 2000}) {
 		t.Errorf("got %+v, %v", beat, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// Commit applies a change.
+// Commit commits a change.
 func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	return nil
 }
 
-// commit applies a change within a transaction, and fills it in.
+// commit applies a change within a transaction, and sets its results.
 func commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	var have int64
 	err := tx.QueryRowContext(ctx, "SELECT last FROM namespaces WHERE name = ?", c.Namespace).Scan(&have)
@@ -66,7 +66,7 @@ func commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	return nil
 }
 
-// statements are prepared once for all objects of a change.
+// statements are prepared statements for all objects of a change.
 type statements struct {
 	ctx  context.Context
 	tx   *sql.Tx
@@ -105,9 +105,9 @@ func (s *statements) close() error {
 	return errors.Join(failed...)
 }
 
-// apply does one object's part of a change.
-func (s *statements) apply(c *control.Change, place int) error {
-	op := &c.Ops[place]
+// apply applies the operation with an index.
+func (s *statements) apply(c *control.Change, index int) error {
+	op := &c.Ops[index]
 	find, err := s.get("SELECT revision, created, updated, actor, body FROM objects WHERE kind = ? AND namespace = ? AND id = ?") //nolint:sqlclosecheck // close closes all of them
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *statements) apply(c *control.Change, place int) error {
 		return &control.Conflict{Namespace: c.Namespace, Kind: op.Kind, ID: op.ID, Want: op.Base, Have: was.revision}
 	}
 	op.Before = was.body
-	err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", c.Revision, place, c.Namespace, op.Kind, op.ID,
+	err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", c.Revision, index, c.Namespace, op.Kind, op.ID,
 		text(op.Body), was.revision, was.created, was.updated, was.actor, text(was.body))
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (s *statements) apply(c *control.Change, place int) error {
 	}
 }
 
-// text returns a body as SQLite's text, NULL if there is none.
+// text returns a body as text for SQLite, NULL if there is none.
 func text(body []byte) sql.NullString {
 	return sql.NullString{String: string(body), Valid: body != nil}
 }

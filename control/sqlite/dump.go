@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/control/internal/dump"
 )
 
-// Dump writes everything as it is at one moment.
+// Dump writes a consistent backup.
 func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 	return db.view(ctx, "back up", func(tx *sql.Tx) error {
 		out, err := dump.NewWriter(w, time.Now())
@@ -88,7 +88,7 @@ func dumpStates(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 	return nil
 }
 
-// Restore takes what Dump wrote in place of what there is, whole or not at all.
+// Restore replaces everything with a backup, completely or not at all.
 func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
@@ -144,7 +144,7 @@ func restore(s *statements, in *dump.Reader) error {
 			err = s.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",
 				change.Revision, change.Namespace, change.Time, change.Actor, change.From, change.Action, change.Note)
 		case line.Op != nil && change == nil:
-			err = errors.New("restore: a part of a change before any change")
+			err = errors.New("restore: part of a change without a change in front of it")
 		case line.Op != nil:
 			op, was := line.Op, line.Op.Was
 			if was == nil {

@@ -14,16 +14,17 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// A file is a database file as it was when it was opened. SQLite keeps its descriptors, so that a file that is removed or
-// replaced takes writes until the process ends, and all of them are lost then.
+// A file is the opened database file. SQLite keeps its descriptors: if the file is removed or replaced, SQLite
+// continues to write to the old one, and all these writes are lost when the process ends.
 type file struct {
 	path string
 	info fs.FileInfo // nil until it is opened
-	// wal reports whether there is a write-ahead log beside it: file systems without shared memory have none.
+	// wal reports whether it has a write-ahead log. On file systems without shared memory it has none.
 	wal bool
 }
 
-// identify notes which file is open. The writer has to be connected, because SQLite removes the log with the last connection.
+// identify records which file is open. The writer must be connected, because SQLite removes the log with the last
+// connection.
 func (f *file) identify() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -39,8 +40,8 @@ func (f *file) identify() error {
 	return nil
 }
 
-// check returns control.ErrFileGone if the path no longer leads to the file that is open, or its log is gone. Call it while a
-// transaction has the log open.
+// check returns control.ErrFileGone if the path is no longer that of the open file, or its log does not exist. It must
+// be called within a transaction, which has the log open.
 func (f *file) check() error {
 	if err := f.same(); err != nil || !f.wal {
 		return err
@@ -51,8 +52,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// same returns control.ErrFileGone if the path no longer leads to the file that is open. It must not open the file: closing
-// it again would release SQLite's locks on it.
+// same returns control.ErrFileGone if the path is no longer that of the open file. It must not open the file: closing
+// it would release SQLite's locks.
 func (f *file) same() error {
 	if f.info == nil {
 		return nil
@@ -67,7 +68,7 @@ func (f *file) same() error {
 	return nil
 }
 
-// A connector opens connections to one file, and none to another file that has taken its place.
+// A connector opens connections to one file. It refuses another file with the same path.
 type connector struct {
 	file *file
 	dsn  string
@@ -90,10 +91,10 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// Driver returns that of SQLite.
+// Driver returns the driver of SQLite.
 func (c *connector) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// connectReaders opens all connections for reads, so that reads go on when the file is removed.
+// connectReaders opens all connections for reads, so that reads still work after the file was removed.
 func (db *DB) connectReaders(ctx context.Context) error {
 	conns := make([]*sql.Conn, 0, readers)
 	var err error

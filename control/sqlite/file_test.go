@@ -90,7 +90,7 @@ func TestAFileOfANewerVersionIsRefusedAndLeftAlone(t *testing.T) {
 	}
 	foreign(t, path, "PRAGMA user_version = 999")
 	db, err := Open(t.Context(), path)
-	if !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "number 999") {
+	if !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
 		t.Errorf("got %v, %v; want %v", db, err, control.ErrNewer)
 	}
 	foreign(t, path, "PRAGMA user_version = 1")
@@ -106,7 +106,7 @@ func TestWhatIsNoFileOfRulesIsRefused(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("not a database. ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{other: "another program", text: "no database", dir: dir} {
+	for path, want := range map[string]string{other: "another program", text: "not an SQLite database", dir: dir} {
 		db, err := Open(t.Context(), path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", path, db, err, want)

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// Log returns changes.
+// Log returns changes of the log.
 func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
 	where, args := []string{"revision > ?"}, []any{q.After}
 	add := func(text string, values ...any) {
@@ -66,7 +66,7 @@ func changes(ctx context.Context, q querier, into *[]control.Change, query strin
 	}, query, args...)
 }
 
-// readOps fills in what a change did. The base of each is what the object was at.
+// readOps reads the operations of a change. Base is the revision of the object before it.
 func readOps(ctx context.Context, q querier, c *control.Change) error {
 	return each(ctx, q, func(rows *sql.Rows) error {
 		var op control.Op
@@ -86,8 +86,10 @@ func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) 
 	return at(when), db.fault("read the log of", err)
 }
 
-// Since returns what has become of the objects that were changed after a revision.
-func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
+// Since returns the current state of the objects that were changed after a revision.
+func (db *DB) Since(
+	ctx context.Context, namespace string, after int64, limit int,
+) (changed []control.Object, revision int64, err error) {
 	err = db.view(ctx, "read", func(tx *sql.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
@@ -97,7 +99,7 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 			return tables.Pruned(namespace, after)
 		}
 		revision = p.nodes
-		// The plus signs keep SQLite from looking through a whole namespace by kind instead of what is new by revision.
+		// The plus signs make SQLite use the index of revisions instead of that of kinds.
 		err = objects(ctx, tx, tables.Collect(&changed), "SELECT "+columns+` FROM objects
 			WHERE namespace = ? AND revision > ? AND +kind IN `+tables.ForNodes+" LIMIT ?", namespace, after, limit+1)
 		if err != nil {
@@ -118,8 +120,8 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	return changed, revision, nil
 }
 
-// At returns the objects of a kind as they were: what was not touched since as it is, all else as it was before it was
-// touched the first time since.
+// At returns the objects of a kind at a revision: unchanged objects as they are, others as they were before their first
+// later change.
 func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
 	var list []control.Object
 	err := db.view(ctx, "read", func(tx *sql.Tx) error {
@@ -143,12 +145,12 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// Prune forgets changes before a time, but for those that made an object what it is.
+// Prune deletes changes older than a time, except those that are the latest of an object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	return tables.Prune(func(after int64) (int, int64, error) { return db.prune(ctx, before, after) })
 }
 
-// prune looks at some changes after a revision, and returns up to where it has looked, 0 if that was all.
+// prune checks some changes after a revision, and returns the last revision it checked, 0 if that was all.
 func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
 	err = db.change(ctx, "prune", func(tx *sql.Tx) error {
 		var old []control.Change

@@ -13,12 +13,12 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// application marks files of this program: "HGru".
+// application is the application ID in files of this program: "HGru".
 const application = 0x48477275
 
-// migrate brings the file up to date, under the lock that writers take.
+// migrate migrates the tables, under the lock of writers.
 func (db *DB) migrate(ctx context.Context) error {
-	files, err := fs.Glob(migrations, "migrations/*.sql") // in the order of their numbers
+	files, err := fs.Glob(migrations, "migrations/*.sql") // sorted by number
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,8 @@ func (db *DB) migrate(ctx context.Context) error {
 		case mark != application && tables > 0:
 			return fmt.Errorf("open %s: it is a database of another program", db.path)
 		case version > len(files):
-			return fmt.Errorf("open %s: %w of headgate: its form is number %d, and this version knows %d; run the newer version, or restore a backup that was made before it ran",
+			return fmt.Errorf("open %s: %w of headgate: its schema is version %d, and this version knows %d; "+
+				"run the newer version, or restore a backup that was made before it ran",
 				db.path, control.ErrNewer, version, len(files))
 		case version == len(files):
 			return nil

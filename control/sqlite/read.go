@@ -10,13 +10,13 @@ import (
 	"github.com/headgate/headgate/control/internal/tables"
 )
 
-// querier is a transaction, or the database as it is now.
+// A querier is a transaction or the connection pool.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// progress is how far a namespace has come.
+// progress has the revisions of a namespace.
 type progress struct{ last, nodes, pruned int64 }
 
 func progressOf(ctx context.Context, q querier, namespace string) (progress, error) {
@@ -34,7 +34,7 @@ func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes in
 	return p.last, p.nodes, db.fault("read", err)
 }
 
-// columns are those that object reads.
+// columns are the columns that object reads.
 const columns = "namespace, kind, id, revision, created, updated, actor, body"
 
 func object(row interface{ Scan(...any) error }, o *control.Object) error {
@@ -52,7 +52,7 @@ func each(ctx context.Context, q querier, f func(*sql.Rows) error, query string,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err has said what was wrong
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		if err := f(rows); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	return &o, nil
 }
 
-// condition returns what is true of the objects of a query, but for its limit.
+// condition returns the condition of a query, without its limit.
 func condition(q *control.Query) (where string, args []any) {
 	where, args = "kind = ?", []any{q.Kind}
 	add := func(text string, values ...any) {
@@ -102,7 +102,7 @@ func condition(q *control.Query) (where string, args []any) {
 		add("(namespace, id) > (?, ?)", q.AfterNamespace, q.AfterID)
 	}
 	if q.Search != "" {
-		// SQLite's lower is of ASCII letters only, as is that of the search.
+		// SQLite's lower changes only ASCII letters, like the search.
 		s, body, values := tables.SearchFor(q.Search), "body", []any{}
 		for _, name := range s.Names {
 			body, values = "replace("+body+", ?, '')", append(values, name)
@@ -121,7 +121,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	return list, db.fault("read", err)
 }
 
-// Count returns how many objects there are.
+// Count returns the number of objects.
 func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	where, args := condition(&q)
 	var n int
@@ -129,7 +129,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	return n, db.fault("read", err)
 }
 
-// Namespaces returns the names of those that have objects.
+// Namespaces returns the names of the namespaces that have objects.
 func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 	var names []string
 	err := each(ctx, db.read, func(rows *sql.Rows) error {
@@ -142,7 +142,7 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 	return names, db.fault("read", err)
 }
 
-// Snapshot calls each for all objects that nodes get.
+// Snapshot calls f for all objects that nodes receive.
 func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Object) error) (revision int64, err error) {
 	err = db.view(ctx, "read", func(tx *sql.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)

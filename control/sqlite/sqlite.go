@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// readers is how many may read at once. Who holds a snapshot or a backup takes one of them for long.
+	// readers is the number of connections for reads. Snapshots and backups use one of them for a long time.
 	readers = 8
-	// patience is how long a write waits for one of another process.
+	// patience is how long a write waits for a write of another process.
 	patience = 10 * time.Second
-	// poll is how often a watch looks for what another process has written.
+	// poll is the interval in which a watch looks for changes of other processes.
 	poll = 100 * time.Millisecond
 )
 
-// A DB is a file of rules. It is safe for concurrent use.
+// A DB is a database file. It is safe for concurrent use.
 type DB struct {
 	path    string
 	file    file
@@ -39,8 +39,8 @@ type DB struct {
 
 var _ control.DB = (*DB)(nil)
 
-// Open opens a file of rules, and makes it if there is none: with its directory, for this user only. One of an older version
-// is brought up to date; one of a newer version is control.ErrNewer.
+// Open opens a database file. If it does not exist, Open creates it and its directory, readable only by this user. It
+// migrates the file of an older version. For a newer version the error is control.ErrNewer.
 func Open(ctx context.Context, path string) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -67,8 +67,8 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// create makes the file, so that nobody else can read it: SQLite would go by the umask. What SQLite puts beside it has the
-// same rights.
+// create creates the file so that only this user can read it: SQLite would use the umask. SQLite creates its other
+// files with the same permissions.
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -83,23 +83,23 @@ func create(path string) error {
 	return f.Close()
 }
 
-// dsn returns what the driver opens: each connection waits for others, and a write is on disk before it returns. A connection
-// that is opened later does not create the file again.
+// dsn returns the data source name of the driver. Connections wait for each other, writes are on disk when they return,
+// and a later connection does not create the file again.
 func dsn(path, more string) string {
 	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", patience.Milliseconds())
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
 }
 
-// Name says where the file is.
+// Name returns the name of the database for people.
 func (db *DB) Name() string { return "sqlite " + db.path }
 
-// Close ends it. Watches end with it.
+// Close closes the database and ends all watches.
 func (db *DB) Close() error {
 	db.changes.Close()
 	return errors.Join(db.read.Close(), db.write.Close())
 }
 
-// Watch yields revisions: those of this process at once, those of others on this machine within a fifth of a second.
+// Watch yields the revisions of this process at once, and those of other processes within a fifth of a second.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.changes.Watch(ctx, notify.Timing{Poll: poll, Timeout: patience}, func(ctx context.Context) (int64, error) {
 		last, _, err := db.Revision(ctx, "")
@@ -107,7 +107,7 @@ func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	})
 }
 
-// fault wraps an error of SQLite with what was being done.
+// fault wraps an error of SQLite with the operation.
 func (db *DB) fault(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func (db *DB) fault(doing string, err error) error {
 		case code&0xff == lib.SQLITE_FULL, code == lib.SQLITE_IOERR_SHMSIZE:
 			kind = control.ErrFull
 		case code&0xff == lib.SQLITE_NOTADB:
-			return fmt.Errorf("%s %s: it is no database of SQLite", doing, db.path)
+			return fmt.Errorf("%s %s: not an SQLite database", doing, db.path)
 		}
 	}
 	if kind != nil {
@@ -128,7 +128,7 @@ func (db *DB) fault(doing string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, db.path, err)
 }
 
-// Writable returns why the database cannot be written, as far as that is known without a write. It returns nil if it can.
+// Writable returns an error if the file was removed or replaced.
 func (db *DB) Writable(context.Context) error {
 	if err := db.file.check(); err != nil {
 		return db.fault("write to", err)
@@ -136,7 +136,7 @@ func (db *DB) Writable(context.Context) error {
 	return nil
 }
 
-// change runs f in a transaction that nobody else writes beside. It changes nothing if the file was removed or replaced.
+// change runs f in a transaction without concurrent writes. It changes nothing if the file was removed or replaced.
 func (db *DB) change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
 	err := db.transact(ctx, doing, f)
 	var e *sqlite.Error
@@ -154,7 +154,7 @@ func (db *DB) transact(ctx context.Context, doing string, f func(*sql.Tx) error)
 	if err != nil {
 		return db.fault(doing, err)
 	}
-	// Within the transaction SQLite has its log open, whatever happened to the connection that was used before.
+	// Within the transaction SQLite has its log open, also on a new connection.
 	if err = db.file.check(); err != nil {
 		err = db.fault(doing, err)
 	} else {
@@ -164,26 +164,26 @@ func (db *DB) transact(ctx context.Context, doing string, f func(*sql.Tx) error)
 		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
 			err = errors.Join(err, undo)
 		}
-		return db.own(doing, err)
+		return db.wrapSQLite(doing, err)
 	}
 	return db.fault(doing, tx.Commit())
 }
 
-// view runs f on the database as it is at one moment.
+// view runs f on a consistent snapshot.
 func (db *DB) view(ctx context.Context, doing string, f func(*sql.Tx) error) error {
 	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return db.fault(doing, err)
 	}
-	err = db.own(doing, f(tx))
+	err = db.wrapSQLite(doing, f(tx))
 	if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) && err == nil {
 		err = db.fault(doing, undo)
 	}
 	return err
 }
 
-// own wraps what SQLite says, and leaves alone what this package or its caller says.
-func (db *DB) own(doing string, err error) error {
+// wrapSQLite wraps errors of SQLite, and returns errors of this package and its callers unchanged.
+func (db *DB) wrapSQLite(doing string, err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		return db.fault(doing, err)
@@ -191,6 +191,6 @@ func (db *DB) own(doing string, err error) error {
 	return err
 }
 
-// micros and at turn times into what is kept and back.
+// micros and at convert times to stored values and back.
 func micros(t time.Time) int64  { return t.UnixMicro() }
 func at(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sweep is how many states that have expired are forgotten when another comes: more than one, so that they do not pile up.
+// sweep is the number of expired states that each write deletes: more than one, so that they do not pile up.
 const sweep = 16
 
-// PutState keeps a state.
+// PutState stores a state.
 func (db *DB) PutState(ctx context.Context, s control.State) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 	return &s, nil
 }
 
-// States returns those of a bucket.
+// States returns the states of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
 	list, err := states(ctx, db.read, "SELECT bucket, id, expires, body FROM states WHERE bucket = ? AND expires > ? ORDER BY id LIMIT ?",
 		bucket, micros(time.Now()), max(limit, 1))
@@ -66,7 +66,7 @@ func states(ctx context.Context, q querier, query string, args ...any) ([]contro
 	return list, err
 }
 
-// DeleteState forgets a state.
+// DeleteState deletes a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
 	return db.change(ctx, "write to", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM states WHERE bucket = ? AND id = ?", bucket, id)
