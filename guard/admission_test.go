@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
 )
 
 // A busyStore decides one check after the other, as a process or server does that has one processor. Others wait.
@@ -113,7 +114,8 @@ func (f *flood) run(t *testing.T, callers int, lasts time.Duration, ask func(cal
 	all.Wait()
 }
 
-// A flood of requests must not switch limits off: the store works, there is only more to decide than fits into its deadline.
+// A flood of requests must not switch limits off: the store works, there is only more to decide than fits into its
+// deadline.
 func TestFloodIsDecidedExactly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -173,7 +175,7 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 				if got, want := f.decided.Load(), int64(lasts/each)*9/10; got < want {
 					t.Errorf("%d decided, want at least %d: all that the store can do", got, want)
 				}
-				if got, most := time.Duration(f.longest.Load()), (queueWait+2)*DefaultDeadline; got > most {
+				if got, most := time.Duration(f.longest.Load()), (queueDeadlines+2)*DefaultDeadline; got > most {
 					t.Errorf("the longest decision took %v, want at most %v", got, most)
 				}
 				if got, want := f.refused.Load() > 0, tt.callers > 1000; got != want {
@@ -213,7 +215,7 @@ func hold(t *testing.T, g *Guard, f *fakeStore) (release func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.breaks("", fault{slow: time.Hour})
 	var all sync.WaitGroup
-	for i := range fewestAdmitted {
+	for i := range admission.MinActive {
 		all.Go(func() {
 			if _, err := g.Take(ctx, check(fmt.Sprint("/held", i), "10/s")); !errors.Is(err, context.Canceled) {
 				t.Errorf("held %d: %v, want it canceled", i, err)
@@ -244,7 +246,7 @@ func TestQueuedRequestLeavesWithItsContext(t *testing.T) {
 						t.Errorf("got %v, want the caller's deadline", err)
 					}
 				})
-				if got > 25*time.Millisecond+queueLook {
+				if got > 25*time.Millisecond+10*time.Millisecond {
 					t.Errorf("took %v, want 25 ms", got)
 				}
 			})
@@ -266,7 +268,7 @@ func TestQueueIsEmptiedWhenTheCircuitOpens(t *testing.T) {
 		f.breaks("", fault{hangs: true})
 		g := newGuard(t, f, Options{})
 		var all sync.WaitGroup
-		for i := range 4 * fewestAdmitted {
+		for i := range 4 * admission.MinActive {
 			all.Go(func() {
 				var d headgate.Decision
 				if got := took(func() { d = take(t, g, check(fmt.Sprint("/", i), "10/s")) }); got > DefaultDeadline || !d.Degraded {
@@ -275,7 +277,7 @@ func TestQueueIsEmptiedWhenTheCircuitOpens(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := g.shards.only.admission.queued.Load(); got != 0 {
+		if got := g.shards.only.queue.Waiting(); got != 0 {
 			t.Errorf("%d are still queued", got)
 		}
 	})
@@ -287,7 +289,7 @@ func TestQueueIsBounded(t *testing.T) {
 		g := newGuard(t, f, Options{Deadline: time.Second})
 		release := hold(t, g, f)
 		var all sync.WaitGroup
-		for range mostQueued {
+		for range admission.MaxQueued {
 			all.Go(func() { take(t, g, check("/own", "1000000/s")) })
 		}
 		synctest.Wait()

@@ -5,7 +5,6 @@ package guard
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -42,29 +41,5 @@ func TestDegradedDecisionAllocatesNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(100, decide); got != 0 {
 			t.Errorf("%v: allocates %v times, want 0", p, got)
 		}
-	}
-}
-
-// A forgetter is a store that forgets contexts.
-type forgetter struct{ *fakeStore }
-
-func (forgetter) ForgetsContexts() {}
-
-func TestACallOfAStoreThatForgetsContextsLeavesNoGarbage(t *testing.T) {
-	f := newFake(t, nil)
-	ctx, c := context.Background(), check("a/1", "1000000/s")
-	allocated := func(g *Guard) float64 {
-		return testing.AllocsPerRun(50*manyTerms, func() {
-			if d, err := g.Take(ctx, c); err != nil || !d.Allowed {
-				t.Fatalf("%+v, %v", d, err)
-			}
-		})
-	}
-	alone := testing.AllocsPerRun(50*manyTerms, func() { _, _ = f.Take(ctx, c) })
-	if got := allocated(newGuard(t, forgetter{f}, Options{Deadline: time.Minute})); got != alone {
-		t.Errorf("allocates %v times, want %v as without a guard", got, alone)
-	}
-	if got := allocated(newGuard(t, f, Options{Deadline: time.Minute})); got <= alone {
-		t.Errorf("a store that does not say that it forgets contexts: allocates %v times, want a context for each", got)
 	}
 }

@@ -128,7 +128,7 @@ func TestOnlyTheProberAsksWhileTheCircuitIsOpen(t *testing.T) {
 		goDown(t, g, f, "a")
 		calls, start := f.calls.Load(), time.Now()
 		var at []time.Duration // when the prober came
-		for time.Since(start) < probeHaste+5*time.Second {
+		for time.Since(start) < urgentTime+5*time.Second {
 			before := f.calls.Load()
 			if got := took(func() { take(t, g, check("a/1", "10/s")) }); got != 0 {
 				t.Fatalf("took %v with the circuit open, want no time", got)
@@ -150,17 +150,17 @@ func TestOnlyTheProberAsksWhileTheCircuitIsOpen(t *testing.T) {
 			if i > 0 {
 				since -= at[i-1]
 			}
-			most := min(firstProbe<<min(i, 8), hastyProbe)
-			if when-since > probeHaste+hastyProbe { // two probes ago it was no longer in haste
-				most = lastProbe
-			} else if when-since > probeHaste-hastyProbe { // it is about to double
+			most := min(firstProbe<<min(i, 8), maxUrgentDelay)
+			if when-since > urgentTime+maxUrgentDelay { // two probes ago it was no longer in haste
+				most = maxProbeDelay
+			} else if when-since > urgentTime-maxUrgentDelay { // it is about to double
 				continue
 			}
 			if since > most+time.Millisecond || since < most*3/4 {
 				t.Errorf("probe %d after %v, want %v to %v", i, since, most*3/4, most)
 			}
 		}
-		if last := at[len(at)-1] - at[len(at)-2]; last < lastProbe*3/4 { // less a quarter by chance
+		if last := at[len(at)-1] - at[len(at)-2]; last < maxProbeDelay*3/4 { // less a quarter by chance
 			t.Errorf("after %v probes are still %v apart", at[len(at)-1], last)
 		}
 	})
@@ -244,14 +244,14 @@ func TestHalfOpenCircuitLetsOnlyTheProbeThrough(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		s := g.shards.only
 		for range 3 { // one who saw the circuit closed, and comes to the breaker when it is half-open
-			if _, ok := s.askBreaker(); ok {
-				t.Fatal("a caller got the prober's leave")
+			if _, ok := s.circuit.askBreaker(); ok {
+				t.Fatal("a caller got the prober's permit")
 			}
 		}
 		f.breaks("a", fault{})
 		time.Sleep(time.Second)
 		if isOpen(g, "") {
-			t.Error("the prober did not get its leave")
+			t.Error("the prober did not get its permit")
 		}
 	})
 }

@@ -2,7 +2,7 @@ package guard
 
 import "time"
 
-// A clock tells the time in microseconds.
+// A clock returns the time in microseconds.
 type clock struct {
 	now   func() time.Time // nil for the system's monotonic clock
 	start time.Time
@@ -21,5 +21,3 @@ func (c *clock) micros() int64 {
 	}
 	return int64(time.Since(c.start)) / int64(time.Microsecond)
 }
-
-func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
 )
 
 func TestCallThatHangsEndsAtTheDeadline(t *testing.T) {
@@ -156,7 +157,7 @@ func TestAtMostThoseInFlightWaitForAStoreThatStopped(t *testing.T) {
 				t.Fatalf("took %v with the circuit open, want no time", got)
 			}
 		}
-		wantStats(t, g, "calls", f.calls.Load(), fewestAdmitted)
+		wantStats(t, g, "calls", f.calls.Load(), admission.MinActive)
 		wantStats(t, g, "degraded", g.Stats().Open, 2*callers)
 	})
 }

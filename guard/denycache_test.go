@@ -2,8 +2,6 @@ package guard
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -234,76 +232,4 @@ func TestDenialOutlivesTheStore(t *testing.T) {
 			t.Errorf("got %+v a second later, want the policy", d)
 		}
 	})
-}
-
-func TestNobodyIsDeniedBecauseOfAHash(t *testing.T) {
-	cache := newDenyCache(1e6)
-	c := check("alice", "1/h")
-	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
-	const hash = 42 // of everybody
-	cache.learn(hash, &c, 0, 0, 0, &d)
-	if _, ok := cache.lookup(hash, &c, 1); !ok {
-		t.Fatal("alice is not denied")
-	}
-	for _, key := range []string{"bob", "alicf", "alice2"} {
-		other := c
-		other.Key = key
-		if d, ok := cache.lookup(hash, &other, 1); ok {
-			t.Errorf("%s: got %+v", key, d)
-		}
-		cache.drop(hash, key)
-	}
-	if _, ok := cache.lookup(hash, &c, 1); !ok {
-		t.Error("alice is not denied any more, though nobody did anything to her key")
-	}
-}
-
-func TestDenialsAreBounded(t *testing.T) {
-	cache := newDenyCache(1e6)
-	deny := func(c headgate.Check, at int64) {
-		d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
-		hash := cache.hash(&c)
-		cache.learn(hash, &c, at, at, cache.gen(hash).Load(), &d)
-	}
-	count := func() (n, long int64) {
-		for i := range cache.sets {
-			for j := range cache.sets[i] {
-				if e := cache.sets[i][j].Load(); e != nil {
-					n++
-					long += longBytes(e)
-				}
-			}
-		}
-		return n, long
-	}
-	for i := range int64(3 * denySets * denyWays) {
-		deny(check(fmt.Sprint("key", i), "1/h"), i/1000)
-	}
-	if n, _ := count(); n > denySets*denyWays || n < denySets*denyWays*99/100 { // not every set has met enough keys
-		t.Errorf("got %d denials, want about %d", n, denySets*denyWays)
-	}
-	c := check("key"+fmt.Sprint(3*denySets*denyWays-1), "1/h")
-	if _, ok := cache.lookup(cache.hash(&c), &c, 50); !ok {
-		t.Error("the last one is not remembered")
-	}
-	for i := range int64(10_000) {
-		deny(check(strings.Repeat("k", 4000)+fmt.Sprint(i), "1/h"), 100)
-	}
-	n, long := count()
-	if long > maxLongBytes || long < maxLongBytes/2 || long != cache.long.Load() {
-		t.Errorf("got %d bytes of long keys, counted %d, want at most %d", long, cache.long.Load(), maxLongBytes)
-	}
-	if n > denySets*denyWays {
-		t.Errorf("got %d denials", n)
-	}
-	for i := range cache.sets {
-		for j := range cache.sets[i] {
-			if e := cache.sets[i][j].Load(); e != nil {
-				cache.drop(e.hash, e.key)
-			}
-		}
-	}
-	if n, long := count(); n != 0 || long != 0 || cache.long.Load() != 0 {
-		t.Errorf("got %d denials, %d bytes, counted %d, want none", n, long, cache.long.Load())
-	}
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ErrUnavailable is wrapped by the errors of what could not be done because the store did not answer.
+// ErrUnavailable is wrapped by the errors of operations that failed because the store did not respond.
 var ErrUnavailable = errors.New("the store cannot be asked")
 
-// An Error says what could not be done, where and why. It wraps ErrUnavailable and Err.
+// An Error says which operation failed, where and why. It wraps ErrUnavailable and Err.
 type Error struct {
-	// Op is what was asked for: "take", "renew", "give", "reset" or "grant".
+	// Op is the operation: "take", "renew", "give", "reset" or "grant".
 	Op string
-	// Shard is who did not answer, empty if the store has but one.
+	// Shard is the name of the shard, or empty if the store is not Sharded.
 	Shard string
-	// Err is what the store answered: now, or when the circuit opened.
+	// Err is the error of the store: now, or when the circuit opened.
 	Err error
-	// Sent tells that the store may have done it all the same: it was asked, and its answer is missing.
+	// Sent tells that the store was called and its response is missing, so it may have done the operation.
 	Sent bool
 }
 
@@ -42,42 +42,55 @@ func (e *Error) Unwrap() []error {
 	return []error{ErrUnavailable, e.Err}
 }
 
-// A verdict says what came of a call.
-type verdict uint8
+// A result is what came of a call.
+type result uint8
 
 const (
-	answered verdict = iota // the store works, and its answer stands, be it an error
-	refused                 // the store works, but has no answer
+	responded result = iota // the store works, and its response stands, even if it is an error
+	refused                 // the store works, but refuses to decide
 	failed                  // the store does not work
-	ended                   // the caller did not wait for the answer
-	starved                 // this process was too busy to send the call or to read the answer
+	canceled                // the caller did not wait for the response
+	starved                 // this process was too busy to send the call or to read the response
 )
 
-// faults are errors that say nothing bad about the store: they are the caller's, or the store has too much to do.
-var faults = [...]error{
+// callerErrors say nothing bad about the store: the caller made a mistake, or the store is overloaded.
+var callerErrors = [...]error{
 	headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
 	headgate.ErrNever, headgate.ErrClosed, headgate.ErrOverloaded,
 }
 
-// judge says what came of a call that the caller made with ctx. An error with a method Answered() bool that returns true
-// is an answer. One with a method Refused() bool that does is that of a store which works and cannot decide this check.
-func judge(ctx context.Context, err error) verdict {
+// An answerer is an error that may be a response of a working store.
+type answerer interface {
+	error
+	// Answered reports whether it is one.
+	Answered() bool
+}
+
+// A refuser is an error that may be the refusal of a working store to decide one check.
+type refuser interface {
+	error
+	// Refused reports whether it is one.
+	Refused() bool
+}
+
+// classify returns what the error of a call means. ctx is the caller's.
+func classify(ctx context.Context, err error) result {
 	if err == nil {
-		return answered
+		return responded
 	}
-	for _, fault := range faults {
-		if errors.Is(err, fault) {
-			return answered
+	for _, e := range callerErrors {
+		if errors.Is(err, e) {
+			return responded
 		}
 	}
 	var input *headgate.InputError
-	var answer interface{ Answered() bool }
-	var refusal interface{ Refused() bool }
+	var answer answerer
+	var refusal refuser
 	switch {
 	case errors.As(err, &input), errors.As(err, &answer) && answer.Answered():
-		return answered
+		return responded
 	case ctx.Err() != nil:
-		return ended
+		return canceled
 	case errors.Is(err, headgate.ErrFull), errors.As(err, &refusal) && refusal.Refused():
 		return refused
 	default:

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// An Event is something that happened to the store.
+// An Event is a change in the state of the store.
 type Event struct {
 	Kind EventKind
-	// Shard is whose, empty if the store has but one.
+	// Shard is the name of the shard, or empty if the store is not Sharded.
 	Shard string
-	// At is when.
+	// At is when it happened.
 	At time.Time
-	// Err is what the store answered last.
+	// Err is the last error of the shard.
 	Err error
-	// Started tells, when a circuit opens, that the shard has not answered once since the guard was made.
+	// Started tells for Opened that the shard has never responded since the guard was created.
 	Started bool
-	// Down is, when a circuit closes, for how long it was open, and Degraded how many decisions policies made meanwhile. When a
-	// shard decides again it is for how long it refused to, and how many calls.
+	// Down is for Recovered how long the circuit was open, and Degraded how many decisions policies made meanwhile. For
+	// Deciding they are how long the shard refused to decide, and how many calls.
 	Down     time.Duration
 	Degraded int64
 }
@@ -27,14 +27,14 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Failing    EventKind = iota // a call failed and a policy decided; at most one event a second and shard
+	Failing    EventKind = iota // a call failed and a policy decided; at most one event per second and shard
 	Opened                      // the circuit opened
 	StillDown                   // the first probe after that failed
 	Recovered                   // the circuit closed
-	Vanished                    // the circuit was open and nobody has asked for the shard for a while; it is forgotten
-	Refusing                    // the shard works and refuses to decide, as its memory is full or a key has something else in it
-	Deciding                    // it has refused nothing for a while
-	eventKinds                  // how many there are
+	Vanished                    // the circuit was open and the shard was not used for a while; it is forgotten
+	Refusing                    // the shard works and refuses to decide: its memory is full, or a key has a foreign value
+	Deciding                    // the shard has refused nothing for a while
+	eventKinds                  // the number of kinds
 )
 
 var eventTexts = [eventKinds]string{
@@ -54,10 +54,11 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-const eventRoom = 64
+// maxEvents is how many events wait for OnEvent.
+const maxEvents = 64
 
-// tell queues an event. It never waits.
-func (g *Guard) tell(e Event) {
+// send queues an event, or drops it if the queue is full.
+func (g *Guard) send(e Event) {
 	e.At = time.Now()
 	select {
 	case g.events <- e:
@@ -66,17 +67,17 @@ func (g *Guard) tell(e Event) {
 	}
 }
 
-// tellAll passes events on until the guard is closed.
-func (g *Guard) tellAll(to func(Event)) {
+// deliverEvents calls a function for events until the guard is closed.
+func (g *Guard) deliverEvents(deliver func(Event)) {
 	for {
 		select {
 		case e := <-g.events:
-			to(e)
-		case <-g.stop:
-			for { // what happened before the end is told
+			deliver(e)
+		case <-g.background.stop:
+			for { // deliver the events from before Close
 				select {
 				case e := <-g.events:
-					to(e)
+					deliver(e)
 				default:
 					return
 				}

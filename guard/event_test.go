@@ -58,7 +58,7 @@ func TestSlowListenerHoldsNobodyUp(t *testing.T) {
 				t.Fatalf("took %v, want no time", got)
 			}
 		}
-		if got, want := g.Stats().EventsDropped, int64(2*shards-eventRoom-1); got < want-1 || got > want+1 {
+		if got, want := g.Stats().EventsDropped, int64(2*shards-maxEvents-1); got < want-1 || got > want+1 {
 			t.Errorf("%d events dropped, want %d", got, want)
 		}
 		close(block)

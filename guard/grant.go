@@ -5,25 +5,17 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
 )
 
-// A Granter is a store that lets units be taken ahead of their use. See redisstore.Store.Grant.
-type Granter interface {
-	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
-}
-
-// Grant takes units that the caller will hand out by himself, if the store is a [Granter]; else it returns
+// Grant takes units that the caller hands out itself, if the store is a [Granter]; otherwise it returns
 // headgate.ErrUnsupported. Deadline and circuit are those of Take.
 //
-// No policy decides when the shard cannot be asked, for a policy can let a request pass but has no units to give: the error
-// then wraps ErrUnavailable, and [Guard.Degrade] decides each request. If too many requests wait, the error is
-// headgate.ErrOverloaded, and no policy decides. Denials are not remembered either: who asks for
-// grants keeps account himself.
+// If the shard cannot be asked, no policy decides, since a policy has no units to grant: the error wraps
+// ErrUnavailable, and [Guard.Degrade] decides each request. If too many requests wait, the error is
+// headgate.ErrOverloaded. Denials are not remembered, since the caller counts granted units itself.
 func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
-	if err := g.admit(ctx); err != nil {
-		return headgate.Decision{}, err
-	}
-	if err := c.Validate(); err != nil {
+	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
 	}
 	if err := headgate.ValidateUnits(c.Cost); err != nil {
@@ -34,39 +26,39 @@ func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	s := g.shardOf(&c)
-	waited, how := g.enter(ctx, s)
-	if how != itsTurn {
-		return headgate.Decision{}, g.ungranted(ctx, s, how)
+	queued, outcome := g.enter(ctx, s)
+	if outcome != admission.Admitted {
+		return headgate.Decision{}, g.notGranted(ctx, s, outcome)
 	}
 	broke := false
-	defer func() { s.admission.leave(broke) }()
-	k, ok := g.begin(ctx, s, time.Time{}, waited)
+	defer func() { s.queue.Leave(broke) }()
+	k, ok := g.begin(ctx, s, time.Time{}, queued)
 	if !ok {
-		return headgate.Decision{}, g.ungranted(ctx, s, cannotAsk)
+		return headgate.Decision{}, g.notGranted(ctx, s, admission.Unavailable)
 	}
 	d, err := granter.Grant(k.ctx, c, want, share)
 	switch g.end(&k, &c, err) {
-	case answered:
+	case responded:
 		if err == nil && d.Receipt.Units > 0 && g.denials != nil {
-			g.gate.change(g.denials.hash(&c), -d.Receipt.Units, g.clock.micros())
+			g.gate.Add(g.denials.Hash(&c), -d.Receipt.Units, g.clock.micros())
 		}
 		return d, err
-	case ended:
+	case canceled:
 		return headgate.Decision{}, ctx.Err()
 	case starved:
-		return headgate.Decision{}, g.ungranted(ctx, s, isRefused)
+		return headgate.Decision{}, g.notGranted(ctx, s, admission.Overloaded)
 	default:
 		broke = true
 		return headgate.Decision{}, &Error{Op: "grant", Shard: s.name, Err: err, Sent: true}
 	}
 }
 
-// ungranted returns the error of a grant that the store was not asked for.
-func (g *Guard) ungranted(ctx context.Context, s *shard, how standing) error {
-	switch how {
-	case hasEnded:
+// notGranted returns the error of a grant that is not sent to the store.
+func (g *Guard) notGranted(ctx context.Context, s *shard, outcome admission.Outcome) error {
+	switch outcome {
+	case admission.Canceled:
 		return ctx.Err()
-	case isRefused:
+	case admission.Overloaded:
 		g.counters.overloaded.Add(1)
 		return headgate.ErrOverloaded
 	default:
@@ -74,13 +66,10 @@ func (g *Guard) ungranted(ctx context.Context, s *shard, how standing) error {
 	}
 }
 
-// Degrade decides a check by its policy, without asking the store: for one who has just asked it and got no answer. The
-// decision is Degraded, and counted as those of Take are.
+// Degrade decides a check by its policy, for a caller whose Grant has failed. The decision is Degraded, and counted
+// like those of Take.
 func (g *Guard) Degrade(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := g.admit(ctx); err != nil {
-		return headgate.Decision{}, err
-	}
-	if err := c.Validate(); err != nil {
+	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
 	}
 	return g.degrade(ctx, g.shardOf(&c), &c)

@@ -7,40 +7,57 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
+	"github.com/headgate/headgate/guard/internal/deadline"
 	"github.com/headgate/headgate/memstore"
 )
 
 var _ headgate.Limiter = (*Guard)(nil)
 
-// A Guard is a headgate.Limiter that asks another one and decides by itself when that fails. Make one with New. It is
-// safe for concurrent use.
+// A Guard is a headgate.Limiter that asks another one, and decides by policy when that one fails. Create one with New.
+// It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter
-	prober  Prober // nil if inner is none
+	prober  Prober  // nil if inner is none
+	traffic Traffic // nil if inner is none
 	options Options
 	clock   clock
 	local   headgate.Limiter
-	own     *memstore.Store // local, if it is the guard's
+	own     *memstore.Store // local, if New created it
 
-	denials *denyCache // nil if nothing is remembered
-	gate    gate
-	shards  shards
-	terms   *terms
-	onlys   sync.Pool // of *only
+	denials *admission.DenyCache // nil if denials are not remembered
+	gate    admission.KeyGate
+	calls   *deadline.Tracker
+	shards  shardTable
+	singles sync.Pool // of *single
 
 	counters counters
 	events   chan Event
-	returns  chan giving
+	refunds  chan refund
 
-	mu      sync.Mutex
+	background background
+}
+
+// background is the goroutines of a guard, which Close ends.
+type background struct {
+	mu      sync.Mutex // held to start a goroutine, and to close
 	closed  atomic.Bool
 	stop    chan struct{}
-	life    context.Context // ends with the guard
-	die     context.CancelFunc
+	life    context.Context // ends with Close
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// New returns a guard of inner. It runs goroutines of its own; Close ends them.
+// start runs a function in a goroutine, unless the guard is closed.
+func (b *background) start(run func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed.Load() {
+		b.running.Go(run)
+	}
+}
+
+// New returns a guard of inner. Close ends its goroutines.
 func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	if inner == nil {
 		return nil, errNoStore
@@ -50,68 +67,78 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		inner: inner, options: o, clock: newClock(o.Now), local: o.Local,
-		events: make(chan Event, eventRoom), returns: make(chan giving, returnsRoom), stop: make(chan struct{}),
+		events: make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
 		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Now: o.Now})
 		if err != nil {
-			return nil, fmt.Errorf("guard: make the local store: %w", err)
+			return nil, fmt.Errorf("guard: create the local store: %w", err)
 		}
 		g.own, g.local = own, own
 	}
 	if o.DenyCache > 0 {
-		g.denials = newDenyCache(o.DenyCache.Microseconds())
+		g.denials = admission.NewDenyCache(o.DenyCache.Microseconds())
 	}
 	g.prober, _ = inner.(Prober)
-	_, forgets := inner.(Forgetter)
-	g.terms = newTerms(forgets, o.Deadline)
-	g.terms.wire, _ = inner.(Wire)
-	g.shards.of, _ = inner.(Sharded)
+	g.traffic, _ = inner.(Traffic)
+	g.calls = deadline.NewTracker(o.Deadline, g.traffic)
+	g.shards.store, _ = inner.(Sharded)
 	g.shards.byName.Store(&map[string]*shard{})
-	if g.shards.of == nil {
+	if g.shards.store == nil {
 		g.shards.only = g.newShard("")
 	}
-	g.life, g.die = context.WithCancel(context.Background())
-	tell := o.OnEvent
-	if tell == nil {
-		tell = logEvent
+	b := &g.background
+	b.stop = make(chan struct{})
+	b.life, b.cancel = context.WithCancel(context.Background())
+	onEvent := o.OnEvent
+	if onEvent == nil {
+		onEvent = logEvent
 	}
-	g.running.Go(func() { g.tellAll(tell) })
-	for range returners {
-		g.running.Go(g.returnAll)
+	b.running.Go(func() { g.deliverEvents(onEvent) })
+	for range refunders {
+		b.running.Go(g.refundAll)
 	}
 	return g, nil
 }
 
-// Close ends what New started and waits for it; OnEvent has then been called for the last time. Later calls of the
-// guard's methods fail with headgate.ErrClosed. It does not close the store.
+// Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
+// headgate.ErrClosed after Close. It does not close the store.
 func (g *Guard) Close() error {
-	g.mu.Lock()
-	was := g.closed.Swap(true)
-	g.mu.Unlock()
-	if was {
+	b := &g.background
+	b.mu.Lock()
+	closed := b.closed.Swap(true)
+	b.mu.Unlock()
+	if closed {
 		return headgate.ErrClosed
 	}
-	g.die()
-	close(g.stop)
-	g.running.Wait()
-	g.dropReturns()
+	b.cancel()
+	close(b.stop)
+	b.running.Wait()
+	g.dropRefunds()
 	if g.own != nil {
 		return g.own.Close()
 	}
 	return nil
 }
 
-// admit checks what every method is given first.
-func (g *Guard) admit(ctx context.Context) error {
+// checkOpen checks the context of a method, and that the guard is open.
+func (g *Guard) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if g.closed.Load() {
+	if g.background.closed.Load() {
 		return headgate.ErrClosed
 	}
 	return nil
+}
+
+// validate is checkOpen for a method with a check.
+func (g *Guard) validate(ctx context.Context, c *headgate.Check) error {
+	if err := g.checkOpen(ctx); err != nil {
+		return err
+	}
+	return c.Validate()
 }

@@ -23,8 +23,8 @@ type fault struct {
 	slow  time.Duration // before it does what it should
 }
 
-// A fakeStore is a memstore that can fail, and counts its calls. The shard of a check is what stands before the slash of its
-// key.
+// A fakeStore is a memstore that can fail, and counts its calls. The shard of a check is what stands before the slash
+// of its key.
 type fakeStore struct {
 	store *memstore.Store
 

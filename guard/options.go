@@ -14,23 +14,24 @@ const (
 	DefaultDenyCache = time.Second
 )
 
-// Options are the settings of a Guard. The zero Options are good.
+// Options are the settings of a Guard. The zero value is ready to use.
 type Options struct {
-	// Deadline is how long a call of the store may take, with what its caller has waited for others. Default DefaultDeadline.
+	// Deadline is how long a call of the store may take, including the time that its caller waited for other callers.
+	// Default DefaultDeadline.
 	Deadline time.Duration
-	// DenyCache is how long a denial is remembered at most, up to a minute. Default DefaultDenyCache. Below zero nothing is
-	// remembered, and callers of one key do not wait for each other.
+	// DenyCache is how long a denial is remembered at most, up to a minute. Default DefaultDenyCache. If it is negative,
+	// denials are not remembered, and callers of one key do not wait for each other.
 	DenyCache time.Duration
-	// Local decides checks whose policy is headgate.Local when their shard cannot be asked. Default a memstore of the
-	// guard's own, with 64 MiB.
+	// Local decides checks with the policy headgate.Local when their shard cannot be asked. Default: a memstore with
+	// 64 MiB.
 	Local headgate.Limiter
-	// Nodes returns how many nodes share a limit; it is called for every decision under a share. Default 1.
+	// Nodes returns how many nodes share a limit. It is called for every decision under a share. Default 1.
 	Nodes func() int
-	// OnEvent is told what happens to the store, by one goroutine. Events that it is too slow for are dropped and counted.
-	// It must not close the guard. Default is to log them with slog at Warn.
+	// OnEvent is called for events of the store, by one goroutine. If it is too slow, events are dropped and counted. It
+	// must not close the guard. Default: log them with slog at Warn.
 	OnEvent func(Event)
-	// Now is the clock by which denials are remembered. Default the system's monotonic clock. Deadlines and probes go by
-	// the system's in any case.
+	// Now is the clock of the deny cache. Default: the system's monotonic clock. Deadlines and probes always use the
+	// system's clock.
 	Now func() time.Time
 }
 
@@ -52,4 +53,4 @@ func (o *Options) validate() error {
 	return nil
 }
 
-var errNoStore = errors.New("guard: no store to stand before")
+var errNoStore = errors.New("guard: no store to guard")

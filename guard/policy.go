@@ -2,14 +2,13 @@ package guard
 
 import (
 	"context"
-	"time"
 
 	"github.com/headgate/headgate"
 )
 
-// degrade decides a check whose shard cannot be asked.
+// degrade decides a check by its policy, because its shard cannot be asked.
 func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headgate.Decision, error) {
-	d, denied := g.byItself(s, c)
+	d, denied := decideWithoutCounter(s, c)
 	if !denied && c.OnFailure == headgate.Local {
 		var err error
 		if d, err = g.local.Take(ctx, g.localCheck(c)); err == nil {
@@ -27,27 +26,28 @@ func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headg
 	return d, nil
 }
 
-// count counts one decision that a policy made.
+// count counts a decision by a policy.
 func (g *Guard) count(s *shard, p headgate.Policy) {
 	g.counters.degraded[p].Add(1)
 	s.degraded.Add(1)
 }
 
-// byItself decides what needs no counter: all but what Local allows. It reports whether it denies.
-func (g *Guard) byItself(s *shard, c *headgate.Check) (d headgate.Decision, denied bool) {
+// decideWithoutCounter decides a check by its policy as far as that needs no counter: it may deny, but only the local
+// limiter decides whether Local allows.
+func decideWithoutCounter(s *shard, c *headgate.Check) (d headgate.Decision, denied bool) {
 	capacity := c.Limit.Capacity()
 	switch {
 	case c.Cost > capacity:
 		return headgate.Decision{Degraded: true, Limit: capacity, RetryAfter: headgate.Never}, true
 	case c.OnFailure == headgate.Closed:
-		wait := s.estimate()
+		wait := s.circuit.retryAfter()
 		return headgate.Decision{Degraded: true, Limit: capacity, RetryAfter: wait, ResetAfter: wait}, true
 	default:
 		return open(c), false
 	}
 }
 
-// open lets a check pass.
+// open returns the decision of the policy Open.
 func open(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Allowed: true, Degraded: true, Limit: c.Limit.Capacity()}
 	d.Remaining = d.Limit - c.Cost
@@ -57,16 +57,7 @@ func open(c *headgate.Check) headgate.Decision {
 	return d
 }
 
-// estimate returns when a shard may be back: at its next probe.
-func (s *shard) estimate() time.Duration {
-	wait := firstProbe
-	if s.down.Load() {
-		wait = time.Until(time.Unix(0, s.nextProbe.Load()))
-	}
-	return max(wait, time.Millisecond).Round(time.Microsecond)
-}
-
-// localCheck returns what the local limiter is asked.
+// localCheck returns the check for the local limiter.
 func (g *Guard) localCheck(c *headgate.Check) headgate.Check {
 	local := headgate.Check{Key: c.Key, Owner: c.Owner, Cost: c.Cost}
 	if c.Safe != nil {
@@ -81,29 +72,29 @@ func (g *Guard) localCheck(c *headgate.Check) headgate.Check {
 	return local
 }
 
-// share returns the part of a limit that one of so many nodes goes by.
+// share returns the share of a limit of one node among several.
 func share(l headgate.Limit, nodes int64) headgate.Limit {
 	l.Count = max(1, l.Count/nodes)
 	if l.Burst == 0 {
 		return l
 	}
 	if l.Burst = max(1, l.Burst/nodes); l.Validate() != nil {
-		l.Burst = 0 // it would take too long to refill at this rate
+		l.Burst = 0 // the burst would refill too slowly
 	}
 	return l
 }
 
-// localDecision returns what the local limiter decided as the guard's decision.
+// localDecision turns a decision of the local limiter into one of the guard.
 func localDecision(s *shard, d headgate.Decision) headgate.Decision {
 	d.Degraded = true
-	if d.RetryAfter == headgate.Never { // with the shard back it may pass
-		d.RetryAfter = s.estimate()
+	if d.RetryAfter == headgate.Never { // it may pass when the shard works again
+		d.RetryAfter = s.circuit.retryAfter()
 	}
 	d.Receipt = takenLocally(d.Receipt)
 	return d
 }
 
-// takenNowhere is the At of the receipt of what Open let pass. Those of Local are below it.
+// takenNowhere is the At of a receipt of the policy Open. Receipts of Local are below it.
 const takenNowhere = -1
 
 // takenLocally marks a receipt of the local limiter.
@@ -114,7 +105,7 @@ func takenLocally(r headgate.Receipt) headgate.Receipt {
 	return r
 }
 
-// localReceipt returns the local limiter's receipt again.
+// localReceipt returns the receipt of the local limiter that takenLocally has marked.
 func localReceipt(r headgate.Receipt) headgate.Receipt {
 	r.At = takenNowhere - 1 - r.At
 	return r

@@ -106,7 +106,7 @@ func TestAServerThatHangsAtBootHoldsNobodyUp(t *testing.T) {
 				group.Wait()
 				n.end()
 				t.Logf("%v; timers were late by %v at most", &times, n.late.max())
-				// Callers wait for whoever asks for the secret, so that late timers add up.
+				// Callers wait for the one that loads the secret, so that late timers add up.
 				if got, most := times.max(), guard.DefaultDeadline+slack+4*n.late.max(); got > most {
 					return fmt.Errorf("the longest call took %v, want at most %v", got, most)
 				}

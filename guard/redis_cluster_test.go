@@ -13,9 +13,9 @@ const (
 	// nodeTimeout is cluster-node-timeout, and takeover what may go by beyond it until decisions are exact again.
 	nodeTimeout = 1500 * time.Millisecond
 	takeover    = 2 * time.Second
-	// following is how long after the replica has become primary decisions must be exact again. The cluster itself may take
-	// longer than takeover on a busy machine, and that is not ours to answer for.
-	// On a quiet machine it is a fraction of a second.
+	// following is how long after the replica has become primary decisions must be exact again. The cluster itself may
+	// take longer than takeover on a busy machine, and that is not ours to answer for. On a quiet machine it is a fraction
+	// of a second.
 	following = 10 * time.Second
 	// unhurried is the cluster-node-timeout of tests in which no server is to be replaced, however busy the machine is.
 	unhurried = 15 * time.Second

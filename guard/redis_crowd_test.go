@@ -23,11 +23,11 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// The tests in the files called redis_ hurt real servers while a crowd asks a guard before a redisstore, and see what the
-// crowd is told.
+// The tests in the files called redis_ hurt real servers while a crowd asks a guard before a redisstore, and see what
+// the crowd is told.
 
-// patient is the deadline of guards whose tests are about who decides, not about how quickly: on a busy machine calls take
-// longer than the default, and would be degraded for that.
+// patient is the deadline of guards whose tests are about who decides, not about how quickly: on a busy machine calls
+// take longer than the default, and would be degraded for that.
 const patient = 30 * time.Second
 
 // soaks reports whether the long tests are wanted.
@@ -78,10 +78,10 @@ func mustTake(t testing.TB, l headgate.Limiter, c headgate.Check) headgate.Decis
 	return d
 }
 
-// An account is what one client asks for, and what he was told.
+// An account is the requests of one client and their decisions.
 type account struct {
 	checks []headgate.Check
-	shard  string // where he was when the crowd was made
+	shard  string // of its key when the crowd was created
 
 	asked    atomic.Int64
 	taken    []atomic.Int64 // units, by check, of decisions that are not degraded
@@ -131,8 +131,8 @@ type crowd struct {
 	times         atomic.Pointer[histogram]
 }
 
-// newCrowd starts callers who ask for one account after the other, each with a pause of about the pace between. They end
-// with the test, if not before.
+// newCrowd starts callers who ask for one account after the other, each with a pause of about the pace between. They
+// end with the test, if not before.
 func newCrowd(t testing.TB, g *guard.Guard, s *redisstore.Store, accounts []*account, callers int, pace time.Duration) *crowd {
 	t.Helper()
 	c := &crowd{t: t, guard: g, store: s, accounts: accounts, began: time.Now()}
@@ -265,8 +265,8 @@ func (c *crowd) mark() mark {
 	return m
 }
 
-// wantAtMost sees that no account was given more than burst + rate·t and so many times its capacity besides, by decisions
-// that are not degraded. It returns the largest excess over burst + rate·t.
+// wantAtMost sees that no account was given more than burst + rate·t and so many times its capacity besides, by
+// decisions that are not degraded. It returns the largest excess over burst + rate·t.
 func (c *crowd) wantAtMost(more int64) int64 {
 	c.t.Helper()
 	return c.wantSince(mark{at: c.began}, more)
@@ -364,8 +364,8 @@ func (c *crowd) awaitCalm(since time.Time) time.Duration {
 	return last().Sub(since)
 }
 
-// awaitServed returns how long after a time all accounts that pass and refill were given something again, by decisions that
-// are not degraded.
+// awaitServed returns how long after a time all accounts that pass and refill were given something again, by decisions
+// that are not degraded.
 func (c *crowd) awaitServed(since time.Time, pass func(*account) bool) time.Duration {
 	c.t.Helper()
 	before := make([]int64, len(c.accounts))

@@ -19,7 +19,8 @@ import (
 // callers is how many there are in an outage.
 const callers = 64
 
-// slack is how much longer than the deadline a call may take. On a quiet machine it is 5 ms, and in virtual time nothing.
+// slack is how much longer than the deadline a call may take. On a quiet machine it is 5 ms, and in virtual time
+// nothing.
 const slack = 50 * time.Millisecond
 
 // noise measures how late timers are, which is what a call that waits for its deadline cannot help.
@@ -182,8 +183,8 @@ func TestANetworkThatSwallowsEverythingHoldsNobodyUp(t *testing.T) {
 
 func TestANetworkThatIsCutHoldsNobodyUp(t *testing.T) { testOutage(t, "cut", shortOutage) }
 
-// wellServed returns a crowd whose guard keeps its deadline as long as all is well. That is the default where the machine is
-// up to it, and the next longer one that it is up to elsewhere.
+// wellServed returns a crowd whose guard keeps its deadline as long as all is well. That is the default where the
+// machine is up to it, and the next longer one that it is up to elsewhere.
 func wellServed(t testing.TB, store *redisstore.Store) (*crowd, time.Duration) {
 	t.Helper()
 	for deadline := guard.DefaultDeadline; ; deadline *= 2 {

@@ -22,7 +22,7 @@ func TestAHotKeyThatIsDeniedCostsTheServerNextToNothing(t *testing.T) {
 	t.Run("for a moment", func(t *testing.T) { testHotKey(t, "10/s burst 5", time.Second/10, time.Second) })
 }
 
-// testHotKey has a thousand callers on each of two nodes ask for a client who is denied. His denial runs out every so often.
+// testHotKey has a thousand callers on each of two nodes ask for a denied client. Its denial expires from time to time.
 func testHotKey(t *testing.T, limit string, every, lasting time.Duration) {
 	t.Helper()
 	server := redistest.Standalone(t, redistest.Options{})

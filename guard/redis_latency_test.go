@@ -16,8 +16,6 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-var _ guard.Forgetter = (*redisstore.Store)(nil)
-
 // What a decision adds on a machine that is quiet is measured by bench.
 func TestADecisionAtHalfLoadIsQuick(t *testing.T) { testHalfLoad(t, 24) }
 
@@ -43,12 +41,12 @@ func testHalfLoad(t *testing.T, windows int) {
 	if raceDetected {
 		short = 200 * time.Millisecond
 	}
-	// Others have work for this machine too, and even one that is idle stands still for milliseconds some times a second: what
-	// is asked meanwhile waits. So there are many short windows, one of which must do.
-	const lasting, anew = 50 * time.Millisecond, 3
+	// Others have work for this machine too, and even one that is idle stands still for milliseconds some times a second:
+	// what is asked meanwhile waits. So there are many short windows, one of which must do.
+	const lasting, windowsPerPhase = 50 * time.Millisecond, 3
 	best, possible := time.Duration(0), 0.0
 	for window := 0; window < windows || best > short && window < 4*windows; window++ {
-		if window%anew == 0 {
+		if window%windowsPerPhase == 0 {
 			possible = throughput(callers, lasting, take)
 		}
 		took, err := arrivals.Offer(possible/2, lasting, take)

@@ -17,7 +17,8 @@ import (
 
 func TestACallThatIsNotAnsweredIsNeverSentAgain(t *testing.T) { testOnce(t, 8) }
 
-// testOnce breaks so many rounds of calls. A call that timed out may have counted: were it sent again it would count twice.
+// testOnce breaks so many rounds of calls. A call that timed out may have counted: were it sent again it would count
+// twice.
 func testOnce(t *testing.T, rounds int) {
 	t.Helper()
 	server := redistest.Standalone(t, redistest.Options{})

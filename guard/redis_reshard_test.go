@@ -25,8 +25,8 @@ func aloneOf(client, name, limit string) headgate.Check {
 	return headgate.Check{Owner: client, Key: client + "/" + name, Limit: headgate.MustParseLimit(limit), Cost: 1}
 }
 
-// keysOf returns the keys of a cluster that begin with the store's prefix, without the one for the secret, that are kept for so long
-// at least. Others may be gone when they are spoken of.
+// keysOf returns the keys of a cluster that begin with the store's prefix, without the one for the secret, that are
+// kept for so long at least. Others may be gone when they are spoken of.
 func keysOf(t testing.TB, cluster *redistest.ClusterSet, least time.Duration) []string {
 	t.Helper()
 	var keys []string
@@ -49,8 +49,8 @@ func keysOf(t testing.TB, cluster *redistest.ClusterSet, least time.Duration) []
 	return keys
 }
 
-// A slot that moves key by key while it is asked for, there and back. Now and then one of the client's three keys is at the
-// new server and the others are at the old one.
+// A slot that moves key by key while it is asked for, there and back. Now and then one of the client's three keys is at
+// the new server and the others are at the old one.
 func TestASlotThatMovesIsFollowedExactly(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", unhurried)
@@ -116,8 +116,8 @@ func redirected(t testing.TB, s *redisstore.Store) int64 {
 	return n
 }
 
-// A slot that is held half way: of the three keys of one client one is at the new server, and another client has none yet.
-// No server can decide either in one step then.
+// A slot that is held half way: of the three keys of one client one is at the new server, and another client has none
+// yet. No server can decide either in one step then.
 func TestASlotHeldHalfwayHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", unhurried)

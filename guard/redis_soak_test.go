@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// One fault after the other, while a crowd asks: no error reaches it, what is degraded is counted, and nobody gets more than
-// burst + rate·t by decisions that are not degraded, during any of the faults and in all, but for one burst for every failover
-// that may lose something. With HEADGATE_SOAK=1 it is half an hour of faults by chance (with HEADGATE_SOAK=10m ten minutes), else
-// one of each that takes no failover by vote.
+// One fault after the other, while a crowd asks: no error reaches it, what is degraded is counted, and nobody gets more
+// than burst + rate·t by decisions that are not degraded, during any of the faults and in all, but for one burst for
+// every failover that may lose something. With HEADGATE_SOAK=1 it is half an hour of faults by chance (with
+// HEADGATE_SOAK=10m ten minutes), else one of each that takes no failover by vote.
 func TestSoakFaultsOfACluster(t *testing.T) {
 	t.Parallel()
 	timeout, deadline := unhurried, patient // of which neither is to end what only a busy machine makes slow

@@ -9,88 +9,72 @@ import (
 )
 
 const (
-	// refusalLasts is for how long a shard must not have refused anything before it counts as deciding again: one whose memory
-	// is nearly full refuses some and not others, and nobody wants to hear of each.
-	refusalLasts = 5 * time.Second
-	// refusalLook is how often that is seen to.
-	refusalLook = time.Second
+	// refusalTime is how long a shard must have refused nothing to count as deciding again: a shard whose memory is nearly
+	// full refuses only some checks, and one event for each would be too many.
+	refusalTime = 5 * time.Second
+	// refusalInterval is how often that is checked.
+	refusalInterval = time.Second
 )
 
-// A refusal is the state of a shard that works and says of checks that it cannot decide them: its memory is full, or there is
-// something else under their keys. It goes on being asked, as it may well decide others.
+// A refusal is the state of a shard that works and refuses to decide some checks: its memory is full, or their keys
+// have values of another program. The shard is still asked, since it may decide other checks.
 type refusal struct {
-	check headgate.Check // the first
+	check headgate.Check // the first one
 	since time.Time
-	why   atomic.Pointer[error] // of the last
-	last  atomic.Int64          // when it was, in ns since 1970
+	err   atomic.Pointer[error] // of the last one
+	last  atomic.Int64          // when that was, in ns since 1970
 	count atomic.Int64
 }
 
-// refused notes that a shard refused a check. The first time it tells so, and sees to it that the end is told, too.
-func (g *Guard) refused(s *shard, c *headgate.Check, err error, now time.Time) {
+// recordRefusal records that a shard refused a check. The first refusal sends an event, and starts a goroutine that
+// sends another one at the end.
+func (g *Guard) recordRefusal(s *shard, c *headgate.Check, err error, now time.Time) {
 	r := s.refusal.Load()
 	if r == nil {
 		first := &refusal{check: *c, since: now}
-		first.note(err, now)
+		first.record(err, now)
 		if s.refusal.CompareAndSwap(nil, first) {
-			g.tell(Event{Kind: Refusing, Shard: s.name, Err: err})
-			g.run(func() { g.awaitDecisions(s, first) })
+			g.send(Event{Kind: Refusing, Shard: s.name, Err: err})
+			g.background.start(func() { g.awaitDeciding(s, first) })
 			return
 		}
-		if r = s.refusal.Load(); r == nil { // it has come and gone
+		if r = s.refusal.Load(); r == nil { // another one has begun and ended
 			return
 		}
 	}
-	r.note(err, now)
+	r.record(err, now)
 }
 
-func (r *refusal) note(err error, now time.Time) {
-	r.why.Store(&err)
+func (r *refusal) record(err error, now time.Time) {
+	r.err.Store(&err)
 	r.last.Store(now.UnixNano())
 	r.count.Add(1)
 }
 
-// awaitDecisions ends a refusal when the shard has refused nothing for a while and is asked whether it decides: who reads the
-// state of a node that gets no requests must not be told what was.
-func (g *Guard) awaitDecisions(s *shard, r *refusal) {
-	tick := time.NewTicker(refusalLook)
-	defer tick.Stop()
+// awaitDeciding ends a refusal when the shard has refused nothing for a while and decides when it is asked. It asks, so
+// that the state is also right on a node without requests.
+func (g *Guard) awaitDeciding(s *shard, r *refusal) {
+	ticker := time.NewTicker(refusalInterval)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-g.stop:
+		case <-g.background.stop:
 			return
-		case <-tick.C:
+		case <-ticker.C:
 		}
-		if time.Since(time.Unix(0, r.last.Load())) < refusalLasts || s.down.Load() {
+		if time.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(g.life, g.options.Deadline)
-		err := g.knock(ctx, s, &r.check)
+		ctx, cancel := context.WithTimeout(g.background.life, g.options.Deadline)
+		err := g.ask(ctx, s, &r.check)
 		cancel()
-		switch judge(g.life, err) {
-		case answered:
+		switch classify(g.background.life, err) {
+		case responded:
 			s.refusal.Store(nil)
-			g.tell(Event{Kind: Deciding, Shard: s.name, Down: time.Since(r.since), Degraded: r.count.Load()})
+			g.send(Event{Kind: Deciding, Shard: s.name, Down: time.Since(r.since), Degraded: r.count.Load()})
 			return
 		case refused:
 			r.last.Store(time.Now().UnixNano())
 		}
 	}
-}
-
-// knock asks a shard how it is, by a look at a check if the store has no better way. There may be none.
-func (g *Guard) knock(ctx context.Context, s *shard, c *headgate.Check) error {
-	if g.prober != nil {
-		return g.prober.Probe(ctx, s.name)
-	}
-	if c == nil {
-		return nil
-	}
-	look := *c
-	look.Cost = 0
-	if look.Limit == (headgate.Limit{}) { // that of a Reset
-		look.Limit = headgate.PerSecond(1)
-	}
-	_, err := g.inner.Take(ctx, look)
-	return err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A store that works and refuses is told of when that begins and when it ends, and the state of its shard says so for as long as
-// it lasts, whether anybody asks or not.
+// A store that works and refuses is told of when that begins and when it ends, and the state of its shard says so for
+// as long as it lasts, whether anybody asks or not.
 func TestRefusalsAreToldOnceAndShownWhileTheyLast(t *testing.T) {
 	for _, probed := range []bool{true, false} {
 		t.Run(fmt.Sprint("probed: ", probed), func(t *testing.T) {
@@ -75,7 +75,7 @@ func testRefusals(t *testing.T, probed bool) {
 	for _, shard := range []string{"a", "b", ""} {
 		f.breaks(shard, fault{})
 	}
-	time.Sleep(refusalLasts + 2*refusalLook)
+	time.Sleep(refusalTime + 2*refusalInterval)
 	told(Refusing, Deciding)
 	refuses(nil)
 	if e := events[1]; e.Degraded != asked || e.Down < time.Minute || e.Err != nil {

@@ -7,37 +7,36 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Stats are a guard's figures since it was made.
+// Stats are figures of a guard since it was created.
 type Stats struct {
-	// Calls is how often the store was called, probes not among them.
+	// Calls is the number of calls of the store, without probes.
 	Calls int64
-	// Failures is how many of the calls failed, and Timeouts how many of these because of the deadline.
+	// Failures is how many calls failed, and Timeouts how many of these because of the deadline.
 	Failures, Timeouts int64
-	// Probes is how often a shard was asked how it is, and ProbesFailed how often in vain.
+	// Probes is the number of probes of shards, and ProbesFailed how many of them failed.
 	Probes, ProbesFailed int64
-	// Open, Closed and Local are how many decisions each policy made. A check of a TakeAll is a decision of its own, if it
-	// was decided.
+	// Open, Closed and Local are how many decisions each policy made. Every decided check of a TakeAll counts.
 	Open, Closed, Local int64
-	// LocalFailures is how many of those of Local were let pass because the local limiter failed.
+	// LocalFailures is how many checks with the policy Local were allowed because the local limiter failed.
 	LocalFailures int64
-	// CacheHits is how many requests were denied from memory, and Shared how many by the answer to another caller.
+	// CacheHits is how many requests the deny cache denied, and Shared how many the response to another caller denied.
 	CacheHits, Shared int64
-	// Waits is how many requests waited for the answer to another caller, or for a denial to be over, and Ungated how many
-	// went to the store because that took too long or because there was no room to wait.
+	// Waits is how many requests waited for the response to another caller, or for a denial to expire, and Ungated how
+	// many went to the store because that took too long or because there was no room to wait.
 	Waits, Ungated int64
-	// Queued is how many requests waited because enough others were being decided, and Overloaded how many were refused with
-	// headgate.ErrOverloaded.
+	// Queued is how many requests were queued because enough others were being decided, and Overloaded how many were
+	// refused with headgate.ErrOverloaded.
 	Queued, Overloaded int64
-	// ChargesDropped is how many charges were lost, and GivesDropped how many units were given back in vain.
+	// ChargesDropped is how many charges were lost, and GivesDropped how many units could not be given back.
 	ChargesDropped, GivesDropped int64
-	// Refunds is how many checks of a TakeAll were given back because of another, and RefundsDropped how many were to be
-	// and could not.
+	// Refunds is how many checks of a TakeAll were refunded because another one was denied, and RefundsDropped how many
+	// could not be.
 	Refunds, RefundsDropped int64
-	// EventsDropped is how many events came too fast for OnEvent.
+	// EventsDropped is how many events were dropped because OnEvent was too slow.
 	EventsDropped int64
 }
 
-// counters are the figures as they are counted.
+// counters are the figures behind Stats.
 type counters struct {
 	calls, failures, timeouts    atomic.Int64
 	probes, probesFailed         atomic.Int64
@@ -70,7 +69,7 @@ func (g *Guard) Stats() Stats {
 	}
 }
 
-// A tally is a counter that many cores count on at once.
+// A tally is a counter that many cores increment at the same time.
 type tally [32]struct {
 	n atomic.Int64
 	_ [56]byte // a cache line each

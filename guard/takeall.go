@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
 )
 
 // TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are asked.
-func (g *Guard) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
-	if err := g.admit(ctx); err != nil {
+func (g *Guard) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if err := g.checkOpen(ctx); err != nil {
 		return dst, err
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
@@ -37,14 +40,14 @@ func (g *Guard) TakeAll(ctx context.Context, checks []headgate.Check, dst []head
 	if g.denies(checks, dst[before:]) {
 		return dst, nil
 	}
-	b := basket{g: g, ctx: ctx, checks: checks, decisions: dst[before:]}
+	b := batch{g: g, ctx: ctx, checks: checks, decisions: dst[before:]}
 	if err := b.take(); err != nil {
 		return dst[:before], err
 	}
 	return dst, nil
 }
 
-// denies reports whether one of the checks is known to be denied, and notes all that are.
+// denies reports whether the deny cache denies one of the checks, and fills in the decisions of those.
 func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
 	if g.denials == nil {
 		return false
@@ -53,7 +56,7 @@ func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) b
 	now := g.clock.micros()
 	for i := range checks {
 		c := &checks[i]
-		if d, ok := g.denials.lookup(g.denials.hash(c), c, now); ok {
+		if d, ok := g.denials.Lookup(g.denials.Hash(c), c, now); ok {
 			decisions[i], denied = d, true
 		}
 	}
@@ -63,62 +66,62 @@ func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) b
 	return denied
 }
 
-// A basket is several checks on their way. A decision that is not made yet allows and has no Limit.
-type basket struct {
+// A batch is the checks of one TakeAll. A decision that was not made yet allows and has no Limit.
+type batch struct {
 	g         *Guard
 	ctx       context.Context
 	checks    []headgate.Check
 	decisions []headgate.Decision
 
-	asks   []ask
-	shards []*shard // nil once its checks are decided
-	from   []*shard // which took the check's units, nil if none did
-	group  []int    // the checks that are looked at
+	pending []pendingCheck
+	shards  []*shard // by check, nil after it was decided
+	takenBy []*shard // by check, nil if nothing was taken for it
+	group   []int    // the checks that are being decided
 }
 
-func (b *basket) take() error {
+func (b *batch) take() error {
 	var (
-		asks   [8]ask
-		shards [16]*shard
-		group  [8]int
+		pending [8]pendingCheck
+		shards  [16]*shard
+		group   [8]int
 	)
 	n := len(b.checks)
-	b.asks, b.group = append(asks[:0], make([]ask, n)...), group[:0]
+	b.pending, b.group = append(pending[:0], make([]pendingCheck, n)...), group[:0]
 	room := append(shards[:0], make([]*shard, 2*n)...)
-	b.shards, b.from = room[:n], room[n:]
+	b.shards, b.takenBy = room[:n], room[n:]
 	for i := range b.checks {
 		c := &b.checks[i]
-		b.shards[i], b.asks[i].check = b.g.shardOf(c), c
+		b.shards[i], b.pending[i].check = b.g.shardOf(c), c
 		if b.g.denials != nil {
-			b.asks[i].hash = b.g.denials.hash(c)
+			b.pending[i].hash = b.g.denials.Hash(c)
 		}
 	}
-	passes, err := b.settleDown()
+	passes, err := b.decideDown()
 	for i := 0; passes && err == nil && i < n; i++ {
 		if b.shards[i] != nil {
-			passes, err = b.askShard(b.shards[i])
+			passes, err = b.takeFromShard(b.shards[i])
 		}
 	}
 	if !passes || err != nil {
-		b.undo()
+		b.refund()
 	}
 	return err
 }
 
-// settleDown lets policies decide the checks whose shards are down, and reports whether they let them pass. It is done
-// before anybody is asked: Closed denies, and Local asks nobody else.
-func (b *basket) settleDown() (passes bool, err error) {
+// decideDown decides the checks whose circuits are open by their policies, and reports whether they pass. This is done
+// first, since it needs no call.
+func (b *batch) decideDown() (passes bool, err error) {
 	b.group = b.group[:0]
 	for i, s := range b.shards {
-		if s.down.Load() {
+		if s.circuit.open.Load() {
 			b.group = append(b.group, i)
 		}
 	}
-	return b.settle()
+	return b.applyPolicies()
 }
 
-// settle lets policies decide the checks of the group, and reports whether they let them pass.
-func (b *basket) settle() (passes bool, err error) {
+// applyPolicies decides the checks of the group by their policies, and reports whether they pass.
+func (b *batch) applyPolicies() (passes bool, err error) {
 	if len(b.group) == 0 {
 		return true, nil
 	}
@@ -126,24 +129,24 @@ func (b *basket) settle() (passes bool, err error) {
 	var locals []int
 	for _, i := range b.group {
 		c := &b.checks[i]
-		d, denied := b.g.byItself(b.shards[i], c)
+		d, denied := decideWithoutCounter(b.shards[i], c)
 		switch {
 		case denied:
 			passes = false
-			b.decide(i, c.OnFailure, d)
+			b.record(i, c.OnFailure, d)
 		case c.OnFailure == headgate.Local:
 			locals = append(locals, i)
 		}
 	}
 	if passes && len(locals) > 0 {
-		if passes, err = b.settleLocal(locals); err != nil {
+		if passes, err = b.decideLocally(locals); err != nil {
 			return false, err
 		}
 	}
 	if passes {
 		for _, i := range b.group {
 			if c := &b.checks[i]; c.OnFailure == headgate.Open {
-				b.decide(i, headgate.Open, open(c))
+				b.record(i, headgate.Open, open(c))
 			}
 		}
 	}
@@ -153,8 +156,8 @@ func (b *basket) settle() (passes bool, err error) {
 	return passes, nil
 }
 
-// settleLocal lets the local limiter decide.
-func (b *basket) settleLocal(locals []int) (passes bool, err error) {
+// decideLocally decides checks by the local limiter.
+func (b *batch) decideLocally(locals []int) (passes bool, err error) {
 	checks := make([]headgate.Check, len(locals))
 	for j, i := range locals {
 		checks[j] = b.g.localCheck(&b.checks[i])
@@ -169,106 +172,106 @@ func (b *basket) settleLocal(locals []int) (passes bool, err error) {
 		}
 		for _, i := range locals {
 			b.g.counters.localFailures.Add(1)
-			b.decide(i, headgate.Local, open(&b.checks[i]))
+			b.record(i, headgate.Local, open(&b.checks[i]))
 		}
 		return true, nil
 	}
 	for j, i := range locals {
-		b.decide(i, headgate.Local, localDecision(b.shards[i], ds[j]))
+		b.record(i, headgate.Local, localDecision(b.shards[i], ds[j]))
 	}
 	return headgate.Allowed(ds), nil
 }
 
-// decide notes what a policy decided.
-func (b *basket) decide(i int, p headgate.Policy, d headgate.Decision) {
+// record records the decision of a policy.
+func (b *batch) record(i int, p headgate.Policy, d headgate.Decision) {
 	b.decisions[i] = d
 	b.g.count(b.shards[i], p)
 	if d.Allowed {
-		b.from[i] = b.shards[i]
+		b.takenBy[i] = b.shards[i]
 	}
 }
 
-// askShard decides all checks of a shard, by asking it if it can be, and reports whether they pass.
-func (b *basket) askShard(s *shard) (passes bool, err error) {
+// takeFromShard decides all checks of a shard, by a call if possible, and reports whether they pass.
+func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	b.group = b.group[:0]
-	var few [8]ask
-	asks := few[:0]
+	var array [8]pendingCheck
+	pending := array[:0]
 	for i := range b.shards {
 		if b.shards[i] == s {
 			b.group = append(b.group, i)
-			asks = append(asks, b.asks[i])
+			pending = append(pending, b.pending[i])
 		}
 	}
 	g := b.g
-	waited, how := g.enter(b.ctx, s)
-	if how != itsTurn {
-		return b.unasked(how)
+	queued, outcome := g.enter(b.ctx, s)
+	if outcome != admission.Admitted {
+		return b.notAdmitted(outcome)
 	}
-	failed := false
-	defer func() { s.admission.leave(failed) }()
-	if waited && g.denials != nil {
-		if at, d, denied := g.news(asks, 0, wake{}); denied {
-			b.decisions[b.group[at]] = d
+	broke := false
+	defer func() { s.queue.Leave(broke) }()
+	if queued && g.denials != nil {
+		if i, d, denied := g.learnedDenial(pending, 0, admission.Wake{}); denied {
+			b.decisions[b.group[i]] = d
 			return false, nil
 		}
 	}
-	at, d, since, how := g.line(b.ctx, s, asks)
-	switch how {
-	case itsTurn:
-	case isDenied:
-		b.decisions[b.group[at]] = d
+	turns := g.awaitTurns(b.ctx, s, pending)
+	switch turns.outcome {
+	case admission.Admitted:
+	case admission.Denied:
+		b.decisions[b.group[turns.denied]] = turns.decision
 		return false, nil
 	default:
-		return b.unasked(how)
+		return b.notAdmitted(turns.outcome)
 	}
-	defer g.leave(asks) // unless they have left already, should the store panic
-	k, ok := g.begin(b.ctx, s, since, waited)
+	defer g.releaseTurns(pending) // in case the store panics; otherwise they have ended
+	k, ok := g.begin(b.ctx, s, turns.since, queued)
 	if !ok {
-		g.leave(asks)
-		return b.settle()
+		g.releaseTurns(pending)
+		return b.applyPolicies()
 	}
-	asked := g.ready(asks)
+	asked := g.markSent(pending)
 	ds, err := b.call(k.ctx)
-	switch g.end(&k, asks[0].check, err) {
-	case answered:
+	switch g.end(&k, pending[0].check, err) {
+	case responded:
 		if err != nil {
 			return false, err
 		}
-		g.learn(asks, asked, ds)
+		g.learn(pending, asked, ds)
 		for j, i := range b.group {
 			b.decisions[i] = ds[j]
 			if ds[j].Receipt.Units > 0 {
-				b.from[i] = s
+				b.takenBy[i] = s
 			}
 			b.shards[i] = nil
 		}
 		return headgate.Allowed(ds), nil
-	case ended:
+	case canceled:
 		return false, b.ctx.Err()
 	case starved:
-		return b.unasked(isRefused)
+		return b.notAdmitted(admission.Overloaded)
 	default:
-		failed = true
-		g.fail(asks)
-		return b.settle()
+		broke = true
+		g.failTurns(pending)
+		return b.applyPolicies()
 	}
 }
 
-// unasked decides the checks of the group, which the store was not asked for.
-func (b *basket) unasked(how standing) (passes bool, err error) {
-	switch how {
-	case hasEnded:
+// notAdmitted decides the checks of the group, which are not sent to the store.
+func (b *batch) notAdmitted(outcome admission.Outcome) (passes bool, err error) {
+	switch outcome {
+	case admission.Canceled:
 		return false, b.ctx.Err()
-	case isRefused:
+	case admission.Overloaded:
 		b.g.counters.overloaded.Add(1)
 		return false, headgate.ErrOverloaded
 	default:
-		return b.settle()
+		return b.applyPolicies()
 	}
 }
 
-// call asks the store for the checks of the group.
-func (b *basket) call(ctx context.Context) ([]headgate.Decision, error) {
+// call sends the checks of the group to the store.
+func (b *batch) call(ctx context.Context) ([]headgate.Decision, error) {
 	if len(b.group) == 1 {
 		d, err := b.g.inner.Take(ctx, b.checks[b.group[0]])
 		return []headgate.Decision{d}, err
@@ -287,18 +290,18 @@ func (b *basket) call(ctx context.Context) ([]headgate.Decision, error) {
 	return ds, err
 }
 
-// undo gives back what was taken, because not all was.
-func (b *basket) undo() {
-	for i, s := range b.from {
+// refund returns what was taken, because another check was denied.
+func (b *batch) refund() {
+	for i, s := range b.takenBy {
 		d := &b.decisions[i]
 		if s == nil || d.Receipt.Units == 0 {
 			continue
 		}
 		switch {
 		case d.Receipt.At >= 0:
-			b.g.giveLater(s, &b.checks[i], d.Receipt)
+			b.g.refundLater(s, &b.checks[i], d.Receipt)
 		case d.Receipt.At < takenNowhere:
-			b.g.giveLocally(b.ctx, &b.checks[i], d.Receipt)
+			b.g.refundLocally(b.ctx, &b.checks[i], d.Receipt)
 		}
 		d.Remaining += d.Receipt.Units
 		d.Receipt, d.Delay = headgate.Receipt{}, 0

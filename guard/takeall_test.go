@@ -235,7 +235,7 @@ func TestRefundsThatCannotBeMadeAreCounted(t *testing.T) {
 			<-done
 		}
 		// No more are queued than there is room for. Some are made while others are still decided.
-		if got, most := g.Stats().RefundsDropped, int64(requests-returnsRoom-returners); got <= 0 || got > most {
+		if got, most := g.Stats().RefundsDropped, int64(requests-maxRefunds-refunders); got <= 0 || got > most {
 			t.Errorf("%d refunds dropped, want 1 to %d", got, most)
 		}
 		if err := g.Close(); err != nil {

@@ -130,7 +130,7 @@ func TestWaitersOfASlowStoreAskAllTheSame(t *testing.T) {
 	}
 }
 
-// The time that a caller waits for others is part of his deadline, whatever happens to the store meanwhile.
+// The time that a caller waits for others is part of its deadline, whatever happens to the store.
 func TestNobodyTakesLongerThanTheDeadline(t *testing.T) {
 	t.Parallel()
 	var seeds uint64 = max(2, 6/slower)

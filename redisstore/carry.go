@@ -8,12 +8,12 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A script that finds the state of another limit changes nothing and returns it. The units consumed under that limit are
-// computed here, by the same code as in other stores, and the script is called again, to replace the state if it is still
-// the same. A script does this itself only for the most frequent change, of the rate of a bucket.
+// A script that finds the state of another limit changes nothing and returns it. The units consumed under that limit
+// are computed here, by the same code as in other stores, and the script is called again, to replace the state if it is
+// still the same. A script does this itself only for the most frequent change, of the rate of a bucket.
 
-// carryTries is how often a script is called for one step. If nodes with different limits use a key in turn, it may find
-// the state of another limit each time.
+// carryTries is how often a script is called for one step. If nodes with different limits use a key in turn, it may
+// find the state of another limit each time.
 const carryTries = 8
 
 // shift returns how far the key's clock under this limit is ahead of its clock under the limit of a state.
@@ -24,8 +24,8 @@ func (r *request) shift(state algorithm.State) int64 {
 	return state.Offset(r.name) - r.offset
 }
 
-// carry parses the state of another limit and prepares the request for replacing it. It returns false if the text is not
-// such a state.
+// carry parses the state of another limit and prepares the request for replacing it. It returns false if the text is
+// not such a state.
 func (r *request) carry(now int64, found string) bool {
 	var array [8]int64
 	state, ok := r.plan.Found(found, array[:0])

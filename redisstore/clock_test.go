@@ -21,7 +21,8 @@ type clockLimit struct {
 	periods int
 }
 
-// clockLimits are one of each kind, of a period that is short beside the time that clocks are apart, and of one that is long.
+// clockLimits are one of each kind, of a period that is short beside the time that clocks are apart, and of one that is
+// long.
 var clockLimits = append(append(countingLimits("10/2s"), countingLimits("10/m")...), []clockLimit{
 	{"10/2s", 1, 1},
 	{"10/2s gcra", 1, 1},
@@ -66,8 +67,8 @@ func (l *clockLimit) period() time.Duration {
 	return headgate.MustParseLimit(l.text).TTL
 }
 
-// TestTheNewPrimarysClockIsBehindOrAhead fails over to a server whose clock is off. Nobody is locked out for longer than the
-// limit's own period, and no more passes than one burst extra.
+// TestTheNewPrimarysClockIsBehindOrAhead fails over to a server whose clock is off. Nobody is locked out for longer
+// than the limit's own period, and no more passes than one burst extra.
 func TestTheNewPrimarysClockIsBehindOrAhead(t *testing.T) {
 	for _, off := range []time.Duration{-10 * time.Second, 10 * time.Second} {
 		t.Run(off.String(), func(t *testing.T) {

@@ -72,7 +72,8 @@ func skewBetween(reports []serverReport) []Warning {
 	}
 	return []Warning{{
 		first.server,
-		fmt.Sprintf("has a clock that is %v behind that of %s: windows of its clients end later", roundSkew(skew), last.server),
+		fmt.Sprintf("has a clock that is %v behind that of %s: windows of its clients end later",
+			roundSkew(skew), last.server),
 		"synchronize the clocks of the servers, for example with NTP",
 	}}
 }

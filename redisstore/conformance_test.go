@@ -37,7 +37,8 @@ func TestClusterConforms(t *testing.T) {
 	conforms(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL())
 }
 
-// skipIfSlow leaves a topology to the run without the race detector: decisions there run the same code as those on one server.
+// skipIfSlow leaves a topology to the run without the race detector: decisions there run the same code as those on one
+// server.
 func skipIfSlow(t *testing.T) {
 	t.Helper()
 	if raceDetected {

@@ -54,7 +54,7 @@ func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	for _, suffix := range []string{"", " gcra", " fixed-window", " sliding-log", " sliding-window", " sliding-buckets"} {
 		c := headgate.Check{Key: "alice" + suffix, Limit: headgate.MustParseLimit("10/s" + suffix), Cost: 10}
-		for mustTake(t, s, c); mustTake(t, s, c).Allowed; { // until a window does not roll in between
+		for mustTake(t, s, c); mustTake(t, s, c).Allowed; { // until no window ends in between
 		}
 		c.Limit = headgate.MustParseLimit("10/h" + suffix)
 		d := mustTake(t, s, c)
@@ -247,7 +247,7 @@ func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
 	}
 }
 
-// Until the secret is known no key can be made, so whoever has the secret is to blame if it is not.
+// Keys need the secret, so the server with the secret is to blame while it is not known.
 func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *redistest.ClusterSet) {
 	prefix := "a"
 	for cluster.PrimaryOf(prefix+":secret") == cluster.PrimaryOfSlot(0) {

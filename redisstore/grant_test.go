@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/internal/stepstore"
 )
 
-// TestLuaGrantsAsGo makes random histories of grants, takes, charges and gives, on a store in Redis and on the steps of package
-// algorithm, and expects the same of both, to the unit and the microsecond.
+// TestLuaGrantsAsGo makes random histories of grants, takes, charges and gives, on a store in Redis and on the steps of
+// package algorithm, and expects the same of both, to the unit and the microsecond.
 func TestLuaGrantsAsGo(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
@@ -163,7 +163,7 @@ func TestWhatCannotBeGrantedAheadIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever asks for grants at once, as many as there are units are granted, and no more.
+// Concurrent grants add up to the available units, and no more.
 func TestGrantsOfManyAtOnceAddUp(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

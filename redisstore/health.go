@@ -101,8 +101,8 @@ func (c *cpuSamples) update(list []ShardHealth) {
 	c.byServer = latest
 }
 
-// Health asks all servers for their state, and returns it by shard, the primary first. Servers that did not report have an
-// Err. Health itself fails if it is not known which servers there are.
+// Health asks all servers for their state, and returns it by shard, the primary first. Servers that did not report have
+// an Err. Health itself fails if it is not known which servers there are.
 func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 
 var testSecret = []byte("a secret that only tests know, 32")
 
-// open opens a store for a test. On a busy machine a server can be silent for so long that it is taken for one that is away.
+// open opens a store for a test. On a busy machine a server can be silent for so long that it is taken for one that is
+// away.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

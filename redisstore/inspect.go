@@ -67,8 +67,8 @@ func (s *Store) Inspect(ctx context.Context) ([]Warning, error) {
 	return s.Warnings(), nil
 }
 
-// inspect checks all primaries, and returns the lowest major version. It fails if the store cannot be used. Settings that
-// break limits are logged and kept for Warnings.
+// inspect checks all primaries, and returns the lowest major version. It fails if the store cannot be used. Settings
+// that break limits are logged and kept for Warnings.
 func (s *Store) inspect(ctx context.Context) (major int, err error) {
 	m, err := s.client.Map()
 	if err != nil {

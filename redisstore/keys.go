@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A keyMaker makes Redis keys of the form prefix{tag}name and a suffix for the kind of state. The name is a keyed hash of
-// owner and key, of 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner, so that all keys
-// of an owner are in one slot. Neither identifies the client without the secret. With the default prefix a key has 28
-// bytes, the most that Redis stores in 32.
+// A keyMaker makes Redis keys of the form prefix{tag}name and a suffix for the kind of state. The name is a keyed hash
+// of owner and key, of 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner, so that all
+// keys of an owner are in one slot. Neither identifies the client without the secret. With the default prefix a key has
+// 28 bytes, the most that Redis stores in 32.
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac

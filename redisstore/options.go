@@ -39,8 +39,8 @@ type Options struct {
 	// StartUnreachable makes Open succeed although the servers are unreachable. Decisions fail with ErrUnreachable until
 	// they are reachable. Open still fails on permanent errors, such as a wrong password. Default false.
 	StartUnreachable bool
-	// ReadReplicas lets replicas answer checks of cost 0, in a cluster or behind sentinels, with Redis 7 or later. Replicas
-	// may be behind. Other checks are always decided by the primary. Default false.
+	// ReadReplicas lets replicas answer checks of cost 0, in a cluster or behind sentinels, with Redis 7 or later.
+	// Replicas may be behind. Other checks are always decided by the primary. Default false.
 	ReadReplicas bool
 	// DialTimeout is how long connecting to a server may take, including TLS and login. Default DefaultDialTimeout.
 	DialTimeout time.Duration

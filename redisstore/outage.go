@@ -12,8 +12,8 @@ type Outage struct {
 	Since time.Time
 }
 
-// Outages returns the shards that cannot decide now: there is no connection to their primary, or the primary is not known
-// or cannot be used. It calls no server, so it works without traffic.
+// Outages returns the shards that cannot decide now: there is no connection to their primary, or the primary is not
+// known or cannot be used. It calls no server, so it works without traffic.
 func (s *Store) Outages() []Outage {
 	m, err := s.client.Map()
 	if err != nil {

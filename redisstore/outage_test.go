@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// Who is away is known though nobody asks for a decision: at the start, when a server dies, and no longer when it is back.
+// Who is away is known though nobody asks for a decision: at the start, when a server dies, and no longer when it is
+// back.
 func TestWhoIsAwayIsKnownWhenNobodyAsks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

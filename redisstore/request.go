@@ -105,8 +105,8 @@ func appendNumber(dst []byte, n int64) []byte {
 	return append(dst, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// decide returns the decision of a take or peek. The script returned its time and the state before the step; the step is
-// made once more here, to find out what remains and when to retry.
+// decide returns the decision of a take or peek. The script returned its time and the state before the step; the step
+// is made once more here, to find out what remains and when to retry.
 func (r *request) decide(now int64, found string, taken bool) (headgate.Decision, error) {
 	now -= r.offset
 	if taken && r.plan.IsPair() { // nearly all are

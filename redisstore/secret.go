@@ -10,9 +10,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A store without Options.Secret uses a random secret that is kept in Redis, where the first store puts it. A server that
-// loses its data loses the secret too. So every store checks the secret from time to time: it puts a lost secret back,
-// and takes over another secret that was put there first.
+// A store without Options.Secret uses a random secret that is kept in Redis, where the first store puts it. A server
+// that loses its data loses the secret too. So every store checks the secret from time to time: it puts a lost secret
+// back, and takes over another secret that was put there first.
 
 // defaultSecretInterval is how often the secret is checked.
 const defaultSecretInterval = 5 * time.Second

@@ -11,8 +11,8 @@ import (
 // A key that is too hot for one server is split into parts in different slots. Each part has a share of the limit, and
 // the shares add up to the limit. A request takes from a random part whose share is large enough, and from a second one
 // if the first denies or is unreachable. So no more than the limit passes, but a request may be denied although other
-// parts have units left. Remaining and RetryAfter are estimates. A cost above the largest share never passes. Charges are
-// spread over all parts.
+// parts have units left. Remaining and RetryAfter are estimates. A cost above the largest share never passes. Charges
+// are spread over all parts.
 
 // The last bits of the lease in a receipt are the part that it is of: its number plus one, or everyPart.
 const (
@@ -26,7 +26,8 @@ func partsOf(c *headgate.Check) int {
 	return int(min(int64(c.Split), c.Limit.Count, c.Limit.Capacity()))
 }
 
-// validate checks a check, and its shares if the key is split: a share may be so small that its burst refills too slowly.
+// validate checks a check, and its shares if the key is split: a share may be so small that its burst refills too
+// slowly.
 func validate(c *headgate.Check) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -84,7 +85,8 @@ func (s *Store) takeSplit(
 	first := rand.IntN(among)
 	d, before, err := s.takePart(ctx, keys, c, parts, first)
 	unreachable := errors.Is(err, ErrUnreachable) // so nothing was taken there
-	if err != nil && !unreachable || d.Allowed || err == nil && c.Cost == 0 || d.RetryAfter == headgate.Never || among < 2 {
+	final := err != nil && !unreachable || err == nil && c.Cost == 0 || d.Allowed || d.RetryAfter == headgate.Never
+	if final || among < 2 {
 		return d, before, err
 	}
 	second := (first + 1 + rand.IntN(among-1)) % among

@@ -55,11 +55,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ForgetsContexts tells a guard that the store keeps no context of a call after the call has returned.
-func (s *Store) ForgetsContexts() {}
-
-// LostRefunds returns how many units were taken for requests that another limit denied and could not be returned, because
-// a server failed or did not respond for some seconds.
+// LostRefunds returns how many units were taken for requests that another limit denied and could not be returned,
+// because a server failed or did not respond for some seconds.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }
 
 // begin checks the context of a method, and returns what makes its keys.

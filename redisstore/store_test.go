@@ -263,8 +263,8 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 	}
 }
 
-// Somebody has been at a list, so that its entries are not what its head says. No script may look for what is missing for
-// ever: a server that runs one does nothing else.
+// Somebody has been at a list, so that its entries are not what its head says. No script may look for what is missing
+// for ever: a server that runs one does nothing else.
 func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})

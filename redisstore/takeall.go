@@ -67,8 +67,8 @@ func (b *batch) take(ctx context.Context) error {
 	return nil
 }
 
-// group returns the checks that are decided together with the first: those of the same owner. A key without an owner, or
-// that is split, is decided alone.
+// group returns the checks that are decided together with the first: those of the same owner. A key without an owner,
+// or that is split, is decided alone.
 func (b *batch) group(first int) []int {
 	c := &b.checks[first]
 	group := []int{first}
@@ -129,8 +129,8 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 	return allowed && !never, nil
 }
 
-// runAll runs the script for several checks. It returns the server's time, whether all are allowed, and the states before
-// them.
+// runAll runs the script for several checks. It returns the server's time, whether all are allowed, and the states
+// before them.
 func (b *batch) runAll(
 	ctx context.Context, op string, requests []request,
 ) (now int64, ok bool, states string, err error) {

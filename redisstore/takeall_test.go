@@ -54,7 +54,8 @@ func TestReturnedChecksSayHowTheirKeysAre(t *testing.T) {
 	}
 }
 
-// A refund takes longer than its caller is held: the server is stopped, and when it goes on it says that the key has moved.
+// A refund takes longer than its caller is held: the server is stopped, and when it goes on it says that the key has
+// moved.
 func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret, HangTimeout: unhurried})
 	c := headgate.Check{Owner: "alice", Key: "alice/hour", Limit: headgate.PerHour(10), Cost: 3}

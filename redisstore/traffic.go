@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// LastSent returns when a command was last sent to the server of a shard, or the zero time if that is not known. A later
-// call has not been sent yet, because this process is busy.
+// LastSent returns when a command was last sent to the server of a shard, or the zero time if that is not known. A
+// later call has not been sent yet, because this process is busy.
 func (s *Store) LastSent(shard string) time.Time {
 	var last time.Time
 	for _, server := range s.primaries(shard) {

@@ -25,27 +25,15 @@ type Remote interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// Timed returns a store whose calls are measured under that name. Use it between a guard and its store. It keeps the
-// store's promise about contexts.
+// Timed returns a store whose calls are measured under that name. Use it between a guard and its store.
 func (m *Metrics) Timed(name string, inner Remote) Remote {
 	t := &timed{Remote: inner}
 	for op, word := range opNames {
 		t.durations[op] = m.storeTime.WithLabelValues(name, word)
 		t.errors[op] = m.storeErrors.WithLabelValues(name, word)
 	}
-	if _, ok := inner.(forgetter); ok {
-		return timedForgetter{t}
-	}
 	return t
 }
-
-// A forgetter does not keep the context of a call after its return: a guard's Forgetter.
-type forgetter interface{ ForgetsContexts() }
-
-// timedForgetter is a timed store that is a forgetter too.
-type timedForgetter struct{ *timed }
-
-func (timedForgetter) ForgetsContexts() {}
 
 // An op is a method of a store.
 type op uint8
@@ -69,10 +57,7 @@ type timed struct {
 	errors    [ops]prometheus.Counter
 }
 
-var (
-	_ Remote    = (*timed)(nil)
-	_ forgetter = timedForgetter{}
-)
+var _ Remote = (*timed)(nil)
 
 func (t *timed) record(o op, begun time.Time, err error) {
 	t.durations[o].Observe(time.Since(begun).Seconds())

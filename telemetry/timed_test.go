@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/telemetry"
@@ -93,7 +92,7 @@ func TestTimedStoreHasAllGuardMethods(t *testing.T) {
 	inner := new(redisstore.Store)
 	timed := reflect.TypeOf(telemetry.New("test").Timed("redis", inner))
 	wanted := methodsThatAGuardAsksFor(t)
-	for _, name := range []string{"Shard", "Probe", "Grant", "ForgetsContexts"} {
+	for _, name := range []string{"Shard", "Probe", "Grant", "HasUnread"} {
 		if wanted[name] == "" {
 			t.Errorf("%s is in none of guard's interfaces: this test looks in the wrong place", name)
 		}
@@ -110,12 +109,6 @@ func TestTimedStoreHasAllGuardMethods(t *testing.T) {
 		case got.Type.NumIn() != theirs.Type.NumIn() || got.Type.NumOut() != theirs.Type.NumOut():
 			t.Errorf("%s of guard.%s: got %v, want what the store has: %v", name, of, got.Type, theirs.Type)
 		}
-	}
-}
-
-func TestTimedStoreKeepsContextPromise(t *testing.T) {
-	if _, ok := telemetry.New("test").Timed("redis", &remote{Store: memory(t)}).(guard.Forgetter); ok {
-		t.Error("a store that may keep contexts forgets them when it is timed")
 	}
 }
 

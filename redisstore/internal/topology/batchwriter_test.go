@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sentConn is a connection that keeps what is sent.
+// sentConn is a connection that records what is sent.
 type sentConn struct {
 	net.Conn
 	sent   [][]byte
@@ -53,7 +53,7 @@ func mustWrite(t *testing.T, g *batchWriter, text string) {
 	}
 }
 
-func TestCommandsAreGatheredOnlyWhileAnAnswerIsOwedAndManyAreUnderWay(t *testing.T) {
+func TestCommandsAreCollectedOnlyWhileBusyAndAReplyIsDue(t *testing.T) {
 	t.Parallel()
 	conn, many := &sentConn{}, true
 	g := &batchWriter{conn: conn, busy: func() bool { return many }}
@@ -64,7 +64,7 @@ func TestCommandsAreGatheredOnlyWhileAnAnswerIsOwedAndManyAreUnderWay(t *testing
 	conn.want(t)
 	g.replied()
 	conn.want(t, "bc")
-	mustWrite(t, g, "d") // the answers to b and c are owed
+	mustWrite(t, g, "d") // the replies to b and c are due
 	conn.want(t)
 	g.replied()
 	conn.want(t, "d")
@@ -76,7 +76,7 @@ func TestCommandsAreGatheredOnlyWhileAnAnswerIsOwedAndManyAreUnderWay(t *testing
 	conn.want(t, "f")
 }
 
-func TestCommandsThatFillAPacketAreSentAndKeepTheirOrder(t *testing.T) {
+func TestCommandsThatFillAPacketAreSentInOrder(t *testing.T) {
 	t.Parallel()
 	conn, many := &sentConn{}, true
 	g := &batchWriter{conn: conn, busy: func() bool { return many }}
@@ -92,7 +92,7 @@ func TestCommandsThatFillAPacketAreSentAndKeepTheirOrder(t *testing.T) {
 	conn.want(t, "keptlast")
 }
 
-func TestAKeptCommandThatCannotBeSentEndsTheConnection(t *testing.T) {
+func TestFailedSendOfCollectedCommandsClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	conn := &sentConn{}
@@ -102,14 +102,14 @@ func TestAKeptCommandThatCannotBeSentEndsTheConnection(t *testing.T) {
 	conn.fails = broken
 	g.replied()
 	if !conn.closed {
-		t.Error("the connection is open though what was kept is lost")
+		t.Error("the connection is open although collected commands are lost")
 	}
 	if _, err := g.write([]byte("c")); !errors.Is(err, broken) {
 		t.Errorf("got error %v, want %v", err, broken)
 	}
 }
 
-// slowConn is a connection to which nothing is sent until it is let.
+// slowConn is a connection that blocks writes until the test lets them through.
 type slowConn struct {
 	net.Conn
 	begun, let chan struct{}
@@ -126,15 +126,15 @@ func (c *slowConn) Write(b []byte) (int, error) {
 	return c.sent.Write(b)
 }
 
-// Who sends may lose his core. Answers are read all the same, and what becomes due meanwhile he sends himself.
-func TestWhoReadsAnswersDoesNotWaitForWhoSends(t *testing.T) {
+// The sender may lose its core. Replies are read meanwhile, and the sender sends what was collected.
+func TestReaderDoesNotWaitForSender(t *testing.T) {
 	t.Parallel()
 	conn := newSlowConn()
 	g := &batchWriter{conn: conn, busy: func() bool { return true }}
 	var sender sync.WaitGroup
 	sender.Go(func() { mustWrite(t, g, "a") })
 	<-conn.begun
-	g.replied() // to a, which the server has although its sender has not come back
+	g.replied() // to a, which the server has got before Write returns
 	mustWrite(t, g, "b")
 	conn.let <- struct{}{}
 	<-conn.begun // the sender sends b
@@ -149,8 +149,8 @@ func TestWhoReadsAnswersDoesNotWaitForWhoSends(t *testing.T) {
 	}
 }
 
-// What was sent may be answered before its sender comes back. Nothing is owed then, so the next is not kept back.
-func TestAnAnswerThatComesBeforeItsSenderIsBackLeavesNothingOwed(t *testing.T) {
+// A reply may arrive before Write returns. No reply is due then, so the next command is sent at once.
+func TestReplyBeforeWriteReturnsLeavesNoReplyDue(t *testing.T) {
 	t.Parallel()
 	conn := newSlowConn()
 	g := &batchWriter{conn: conn, busy: func() bool { return true }}
@@ -167,8 +167,8 @@ func TestAnAnswerThatComesBeforeItsSenderIsBackLeavesNothingOwed(t *testing.T) {
 	}
 }
 
-// A writer and a reader of answers, as the client library has them: all is answered, in order, whoever sends it.
-func TestEverythingIsSentInOrderWhoeverSendsIt(t *testing.T) {
+// With a concurrent writer and reader, as in the client library, all commands get their replies in order.
+func TestCommandsOfConcurrentSendersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,7 +187,7 @@ func TestEverythingIsSentInOrderWhoeverSendsIt(t *testing.T) {
 	g := &batchWriter{conn: here, busy: func() bool { return true }}
 	const commands = 20_000
 	var server sync.WaitGroup
-	server.Go(func() { // answers what it was sent, at once
+	server.Go(func() { // replies at once
 		defer func() { _ = there.Close() }()
 		buffer := make([]byte, 4*packetSize)
 		for next := byte(0); ; {
@@ -221,7 +221,7 @@ func TestEverythingIsSentInOrderWhoeverSendsIt(t *testing.T) {
 	for heard := 0; heard < commands; {
 		n, err := here.Read(buffer)
 		if err != nil {
-			t.Fatalf("after %d answers: %v", heard, err)
+			t.Fatalf("after %d replies: %v", heard, err)
 		}
 		heard += n
 		g.replied()

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// keyIn returns a key of a server's share of a cluster.
+// keyIn returns a key that a server of a cluster has.
 func keyIn(t testing.TB, c *redistest.ClusterSet, server *redistest.Server) string {
 	t.Helper()
 	for i := range 10000 {
@@ -96,7 +96,7 @@ func testTryAgainEndsWithTheDeadline(t *testing.T, cluster *redistest.ClusterSet
 	move := cluster.BeginMove(redistest.SlotOf(key), cluster.Servers()[1])
 	move.MoveKey(key)
 	var err error
-	for range 20 { // on a busy machine time can run out before the server's last answer
+	for range 20 { // on a busy machine time can run out before the server's last reply
 		begin := time.Now()
 		err = c.Do(within(t, 200*time.Millisecond), c.Builder().Mget().Key(key, other).Build()).Error()
 		if took := time.Since(begin); took > soon || took < 100*time.Millisecond {
@@ -176,7 +176,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	t.Logf("%d replies were LOADING", n.counts.retries.Load())
 }
 
-func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
+func TestReadsGoToReplicasIfAllowed(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
@@ -237,11 +237,11 @@ func TestLooksGoToReplicasIfTheyMay(t *testing.T) {
 				}
 				return nil
 			})
-			// A write does not go there.
+			// A write does not go to replicas.
 			if err := c.Do(within(t, unhurried), c.Builder().Incr().Key("n").Build()).Error(); err != nil {
 				t.Error(err)
 			}
-			// Without replicas the primary answers.
+			// Without replicas, the primary responds.
 			for _, server := range set.servers {
 				if server.Info("replication")["role"] != "master" {
 					server.Pause()
@@ -278,7 +278,7 @@ func TestRedirectionsAreRead(t *testing.T) {
 }
 
 func testSentCommandsAreNotLost(t *testing.T, cluster *redistest.ClusterSet) {
-	// do gives the library a command that it may reuse at once: what is built again must be what was asked.
+	// The library may reuse a command at once, so a rebuilt command must be equal to the first one.
 	c := connect(t, cluster.URL(), Options{})
 	var wrong atomic.Int64
 	callers := newCrowdWithin(patience, 32, func(ctx context.Context, i int) error {
@@ -298,7 +298,7 @@ func testSentCommandsAreNotLost(t *testing.T, cluster *redistest.ClusterSet) {
 	}
 	callers.end()
 	if wrong.Load() > 0 {
-		t.Errorf("%d answers are to other questions", wrong.Load())
+		t.Errorf("%d replies are to other commands", wrong.Load())
 	}
 	if failed := int64(len(callers.failures())); failed > callers.calls.Load()/10 && !raceDetected { // on a busy machine some run out of time
 		t.Errorf("%d of %d calls failed while slots moved: %s", failed, callers.calls.Load(), callers.why())
@@ -312,7 +312,7 @@ func TestCallsAllocateNoMoreThanTheLibrary(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	c := connect(t, server.URL(), Options{})
 	ctx := within(t, 5*time.Minute)
-	attempts.OneOf(t, 5, func() error { // others allocate too
+	attempts.OneOf(t, 5, func() error { // other goroutines allocate too
 		raw := testing.AllocsPerRun(2000, func() {
 			if err := c.seeds[0].client.Do(ctx, c.Builder().Ping().Message("x").Build()).Error(); err != nil {
 				t.Fatal(err)
@@ -330,7 +330,7 @@ func TestCallsAllocateNoMoreThanTheLibrary(t *testing.T) {
 	})
 }
 
-// BenchmarkDo measures the way to the server and back, beside the client library alone.
+// BenchmarkDo measures the round trip to the server, beside the client library alone.
 func BenchmarkDo(b *testing.B) {
 	server := redistest.Standalone(b, redistest.Options{})
 	c := connect(b, server.URL(), Options{})

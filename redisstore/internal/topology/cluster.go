@@ -59,9 +59,9 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	return firstErr
 }
 
-// isBehind reports whether the server that sent the map has missed a change in the known one: a slot has a new owner with
-// a higher epoch. A cluster itself decides so between two owners of a slot. The cluster's current epoch does not help: it
-// grows when an election begins, and every server learns that before it learns the winner.
+// isBehind reports whether the server that sent the map has missed a change in the known one: a slot has a new owner
+// with a higher epoch. A cluster itself decides so between two owners of a slot. The cluster's current epoch does not
+// help: it grows when an election begins, and every server learns that before it learns the winner.
 //
 // If the epochs are equal, because the user may not read them, a connected server has replaced an unreachable one.
 func (m *Map) isBehind(known *Map) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// TestOnOneCluster runs the tests for which any cluster will do, one after the other: it takes two seconds until one works.
+// TestOnOneCluster runs the tests that can share a cluster, one after the other: starting one takes two seconds.
 func TestOnOneCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
@@ -34,18 +34,18 @@ func TestOnOneCluster(t *testing.T) {
 	}
 }
 
-// tellsOf has a server of a cluster say that another has all slots, by a claim of an epoch.
+// tellsOf makes a server of a cluster say that another one has all slots, with an epoch.
 func tellsOf(asked, owner *redistest.Fake, epoch int) {
 	host, port, _ := net.SplitHostPort(owner.Addr())
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	asked.Set("CLUSTER NODES", bulk(fmt.Sprintf("id-of-%s %s@1 master - 0 0 %d connected 0-16383\n", port, owner.Addr(), epoch)))
 	asked.Set("CLUSTER SLOTS", fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n+%s\r\n:%s\r\n+id-of-%s\r\n", host, port, port))
-	// All have heard of the last vote, also those who have not heard who won.
+	// All servers know of the last election, even those that do not know the winner.
 	asked.Set("CLUSTER INFO", bulk("cluster_state:ok\r\ncluster_current_epoch:9\r\n"))
 }
 
-// While word of a failover goes round, servers name different primaries.
-func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
+// While servers learn of a failover, they name different primaries.
+func TestServerThatMissedAFailoverIsIgnored(t *testing.T) {
 	t.Parallel()
 	before, after := redistest.NewFake(t, nil), redistest.NewFake(t, nil)
 	behind, ahead := redistest.NewFake(t, nil), redistest.NewFake(t, nil)
@@ -71,7 +71,7 @@ func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
 			t.Fatalf("the primary is %s, want %s: some have not heard of the failover, and one has", got, after.Addr())
 		}
 	}
-	// All say something else: it is another cluster.
+	// All servers say something else: it is another cluster.
 	for _, server := range []*redistest.Fake{before, behind, after, ahead} {
 		tellsOf(server, before, 1)
 	}
@@ -83,7 +83,7 @@ func TestAServerOfAClusterThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	})
 }
 
-func TestMapsThatAreBehindAreTold(t *testing.T) {
+func TestIsBehind(t *testing.T) {
 	there, alsoThere, away := &Server{}, &Server{}, &Server{}
 	there.status.Store(&status{connected: true})
 	alsoThere.status.Store(&status{connected: true})

@@ -104,8 +104,8 @@ func (l *link) clear(c *serverConn) bool {
 	return true
 }
 
-// A serverConn is a connection that sends commands in batches and tells its server when data arrives and when the client
-// library closes it.
+// A serverConn is a connection that sends commands in batches and tells its server when data arrives and when the
+// client library closes it.
 type serverConn struct {
 	net.Conn
 	socket        syscall.Conn // of Conn; nil if it has none

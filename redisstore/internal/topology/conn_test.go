@@ -48,9 +48,9 @@ func TestTLSSendsTheServersName(t *testing.T) {
 	}
 }
 
-func TestSocketThatIsForbiddenIsNamed(t *testing.T) {
+func TestForbiddenSocketIsExplained(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	// What the system says to those who are not root, as package net puts it.
+	// The error of package net for users other than root.
 	forbidden := &net.OpError{
 		Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: os.NewSyscallError("connect", syscall.EACCES),
 	}
@@ -60,7 +60,7 @@ func TestSocketThatIsForbiddenIsNamed(t *testing.T) {
 		t.Errorf("got %v, want ErrUnreachable that passes when its permissions are changed", err)
 	}
 	if os.Geteuid() == 0 {
-		return // and may do anything
+		return // root may connect to any socket
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {

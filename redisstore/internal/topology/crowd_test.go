@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A crowd is callers that each call again and again, with a deadline and a pause.
+// A crowd is a number of callers that call repeatedly, with a deadline and a pause.
 type crowd struct {
 	running sync.WaitGroup
 	stop    chan struct{}
@@ -28,8 +28,8 @@ type crowd struct {
 
 const (
 	crowdDeadline = 20 * time.Millisecond
-	// patience is the deadline of those who must not be hurt: long enough for a busy machine, and shorter than what would
-	// hurt them.
+	// patience is the deadline of callers that must not be affected: long enough for a busy machine, and shorter than an
+	// outage.
 	patience = 1500 * time.Millisecond
 )
 
@@ -73,7 +73,7 @@ func (c *crowd) call(i int, call func(ctx context.Context, caller int) error) {
 	c.fails[strings.SplitN(err.Error(), " (", 2)[0]]++
 }
 
-// failures returns how long the calls took that failed since it was last asked, sorted.
+// failures returns the sorted durations of the calls that failed since its last call.
 func (c *crowd) failures() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *crowd) failures() []time.Duration {
 	return times
 }
 
-// why returns how often calls failed for which reason.
+// why returns how often calls failed, by reason.
 func (c *crowd) why() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,9 +14,9 @@ var (
 	ErrNoResponse = errors.New("no response from the server")
 )
 
-// A ServerError says what is wrong with a server, or with the network to it, and how to fix it. It wraps ErrUnreachable,
-// ErrNoResponse or headgate.ErrFull if it belongs to one of these classes. Errors of no class were refused by the server
-// and took nothing.
+// A ServerError says what is wrong with a server, or with the network to it, and how to fix it. It wraps
+// ErrUnreachable, ErrNoResponse or headgate.ErrFull if it belongs to one of these classes. Errors of no class were
+// refused by the server and took nothing.
 type ServerError struct {
 	// Server is the server's address, or the name that its sentinels have for it.
 	Server string

@@ -17,12 +17,12 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// A fakeReplyError is an error with the text of a reply. Real ones are made by the library alone.
+// A fakeReplyError is an error with the text of a reply. Only the library can make real ones.
 type fakeReplyError string
 
 func (f fakeReplyError) Error() string { return string(f) }
 
-func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
+func TestReplyTextWithoutPrefixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"READONLY You can't write against a read only replica.":                                                                          "READONLY",
 		"Error running script (call to f_0123): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.": "READONLY",
@@ -40,7 +40,7 @@ func TestRepliesAreReadAlsoFromScriptsOfOldServers(t *testing.T) {
 	}
 }
 
-func TestAScriptThatStumblesIsToldFromAServerThatCannotRunIt(t *testing.T) {
+func TestScriptFailureDiffersFromMissingLua(t *testing.T) {
 	for text, want := range map[string]bool{
 		"user_script:110: bad argument #1 to 'min' (number expected, got nil) script: b64c, on @user_script:110.":                  true,
 		"ERR Error running script (call to f_0123): @user_script:26: user_script:26: bad argument #2 to 'unpack' (data too short)": true,

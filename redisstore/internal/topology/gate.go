@@ -189,8 +189,8 @@ func (s *Server) leaveFailed(ctx context.Context, st *status, err error) error {
 	return Explain(err, s.addr)
 }
 
-// checkHang decides after many abandoned calls whether the server hangs. It does not if it has sent anything meanwhile or
-// has hardly had the time to. Then the connector's next ping tells when all abandoned calls have their replies.
+// checkHang decides after many abandoned calls whether the server hangs. It does not if it has sent anything meanwhile
+// or has hardly had the time to. Then the connector's next ping tells when all abandoned calls have their replies.
 func (s *Server) checkHang(st *status) {
 	reads := s.replies.reads.Load()
 	silence := s.age() - max(s.replies.lastAt.Load(), s.calls.busySince.Load())
@@ -238,8 +238,8 @@ func (s *Server) Await(ctx context.Context) error {
 	}
 }
 
-// Outage returns since when the server is unreachable, and why. The error is nil if the server is connected, or is being
-// connected to for the first time.
+// Outage returns since when the server is unreachable, and why. The error is nil if the server is connected, or is
+// being connected to for the first time.
 func (s *Server) Outage() (since time.Time, err error) {
 	st := s.status.Load()
 	if st.connected || st.failures == 0 && errors.Is(st.err, errNotConnected) {

@@ -123,8 +123,8 @@ func (c *Client) whyNoMap() error {
 	return errNotConnected
 }
 
-// ShardOf returns the name of the shard that has a key. If the map is not known, it names the cluster, or the primary as
-// its sentinels do.
+// ShardOf returns the name of the shard that has a key. If the map is not known, it names the cluster, or the primary
+// as its sentinels do.
 func (c *Client) ShardOf(key string) string {
 	if m := c.current.Load(); m != nil {
 		if s := m.shard(slotOf(key)); s != nil {

@@ -154,7 +154,7 @@ func follow(c *Client, key string) (visited func() []string) {
 			case <-end:
 				return
 			default:
-				_ = c.readMap(context.Background(), soon) // one that fails leaves the map as it is
+				_ = c.readMap(context.Background(), soon) // a failed read leaves the map unchanged
 			}
 		}
 	}()
@@ -165,7 +165,7 @@ func follow(c *Client, key string) (visited func() []string) {
 	}
 }
 
-// serverOf returns a server that has taken the place of another, or nil.
+// serverOf returns a server that has replaced another as primary, or nil.
 func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 	primaries := 0
 	var last *redistest.Server
@@ -184,7 +184,7 @@ func serverOf(c *redistest.ClusterSet, old string) *redistest.Server {
 	return last
 }
 
-func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
+func TestHungShardDoesNotAffectOthers(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{
 		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: time.Minute,
 	})
@@ -200,7 +200,7 @@ func TestOneHungShardLeavesTheOthersAlone(t *testing.T) {
 	defer ill.end()
 	well := newCrowdWithin(patience, 16, func(ctx context.Context, i int) error { return call(ctx, c, clients[false][i]) })
 	defer well.end()
-	// watch returns what share of the others' calls fail in a while, in percent.
+	// watch returns the share of failed calls to other shards within a while, in percent.
 	watch := func() int64 {
 		well.failures()
 		calls := well.calls.Load()
@@ -267,9 +267,8 @@ func TestSentinelFailoverIsFollowed(t *testing.T) {
 	}
 }
 
-// A sentinel that was cut off from the others, together with the old primary, is not believed again when another has told of a
-// failover.
-func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
+// A sentinel that was cut off with the old primary is ignored after another one has reported a failover.
+func TestSentinelThatMissedAFailoverIsIgnored(t *testing.T) {
 	t.Parallel()
 	tells := func(primary *redistest.Fake, epoch string) *redistest.Fake {
 		host, port, _ := net.SplitHostPort(primary.Addr())
@@ -290,7 +289,7 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Both hear of the next one.
+	// Both learn of the next failover.
 	for _, sentinel := range []*redistest.Fake{behind, ahead} {
 		host, port, _ := net.SplitHostPort(before.Addr())
 		sentinel.Set("SENTINEL GET-MASTER-ADDR-BY-NAME", fmt.Sprintf("*2\r\n+%s\r\n+%s\r\n", host, port))
@@ -304,8 +303,8 @@ func TestASentinelThatMissedAFailoverIsNotBelieved(t *testing.T) {
 	})
 }
 
-// TestDemotedServerIsLeft is about a lone server behind a name, or a balancer, that leads to another after a failover
-// while the old one is a replica and keeps its connections.
+// A name or load balancer may lead to another server after a failover, while the old primary is a replica and keeps its
+// connections.
 func TestDemotedServerIsLeft(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Standalone(t, redistest.Options{})
@@ -318,7 +317,7 @@ func TestDemotedServerIsLeft(t *testing.T) {
 	await.NoError(t, "not so yet", func() error {
 		_ = call(within(t, time.Second), c, "alice")
 		if c.seeds[0].counts.connects.Load() == before {
-			return errors.New("not connected anew")
+			return errors.New("not connected again")
 		}
 		return nil
 	})
@@ -351,7 +350,7 @@ func testServersThatLeaveAreForgotten(t *testing.T, cluster *redistest.ClusterSe
 		}
 		return nil
 	})
-	// The next reading finds it again.
+	// The next read finds it again.
 	await.NoError(t, "not so yet", func() error {
 		for i := range 30 {
 			if err := call(within(t, time.Second), c, fmt.Sprint("client", i)); err != nil {

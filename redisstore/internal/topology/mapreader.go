@@ -89,8 +89,8 @@ func (c *Client) keepMap() {
 	}
 }
 
-// readMap reads the map from the sentinels or the cluster. Reads do not overlap, since each is compared with the current
-// map.
+// readMap reads the map from the sentinels or the cluster. Reads do not overlap, since each is compared with the
+// current map.
 func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
 	select {
 	case c.mapReader.reading <- struct{}{}:

@@ -13,9 +13,10 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// readSentinels asks the sentinels for the primary, and trusts the response if that server agrees. A sentinel that was cut
-// off from the others may have missed a failover, and so may the old primary. So the first read asks all sentinels and
-// takes the response with the highest epoch, and later reads ignore responses with a lower epoch than the current map.
+// readSentinels asks the sentinels for the primary, and trusts the response if that server agrees. A sentinel that was
+// cut off from the others may have missed a failover, and so may the old primary. So the first read asks all sentinels
+// and takes the response with the highest epoch, and later reads ignore responses with a lower epoch than the current
+// map.
 func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error {
 	current := c.current.Load()
 	var (

@@ -17,9 +17,9 @@ import (
 // A Server is one Redis server with one connection, on which all commands are pipelined.
 //
 // On its own the client library makes callers connect, and lets them wait past their deadline for a caller that already
-// connects, or for room in its queue while a server hangs, where every caller that gives up leaves a goroutine behind. So
-// callers pass a gate first (see gate.go), which is open while the connection works and never lets in more calls than the
-// queue has room for. Only the server's own goroutine connects (see connector.go).
+// connects, or for room in its queue while a server hangs, where every caller that gives up leaves a goroutine behind.
+// So callers pass a gate first (see gate.go), which is open while the connection works and never lets in more calls
+// than the queue has room for. Only the server's own goroutine connects (see connector.go).
 type Server struct {
 	addr     string
 	sentinel bool

@@ -62,7 +62,7 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 	client := connect(t, url+"?dial_timeout=1s", Options{})
 	c := newCrowd(callers, func(ctx context.Context, i int) error { return call(ctx, client, fmt.Sprint("client", i)) })
 	defer c.end()
-	// How late this machine is by itself.
+	// The control crowd only waits, which shows how late this machine is by itself.
 	control := newCrowd(16, func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -76,9 +76,9 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 	})
 	attempts.OneOf(t, 5, func() error { return hurtAndHeal(t, c, control, callers, hurt, heal) })
 	if raceDetected {
-		return // too slow to tell
+		return // too slow to measure
 	}
-	// And it works for most.
+	// Most calls succeed.
 	await.NoError(t, "not so yet", func() error {
 		c.failures()
 		calls := c.calls.Load()
@@ -91,7 +91,7 @@ func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
 	})
 }
 
-// hurtAndHeal returns an error unless the callers were hardly held up meanwhile.
+// hurtAndHeal breaks and repairs the server, and returns an error if callers were delayed.
 func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()) error {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -100,7 +100,7 @@ func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()
 
 	hurt()
 	most := 0
-	for range 30 { // until after its connection is given up
+	for range 30 { // until after its connection is closed
 		time.Sleep(50 * time.Millisecond)
 		most = max(most, runtime.NumGoroutine())
 	}
@@ -117,7 +117,7 @@ func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()
 	t.Logf("%d failed: median %v, p99 %v, p99.9 %v, most %v; of those that only wait p99.9 %v, most %v; goroutines %d before, %d at most, %d late; works %v after",
 		len(times), permille(times, 500), permille(times, 990), permille(times, 999), permille(times, 1000),
 		permille(idle, 999), permille(idle, 1000), before, most, late, took)
-	if len(times) < callers { // those who wait for ever are in no percentile
+	if len(times) < callers { // callers that wait forever are in no percentile
 		return fmt.Errorf("only %d calls came back in 1.5s", len(times))
 	}
 	if got, want := permille(times, 999), permille(idle, 1000)+slack(); got > want && callers <= 256 {
@@ -135,9 +135,9 @@ func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()
 	return nil
 }
 
-// A server that is silent although it was asked loses its connection after HangTimeout, however few have asked: a network that
-// swallows everything does not get better on a connection that it was swallowed on.
-func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
+// The connection to a silent server is replaced after the hang timeout, even with a single call: a connection whose
+// data was lost never recovers.
+func TestSilentConnectionIsReplacedAfterHangTimeout(t *testing.T) {
 	t.Parallel()
 	for name, deadline := range map[string]time.Duration{"one call that was given up": 100 * time.Millisecond, "one call that waits": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 			})
 			took := time.Since(asked)
 			t.Logf("given up after %v", took)
-			if took < hang || took > hang*5/4+soon { // of which the machine may need some
+			if took < hang || took > hang*5/4+soon { // the machine may be busy
 				t.Errorf("given up after %v, want %v or hardly more", took, hang)
 			}
 			if err := <-done; !errors.Is(err, ErrNoResponse) {
@@ -175,8 +175,8 @@ func TestASilentServerLosesItsConnectionAfterHangTimeout(t *testing.T) {
 	}
 }
 
-// Callers that are too hasty for a server that works do not cost it its connection.
-func TestAServerThatIsTooSlowForItsCallersKeepsItsConnection(t *testing.T) {
+// Short deadlines do not cost a working server its connection.
+func TestSlowServerKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	c := connect(t, "redis://"+proxy.Addr(), Options{})
@@ -186,7 +186,7 @@ func TestAServerThatIsTooSlowForItsCallersKeepsItsConnection(t *testing.T) {
 			t.Fatal("it was quick")
 		}
 	}
-	time.Sleep(1500 * time.Millisecond) // when all that was given up is answered, and nobody asks
+	time.Sleep(1500 * time.Millisecond) // all abandoned calls have got their replies
 	proxy.SetDelay(0)
 	if err := call(within(t, unhurried), c, "alice"); err != nil {
 		t.Error(err)
@@ -196,7 +196,7 @@ func TestAServerThatIsTooSlowForItsCallersKeepsItsConnection(t *testing.T) {
 	}
 }
 
-func TestErrorsTellWhetherACallWasSent(t *testing.T) {
+func TestErrorsSayWhetherACallWasSent(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	c := connect(t, server.URL(), Options{})
 	done, cancel := context.WithCancel(context.Background())
@@ -224,7 +224,7 @@ func TestErrorsTellWhetherACallWasSent(t *testing.T) {
 	})
 }
 
-func TestACallThatWasNotAnsweredIsNotSentAgain(t *testing.T) {
+func TestCallWithoutResponseIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	proxy := redistest.NewProxy(t, server.Addr())
@@ -270,7 +270,7 @@ func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
 		if _, err := server.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"); err != nil {
 			t.Fatal(err)
 		}
-		await.NoError(t, "not so yet", func() error { // nobody has called meanwhile
+		await.NoError(t, "not so yet", func() error { // without any call
 			if n.counts.connects.Load() == connects || !n.Connected() {
 				return errors.New("it was not replaced")
 			}
@@ -282,7 +282,7 @@ func TestLostConnectionIsReplacedBeforeCallersNotice(t *testing.T) {
 	}
 }
 
-func TestMoreCallersThanRoomAllGetThrough(t *testing.T) {
+func TestMoreCallersThanTheQueueHoldsAllSucceed(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	c := connect(t, server.URL(), Options{})
 	callers, times := 5*maxCalls, 5
@@ -306,14 +306,14 @@ func TestMoreCallersThanRoomAllGetThrough(t *testing.T) {
 	}
 }
 
-func TestShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
+func TestShortDeadlinesDoNotAffectOthers(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	proxy := redistest.NewProxy(t, server.Addr())
 	proxy.SetDelay(2 * time.Millisecond)
 	c := connect(t, "redis://"+proxy.Addr(), Options{})
 	hasty := 200
 	attempts.OneOf(t, 6, func() error {
-		// A machine on which the server is silent for long with so many gets fewer.
+		// A slow machine gets fewer callers.
 		hasty /= 2
 		stop := make(chan struct{})
 		var group sync.WaitGroup
@@ -349,8 +349,8 @@ func TestShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	})
 }
 
-// More calls than would count as a hang are given up before the server can have answered any of them.
-func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
+// More calls than count as a hang are abandoned before the server can have responded to any of them.
+func TestBurstsOfShortDeadlinesDoNotAffectOthers(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	c := connect(t, "redis://"+proxy.Addr(), Options{})
 	if err := call(within(t, unhurried), c, "patient"); err != nil {
@@ -358,14 +358,14 @@ func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	}
 	proxy.SetDelay(4 * time.Millisecond)
 	const bursts = 20
-	most := int64(bursts) // on a busy machine it may well be silent for long
+	most := int64(bursts) // on a busy machine it may be silent for long
 	if raceDetected {
-		most *= 4 // a burst takes many times as long then
+		most *= 4 // a burst takes much longer then
 	}
 	attempts.OneOf(t, 5, func() error {
 		before := c.seeds[0].counts.hangs.Load()
 		for range bursts {
-			time.Sleep(30 * time.Millisecond) // the server has long been silent, as nobody has asked
+			time.Sleep(30 * time.Millisecond) // the server has been silent, since there were no calls
 			var hasty sync.WaitGroup
 			for i := range 3 * hangCalls {
 				hasty.Go(func() { _ = call(within(t, time.Millisecond), c, fmt.Sprint("hasty", i)) })
@@ -382,8 +382,8 @@ func TestBurstsOfShortDeadlinesDoNotShutTheGateForOthers(t *testing.T) {
 	})
 }
 
-// TestDialIsTheKeepersAlone keeps callers from connecting, for which others would have to wait.
-func TestDialIsTheKeepersAlone(t *testing.T) {
+// Callers must not connect, since others would have to wait for them.
+func TestOnlyTheConnectorDials(t *testing.T) {
 	n, err := newServer(freeAddr(t), redisurl.Login{}, 0, serverOptions{
 		dialer: dialer{network: "tcp", timeout: time.Second}, hangTimeout: time.Second, log: (&logbook.Book{}).Logger(),
 	})

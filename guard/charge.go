@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/guard/internal/admission"
 )
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+// Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
 //
-// If the shard cannot be asked, Local charges the local limiter. Open and Closed lose the charge: the decision is
-// Degraded, its receipt is empty, and Stats count it.
+// If the shard cannot be asked, the policy Local charges the local limiter. Open and Closed lose the charge: the
+// decision is Degraded, its receipt is empty, and Stats count it.
 func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := g.admit(ctx); err != nil {
-		return headgate.Decision{}, err
-	}
-	if err := c.Validate(); err != nil {
+	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
 	}
 	if err := headgate.ValidateUnits(c.Cost); err != nil {
@@ -26,40 +24,42 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	s := g.shardOf(&c)
-	waited, how := g.enter(ctx, s)
-	if how != itsTurn {
-		return g.uncharged(ctx, s, &c, how)
+	queued, outcome := g.enter(ctx, s)
+	if outcome != admission.Admitted {
+		return g.notCharged(ctx, s, &c, outcome)
 	}
 	broke := false
-	defer func() { s.admission.leave(broke) }()
-	k, ok := g.begin(ctx, s, time.Time{}, waited)
+	defer func() { s.queue.Leave(broke) }()
+	k, ok := g.begin(ctx, s, time.Time{}, queued)
 	if !ok {
 		return g.degradeCharge(ctx, s, &c)
 	}
 	d, err := g.inner.Charge(k.ctx, c)
-	g.changed(&c, -c.Cost)
+	g.changeUnits(&c, -c.Cost)
 	switch g.end(&k, &c, err) {
-	case answered:
+	case responded:
 		if err != nil {
 			return headgate.Decision{}, err
 		}
 		return d, nil
-	case ended:
+	case canceled:
 		return headgate.Decision{}, ctx.Err()
 	case starved:
-		return g.uncharged(ctx, s, &c, isRefused)
+		return g.notCharged(ctx, s, &c, admission.Overloaded)
 	default:
 		broke = true
 		return g.degradeCharge(ctx, s, &c)
 	}
 }
 
-// uncharged ends a charge that the store was not asked for.
-func (g *Guard) uncharged(ctx context.Context, s *shard, c *headgate.Check, how standing) (headgate.Decision, error) {
-	switch how {
-	case hasEnded:
+// notCharged ends a charge that is not sent to the store.
+func (g *Guard) notCharged(
+	ctx context.Context, s *shard, c *headgate.Check, outcome admission.Outcome,
+) (headgate.Decision, error) {
+	switch outcome {
+	case admission.Canceled:
 		return headgate.Decision{}, ctx.Err()
-	case isRefused:
+	case admission.Overloaded:
 		g.counters.overloaded.Add(1)
 		g.counters.chargesDropped.Add(1)
 		return headgate.Decision{}, headgate.ErrOverloaded
@@ -89,15 +89,12 @@ func (g *Guard) degradeCharge(ctx context.Context, s *shard, c *headgate.Check) 
 	return d, nil
 }
 
-// Renew gives the slot of a concurrency limit another TTL. See [headgate.Limiter].
+// Renew extends the lease of a concurrency limit by another TTL. See [headgate.Limiter].
 //
-// A slot that a policy took is renewed where it was taken: nowhere, or in the local limiter. If the shard that has a slot
-// cannot be asked it returns an error that wraps ErrUnavailable.
+// A slot that a policy took is renewed where it was taken: nowhere, or in the local limiter. If the shard of a slot
+// cannot be asked, Renew returns an error that wraps ErrUnavailable.
 func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
-	if err := g.admit(ctx); err != nil {
-		return false, err
-	}
-	if err := c.Validate(); err != nil {
+	if err := g.validate(ctx, &c); err != nil {
 		return false, err
 	}
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
@@ -118,9 +115,9 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	}
 	held, err = g.inner.Renew(k.ctx, c, r)
 	switch g.end(&k, &c, err) {
-	case answered:
+	case responded:
 		return held, err
-	case ended:
+	case canceled:
 		return false, ctx.Err()
 	default:
 		return false, &Error{Op: "renew", Shard: s.name, Err: err, Sent: true}
@@ -129,13 +126,10 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 
 // Give returns units that were taken. See [headgate.Limiter].
 //
-// What a policy took goes back to where it was taken: nowhere, or the local limiter. What the store took goes to the store
-// or, if that does not answer, is lost with an error that wraps ErrUnavailable.
+// Units that a policy took go back to where they were taken: nowhere, or the local limiter. Units from the store go
+// back to the store or, if it does not respond, are lost with an error that wraps ErrUnavailable.
 func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := g.admit(ctx); err != nil {
-		return err
-	}
-	if err := c.Validate(); err != nil {
+	if err := g.validate(ctx, &c); err != nil {
 		return err
 	}
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
@@ -145,11 +139,11 @@ func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 		return g.giveDegraded(ctx, &c, r)
 	}
 	s := g.shardOf(&c)
-	v, err := g.give(ctx, s, &c, r)
-	switch v {
-	case answered:
+	result, err := g.give(ctx, s, &c, r)
+	switch result {
+	case responded:
 		return err
-	case ended:
+	case canceled:
 		return ctx.Err()
 	default:
 		g.counters.givesDropped.Add(c.Cost)
@@ -157,7 +151,7 @@ func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	}
 }
 
-// giveDegraded returns what a policy took.
+// giveDegraded returns units that a policy took.
 func (g *Guard) giveDegraded(ctx context.Context, c *headgate.Check, r headgate.Receipt) error {
 	if r.At == takenNowhere {
 		return nil
@@ -165,36 +159,36 @@ func (g *Guard) giveDegraded(ctx context.Context, c *headgate.Check, r headgate.
 	return g.local.Give(ctx, g.localCheck(c), localReceipt(r))
 }
 
-// give returns what the store took.
-func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (verdict, error) {
+// give returns units to the store.
+func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (result, error) {
 	k, ok := g.begin(ctx, s, time.Time{}, false)
 	if !ok {
 		return failed, &Error{Op: "give", Shard: s.name, Err: s.lastErr()}
 	}
 	err := g.inner.Give(k.ctx, *c, r)
-	g.changed(c, c.Cost)
-	v := g.end(&k, c, err)
-	if v == failed || v == refused {
+	g.changeUnits(c, c.Cost)
+	result := g.end(&k, c, err)
+	if result == failed || result == refused {
 		err = &Error{Op: "give", Shard: s.name, Err: err, Sent: true}
 	}
-	return v, err
+	return result, err
 }
 
-// changed notes that so many units were, or may have been, given back to a key, or charged if that is negative.
-func (g *Guard) changed(c *headgate.Check, units int64) {
+// changeUnits records that units were, or may have been, given back to a key, or charged if they are negative.
+func (g *Guard) changeUnits(c *headgate.Check, units int64) {
 	if g.denials == nil {
 		return
 	}
-	hash := g.denials.hash(c)
-	g.denials.drop(hash, c.Key)
-	g.gate.change(hash, units, g.clock.micros())
+	hash := g.denials.Hash(c)
+	g.denials.Drop(hash, c.Key)
+	g.gate.Add(hash, units, g.clock.micros())
 }
 
 // Reset forgets what was consumed under the check's key, here and in the store. See [headgate.Limiter].
 //
-// If the shard cannot be asked it returns an error that wraps ErrUnavailable.
+// If the shard cannot be asked, Reset returns an error that wraps ErrUnavailable.
 func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
-	if err := g.admit(ctx); err != nil {
+	if err := g.checkOpen(ctx); err != nil {
 		return err
 	}
 	if err := headgate.ValidateKey(c.Key); err != nil {
@@ -203,7 +197,7 @@ func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
 	return errors.Join(g.reset(ctx, &c), g.local.Reset(ctx, headgate.Check{Key: c.Key, Owner: c.Owner}))
 }
 
-// reset forgets in the store.
+// reset resets a key in the store.
 func (g *Guard) reset(ctx context.Context, c *headgate.Check) error {
 	s := g.shardOf(c)
 	k, ok := g.begin(ctx, s, time.Time{}, false)
@@ -212,14 +206,14 @@ func (g *Guard) reset(ctx context.Context, c *headgate.Check) error {
 	}
 	err := g.inner.Reset(k.ctx, *c)
 	if g.denials != nil {
-		hash := g.denials.hash(c)
-		g.denials.drop(hash, c.Key)
-		g.gate.forget(hash, g.clock.micros())
+		hash := g.denials.Hash(c)
+		g.denials.Drop(hash, c.Key)
+		g.gate.Reset(hash, g.clock.micros())
 	}
 	switch g.end(&k, c, err) {
-	case answered:
+	case responded:
 		return err
-	case ended:
+	case canceled:
 		return ctx.Err()
 	default:
 		return &Error{Op: "reset", Shard: s.name, Err: err, Sent: true}

@@ -1,0 +1,213 @@
+package admission
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	denySets        = 4096 // a power of two
+	denialsPerSet   = 4
+	denyGenerations = 16384 // a power of two
+
+	// Keys longer than longKeyBytes take at most maxLongBytes together.
+	longKeyBytes = 256
+	maxLongBytes = 16 << 20
+)
+
+// A DenyCache remembers denials. It has no lock: entries are immutable, and are replaced by compare-and-swap. A key may
+// have two entries for a while, which does no harm.
+type DenyCache struct {
+	seed maphash.Seed
+	hold int64 // how long a denial is remembered at most, in µs
+	sets [denySets][denialsPerSet]atomic.Pointer[Denial]
+	// generations count the operations that may end a denial, so that a response from before such an operation is not
+	// remembered after it.
+	generations [denyGenerations]atomic.Uint32
+	longBytes   atomic.Int64 // size of long keys
+}
+
+// NewDenyCache returns a cache that remembers denials for at most hold µs.
+func NewDenyCache(hold int64) *DenyCache {
+	return &DenyCache{seed: maphash.MakeSeed(), hold: hold}
+}
+
+// Hash returns the hash of the key of a check.
+func (t *DenyCache) Hash(c *headgate.Check) uint64 { return maphash.String(t.seed, c.Key) }
+
+func (t *DenyCache) set(hash uint64) *[denialsPerSet]atomic.Pointer[Denial] {
+	return &t.sets[hash%denySets]
+}
+
+func (t *DenyCache) generation(hash uint64) *atomic.Uint32 {
+	return &t.generations[hash%denyGenerations]
+}
+
+// Generation returns the generation of a hash, to be passed to Learn.
+func (t *DenyCache) Generation(hash uint64) uint32 { return t.generation(hash).Load() }
+
+// Lookup returns the remembered denial of a check.
+func (t *DenyCache) Lookup(hash uint64, c *headgate.Check, now int64) (headgate.Decision, bool) {
+	set := t.set(hash)
+	for i := range set {
+		if e := set[i].Load(); e != nil && e.Matches(hash, c) {
+			if d, ok := e.Decide(c.Cost, now); ok {
+				return d, true
+			}
+		}
+	}
+	return headgate.Decision{}, false
+}
+
+// find returns the latest entry for a check's key and limit, or nil.
+func (t *DenyCache) find(hash uint64, c *headgate.Check) *Denial {
+	set := t.set(hash)
+	var latest *Denial
+	for i := range set {
+		if e := set[i].Load(); e != nil && e.Matches(hash, c) && (latest == nil || e.asked > latest.asked) {
+			latest = e
+		}
+	}
+	return latest
+}
+
+// Uncertainty returns for how many µs it is not known whether a check passes that was denied before and has no denial
+// in Lookup now.
+func (t *DenyCache) Uncertainty(hash uint64, c *headgate.Check, now int64) int64 {
+	if isEstimate(c) {
+		return 0
+	}
+	if e := t.find(hash, c); e != nil {
+		return e.uncertainty(c.Cost, now)
+	}
+	return 0
+}
+
+// A Response is the store's decision of a check, with the times of call and response in µs, and the generation of the
+// check's hash before the call.
+type Response struct {
+	Asked, Answered int64
+	Generation      uint32
+	Decision        *headgate.Decision
+}
+
+// Learn remembers what a response denies. It returns the denial, even if there was no room to remember it, or nil.
+func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
+	d := r.Decision
+	if d.Allowed && c.Cost == 0 {
+		return nil
+	}
+	old := t.find(hash, c)
+	var e *Denial
+	if !d.Allowed || old != nil && d.Remaining <= 0 {
+		// A key that was denied lately will be denied again, and if nothing remains we may know until when. Other keys get
+		// no entry for that.
+		e = newDenial(hash, c, r.Asked, t.hold, d, old)
+	}
+	var stored *Denial
+	if e != nil {
+		e.duration = max(0, r.Answered-r.Asked)
+		if t.put(e, r.Generation, r.Asked) {
+			stored = e
+		}
+	}
+	if d.Allowed {
+		t.expire(hash, c, r.Asked, stored)
+	}
+	return e
+}
+
+// expire removes the entries of a check's key, under any limit, up to a time and except for one. If none is kept, the
+// entry of the check's own limit stays in a form that denies nothing.
+func (t *DenyCache) expire(hash uint64, c *headgate.Check, asked int64, except *Denial) {
+	set := t.set(hash)
+	for i := range set {
+		old := set[i].Load()
+		switch {
+		case old == nil || old == except || old.hash != hash || old.key != c.Key || old.asked > asked:
+		case except != nil || !old.Matches(hash, c):
+			t.remove(&set[i], old)
+		case old.until > old.asked:
+			expired := *old
+			expired.until, expired.costs = expired.asked, nil
+			set[i].CompareAndSwap(old, &expired)
+		}
+	}
+}
+
+// put stores an entry, unless its key has another generation by now or a later entry.
+func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
+	g := t.generation(e.hash)
+	size := longBytes(e)
+	if g.Load() != generation || size > 0 && t.longBytes.Load()+size > maxLongBytes {
+		return false
+	}
+	e.key, e.owner = strings.Clone(e.key), strings.Clone(e.owner)
+	entry := t.entryFor(e, now)
+	for old := entry.Load(); ; old = entry.Load() {
+		if old != nil && old.asked > e.asked && e.same(old) {
+			return false
+		}
+		if entry.CompareAndSwap(old, e) {
+			t.longBytes.Add(size - longBytes(old))
+			break
+		}
+	}
+	if g.Load() != generation {
+		t.remove(entry, e)
+		return false
+	}
+	return true
+}
+
+// entryFor returns where to store a denial: in the entry of its key and limit, else a free one, else an expired one,
+// else the oldest.
+func (t *DenyCache) entryFor(e *Denial, now int64) *atomic.Pointer[Denial] {
+	set := t.set(e.hash)
+	best, bestRank := 0, int64(forever)
+	for i := range set {
+		other := set[i].Load()
+		rank := int64(-1)
+		switch {
+		case other == nil:
+		case e.same(other):
+			return &set[i]
+		case other.until <= now:
+			rank = 0
+		default:
+			rank = max(1, other.asked)
+		}
+		if rank < bestRank {
+			best, bestRank = i, rank
+		}
+	}
+	return &set[best]
+}
+
+// remove clears an entry if it still holds e.
+func (t *DenyCache) remove(entry *atomic.Pointer[Denial], e *Denial) {
+	if entry.CompareAndSwap(e, nil) {
+		t.longBytes.Add(-longBytes(e))
+	}
+}
+
+// Drop forgets the denials of a key, under any limit, and those in responses that are still in flight.
+func (t *DenyCache) Drop(hash uint64, key string) {
+	t.generation(hash).Add(1)
+	set := t.set(hash)
+	for i := range set {
+		if old := set[i].Load(); old != nil && old.hash == hash && old.key == key {
+			t.remove(&set[i], old)
+		}
+	}
+}
+
+func longBytes(e *Denial) int64 {
+	if e == nil || len(e.key)+len(e.owner) <= longKeyBytes {
+		return 0
+	}
+	return int64(len(e.key) + len(e.owner))
+}

@@ -1,0 +1,211 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MinActive and maxActive bound the limit of a Queue. MinActive is enough for 100,000 decisions a second from a store
+	// that responds within a millisecond, and maxActive fits into a connection to Redis.
+	MinActive = 128
+	maxActive = 900
+	// MaxQueued is how many requests may wait in a Queue.
+	MaxQueued = 16384
+	// sweepInterval is how often the queue is searched for requests whose time is over or whose caller has left.
+	sweepInterval = 10 * time.Millisecond
+	// slowStep is how much the limit shrinks for a slow call. There should be several quick calls for a slow one, since
+	// even the slowest must stay below the deadline.
+	slowStep = 4
+	// bestWindow is about how many calls the quickest one is remembered for.
+	bestWindow = 1024
+)
+
+// A Queue bounds how many decisions of one shard are active, and queues the others.
+//
+// Without a bound, a flood of requests makes every call late: callers wait for a core that is busy with other requests,
+// and miss a deadline that is meant for the store. With n active decisions and x completed per second, a decision takes
+// n/x seconds. So the limit grows only while decisions take a fraction of the deadline. The other requests wait in the
+// queue, where no deadline of the store runs, or are refused.
+type Queue struct {
+	limit   atomic.Int64 // how many decisions may be active
+	active  atomic.Int64
+	waiting atomic.Int64
+	failing atomic.Bool  // the last decision failed because of the store
+	best    atomic.Int64 // duration of the quickest recent call in ns, or 0
+
+	mu          sync.Mutex
+	first, last *queued
+	timer       *time.Timer // runs sweep; nil until a request waits
+	armed       bool
+	pool        sync.Pool // of *queued
+}
+
+// queued is a request that waits to be admitted.
+type queued struct {
+	ctx     context.Context
+	until   time.Time
+	outcome chan Outcome
+	next    *queued
+}
+
+// NewQueue returns an empty queue with the limit MinActive.
+func NewQueue() *Queue {
+	q := new(Queue)
+	q.limit.Store(MinActive)
+	return q
+}
+
+// Enter admits a decision if the limit allows and no request waits. An admitted decision must call Leave.
+func (q *Queue) Enter() bool { return q.waiting.Load() == 0 && q.admit() }
+
+func (q *Queue) admit() bool {
+	for {
+		n := q.active.Load()
+		if n >= q.limit.Load() {
+			return false
+		}
+		if q.active.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Leave ends an admitted decision and admits the next request. After a failure it admits none: if the store is down,
+// that is known in a moment, and queued requests must not wait for its deadline.
+func (q *Queue) Leave(failed bool) {
+	if q.failing.Load() != failed {
+		q.failing.Store(failed)
+	}
+	q.active.Add(-1)
+	if !failed && q.waiting.Load() > 0 {
+		q.mu.Lock()
+		q.advance()
+		q.mu.Unlock()
+	}
+}
+
+// Resume admits a decision that was admitted before and left to wait for others.
+func (q *Queue) Resume() { q.active.Add(1) }
+
+// Waiting returns the number of requests in the queue.
+func (q *Queue) Waiting() int64 { return q.waiting.Load() }
+
+// Wait puts a request into the queue for at most longest.
+func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
+	r, ok := q.pool.Get().(*queued)
+	if !ok {
+		r = &queued{outcome: make(chan Outcome, 1)}
+	}
+	r.ctx, r.until = ctx, time.Now().Add(longest)
+	q.mu.Lock()
+	if q.waiting.Load() >= MaxQueued {
+		q.mu.Unlock()
+		return Overloaded
+	}
+	if q.first == nil {
+		q.first = r
+	} else {
+		q.last.next = r
+	}
+	q.last = r
+	q.waiting.Add(1)
+	q.advance() // a decision may have left before it saw this request
+	q.arm()
+	q.mu.Unlock()
+	outcome := <-r.outcome
+	r.ctx = nil
+	q.pool.Put(r)
+	return outcome
+}
+
+// advance admits requests from the queue. mu is held.
+func (q *Queue) advance() {
+	for q.first != nil && q.admit() {
+		q.removeAfter(nil, Admitted)
+	}
+}
+
+// removeAfter ends the wait of the request after another, or of the first one if that is nil. mu is held.
+func (q *Queue) removeAfter(previous *queued, outcome Outcome) {
+	link := &q.first
+	if previous != nil {
+		link = &previous.next
+	}
+	r := *link
+	if *link = r.next; r.next == nil {
+		q.last = previous
+	}
+	r.next = nil
+	q.waiting.Add(-1)
+	r.outcome <- outcome
+}
+
+// Dismiss ends the wait of all requests.
+func (q *Queue) Dismiss(outcome Outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.first != nil {
+		q.removeAfter(nil, outcome)
+	}
+}
+
+// arm starts the timer for the next sweep if requests wait. mu is held.
+func (q *Queue) arm() {
+	switch {
+	case q.armed || q.first == nil:
+		return
+	case q.timer == nil:
+		q.timer = time.AfterFunc(sweepInterval, q.sweep)
+	default:
+		q.timer.Reset(sweepInterval)
+	}
+	q.armed = true
+}
+
+// sweep ends the wait of requests that have waited too long or whose caller has left.
+func (q *Queue) sweep() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	var previous *queued
+	for r := q.first; r != nil; {
+		next := r.next
+		switch {
+		case r.ctx.Err() != nil:
+			q.removeAfter(previous, Canceled)
+		case !now.Before(r.until):
+			q.removeAfter(previous, Overloaded)
+		default:
+			previous = r
+		}
+		r = next
+	}
+	if !q.failing.Load() || q.active.Load() == 0 {
+		q.advance()
+	}
+	q.armed = false
+	q.arm()
+}
+
+// Adjust adapts the limit to the duration of a call. The limit grows by one for each quick call while requests wait,
+// and shrinks by slowStep for each slow one: one that took half of the deadline longer than the quickest.
+func (q *Queue) Adjust(took, deadline time.Duration) {
+	best, waiting := q.best.Load(), q.waiting.Load() > 0
+	switch {
+	case best == 0 || int64(took) < best:
+		best = max(1, int64(took))
+	case !waiting: // while requests wait, calls are slow because there are many
+		best += (int64(took) - best) / bestWindow
+	}
+	q.best.Store(best) // losing one of two concurrent updates does no harm
+	rest := max(0, int64(deadline)-best)
+	switch limit := q.limit.Load(); {
+	case int64(took) > best+rest/2:
+		q.limit.Store(max(MinActive, limit-slowStep))
+	case waiting && int64(took) < best+rest/4:
+		q.limit.Store(min(maxActive, limit+1))
+	}
+}

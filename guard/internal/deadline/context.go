@@ -1,0 +1,75 @@
+// Package deadline provides contexts whose deadline moves when this process, not the store, is slow.
+//
+// Every call of a store gets a [Context] from a [Tracker]. One timer of the tracker serves all of them, since nearly no
+// call reaches its deadline.
+package deadline
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// A Context is the context of one call. It ends at its deadline, soon after the caller's context, or with End.
+type Context struct {
+	context.Context // the caller's
+	shard           string
+	began, deadline time.Time
+	done            chan struct{}
+	state           atomic.Uint32 // changes before done is closed
+
+	next *Context // in Tracker.started
+
+	// Guarded by Tracker.mu:
+	sent     bool          // the call was sent
+	extended bool          // the deadline was extended because the shard had just sent something
+	extra    time.Duration // by how much the deadline was extended
+}
+
+// States of a Context.
+const (
+	running  uint32 = iota
+	expired         // the deadline has passed
+	starved         // every extension has passed, and this process has not sent the call or not read the response
+	canceled        // the caller's context has ended
+	ended           // the call has ended
+)
+
+var _ context.Context = (*Context)(nil)
+
+// Deadline returns the deadline without extensions.
+func (c *Context) Deadline() (time.Time, bool) {
+	if d, ok := c.Context.Deadline(); ok && d.Before(c.deadline) {
+		return d, true
+	}
+	return c.deadline, true
+}
+
+// Done returns a channel that is closed when the context ends.
+func (c *Context) Done() <-chan struct{} { return c.done }
+
+// Err returns why the context has ended, or nil.
+func (c *Context) Err() error {
+	switch c.state.Load() {
+	case running:
+		return nil
+	case expired, starved:
+		return context.DeadlineExceeded
+	case canceled:
+		return c.Context.Err()
+	default:
+		return context.Canceled
+	}
+}
+
+// Starved reports whether the context ended because this process was too busy to send the call or to read the response.
+func (c *Context) Starved() bool { return c.state.Load() == starved }
+
+// End ends the context when the call has returned.
+func (c *Context) End() { c.end(ended) }
+
+func (c *Context) end(state uint32) {
+	if c.state.CompareAndSwap(running, state) {
+		close(c.done)
+	}
+}
